@@ -196,7 +196,7 @@ int main(int argc, char **argv) {
     Request request = read_words(arena, argc, argv);
     Options options;
     options_read(arena, &options, request.rest.count - 1, request.rest.at);
-    if (!options.input_count) refuse("MODEL.c", "there is no source");
+    if (!options.cc.input_count) refuse("MODEL.c", "there is no source");
     options.stop_after = "specialize"; // what devices compute is known then
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     toolchain_open(&driver.tools, arena, options.dry_run);

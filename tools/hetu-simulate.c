@@ -136,8 +136,8 @@ static bool reads_text(const Item *item) {
 static bool flags_known(const Driver *driver) {
     Command command = command_cc(&driver->tools);
     int flags = 0;
-    for (int i = 0; i < driver->options->items.count; i++) {
-        const Item *item = &driver->options->items.at[i];
+    for (int i = 0; i < driver->options->cc.items.count; i++) {
+        const Item *item = &driver->options->cc.items.at[i];
         if (item->kind != ITEM_FLAG || reads_text(item)) continue;
         flags++;
         command_add(&command, item->text, item->value, NULL);
@@ -163,7 +163,7 @@ int main(int argc, char **argv) {
     if (!options.cluster)
         refuse("--cluster",
                "missing: without a cluster file nothing has a time; hetu-profile measures one");
-    if (!options.input_count) refuse("MODEL.c", "there is no source");
+    if (!options.cc.input_count) refuse("MODEL.c", "there is no source");
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     toolchain_open(&driver.tools, arena, options.dry_run);
     StepsList list = {0};

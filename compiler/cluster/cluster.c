@@ -621,11 +621,12 @@ static const Cluster *read_cluster(Reader *reader, const json_t *top) {
 static const char *read_text(Arena *arena, Diag *diag, const char *path) {
     enum { MOST_BYTES = 1 << 26 };
     struct stat about;
-    const char *why, *text = reading_text(arena, READ_PIPES, path, MOST_BYTES, NULL, &why);
-    if (!text)
+    InputText text = reading_text(arena, READ_PIPES, path, MOST_BYTES);
+    if (!text.bytes)
         diag_error(diag, (Position){0},
-                   stat(path, &about) ? "cannot open %s: %s" : "cannot read %s: %s", path, why);
-    return text;
+                   stat(path, &about) ? "cannot open %s: %s" : "cannot read %s: %s", path,
+                   text.why);
+    return text.bytes;
 }
 
 static const Cluster *read_file(Arena *arena, Diag *diag, const char *path, bool strict) {

@@ -1,34 +1,35 @@
-/* One source through the compiler: from the frontend to an object file. */
+/* One source through the compiler: from the frontend to an object file.
+ *
+ *     gpt.c  ─unit_read─▶  Unit  ─unit_emit─▶  gpt.main.c, gpt.role0.c, ...  ─cc─▶  gpt.o
+ *
+ * command.c writes the C compiler's command lines, compile.c runs the steps, waiting.c runs them
+ * for sources that objects keep.
+ */
 #ifndef DRIVER_COMPILE_H
 #define DRIVER_COMPILE_H
 
 #include "driver/options.h"
 #include "driver/output.h"
-#include "emit/backend.h"
 #include "emit/emit.h"
 #include "frontend/frontend.h"
 #include "passes/pipeline.h"
+
+typedef struct CompileOptions CompileOptions; // ir/module.h
 
 typedef struct Driver {
     Arena *arena;
     Diag *diag;
     const Options *options;
     Toolchain tools;
-    Array(Module *) modules; // of the units that were read
-    bool prepares;           // some of them calls ht_prepare
-    // of the program (driver/object_sections.h); NULL: not asked for yet
+    Array(struct Module *) modules; // of the units that were read
+    bool prepares;                  // one of these units calls ht_prepare
+    // Parts of the program (driver/object_sections.h); NULL: not looked for yet.
     const struct PortionList *parts, *objects;
-    // of an object, which is being made; NULL: a source of the command line is
+    // The part of an object that is being compiled; NULL: a source of the command line.
     const struct Portion *part;
 } Driver;
 
-/* Whether a C source includes <hetu/hetu.h>, itself or through its headers, or has pragmas of ours:
- * then the frontend reads it. */
-bool source_is_ours(Driver *driver, const char *source);
-
-/* What the frontend needs to read a source under the options; `cluster` is what the cluster file
- * describes. */
-FrontendOptions frontend_options(Driver *driver, const char *source, const struct Cluster *cluster);
+/* ---- steps (compile.c) ---- */
 
 /* Returns what the options ask of the passes. */
 CompileOptions compile_options(const Options *options);
@@ -36,55 +37,89 @@ CompileOptions compile_options(const Options *options);
 /* Returns what the options compile for. */
 Target compile_target(const Options *options, const struct Cluster *cluster);
 
-/* Runs the frontend and the passes. NULL after errors; those of the user are reported. */
+/* Runs the frontend and the passes on a source. Returns NULL after errors; the user's are
+ * reported. */
 Unit *unit_read(Driver *driver, const char *source);
 
-/* The C files of a unit; `include` is how they name its source. */
+/* Appends the C files of a unit; `include` is how they name its source. */
 void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char *include);
 
-/* Makes `object` from a unit that has models. The exit status: 0; 1 after errors, or when the C
- * compiler refused the user's source; 2 when it refused what hetucc wrote. */
+/* Compiles a unit that has models to `object`. Returns the exit status: 0; 1 after errors, or when
+ * the C compiler refuses the user's source; 2 when it refuses an emitted file. */
 int unit_compile(Driver *driver, const Unit *unit, const char *object);
 
-/* Makes `object` from a source whose models wait, or that has none: what the C compiler makes of
- * it, and what evaluation will need. The exit status. */
+/* Compiles a source without models, or whose models wait for other sources, to `object`. The object
+ * also keeps what evaluation needs of the source. Returns the exit status. */
 int part_compile(Driver *driver, const Unit *unit, const char *object);
 
-/* Makes `object` from a source without models, as the C compiler does. */
+/* Compiles a source without models to `object`, as the C compiler does. Returns the exit status. */
 int plain_compile(Driver *driver, const char *source, const char *object);
 
-/* Writes the dependency file that -MD or -MMD asks for, with `object` as its target. The exit
+/* Reports an error and returns false when an output file is also an input, under the same or
+ * another name. */
+bool check_output(const Options *options, const char *path);
+
+/* ---- command lines for the C compiler (command.c) ---- */
+
+/* Returns whether a C source includes <hetu/hetu.h>, itself or through its headers, or has pragmas
+ * of hetucc. The frontend reads such a source. */
+bool source_is_ours(Driver *driver, const char *source);
+
+/* Returns the frontend's options for a source; `cluster` is the content of the cluster file. */
+FrontendOptions frontend_options(Driver *driver, const char *source, const struct Cluster *cluster);
+
+/* Returns the C compiler's command with the user's options for compiling (not for linking) and the
+ * options that find hetu.h. */
+Command compile_command(Driver *driver);
+
+/* Adds a source, with -x c where its name does not say that it is C. */
+void add_source_word(Command *command, const char *source);
+
+/* Adds the options that find hetu.h and define _HSPMD; they stand behind the user's options. */
+void add_headers(Driver *driver, Command *command);
+
+/* Adds a word of the command line with its value. */
+void command_add_item(Command *command, const Item *item);
+
+/* Returns whether an option changes generated code, not the meaning of the source. Emitted files
+ * are compiled with these options. */
+bool item_is_code(const Item *item);
+
+/* Returns whether the frontend reads an option, too. */
+bool item_is_source(const Item *item);
+
+/* Adds the options that decide what a unit becomes, except its strategies. */
+void add_options(Driver *driver, Command *command);
+
+/* Writes the dependency file that -MD or -MMD asks for, with target `object`. Returns the exit
  * status. */
 int write_dependencies(Driver *driver, const char *source, const char *object);
 
-/* The C compiler's command with those of the user's options that compiling (not linking) needs, and
- * what finds hetu.h. */
-Command compile_command(Driver *driver);
-
-/* Adds a source, and what says that it is C where its name does not. */
-void add_source_word(Command *command, const char *source);
-
-/* What finds hetu.h and says that hetucc compiles; behind the user's options. */
-void add_headers(Driver *driver, Command *command);
-
-/* Whether what will be written may be: false, after a message, where it is a file that is read,
- * under this name or another. */
-bool check_output(const Options *options, const char *path);
-
-/* Adds the options that make of a unit what it is, its strategies aside, as words. */
-void add_options(Driver *driver, Command *command);
-
-/* A file's name that means it from every folder; "" is the current folder. */
+/* Returns the absolute name of a file; "" is the current folder. */
 const char *absolute_name(Arena *arena, const char *path);
 
-/* A file's text with null bytes as blanks; empty when it cannot be read. */
+/* Returns a file's text with null bytes replaced by blanks; "" when the file cannot be read. */
 const char *file_text(Arena *arena, const char *path);
 
-/* A source's name without folders and suffix, with `suffix` behind. */
+/* Returns a source's name without folders and suffix, followed by `suffix`. */
 const char *name_with(Arena *arena, const char *source, const char *suffix);
 
-/* A name as one that make and a shell take for a word: what they would take for something else
- * becomes `_`. */
+/* Returns a name in which `_` replaces every character that make or a shell treats specially. */
 const char *name_plain(Arena *arena, const char *name);
+
+/* Returns the clang option for an option of gcc; NULL when clang needs none (language.c). Reports
+ * an option that clang does not have. */
+const char *language_option(Diag *diag, const char *option);
+
+/* ---- options that replace a step (plan_option.c, resume.c) ---- */
+
+/* Finds a strategy for the model of the sources on the cluster (--plan). Writes the strategy to the
+ * file that -o names, else to one named like the source, and prints the reasons for it. Returns the
+ * exit status. */
+int plan_make(Driver *driver);
+
+/* Replaces modules of the unit by those of the file of --resume that have the same names. Returns
+ * false after errors: a module of none of the sources, or of a model that has changed since. */
+bool unit_resume(Driver *driver, Unit *unit);
 
 #endif

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- what is in it ---- */
+/* ---- content ---- */
 
 static void add_text(Folder *folder, const char *name, const char *text) {
     array_push(folder->driver->arena, &folder->files, (FolderFile){.name = name, .text = text});
@@ -29,7 +29,7 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Adds copies of the sources at a path, a file's or those in a folder; false after a message. */
+/* Adds copies of installed sources: of a file, or of those in a folder. False after a message. */
 static bool add_installed(Folder *folder, const char *path, const char *name) {
     Arena *arena = folder->driver->arena;
     const char *dot = strrchr(name, '.');
@@ -55,8 +55,7 @@ static bool add_installed(Folder *folder, const char *path, const char *name) {
     return good;
 }
 
-/* Adds the headers, and what the back end says of the runtime: its makefile, and folders, "base
- * transport". */
+/* Adds the headers and the backend's runtime: its makefile and its folders ("base transport"). */
 static bool add_runtime(Folder *folder) {
     Arena *arena = folder->driver->arena;
     const BackendFolder *backend = folder->driver->options->backend->folder;
@@ -83,8 +82,8 @@ static bool needs_quotes(const char *word) {
     return false;
 }
 
-/* Appends a word to a variable's value as make and then the shell read it. Backslashes before a #
- * are doubled for make. */
+/* Appends a word to a variable of the Makefile, escaped for make and for the shell. Backslashes
+ * before a # are doubled for make. */
 static void add_word(Text *value, const char *word) {
     bool quoted = !*word || needs_quotes(word);
     text_string(value, quoted ? " '" : " ");
@@ -105,8 +104,8 @@ static void add_option(Text *value, const char *option, const char *argument) {
     if (argument) add_word(value, argument);
 }
 
-/* Adds an option that names a folder of headers: the copy of the folder; nothing where no file of
- * it was needed. What the system's headers are looked for in stays. */
+/* Adds an option for a folder of headers, with the name of the folder's copy. Adds nothing when no
+ * file of the folder was copied; system folders keep their names. */
 static void add_include_folder(Text *value, const UserFiles *user, const char *option,
                                const char *path) {
     const char *name = user_folder_name(user, path);
@@ -118,8 +117,7 @@ static void add_include_folder(Text *value, const UserFiles *user, const char *o
         add_option(value, option, path);
 }
 
-/* Adds what the preprocessor needs of an option to `preprocessor`, and anything else to
- * `compiler`. */
+/* Adds an option to `preprocessor` when the preprocessor reads it, else to `compiler`. */
 static void add_flag(const Folder *folder, const Item *item, Text *preprocessor, Text *compiler) {
     const char *text = item->text;
     if (begins(text, "-D") || begins(text, "-U"))
@@ -138,13 +136,13 @@ static void add_flag(const Folder *folder, const Item *item, Text *preprocessor,
         add_option(compiler, text, item->value);
 }
 
-/* What the user's part of the command line becomes. */
+/* The user's options and files in the Makefile. */
 typedef struct Lists {
     Text preprocessor, compiler, sources, inputs;
 } Lists;
 
-/* The file that make compiles for a source: itself, or one that includes it where its name is none
- * for make. */
+/* Returns the file that make compiles for a source: the source itself, or a file that includes it
+ * when make cannot write the source's name. */
 static const char *built_name(Folder *folder, const char *name) {
     Arena *arena = folder->driver->arena;
     const char *plain = name_plain(arena, name), *include = c_include(arena, name);
@@ -170,8 +168,7 @@ static void add_item(Folder *folder, const Item *item, const char *const *emitte
     }
 }
 
-/* Whether a file is included by a name that the C compiler does not look for beside the file that
- * includes it. */
+/* Returns whether some file is included by a name that is not relative to the including file. */
 static bool needs_search(const UserFiles *user) {
     for (int i = 0; i < user->paths.count; i++)
         if (strchr(user_file_name(user, user->paths.at[i]), '"')) return true;
@@ -186,9 +183,9 @@ static const char *makefile(Folder *folder, const EmittedFiles *files, const cha
     Text written = {.arena = arena}, out = {.arena = arena}, program = {.arena = arena};
     for (int i = 0; i < files->count; i++) add_word(&written, files->at[i].name);
     add_word(&lists.preprocessor, HSPMD_DEFINE);
-    for (int i = 0; i < options->items.count; i++)
-        add_item(folder, &options->items.at[i], emitted, &lists);
-    if (!options->optimised) add_word(&lists.compiler, "-O2");
+    for (int i = 0; i < options->cc.items.count; i++)
+        add_item(folder, &options->cc.items.at[i], emitted, &lists);
+    if (!options->cc.optimised) add_word(&lists.compiler, "-O2");
     if (needs_search(folder->user)) add_option(&lists.preprocessor, "-idirafter", ".");
     add_word(&program, name_plain(arena, folder->program));
     text_fill(
@@ -213,7 +210,7 @@ static const char *makefile(Folder *folder, const EmittedFiles *files, const cha
     return text_bytes(&out);
 }
 
-/* Names must be such that C can include them, and each that of one file; true when all is well. */
+/* Checks that C can include every name, and that no two files share a name. */
 static bool check_names(const Folder *folder) {
     for (int i = 0; i < folder->files.count; i++)
         if (!c_include(folder->driver->arena, folder->files.at[i].name)) {
@@ -256,7 +253,7 @@ Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles 
 
 typedef Array(const char *) Names;
 
-/* The folders that hold the files, the outer ones first, each once: "runtime", "runtime/base". */
+/* Lists the folders that hold the files, outer ones first, each once: "runtime", "runtime/base". */
 static Names inner_folders(const Folder *folder) {
     Arena *arena = folder->driver->arena;
     Names names = {0};
@@ -271,7 +268,7 @@ static Names inner_folders(const Folder *folder) {
     return names;
 }
 
-/* Makes a folder unless it is there and no other user's; those that were made are added to
+/* Makes a folder unless it exists and is no other user's; adds the folders that were made to
  * `made`. */
 static bool make_folder(Arena *arena, const char *path, Names *made) {
     struct stat found;
@@ -287,7 +284,7 @@ static bool make_folder(Arena *arena, const char *path, Names *made) {
     return false;
 }
 
-/* The bytes of a file of the folder; false after a message. */
+/* Appends the bytes of a file of the folder; false after a message. */
 static bool content(const Folder *folder, const FolderFile *file, Text *bytes) {
     *bytes = (Text){.arena = folder->driver->arena};
     if (file->text)
@@ -299,8 +296,7 @@ static bool content(const Folder *folder, const FolderFile *file, Text *bytes) {
     return true;
 }
 
-/* Writes a file where output_finish will find it; *written is NULL when the file is as it should
- * be. */
+/* Writes a file to a path for output_finish. Sets *written to NULL when the file is up to date. */
 static bool prepare(const Folder *folder, const FolderFile *file, const char *path,
                     const char **written) {
     Text bytes, old = {.arena = folder->driver->arena};
@@ -314,7 +310,7 @@ static bool prepare(const Folder *folder, const FolderFile *file, const char *pa
                 output_bytes(&folder->driver->tools, path, text_bytes(&bytes), bytes.length));
 }
 
-/* Gives a copy the time of what it is copied from. */
+/* Gives a copy the modification time of its original. */
 static void keep_time(const FolderFile *file, const char *path) {
     struct stat found;
     if (file->from && !stat(file->from, &found))
@@ -349,7 +345,7 @@ bool folder_write(const Folder *folder, const char *path) {
 
 /* ---- building ---- */
 
-/* Has all that the folder and make's work leave removed at the end. */
+/* Registers all files of the folder, and the files that make adds, for removal at the end. */
 static void remove_later(const Folder *folder, const char *name) {
     Toolchain *tools = &folder->driver->tools;
     Arena *arena = folder->driver->arena;
@@ -367,7 +363,7 @@ static void remove_later(const Folder *folder, const char *name) {
     }
 }
 
-/* Whether a command is there: a path, or a name on the path. */
+/* Returns whether a command exists: a path, or a name found along PATH. */
 static bool is_command(Arena *arena, const char *name) {
     const char *path = getenv("PATH");
     if (strchr(name, '/')) return !access(name, X_OK);
@@ -377,8 +373,8 @@ static bool is_command(Arena *arena, const char *name) {
     return false;
 }
 
-/* Whether the back end's compiler is there, as its makefile looks for it; says so when there is
- * none. */
+/* Checks that the backend's compiler exists where its makefile looks for it; reports when it does
+ * not. */
 static bool check_compiler(Arena *arena, const BackendFolder *backend) {
     const char *advice = arena_format(
         arena, "with --emit=c -o FOLDER hetucc writes sources that make builds where %s is",
@@ -398,7 +394,7 @@ static bool check_compiler(Arena *arena, const BackendFolder *backend) {
     return false;
 }
 
-/* The C compiler as one word for make: never hetucc itself. */
+/* Returns the C compiler as one word for make; never hetucc itself. */
 static const char *compiler_words(const Toolchain *tools) {
     Command compiler = command_cc(tools);
     Text words = {.arena = tools->arena};
@@ -409,15 +405,15 @@ static const char *compiler_words(const Toolchain *tools) {
 
 /* ---- the runtime's objects ---- */
 
-/* Makes a folder and those that it lies in. */
+/* Makes a folder and its parents. */
 static void make_path(Arena *arena, const char *path) {
     for (const char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/'))
         mkdir(arena_substring(arena, path, (size_t)(slash - path)), 0777);
     mkdir(path, 0700);
 }
 
-/* Makes the folder *path, which loses its links: nobody else can put another one in its place. Why
- * its objects may be another user's, and are not linked; NULL: they are this one's. */
+/* Makes the folder *path, which loses its links: no other user can replace it. Returns why another
+ * user may have written its objects, which are then not linked; NULL when no other user can. */
 static const char *cache_wrong(Arena *arena, const char **path) {
     struct stat about;
     char whole[PATH_MAX];
@@ -432,9 +428,9 @@ static const char *cache_wrong(Arena *arena, const char **path) {
     return secure_parent_wrong(whole);
 }
 
-/* The folder that keeps the runtime's objects for further programs: what HETU_RUNTIME_CACHE names,
- * else one in the user's cache; NULL: none, as HETU_RUNTIME_CACHE=0 says, or since it cannot be
- * written to. *good becomes false after a message. */
+/* Returns the folder that caches the runtime's objects: HETU_RUNTIME_CACHE, else a folder in the
+ * user's cache. Returns NULL for HETU_RUNTIME_CACHE=0, or when the folder is not writable. Sets
+ * *good to false after a message. */
 static const char *runtime_cache(Arena *arena, bool *good) {
     const char *named = getenv("HETU_RUNTIME_CACHE"), *base = getenv("XDG_CACHE_HOME"),
                *home = getenv("HOME"), *path = NULL;
@@ -459,7 +455,7 @@ static const char *runtime_cache(Arena *arena, bool *good) {
     return NULL;
 }
 
-/* Has make build what it lacks of the runtime in the cache, one program at a time. The exit status
+/* Runs make for the runtime's missing objects in the cache, under a lock. Returns the exit status
  * of make. */
 static int build_runtime(Toolchain *tools, const Command *make, const char *cache) {
     Command command = {.arena = tools->arena};

@@ -1,15 +1,16 @@
-#include "driver/language.h"
+#include "driver/compile.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-typedef struct Rule {
-    const char *option; // one that ends in * stands for all that begin so
-    const char *parser; // how the parser spells it; "": as it is, NULL: the option is refused
-} Rule;
+typedef struct LanguageRule {
+    const char *option; // one that ends in * stands for all options with this beginning
+    const char *parser; // the option for clang; "": the same, NULL: the option is refused
+} LanguageRule;
 
-/* The first rule that fits holds. What is not here changes code alone. */
-static const Rule rules[] = {
+/* Options of gcc that change what C means. The first rule that matches counts. Options without a
+ * rule change generated code only. */
+static const LanguageRule rules[] = {
     {"-ansi", ""},
     {"-trigraphs", ""},
     {"-undef", ""},
@@ -58,7 +59,7 @@ static const Rule rules[] = {
     {"-ffast-math", ""},
     {"-Ofast", ""},
     {"-O0", "-UHETU_OPTIMIZES"},
-    {"-O*", "-DHETU_OPTIMIZES"}, // the parser itself is the same at all levels
+    {"-O*", "-DHETU_OPTIMIZES"}, // clang reads the source in the same way at all levels
     {"-fwrapv", ""},
     {"-fno-wrapv", ""},
     {"-fstrict-overflow", ""},
@@ -105,7 +106,7 @@ static const Rule rules[] = {
     {"-mms-bitfields", NULL},
 };
 
-static bool fits(const Rule *rule, const char *option) {
+static bool fits(const LanguageRule *rule, const char *option) {
     size_t length = strlen(rule->option);
     bool open = rule->option[length - 1] == '*';
     return open ? !strncmp(option, rule->option, length - 1) : !strcmp(option, rule->option);

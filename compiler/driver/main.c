@@ -1,7 +1,10 @@
-/* hetucc: the command. */
+/* The command hetucc: decides what the options ask for, and runs the steps of compile.h.
+ *     gpt.c, layers.o  ─▶ make_waiting: objects for models that waited
+ *                      ─▶ compile_source: an object for each source
+ *                      ─▶ whole_command: the C compiler links them with libhetu */
 #include "driver/folder.h"
 #include "driver/object_sections.h"
-#include "driver/plan_option.h"
+#include "driver/compile.h"
 #include "ir/text/text.h"
 
 #include "cost/cost.h"
@@ -15,9 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- what the C compiler does alone ---- */
+/* ---- commands of the C compiler ---- */
 
-/* Adds libhetu, for programs that use it, and where it will be found when they run. */
+/* Adds libhetu for programs that use it, with its run path. */
 static void add_libraries(Driver *driver, Command *command) {
     if (options_have(driver->options, "-r") || options_have(driver->options, "-nostdlib")) return;
     const char *folder = arena_format(driver->arena, "%s/lib", driver->tools.prefix);
@@ -26,7 +29,7 @@ static void add_libraries(Driver *driver, Command *command) {
                 "-Wl,--pop-state", NULL);
 }
 
-/* What stands for an object whose models waited; NULL: itself. */
+/* Returns the object that replaces an input whose models waited; NULL: the input stays. */
 static const char *made_of(const Item *item, const PortionList *waiting, const char *const *made) {
     for (int i = 0; i < waiting->count; i++)
         if (item->kind == ITEM_INPUT && !waiting->at[i]->member &&
@@ -37,17 +40,17 @@ static const char *made_of(const Item *item, const PortionList *waiting, const c
 
 static const PortionList none_waits;
 
-/* The whole command line for the C compiler; `objects` has what stands for each source, NULL
- * entries for the source itself, `made` what stands for each object that waited: a member of an
- * archive stands in front, so that the archive's is not looked for. */
+/* Returns the C compiler's command for the whole command line. `objects` has the object of each
+ * source, NULL entries for the source itself; `made` has the object for each part that waited. A
+ * member of an archive stands in front, so that the linker does not search the archive for it. */
 static Command whole_command(Driver *driver, const char *const *objects, const PortionList *waiting,
                              const char *const *made) {
     const Options *options = driver->options;
     Command command = command_cc(&driver->tools);
     for (int i = 0; i < waiting->count; i++)
         if (waiting->at[i]->member) command_add(&command, made[i], NULL);
-    for (int i = 0, source = 0; i < options->items.count; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0, source = 0; i < options->cc.items.count; i++) {
+        const Item *item = &options->cc.items.at[i];
         const char *object =
             item->kind == ITEM_SOURCE ? objects[source++] : made_of(item, waiting, made);
         if (item->kind == ITEM_SOURCE && !object)
@@ -61,21 +64,22 @@ static Command whole_command(Driver *driver, const char *const *objects, const P
     return command;
 }
 
-/* Leaves everything to the C compiler. */
+/* Becomes the C compiler. */
 _Noreturn static void hand_over(Driver *driver) {
     const Options *options = driver->options;
-    Command command = whole_command(
-        driver, arena_array(driver->arena, const char *, options->source_count), &none_waits, NULL);
+    Command command =
+        whole_command(driver, arena_array(driver->arena, const char *, options->cc.source_count),
+                      &none_waits, NULL);
     if (options->output) {
         command_add(&command, "-o", options->output, NULL);
     }
-    if (!options->hand_over && !options->compile_only && options->input_count)
+    if (!options->cc.hand_over && !options->compile_only && options->cc.input_count)
         add_libraries(driver, &command);
     if (driver->prepares) command_add(&command, "-rdynamic", NULL);
     command_become(&driver->tools, &command);
 }
 
-/* ---- what is asked ---- */
+/* ---- checks of the command line ---- */
 
 static void check_pass_name(Arena *arena, const char *option, const char *name, bool all) {
     Array(const char *) names = {0};
@@ -109,8 +113,8 @@ static const char *input_wrong(Arena *arena, const char *path) {
 /* Every input file must be there. What -include names may be found in a folder of headers. */
 static bool check_inputs(Arena *arena, const Options *options) {
     bool good = true;
-    for (int i = 0; i < options->items.count; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0; i < options->cc.items.count; i++) {
+        const Item *item = &options->cc.items.at[i];
         bool flag = item->kind == ITEM_FLAG || item->kind == ITEM_DEPEND || item->text[0] == '-',
              header = item->value &&
                       (!strcmp(item->text, "-include") || !strcmp(item->text, "-imacros"));
@@ -124,16 +128,16 @@ static bool check_inputs(Arena *arena, const Options *options) {
     return good;
 }
 
-/* What the back end cannot do: objects where it makes whole folders, sources in another's
- * language. */
+/* Checks what the backend cannot do: single objects when it makes whole folders, and sources in
+ * another backend's language. */
 static bool check_backend(const Driver *driver) {
     const Options *options = driver->options;
     if (driver->options->backend->folder && options->compile_only)
         complain("--backend=%s makes a program of all sources in one go, and no objects: leave out "
                  "-c, or take --emit=c",
                  driver->options->backend->name);
-    for (int i = 0; i < options->items.count; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0; i < options->cc.items.count; i++) {
+        const Item *item = &options->cc.items.at[i];
         const Backend *needed =
             item->kind == ITEM_DEVICE ? backend_of_file(item->text) : driver->options->backend;
         if (needed != driver->options->backend) {
@@ -144,23 +148,24 @@ static bool check_backend(const Driver *driver) {
     return !driver->options->backend->folder || !options->compile_only;
 }
 
-/* The same for -MF FILE and -MFFILE. */
+/* Checks the outputs of -MF FILE and -MFFILE. */
 static bool check_dependencies(const Options *options) {
     bool good = true;
-    for (int i = 0; i < options->items.count; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0; i < options->cc.items.count; i++) {
+        const Item *item = &options->cc.items.at[i];
         if (item->kind == ITEM_DEPEND && !strncmp(item->text, "-MF", 3))
             good &= check_output(options, item->value ? item->value : item->text + 3);
     }
     return good;
 }
 
-/* The sources, in the order of the command line. */
+/* Returns the sources in the order of the command line. */
 static const char **sources_of(const Driver *driver) {
     const Options *options = driver->options;
-    const char **sources = arena_array(driver->arena, const char *, options->source_count + 1);
-    for (int i = 0, count = 0; i < options->items.count; i++)
-        if (options->items.at[i].kind == ITEM_SOURCE) sources[count++] = options->items.at[i].text;
+    const char **sources = arena_array(driver->arena, const char *, options->cc.source_count + 1);
+    for (int i = 0, count = 0; i < options->cc.items.count; i++)
+        if (options->cc.items.at[i].kind == ITEM_SOURCE)
+            sources[count++] = options->cc.items.at[i].text;
     return sources;
 }
 
@@ -181,7 +186,7 @@ typedef Array(Unit *) Units;
 static bool read_units(Driver *driver, Units *units) {
     const char **sources = sources_of(driver);
     bool good = true;
-    for (int i = 0; i < driver->options->source_count; i++) {
+    for (int i = 0; i < driver->options->cc.source_count; i++) {
         Unit *unit = !driver->options->backend->folder || driver->tools.dry_run ||
                              source_is_ours(driver, sources[i])
                          ? unit_read(driver, sources[i])
@@ -200,7 +205,7 @@ static bool translate_ir(Driver *driver, const Units *units) {
     return write_text(driver, &text);
 }
 
-/* JSON where it is asked for, by the option or by the name of the file; else a table. */
+/* Writes the costs as JSON for --emit=cost-json or an output *.json; else as a table. */
 static bool translate_cost(Driver *driver, const Units *units) {
     const char *output = driver->options->output, *dot = output ? strrchr(output, '.') : NULL;
     Text text = {.arena = driver->arena};
@@ -222,7 +227,7 @@ static bool translate_c(Driver *driver, const Units *units) {
     return !diag_errors(driver->diag) && folder_write(folder_of_emitted(driver, &files), path);
 }
 
-/* The ranks that a program of these units needs. */
+/* Returns the number of ranks that the units need. */
 static int ranks_of(const Units *units) {
     int ranks = 1;
     for (int i = 0; i < units->count; i++) {
@@ -232,7 +237,7 @@ static int ranks_of(const Units *units) {
     return ranks;
 }
 
-/* The folder that builds `program`; NULL after errors. */
+/* Makes the folder that builds `program`; NULL after errors. */
 static Folder *folder_of_units(Driver *driver, const Units *units, const char *program) {
     EmittedFiles files = {0};
     UserFiles *user = user_files_find(driver);
@@ -256,19 +261,21 @@ static bool translate_folder(Driver *driver, const Units *units) {
     return folder && folder_write(folder, path);
 }
 
-/* What is written is read of sources: objects have none that could be left out. */
+/* Checks that there are sources, and that no model waits in an object: --emit and --stop-after work
+ * on sources alone. */
 static bool check_sources(Driver *driver) {
     const PortionList *waiting = driver_waiting(driver);
     if (waiting && waiting->count)
         complain("%s has models, and what --emit and --stop-after write is made of sources: give "
                  "it %s instead",
                  waiting->at[0]->object, waiting->at[0]->front.file);
-    else if (waiting && !driver->options->source_count)
+    else if (waiting && !driver->options->cc.source_count)
         complain("--emit and --stop-after need sources, and there are none");
-    return waiting && !waiting->count && driver->options->source_count;
+    return waiting && !waiting->count && driver->options->cc.source_count;
 }
 
-/* Reads every source, and writes what was asked for when all are good. */
+/* Reads every source, and writes the output of --emit when all are good. Returns the exit status.
+ */
 static int translate(Driver *driver) {
     Units units = {0};
     if (!check_sources(driver)) return 1;
@@ -285,7 +292,7 @@ static int translate(Driver *driver) {
 
 /* ---- --report ---- */
 
-/* What is left to the C compiler has no report. */
+/* Refuses --report when the C compiler does all the work. */
 static bool check_no_report(const Options *options) {
     if (options->report)
         complain("--report=%s has nothing to show: hetucc compiles none of what is given",
@@ -303,7 +310,7 @@ static bool check_report(const Options *options) {
     return false;
 }
 
-/* Writes the report of all that was read to what shall become it. */
+/* Writes the report of all modules to `written`, a path of output_begin. */
 static bool write_report(Driver *driver, const char *written) {
     const char *path = driver->options->report;
     Text text = {.arena = driver->arena};
@@ -315,8 +322,7 @@ static bool write_report(Driver *driver, const char *written) {
 
 /* ---- programs and objects ---- */
 
-/* Compiles a source to `object`, or says that it can be left to the C compiler by setting
- * *plain. */
+/* Compiles a source to `object`. Sets *plain when the C compiler can compile it alone. */
 static int compile_source(Driver *driver, const char *source, const char *object, bool *plain) {
     *plain = !source_is_ours(driver, source);
     Unit *unit = *plain ? NULL : unit_read(driver, source);
@@ -326,11 +332,11 @@ static int compile_source(Driver *driver, const char *source, const char *object
     return *plain ? 0 : (unit->modules.count ? unit_compile : part_compile)(driver, unit, object);
 }
 
-/* hetucc -c: an object for each source. */
+/* Compiles each source to an object (-c). Returns the exit status. */
 static int compile_each(Driver *driver, const char *const *sources) {
     const Options *options = driver->options;
     int worst = 0;
-    for (int i = 0; i < options->source_count; i++) {
+    for (int i = 0; i < options->cc.source_count; i++) {
         const char *object =
             options->output ? options->output : name_with(driver->arena, sources[i], ".o");
         const char *written =
@@ -347,7 +353,7 @@ static int compile_each(Driver *driver, const char *const *sources) {
     return worst;
 }
 
-/* Writes the program as a folder, and has make build it. */
+/* Writes the program as a folder and runs make there. Returns the exit status. */
 static int make_folder_program(Driver *driver, const char *const *sources) {
     const Options *options = driver->options;
     const char *program = options->output ? options->output : "a.out";
@@ -355,7 +361,7 @@ static int make_folder_program(Driver *driver, const char *const *sources) {
         check_output(options, program) ? output_begin(&driver->tools, program) : NULL;
     Units units = {0};
     bool good = read_units(driver, &units) && written;
-    for (int i = 0; good && i < options->source_count; i++)
+    for (int i = 0; good && i < options->cc.source_count; i++)
         good = !write_dependencies(driver, sources[i], program);
     Folder *folder =
         good ? folder_of_units(driver, &units, name_with(driver->arena, program, "")) : NULL;
@@ -363,7 +369,7 @@ static int make_folder_program(Driver *driver, const char *const *sources) {
     return status ? status : output_finish(&driver->tools, written, program, 0777) ? 0 : 1;
 }
 
-/* Makes the objects whose models waited. The exit status. */
+/* Compiles the objects whose models waited. Returns the exit status. */
 static int make_waiting(Driver *driver, const PortionList *waiting, const char **made) {
     int worst = 0;
     for (int i = 0; i < waiting->count; i++) {
@@ -374,15 +380,15 @@ static int make_waiting(Driver *driver, const PortionList *waiting, const char *
     return worst;
 }
 
-/* Compiles and links in one go. */
+/* Compiles and links a program. Returns the exit status. */
 static int make_program(Driver *driver, const char *const *sources, const PortionList *waiting) {
     const Options *options = driver->options;
     const char *program = options->output ? options->output : "a.out";
     const char *written =
         check_output(options, program) ? output_begin(&driver->tools, program) : NULL;
-    const char **objects = arena_array(driver->arena, const char *, options->source_count);
+    const char **objects = arena_array(driver->arena, const char *, options->cc.source_count);
     int worst = written ? 0 : 1;
-    for (int i = 0; i < options->source_count && written; i++) {
+    for (int i = 0; i < options->cc.source_count && written; i++) {
         bool plain;
         const char *object =
             temporary(&driver->tools, arena_format(driver->arena, "source%d.o", i));
@@ -409,7 +415,7 @@ static int make_program(Driver *driver, const char *const *sources, const Portio
 /* ---- --known ---- */
 
 static bool check_known(const Options *options) {
-    bool good = options->input_count && !options->backend->folder && !options->compile_only &&
+    bool good = options->cc.input_count && !options->backend->folder && !options->compile_only &&
                 options->emit == EMIT_EXE && options->output;
     if (!good)
         complain("--known makes the object of one source for a program on CPUs: it takes -o, and "
@@ -417,7 +423,7 @@ static bool check_known(const Options *options) {
     return good;
 }
 
-/* Makes the object of a unit's strategies: of the first source, or of the first object's models. */
+/* Compiles the strategies of the first source, or of the first object with models, to `object`. */
 static int make_first(Driver *driver, const char *source, const char *object) {
     const PortionList *waiting = source ? &none_waits : driver_waiting(driver);
     Unit *unit = source ? unit_read(driver, source) : NULL;
@@ -426,7 +432,7 @@ static int make_first(Driver *driver, const char *source, const char *object) {
     return waiting->count ? section_make(driver, waiting->at[0], object) : 1;
 }
 
-/* Makes what a program that runs loads: a shared object with the strategies that it has not. */
+/* Makes the shared object that a running program loads, with the strategies that it lacks. */
 static int make_arriving(Driver *driver, const char *source) {
     const char *output = driver->options->output, *object = temporary(&driver->tools, "arriving.o");
     const char *written = check_known(driver->options) && check_output(driver->options, output)
@@ -444,7 +450,7 @@ static int make_arriving(Driver *driver, const char *source) {
                : 0;
 }
 
-/* Back ends that make folders have them of sources. */
+/* Refuses objects whose models wait when the backend makes folders, which need sources. */
 static bool check_waiting(const Driver *driver, const PortionList *waiting) {
     const Backend *backend = driver->options->backend;
     if (backend->folder && waiting->count)
@@ -457,7 +463,7 @@ static int build(Driver *driver) {
     const char **sources = sources_of(driver);
     bool ours = false;
     if (driver->options->known) return make_arriving(driver, sources[0]);
-    for (int i = 0; i < driver->options->source_count; i++)
+    for (int i = 0; i < driver->options->cc.source_count; i++)
         ours |= source_is_ours(driver, sources[i]);
     const PortionList *waiting =
         driver->options->compile_only ? &none_waits : driver_waiting(driver);
@@ -465,13 +471,13 @@ static int build(Driver *driver) {
     ours |= waiting->count > 0;
     driver->prepares = !driver->options->compile_only && sections_prepare(driver);
     if (!ours && !check_no_report(driver->options)) return 1;
-    if (!ours && driver->options->from_input < 0) hand_over(driver);
+    if (!ours && driver->options->cc.from_input < 0) hand_over(driver);
     if (driver->options->backend->folder) return make_folder_program(driver, sources);
     return driver->options->compile_only ? compile_each(driver, sources)
                                          : make_program(driver, sources, waiting);
 }
 
-/* Makes what the options ask for. */
+/* Makes the output that the options ask for. Returns the exit status. */
 static int make(Driver *driver) {
     return driver->options->emit != EMIT_EXE || driver->options->stop_after ? translate(driver)
                                                                             : build(driver);
@@ -484,9 +490,9 @@ static int make_with_report(Driver *driver) {
     return status ? status : write_report(driver, written) ? 0 : 1;
 }
 
-/* Keeps standard input, a source, in a file. */
+/* Writes standard input, a source, to a temporary file. */
 static bool read_input(Driver *driver, Options *options) {
-    Item *item = &options->items.at[options->from_input];
+    Item *item = &options->cc.items.at[options->cc.from_input];
     Text text = {.arena = driver->arena};
     char bytes[4096];
     for (size_t length; (length = fread(bytes, 1, sizeof bytes, stdin));)
@@ -497,9 +503,9 @@ static bool read_input(Driver *driver, Options *options) {
     return output_text(&driver->tools, item->text, text_bytes(&text));
 }
 
-/* Standard input once more, for the C compiler. */
+/* Makes that file standard input again, for the C compiler. */
 static bool return_input(const Options *options) {
-    Item *item = &options->items.at[options->from_input];
+    Item *item = &options->cc.items.at[options->cc.from_input];
     if (!freopen(item->text, "rb", stdin)) {
         complain("standard input cannot be read again");
         return false;
@@ -508,14 +514,13 @@ static bool return_input(const Options *options) {
     return true;
 }
 
-/* Whether -S or -fsyntax-only leave a source to the C compiler: a model is no program of one file
- * in assembly, and its pragmas are checked, too. */
+/* Returns whether -S or -fsyntax-only leaves a source to the C compiler. hetucc then checks its
+ * models, without output. */
 static bool checks(const Options *options) {
     return options_have(options, "-S") || options_have(options, "-fsyntax-only");
 }
 
-/* Checks the models of what is left to the C compiler where that would not do; false after
- * errors. */
+/* Checks the models of sources that the C compiler compiles alone. False after errors. */
 static bool check_handed_over(Driver *driver) {
     Units units = {0};
     bool assembly = options_have(driver->options, "-S");
@@ -526,25 +531,25 @@ static bool check_handed_over(Driver *driver) {
                  "in assembly: --emit=c writes them",
                  units.at[0]->file);
     return (!assembly || !units.count) &&
-           (driver->options->from_input < 0 || return_input(driver->options));
+           (driver->options->cc.from_input < 0 || return_input(driver->options));
 }
 
 static int run(Driver *driver) {
     const Options *options = driver->options;
     check_pass_name(driver->arena, "--print-after", options->print_after, true);
     check_pass_name(driver->arena, "--stop-after", options->stop_after, false);
-    if (!options->items.count) {
+    if (!options->cc.items.count) {
         complain("there are no input files");
         return 1;
     }
-    if ((options->hand_over || !options->input_count) && !check_no_report(options)) return 1;
-    if (options->hand_over && !check_handed_over(driver)) return 1;
-    if (options->hand_over || !options->input_count) hand_over(driver);
+    if ((options->cc.hand_over || !options->cc.input_count) && !check_no_report(options)) return 1;
+    if (options->cc.hand_over && !check_handed_over(driver)) return 1;
+    if (options->cc.hand_over || !options->cc.input_count) hand_over(driver);
     if (!check_inputs(driver->arena, options) || !check_dependencies(options) ||
         !check_backend(driver))
         return 1;
-    if (options->compile_only && options->output && options->source_count > 1) {
-        complain("-o with -c takes one source, not %d", options->source_count);
+    if (options->compile_only && options->output && options->cc.source_count > 1) {
+        complain("-o with -c takes one source, not %d", options->cc.source_count);
         return 1;
     }
     if (options->plan || options->memory) return plan_make(driver);
@@ -562,7 +567,7 @@ int main(int argc, char **argv) {
         complain_softly();
     }
     toolchain_open(&driver.tools, arena, options.dry_run);
-    if (options.from_input >= 0 && (!options.hand_over || checks(&options)) &&
+    if (options.cc.from_input >= 0 && (!options.cc.hand_over || checks(&options)) &&
         !read_input(&driver, &options))
         return 1;
     int status = run(&driver);

@@ -1,6 +1,6 @@
 #include "driver/object_sections.h"
 
-#include "driver/objects.h"
+#include "ir/unit.h"
 
 #include <hetu/version.h>
 
@@ -11,7 +11,7 @@
 
 typedef Array(const Portion *) Portions;
 
-/* ---- what an object keeps: a row of fields, each its length, a line's end, and its bytes ---- */
+/* ---- the section's format: fields, each its length in decimal, a newline, and its bytes ---- */
 
 static const char magic[] = "hetucc part 2, " HETU_VERSION;
 
@@ -22,7 +22,7 @@ static void put_list(Text *out, int count, const char *const *words) {
     for (int i = 0; i < count; i++) put(out, words[i]);
 }
 
-/* A reader of fields; `good` is false from the first on that is not there. */
+/* Reads fields one by one; `good` turns false at the first field that is missing. */
 typedef struct Fields {
     Arena *arena;
     const char *at, *end;
@@ -55,9 +55,9 @@ static const char *const *take_list(Fields *fields, int *count) {
     return words.at;
 }
 
-/* ---- keeping ---- */
+/* ---- writing a section ---- */
 
-/* The source's text behind the preprocessor; NULL after the C compiler's message. */
+/* Returns the source's text after the preprocessor; NULL when the C compiler failed. */
 static const char *preprocess(Driver *driver, const char *source) {
     const char *path = temporary(&driver->tools, "source.i");
     Command command = compile_command(driver);
@@ -68,7 +68,7 @@ static const char *preprocess(Driver *driver, const char *source) {
                                                  : file_text(driver->arena, path);
 }
 
-/* The options as words for hetucc; files by names that mean them from everywhere. */
+/* Writes the options as words for hetucc, with absolute file names. */
 static void put_options(Text *out, Driver *driver) {
     Arena *arena = driver->arena;
     const Options *options = driver->options;
@@ -111,9 +111,9 @@ const char *section_keep(Driver *driver, const Unit *unit, const char *source) {
                                                                                            : NULL;
 }
 
-/* ---- reading ---- */
+/* ---- reading sections ---- */
 
-/* What clang is told of a part: its own options, seen from the folder where it was compiled. */
+/* Sets the arguments for clang of a part: its own options, in the folder where it was compiled. */
 static void give_arguments(Fields *fields, Portion *part, const char *folder) {
     int count;
     const char *const *args = take_list(fields, &count);
@@ -171,11 +171,11 @@ static bool add_section(Arena *arena, const char *path, const ObjectSection *sec
     return true;
 }
 
-/* The file that -lNAME means among folders of -L, where that is an archive; NULL: none. */
+/* Returns the archive that -lNAME means among folders of -L; NULL when it is none. */
 static const char *find_library(Driver *driver, const char *name) {
     const Options *options = driver->options;
-    for (int i = 0; i < options->items.count; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0; i < options->cc.items.count; i++) {
+        const Item *item = &options->cc.items.at[i];
         const char *folder =
             begins(item->text, "-L") ? (item->text[2] ? item->text + 2 : item->value) : NULL;
         if (!folder) continue;
@@ -188,14 +188,14 @@ static const char *find_library(Driver *driver, const char *name) {
     return NULL;
 }
 
-/* Adds the parts of the objects of the command line, then of its archives: a linker takes from
- * these what is still absent. */
+/* Adds the parts of the objects of the command line, then those of its archives. A linker takes
+ * archive members only for symbols that are still undefined. */
 static bool add_objects(Driver *driver, Portions *parts) {
     const Options *options = driver->options;
     bool good = true;
     Portions archived = {0};
-    for (int i = 0; i < options->items.count && good; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0; i < options->cc.items.count && good; i++) {
+        const Item *item = &options->cc.items.at[i];
         bool library = item->kind == ITEM_INPUT && begins(item->text, "-l");
         const char *path = library ? find_library(driver, item->text[2] ? item->text + 2
                                                           : item->value ? item->value
@@ -218,7 +218,7 @@ static const PortionList *listed(Arena *arena, const Portions *parts) {
     return list;
 }
 
-/* The parts in objects and archives, found once; NULL after a message. */
+/* Returns the parts in objects and archives, which are searched once; NULL after a message. */
 static const PortionList *objects_parts(Driver *driver) {
     Portions parts = {0};
     if (!driver->objects && add_objects(driver, &parts))
@@ -240,10 +240,10 @@ const PortionList *driver_sections(Driver *driver) {
     Portions parts = {0};
     bool good = true;
     if (driver->parts) return driver->parts;
-    for (int i = 0; i < options->items.count && good; i++)
-        if (options->items.at[i].kind == ITEM_SOURCE &&
-            source_is_ours(driver, options->items.at[i].text))
-            good = add_source(driver, options->items.at[i].text, &parts);
+    for (int i = 0; i < options->cc.items.count && good; i++)
+        if (options->cc.items.at[i].kind == ITEM_SOURCE &&
+            source_is_ours(driver, options->cc.items.at[i].text))
+            good = add_source(driver, options->cc.items.at[i].text, &parts);
     const PortionList *objects = good ? objects_parts(driver) : NULL;
     for (int i = 0; objects && i < objects->count; i++)
         array_push(driver->arena, &parts, objects->at[i]);
@@ -265,7 +265,7 @@ bool sections_prepare(Driver *driver) {
     return prepares;
 }
 
-/* ---- what the frontend is given ---- */
+/* ---- the frontend's other sources ---- */
 
 bool sections_give(Driver *driver, FrontendOptions *options) {
     const PortionList *parts = driver_sections(driver);
@@ -279,80 +279,4 @@ bool sections_give(Driver *driver, FrontendOptions *options) {
     options->parts = others.at;
     options->part_count = others.count;
     return parts;
-}
-
-/* ---- making what waits ---- */
-
-static const Options *merged_options(Driver *driver, const Portion *part) {
-    Arena *arena = driver->arena;
-    const Options *link = driver->options;
-    Options *own = arena_new(arena, Options);
-    Array(char *) words = {0};
-    array_push(arena, &words, arena_string(arena, "hetucc"));
-    for (int i = 0; i < part->words.count; i++)
-        array_push(arena, &words, arena_string(arena, part->words.at[i]));
-    if (is_c_by_option(part->front.file)) {
-        array_push(arena, &words, arena_string(arena, "-x"));
-        array_push(arena, &words, arena_string(arena, "c"));
-    }
-    array_push(arena, &words, arena_string(arena, part->front.file));
-    array_push(arena, &words, NULL);
-    options_read(arena, own, words.count - 1, words.at);
-    if (link->strategies.count) memcpy(&own->strategies, &link->strategies, sizeof own->strategies);
-    own->cluster = link->cluster ? link->cluster : own->cluster;
-    own->bucket = link->bucket ? link->bucket : own->bucket;
-    own->chunk = link->chunk ? link->chunk : own->chunk;
-    own->no_fuse |= link->no_fuse;
-    own->no_views |= link->no_views;
-    own->no_chunks |= link->no_chunks;
-    own->no_overlap |= link->no_overlap;
-    for (int r = 0; r < REMARKS; r++) own->remarks[r] |= link->remarks[r];
-    own->warn_implicit_reshard |= link->warn_implicit_reshard;
-    own->print_after = link->print_after;
-    own->stop_after = link->stop_after;
-    own->resume = link->resume;
-    own->known = link->known;
-    own->dry_run = link->dry_run;
-    own->save_temps = link->save_temps;
-    return own;
-}
-
-Driver *section_driver(Driver *driver, const Portion *part) {
-    const PortionList *parts = driver_sections(driver);
-    Driver *own = arena_copy(driver->arena, driver, sizeof *driver);
-    own->options = merged_options(driver, part);
-    own->part = part;
-    own->prepares = false;
-    return parts ? own : NULL;
-}
-
-bool sections_read(Driver *driver) {
-    const PortionList *waiting = driver_waiting(driver);
-    bool good = waiting;
-    for (int i = 0; i < driver->options->items.count && good; i++)
-        if (driver->options->items.at[i].kind == ITEM_SOURCE)
-            good = unit_read(driver, driver->options->items.at[i].text);
-    for (int i = 0; good && i < waiting->count; i++) {
-        Driver *own = section_driver(driver, waiting->at[i]);
-        good = own && unit_read(own, waiting->at[i]->front.file);
-        if (good) memcpy(&driver->modules, &own->modules, sizeof driver->modules);
-    }
-    return good;
-}
-
-int section_make(Driver *driver, const Portion *part, const char *object) {
-    if (!part->alone) {
-        complain("the models of %s wait for other files, and %s has been joined of several "
-                 "objects: give hetucc these one by one",
-                 part->front.file, part->object);
-        return 1;
-    }
-    Driver *own = section_driver(driver, part);
-    Unit *unit = own ? unit_read(own, part->front.file) : NULL;
-    int status = unit ? unit_compile(own, unit, object) : 1;
-    if (own) {
-        driver->prepares |= own->prepares;
-        memcpy(&driver->modules, &own->modules, sizeof driver->modules);
-    }
-    return status;
 }

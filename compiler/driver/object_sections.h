@@ -67,4 +67,20 @@ bool sections_read(Driver *driver);
 /* A driver with a part's own options, and what the link's command line says over them. */
 Driver *section_driver(Driver *driver, const Portion *part);
 
+/* ---- bytes of sections (objects.c) ---- */
+
+#define OBJECT_SECTION ".hetu"
+
+/* The bytes of one section. */
+typedef struct ObjectSection {
+    const char *member; // of the archive; NULL: the file is an object itself
+    const char *bytes;
+    size_t size;
+} ObjectSection;
+typedef Array(ObjectSection) ObjectSections;
+
+/* Adds the sections of an object or archive, thin ones too; nothing where the file is neither,
+ * cannot be read, or is of another kind of machine. The bytes live in the arena. */
+void object_sections(Arena *arena, const char *path, ObjectSections *sections);
+
 #endif

@@ -1,4 +1,4 @@
-#include "driver/objects.h"
+#include "driver/object_sections.h"
 
 #include <ar.h>
 #include <elf.h>
@@ -9,13 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes of a file. */
+/* The bytes of a file. */
 typedef struct Bytes {
     const char *at;
     size_t size;
 } Bytes;
 
-/* Maps a file; size 0 where that cannot be done. */
+/* Maps a file into memory; size 0 on failure. */
 static Bytes map_file(const char *path) {
     struct stat found;
     Bytes bytes = {0};
@@ -32,7 +32,7 @@ static void unmap(Bytes bytes) {
     if (bytes.size) munmap((void *)bytes.at, bytes.size);
 }
 
-/* Whether `count` bytes from an offset on are there. */
+/* Returns whether `count` bytes exist from an offset on. */
 static bool has(Bytes bytes, uint64_t offset, uint64_t count) {
     return offset <= bytes.size && count <= bytes.size - offset;
 }
@@ -43,7 +43,7 @@ static bool begins_with(Bytes bytes, const char *word) {
 
 /* ---- objects ---- */
 
-/* The header of section i; false where it is not in the file. */
+/* Reads the header of section i; false when it is outside of the file. */
 static bool section_header(Bytes object, const Elf64_Ehdr *header, size_t i, Elf64_Shdr *section) {
     uint64_t offset = header->e_shoff + i * sizeof *section;
     if (header->e_shentsize != sizeof *section || !has(object, offset, sizeof *section))
@@ -81,7 +81,7 @@ static void add_object(Arena *arena, Bytes object, const char *member, ObjectSec
 
 /* ---- archives ---- */
 
-/* The name of a member: "a.o/", or "/12" for one in the table of long names. */
+/* Returns the name of a member: "a.o/", or "/12" for a name in the table of long names. */
 static const char *member_name(Arena *arena, const struct ar_hdr *header, Bytes names) {
     const char *name = arena_substring(arena, header->ar_name, sizeof header->ar_name);
     if (name[0] == '/' && name[1] >= '0' && name[1] <= '9') {
@@ -94,7 +94,7 @@ static const char *member_name(Arena *arena, const struct ar_hdr *header, Bytes 
     return arena_substring(arena, name, length);
 }
 
-/* A member of a thin archive is a file beside it. */
+/* Adds the sections of a member of a thin archive, which is a file beside the archive. */
 static void add_beside(Arena *arena, const char *archive, const char *member,
                        ObjectSections *sections) {
     const char *slash = strrchr(archive, '/');

@@ -1,8 +1,8 @@
 #include "driver/options.h"
 
-#include "driver/response.h"
-#include "driver/toolchain.h"
+#include "driver/output.h"
 
+#include "emit/backend.h"
 #include "support/diag.h"
 #include "support/sarif.h"
 
@@ -159,7 +159,7 @@ static const char *const with_value[] = {"-MF",
                                          "-dumpbase",
                                          "-wrapper"};
 
-/* Options that leave everything to the C compiler. */
+/* Options after which the C compiler does everything. */
 static const char *const handed_over[] = {"-E", "-S", "-M", "-MM", "-fsyntax-only"};
 
 static bool is_one_of(const char *word, const char *const *words, size_t count) {
@@ -172,12 +172,12 @@ static bool is_one_of(const char *word, const char *const *words, size_t count) 
 bool begins(const char *word, const char *with) { return !strncmp(word, with, strlen(with)); }
 
 bool options_have(const Options *options, const char *word) {
-    for (int i = 0; i < options->items.count; i++)
-        if (!strcmp(options->items.at[i].text, word)) return true;
+    for (int i = 0; i < options->cc.items.count; i++)
+        if (!strcmp(options->cc.items.at[i].text, word)) return true;
     return false;
 }
 
-/* ---- from the line as typed to one that argp reads ---- */
+/* ---- from the typed line to a line for argp ---- */
 
 typedef Array(char *) Words;
 
@@ -192,7 +192,7 @@ static void put(Line *line, const char *format, const char *word) {
 }
 static void copy(Line *line) { put(line, "%s", *line->next++); }
 
-/* The long option of ours with this name (up to `length` bytes), or NULL. */
+/* Returns hetucc's long option with this name (the first `length` bytes); NULL for none. */
 static const struct argp_option *long_option(const char *name, size_t length) {
     for (const struct argp_option *option = option_table; option->key; option++)
         if (option->name && strlen(option->name) == length && !strncmp(option->name, name, length))
@@ -205,7 +205,8 @@ _Noreturn static void mistake(const char *text, const char *word) {
     exit(1);
 }
 
-/* Reports a long option that is nearly one of ours: the C compiler would not say what was meant. */
+/* Reports a long option that resembles an option of hetucc: the C compiler's message would not name
+ * it. */
 static void refuse_misspelled(Arena *arena, const char *word) {
     const char *names[sizeof option_table / sizeof *option_table] = {NULL},
                                                    *name = arena_substring(arena, word,
@@ -250,7 +251,7 @@ static void read_long(Line *line) {
     if (option->arg && !word[2 + length] && *line->next) copy(line);
 }
 
-/* Options of ours that C compilers write with one dash and a word. */
+/* Reads options of hetucc that have one dash and a word, as C compilers write them. */
 static bool read_dashed_word(Line *line) {
     const char *word = *line->next;
     if (!strcmp(word, "-###"))
@@ -288,50 +289,50 @@ static void read_word(Line *line) {
     }
 }
 
-/* ---- what argp finds ---- */
+/* ---- what argp parses ---- */
 
 typedef struct Reader {
     Arena *arena;
     Options *options;
-    bool in_c; // behind -x c: what is called .c and standard input are sources, as without it
+    bool in_c; // after -x c: files that end in .c, and standard input, are sources, as without -x
 } Reader;
 
 static void add(Reader *reader, ItemKind kind, const char *text, const char *value) {
     Item item = {kind, arena_string(reader->arena, text),
                  value ? arena_string(reader->arena, value) : NULL};
-    array_push(reader->arena, &reader->options->items, item);
+    array_push(reader->arena, &reader->options->cc.items, item);
 }
 
 static void add_joined(Reader *reader, const char *option, const char *value) {
     add(reader, ITEM_FLAG, arena_format(reader->arena, "%s%s", option, value ? value : ""), NULL);
 }
 
-/* Standard input, which the C compiler wants to be told the language of. What it includes by quotes
- * stands in the current folder. */
+/* Adds standard input with its language for the C compiler. Its quoted includes are relative to the
+ * current folder. */
 static void add_input(Reader *reader) {
     Options *options = reader->options;
-    options->input_count++;
-    options->source_count += reader->in_c;
-    options->hand_over |= !reader->in_c;
-    if (reader->in_c && options->from_input >= 0)
+    options->cc.input_count++;
+    options->cc.source_count += reader->in_c;
+    options->cc.hand_over |= !reader->in_c;
+    if (reader->in_c && options->cc.from_input >= 0)
         mistake("standard input, %s, stands here twice", "-");
-    options->from_input = reader->in_c ? options->items.count : options->from_input;
+    options->cc.from_input = reader->in_c ? options->cc.items.count : options->cc.from_input;
     add(reader, reader->in_c ? ITEM_SOURCE : ITEM_FLAG, "-", NULL);
     if (reader->in_c) add(reader, ITEM_FLAG, "-iquote", ".");
 }
 
-/* The language of what follows, the value of -x: C is what hetucc reads, all else is the C
- * compiler's. */
+/* Sets the language of the following files, the value of -x. hetucc reads C; the C compiler handles
+ * other languages alone. */
 static void set_language(Reader *reader, const char *language) {
     reader->in_c = !strcmp(language, "c");
     if (reader->in_c || !strcmp(language, "none"))
-        reader->options->items.count--;
+        reader->options->cc.items.count--;
     else
-        reader->options->hand_over = true;
+        reader->options->cc.hand_over = true;
 }
 
 static void set_value(Reader *reader, const char *value) {
-    Item *item = &reader->options->items.at[reader->options->items.count - 1];
+    Item *item = &reader->options->cc.items.at[reader->options->cc.items.count - 1];
     item->value = arena_string(reader->arena, value);
     if (!strcmp(item->text, "-x")) set_language(reader, value);
 }
@@ -341,18 +342,18 @@ static void add_cc_word(Reader *reader, const char *word) {
         add_input(reader);
         return;
     }
-    if (IS_ONE_OF(word, handed_over)) reader->options->hand_over = true;
+    if (IS_ONE_OF(word, handed_over)) reader->options->cc.hand_over = true;
     bool input = begins(word, "-l") || begins(word, "-Wl,") || begins(word, "-L") ||
                  !strcmp(word, "-Xlinker") || !strcmp(word, "-T");
-    reader->options->input_count += begins(word, "-l");
+    reader->options->cc.input_count += begins(word, "-l");
     add(reader, begins(word, "-M") ? ITEM_DEPEND : input ? ITEM_INPUT : ITEM_FLAG, word, NULL);
 }
 
 static void add_file(Reader *reader, const char *name) {
     const Backend *language = backend_of_file(name);
     bool source = reader->in_c || (language && !language->folder);
-    reader->options->source_count += source;
-    reader->options->input_count++;
+    reader->options->cc.source_count += source;
+    reader->options->cc.input_count++;
     add(reader, source ? ITEM_SOURCE : language ? ITEM_DEVICE : ITEM_INPUT, name, NULL);
 }
 
@@ -361,8 +362,8 @@ bool is_c_by_option(const char *source) {
     return !language || language->folder;
 }
 
-/* The index of `word` among `words` (NULL at the end); a mistake that lists them when it is
- * none. */
+/* Returns the index of `word` among `words` (NULL at the end). A word that is missing is a mistake,
+ * whose message lists them. */
 static int choose(Arena *arena, const char *option, const char *word, const char *const *words) {
     const char *all = words[0];
     int count = 0;
@@ -387,8 +388,8 @@ static void set_report(Reader *reader, const char *file) {
     reader->options->report = arena_string(reader->arena, file);
 }
 
-/* Where diagnostics go. It is set in front of all else, so that what is wrong elsewhere on the line
- * goes there, too. */
+/* Sets where diagnostics go. Called before other options are parsed, so that their mistakes go
+ * there, too. */
 static void set_diagnostics(Reader *reader, const char *value) {
     const char *dot = strrchr(value, '.');
     bool file = dot && dot > value && !strcmp(dot, ".sarif");
@@ -401,7 +402,7 @@ static void set_diagnostics(Reader *reader, const char *value) {
     if (strcmp(value, "text")) sarif_open("hetucc", HETU_VERSION, reader->options->sarif);
 }
 
-/* Finds --diagnostics on the line as it was typed. */
+/* Finds --diagnostics on the line as typed. */
 static void find_diagnostics(Reader *reader, char **words) {
     static const char option[] = "--diagnostics";
     for (; *words; words++)
@@ -428,7 +429,7 @@ static int64_t read_bytes(const char *refusal, const char *bytes) {
     return number;
 }
 
-/* "20G", "1.5GiB", "512M", "1000000": bytes. */
+/* Reads a size in bytes: "20G", "1.5GiB", "512M", "1000000". */
 static void set_memory(Reader *reader, const char *text) {
     static const char units[] = "KMGT";
     char *end;
@@ -450,11 +451,11 @@ static error_t read_language_option(Reader *reader, int key, const char *value) 
     case 'I': add_joined(reader, "-I", value); break;
     case 'O':
         add_joined(reader, "-O", value);
-        options->optimised = true;
+        options->cc.optimised = true;
         break;
     case 'g':
         add_joined(reader, "-g", value);
-        options->debug = true;
+        options->cc.debug = true;
         break;
     case KEY_INCLUDE: add(reader, ITEM_FLAG, "-include", value); break;
     case KEY_STD: add_joined(reader, "-std=", value); break;
@@ -486,15 +487,17 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     case KEY_REPORT: set_report(reader, value); break;
     case KEY_EMIT: options->emit = (Emit)choose(reader->arena, "--emit", value, emit_words); break;
     case KEY_DIAGNOSTICS: break; // find_diagnostics has read it
-    case KEY_NO_FUSE: options->no_fuse = true; break;
-    case KEY_NO_VIEWS: options->no_views = true; break;
-    case KEY_NO_CHUNKS: options->no_chunks = true; break;
-    case KEY_NO_OVERLAP: options->no_overlap = true; break;
+    case KEY_NO_FUSE: options->passes.no_fuse = true; break;
+    case KEY_NO_VIEWS: options->passes.no_views = true; break;
+    case KEY_NO_CHUNKS: options->passes.no_chunks = true; break;
+    case KEY_NO_OVERLAP: options->passes.no_overlap = true; break;
     case KEY_BUCKET:
-        options->bucket = read_bytes("--bucket is a number of bytes from 1 on, not \"%s\"", value);
+        options->passes.bucket =
+            read_bytes("--bucket is a number of bytes from 1 on, not \"%s\"", value);
         break;
     case KEY_CHUNK:
-        options->chunk = read_bytes("--chunk is a number of bytes from 1 on, not \"%s\"", value);
+        options->passes.chunk =
+            read_bytes("--chunk is a number of bytes from 1 on, not \"%s\"", value);
         break;
     case KEY_PLAN: options->plan = true; break;
     case KEY_MEMORY: set_memory(reader, value); break;
@@ -502,21 +505,21 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     case KEY_STOP_AFTER: options->stop_after = arena_string(reader->arena, value); break;
     case KEY_KNOWN: options->known = read_known(value); break;
     case KEY_SAVE_TEMPS: options->save_temps = true; break;
-    case KEY_IMPLICIT: options->warn_implicit_reshard = true; break;
-    case KEY_NO_IMPLICIT: options->warn_implicit_reshard = false; break;
+    case KEY_IMPLICIT: options->passes.warn_implicit_reshard = true; break;
+    case KEY_NO_IMPLICIT: options->passes.warn_implicit_reshard = false; break;
     default: return read_language_option(reader, key, value);
     }
     return 0;
 }
 
-/* "exe|c|ir" */
+/* Joins words: "exe|c|ir". */
 static const char *joined(Arena *arena, const char *const *words) {
     const char *all = *words;
     while (*++words) all = arena_format(arena, "%s|%s", all, *words);
     return all;
 }
 
-/* The table with the words of the options that take one of a few. */
+/* Returns the option table, in which the options with a choice of words list these. */
 static const struct argp_option *described_options(Arena *arena) {
     struct argp_option *options =
         arena_array(arena, struct argp_option, sizeof option_table / sizeof *option_table);
@@ -543,7 +546,7 @@ void options_read(Arena *arena, Options *options, int argc, char **argv) {
     char **words = response_expand(arena, argc ? argv + 1 : argv);
     Line line = {.arena = arena, .next = words};
     Reader reader = {.arena = arena, .options = options};
-    *options = (Options){.backend = backend_find(backend_names()[0]), .from_input = -1};
+    *options = (Options){.backend = backend_find(backend_names()[0]), .cc.from_input = -1};
     array_push(arena, &line.words, argc ? argv[0] : "hetucc");
     find_diagnostics(&reader, words);
     while (*line.next) read_word(&line);

@@ -1,13 +1,14 @@
-/* The command line.
+/* The command line of hetucc.
  *
- * hetucc takes the place of the C compiler: it knows the options below, and keeps everything else,
- * in order, for the C compiler. So that argp can read the whole line, options_read first gives each
- * word that is not ours the form --Xcc=WORD.
+ *     hetucc -O3 gpt.c --strategy=fast -lm -o gpt
+ *
+ * hetucc takes the place of the C compiler: it reads the options that it knows, and keeps all
+ * others, in order, for the C compiler. options_read first rewrites each unknown word as
+ * --Xcc=WORD, so that argp can parse the whole line.
  */
 #ifndef DRIVER_OPTIONS_H
 #define DRIVER_OPTIONS_H
 
-#include "emit/backend.h"
 #include "support/array.h"
 
 #include <stdbool.h>
@@ -19,14 +20,14 @@ typedef enum ItemKind {
     ITEM_FLAG,   // an option
     ITEM_DEPEND, // an option about dependency files: -MD, -MF, ...
     ITEM_SOURCE, // a .c file
-    ITEM_DEVICE, // a source in the language of a back end that has one of its own
-    ITEM_INPUT   // another file, or a library: the linker needs these in order
+    ITEM_DEVICE, // a source in the language of a backend, such as .cu
+    ITEM_INPUT   // another file, or a library: their order matters to the linker
 } ItemKind;
 
-/* What stands behind -R, by remark; NULL at the end. */
+/* The words after -R, by Remark; NULL at the end. */
 extern const char *const remark_words[];
 
-/* A word for the C compiler, with the word that belongs to it: -isystem DIR. */
+/* A word for the C compiler, with its value if it has one: -isystem DIR. */
 typedef struct Item {
     ItemKind kind;
     const char *text;
@@ -34,45 +35,69 @@ typedef struct Item {
 } Item;
 typedef Array(Item) ItemList;
 
+/* What hetucc produces (--emit). */
 typedef enum Emit { EMIT_EXE, EMIT_C, EMIT_IR, EMIT_COST, EMIT_COST_JSON } Emit;
 
 /* Words of -R. */
 typedef enum Remark { REMARK_COMM, REMARK_SWITCH, REMARK_MEMORY, REMARK_SHARDING, REMARKS } Remark;
 
-typedef struct Options {
+/* The words for the C compiler, and facts about them. */
+typedef struct CcOptions {
     ItemList items;
     int source_count, input_count;
+    int from_input;        // index of the item that is standard input, C source (-x c -); -1: none
+    bool hand_over;        // -E, -S, -M, ...: the C compiler does everything
+    bool optimised, debug; // some -O, some -g was given
+} CcOptions;
+
+/* Options that the passes read. */
+typedef struct PassSwitches {
+    bool no_fuse, no_views, no_chunks, no_overlap;
+    int64_t bucket, chunk; // bytes; 0: not given
+    bool warn_implicit_reshard;
+} PassSwitches;
+
+typedef struct Options {
+    CcOptions cc;
+    PassSwitches passes;
     const char *output; // -o; NULL: not given
     bool compile_only;  // -c
-    bool hand_over;     // -E, -S, -M, ...: the C compiler does all
-    int from_input;     // the item that is standard input, a source in C (-x c -); -1: none
     bool dry_run;       // -###
-    bool save_temps, no_fuse, no_views, no_chunks, no_overlap;
-    bool plan;             // find a strategy
-    int64_t memory;        // of --memory: bytes; 0: not given
-    int64_t bucket, chunk; // bytes; 0: not given
-    bool optimised, debug; // some -O, some -g was given
+    bool save_temps;
+    bool plan;      // --plan: find a strategy
+    int64_t memory; // --memory: bytes; 0: not given
     Emit emit;
-    const Backend *backend;
+    const struct Backend *backend;
     Array(const char *) strategies; // of --strategy, in order
-    int known;         // of --known: strategies that a program which runs has; 0: not given
-    const char *sarif; // of --diagnostics: the file of the log; NULL: none is named
+    int known;         // --known: number of strategies that the running program has; 0: not given
+    const char *sarif; // --diagnostics: the file of the log; NULL: none is named
     const char *cluster, *resume, *print_after, *stop_after, *report;
-    bool remarks[REMARKS], warn_implicit_reshard;
-    bool strict; // what a cluster file has and nobody reads is an error; no option sets it
+    bool remarks[REMARKS];
+    bool strict; // unknown keys of a cluster file are errors; set by tools, by no option
 } Options;
 
-/* Whether a word begins with another. */
+/* Returns whether a word begins with `with`. */
 bool begins(const char *word, const char *with);
 
-/* Whether a word for the C compiler is given. */
+/* Returns whether the command line has `word` for the C compiler. */
 bool options_have(const Options *options, const char *word);
 
-/* Whether a source is C by -x c alone: its name says something else, or it is standard input. */
+/* Returns whether a source is C only because of -x c: it has another suffix, or is standard
+ * input. */
 bool is_c_by_option(const char *source);
 
 /* Reads the command line. Ends the process with status 1 after a mistake, with 0 after --help and
  * --version. */
 void options_read(Arena *arena, Options *options, int argc, char **argv);
+
+/* ---- response files (response.c) ---- */
+
+/* Returns the words of a command line with each @FILE replaced by the words in FILE, as C compilers
+ * do. NULL ends both lists.
+ *
+ * White space separates the words of a file; quotes and backslashes protect it. A file may name
+ * other files. An @FILE that cannot be read stays as it is. Files that name themselves end the
+ * process with status 1. */
+char **response_expand(Arena *arena, char **words);
 
 #endif

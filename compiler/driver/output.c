@@ -1,6 +1,7 @@
 #include "driver/output.h"
 
 #include "support/reading.h"
+#include "support/sarif.h"
 #include "support/secure.h"
 
 #include <errno.h>
@@ -11,13 +12,32 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* ---- what must be removed at the end; a signal handler reads this, so entries are only added in
- * front or emptied ---- */
+/* ---- messages ---- */
+
+static bool soft; // complain prints warnings
+
+void complain_softly(void) { soft = true; }
+
+void complain(const char *format, ...) {
+    enum { MOST = 8192 };
+    char message[MOST];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    sarif_add(soft ? SARIF_WARNING : SARIF_ERROR, NULL, message);
+    if (!sarif_has_stderr())
+        fprintf(stderr, "hetucc: %s: %s\n", soft ? "warning" : "error", message);
+}
+
+/* ---- files to remove at the end ----
+ *
+ * Entries are added in front or emptied, never freed, since a signal handler walks the list. */
 
 typedef struct Removal Removal;
 struct Removal {
     Removal *next;
-    const char *volatile path; // NULL: no longer
+    const char *volatile path; // NULL: removed already
 };
 
 static Removal *volatile removals;
@@ -49,7 +69,7 @@ void outputs_close(void) {
 
 /* ---- temporary files ---- */
 
-/* A new folder for temporary files. */
+/* Makes a new folder for temporary files. */
 static const char *make_folder(Arena *arena) {
     const char *base = getenv("TMPDIR");
     base = base && *base ? base : "/tmp";
@@ -74,7 +94,7 @@ const char *temporary(Toolchain *tools, const char *name) {
 }
 
 bool temporary_full(const Toolchain *tools) {
-    enum { TIGHT = 16 << 20 }; // bytes: what a C compiler may want for one file
+    enum { TIGHT = 16 << 20 }; // bytes that a C compiler may need for one file
     struct statvfs space;
     if (!tools->folder || tools->dry_run || statvfs(tools->folder, &space) ||
         (double)space.f_bavail * (double)space.f_frsize >= TIGHT)

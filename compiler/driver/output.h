@@ -1,5 +1,13 @@
-/* Files that hetucc writes: temporary ones, and outputs that appear only when they are complete.
- * Temporary files and unfinished outputs are removed when the process ends, by a signal, too. */
+/* Files that hetucc writes, and messages without a place in a source.
+ *
+ * An output appears under its name only when it is complete:
+ *
+ *     const char *written = output_begin(tools, "gpt.o");    // "gpt.o.hetucc.8Xa2", say
+ *     ... the C compiler writes it ...
+ *     output_finish(tools, written, "gpt.o", 0666);          // renames it
+ *
+ * Temporary files and unfinished outputs are removed when the process ends, also by a signal.
+ */
 #ifndef DRIVER_OUTPUT_H
 #define DRIVER_OUTPUT_H
 
@@ -7,30 +15,31 @@
 
 #include <stdio.h>
 
-/* A path in the folder for temporary files, removed at the end; a folder after what was named
- * later. */
+/* Returns a path in the folder for temporary files, which is removed at the end. A folder must be
+ * named before the files in it. */
 const char *temporary(Toolchain *tools, const char *name);
 
-/* After something in the folder for temporary files failed: whether that folder is all but full; a
- * message says so. */
+/* Returns whether the folder for temporary files is almost full, after writing there failed;
+ * reports it. */
 bool temporary_full(const Toolchain *tools);
 
-/* Where to write what shall become `path`: a new file beside it, or `path` itself where that is no
- * plain file. NULL after a message when nothing can be written there. */
+/* Returns where to write an output: a new file beside `path`, or `path` itself when it is no plain
+ * file. NULL after a message when nothing can be written there. */
 const char *output_begin(Toolchain *tools, const char *path);
 
-/* Appends what a file holds; false, and errno, when it cannot be read or has more than 256 MiB. */
+/* Appends the bytes of a file. Returns false, with errno set, when it cannot be read or is larger
+ * than 256 MiB. */
 bool file_read(const char *path, Text *bytes);
 
-/* Opens what output_begin gave for writing: its own file at no link, or what is no plain file, a
- * device say. NULL, and errno. */
+/* Opens a path of output_begin for writing; follows no link. Returns NULL, with errno set, on
+ * failure. */
 FILE *output_open(const char *written);
 
-/* Writes bytes to what output_begin gave for a path; false after a message. */
+/* Writes bytes to a path of output_begin; false after a message. */
 bool output_fill(const Toolchain *tools, const char *written, const char *path, const char *bytes,
                  size_t size);
 
-/* Writes bytes where output_begin says; output_finish is left to the caller. NULL after a
+/* Writes bytes to a new path of output_begin and returns this path, for output_finish. NULL after a
  * message. */
 const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size);
 
@@ -39,17 +48,24 @@ const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, 
 const char *output_private(Toolchain *tools, const char *written);
 bool output_take(const Toolchain *tools, const char *made, const char *written);
 
-/* The finished file takes its name; `mode` is its permissions before umask. False after a
+/* Renames the finished file to `path`; `mode` has its permissions before umask. False after a
  * message. */
 bool output_finish(Toolchain *tools, const char *written, const char *path, unsigned mode);
 
-/* Writes a whole file through output_bytes and output_finish. False after a message. */
+/* Writes a whole file by output_bytes and output_finish. False after a message. */
 bool output_text(Toolchain *tools, const char *path, const char *text);
 
-/* Removes temporary files and unfinished outputs, as a signal handler may. */
+/* Removes temporary files and unfinished outputs. Safe in a signal handler. */
 void outputs_clean(void);
 
-/* Does so now, and forgets them: the arena may be destroyed after that. */
+/* Removes temporary files and unfinished outputs, and forgets them, so that the arena may be
+ * destroyed. */
 void outputs_close(void);
+
+/* Prints "hetucc: error: ..." for a mistake without a place in a source. */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Makes complain print warnings instead of errors. */
+void complain_softly(void);
 
 #endif

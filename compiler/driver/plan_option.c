@@ -1,15 +1,16 @@
-#include "driver/plan_option.h"
+#include "driver/compile.h"
 
 #include "driver/object_sections.h"
 
 #include "cluster/cluster.h"
+#include "ir/module.h"
 #include "planner/search/search.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
-/* ---- what does not go with it ---- */
+/* ---- checks ---- */
 
 static bool check_options(const Options *options) {
     const struct {
@@ -35,7 +36,7 @@ static bool check_options(const Options *options) {
     return options->plan && options->cluster;
 }
 
-/* Whether the cluster file lists devices. */
+/* Checks that the cluster file lists devices. */
 static bool check_cluster(const Driver *driver, const Cluster *cluster) {
     if (cluster && !cluster->device_count)
         complain("%s: devices: there are none to plan for", driver->options->cluster);
@@ -48,10 +49,10 @@ static bool check_cluster(const Driver *driver, const Cluster *cluster) {
     return cluster && cluster->device_count;
 }
 
-/* What has the models to plan for. */
+/* The source or object whose models get a strategy. */
 typedef struct Planned {
-    Driver *driver;              // with the options that it is compiled with
-    const char *source, *called; // what it is called in messages
+    Driver *driver;              // with the options that the source is compiled with
+    const char *source, *called; // its name in messages
     bool failed;
 } Planned;
 
@@ -63,7 +64,7 @@ static bool has_models(Driver *driver, const char *source) {
     return models;
 }
 
-/* Takes one that has models, which no other has. */
+/* Takes a source or object with models; reports a second one. */
 static void take(Planned *found, Driver *driver, const char *source, const char *called) {
     bool models = !found->failed && has_models(driver, source);
     found->failed |= diag_errors(driver->diag) > 0;
@@ -75,7 +76,7 @@ static void take(Planned *found, Driver *driver, const char *source, const char 
     }
 }
 
-/* Of objects and archives what keeps a source with models. */
+/* Takes the object or archive member that keeps a source with models. */
 static void take_objects(Planned *found, Driver *driver) {
     const PortionList *parts = found->failed ? NULL : driver_sections(driver);
     found->failed |= !parts;
@@ -86,14 +87,14 @@ static void take_objects(Planned *found, Driver *driver) {
     }
 }
 
-/* The one source or object with models; without one after a message. */
+/* Returns the one source or object with models; without one after a message. */
 static Planned find_models(Driver *driver) {
     const Options *options = driver->options;
     Planned found = {0};
-    for (int i = 0; i < options->items.count; i++) {
-        const Item *item = &options->items.at[i];
+    for (int i = 0; i < options->cc.items.count; i++) {
+        const Item *item = &options->cc.items.at[i];
         if (item->kind == ITEM_SOURCE &&
-            (options->source_count == 1 || source_is_ours(driver, item->text)))
+            (options->cc.source_count == 1 || source_is_ours(driver, item->text)))
             take(&found, driver, item->text, item->text);
     }
     take_objects(&found, driver);
@@ -104,7 +105,7 @@ static Planned find_models(Driver *driver) {
 
 /* ---- writing ---- */
 
-/* What the strategy is called: as its file, as far as that is a name. */
+/* Returns the strategy's name: its file's, with characters replaced that a name cannot have. */
 static const char *strategy_name(Driver *driver, const char *path) {
     char *name = arena_string(driver->arena, name_with(driver->arena, path, ""));
     for (char *c = name; *c; c++) *c = isalnum((unsigned char)*c) ? *c : '_';
@@ -123,7 +124,8 @@ static int write_plan(Driver *driver, const char *path, const Text *strategy, co
     return 0;
 }
 
-/* "train.strategy", beside a source of the command line, else in the folder at hand. */
+/* Returns the path of the strategy: "train.strategy" beside a source of the command line, else in
+ * the current folder. */
 static const char *plan_path(const Driver *driver, const Planned *planned) {
     const char *slash = strrchr(planned->source, '/');
     const char *source = planned->driver != driver && slash ? slash + 1 : planned->source;
@@ -144,7 +146,7 @@ int plan_make(Driver *driver) {
     SearchOptions search = {.frontend = &frontend,
                             .target = compile_target(planned.driver->options, cluster),
                             .compile = compile_options(planned.driver->options),
-                            .no_fuse = planned.driver->options->no_fuse,
+                            .no_fuse = planned.driver->options->passes.no_fuse,
                             .memory = options->memory,
                             .name = strategy_name(driver, path)};
     Text strategy = {.arena = driver->arena}, reason = {.arena = driver->arena};

@@ -1,6 +1,6 @@
-#include "driver/response.h"
+#include "driver/options.h"
 
-#include "driver/toolchain.h"
+#include "driver/output.h"
 #include "support/array.h"
 #include "support/reading.h"
 
@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_DEPTH = 64 }; // files that name files
+enum { MOST_DEPTH = 64 }; // of response files that name response files
 
 typedef Array(char *) Words;
 
-/* The next word from *at on, which is not in front of white space any more; *at goes behind it. */
+/* Returns the next word from *at, which is past white space; moves *at behind the word. */
 static char *next_word(Arena *arena, const char **at) {
     char *word = arena_alloc(arena, strlen(*at) + 1), *end = word, quote = 0;
     for (; **at && (quote || !strchr(" \t\r\n\v\f", **at)); ++*at) {
@@ -27,16 +27,17 @@ static char *next_word(Arena *arena, const char **at) {
     return word;
 }
 
-/* Reads a response file; false where there is none, as C compilers have it. */
+/* Reads a response file. Returns false when it does not exist: C compilers then take the word as it
+ * is. */
 static bool read_words(const char *path, Text *text) {
     enum { MOST = 1 << 28 };
-    const char *why, *words = reading_text(text->arena, READ_PIPES, path, MOST, NULL, &why);
-    if (!words && !access(path, F_OK)) {
-        complain("cannot read %s, whose words were to be options: %s", path, why);
+    InputText words = reading_text(text->arena, READ_PIPES, path, MOST);
+    if (!words.bytes && !access(path, F_OK)) {
+        complain("cannot read %s, whose words were to be options: %s", path, words.why);
         exit(1);
     }
-    text_string(text, words ? words : "");
-    return words;
+    text_string(text, words.bytes ? words.bytes : "");
+    return words.bytes;
 }
 
 static void expand(Arena *arena, Words *to, char *word, int depth) {

@@ -1,4 +1,12 @@
-#include "driver/resume.h"
+/* --resume: compiles models from an edited intermediate representation.
+ *
+ *     hetucc --emit=ir --stop-after=seed_layouts gpt.c -o gpt.ir
+ *     (edit a layout in gpt.ir)
+ *     hetucc --resume=gpt.ir gpt.c -o gpt
+ *
+ * The sources are read again. Modules of the file replace the modules of the sources that have the
+ * same model and strategy. */
+#include "driver/compile.h"
 
 #include "ir/text/text.h"
 #include "passes/pipeline.h"
@@ -16,7 +24,7 @@ static bool same_value(const Value *a, const Value *b) {
     return same_string(a->name, b->name) && type_elements(a->type) == type_elements(b->type);
 }
 
-/* Whether two strategies say the same; NULL where a program is for one device. */
+/* Returns whether two strategies have the same text; NULL is the strategy of one device. */
 static bool same_strategy(Arena *arena, const Strategy *a, const Strategy *b) {
     Text texts[2] = {{.arena = arena}, {.arena = arena}};
     if (a && b) {
@@ -26,7 +34,7 @@ static bool same_strategy(Arena *arena, const Strategy *a, const Strategy *b) {
     return a == b || (a && b && !strcmp(text_bytes(&texts[0]), text_bytes(&texts[1])));
 }
 
-/* What a module that was read has otherwise than the source's; NULL when it is the same model under
+/* Returns how a module of the file differs from the source's; NULL when it is the same model under
  * the same strategy. */
 static const char *find_difference(Arena *arena, const Module *own, const Module *read) {
     if (own->kind != read->kind || own->optimizer->state_count != read->optimizer->state_count ||
@@ -42,17 +50,17 @@ static const char *find_difference(Arena *arena, const Module *own, const Module
     return !params ? "list of parameters" : !inputs ? "list of inputs" : NULL;
 }
 
-/* Whether the file is one of the sources on the command line. */
+/* Returns whether a file is a source of the command line. */
 static bool is_source(const Options *options, const char *file) {
-    for (int i = 0; i < options->items.count; i++)
-        if (options->items.at[i].kind == ITEM_SOURCE &&
-            same_string(options->items.at[i].text, file))
+    for (int i = 0; i < options->cc.items.count; i++)
+        if (options->cc.items.at[i].kind == ITEM_SOURCE &&
+            same_string(options->cc.items.at[i].text, file))
             return true;
     return false;
 }
 
-/* The module of the unit that a module takes the place of: the same model, under the same strategy
- * if there is one; NULL. */
+/* Returns the module of the unit that a module of the file replaces: the same model, under the same
+ * strategy if there is one. NULL for none. */
 static Module **find_own(Arena *arena, Unit *unit, const Module *read) {
     Module **own = NULL;
     for (int i = 0; i < unit->modules.count; i++) {
@@ -88,12 +96,12 @@ static void resume_module(Driver *driver, Unit *unit, const ReadModule *read) {
 bool unit_resume(Driver *driver, Unit *unit) {
     const char *file = driver->options->resume;
     ReadModules modules = {0};
-    const char *why, *text = reading_text(driver->arena, READ_PIPES, file, 1 << 28, NULL, &why);
-    if (!text) {
-        diag_error(driver->diag, (Position){0}, "cannot read %s: %s", file, why);
+    InputText text = reading_text(driver->arena, READ_PIPES, file, 1 << 28);
+    if (!text.bytes) {
+        diag_error(driver->diag, (Position){0}, "cannot read %s: %s", file, text.why);
         return false;
     }
-    if (!ir_parse(driver->arena, driver->diag, file, text, &modules)) return false;
+    if (!ir_parse(driver->arena, driver->diag, file, text.bytes, &modules)) return false;
     for (int i = 0; i < modules.count; i++) {
         const ReadModule *read = &modules.at[i];
         if (same_string(read->module->source->file, unit->file))

@@ -1,4 +1,4 @@
-#include "driver/sources.h"
+#include "driver/folder.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@ static const char *copied(Arena *arena, char *path) {
     return copy;
 }
 
-/* The absolute path of a file, whose folder's links are followed: `..` behind it means what it
- * means to the C compiler. NULL where there is no such folder. */
+/* Returns the absolute path of a file, with the links of its folder resolved, so that `..` means
+ * what it means to the C compiler. NULL when the folder does not exist. */
 static const char *absolute_path(Arena *arena, const char *path) {
     const char *slash = strrchr(path, '/');
     const char *folder = copied(
@@ -25,7 +25,7 @@ static const char *absolute_path(Arena *arena, const char *path) {
                   : NULL;
 }
 
-/* The part of an absolute path behind a folder; NULL when it is elsewhere. */
+/* Returns the rest of an absolute path below a folder; NULL when the path is elsewhere. */
 static const char *behind(const char *folder, const char *path) {
     size_t length = strcmp(folder, "/") ? strlen(folder) : 0;
     return !strncmp(path, folder, length) && path[length] == '/' ? path + length + 1 : NULL;
@@ -38,7 +38,8 @@ static const char *folder_of(Arena *arena, const char *path) {
 
 /* ---- collecting ---- */
 
-/* Adds a file; what is no file, as a header that the C compiler does not find, is left out. */
+/* Adds a file; leaves out names that are no file, such as a header that the C compiler did not
+ * find. */
 static void add_file(UserFiles *files, const char *path) {
     struct stat found;
     const char *name = absolute_path(files->arena, path);
@@ -48,9 +49,9 @@ static void add_file(UserFiles *files, const char *path) {
     array_push(files->arena, &files->paths, name);
 }
 
-/* How many bytes at `at` stand for one of a name in a rule: blanks and # have a backslash in front,
- * and those before it are doubled, dollars are doubled. The byte is the last of them; 0 where no
- * name goes on. */
+/* Returns how many bytes at `at` spell one byte of a name in a rule of make; 0 at the end of the
+ * name. Blanks and # follow a backslash, backslashes before these are doubled, and so are dollars.
+ * The last byte is the one that is meant. */
 static size_t name_byte(const char *at) {
     size_t backslashes = strspn(at, "\\");
     bool blank = at[backslashes] && strchr(" \t", at[backslashes]);
@@ -59,7 +60,7 @@ static size_t name_byte(const char *at) {
     return (*at == '\\' && at[1] == '#') || (*at == '$' && at[1] == '$') ? 2 : 1;
 }
 
-/* Adds the files of a rule as the C compiler writes it: "x.o: a.c b.h \". */
+/* Adds the files of a rule that the C compiler wrote: "x.o: a.c b.h \". */
 static void add_rule(UserFiles *files, const char *rule) {
     const char *at = strstr(rule, ": ");
     for (at = at ? at + 2 : ""; *at; at++) {
@@ -71,7 +72,7 @@ static void add_rule(UserFiles *files, const char *rule) {
     }
 }
 
-/* Adds a source and what it includes, as the C compiler says. */
+/* Adds a source and the files that it includes, as the C compiler lists them. */
 static bool add_source(Driver *driver, UserFiles *files, const Item *item) {
     const char *list = temporary(&driver->tools, "files.d");
     Command command = compile_command(driver);
@@ -93,7 +94,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The folder of an option that says where to look for headers; NULL for any other. */
+/* Returns the folder of an option for header folders; NULL for any other option. */
 static const char *option_folder(const Item *item) {
     static const char *const options[] = {"-isystem", "-iquote", "-idirafter"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
@@ -101,21 +102,21 @@ static const char *option_folder(const Item *item) {
     return item->kind == ITEM_FLAG && !strncmp(item->text, "-I", 2) ? item->text + 2 : NULL;
 }
 
-/* Whether some of the files is in a folder. */
+/* Returns whether a folder has some of the files. */
 static bool has_files(const UserFiles *files, const char *folder) {
     for (int i = 0; folder && i < files->paths.count; i++)
         if (behind(folder, files->paths.at[i])) return true;
     return false;
 }
 
-/* The deepest folder that has all files, and the folders of headers in which there are some. */
+/* Returns the deepest folder that contains all files and all header folders with files. */
 static const char *common_folder(const Driver *driver, const UserFiles *files) {
     Arena *arena = files->arena;
     const char *root = files->paths.count ? folder_of(arena, files->paths.at[0]) : "/";
     for (int i = 0; i < files->paths.count; i++)
         while (!behind(root, files->paths.at[i])) root = folder_of(arena, root);
-    for (int i = 0; i < driver->options->items.count; i++) {
-        const char *option = option_folder(&driver->options->items.at[i]),
+    for (int i = 0; i < driver->options->cc.items.count; i++) {
+        const char *option = option_folder(&driver->options->cc.items.at[i]),
                    *folder = option ? copied(arena, realpath(option, NULL)) : NULL;
         while (has_files(files, folder) && strcmp(root, folder) && !behind(root, folder))
             root = folder_of(arena, root);
@@ -126,8 +127,8 @@ static const char *common_folder(const Driver *driver, const UserFiles *files) {
 UserFiles *user_files_find(Driver *driver) {
     UserFiles *files = arena_new(driver->arena, UserFiles);
     *files = (UserFiles){.arena = driver->arena};
-    for (int i = 0; i < driver->options->items.count; i++) {
-        const Item *item = &driver->options->items.at[i];
+    for (int i = 0; i < driver->options->cc.items.count; i++) {
+        const Item *item = &driver->options->cc.items.at[i];
         if ((item->kind == ITEM_SOURCE || item->kind == ITEM_DEVICE) &&
             !add_source(driver, files, item))
             return NULL;

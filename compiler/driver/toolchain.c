@@ -19,24 +19,8 @@ extern char **environ;
 enum { MOST_JOBS = 2, MOST_SIGNAL = 64 };
 
 static volatile pid_t children[MOST_JOBS];
-static FILE *heard[MOST_JOBS]; // what a child says on standard error, where that is the log's
-                               // (support/sarif.h); NULL: it says it itself
-
-static bool soft; // complaints are warnings
-
-void complain_softly(void) { soft = true; }
-
-void complain(const char *format, ...) {
-    enum { MOST = 8192 };
-    char message[MOST];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
-    sarif_add(soft ? SARIF_WARNING : SARIF_ERROR, NULL, message);
-    if (!sarif_has_stderr())
-        fprintf(stderr, "hetucc: %s: %s\n", soft ? "warning" : "error", message);
-}
+static FILE *heard[MOST_JOBS]; // standard error of each child, when the log is written there
+                               // (support/sarif.h); NULL: the child writes to it directly
 
 static void end_children(int number) {
     for (int i = 0; i < MOST_JOBS; i++)
@@ -55,7 +39,7 @@ static void end_by_signal(int number) {
 
 /* ---- places ---- */
 
-/* The folder above the one that this program is in. */
+/* Returns the parent of the folder that contains this program. */
 static const char *find_prefix(Arena *arena) {
     enum { MOST = 4096 };
     char path[MOST];
@@ -95,7 +79,8 @@ void command_add(Command *command, ...) {
     va_end(words);
 }
 
-/* Whether the file `name` in the folder that takes `length` bytes at `folder` is this program. */
+/* Returns whether the file `name` in the folder given by `length` bytes at `folder` is this
+ * program. */
 static bool is_this_program(Arena *arena, const char *folder, size_t length, const char *name) {
     struct stat self, other;
     const char *path = length ? arena_format(arena, "%.*s/%s", (int)length, folder, name) : name;
@@ -103,7 +88,8 @@ static bool is_this_program(Arena *arena, const char *folder, size_t length, con
            self.st_ino == other.st_ino;
 }
 
-/* Whether a word of CC, found along PATH, is this program: `CC=hetucc make` gives it to us, too. */
+/* Returns whether a word of CC, found along PATH, is this program: `CC=hetucc make` sets CC for
+ * hetucc, too. */
 static bool names_this_program(Arena *arena, const char *word) {
     if (strchr(word, '/')) return is_this_program(arena, "", 0, word);
     const char *path = getenv("PATH");
@@ -130,7 +116,7 @@ Command command_cc(const Toolchain *tools) {
     return command;
 }
 
-/* Prints a command as a shell would read it. */
+/* Prints a command as a shell reads it. */
 static void print_command(const Command *command) {
     for (int i = 0; i < command->words.count; i++) {
         fprintf(stderr, "%s\"", i ? " " : "");
@@ -141,7 +127,7 @@ static void print_command(const Command *command) {
     fprintf(stderr, "\n");
 }
 
-/* The words with NULL behind, as exec takes them. */
+/* Returns the words with NULL at the end, as exec needs them. */
 static char **arguments_of(const Command *command) {
     char **words = arena_array(command->arena, char *, command->words.count + 1);
     for (int i = 0; i < command->words.count; i++)
@@ -155,7 +141,7 @@ static int status_of(int status) {
 
 /* ---- commands that are killed ---- */
 
-/* The words as a shell would take them. */
+/* Returns the words as a shell reads them. */
 static const char *command_text(const Command *command) {
     Text text = {.arena = command->arena};
     for (int i = 0; i < command->words.count; i++)
@@ -167,14 +153,14 @@ static const char *memory_hint(int number) {
     return number == SIGKILL ? ", as the system does where memory runs out" : "";
 }
 
-/* Says that a signal ended a command. */
+/* Reports that a signal ended a command. */
 static void say_killed(const Command *command, int number) {
     complain("%s was ended by signal %d (%s)%s: %s", command->words.at[0], number,
              strsignal(number), memory_hint(number), command_text(command));
 }
 
-/* The line in which a C compiler says that a signal ended a program of its own; NULL: there is
- * none. */
+/* Returns the line in which a C compiler reports that a signal ended a child of it; NULL for none.
+ */
 static const char *killed_line(Arena *arena, const char *said) {
     static const char *const signs[] = {"signal terminated program", "terminated with signal",
                                         "command failed due to signal",
@@ -187,7 +173,7 @@ static const char *killed_line(Arena *arena, const char *said) {
     return NULL;
 }
 
-/* Whether a C compiler that failed says that a signal ended a part of it; that is said with the
+/* Returns whether a failed C compiler reports that a signal ended a child of it; reports the
  * command. */
 static bool say_part_killed(const Command *command, const char *said) {
     const char *line = killed_line(command->arena, said);
@@ -198,7 +184,7 @@ static bool say_part_killed(const Command *command, const char *said) {
     return line;
 }
 
-/* The environment in which a C compiler's messages are English, as killed_line() knows them. */
+/* Returns an environment in which a C compiler's messages are English, as killed_line() expects. */
 static char **plain_environment(Arena *arena) {
     int count = 0, kept = 0;
     while (environ[count]) count++;
@@ -212,8 +198,8 @@ static char **plain_environment(Arena *arena) {
     return own;
 }
 
-/* Starts a command as child `slot`. What cannot be started once cannot be started for the next file
- * either: then the process ends with a message. */
+/* Starts a command as child `slot`. Ends the process with a message when that fails: other commands
+ * would fail as well. */
 static void start(const Command *command, int slot) {
     pid_t child;
     posix_spawn_file_actions_t actions;
@@ -232,7 +218,7 @@ static void start(const Command *command, int slot) {
     children[slot] = child;
 }
 
-/* What a child has said goes to the log, or to standard error. Returns it. */
+/* Copies the messages of a child to the log or to standard error, and returns them. */
 static const char *log_heard(const Toolchain *tools, int slot, int status) {
     Text text = {.arena = tools->arena};
     char bytes[4096];
@@ -249,12 +235,12 @@ static const char *log_heard(const Toolchain *tools, int slot, int status) {
     return text_bytes(&text);
 }
 
-/* Notes how a child has ended, and says when a signal ended it or a part of it. The exit status, of
- * which those from 128 on are signals. */
+/* Notes the end of a child, and reports a signal that ended it or a child of it. Returns the exit
+ * status, from 128 on for signals. */
 static int note_end(const Toolchain *tools, const Command *command, int slot, int ended) {
     int status = status_of(ended);
     const char *said = log_heard(tools, slot, status);
-    // a shell in front of the compiler tells of a signal in this way, too
+    // a shell that runs the compiler reports a signal in this way, too
     if (status > 128 && status <= 128 + MOST_SIGNAL)
         say_killed(command, status - 128);
     else if (status && say_part_killed(command, said))
@@ -262,7 +248,7 @@ static int note_end(const Toolchain *tools, const Command *command, int slot, in
     return status;
 }
 
-/* Waits for one of our children; its slot. */
+/* Waits for a child; returns its slot. */
 static int wait_any(int *status) {
     for (;;) {
         pid_t ended = waitpid(-1, status, 0);

@@ -7,7 +7,9 @@
 #define EMIT_EMIT_H
 
 #include "emit/backend.h"
-#include "ir/unit.h"
+#include "support/array.h"
+
+typedef struct Unit Unit; // ir/unit.h
 
 typedef struct EmittedFile {
     const char *name;   // "gpt.role0.c"; roles and kernels have the backend's suffix

@@ -1,5 +1,7 @@
 #include "frontend/ctree.h"
 
+#include "rule/rule.h"
+
 #include <string.h>
 #include <uthash.h>
 
@@ -27,7 +29,7 @@ CName cunit_lookup_beside(const CUnit *unit, const OpDef *def, const char *name)
     return cunit_lookup(unit, name);
 }
 
-/* Gives a name of a table its meaning. */
+/* Sets the meaning of a name in a table. */
 static void declare(Arena *arena, void **names, const char *name, CName what) {
     Named *table = *names, *found;
     HASH_FIND_STR(table, name, found);
@@ -148,7 +150,7 @@ const CType *ctype_promoted(const CTypes *types, const CType *type) {
     return type;
 }
 
-/* The unsigned type of a signed one's rank. */
+/* Returns the unsigned type with the rank of a signed type. */
 static const CType *unsigned_of(const CTypes *types, const CType *type) {
     return type->rank == types->tint->rank    ? types->tunsigned
            : type->rank == types->tlong->rank ? types->tulong

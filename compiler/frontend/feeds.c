@@ -1,12 +1,14 @@
-#include "frontend/feeds.h"
+#include "frontend/models.h"
+
+#include "ir/unit.h"
 
 #include <string.h>
 
 typedef struct Search {
     CUnit *cunit;
     const Unit *made;
-    const CVar *var;    // of which the values are counted
-    const CExpr *value; // the last of them
+    const CVar *var;    // the variable whose assignments are counted
+    const CExpr *value; // the last one assigned
     int values;
 } Search;
 
@@ -15,7 +17,7 @@ static const CExpr *without_casts(const CExpr *expr) {
     return expr;
 }
 
-/* Whether an expression calls a function of this name. */
+/* Returns whether an expression calls a function of this name. */
 static bool is_call(const CExpr *expr, const char *name) {
     const CFunction *function = expr && expr->kind == C_CALL ? cexpr_function(expr->a) : NULL;
     return function && !strcmp(function->name, name);
@@ -28,7 +30,7 @@ static void walk_functions(CUnit *cunit, CVisit *visit, void *data) {
             cstmt_walk(cunit->functions.at[i]->body, visit, data);
 }
 
-/* ---- which program it is ---- */
+/* ---- programs ---- */
 
 static void count_values(const CExpr *expr, void *data) {
     Search *search = data;
@@ -40,7 +42,8 @@ static void count_values(const CExpr *expr, void *data) {
     search->value = expr->kind == C_ASSIGN ? without_casts(expr->b) : NULL;
 }
 
-/* The call of ht_train or ht_infer whose program an expression is; NULL: that is not known. */
+/* Returns the call of ht_train or ht_infer that made the program of an expression; NULL: unknown.
+ */
 static const CExpr *maker_of(const Search *search, const CExpr *program) {
     program = without_casts(program);
     if (!program || program->kind != C_VAR || program->var->part) return NULL;
@@ -55,22 +58,22 @@ static const CExpr *maker_of(const Search *search, const CExpr *program) {
     return made && values.value->args.count >= 3 ? values.value : NULL;
 }
 
-/* ---- what is fed ---- */
+/* ---- feeds ---- */
 
-/* The element of an array of any number of dimensions. */
+/* Returns the element type of an array of any rank. */
 static const CType *element_of(const CType *type) {
     while (type->kind == CT_ARRAY) type = type->base;
     return type;
 }
 
-/* Whether the runtime knows the type of an array's elements, too: of one or two dimensions, of
- * numbers. */
+/* Returns whether the runtime knows the element type of an array, too: it has one or two dimensions
+ * of numbers. */
 static bool has_known_element(const CType *array) {
     return (array->base->kind != CT_ARRAY || array->base->base->kind != CT_ARRAY) &&
            ctype_is_arithmetic(element_of(array));
 }
 
-/* What C elements an input's type stands for; NULL when an array's fit. */
+/* Returns the C types that fit an input's type; NULL when the array fits. */
 static const char *unfit_element(const CType *array, DType dtype) {
     const CType *element = element_of(array);
     static const char *const wanted[] = {[DTYPE_F32] = "float",
@@ -93,14 +96,14 @@ static const Value *input_of(const Module *module, const char *name) {
     return NULL;
 }
 
-/* A feed as it is written. */
+/* A feed in the source. */
 typedef struct Fed {
     const char *name;
-    const CType *type; // of the array; NULL: not known, or only a part of it is fed
-    Position at;       // of its name
+    const CType *type; // of the array; NULL: unknown, or only a part of the array is fed
+    Position at;       // of the input's name
 } Fed;
 
-/* The literal of a struct, where an expression is one or the address of one; NULL: it is not. */
+/* Returns the struct literal of an expression, or of its address; NULL for none. */
 static const CExpr *fields_of(const CExpr *expr) {
     expr = without_casts(expr);
     expr = expr && expr->kind == C_UNARY && expr->op == OP_ADDRESS ? without_casts(expr->a) : expr;
@@ -108,7 +111,7 @@ static const CExpr *fields_of(const CExpr *expr) {
     return expr && expr->kind == C_INIT ? expr : NULL;
 }
 
-/* What a literal says of a field by its name; NULL: nothing. */
+/* Returns the value of a field in a literal; NULL for none. */
 static const CExpr *field_of(const CExpr *fields, const char *name) {
     const CExpr *found = NULL;
     for (int i = 0; i < fields->args.count && !found; i++) {
@@ -121,7 +124,7 @@ static const CExpr *field_of(const CExpr *fields, const char *name) {
     return found;
 }
 
-/* The array that the fields of ht_feed feed all of; NULL: that is not known. */
+/* Returns the type of the array that ht_feed feeds as a whole; NULL: unknown. */
 static const CType *array_of(const CExpr *fields) {
     const CExpr *data = without_casts(fields->args.at[1]);
     if (!data || data->kind != C_VAR || data->var->type->kind != CT_ARRAY) return NULL;
@@ -131,16 +134,16 @@ static const CType *array_of(const CExpr *fields) {
                                                                               : data->var->type;
 }
 
-/* The name of the input that ht_dataset gives rows: the one that is said, else the dataset's. NULL:
- * it is not known. */
+/* Returns the name of the input that ht_dataset feeds: the given name, else the dataset's. NULL:
+ * unknown. */
 static const CExpr *dataset_input(const CExpr *call) {
     const CExpr *fields = call->args.count == 1 ? fields_of(call->args.at[0]) : NULL,
                 *said = fields ? field_of(fields, "input") : NULL;
     return said || !fields ? said : field_of(fields, "name");
 }
 
-/* Whether an initializer is that of ht_feed, ht_feed_n or ht_dataset of an input whose name is
- * known; *fed is it then. */
+/* Reads an initializer of ht_feed, ht_feed_n or ht_dataset into *fed; false for others, or when the
+ * input's name is unknown. */
 static bool is_fed(const CExpr *expr, Fed *fed) {
     const CExpr *call = without_casts(expr), *fields = fields_of(expr), *name = NULL;
     if (is_call(call, "ht_dataset_with"))
@@ -148,11 +151,11 @@ static bool is_fed(const CExpr *expr, Fed *fed) {
     else if (fields && fields->args.count >= 5)
         name = without_casts(fields->args.at[0]);
     if (!name || name->kind != C_STRING) return false;
-    *fed = (Fed){name->string, fields ? array_of(fields) : NULL, name->at};
+    *fed = (Fed){name->text.bytes, fields ? array_of(fields) : NULL, name->at};
     return true;
 }
 
-/* Reports what is wrong with a feed of a program with this input. */
+/* Reports how a feed does not fit an input. */
 static void report(const Search *search, const Fed *fed, const Value *input) {
     Diag *diag = search->cunit->diag;
     const CType *own = element_of(fed->type);
@@ -177,7 +180,7 @@ static void report(const Search *search, const Fed *fed, const Value *input) {
     diag_note(diag, input->at, "the input is here");
 }
 
-/* Reports a feed of an input that the program has not. */
+/* Reports a feed of an input that the program lacks. */
 static void report_unknown(const Search *search, const Fed *fed, const Module *module) {
     Diag *diag = search->cunit->diag;
     diag_error(diag, fed->at, "the model %s has no input \"%s\"", module->name, fed->name);
@@ -224,21 +227,21 @@ static void check_run(const CExpr *expr, void *data) {
     }
 }
 
-/* ---- what is fetched ---- */
+/* ---- fetches ---- */
 
 typedef Array(const char *) Names;
 
-/* A call of ht_fetch whose program and name are known. */
+/* A call of ht_fetch with known program and name. */
 typedef struct Fetch {
     const char *name;
     Position at;        // of the name
-    const CType *to;    // of the array that it copies to; NULL: that is not known
-    Names names;        // of the program
-    const Value *lacks; // one of the name that has more bytes than the array
+    const CType *to;    // of the array that it copies to; NULL: unknown
+    Names names;        // all names of the program
+    const Value *lacks; // a value of that name with more bytes than the array; NULL: none
     bool found, fits;
 } Fetch;
 
-/* Whether a name is a value's, or the end of its full name behind a dot. */
+/* Returns whether a name is that of a value, or the end of its full name behind a dot. */
 static bool is_name_of(const char *full, const char *name) {
     size_t length = strlen(full), end = strlen(name);
     return !strcmp(full, name) || (end && length > end && full[length - end - 1] == '.' &&
@@ -255,7 +258,7 @@ static void look_at(const Search *search, Fetch *fetch, const char *name, const 
     fetch->lacks = fits ? fetch->lacks : value;
 }
 
-/* Looks through all that a program has a name for (runtime/session/data/named_values.h). */
+/* Searches all named values of a program, as runtime/session/data/named_values.h does. */
 static void look_through(const Search *search, Fetch *fetch, const Module *module) {
     for (int i = 0; i < module->outputs.count; i++)
         look_at(search, fetch, module->outputs.at[i].name, module->outputs.at[i].value);
@@ -297,7 +300,7 @@ static void check_fetch(const CExpr *expr, void *data) {
     ModuleKind kind = is_call(maker, "ht_train_with") ? MODULE_TRAIN : MODULE_INFER;
     bool array = to->kind == C_VAR && to->var->type->kind == CT_ARRAY && !to->var->type->variable &&
                  to->var->type->size > 0;
-    Fetch fetch = {.name = name->string, .at = name->at, .to = array ? to->var->type : NULL};
+    Fetch fetch = {.name = name->text.bytes, .at = name->at, .to = array ? to->var->type : NULL};
     int modules = 0;
     for (int m = 0; m < search->made->modules.count; m++) {
         const Module *module = search->made->modules.at[m];

@@ -1,10 +1,11 @@
 #include "frontend/clang/clang.h"
 #include "frontend/eval/eval.h"
-#include "frontend/feeds.h"
 #include "frontend/linkage.h"
 #include "frontend/models.h"
-#include "frontend/operators.h"
+#include "frontend/pragma/pragma.h"
 #include "frontend/strategies.h"
+#include "ir/unit.h"
+#include "strategy/strategy.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -13,7 +14,7 @@ struct Frontend {
     Arena *arena;
     Diag *diag;
     const FrontendOptions *options;
-    const char *text; // of the strategy; NULL: the options say which
+    const char *text; // of the strategy; NULL: the options name the strategies
     Reader *reader;
     CUnit *cunit;
     Unit *unit; // NULL after an error
@@ -29,8 +30,8 @@ static void add_shape_variable(Frontend *run, CVar *var) {
     eval_destroy(ev);
 }
 
-/* Operators of the user's that have no body here; those of hetu's headers have theirs in the
- * library. */
+/* Lists the user's operators without a body in this file. Operators of hetu's headers have theirs
+ * in the library. */
 static void find_bodiless(Frontend *run) {
     for (int i = 0; i < run->cunit->operators.count; i++) {
         const CFunction *function = run->cunit->operators.at[i]->function;
@@ -46,7 +47,7 @@ static const char *standard(const FrontendPart *part) {
     return std;
 }
 
-/* Reads the file: its operators, its pragmas; then what its models need of other sources. */
+/* Reads the file with its operators and pragmas, then the other sources that its models need. */
 static void *read_file(void *data) {
     Frontend *run = data;
     CUnit *cunit = run->cunit =
@@ -57,7 +58,7 @@ static void *read_file(void *data) {
     return NULL;
 }
 
-/* Notes what the unit is made of, and whether its models wait for other sources. */
+/* Lists the files and definitions of the unit, and what its models wait for. */
 static void note_linkage(Frontend *run) {
     Unit *unit = run->unit;
     LinkNames defined = {0}, absent = {0};
@@ -72,7 +73,7 @@ static void note_linkage(Frontend *run) {
 
 static bool waits(const Frontend *run) { return run->options->waits && run->unit->absent.count; }
 
-/* Begins a unit: its strategies and shape variables. */
+/* Begins a unit: chooses its strategies and shape variables. */
 static void begin_unit(Frontend *run) {
     CUnit *cunit = run->cunit;
     Unit *unit = run->unit = arena_new(run->arena, Unit);
@@ -85,8 +86,7 @@ static void begin_unit(Frontend *run) {
     note_linkage(run);
     find_bodiless(run);
     if (waits(run))
-        // strategies are chosen where the program is linked: sources that are not here may have
-        // them
+        // The program's link chooses the strategies: they may be in sources that are missing here.
         return;
     strategies_choose(cunit, clang_macros(run->reader), run->options, run->text, &run->strategy);
     if (diag_errors(run->diag)) return;
@@ -123,7 +123,7 @@ static void *read_all(void *data) {
     return NULL;
 }
 
-/* Runs with a stack that deep recursion of the model fits in. */
+/* Runs `work` on a thread whose stack is large enough for deep recursion of a model. */
 static void with_deep_stack(void *(*work)(void *), void *data) {
     pthread_attr_t attributes;
     pthread_t thread;
@@ -161,7 +161,7 @@ Unit *frontend_read(Arena *arena, Diag *diag, const FrontendOptions *options) {
     return run.unit;
 }
 
-/* ---- under one strategy after the other ---- */
+/* ---- one file under several strategies ---- */
 
 Frontend *frontend_open(Arena *arena, Diag *diag, const FrontendOptions *options) {
     Frontend *frontend = arena_new(arena, Frontend);

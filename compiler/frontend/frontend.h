@@ -1,71 +1,75 @@
-/* The frontend: from annotated C to modules. frontend.c is the order of it all:
+/* The frontend: from annotated C to modules. Its parts, in the order in which frontend.c calls
+ * them:
  *
- *     clang/         the only files that know libclang: a translation unit becomes a plain C tree
- *                    (ctree.h)
- *     source.h       the lines `#pragma hspmd` of a file
- *     pragma/        a pragma from its tokens: macros, operands, layouts
- *     linkage.h      what models call that other files of the program define
- *     operators.h    functions under `#pragma hspmd op`
- *     strategies.h   which strategy a program has; micro-batches, stages and meshes are its
- *                    statements (strategy/strategy.h)
- *     models.h       the model functions that ht_train and ht_infer are called with
- *     eval/          runs a model function on the tree; its operators are the module
- *     state/         what models read and change beside their own variables
- */
+ *     source.h      finds the lines `#pragma hspmd` of a file
+ *     clang/        makes a C tree (ctree.h) of a translation unit; alone knows libclang
+ *     pragma/       parses pragmas: macros, operands, layouts, operators (`op`)
+ *     linkage.h     reads other sources for the functions that models call
+ *     strategies.h  chooses the program's strategies
+ *     models.h      finds the models: the functions given to ht_train and ht_infer
+ *     eval/         runs a model function on the tree; each operator call becomes an op
+ *     state/        checks what models read and change beside their own variables
+ *
+ *     ht_tensor mlp(...) { return ht_matmul(x, w); }   ─▶   %3 = matmul(%1, %2) */
 #ifndef FRONTEND_FRONTEND_H
 #define FRONTEND_FRONTEND_H
 
-#include "ir/unit.h"
+#include "support/diag.h"
 
-/* A source of the program, with what the C compiler is told of it. */
+typedef struct Unit Unit; // ir/unit.h
+typedef struct UnitFile UnitFile;
+
+/* A source of the program, with the options for it. */
 typedef struct FrontendPart {
     const char *file;
     int arg_count;
-    const char *const *args; // for clang: -I -D -U -include -std and the include folder of hetu.h
+    const char *const *args; // for clang: -I -D -U -include -std, and the include folder of hetu.h
     int text_count;
-    const UnitFile *texts; // files as they were when it was compiled; others are read as they are
+    const UnitFile
+        *texts; // files as they were when the source was compiled; other files are read from disk
     int defined_count;
-    const char *const *defined; // the functions and variables that other files may use
+    const char *const *defined; // functions and variables that other sources may use
 } FrontendPart;
 
 typedef struct FrontendOptions {
-    FrontendPart part; // the file whose models are wanted
+    FrontendPart part; // the file of the models
     int part_count;
-    const FrontendPart *parts; // the program's others, from which its models take what they lack
-    bool waits; // models that lack something wait until these are there (Unit.absent)
+    const FrontendPart
+        *parts; // the program's other sources, which may define functions of the models
+    bool waits; // models that lack a definition wait for it (Unit.absent)
     int strategy_count;
-    const char *const *strategies; // of --strategy: NAME, FILE or FILE:NAME
-    const char *cluster_file;      // of --cluster; NULL: none given
-    const struct Cluster *cluster; // that it describes, which names classes of devices; NULL: none,
-                                   // or an error was reported
-    const char *const *backends;   // that rules may name a kernel for, the first the one that runs
-                                   // plain C; NULL at the end
+    const char *const *strategies; // words of --strategy: NAME, FILE or FILE:NAME
+    const char *cluster_file;      // --cluster; NULL: not given
+    const struct Cluster *cluster; // content of cluster_file, for names of device classes; NULL:
+                                   // none, or an error was reported
+    const char *const
+        *backends; // whose kernels rules may name, ended by NULL; the first runs plain C
 } FrontendOptions;
 
-/* The file that --strategy=WORD means, WORD as a whole or up to its last colon; NULL where it is
- * none. */
+/* Returns the file that --strategy=WORD names: the whole word, or the word up to its last colon.
+ * NULL when it names none. */
 const char *frontend_strategy_file(Arena *arena, const char *word);
 
-/* Gives a source the functions and variables that others may use; false after errors. */
+/* Sets the functions and variables of a source that others may use; false after errors. */
 bool frontend_scan(Arena *arena, Diag *diag, const FrontendOptions *options, FrontendPart *part);
 
-/* The unit, or NULL after errors were reported. The modules hold the forward section and the
- * gradients of its operators. */
+/* Reads a source with its models. Returns the unit, whose modules have the forward section and the
+ * gradients of its operators; NULL after errors. */
 Unit *frontend_read(Arena *arena, Diag *diag, const FrontendOptions *options);
 
-/* ---- one file under strategies that come one after the other ---- */
+/* ---- one file under several strategies, one after the other ---- */
 
 typedef struct Frontend Frontend;
 
-/* Reads a file, but for its models; NULL after errors. `arena`, `diag` and `options` must outlive
- * it. */
+/* Reads a file without its models; NULL after errors. `arena`, `diag` and `options` must outlive
+ * the result. */
 Frontend *frontend_open(Arena *arena, Diag *diag, const FrontendOptions *options);
 
-/* Whether the file has calls of ht_train or ht_infer. */
+/* Returns whether the file calls ht_train or ht_infer. */
 bool frontend_has_models(const Frontend *frontend);
 
-/* What frontend_read gives, under the one strategy that `text` holds instead of those of the
- * options. */
+/* Returns the unit that frontend_read would, under the one strategy in `text` instead of those of
+ * the options. */
 Unit *frontend_under(Frontend *frontend, const char *text);
 
 void frontend_close(Frontend *frontend);

@@ -1,7 +1,9 @@
-#include "frontend/lengths.h"
+#include "frontend/models.h"
 
 #include "frontend/pragma/pragma.h"
 #include "frontend/strategies.h"
+#include "ir/module.h"
+#include "strategy/strategy.h"
 
 #include <string.h>
 
@@ -25,7 +27,7 @@ void padding_give(const CUnit *unit, Module *module) {
     }
 }
 
-/* One name of a pragma. */
+/* Checks one name of a pragma `padding`. */
 static void check_name(const CUnit *unit, const Pragma *pragma, int k, Module *const *modules,
                        int count) {
     Array(const char *) names = {0};
@@ -59,7 +61,7 @@ void padding_check(const CUnit *unit, Module *const *modules, int count) {
 
 /* ---- lengths ---- */
 
-/* Whether parameters have the shapes that they have with the strategy's values. */
+/* Checks that parameters have the same shapes as with the strategy's values. */
 static bool check_parameters(const Module *module, const Module *other, Position at) {
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *own = module->params.at[i],
@@ -78,8 +80,8 @@ static bool check_parameters(const Module *module, const Module *other, Position
     return true;
 }
 
-/* Compares an input's extents. Sets *cut where a dimension behind the first is shorter; false after
- * an error. */
+/* Compares the extents of an input. Sets *cut where a dimension behind the first is shorter; false
+ * after an error. */
 static bool check_input(const Module *module, const Value *input, const Value *own, Position at,
                         bool *cut) {
     for (int d = 0; d < input->type.rank; d++) {
@@ -136,7 +138,7 @@ static bool same_lengths(const Pipeline *a, const Pipeline *b) {
     return same;
 }
 
-/* The types of a module's inputs. */
+/* Lists the types of a module's inputs. */
 static const Type *input_types(CUnit *unit, const Module *module) {
     Type *types = arena_array(unit->arena, Type, module->inputs.count);
     for (int i = 0; i < module->inputs.count; i++) types[i] = module->inputs.at[i]->type;

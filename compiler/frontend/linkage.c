@@ -3,10 +3,11 @@
 #include "frontend/clang/clang.h"
 #include "frontend/eval/eval.h"
 #include "frontend/models.h"
+#include "ir/unit.h"
 
 #include <string.h>
 
-/* ---- what is there ---- */
+/* ---- definitions ---- */
 
 void linkage_defined(const CUnit *unit, LinkNames *names) {
     for (int i = 0; i < unit->functions.count; i++) {
@@ -21,12 +22,12 @@ void linkage_defined(const CUnit *unit, LinkNames *names) {
     }
 }
 
-/* ---- what is absent ---- */
+/* ---- missing definitions ---- */
 
 typedef struct Search {
     CUnit *unit;
     LinkNames *names;
-    bool *functions, *vars; // seen, by number
+    bool *functions, *vars; // visited, by number
 } Search;
 
 static void find_in_expression(const CExpr *expr, void *data);
@@ -39,7 +40,7 @@ static void add_name(Search *search, const char *name) {
 
 static void find_function(Search *search, const CFunction *function);
 
-/* The function that a rule names. */
+/* Visits the function that a rule names. */
 static void find_named(Search *search, const OpDef *def, const char *name) {
     const CFunction *function = name ? cunit_lookup_beside(search->unit, def, name).function : NULL;
     if (function) find_function(search, function);
@@ -90,7 +91,7 @@ void linkage_absent(CUnit *unit, LinkNames *names) {
         find_variable(&search, unit->shapes.at[i]);
 }
 
-/* ---- joining ---- */
+/* ---- reading other sources ---- */
 
 static bool defines(const FrontendPart *part, const char *name) {
     for (int i = 0; i < part->defined_count; i++)
@@ -98,8 +99,8 @@ static bool defines(const FrontendPart *part, const char *name) {
     return false;
 }
 
-/* Reads the first source that has one of the names; *more says whether there was one. False after
- * errors. */
+/* Reads the first source that defines one of the names. Sets *more to whether there was one; false
+ * after errors. */
 static bool read_next(CUnit *unit, const FrontendOptions *options, const LinkNames *names,
                       bool *taken, bool *more) {
     for (int n = 0; n < names->count; n++)
@@ -122,7 +123,7 @@ bool linkage_read(CUnit *unit, const FrontendOptions *options) {
     return good;
 }
 
-/* ---- what the main file names ---- */
+/* ---- names that the main file needs ---- */
 
 static void check_function(CUnit *unit, const char *name, const char *what, Position at) {
     if (cunit_lookup(unit, name).function) return;

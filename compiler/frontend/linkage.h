@@ -1,5 +1,8 @@
-/* What the files of a program have of one another: the functions and variables that models need
- * from other sources. */
+/* Links the sources of a program: finds the functions and variables that models need from other
+ * sources, and reads these sources into the C tree.
+ *
+ *     model.c:  ht_train(session, loss, ...)    loss calls block(), which is absent
+ *     layers.c: block()                         linkage_read reads layers.c */
 #ifndef FRONTEND_LINKAGE_H
 #define FRONTEND_LINKAGE_H
 
@@ -11,18 +14,18 @@ typedef Array(const char *) LinkNames;
 /* Adds the functions and variables of the unit's first source that other sources may use. */
 void linkage_defined(const CUnit *unit, LinkNames *names);
 
-/* Adds the functions and variables that evaluating the unit's models may need and that no source
- * read so far defines, each once: those that the calls of ht_train and ht_infer name, and from
- * there on whatever bodies, initial values and rules name. */
+/* Adds the functions and variables that evaluation of the models may need and that no source read
+ * so far defines, each once. The search starts at the arguments of ht_train and ht_infer and
+ * follows all bodies, initial values and rules. */
 void linkage_absent(CUnit *unit, LinkNames *names);
 
-/* Reads the sources that models need, as a linker takes what is not defined yet from the first that
- * has it. False after errors. */
+/* Reads the sources that models need. Each missing name is taken from the first source that defines
+ * it, as a linker does. False after errors. */
 bool linkage_read(CUnit *unit, const FrontendOptions *options);
 
-/* Reports what the program's main file would have to name, but cannot, since it is static in
- * another source or not declared there: a function that a model is, or that an optimizer has, or a
- * shape variable. */
+/* Reports names that the program's main file needs but cannot use: they are static in another
+ * source, or not declared in the main file. These are models, functions of optimizers, and shape
+ * variables. */
 void linkage_check(CUnit *unit, const Unit *made);
 
 #endif

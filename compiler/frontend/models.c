@@ -1,76 +1,22 @@
 #include "frontend/models.h"
 
 #include "frontend/eval/eval.h"
-#include "frontend/lengths.h"
 #include "frontend/state/state.h"
 #include "frontend/strategies.h"
+#include "ir/unit.h"
 
 #include <fnmatch.h>
 #include <string.h>
 
-/* ---- the calls ---- */
-
-typedef struct ModelCall {
-    const CExpr *expr;
-    const CFunction *inside;
-    ModuleKind kind;
-} ModelCall;
-
-typedef struct Finder {
-    CUnit *unit;
-    const CFunction *inside;
-    Array(ModelCall) calls;
-    bool prepares; // ht_prepare or ht_balance is called
-    bool norm;     // ht_grad_norm is
-} Finder;
-
-static void find_call(const CExpr *expr, void *data) {
-    Finder *finder = data;
-    const CFunction *function = expr->kind == C_CALL ? cexpr_function(expr->a) : NULL;
-    if (!function || function->body) return;
-    finder->prepares |=
-        !strcmp(function->name, "ht_prepare") || !strcmp(function->name, "ht_balance_with");
-    finder->norm |= !strcmp(function->name, "ht_grad_norm");
-    bool train = !strcmp(function->name, "ht_train_with"),
-         infer = !strcmp(function->name, "ht_infer_with");
-    if (expr->args.count == (train ? 4 : 3) && (train || infer))
-        array_push(finder->unit->arena, &finder->calls,
-                   (ModelCall){expr, finder->inside, train ? MODULE_TRAIN : MODULE_INFER});
-}
-
-static void find_calls(CUnit *unit, Finder *finder) {
-    finder->unit = unit;
-    for (int i = 0; i < unit->functions.count; i++) {
-        finder->inside = unit->functions.at[i];
-        if (!finder->inside->library && !finder->inside->part)
-            cstmt_walk(finder->inside->body, find_call, finder);
-    }
-}
-
-bool models_exist(CUnit *unit) {
-    Finder finder = {0};
-    find_calls(unit, &finder);
-    return finder.calls.count > 0;
-}
-
-void models_walk(CUnit *unit, CVisit *visit, void *data) {
-    Finder finder = {0};
-    find_calls(unit, &finder);
-    for (int i = 0; i < finder.calls.count; i++)
-        for (int a = 0; a < finder.calls.at[i].expr->args.count; a++)
-            cexpr_walk(finder.calls.at[i].expr->args.at[a], visit, data);
-}
-
-/* ---- the arguments ---- */
+/* ---- arguments of ht_train and ht_infer ---- */
 
 enum { MOST_GROUPS = 8 }; // HT_GROUPS of hetu.h
 
 typedef struct Optimizer {
-    const char *names;                        // the pattern of its group; NULL: all others
-    const OpDef *update;                      // NULL: the rule
+    const char *names;                        // pattern of the parameters' names; NULL: all others
+    const OpDef *update;                      // NULL: the rule is used
     const CFunction *rule, *after, *function; // after: NULL for none
-    // by which programs know rule and after; NULL: by their addresses
-    const char *rule_name, *after_name;
+    const char *rule_name, *after_name; // for programs; NULL: they use the functions' addresses
     int states;
     bool clipped;
 } Optimizer;
@@ -78,13 +24,13 @@ typedef struct Optimizer {
 typedef struct Arguments {
     const ModelCall *call;
     const CFunction *function;
-    Array(Optimizer) optimizers; // that of all others first
+    Array(Optimizer) optimizers; // the one for all other parameters comes first
     DType precision;
     bool averaged;
 } Arguments;
 
-/* A member of a struct that the call gives; unknown where it is not known at compile time. `what`
- * is the struct, for messages. */
+/* Returns a member of a struct argument; unknown when it is unknown at compile time. Messages call
+ * the struct `what`. */
 static Val member(Eval *ev, const CExpr *expr, Val value, const char *what, const char *name) {
     CField field;
     if (value.unknown || !ctype_field(value.type, name, &field))
@@ -103,7 +49,7 @@ static Val optimizer_member(Eval *ev, const CExpr *expr, Val value, const char *
     return found;
 }
 
-/* Checks the update operator: (p, g, states..., ?norm) -> (p, states...). */
+/* Checks the signature of an update operator: (p, g, states..., ?norm) -> (p, states...). */
 static void check_update(Eval *ev, const CExpr *expr, const Optimizer *optimizer) {
     const Rule *rule = optimizer->update->rule;
     int least = 2 + optimizer->states;
@@ -125,20 +71,20 @@ static void check_update(Eval *ev, const CExpr *expr, const Optimizer *optimizer
                    optimizer->update->name);
 }
 
-/* The function that a member points to; NULL: none. */
+/* Returns the function that a member points to; NULL: none. */
 static const CFunction *function_member(Eval *ev, const CExpr *expr, Val value, const char *name) {
     uint64_t pointer = optimizer_member(ev, expr, value, name).i;
     return pointer ? pointer_function(ev, pointer) : NULL;
 }
 
-/* The name that the optimizer gives to a rule that it has; NULL: none. */
+/* Returns the name that the optimizer gives to one of its rules; NULL: none. */
 static const char *rule_name(Eval *ev, const CExpr *expr, Val value, const CFunction *rule,
                              const char *name) {
     uint64_t pointer = rule ? optimizer_member(ev, expr, value, name).i : 0;
     return pointer ? arena_string(ev->arena, pointer_string(ev, pointer, expr->at)) : NULL;
 }
 
-/* A rule that is static in another file has an address there that programs do not know. */
+/* Refuses a rule that is static in another file: the program cannot name its address. */
 static void check_rule(Eval *ev, const CExpr *expr, const CFunction *rule, const char *name,
                        const char *member) {
     if (!rule || name || rule->library || !rule->part || !rule->is_static) return;
@@ -174,14 +120,14 @@ static Optimizer read_optimizer(Eval *ev, const CExpr *expr, Val value) {
     return optimizer;
 }
 
-/* Integer arguments of an operator; the second is the first of a group's numbers. */
+/* Counts the integer arguments of an operator; the second is the first of a group's numbers. */
 static int integer_count(const OpDef *def) {
     int count = 0;
     for (int i = 0; i < def->param_count; i++) count += def->params[i].kind == PARAM_INT;
     return count;
 }
 
-/* Operators that update are the same in all groups, and know their numbers. */
+/* Checks that operators that update are the same in all groups and take the group's numbers. */
 static void check_group(Eval *ev, const CExpr *expr, const Arguments *arguments,
                         const Optimizer *optimizer) {
     const Optimizer *other = NULL;
@@ -200,7 +146,7 @@ static void check_group(Eval *ev, const CExpr *expr, const Arguments *arguments,
                    optimizer->update->name);
 }
 
-/* The groups of the call's options. */
+/* Reads the groups of the call's options. */
 static void read_groups(Eval *ev, const CExpr *expr, Val options, Arguments *arguments) {
     Val groups = member(ev, expr, options, "the groups are", "groups");
     int64_t count = (int64_t)member(ev, expr, groups, "the groups are", "count").i;
@@ -222,14 +168,14 @@ static void read_groups(Eval *ev, const CExpr *expr, Val options, Arguments *arg
     }
 }
 
-/* Where the call's options say the type; where they begin when they do not. */
+/* Returns where the call's options give the type; without a type, where the options begin. */
 static Position precision_at(const CExpr *options) {
     const CExpr *list = options->kind == C_LITERAL ? options->a : options,
                 *value = list->kind == C_INIT ? cexpr_member(list, 0, "dtype") : NULL;
     return value ? value->at : options->at;
 }
 
-/* The type to compute in, of the call's options. */
+/* Returns the type in which the model computes, from the call's options. */
 static DType read_precision(Eval *ev, const CExpr *expr, Val options) {
     Position at = precision_at(expr);
     Val dtype = member(ev, expr, options, "the options of a program are", "dtype");
@@ -258,16 +204,16 @@ static void read_arguments(Eval *ev, void *data) {
     if (!arguments->function->body)
         eval_bodiless(ev, call->expr->args.at[1]->at, arguments->function);
     const CExpr *expr = call->expr->args.at[call->expr->args.count - 1];
-    if (call->kind == MODULE_TRAIN) {
+    if (call->train) {
         const CExpr *optimizer = call->expr->args.at[2];
         array_push(ev->arena, &arguments->optimizers,
                    read_optimizer(ev, optimizer, eval(ev, optimizer)));
     }
     Val options = eval(ev, expr);
-    if (call->kind == MODULE_TRAIN) read_groups(ev, expr, options, arguments);
+    if (call->train) read_groups(ev, expr, options, arguments);
     arguments->precision = read_precision(ev, expr, options);
-    arguments->averaged = call->kind == MODULE_INFER &&
-                          member(ev, expr, options, "the options of a program are", "averaged").i;
+    arguments->averaged =
+        !call->train && member(ev, expr, options, "the options of a program are", "averaged").i;
     ev->frame = NULL;
 }
 
@@ -301,7 +247,7 @@ static void finish_module(Module *module, Value *value) {
 
 /* ---- optimizers ---- */
 
-/* What the module knows of its optimizers. */
+/* Copies the optimizers to the module. */
 static void take_optimizers(Module *module, const Arguments *arguments) {
     for (int g = 0; g < arguments->optimizers.count; g++) {
         const Optimizer *optimizer = &arguments->optimizers.at[g];
@@ -319,14 +265,14 @@ static void take_optimizers(Module *module, const Arguments *arguments) {
     }
 }
 
-/* The group that a parameter belongs to: the first whose pattern its name matches. */
+/* Returns the group of a parameter: the first whose pattern matches its name. */
 static int find_group(const Module *module, const Parameter *param) {
     for (int g = 1; g < module->optimizer->groups.count; g++)
         if (!fnmatch(module->optimizer->groups.at[g].names, param->name, 0)) return g;
     return 0;
 }
 
-/* Every pattern stands for some parameter. */
+/* Checks that every pattern matches a parameter. */
 static void check_groups(const Module *module, const CExpr *options, const bool *used) {
     for (int g = 1; g < module->optimizer->groups.count; g++)
         if (!used[g])
@@ -335,7 +281,7 @@ static void check_groups(const Module *module, const CExpr *options, const bool 
                        module->name, module->optimizer->groups.at[g].names);
 }
 
-/* Puts every parameter into its group, and evaluates the rules of its optimizer. False after an
+/* Assigns every parameter to a group and evaluates the rules of its optimizer. False after an
  * error. */
 static bool evaluate_rules(Eval *ev, const Arguments *arguments) {
     Module *module = ev->module;
@@ -355,8 +301,8 @@ static bool evaluate_rules(Eval *ev, const Arguments *arguments) {
     return true;
 }
 
-/* What passes may take pieces of tensors with, and put them in a row (clauses shift and row), of
- * the operators that are declared. */
+/* Gives the module the declared operators with clauses `shift` and `row`, by which passes slice and
+ * concatenate tensors. */
 static void give_movers(const CUnit *cunit, Module *module) {
     for (int i = 0; i < cunit->operators.count; i++) {
         const OpDef *def = cunit->operators.at[i]->def;
@@ -378,13 +324,13 @@ static Module *evaluate_again(CUnit *cunit, const Module *module, void *data) {
     return evaluate(cunit, again->options, module->strategy, again->arguments, false);
 }
 
-/* The model with the values that shape variables have now; `notes` what it read and wrote of the
- * program's variables. */
+/* Evaluates a model with the current values of the shape variables. `notes`: records which
+ * variables of the program it reads and writes. */
 static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Strategy *strategy,
                         const Arguments *arguments, bool notes) {
     const CFunction *function = arguments->function;
     Module *module = module_create(cunit->arena, cunit->diag, function->name);
-    module->kind = arguments->call->kind;
+    module->kind = arguments->call->train ? MODULE_TRAIN : MODULE_INFER;
     module->source->file = options->part.file;
     module->source->at = function->at;
     module->strategy = strategy;
@@ -394,8 +340,8 @@ static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Stra
     Eval *ev = eval_create(cunit, module);
     Value *value = eval_model(ev, function);
     if (value && !evaluate_rules(ev, arguments)) value = NULL;
-    for (int i = 0; i < ev->updates.count; i++)
-        array_push(module->arena, &module->ops, ev->updates.at[i]);
+    for (int i = 0; i < ev->build.updates.count; i++)
+        array_push(module->arena, &module->ops, ev->build.updates.at[i]);
     if (value) {
         finish_module(module, value);
         give_movers(cunit, module);
@@ -421,8 +367,8 @@ static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options
     }
 }
 
-/* Whether the module of the same function has failed already, for another kind: its errors would be
- * the same. */
+/* Returns whether the module of the same function failed already under the other kind: its errors
+ * would be the same. */
 static bool has_failed(const Unit *unit, const CFunction *function) {
     for (int i = 0; i < unit->modules.count; i++) {
         const Module *module = unit->modules.at[i];
@@ -433,7 +379,7 @@ static bool has_failed(const Unit *unit, const CFunction *function) {
     return false;
 }
 
-/* Whether some model could not be evaluated. */
+/* Returns whether some model could not be evaluated. */
 static bool any_failed(const Unit *unit) {
     bool failed = false;
     for (int i = 0; i < unit->modules.count; i++) {
@@ -445,7 +391,7 @@ static bool any_failed(const Unit *unit) {
 
 static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 
-/* Whether group g of a module has this optimizer. */
+/* Returns whether group g of a module has this optimizer. */
 static bool same_optimizer(const Module *module, int g, const Optimizer *optimizer) {
     const ParamGroup *group = &module->optimizer->groups.at[g];
     const CFunction *function = optimizer->rule ? optimizer->rule : optimizer->function;
@@ -456,10 +402,11 @@ static bool same_optimizer(const Module *module, int g, const Optimizer *optimiz
            same_text(group->after_name, optimizer->after_name);
 }
 
-/* Whether a module is the program that a call asks for: programs of one model differ by type and by
- * kinds of optimizers. */
+/* Returns whether a module is the program that a call needs. Programs of one model differ by type
+ * and by kinds of optimizers. */
 static bool is_program(const Module *module, const Strategy *strategy, const Arguments *arguments) {
-    if (module->strategy != strategy || module->kind != arguments->call->kind ||
+    if (module->strategy != strategy ||
+        module->kind != (arguments->call->train ? MODULE_TRAIN : MODULE_INFER) ||
         strcmp(module->name, arguments->function->name) ||
         module->precision != arguments->precision ||
         module->optimizer->averaged != arguments->averaged ||
@@ -481,7 +428,7 @@ static bool is_known(const Unit *unit, const Strategy *strategy, const Arguments
     return false;
 }
 
-typedef Array(Arguments) Programs; // what calls ask for
+typedef Array(Arguments) Programs; // the programs that calls need
 
 static void add_program(CUnit *cunit, const ModelCall *call, Programs *programs) {
     Arguments arguments = {.call = call};
@@ -490,7 +437,8 @@ static void add_program(CUnit *cunit, const ModelCall *call, Programs *programs)
     eval_destroy(ev);
 }
 
-/* The programs under a strategy, whose values the shape variables have; NULL: one device. */
+/* Makes the modules of all programs under a strategy, whose values the shape variables have; NULL:
+ * one device. */
 static void make_modules(CUnit *cunit, Unit *unit, const FrontendOptions *options,
                          const Strategy *strategy, const Programs *programs) {
     strategies_give_shapes(cunit, strategy);
@@ -500,7 +448,7 @@ static void make_modules(CUnit *cunit, Unit *unit, const FrontendOptions *option
             make_module(cunit, unit, options, strategy, &programs->at[i]);
 }
 
-/* ---- what strategies have in common ---- */
+/* ---- the same model under several strategies ---- */
 
 static const Parameter *find_parameter(const Module *module, const char *name) {
     for (int i = 0; i < module->params.count; i++)
@@ -508,8 +456,8 @@ static const Parameter *find_parameter(const Module *module, const char *name) {
     return NULL;
 }
 
-/* Whether the parameters of a module are those of the same model under another strategy: what
- * training has learnt goes from one to the other. The first that is not is reported. */
+/* Checks that a module has the parameters of the same model under another strategy, so that a
+ * switch keeps the trained values. Reports the first that differs. */
 static bool parameters_agree(const Module *module, const Module *other) {
     const char *here = module->strategy->name, *there = other->strategy->name;
     for (int i = 0; i < module->params.count; i++) {
@@ -537,7 +485,7 @@ static bool parameters_agree(const Module *module, const Module *other) {
     return true;
 }
 
-/* Compares the models under each strategy with those under the first. */
+/* Compares the models under each strategy with those under the first strategy. */
 static void check_parameters(const Unit *unit) {
     for (int i = 0; i < unit->modules.count; i++)
         for (int first = 0; first < i; first++) {
@@ -549,12 +497,11 @@ static void check_parameters(const Unit *unit) {
 }
 
 void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options) {
-    Finder finder = {0};
     Programs programs = {0};
     changes_find(cunit);
-    find_calls(cunit, &finder);
-    unit->prepares = finder.prepares;
-    for (int i = 0; i < finder.calls.count; i++) add_program(cunit, &finder.calls.at[i], &programs);
+    ModelCalls calls = models_find(cunit);
+    unit->prepares = calls.prepares;
+    for (int i = 0; i < calls.list.count; i++) add_program(cunit, &calls.list.at[i], &programs);
     for (int s = 0; s < unit->strategies.count; s++)
         make_modules(cunit, unit, options, unit->strategies.at[s], &programs);
     if (!unit->strategies.count) make_modules(cunit, unit, options, NULL, &programs);
@@ -564,5 +511,5 @@ void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options) {
     if (unit->strategies.count > 1 && !diag_errors(cunit->diag)) check_parameters(unit);
     for (int m = 0; m < unit->modules.count; m++)
         unit->modules.at[m]->optimizer->norm =
-            finder.norm && unit->modules.at[m]->kind == MODULE_TRAIN;
+            calls.norm && unit->modules.at[m]->kind == MODULE_TRAIN;
 }

@@ -1,18 +1,74 @@
-/* The models of a translation unit: what ht_train and ht_infer are called with. */
+/* The models of a translation unit: the functions that ht_train and ht_infer are called with.
+ *
+ *     ht_program *gpt = ht_train(session, gpt_loss, ht_sgd(.lr = 0.1f));    a module a strategy
+ *     ht_step(gpt, ht_feed("tokens", tokens));    checked: type and size of the input "tokens"
+ */
 #ifndef FRONTEND_MODELS_H
 #define FRONTEND_MODELS_H
 
 #include "frontend/ctree.h"
 #include "frontend/frontend.h"
 
-/* Whether the unit calls ht_train or ht_infer at all. */
+typedef struct Module Module; // ir/module.h
+
+/* ---- calls of ht_train and ht_infer (model_calls.c) ---- */
+
+typedef struct ModelCall {
+    const CExpr *expr;
+    const CFunction *inside; // the function whose body has the call
+    bool train;              // ht_train, not ht_infer
+} ModelCall;
+
+/* The calls of a unit's own file. */
+typedef struct ModelCalls {
+    Array(ModelCall) list;
+    bool prepares; // the file calls ht_prepare or ht_balance
+    bool norm;     // the file calls ht_grad_norm
+} ModelCalls;
+
+/* Finds the calls of ht_train and ht_infer. */
+ModelCalls models_find(CUnit *unit);
+
+/* Returns whether the unit calls ht_train or ht_infer. */
 bool models_exist(CUnit *unit);
 
-/* Visits the calls of ht_train and ht_infer with all expressions in them. */
+/* Visits every expression in the arguments of ht_train and ht_infer. */
 void models_walk(CUnit *unit, CVisit *visit, void *data);
 
-/* Evaluates every model that ht_train or ht_infer names and appends a module for each. Errors are
- * reported. */
+/* ---- models (models.c) ---- */
+
+/* Evaluates every model that ht_train or ht_infer names, once a strategy, and appends a module for
+ * each. Reports errors. */
 void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options);
+
+/* ---- pipelines that read shorter rows (lengths.c) ---- */
+
+/* Makes a module of the same model with the values that shape variables have at that time. */
+typedef struct Evaluator {
+    Module *(*evaluate)(CUnit *unit, const Module *module, void *data);
+    void *data;
+} Evaluator;
+
+/* Sets links->variants of a module, and checks that pipelines with lengths of their own read fewer
+ * elements of inputs only: parameters stay, inputs are cut behind their rows, and pragma `padding`
+ * says what stands for the elements that are not read. */
+void lengths_evaluate(CUnit *unit, const Module *module, ModuleLinks *links,
+                      const Evaluator *evaluator);
+
+/* Sets the padding values of the module's inputs from pragmas `padding`. */
+void padding_give(const CUnit *unit, Module *module);
+
+/* Reports pragmas `padding` that name no input of any model. */
+void padding_check(const CUnit *unit, Module *const *modules, int count);
+
+/* ---- feeds and fetches (feeds.c) ---- */
+
+/* Reports each feed that fits no input of its name in any module that its program may be: another
+ * element type, another number of bytes, or no input of this name. Reports each fetch of a name
+ * that the model lacks, or to an array too small for the values.
+ *
+ * A feed or fetch is checked where its program is a variable that is assigned once, and where the
+ * length of its array is known. The runtime checks all others. */
+void feeds_check(CUnit *cunit, const Unit *made);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The length of the UTF-8 sequence at `at`, or 0 when there is none. */
+/* Returns the length of the UTF-8 sequence at `at`; 0 for none. */
 static int utf8_length(const unsigned char *at, const unsigned char *end) {
     int length = *at < 0x80                  ? 1
                  : *at >= 0xC2 && *at < 0xE0 ? 2
@@ -20,7 +20,7 @@ static int utf8_length(const unsigned char *at, const unsigned char *end) {
     return length > 1 && (overlong || outside) ? 0 : length;
 }
 
-/* The place of an offset, counted in bytes from the start of the file. */
+/* Returns the position of an offset in bytes. */
 static Position position_of(const Source *source, int offset) {
     Position at = {source->file, 1, 1};
     for (int i = 0; i < offset && i < source->length; i++) {
@@ -51,23 +51,20 @@ static bool check_text(Diag *diag, const Source *source) {
     return true;
 }
 
-/* More than any source has; what has no end, as /dev/zero, is not read for ever. */
+/* More than any source has: limits reading from endless files such as /dev/zero. */
 enum { MOST_BYTES = 1 << 26 };
 
 Source *source_read(Arena *arena, Diag *diag, const char *file) {
     struct stat status;
-    size_t length = 0;
-    const char *why = NULL;
     bool folder = !stat(file, &status) && S_ISDIR(status.st_mode);
-    const char *text =
-        folder ? NULL : reading_text(arena, READ_PIPES, file, MOST_BYTES, &length, &why);
-    if (!text) {
-        diag_error(diag, (Position){0}, "cannot read %s: %s", file,
-                   folder ? "it is a directory, not a C source" : why);
+    InputText text = {.why = "it is a directory, not a C source"};
+    if (!folder) text = reading_text(arena, READ_PIPES, file, MOST_BYTES);
+    if (!text.bytes) {
+        diag_error(diag, (Position){0}, "cannot read %s: %s", file, text.why);
         return NULL;
     }
     Source *source = arena_new(arena, Source);
-    *source = (Source){.file = file, .text = text, .length = (int)length};
+    *source = (Source){.file = file, .text = text.bytes, .length = (int)text.length};
     return check_text(diag, source) ? source : NULL;
 }
 
@@ -79,7 +76,8 @@ Source *source_of_text(Arena *arena, const char *file, const char *text) {
 
 /* ---- pragmas ---- */
 
-/* Reads the line behind `#` at `hash`; a pragma's is kept. The token that ends it. */
+/* Reads the directive behind the `#` at `hash`, and keeps a pragma. Returns the token that ends the
+ * line. */
 static Token scan_directive(Lexer *lexer, Source *source, const Token *hash) {
     TokenList line = {0};
     do {

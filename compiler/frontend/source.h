@@ -1,10 +1,12 @@
-/* Source files as text: reading them, and finding the lines `#pragma hspmd` in them. */
+/* Source files as text, and the lines `#pragma hspmd` in them.
+ *
+ *     12 | #pragma hspmd dims(x: batch, seq)    PragmaLine: tokens dims ( x : batch , seq ) END */
 #ifndef FRONTEND_SOURCE_H
 #define FRONTEND_SOURCE_H
 
 #include "syntax/lex.h"
 
-/* The line of one pragma: the tokens behind `hspmd`, the last of them the line's end. */
+/* A pragma's line: the tokens behind `hspmd`, then the end of the line. */
 typedef struct PragmaLine {
     const char *file; // NULL: from `_Pragma`
     int begin, end;   // offsets in the file, from `#` to the end of the line
@@ -15,18 +17,18 @@ typedef struct Source {
     const char *file, *text;
     int length;
     Array(PragmaLine) lines;
-    Array(PragmaLine) strays; // other pragmas; the tokens behind `pragma`
-    bool has_pragma_operator; // `_Pragma` stands somewhere
+    Array(PragmaLine) strays; // other pragmas; their tokens follow `pragma`
+    bool has_pragma_operator; // the file uses `_Pragma`
 } Source;
 
-/* Reads a file whole. NULL after an error was reported: it is missing, a directory, empty, not
- * UTF-8, or has null bytes. */
+/* Reads a whole file. NULL after an error: it is missing, a directory, empty, not UTF-8, or has
+ * null bytes. */
 Source *source_read(Arena *arena, Diag *diag, const char *file);
 
-/* A file whose text is there already. */
+/* Makes a source of a given text. */
 Source *source_of_text(Arena *arena, const char *file, const char *text);
 
-/* Finds the pragmas of a file, whether or not they stand under `#if 0`. */
+/* Finds the pragmas of a file, also those under `#if 0`. */
 void source_scan(Arena *arena, Diag *diag, Source *source);
 
 #endif

@@ -2,6 +2,9 @@
 
 #include "frontend/eval/eval.h"
 #include "frontend/models.h"
+#include "ir/dim.h"
+#include "ir/unit.h"
+#include "layout/user_layout.h"
 #include "support/reading.h"
 #include "strategy/place.h"
 
@@ -15,16 +18,16 @@ typedef struct Chooser {
     Diag *diag;
     CUnit *unit;
     Macros macros;
-    const char *word; // of --strategy, the one at hand; NULL: none given
+    const char *word; // the current word of --strategy; NULL: none given
     StrategyNames names;
-    StrategyList
-        list; // of the source; where it has none, of the other sources that its models need
+    StrategyList list; // strategies of the source; without one, those of the other sources that its
+                       // models need
     StrategyChoice *choice;
 } Chooser;
 
-/* ---- what strategies may name ---- */
+/* ---- names in strategies ---- */
 
-/* An integer constant for strategies: an enumerator, or a macro that expands to an integer
+/* Returns an integer constant for strategies: an enumerator, or a macro that expands to an integer
  * expression. */
 static bool constant_value(void *state, const char *name, int64_t *value) {
     const Chooser *chooser = state;
@@ -53,8 +56,8 @@ static bool constant_value(void *state, const char *name, int64_t *value) {
     return good;
 }
 
-/* Whether a `shard` or `reshard` of the source names the axis, or may do so in a pragma that could
- * not be read. */
+/* Returns whether a `shard` or `reshard` of the source names the axis, or may name it, since it
+ * could not be read. */
 static bool axis_used(void *state, const char *axis) {
     const Chooser *chooser = state;
     if (diag_errors(chooser->diag)) return true;
@@ -65,11 +68,11 @@ static bool axis_used(void *state, const char *axis) {
     return false;
 }
 
-/* ---- the command line as a text that errors point into ---- */
+/* ---- positions in the command line ---- */
 
 static const char option[] = "--strategy=";
 
-/* The place of what stands `offset` bytes behind --strategy=. */
+/* Returns the position `offset` bytes behind --strategy=. */
 static Position option_place(Chooser *chooser, size_t offset) {
     static const char file[] = "<command line>";
     diag_source(chooser->diag, file, arena_format(chooser->arena, "%s%s", option, chooser->word));
@@ -84,7 +87,7 @@ static Strategy *find_strategy(const StrategyList *list, const char *name) {
     return NULL;
 }
 
-/* "a, b and c" */
+/* Joins names: "a, b and c". */
 static const char *listed(Arena *arena, const StrategyList *list) {
     Text text = {.arena = arena};
     for (int i = 0; i < list->count; i++)
@@ -96,7 +99,7 @@ static const char *listed(Arena *arena, const StrategyList *list) {
     return text_bytes(&text);
 }
 
-/* What may have been meant, and what is there, after an error at `at`. */
+/* Adds notes after an error at `at`: the closest name, and the names that exist. */
 static void note_names(Chooser *chooser, const StrategyList *list, Position at, const char *name,
                        const char *where) {
     Array(const char *) names = {0};
@@ -117,7 +120,8 @@ static void several_strategies(Chooser *chooser, const StrategyList *list, const
 
 /* ---- files ---- */
 
-/* A program or an object, such as one that an earlier run named like its strategy. */
+/* Returns whether a file is a program or an object, such as one that an earlier run named like its
+ * strategy. */
 static bool is_compiled(const char *name) {
     char magic[4] = "";
     const char *why;
@@ -147,13 +151,13 @@ static const char *base_name(Arena *arena, const char *file) {
     return arena_substring(arena, begin, strcspn(begin, "."));
 }
 
-/* The strategy that the word asks for by FILE:NAME; NULL where it is FILE alone. */
+/* Returns the strategy's name in FILE:NAME; NULL for FILE alone. */
 static const char *asked_for(const Chooser *chooser, const char *file) {
     return chooser->word && chooser->word[strlen(file)] ? chooser->word + strlen(file) + 1 : NULL;
 }
 
-/* The one strategy of a file, or the one that is called what stands behind the file's name and a
- * colon; NULL after an error. */
+/* Returns the only strategy of a file, or the one that the word names behind a colon; NULL after an
+ * error. */
 static Strategy *choose_of_file(Chooser *chooser, const StrategyList *list, const char *file) {
     const char *name = asked_for(chooser, file);
     Strategy *found = name ? find_strategy(list, name) : list->count == 1 ? list->at[0] : NULL;
@@ -170,8 +174,8 @@ static Strategy *choose_of_file(Chooser *chooser, const StrategyList *list, cons
     return NULL;
 }
 
-/* Reads the strategies of a file's text; where one is asked for, of the others the syntax alone.
- * Returns whether there were no errors. */
+/* Reads the strategies of a file's text. Where the word names one, only the syntax of the others is
+ * checked. Returns whether there were no errors. */
 static bool read_text(Chooser *chooser, const char *file, const char *text, StrategyList *list) {
     TokenList tokens = {0};
     StrategyNames names = chooser->names;
@@ -183,7 +187,7 @@ static bool read_text(Chooser *chooser, const char *file, const char *text, Stra
                           base_name(chooser->arena, file), list);
 }
 
-/* Reads a strategy file, and takes the strategy that the word means; NULL after an error. */
+/* Reads a strategy file and returns the strategy that the word names; NULL after an error. */
 static Strategy *read_file(Chooser *chooser, const char *file) {
     Source *source = source_read(chooser->arena, chooser->diag, file);
     StrategyList list = {0};
@@ -192,9 +196,9 @@ static Strategy *read_file(Chooser *chooser, const char *file) {
                : NULL;
 }
 
-/* ---- of sources ---- */
+/* ---- strategies of sources ---- */
 
-/* The tokens of all lines of strategies, of the pragmas from one number to before another. */
+/* Joins the tokens of strategies' lines among the pragmas from `first` to before `end`. */
 static TokenList gather_lines(const CUnit *unit, int first, int end) {
     TokenList tokens = {0};
     for (int i = first; i < end; i++) {
@@ -209,8 +213,8 @@ static TokenList gather_lines(const CUnit *unit, int first, int end) {
     return tokens;
 }
 
-/* Reads the strategies of the source; where it has none, those of the other sources that its models
- * need. False after errors. */
+/* Reads the strategies of the source; without one, those of the other sources that its models need.
+ * False after errors. */
 static bool read_sources(Chooser *chooser) {
     const CUnit *unit = chooser->unit;
     Token *own = gather_lines(unit, 0, unit->own_pragmas).at;
@@ -225,7 +229,7 @@ static bool read_sources(Chooser *chooser) {
 
 /* ---- choosing ---- */
 
-/* The word is neither a strategy of the source nor a file. */
+/* Reports a word that is neither a strategy of the source nor a file. */
 static void unknown_word(Chooser *chooser) {
     Position at = option_place(chooser, 0);
     struct stat status;
@@ -248,7 +252,7 @@ static void unknown_word(Chooser *chooser) {
     }
 }
 
-/* Whether the program has a strategy of this name already; that is an error. */
+/* Reports whether the program has a strategy of this name already. */
 static bool is_taken(Chooser *chooser, const Strategy *strategy) {
     for (int i = 0; i < chooser->choice->count; i++)
         if (!strcmp(chooser->choice->at[i].strategy->name, strategy->name)) {
@@ -271,7 +275,7 @@ static void choose_word(Chooser *chooser) {
         array_push(chooser->arena, chooser->choice, found);
 }
 
-/* The shape variable that a strategy gives a value; NULL: there is none. */
+/* Returns the shape variable that a strategy sets; NULL: there is none. */
 static CVar *shape_variable(const CUnit *unit, const ShapeValue *value) {
     for (int i = 0; i < unit->shapes.count; i++)
         if (!strcmp(unit->shapes.at[i]->name, value->name)) return unit->shapes.at[i];
@@ -298,7 +302,7 @@ void strategies_give_shapes(CUnit *unit, const Strategy *strategy) {
     }
 }
 
-/* The value of a shape variable as the model reads it now. */
+/* Returns the current value of a shape variable. */
 static int64_t shape_now(CUnit *unit, CVar *var) {
     int64_t value = 0;
     Eval *ev = eval_create(unit, NULL);
@@ -336,7 +340,7 @@ bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeli
     return other;
 }
 
-/* Of the source's strategies, and of files, those that the options say. */
+/* Takes the strategies that the options name, from the source and from files. */
 static void choose(Chooser *chooser, const FrontendOptions *options) {
     for (int i = 0; i < options->strategy_count; i++) {
         chooser->word = options->strategies[i];
@@ -348,7 +352,7 @@ static void choose(Chooser *chooser, const FrontendOptions *options) {
         array_push(chooser->arena, chooser->choice, (ChosenStrategy){chooser->list.at[0], false});
 }
 
-/* Takes the strategy of a text that stands in no file. */
+/* Takes the strategy of a text that is in no file. */
 static void choose_text(Chooser *chooser, const char *text) {
     static const char file[] = "<strategy>";
     StrategyList list = {0};
@@ -357,7 +361,7 @@ static void choose_text(Chooser *chooser, const char *text) {
         array_push(chooser->arena, chooser->choice, (ChosenStrategy){list.at[0], true});
 }
 
-/* Finds the devices of classes; where the cluster file could not be read, that is the error. */
+/* Finds the devices of device classes. Reports nothing when the cluster file had an error. */
 static bool resolve_devices(const Chooser *chooser, Strategy *strategy,
                             const FrontendOptions *options) {
     if (options->cluster_file && !options->cluster) return false;
@@ -372,8 +376,7 @@ static Strategy *find_chosen(const StrategyChoice *choice, const char *name) {
     return NULL;
 }
 
-/* Whether strategies that keep what training has learnt as others do come back to where they
- * began. */
+/* Returns whether the chain of `optimizer` statements from a strategy returns to it. */
 static bool runs_in_circles(const StrategyChoice *choice, const Strategy *first) {
     const Strategy *at = first;
     for (int steps = 0; at && at->optimizer && steps < choice->count; steps++)
@@ -381,7 +384,7 @@ static bool runs_in_circles(const StrategyChoice *choice, const Strategy *first)
     return false;
 }
 
-/* The strategy that `optimizer` names must be one of the program's. */
+/* Checks that the strategy that `optimizer` names is one of the program's. */
 static void check_optimizer(const Chooser *chooser, const Strategy *strategy) {
     const StrategyChoice *choice = chooser->choice;
     Array(const char *) names = {0};
@@ -422,9 +425,8 @@ static bool has_axis(const Strategy *strategy, const char *axis) {
     return false;
 }
 
-/* An axis that no strategy has, of the program or of the source, may be a slip; one that others
- * have counts as 1 under those that lack it.
- */
+/* Warns of an axis that no strategy of the program or the source has. An axis that another strategy
+ * has counts as 1 under strategies without it. */
 static void check_written_axis(const Chooser *chooser, const UserLayoutAxis *axis) {
     bool found = false;
     for (int i = 0; i < chooser->list.count; i++)
@@ -456,7 +458,7 @@ void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *option
         choose_text(&chooser, text);
     else
         choose(&chooser, options);
-    if (!diag_errors(unit->diag)) // else some may be missing that are there
+    if (!diag_errors(unit->diag)) // after errors, strategies may be missing from the list
         check_optimizers(&chooser);
     check_written_axes(&chooser);
     for (int c = 0; c < choice->count; c++) {

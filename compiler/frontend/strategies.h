@@ -1,38 +1,46 @@
-/* The strategies of a source or of strategy files: which of them a program has, and what of the
- * model they name. */
+/* Chooses the strategies of a program, from its source or from strategy files, and checks the names
+ * of the model in them.
+ *
+ *     #pragma hspmd strategy fast
+ *     #pragma hspmd   stage devices(0-3) mesh(dp:2, tp:2)
+ *     #pragma hspmd end strategy */
 #ifndef FRONTEND_STRATEGIES_H
 #define FRONTEND_STRATEGIES_H
 
 #include "frontend/frontend.h"
 #include "frontend/pragma/pragma.h"
 
+typedef struct Strategy Strategy; // strategy/strategy.h
+typedef struct Pipeline Pipeline;
+
 typedef struct ChosenStrategy {
     Strategy *strategy;
-    bool shared; // it stands in a file, which may serve several models
+    bool shared; // comes from a file, which may serve several models
 } ChosenStrategy;
-typedef Array(ChosenStrategy) StrategyChoice; // those of a program; it begins with the first one;
-                                              // none: one device, or an error was reported
+typedef Array(ChosenStrategy) StrategyChoice; // strategies of a program, the first one first;
+                                              // empty: one device, or an error was reported
 
-/* Reads the strategies of the unit's pragmas and, where the unit has models and no error was
- * reported so far, takes those that the options say, or the one of `text` where that is not NULL.
- * Names are found once each, and what they say of shape variables is checked. */
+/* Reads the strategies of the unit's pragmas. Where the unit has models and no error so far, takes
+ * the strategies that the options name, or the one of `text` if that is not NULL. Resolves devices
+ * and checks shape variables. */
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text,
                        StrategyChoice *choice);
 
-/* Gives the shape variables a strategy's values, and those of the source where it has none; NULL:
- * all of the source. */
+/* Sets the shape variables to a strategy's values, others to the source's; NULL: all to the
+ * source's. */
 void strategies_give_shapes(CUnit *unit, const Strategy *strategy);
 
-/* The same, and those of a pipeline over them. Whether one of these is another than the strategy's;
- * *good is set to false after an error: a length above the strategy's, or none. */
+/* Sets the shape variables to a strategy's values and a pipeline's over them. Returns whether the
+ * pipeline changes one; sets *good to false after an error, a length above the strategy's or below
+ * 2. */
 bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeline *pipeline,
                              bool *good);
 
-/* Reports a strategy that splits a dimension which no pragma names. A strategy file may serve
- * several models: there it is a warning. */
+/* Reports a strategy that splits a dimension which no pragma names; only warns for a strategy file,
+ * which may serve several models. */
 void strategies_check_splits(CUnit *unit, const StrategyChoice *choice);
 
-/* Reports strategies that place layers or towers which no model of the unit has under them. */
+/* Reports strategies that place layers or towers which no model has under them. */
 void strategies_check_layers(const Unit *unit);
 
 #endif

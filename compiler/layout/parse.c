@@ -1,5 +1,6 @@
 /* Parses layouts and checks them against a shape. */
 #include "layout/layout.h"
+#include "syntax/lex.h"
 #include "syntax/tokens.h"
 #include "support/array.h"
 

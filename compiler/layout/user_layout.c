@@ -1,5 +1,8 @@
 #include "layout/user_layout.h"
 
+#include "support/array.h"
+#include "syntax/lex.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,8 @@
 /* The clauses of a rule. */
 #include "rule/draft.h"
 
+#include "syntax/lex.h"
+
 #include <string.h>
 
 /* The factor named by the current token; NULL after an error. `..` after it may be written. */

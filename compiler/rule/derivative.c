@@ -9,6 +9,8 @@
  */
 #include "rule/expr.h"
 
+#include "syntax/lex.h"
+
 #include <string.h>
 
 /* ---- functions of math.h ---- */

@@ -111,6 +111,7 @@
 
 #include "rule/dtype.h"
 #include "rule/expr.h"
+#include "support/array.h"
 
 enum { IR_MAX_RESULTS = 8 }; // of an operator
 

@@ -1,5 +1,7 @@
 #include "strategy/parser.h"
 
+#include "syntax/lex.h"
+
 #include <string.h>
 
 /* ---- splits ---- */

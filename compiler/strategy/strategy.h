@@ -24,6 +24,7 @@
 #ifndef STRATEGY_STRATEGY_H
 #define STRATEGY_STRATEGY_H
 
+#include "support/array.h"
 #include "support/text.h"
 #include "syntax/tokens.h"
 

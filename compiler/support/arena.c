@@ -26,10 +26,10 @@ struct Block {
 
 struct Arena {
     Block *blocks; // the newest first
-    size_t room;   // of the next block for small objects
+    size_t room;   // size of the next block for small objects
 };
 
-/* calloc that ends the process with a message instead of failing. */
+/* Calls calloc; ends the process with a message when memory is exhausted. */
 static void *allocate(size_t size) {
     void *memory = calloc(1, size);
     if (!memory) {
@@ -39,8 +39,7 @@ static void *allocate(size_t size) {
     return memory;
 }
 
-/* Lets the process keep the memory of destroyed arenas for the next ones: pages that are fresh from
- * the system take longer to come than to be used. */
+/* Keeps the memory of destroyed arenas in the process: fresh pages from the system are slow. */
 static void keep_memory(void) {
     static bool kept;
     if (kept) return;
@@ -65,8 +64,9 @@ void arena_destroy(Arena *arena) {
     free(arena);
 }
 
-/* The room of a block for objects of `size` bytes: each twice that of the one before, up to
- * BLOCK_BYTES, so that an arena for little is made in little time; its own for one large object. */
+/* Returns the size of the next block for objects of `size` bytes. Each block is twice as large as
+ * the one before, up to BLOCK_BYTES, so that small arenas are cheap. A large object gets a block of
+ * its own. */
 static size_t next_room(Arena *arena, size_t size) {
     if (size > BLOCK_BYTES / 4) return size;
     while (arena->room < 4 * size) arena->room *= 2;
@@ -75,8 +75,8 @@ static size_t next_room(Arena *arena, size_t size) {
     return room;
 }
 
-/* A block with room for `size` bytes, in front of the list unless it is made for one large
- * object. */
+/* Adds a block with room for `size` bytes in front of the list; a block for one large object goes
+ * behind the first. */
 static Block *block_add(Arena *arena, size_t size) {
     size_t room = next_room(arena, size);
     Block *block = allocate(sizeof(Block) + room);
@@ -136,7 +136,7 @@ char *arena_format(Arena *arena, const char *format, ...) {
 
 /* ---- growing arrays ---- */
 
-/* Bytes of an array when its first element comes; at least one element. */
+/* Size of an array when it gets its first element, in bytes; at least one element. */
 enum { ARRAY_BYTES = 64 };
 
 void *array_grown(Arena *arena, const void *old, int count, int *capacity, size_t size) {

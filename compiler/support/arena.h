@@ -1,9 +1,13 @@
-/* Arenas: memory that lives and dies together.
+/* Arenas: memory that is allocated piece by piece and freed at once.
  *
- * The compiler never frees single objects. It has two lifetimes: the module's arena, which lives
- * until the output is written, and scratch arenas, which a function creates and destroys around its
- * own work. Every allocation is zeroed and aligned to 16 bytes.
- */
+ *     Arena *scratch = arena_create();
+ *     int *order = arena_array(scratch, int, count);
+ *     ...
+ *     arena_destroy(scratch);
+ *
+ * The compiler never frees single objects. The module's arena lives until the output is written; a
+ * function creates and destroys scratch arenas around its own work. Every allocation is zeroed and
+ * aligned to 16 bytes. */
 #ifndef SUPPORT_ARENA_H
 #define SUPPORT_ARENA_H
 
@@ -20,21 +24,21 @@ Arena *arena_create(void);
 /* Frees everything that was allocated from `arena`, and the arena itself. NULL is allowed. */
 void arena_destroy(Arena *arena);
 
-/* Returns `size` zeroed bytes; a valid pointer for size 0, too. */
+/* Returns `size` zeroed bytes; a valid pointer also for size 0. */
 void *arena_alloc(Arena *arena, size_t size);
 
 /* Returns a copy of the `size` bytes at `from`. */
 void *arena_copy(Arena *arena, const void *from, size_t size);
 
-/* Return a copy of a string, and of its first `length` bytes with a 0 behind them. */
+/* Return a copy of a string, and of its first `length` bytes with a null byte appended. */
 char *arena_string(Arena *arena, const char *text);
 char *arena_substring(Arena *arena, const char *text, size_t length);
 
-/* Return the text that printf would print, in the arena. */
+/* Return the text that printf would print, allocated in the arena. */
 char *arena_format(Arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 char *arena_vformat(Arena *arena, const char *format, va_list arguments);
 
-/* An object, or `count` objects, of type T. */
+/* Allocate an object, or `count` objects, of type T. */
 #define arena_new(arena, T) ((T *)arena_alloc((arena), sizeof(T)))
 #define arena_array(arena, T, count) ((T *)arena_alloc((arena), sizeof(T) * (size_t)(count)))
 

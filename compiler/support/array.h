@@ -24,8 +24,8 @@
          : (void)0,                                                                                \
      (void)((array)->at[(array)->count++] = (__VA_ARGS__)))
 
-/* Comparators for qsort and bsearch: negative, zero or positive as *a is below, at or above
- * *b. */
+/* Comparators for qsort and bsearch: negative, zero or positive as *a is less than, equal to or
+ * greater than *b. */
 static inline int compare_ints(const void *a, const void *b) {
     return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
 }
@@ -37,8 +37,8 @@ static inline int compare_doubles(const void *a, const void *b) {
     return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
-/* Storage of at least twice `count` elements of `size` bytes with the old ones copied; used by
- * array_push alone. */
+/* Returns storage for at least twice `count` elements of `size` bytes, with the old elements
+ * copied. For array_push only. */
 void *array_grown(Arena *arena, const void *old, int count, int *capacity, size_t size);
 
 #endif

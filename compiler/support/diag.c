@@ -17,7 +17,7 @@ struct Source {
     const char *file, *text;
 };
 
-/* An error that was reported: the same at the same place is not said twice. */
+/* An error that was reported; equal errors at the same place are reported once. */
 typedef struct Said {
     const char *text;
     UT_hash_handle hh;
@@ -32,7 +32,7 @@ struct Diag {
     bool muted;                // the last diagnostic was left out, and so are its notes
     bool soft;                 // errors are printed as warnings
     bool logged;               // diagnostics go to the log
-    const char *called, *name; // a file, and what messages call it; NULL: none is
+    const char *called, *name; // a file, and its name in messages; NULL: none is renamed
 };
 
 Diag *diag_create(Arena *arena, FILE *out) {
@@ -54,19 +54,19 @@ void diag_call(Diag *diag, const char *file, const char *name) {
     diag->name = name;
 }
 
-/* What messages call a file; NULL stays. */
+/* Returns a file's name in messages; NULL stays NULL. */
 static const char *shown(const Diag *diag, const char *file) {
     return file && diag->called && !strcmp(file, diag->called) ? diag->name : file;
 }
 
-/* The whole of a file, or an empty text when it cannot be read. */
+/* Returns the text of a file; "" when it cannot be read. */
 static const char *file_text(Arena *arena, const char *file) {
     enum { MOST = 1 << 26 };
-    const char *why, *text = reading_text(arena, READ_PIPES, file, MOST, NULL, &why);
-    return text ? text : "";
+    InputText text = reading_text(arena, READ_PIPES, file, MOST);
+    return text.bytes ? text.bytes : "";
 }
 
-/* The text of a file, read once. */
+/* Returns the text of a file, which is read once. */
 static const char *source_text(Diag *diag, const char *file) {
     for (Source *source = diag->sources; source; source = source->next)
         if (!strcmp(source->file, file)) return source->text;
@@ -75,11 +75,11 @@ static const char *source_text(Diag *diag, const char *file) {
     return text;
 }
 
-/* Whether a byte goes on with a letter of UTF-8 and takes no place of its own. */
+/* Returns whether a byte continues a letter of UTF-8, and so takes no column. */
 static bool continues_letter(char c) { return ((unsigned char)c & 0xc0) == 0x80; }
 
-/* Cuts a long line down to what is around a column, counted from 1: *begin and *end become what is
- * shown. */
+/* Sets *begin and *end to the part of a long line around a column, counted from 1, that is printed.
+ */
 static void cut_line(const char *line, int column, int *begin, int *end) {
     enum { MOST = 200, BEFORE = 80 };
     int length = *end;
@@ -91,15 +91,16 @@ static void cut_line(const char *line, int column, int *begin, int *end) {
     while (*end < length && continues_letter(line[*end])) ++*end;
 }
 
-/* The source line of `at`; NULL when there is no such line, or nothing in it and behind it. */
+/* Returns the source line of `at`; NULL when it is missing, or when nothing follows it and it is
+ * empty. */
 static const char *line_of(Diag *diag, Position at) {
     const char *line = source_text(diag, at.file);
     for (int i = 1; i < at.line && line; i++) line = (line = strchr(line, '\n')) ? line + 1 : NULL;
     return line && *line ? line : NULL;
 }
 
-/* The source line of `at` with a caret under its column, what is far from it left out of a long
- * one; nothing when there is no such line. */
+/* Prints the source line of `at` with a caret under its column; of a long line only the part around
+ * the caret. Prints nothing when the line is missing. */
 static void print_caret(Diag *diag, Position at) {
     const char *line = line_of(diag, at);
     if (!line) return;
@@ -113,7 +114,7 @@ static void print_caret(Diag *diag, Position at) {
     fprintf(diag->out, "^\n");
 }
 
-/* Adds a diagnostic to the log; a note to the diagnostic in front. */
+/* Adds a diagnostic to the log; a note to the last diagnostic. */
 static void add_to_log(Diag *diag, Position at, const char *kind, const char *message) {
     SarifPlace place = {.file = shown(diag, at.file), .line = at.line, .column = at.column};
     if (at.file && at.line > 0 && (place.text = line_of(diag, at)))
@@ -127,7 +128,7 @@ static void add_to_log(Diag *diag, Position at, const char *kind, const char *me
                   &place, message);
 }
 
-/* Whether what is reported is for the log alone. */
+/* Returns whether diagnostics go to the log alone. */
 static bool only_logged(const Diag *diag) {
     return diag->logged && diag->out == stderr && sarif_has_stderr();
 }
@@ -155,7 +156,7 @@ static void print(Diag *diag, Position at, const char *kind, const char *format,
     print(diag, at, kind, format, arguments);                                                      \
     va_end(arguments)
 
-/* Whether this error was reported before; remembers it. */
+/* Returns whether this error was reported before; remembers it. */
 static bool said_before(Diag *diag, Position at, const char *format, va_list arguments) {
     const char *message = arena_vformat(diag->arena, format, arguments);
     const char *text = arena_format(diag->arena, "%s:%d:%d: %s", at.file ? at.file : "", at.line,
@@ -212,8 +213,8 @@ void diag_finish(Diag *diag) {
                                      diag->errors - DIAG_MOST));
 }
 
-/* Levenshtein's distance of two words of fewer than 64 bytes; for longer ones a number above all
- * others. */
+/* Returns the Levenshtein distance of two words of fewer than 64 bytes; for longer words a number
+ * above all distances. */
 static int distance(const char *a, const char *b) {
     enum { MOST = 64 };
     if (strlen(a) >= MOST || strlen(b) >= MOST) return INT_MAX;
@@ -249,20 +250,4 @@ bool diag_suggest(Diag *diag, Position at, const char *word, const char *const *
     const char *closest = diag_closest(word, names, count);
     if (closest) diag_note(diag, at, "did you mean \"%s\"?", closest);
     return closest;
-}
-
-void diag_bug(const char *file, int line, const char *format, ...) {
-    enum { MOST = 1024 };
-    char message[MOST], whole[2 * MOST];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
-    va_end(arguments);
-    snprintf(whole, sizeof whole,
-             "internal error at %s:%d: %s\nThis is a bug of hetucc, not of your program; please "
-             "report it with the source that shows it.",
-             file, line, message);
-    sarif_add(SARIF_ERROR, NULL, whole);
-    if (!sarif_has_stderr()) fprintf(stderr, "hetucc: %s\n", whole);
-    exit(2);
 }

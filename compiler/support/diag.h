@@ -6,20 +6,20 @@
  *          |                                   ^
  *     gpt.c:10:9: note: did you mean "heads"?
  *
- * Whoever detects an error reports it; callers only ask diag_errors. Errors are collected (several
- * are reported in one run); after DIAG_MOST of them the rest is counted only, and an error equal in
- * place and text to an earlier one is dropped. The text of a line comes from the file, or from a
- * buffer given to diag_source.
- */
+ * The function that detects an error reports it; callers only ask diag_errors. A run reports
+ * several errors. Errors beyond DIAG_MOST are counted only, and an error with the place and text of
+ * an earlier one is dropped. Source lines come from the file, or from a buffer given to
+ * diag_source. */
 #ifndef SUPPORT_DIAG_H
 #define SUPPORT_DIAG_H
 
 #include "support/arena.h"
+#include "support/sarif.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* A place in a source: line and column count from 1; file NULL where there is none. */
+/* A place in a source. Lines and columns count from 1; file NULL: no place. */
 typedef struct Position {
     const char *file;
     int line, column;
@@ -29,13 +29,14 @@ enum { DIAG_MOST = 20 };
 
 typedef struct Diag Diag;
 
-/* Diagnostics that print to `out`, stderr as a rule; they live in `arena`. */
+/* Creates diagnostics that are printed to `out`, normally stderr; they live in `arena`. */
 Diag *diag_create(Arena *arena, FILE *out);
 
-/* Lines of `file` are taken from `text` (kept by reference) instead of the file system. */
+/* Takes the lines of `file` from `text`, which is kept by reference, instead of from the file
+ * system. */
 void diag_source(Diag *diag, const char *file, const char *text);
 
-/* Has messages call a file by another name: "<stdin>". */
+/* Sets the name of a file in messages, such as "<stdin>". */
 void diag_call(Diag *diag, const char *file, const char *name);
 
 void diag_error(Diag *diag, Position at, const char *format, ...)
@@ -44,37 +45,32 @@ void diag_warning(Diag *diag, Position at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void diag_remark(Diag *diag, Position at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* A note belongs to the diagnostic before it and is dropped with it. */
+/* Adds a note to the diagnostic before it, with which it is dropped. */
 void diag_note(Diag *diag, Position at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Has all that is reported go to the log of support/sarif.h, and no longer to `out` where that is
- * standard error and the log's. */
+/* Sends all diagnostics to the log of support/sarif.h. They are no longer printed to `out` when
+ * that is standard error and the log is written there. */
 void diag_log(Diag *diag);
 
-/* Has errors be printed as warnings: what is refused leaves a program that runs as it is. They
- * count as errors. */
+/* Prints errors as warnings, since the program works without what they refuse. They still count as
+ * errors. */
 void diag_soften(Diag *diag);
 
-/* A text of several lines that is no finding, a table say, as it stands. */
+/* Prints a text of several lines that is no diagnostic, such as a table. */
 void diag_text(Diag *diag, const char *text);
 
-/* How many errors were reported so far. */
+/* Returns how many errors were reported. */
 int diag_errors(const Diag *diag);
 
-/* Prints how many errors were left out after the first DIAG_MOST; nothing when there were none. */
+/* Prints how many errors were left out after the first DIAG_MOST; nothing when none was. */
 void diag_finish(Diag *diag);
 
-/* The name in `names` (NULL entries are passed over) that is closest to `word` by edit distance,
- * when it is close enough to suggest; else NULL. */
+/* Returns the name in `names` with the smallest edit distance to `word`; NULL when none is close
+ * enough to suggest. NULL entries are skipped. */
 const char *diag_closest(const char *word, const char *const *names, int count);
 
-/* The note "did you mean" at `at`, with the name that is closest; false when none is. */
+/* Adds the note "did you mean" at `at` with the closest name; false when no name is close. */
 bool diag_suggest(Diag *diag, Position at, const char *word, const char *const *names, int count);
-
-/* A bug of ours: prints file, line and the message, and ends the process with status 2. */
-_Noreturn void diag_bug(const char *file, int line, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-#define BUG(...) diag_bug(__FILE__, __LINE__, __VA_ARGS__)
 
 #endif

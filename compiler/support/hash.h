@@ -1,8 +1,10 @@
-/* The 64-bit FNV-1a hash, for fingerprints and tables of the compiler; it is not cryptographic. The
- * runtime has its own copy (base/hash.h), since neither includes the other.
+/* The 64-bit FNV-1a hash, for fingerprints and hash tables of the compiler; it is not
+ * cryptographic.
  *
  *     uint64_t hash = hash_text(HASH_START, "gpt.c");
  *     hash = hash_bytes(hash, &size, sizeof size);
+ *
+ * The runtime has a copy of it (base/hash.h), since compiler and runtime do not include each other.
  */
 #ifndef SUPPORT_HASH_H
 #define SUPPORT_HASH_H
@@ -12,14 +14,14 @@
 
 #define HASH_START UINT64_C(0xcbf29ce484222325)
 
-/* Returns a hash continued with `count` bytes. */
+/* Returns the hash after `count` more bytes. */
 static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count) {
     const unsigned char *at = (const unsigned char *)bytes;
     for (size_t i = 0; i < count; i++) hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
     return hash;
 }
 
-/* Returns a hash continued with the characters of a text, without its final 0. */
+/* Returns the hash after the characters of a text, without its null byte. */
 static inline uint64_t hash_text(uint64_t hash, const char *text) {
     for (; *text; text++) hash = hash_bytes(hash, text, 1);
     return hash;

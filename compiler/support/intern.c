@@ -7,12 +7,12 @@ typedef struct Slot {
     const void *bytes; // NULL: free
     size_t size;
     uint64_t hash;
-    void *value; // of intern_slot
+    void *value; // for intern_slot
 } Slot;
 
 struct Intern {
     Arena *arena;
-    Slot *slots; // open addressing; a power of two of them
+    Slot *slots; // open addressing; their number is a power of two
     size_t capacity, count;
 };
 
@@ -22,8 +22,8 @@ Intern *intern_create(Arena *arena) {
     return table;
 }
 
-/* FNV-1a over words of 8 bytes, with the upper half folded in; the last word is filled up with
- * zeros. */
+/* Returns the FNV-1a hash over words of 8 bytes, with the upper half folded in. The last word is
+ * padded with zeros. */
 static uint64_t hash_of(const unsigned char *bytes, size_t size) {
     uint64_t hash = 14695981039346656037u ^ size;
     for (size_t i = 0; i < size; i += 8) {
@@ -35,7 +35,7 @@ static uint64_t hash_of(const unsigned char *bytes, size_t size) {
     return hash ^ hash >> 32;
 }
 
-/* The slot that holds the bytes, or the free one where they belong. */
+/* Returns the slot that holds the bytes, or the free slot for them. */
 static Slot *find(Intern *table, const void *bytes, size_t size, uint64_t hash) {
     for (size_t i = hash & (table->capacity - 1);; i = (i + 1) & (table->capacity - 1)) {
         Slot *slot = &table->slots[i];
@@ -54,7 +54,7 @@ static void grow(Intern *table) {
         if (old[i].bytes) *find(table, old[i].bytes, old[i].size, old[i].hash) = old[i];
 }
 
-/* The slot of the bytes, made when they are new. */
+/* Returns the slot of the bytes, which is made when they are new. */
 static Slot *slot_of(Intern *table, const void *bytes, size_t size) {
     if (2 * table->count >= table->capacity) grow(table);
     uint64_t hash = hash_of(bytes, size);

@@ -1,10 +1,14 @@
 /* Interning: equal byte strings become one pointer, so that they are compared and shared by
- * pointer; and maps whose keys are byte strings.
+ * pointer.
+ *
+ *     const int *devices = intern(lists, list, sizeof *list * count);    // equal lists: one
+ * pointer
+ *
+ * The same table serves as a map from byte strings to values:
  *
  *     Intern *numbers = intern_create(arena);
  *     intptr_t *number = intern_slot(numbers, "relu", 4);
- *     if (!*number) *number = ++count;    // "relu" is new
- */
+ *     if (!*number) *number = ++count;    // "relu" is new */
 #ifndef SUPPORT_INTERN_H
 #define SUPPORT_INTERN_H
 
@@ -12,15 +16,15 @@
 
 typedef struct Intern Intern;
 
-/* Returns an empty table; it and its copies of keys live in `arena`. */
+/* Returns an empty table, which lives in `arena` together with its copies of keys. */
 Intern *intern_create(Arena *arena);
 
-/* Returns the one copy of the `size` bytes at `bytes`. Padding inside a struct takes part in the
- * comparison: fill the struct by assignments to zeroed memory. */
+/* Returns the one copy of the `size` bytes at `bytes`. Padding inside a struct is compared, too:
+ * assign the members of a zeroed struct. */
 const void *intern(Intern *table, const void *bytes, size_t size);
 
-/* Returns the address of the value (a pointer, or an intptr_t) that a map has for these bytes; NULL
- * or 0 at first. The value moves when the table grows: use the address at once. */
+/* Returns the address of the value (a pointer, or an intptr_t) for these bytes in a map; the value
+ * is NULL or 0 at first. The address is valid until the next call. */
 void *intern_slot(Intern *table, const void *bytes, size_t size);
 
 #endif

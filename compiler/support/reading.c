@@ -14,8 +14,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Seconds: for a writer of a named pipe to come, and for which it may say nothing; the same of a
- * pipe that a shell has made. */
+/* Timeouts in seconds: until a writer opens a named pipe, between two writes to it, and between two
+ * writes to a pipe of a shell. */
 enum { COMING = 1, SILENT = 10, SHELL_SILENT = 600 };
 
 /* A pipe that was read. */
@@ -42,7 +42,8 @@ bool reading_is_null(const struct stat *about) {
     return S_ISCHR(about->st_mode) && about->st_rdev == makedev(1, 3);
 }
 
-/* Opens without waiting for a writer, and without taking a terminal; `about` is what was opened. */
+/* Opens a file without waiting for a writer and without making a terminal the controlling one.
+ * `about` describes the open file. */
 static int open_any(const char *path, struct stat *about, const char **why) {
     int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), error = errno;
     if (file >= 0 && !fstat(file, about)) return file;
@@ -62,7 +63,7 @@ int reading_open(const char *path, const char **why) {
 
 /* ---- pipes ---- */
 
-/* Whether there is something to read, or an end, within so many seconds. */
+/* Waits until there are bytes to read or the pipe ends; false after `seconds`. */
 static bool await(int pipe, int seconds) {
     struct pollfd entry = {.fd = pipe, .events = POLLIN};
     int found;
@@ -83,7 +84,7 @@ static bool read_pipe(int pipe, Text *text, size_t most, const char **why) {
             text_append(text, piece, (size_t)bytes);
         } else if (!bytes && (text->length || came)) {
             return true;
-        } else if (!bytes) { // nobody has opened it for writing yet
+        } else if (!bytes) { // no writer has opened the pipe yet
             came = true;
             if (!await(pipe, COMING)) {
                 *why = "it is a pipe that nobody writes to";
@@ -108,7 +109,7 @@ static const Kept *find_kept(const char *path) {
     return NULL;
 }
 
-/* Keeps what came through a pipe as long as the process lives. */
+/* Keeps the bytes of a pipe until the process ends. */
 static void keep(const char *path, const Text *text) {
     Kept *entry = malloc(sizeof *entry);
     char *bytes = malloc(text->length + 1), *name = strdup(path);
@@ -118,7 +119,7 @@ static void keep(const char *path, const Text *text) {
     kept = entry;
 }
 
-/* ---- texts ---- */
+/* ---- inputs ---- */
 
 static bool read_file(int file, Text *text, size_t most, const char **why) {
     char piece[1 << 14];
@@ -151,14 +152,13 @@ static bool read_any(ReadKinds kinds, const char *path, Text *text, size_t most,
     return good;
 }
 
-const char *reading_text(Arena *arena, ReadKinds kinds, const char *path, size_t most,
-                         size_t *length, const char **why) {
+InputText reading_text(Arena *arena, ReadKinds kinds, const char *path, size_t most) {
+    const char *why;
     Text text = {.arena = arena};
     const Kept *entry = kinds == READ_PIPES ? find_kept(path) : NULL;
     if (entry)
         text_append(&text, entry->bytes, entry->length);
-    else if (!read_any(kinds, path, &text, most, why))
-        return NULL;
-    if (length) *length = text.length;
-    return text_bytes(&text);
+    else if (!read_any(kinds, path, &text, most, &why))
+        return (InputText){.why = why};
+    return (InputText){text_bytes(&text), text.length, NULL};
 }

@@ -1,15 +1,11 @@
-/* Reading what a user names as an input, which need not be a file: nothing is waited for that may
- * never come.
+/* Reads inputs that a user names: files, and pipes such as a shell's <(COMMAND). Never blocks on an
+ * input that may not come.
  *
- *     const char *why, *text = reading_text(arena, READ_PIPES, "fast.strategy", 1 << 26, NULL,
- *         &why);
- *     if (!text)
- *         diag_error(diag, (Position){0}, "cannot read %s: %s", "fast.strategy", why);
+ *     InputText text = reading_text(arena, READ_PIPES, "fast.strategy", 1 << 26);
+ *     if (!text.bytes) diag_error(diag, at, "cannot read %s: %s", "fast.strategy", text.why);
  *
- * A file is read as it stands. A pipe is read to its end where somebody writes to it, as a shell's
- * <(COMMAND) does, and kept, so that it can be read again. One that nobody writes to, whose writer
- * is silent for long, a folder, a socket and a device but /dev/null are reasons.
- */
+ * A pipe is read to its end and kept, so that it can be read again. Refused: a pipe without a
+ * writer, or whose writer is silent for long; a folder, a socket, a device other than /dev/null. */
 #ifndef SUPPORT_READING_H
 #define SUPPORT_READING_H
 
@@ -21,15 +17,19 @@
 #include <sys/types.h>
 
 typedef enum ReadKinds {
-    READ_FILES, // files alone: what is read again later, when it may have changed
+    READ_FILES, // files only, for inputs that are read again later and may have changed
     READ_PIPES, // pipes, too
 } ReadKinds;
 
-/* The bytes of an input, terminated by a null byte; their number goes to *length, which may be
- * NULL. NULL with the reason where it cannot be read or has more than `most` bytes; the reason is
- * kept until the next call. */
-const char *reading_text(Arena *arena, ReadKinds kinds, const char *path, size_t most,
-                         size_t *length, const char **why);
+/* The bytes of an input, terminated by a null byte. */
+typedef struct InputText {
+    const char *bytes; // NULL: the input cannot be read, for the reason `why`
+    size_t length;
+    const char *why; // valid until the next call
+} InputText;
+
+/* Reads an input of at most `most` bytes. */
+InputText reading_text(Arena *arena, ReadKinds kinds, const char *path, size_t most);
 
 /* Opens a plain file for reading. Returns its descriptor, or -1 with the reason. */
 int reading_open(const char *path, const char **why);
@@ -37,7 +37,8 @@ int reading_open(const char *path, const char **why);
 /* Whether it is /dev/null, an empty input. */
 bool reading_is_null(const struct stat *about);
 
-/* What is no plain file: "it is a folder, and no file"; NULL: a plain file. */
+/* Returns why a mode is not that of a plain file: "it is a folder, and no file"; NULL for a plain
+ * file. */
 const char *reading_kind(mode_t mode);
 
 #endif

@@ -16,12 +16,12 @@ static struct {
     json_t *results; // NULL: there is no log
     const char *tool, *version;
     char *path;
-    pid_t process; // that opened it: a child's end writes nothing
+    pid_t process; // the process that opened the log; its children write none
 } log_;
 
 /* ---- parts of the log ---- */
 
-/* A text that may have bytes which are no UTF-8: question marks stand for these. */
+/* Returns a text as JSON; question marks replace bytes that are not UTF-8. */
 static json_t *text_json(const char *text, size_t length) {
     json_t *json = json_stringn(text, length);
     char *copy = json ? NULL : malloc(length + 1);
@@ -38,8 +38,8 @@ static json_t *message_json(const char *text) {
     return message;
 }
 
-/* A path as a reference of a URI: what means something else there is written %XX; one from the root
- * on has a scheme. */
+/* Returns a path as a URI reference with special characters as %XX; an absolute path gets a scheme.
+ */
 static json_t *uri_json(const char *path) {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
@@ -53,8 +53,7 @@ static json_t *uri_json(const char *path) {
     return json;
 }
 
-/* A column in letters, where it is given in bytes; a byte within a letter takes no place of its
- * own. */
+/* Converts a column from bytes to letters; bytes that continue a letter do not count. */
 static int column_of(const SarifPlace *place) {
     int column = place->column;
     for (int i = 0; place->text && i < place->column - 1 && i < (int)place->length; i++)
@@ -62,7 +61,7 @@ static int column_of(const SarifPlace *place) {
     return column;
 }
 
-/* The line of a place, with its text where that is known. */
+/* Returns the line of a place, with its text when that is known. */
 static json_t *line_json(const SarifPlace *place) {
     json_t *region = json_object(), *snippet = json_object();
     json_object_set_new(region, "startLine", json_integer(place->line));
@@ -87,7 +86,7 @@ static json_t *location_json(const SarifPlace *place) {
     return location;
 }
 
-/* ---- while the program runs ---- */
+/* ---- opening, adding ---- */
 
 static void close_at_end(int status, void *argument) {
     (void)argument;
@@ -98,7 +97,8 @@ void sarif_open(const char *tool, const char *version, const char *path) {
     log_.results = json_array();
     log_.tool = tool;
     log_.version = version;
-    log_.path = path ? strdup(path) : NULL; // the log is written when its arena may be gone
+    log_.path =
+        path ? strdup(path) : NULL; // copied, since the arena may be gone when the log is written
     log_.process = getpid();
     on_exit(close_at_end, NULL);
 }
@@ -136,9 +136,9 @@ void sarif_add_note(const SarifPlace *place, const char *message) {
     json_array_append_new(related, location);
 }
 
-/* ---- the end ---- */
+/* ---- writing ---- */
 
-/* The whole log; takes the results. */
+/* Returns the whole log, which takes the results. */
 static json_t *log_json(int status) {
     json_t *driver = json_pack("{s:s, s:s}", "name", log_.tool, "version", log_.version);
     json_t *invocation =
@@ -165,4 +165,20 @@ void sarif_close(int status) {
     free(log_.path);
     log_.path = NULL;
     log_.results = NULL;
+}
+
+void report_bug(const char *file, int line, const char *format, ...) {
+    enum { MOST = 1024 };
+    char message[MOST], whole[2 * MOST];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    snprintf(whole, sizeof whole,
+             "internal error at %s:%d: %s\nThis is a bug of hetucc, not of your program; please "
+             "report it with the source that shows it.",
+             file, line, message);
+    sarif_add(SARIF_ERROR, NULL, whole);
+    if (!sarif_has_stderr()) fprintf(stderr, "hetucc: %s\n", whole);
+    exit(2);
 }

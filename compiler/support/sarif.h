@@ -1,14 +1,12 @@
-/* SARIF: what a program says, for programs that read it: a log in the Static Analysis Results
- * Interchange Format 2.1.0.
+/* SARIF: a log of all messages for other programs, in the Static Analysis Results Interchange
+ * Format 2.1.0.
  *
  *     sarif_open("hetucc", "0.1.0", NULL);
  *     sarif_add(SARIF_ERROR, &place, "the dimension \"haeds\" is named nowhere in the model");
  *     sarif_add_note(&other, "did you mean \"heads\"?");
  *
- * A process has one log at most. It is written when the process that opened it ends with exit, or
- * by sarif_close, with the exit status as that of its one invocation; a process that a signal ends
- * leaves none.
- */
+ * A process has at most one log. The log is written by sarif_close, or when the process that opened
+ * it exits; its one invocation has the exit status. A process that a signal ends writes none. */
 #ifndef SUPPORT_SARIF_H
 #define SUPPORT_SARIF_H
 
@@ -20,30 +18,35 @@ typedef enum SarifLevel {
     SARIF_WARNING,
     SARIF_REMARK,
     SARIF_TEXT
-} SarifLevel; // SARIF_TEXT: no finding, but a table, say
+} SarifLevel; // SARIF_TEXT: no diagnostic, such as a table
 
 /* A place in a source; `line` and `column` (in bytes) count from 1, 0: none. */
 typedef struct SarifPlace {
-    const char *file; // NULL: there is none
+    const char *file; // NULL: no file
     int line, column;
-    const char *text; // of the line, `length` bytes; NULL: not known
+    const char *text; // of the line, `length` bytes; NULL: unknown
     size_t length;
 } SarifPlace;
 
-/* Opens the log, which goes to the file `path`, or where that is NULL to standard error, which is
- * then the log's alone. */
+/* Opens the log for the file `path`. NULL: for standard error, which then has nothing but the log.
+ */
 void sarif_open(const char *tool, const char *version, const char *path);
 
-/* Whether there is a log, and whether standard error is the log's. */
+/* Return whether there is a log, and whether it is written to standard error. */
 bool sarif_is_open(void);
 bool sarif_has_stderr(void);
 
-/* Adds a result; a note to the last result. `place` may be NULL. */
+/* Add a result, and a note to the last result. `place` may be NULL. */
 void sarif_add(SarifLevel level, const SarifPlace *place, const char *message);
 void sarif_add_note(const SarifPlace *place, const char *message);
 
-/* Writes the log, which is closed then; `status` is the exit status. Nothing where there is
- * none. */
+/* Writes and closes the log with an exit status. Does nothing without a log. */
 void sarif_close(int status);
+
+/* Reports a bug of hetucc with its source line, on standard error or in the log, and ends the
+ * process with status 2. */
+_Noreturn void report_bug(const char *file, int line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+#define BUG(...) report_bug(__FILE__, __LINE__, __VA_ARGS__)
 
 #endif

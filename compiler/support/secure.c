@@ -24,10 +24,10 @@ bool secure_is_private(const char *path) {
 
 static bool way_is_led(const char *path, int links);
 
-/* Why others could put something in place of what this user makes in a folder, or of a folder in
- * it; NULL: they cannot. */
+/* Returns why other users could replace files in a folder, or the folder itself; NULL: they cannot.
+ */
 static const char *folder_wrong(const char *folder) {
-    enum { NOBODY = 65534 }; // whom a container shows where it does not know the owner
+    enum { NOBODY = 65534 }; // the owner that a container shows for unknown users
     struct stat about;
     if (stat(folder, &about)) return strerror(errno);
     if (!S_ISDIR(about.st_mode)) return "it is no folder";
@@ -127,7 +127,7 @@ void secure_remove(const char *path) {
     if (inside) rmdir(path);
 }
 
-/* A stream of a file that was opened; NULL where none was. */
+/* Returns a stream for a descriptor; NULL for -1. */
 static FILE *stream_of(int file) {
     FILE *stream = file < 0 ? NULL : fdopen(file, "w");
     if (!stream && file >= 0) close(file);
@@ -148,7 +148,8 @@ bool secure_is_descriptor(const char *path) {
            !strncmp(target, "/proc/self/fd/", 14);
 }
 
-/* Opens what is no plain file for writing, without making it one; -1, and errno. */
+/* Opens an output that is no plain file for writing; never creates one. Returns -1, with errno set,
+ * on failure. */
 static int open_other(const char *path) {
     enum { TRIES = 100 };
     struct stat about;
@@ -169,7 +170,8 @@ static int open_other(const char *path) {
 }
 
 const char *secure_output_wrong(const char *path) {
-    static int kept = -1; // so that whoever reads a pipe sees no end before it is written
+    static int kept =
+        -1; // keeps a pipe open, so that its reader sees no end before everything is written
     struct stat about;
     char parent[PATH_MAX];
     parent_of(parent, sizeof parent, path);
@@ -185,7 +187,7 @@ const char *secure_output_wrong(const char *path) {
                                   : strerror(errno);
 }
 
-/* Writes all of it, and closes the file. */
+/* Writes all bytes and closes the file. */
 static bool put(int file, const char *bytes, size_t size) {
     for (ssize_t part; size; size -= (size_t)part, bytes += part) {
         part = write(file, bytes, size);
@@ -200,7 +202,7 @@ static bool put(int file, const char *bytes, size_t size) {
     return !close(file);
 }
 
-/* Writes a new file beside the path, which takes its name when it is whole. */
+/* Writes a new file beside the path and renames it when it is complete. */
 static bool replace(const char *path, const char *bytes, size_t size) {
     char fresh[PATH_MAX];
     mode_t mask = umask(0);
@@ -218,7 +220,8 @@ static bool replace(const char *path, const char *bytes, size_t size) {
     return good;
 }
 
-/* The same while no signal ends the process, that of a file that becomes too large among them. */
+/* Replaces a file while all signals are blocked; also SIGXFSZ, for a file that becomes too large.
+ */
 static bool replace_whole(const char *path, const char *bytes, size_t size) {
     sigset_t all, had, large;
     sigfillset(&all);

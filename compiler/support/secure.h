@@ -1,5 +1,9 @@
-/* Folders and files that tools make for themselves on machines that other users work on, too:
- * nobody else can put something in place of them.
+/* Files and folders that other users of the machine cannot replace.
+ *
+ *     const char *parent = secure_parent();              // TMPDIR, /tmp or /dev/shm
+ *     ... mkdtemp below it, mode 0700 ...
+ *     FILE *file = secure_create(path);                  // fails when the path exists, follows no
+ * link
  */
 #ifndef SUPPORT_SECURE_H
 #define SUPPORT_SECURE_H
@@ -8,44 +12,44 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Whether a path is a folder that this user owns and nobody else may enter. */
+/* Returns whether a path is a folder of this user that nobody else may enter. */
 bool secure_is_private(const char *path);
 
-/* Why other users could put something in place of what is made in a folder, or of a folder on the
- * way; NULL: they cannot. The text is kept until the next call. */
+/* Returns why other users could replace files in a folder, or a folder on its path; NULL: they
+ * cannot. The text is valid until the next call. */
 const char *secure_parent_wrong(const char *parent);
 
-/* The path without links of the first of TMPDIR, /tmp and /dev/shm where they cannot; NULL:
- * none. */
+/* Returns the first of TMPDIR, /tmp and /dev/shm in which other users can replace nothing, with
+ * links resolved; NULL: none. */
 const char *secure_parent(void);
 
-/* Whether what has a path, or the link there, can have been put there by another user: it is
- * theirs, and all may write in its folder. */
+/* Returns whether another user may have created a file or link: that user owns it, in a folder
+ * where all may write. */
 bool secure_is_foreign(const char *path);
 
 /* Whether another user can have chosen where a path leads: by a link, or by a folder with links,
  * which they have put where all may write. */
 bool secure_is_led(const char *path);
 
-/* Removes a private folder and what is in it. Nothing else is removed. */
+/* Removes a private folder and its content; removes nothing else. */
 void secure_remove(const char *path);
 
-/* Opens a file for writing that must not be there yet; NULL, and errno. */
+/* Creates a file for writing, which must not exist. NULL, with errno set, on failure. */
 FILE *secure_create(const char *path);
 
-/* Opens a plain file that is there for writing, at no link; NULL, and errno. */
+/* Opens an existing plain file for writing; follows no link. NULL, with errno set, on failure. */
 FILE *secure_rewrite(const char *path);
 
-/* Whether a path names what this process has open, as /dev/stdout does, so that nothing may be put
- * in its place. */
+/* Returns whether a path names an open descriptor of this process, as /dev/stdout does; such a path
+ * cannot be replaced by a file. */
 bool secure_is_descriptor(const char *path);
 
-/* Why an output is not written to: another user's link leads to its folder, or it is no plain file,
- * but a folder, another user's, a pipe that nobody reads; NULL: it can be. */
+/* Returns why an output cannot be written: another user's link leads to its folder, or it is no
+ * plain file but a folder, another user's file, or a pipe without reader; NULL: it can. */
 const char *secure_output_wrong(const char *path);
 
-/* Writes an output, which has its name when it is whole; what is no plain file is written to as it
- * is. False with the reason. */
+/* Writes an output. A plain file is replaced when it is complete, any other is written to directly.
+ * False with the reason. */
 bool secure_write(const char *path, const char *bytes, size_t size, const char **why);
 
 #endif

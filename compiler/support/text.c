@@ -48,7 +48,7 @@ void text_item(Text *text, bool first, int64_t number) {
     text_append(text, at, (size_t)(digits + sizeof digits - at));
 }
 
-/* The value of the name of `length` bytes among name, value pairs. */
+/* Returns the value of the name of `length` bytes among name, value pairs. */
 static const char *lookup(const char *name, size_t length, va_list pairs) {
     va_list rest;
     va_copy(rest, pairs);
@@ -62,7 +62,7 @@ static const char *lookup(const char *name, size_t length, va_list pairs) {
     return value;
 }
 
-/* How many bytes at `at` make an identifier. */
+/* Returns the length of the identifier at `at`; 0 for none. */
 static size_t identifier(const char *at) {
     size_t length = 0;
     while (isalnum((unsigned char)at[length]) || at[length] == '_') length++;

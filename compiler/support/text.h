@@ -1,13 +1,11 @@
-/* Text buffers and templates: how the compiler writes.
+/* Text buffers and templates, with which the compiler writes its output.
  *
- * A template shows the output as it will look, with $name where a value stands; the emitters use
- * templates instead of chains of prints.
+ * A template shows the output, with $name in place of each value:
  *
  *     text_fill(&out, "static void $name(float *y) // ($shape)\n", "name", name, "shape", shape,
  *         NULL);
  *
- * `$$` is a dollar sign. A name that is not given is a bug.
- */
+ * `$$` is a dollar sign. A name without value is a bug. */
 #ifndef SUPPORT_TEXT_H
 #define SUPPORT_TEXT_H
 
@@ -16,7 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A growing string in an arena; always terminated by a null byte. Begin with {.arena = arena}. */
+/* A growing string in an arena, always terminated by a null byte. Initialize it with {.arena =
+ * arena}. */
 typedef struct Text {
     Arena *arena;
     char *bytes;
@@ -27,15 +26,15 @@ void text_append(Text *text, const char *bytes, size_t length);
 void text_string(Text *text, const char *string);
 void text_print(Text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Appends a number of a list: behind a comma, unless it is the first. Lists are as long as there
- * are devices, and text_print takes its time. */
+/* Appends a number of a list, with a comma in front unless it is the first. Faster than text_print,
+ * for lists with an entry for each device. */
 void text_item(Text *text, bool first, int64_t number);
 
 /* Appends `template` with each $name replaced; the arguments are name, value, name, value, ...,
  * NULL. */
 void text_fill(Text *text, const char *template, ...) __attribute__((sentinel));
 
-/* The bytes so far; never NULL. */
+/* Returns the text; never NULL. */
 const char *text_bytes(const Text *text);
 
 #endif

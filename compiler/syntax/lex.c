@@ -14,7 +14,7 @@ static void advance(Lexer *lexer, int count) {
 
 /* ---- what separates tokens ---- */
 
-/* The bytes of a line's end behind a backslash, backslash included; 0 when `at` is none. */
+/* Returns the length of a backslash and the line end behind it; 0 when `at` has none. */
 static int continuation(const char *at) {
     if (at[0] != '\\') return 0;
     return at[1] == '\n' ? 2 : at[1] == '\r' && at[2] == '\n' ? 3 : 0;
@@ -27,7 +27,7 @@ static int line_comment(const char *at) {
     return length;
 }
 
-/* The bytes of the comment at the lexer's place; 0 when there is none. */
+/* Returns the length of the comment at the lexer's position; 0 for none. */
 static int comment(const Lexer *lexer) {
     const char *at = lexer->next;
     if (at[0] != '/' || (at[1] != '/' && at[1] != '*')) return 0;
@@ -49,7 +49,7 @@ static void skip_blanks(Lexer *lexer) {
 
 /* ---- tokens ---- */
 
-/* The bytes of the letter of UTF-8 at `at`, one that is not ASCII; 0 when there is none. */
+/* Returns the length of the UTF-8 letter at `at`; 0 for ASCII and invalid bytes. */
 static int letter(const char *at) {
     unsigned char lead = (unsigned char)*at;
     int length = lead >= 0xf0 && lead < 0xf5   ? 4
@@ -61,7 +61,7 @@ static int letter(const char *at) {
     return length;
 }
 
-/* The bytes of the letter, digit or underscore at `at`; 0 when there is none. */
+/* Returns the length of the letter, digit or underscore at `at`; 0 for none. */
 static int name_byte(const char *at) {
     return isalnum((unsigned char)*at) || *at == '_' ? 1 : letter(at);
 }
@@ -148,7 +148,7 @@ void lex_rest(Lexer *lexer, TokenList *list) {
     while (list->at[list->count - 1].kind != TOKEN_END);
 }
 
-/* ---- what tokens are as text ---- */
+/* ---- text of tokens ---- */
 
 bool token_is(const Token *token, const char *text) {
     return token->kind <= TOKEN_MARK && !strcmp(token->text, text);

@@ -1,9 +1,10 @@
-/* The one lexer: text as tokens.
+/* The lexer: splits text into tokens.
  *
- * Pragmas, strategies, rules, layouts and the IR's text are lexed as C is. Blanks, comments and
- * lines joined by a backslash separate tokens, and every token knows where it stands, so that
- * carets point to it. What a token means is its reader's business (tokens.h).
- */
+ *     x -> [0-3]{0:4}    NAME x, MARK ->, MARK [, NUMBER 0, MARK -, NUMBER 3, MARK ], ...
+ *
+ * Pragmas, strategies, rules, layouts and IR text are lexed as C is. Blanks, comments and
+ * backslashes at line ends separate tokens. Every token has its position, so that carets point to
+ * it. Parsers of tokens use tokens.h. */
 #ifndef SYNTAX_LEX_H
 #define SYNTAX_LEX_H
 
@@ -13,25 +14,24 @@
 #include <stdbool.h>
 
 typedef enum TokenKind {
-    TOKEN_NAME,      // letters of UTF-8 belong to names
-    TOKEN_NUMBER,    // as C's preprocessor sees numbers: `1f1b` is one; a dot that begins `..` does
-                     // not belong to it
+    TOKEN_NAME,      // may have UTF-8 letters
+    TOKEN_NUMBER,    // a preprocessing number of C, such as `1f1b`; does not take the dot of a `..`
     TOKEN_STRING,    // with its quotes
     TOKEN_CHARACTER, // in single quotes
     TOKEN_MARK,      // one character, or two such as `->`
-    TOKEN_BAD,       // what is no text, or what a reader has refused; reported already
+    TOKEN_BAD,       // no text, or refused by a parser; reported already
     TOKEN_LINE,      // the end of a line
-    TOKEN_END        // the end of all
+    TOKEN_END        // the end of the text
 } TokenKind;
 
 typedef struct Token {
     TokenKind kind;
-    const char *text; // as spelled; "" of TOKEN_LINE and TOKEN_END
+    const char *text; // as spelled; "" for TOKEN_LINE and TOKEN_END
     Position at;
-    const char *start; // in the text that was lexed, `length` bytes; of the macro's use where it
-                       // was expanded
+    const char
+        *start; // `length` bytes in the lexed text; for an expanded token, the use of the macro
     int length;
-    bool expanded; // it came out of a macro
+    bool expanded; // comes from a macro
 } Token;
 typedef Array(Token) TokenList;
 
@@ -39,34 +39,35 @@ typedef struct Lexer {
     Arena *arena;
     Diag *diag;
     const char *next;
-    Position at; // of next
-    bool lines;  // the end of a line is a token
+    Position at; // of `next`
+    bool lines;  // line ends are tokens
 } Lexer;
 
-/* Begins at `text`, which stands at `at`. A byte order mark at the beginning of a file is passed
- * over. */
+/* Starts a lexer at `text`, whose position is `at`. Skips a byte order mark at the beginning of a
+ * file. */
 Lexer lex_begin(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* The next token; TOKEN_END at the end, again and again. A comment without end and bytes that are
- * no text are reported. */
+/* Returns the next token; TOKEN_END at the end, repeatedly. Reports a comment without end, and
+ * bytes that are no text. */
 Token lex_next(Lexer *lexer);
 
-/* Appends all tokens that are left, TOKEN_END the last. */
+/* Appends the remaining tokens; the last is TOKEN_END. */
 void lex_rest(Lexer *lexer, TokenList *list);
 
-/* Whether a token is the name, number or mark `text`. */
+/* Returns whether a token is the name, number or mark `text`. */
 bool token_is(const Token *token, const char *text);
 
-/* Whether a token ends a line, or all. */
+/* Returns whether a token ends a line or the text. */
 static inline bool token_ends(const Token *token) { return token->kind >= TOKEN_LINE; }
 
-/* Whether blanks stand between a token and the one that it follows. */
+/* Returns whether blanks separate a token from the one before it. */
 bool token_spaced(const Token *before, const Token *token);
 
-/* The tokens from `first` up to `end`, with one blank where there are some. */
+/* Returns the text of the tokens from `first` to before `end`, with one blank for each run of
+ * blanks. */
 const char *token_line(Arena *arena, const Token *first, const Token *end);
 
-/* What a TOKEN_STRING stands for. */
+/* Returns the value of a TOKEN_STRING, without quotes and escapes. */
 char *token_unquoted(Arena *arena, const Token *token);
 
 #endif

@@ -1,5 +1,7 @@
 #include "syntax/tokens.h"
 
+#include "syntax/lex.h"
+
 #include <stdarg.h>
 
 Tokens tokens_of(Arena *arena, Diag *diag, Position at, const char *text) {
@@ -8,6 +10,8 @@ Tokens tokens_of(Arena *arena, Diag *diag, Position at, const char *text) {
     lex_rest(&lexer, &list);
     return (Tokens){.arena = arena, .diag = diag, .token = list.at};
 }
+
+bool tokens_end(const Tokens *tokens) { return token_ends(tokens->token); }
 
 void tokens_next(Tokens *tokens) { tokens->token += !tokens_end(tokens); }
 
@@ -28,7 +32,7 @@ bool tokens_before(const Tokens *tokens, const char *text) {
     return !tokens_end(tokens) && token_is(tokens->token + 1, text);
 }
 
-/* Something quoted as messages do it. */
+/* Quotes a text as messages do. */
 static const char *quoted(const Tokens *tokens, const char *text) {
     return arena_format(tokens->arena, tokens->found ? "\"%s\"" : "'%s'", text);
 }

@@ -1,59 +1,66 @@
-/* Reading tokens: the reader's place in a list of them, and the small steps that every reader is
- * made of.
+/* A position in a list of tokens, and the steps of recursive-descent parsers.
  *
- * Functions that give bool report their error and give false; they stop where it is.
- */
+ *     if (!tokens_expect(tokens, "(", "after \"dims\"")) return false;
+ *     const char *name = tokens_name(tokens, "a dimension");
+ *
+ * Functions that return bool report their error and return false; the position then stays at the
+ * error. */
 #ifndef SYNTAX_TOKENS_H
 #define SYNTAX_TOKENS_H
 
-#include "syntax/lex.h"
+#include "support/diag.h"
 
+#include <stdbool.h>
 #include <stdint.h>
+
+typedef struct Token Token; // syntax/lex.h
 
 typedef struct Tokens {
     Arena *arena;
     Diag *diag;
     const Token *token; // the current one; the last is TOKEN_END, which is never passed
-    const char *end; // what messages call the end of a line and of all; NULL: "the end of the line"
-                     // and "the end"
+    const char *end;    // name of a line's end and of the text's end in messages; NULL: "the end of
+                        // the line" and "the end"
     bool found; // messages say: expected "this", found "that"; else: expected 'this', not 'that'
 } Tokens;
 
-/* The place at the first token of a text that stands at `at`; its line ends are blanks. */
+/* Returns the position at the first token of a text that begins at `at`. Line ends count as blanks.
+ */
 Tokens tokens_of(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* Goes on to the next token of the line; and over the rest of the line and its end. */
+/* Move to the next token of the line, and behind the end of the line. */
 void tokens_next(Tokens *tokens);
 void tokens_next_line(Tokens *tokens);
 
-/* Whether the current token is the mark, name or number `text`; and passes over it if it is. */
+/* Return whether the current token is the mark, name or number `text`; tokens_take also passes it.
+ */
 bool tokens_is(const Tokens *tokens, const char *text);
 bool tokens_take(Tokens *tokens, const char *text);
 
-/* Whether a line, or all, ends here. */
-static inline bool tokens_end(const Tokens *tokens) { return token_ends(tokens->token); }
+/* Returns whether the line or the text ends here. */
+bool tokens_end(const Tokens *tokens);
 
-/* Whether the token behind the current one is `text`. */
+/* Returns whether the token behind the current one is `text`. */
 bool tokens_before(const Tokens *tokens, const char *text);
 
-/* Reports that `expected` does not stand here, unless what stands here was reported already.
- * False. */
+/* Reports that `expected` is missing here, unless the current token was reported already. Returns
+ * false. */
 bool tokens_unexpected(Tokens *tokens, const char *expected);
 
-/* Reports what is wrong with the current token. False. */
+/* Reports an error at the current token. Returns false. */
 bool tokens_error(Tokens *tokens, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Takes `text`, or reports that it is missing. `where` says after or in what: "after the index";
- * NULL: nothing more. */
+/* Takes `text`, or reports that it is missing. `where` continues the message: "after the index";
+ * NULL: nothing. */
 bool tokens_expect(Tokens *tokens, const char *text, const char *where);
 
-/* Takes a name; NULL after an error. `expected` says what it stands for: "a factor". */
+/* Takes a name and returns it; NULL after an error. `expected` describes the name: "a factor". */
 const char *tokens_name(Tokens *tokens, const char *expected);
 
-/* How a message shows the current token: quoted, or what its end is called. */
+/* Returns the current token as messages show it: quoted, or the name of the end. */
 const char *tokens_shown(const Tokens *tokens);
 
-/* The note "did you mean" at `at`, where one of the words is close to `word`. */
+/* Adds the note "did you mean" at `at` when one of the words is close to `word`. */
 void tokens_suggest(Tokens *tokens, Position at, const char *word, const char *const *words,
                     int count);
 

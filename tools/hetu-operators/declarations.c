@@ -2,6 +2,7 @@
  * function. */
 #include "operators.h"
 
+#include "syntax/lex.h"
 #include "syntax/tokens.h"
 
 #include <string.h>

@@ -433,14 +433,13 @@ static void write_rounding(const Loops *loops, const Value *values, int count, i
     text_string(loops->out, ");\n");
 }
 
-void loops_write(Text *out, const OpDef *def, const char *name, int operand, uint32_t integers,
-                 bool wide) {
+void loops_write(Text *out, const OpDef *def, const char *name, LoopsVariant variant) {
     Loops loops = {.out = out,
                    .def = def,
                    .rule = def->rule,
-                   .operand = operand,
-                   .integers = integers,
-                   .wide = wide};
+                   .operand = variant.operand,
+                   .integers = variant.integers,
+                   .wide = variant.wide};
     Value *values;
     const Expr *product, *bias;
     int count = values_of(&loops, out->arena, &values);

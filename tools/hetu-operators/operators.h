@@ -17,11 +17,15 @@ typedef Array(Declaration) Declarations;
 /* Reads the operators of a header, those without a body; errors are reported. */
 Declarations declarations_read(Arena *arena, Diag *diag, const char *file, const char *text);
 
-/* Writes the C function `name` with the loops of an operator: the gradient of operand `operand`, or
- * the values (-1). `integers` has a bit for each operand, then for each result, of an integer type.
- * `wide`: computes in double. */
-void loops_write(Text *out, const OpDef *def, const char *name, int operand, uint32_t integers,
-                 bool wide);
+/* Which loops of an operator a C function has. */
+typedef struct LoopsVariant {
+    int operand;       // the gradient of this operand; -1: the values
+    uint32_t integers; // a bit for each operand, then for each result, of an integer type
+    bool wide;         // computes in double
+} LoopsVariant;
+
+/* Writes the C function `name` with the loops of an operator. */
+void loops_write(Text *out, const OpDef *def, const char *name, LoopsVariant variant);
 
 /* Write a file about all operators: operators.c, kernels.h and names.h (main.c). */
 void operators_write(Text *out, const Declarations *all);

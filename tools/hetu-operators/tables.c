@@ -33,13 +33,13 @@ static void write_guards(Text *out, const OpDef *def, const Expr *expr, const ch
     for (int i = 0; i < expr->arg_count; i++) write_guards(out, def, expr->arg[i], none);
 }
 
-static void write_number(Text *out, const OpDef *def, const char *type, const char *name,
-                         const char *none, const Expr *expr) {
+static void write_number(Text *out, const OpDef *def, bool condition, const char *name,
+                         const Expr *expr) {
     text_print(
         out,
         "static %s %s(const ht_attr *attr, const int64_t *size)\n{\n    (void)attr, (void)size;\n",
-        type, name);
-    write_guards(out, def, expr, none);
+        condition ? "bool" : "Wide", name);
+    write_guards(out, def, expr, condition ? "false" : "-1");
     text_string(out, "    return ");
     expr_print(out, expr, write_leaf, (void *)def);
     text_string(out, ";\n}\n\n");
@@ -50,17 +50,16 @@ static void write_numbers(Text *out, const OpDef *def) {
     for (int f = 0; f < rule->factor_count; f++) {
         const Factor *factor = &rule->factors[f];
         if (factor->count)
-            write_number(out, def, "Wide",
-                         arena_format(out->arena, "count_%s_of_%s", factor->name, def->name), "-1",
+            write_number(out, def, false,
+                         arena_format(out->arena, "count_%s_of_%s", factor->name, def->name),
                          factor->count);
         if (factor->size)
-            write_number(out, def, "Wide",
-                         arena_format(out->arena, "size_%s_of_%s", factor->name, def->name), "-1",
+            write_number(out, def, false,
+                         arena_format(out->arena, "size_%s_of_%s", factor->name, def->name),
                          factor->size);
     }
     for (int r = 0; r < rule->requirements.count; r++)
-        write_number(out, def, "bool",
-                     arena_format(out->arena, "requirement_%d_of_%s", r, def->name), "false",
+        write_number(out, def, true, arena_format(out->arena, "requirement_%d_of_%s", r, def->name),
                      rule->requirements.at[r].condition);
 }
 
@@ -209,12 +208,12 @@ static Sets choices_of(Arena *arena, const OpDef *def) {
 
 /* ---- loops ---- */
 
-static const char *loops_name(Arena *arena, const OpDef *def, int operand, uint32_t integers,
-                              bool wide) {
+static const char *loops_name(Arena *arena, const OpDef *def, LoopsVariant variant) {
     Text name = {.arena = arena};
-    text_print(&name, "f%d_of_%s", wide ? 64 : 32, def->name);
-    if (operand >= 0) text_print(&name, "_by_%s", def->rule->operands[operand].name);
-    if (integers) text_print(&name, "_%x", integers);
+    text_print(&name, "f%d_of_%s", variant.wide ? 64 : 32, def->name);
+    if (variant.operand >= 0)
+        text_print(&name, "_by_%s", def->rule->operands[variant.operand].name);
+    if (variant.integers) text_print(&name, "_%x", variant.integers);
     return text_bytes(&name);
 }
 
@@ -233,9 +232,10 @@ static Sets loops_of(Arena *arena, const OpDef *def, int operand) {
 static void write_loops(Text *out, const OpDef *def, int operand) {
     Sets choices = loops_of(out->arena, def, operand);
     for (int c = 0; c < choices.count; c++)
-        for (int wide = 0; wide < 2 && !opdef_remainder(out->arena, def, choices.at[c]); wide++)
-            loops_write(out, def, loops_name(out->arena, def, operand, choices.at[c], wide),
-                        operand, choices.at[c], wide);
+        for (int wide = 0; wide < 2 && !opdef_remainder(out->arena, def, choices.at[c]); wide++) {
+            LoopsVariant variant = {operand, choices.at[c], wide};
+            loops_write(out, def, loops_name(out->arena, def, variant), variant);
+        }
 }
 
 static void write_variants(Text *out, const OpDef *def, int operand, const char *blanks) {
@@ -248,8 +248,8 @@ static void write_variants(Text *out, const OpDef *def, int operand, const char 
                        refusal);
         else
             text_print(out, "%s    {0x%x, %s, %s, NULL},\n", blanks, choices.at[c],
-                       loops_name(out->arena, def, operand, choices.at[c], false),
-                       loops_name(out->arena, def, operand, choices.at[c], true));
+                       loops_name(out->arena, def, (LoopsVariant){operand, choices.at[c], false}),
+                       loops_name(out->arena, def, (LoopsVariant){operand, choices.at[c], true}));
     }
     text_print(out, "%s}}", blanks);
 }

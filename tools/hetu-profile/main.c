@@ -10,7 +10,6 @@
  */
 #include "case.h"
 #include "computing.h"
-#include "threads.h"
 #include "timing.h"
 
 #include "transport/world.h"
@@ -160,7 +159,7 @@ int main(int argc, char **argv) {
     }
     Arena *arena = arena_create();
     run_open(&argc, &argv, &rank, &ranks);
-    threads_take();
+    run_threads();
     profile(arena, argv[1]);
     run_close();
     arena_destroy(arena);

@@ -1,7 +1,17 @@
-#include "calm.h"
+/* Waits for a moment at which the machine is fit for measurements.
+ *
+ * The host of a virtual machine may move its processors while ranks run. Ranks that shared a cache
+ * are then far apart for some seconds, and exchanges between them take up to twice as long. So one
+ * conversion, the probe, is timed before each measurement. While the probe takes longer than at its
+ * fastest, or than the cluster file predicts, the measurement waits:
+ *
+ *     calm_begin(arena, cluster);
+ *     calm_wait();
+ *     ... time_set(...) ...
+ */
+#include "timing.h"
 
 #include "cost/cost.h"
-#include "timing.h"
 #include "transport/world.h"
 
 #include <math.h>

@@ -43,59 +43,55 @@ static bool read_dtype(Diag *diag, Position at, const char *text, Case *conversi
     return false;
 }
 
+/* The text of a case while its shape is read. */
+typedef struct ShapeReader {
+    Diag *diag;
+    Position at;      // where `text` begins
+    const char *text; // of the case
+    const char *next; // what is read next
+} ShapeReader;
+
+static bool shape_error(const ShapeReader *reader, const char *at, const char *message) {
+    diag_error(reader->diag, shifted(reader->at, (size_t)(at - reader->text)), "%s", message);
+    return false;
+}
+
 /* Reads one extent of the shape; *left is the largest product of the extents still to come. */
-static bool read_extent(Diag *diag, Position at, const char *text, const char **next, int64_t *left,
-                        int64_t *extent) {
-    const char *begin = *next;
-    for (*extent = 0; isdigit((unsigned char)**next); ++*next) {
-        if (*extent > (INT64_MAX / 32 - 9) / 10) {
-            diag_error(diag, shifted(at, (size_t)(begin - text)), "the extent is too large");
-            return false;
-        }
-        *extent = 10 * *extent + (**next - '0');
+static bool read_extent(ShapeReader *reader, int64_t *left, int64_t *extent) {
+    const char *begin = reader->next;
+    for (*extent = 0; isdigit((unsigned char)*reader->next); ++reader->next) {
+        if (*extent > (INT64_MAX / 32 - 9) / 10)
+            return shape_error(reader, begin, "the extent is too large");
+        *extent = 10 * *extent + (*reader->next - '0');
     }
-    if (*next == begin) {
-        diag_error(diag, shifted(at, (size_t)(begin - text)), "expected an extent");
-        return false;
-    }
-    if (*extent > *left) {
-        diag_error(diag, shifted(at, (size_t)(begin - text)), "the tensor has too many elements");
-        return false;
-    }
+    if (reader->next == begin) return shape_error(reader, begin, "expected an extent");
+    if (*extent > *left) return shape_error(reader, begin, "the tensor has too many elements");
     *left = *extent ? *left / *extent : *left;
     return true;
 }
 
-/* Reads '[8,12]:' at *next. */
-static bool read_shape(Arena *arena, Diag *diag, Position at, const char *text, const char **next,
-                       Case *conversion) {
+/* Reads '[8,12]:' at reader->next. */
+static bool read_shape(Arena *arena, ShapeReader *reader, Shape *shape) {
     int64_t *extents = arena_array(arena, int64_t, LAYOUT_MAX_RANK), left = INT64_MAX / 32;
-    conversion->shape.extent = extents;
-    ++*next;
-    while (**next != ']') {
-        if (conversion->shape.rank == LAYOUT_MAX_RANK) {
-            diag_error(diag, shifted(at, (size_t)(*next - text)),
-                       "a tensor has at most %d dimensions", LAYOUT_MAX_RANK);
-            return false;
-        }
-        *next += strspn(*next, " \t");
-        if (!read_extent(diag, at, text, next, &left, &extents[conversion->shape.rank++]))
-            return false;
-        *next += strspn(*next, " \t");
-        if (**next != ']' && **next != ',') {
-            diag_error(diag, shifted(at, (size_t)(*next - text)),
-                       "expected ',' or ']' after an extent");
-            return false;
-        }
-        *next += **next == ',';
+    shape->extent = extents;
+    ++reader->next;
+    while (*reader->next != ']') {
+        if (shape->rank == LAYOUT_MAX_RANK)
+            return shape_error(
+                reader, reader->next,
+                arena_format(arena, "a tensor has at most %d dimensions", LAYOUT_MAX_RANK));
+        reader->next += strspn(reader->next, " \t");
+        if (!read_extent(reader, &left, &extents[shape->rank++])) return false;
+        reader->next += strspn(reader->next, " \t");
+        if (*reader->next != ']' && *reader->next != ',')
+            return shape_error(reader, reader->next, "expected ',' or ']' after an extent");
+        reader->next += *reader->next == ',';
     }
-    ++*next;
-    *next += strspn(*next, " \t");
-    if (**next != ':') {
-        diag_error(diag, shifted(at, (size_t)(*next - text)), "expected ':' after the shape");
-        return false;
-    }
-    ++*next;
+    ++reader->next;
+    reader->next += strspn(reader->next, " \t");
+    if (*reader->next != ':')
+        return shape_error(reader, reader->next, "expected ':' after the shape");
+    ++reader->next;
     return true;
 }
 
@@ -135,9 +131,9 @@ Case *case_read(Arena *arena, Diag *diag, Position at, const char *text) {
     size_t length, blank = strspn(text, " \t");
     conversion->text = text;
     if (!read_dtype(diag, shifted(at, blank), text + blank, conversion, &length)) return NULL;
-    const char *next = text + blank + length;
-    if (!read_shape(arena, diag, at, text, &next, conversion)) return NULL;
-    const char *arrow = strstr(next, "->");
+    ShapeReader reader = {diag, at, text, text + blank + length};
+    if (!read_shape(arena, &reader, &conversion->shape)) return NULL;
+    const char *next = reader.next, *arrow = strstr(next, "->");
     if (!arrow) {
         diag_error(diag, shifted(at, strlen(text)),
                    "expected '->' and the layout after the conversion");

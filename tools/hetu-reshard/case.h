@@ -49,6 +49,9 @@ void report_json(FILE *out, const Set *set);
 void run_open(int *argc, char ***argv, int *rank, int *ranks);
 void run_close(void);
 
+/* Sets the number of kernel threads of this rank as programs do (hetu-profile). */
+void run_threads(void);
+
 /* Where the values of a case come from, and where they go. */
 typedef struct Folders {
     const char *fill, *dump;

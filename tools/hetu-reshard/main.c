@@ -7,7 +7,6 @@
  * out. The cases of a batch are run one after another, or with --together by one plan. Where there
  * are several cases, case n (from 0) uses the subfolders n of both folders.
  */
-#include "calm.h"
 #include "timing.h"
 
 #include "cost/cost.h"
@@ -93,13 +92,13 @@ static void read_line(Arena *arena, Diag *diag, Position at, char *line, Cases *
 
 static void read_batch(Arena *arena, Diag *diag, const char *path, Cases *cases) {
     enum { MOST = 1 << 28 };
-    const char *why, *text = reading_text(arena, READ_PIPES, path, MOST, NULL, &why);
-    if (!text) {
-        diag_error(diag, (Position){0}, "cannot open %s: %s", path, why);
+    InputText text = reading_text(arena, READ_PIPES, path, MOST);
+    if (!text.bytes) {
+        diag_error(diag, (Position){0}, "cannot open %s: %s", path, text.why);
         return;
     }
     Position at = {path, 1, 1};
-    char *rest = arena_string(arena, text);
+    char *rest = arena_string(arena, text.bytes);
     for (char *line; (line = strsep(&rest, "\n")); at.line++)
         read_line(arena, diag, at, line, cases);
     if (!cases->count && !diag_errors(diag))

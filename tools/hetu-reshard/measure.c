@@ -7,7 +7,6 @@
  * since ranks of a host share processors and memory. Copies within a device's memory are
  * subtracted; the planner predicts them separately.
  */
-#include "calm.h"
 #include "timing.h"
 
 #include "cost/cost.h"
@@ -117,13 +116,20 @@ static Case *case_of(Arena *arena, const char *pattern, const int *devices, int 
     return read;
 }
 
-/* Plans the case for several groups of `count` devices at once. */
-static Set set_of(Arena *arena, const char *pattern, const int *devices, int count, int groups,
-                  int64_t bytes) {
-    Case **cases = arena_array(arena, Case *, groups);
-    for (int g = 0; g < groups; g++)
-        cases[g] = case_of(arena, pattern, devices + (ptrdiff_t)g * count, count, bytes);
-    return set_plan(arena, cases, groups, NULL);
+/* Several groups of `count` devices, which act at once. */
+typedef struct Groups {
+    const int *devices; // of all groups, group by group
+    int count, groups;
+    bool alone; // as in cluster/cluster.h
+} Groups;
+
+/* Plans the case for all groups at once. */
+static Set set_of(Arena *arena, const char *pattern, const Groups *of, int64_t bytes) {
+    Case **cases = arena_array(arena, Case *, of->groups);
+    for (int g = 0; g < of->groups; g++)
+        cases[g] =
+            case_of(arena, pattern, of->devices + (ptrdiff_t)g * of->count, of->count, bytes);
+    return set_plan(arena, cases, of->groups, NULL);
 }
 
 /* Whether a plan is one step of a verb for each of the groups. */
@@ -183,7 +189,7 @@ static int64_t rank_memory(void) {
 static double measure_start(Arena *arena) {
     int *ranks = arena_array(arena, int, world_size());
     for (int rank = 0; rank < world_size(); rank++) ranks[rank] = rank;
-    Set set = set_of(arena, "D{dup:n} -> D{0:n}", ranks, world_size(), 1, 1);
+    Set set = set_of(arena, "D{dup:n} -> D{0:n}", &(Groups){ranks, world_size(), 1, false}, 1);
     return time_set(&set, BUDGET);
 }
 
@@ -243,17 +249,16 @@ static int count_processors(const Cluster *machine, const int *devices, int coun
 }
 
 /* Adds the seconds of a verb by bytes in groups of some devices, but where the planner makes
- * something else of its conversion; `alone` as in cluster/cluster.h. */
-static void add_verb(json_t *list, int number, const int *devices, int count, int groups,
-                     bool alone, const Cluster *machine) {
+ * something else of its conversion. */
+static void add_verb(json_t *list, int number, const Groups *of, const Cluster *machine) {
     Series series = {0};
     calm_wait();
     for (int64_t bytes = verbs[number].verb == HT_EXCHANGE ? LEAST_MESSAGE : LEAST_BYTES;
          bytes <= MOST_BYTES; bytes *= 2) {
         Arena *arena = arena_create();
-        Set set = set_of(arena, verbs[number].text, devices, count, groups, bytes);
+        Set set = set_of(arena, verbs[number].text, of, bytes);
         const Plan *plan = set.plan;
-        bool right = is_verb(plan, verbs[number].verb, groups);
+        bool right = is_verb(plan, verbs[number].verb, of->groups);
         if (right)
             series_add(&series, (number == SEND ? 2 : 1) * step_bytes(plan, &plan->steps.at[0]),
                        exchange_seconds(&set, machine));
@@ -262,11 +267,11 @@ static void add_verb(json_t *list, int number, const int *devices, int count, in
     }
     Curve seconds = {series.count, series.at};
     if (series.count)
-        json_array_append_new(list,
-                              json_pack("{s:s,s:i,s:i,s:i,s:b,s:o}", "what", verbs[number].word,
-                                        "ranks", count, "groups", groups, "processors",
-                                        count_processors(machine, devices, count * groups), "alone",
-                                        alone, "seconds", json_curve(&seconds)));
+        json_array_append_new(
+            list, json_pack("{s:s,s:i,s:i,s:i,s:b,s:o}", "what", verbs[number].word, "ranks",
+                            of->count, "groups", of->groups, "processors",
+                            count_processors(machine, of->devices, of->count * of->groups), "alone",
+                            of->alone, "seconds", json_curve(&seconds)));
 }
 
 /* Adds the times of every verb in groups of `count` devices. An odd count has no halves; the
@@ -274,7 +279,8 @@ static void add_verb(json_t *list, int number, const int *devices, int count, in
 static void add_verbs(json_t *list, const int *devices, int count, int groups,
                       const Cluster *machine) {
     for (int v = groups > 1 ? SEND + 1 : 0; v < VERBS; v++)
-        if (v != SEND || count % 2 == 0) add_verb(list, v, devices, count, groups, false, machine);
+        if (v != SEND || count % 2 == 0)
+            add_verb(list, v, &(Groups){devices, count, groups, false}, machine);
 }
 
 /* Adds the times of broadcasts and reductions of the first rank with two other ranks that share
@@ -285,7 +291,8 @@ static void add_alone(json_t *list, const int *ranks, int count, const Cluster *
             int group[] = {ranks[0], ranks[k], ranks[i]};
             if (count_processors(machine, group, 3) == 2 &&
                 count_processors(machine, group + 1, 2) == 1) {
-                for (int v = ROOTED; v < VERBS; v++) add_verb(list, v, group, 3, 1, true, machine);
+                for (int v = ROOTED; v < VERBS; v++)
+                    add_verb(list, v, &(Groups){group, 3, 1, true}, machine);
                 return;
             }
         }
@@ -306,7 +313,7 @@ static void add_in_turn(json_t *list, const int *ranks, int count, const Cluster
 /* Seconds of a conversion of two devices. */
 static double pair_seconds(const char *pattern, const int *devices, int64_t bytes) {
     Arena *arena = arena_create();
-    Set set = set_of(arena, pattern, devices, 2, 1, bytes);
+    Set set = set_of(arena, pattern, &(Groups){devices, 2, 1, false}, bytes);
     double seconds = time_set(&set, BUDGET);
     arena_destroy(arena);
     return seconds;
@@ -349,7 +356,8 @@ static json_t *measure_pair(const Hosts *hosts, int a, int b, const Cluster *mac
     host_ranks(hosts, b, second);
     int devices[] = {first[0], second[0]};
     json_t *measured = json_array();
-    for (int v = SEND_RECEIVE; v <= SEND; v++) add_verb(measured, v, devices, 2, 1, false, machine);
+    for (int v = SEND_RECEIVE; v <= SEND; v++)
+        add_verb(measured, v, &(Groups){devices, 2, 1, false}, machine);
     json_t *link = measure_link(devices, measured);
     json_object_set_new(link, "between",
                         json_pack("[s,s]", hosts->name[first[0]], hosts->name[second[0]]));

@@ -1,9 +1,10 @@
 #include "case.h"
 
 #include "base/files.h"
-#include "exchange/channel.h"
-#include "transport/world.h"
 #include "device/device.h"
+#include "exchange/channel.h"
+#include "session/core/session.h"
+#include "transport/world.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -22,6 +23,11 @@ void run_open(int *argc, char ***argv, int *rank, int *ranks) {
 void run_close(void) {
     device_close();
     world_close();
+}
+
+void run_threads(void) {
+    session_set_threads();
+    device_open();
 }
 
 /* Makes a file in a folder, which is made where it is missing; another user's links lead nowhere.

@@ -340,9 +340,15 @@ static Outcome await_ends(Ranks *ranks, int signal_number, int grace) {
     return (Outcome){.status = all ? status : 128 + signal_number};
 }
 
+/* One start of the ranks. */
+typedef struct Start {
+    const Choice *choice; // the strategy that they run under
+    int number;           // from 1 on
+    int grace;            // seconds that ranks have to end after a signal
+} Start;
+
 /* Watches the ranks until they need a restart, or heturun ends. */
-static Outcome watch(Ranks *ranks, Slots *slots, const ChoiceList *list, const Choice *choice,
-                     int number, int grace) {
+static Outcome watch(Ranks *ranks, Slots *slots, const ChoiceList *list, const Start *start) {
     for (int passed = 0;;) {
         int told = await_signal(LOOK);
         bool all, passes = told == SIGTERM || told == SIGUSR1 || told == SIGUSR2;
@@ -350,15 +356,15 @@ static Outcome watch(Ranks *ranks, Slots *slots, const ChoiceList *list, const C
         ranks_look(ranks);
         int status = worst_status(ranks, &all);
         if (told == SIGTERM || (passed && status == 128 + passed))
-            return await_ends(ranks, passed, grace);
+            return await_ends(ranks, passed, start->grace);
         if (passes) continue;
         if (told || (all && !status)) {
             ranks_end(ranks);
             return (Outcome){.status = told ? 128 + told : 0};
         }
-        if (status) return judge(ranks, number, status);
+        if (status) return judge(ranks, start->number, status);
         if (!slots_changed(slots)) continue;
-        if (runs_elsewhere(ranks, slots, list, choice)) {
+        if (runs_elsewhere(ranks, slots, list, start->choice)) {
             fprintf(stderr, "heturun: the slots have changed\n");
             ranks_end(ranks);
             return (Outcome){.again = true};
@@ -429,7 +435,7 @@ static int run(Job *job, const Place *place, Slots *slots, ChoiceList *list, int
         unlink(meeting);
         job->meeting = meeting;
         Ranks ranks = ranks_start(job, slots, count, choice);
-        outcome = watch(&ranks, slots, list, choice, number, grace);
+        outcome = watch(&ranks, slots, list, &(Start){choice, number, grace});
         if (outcome.refused && !leave_out(list, choice)) outcome = (Outcome){.status = 1};
         free(ranks.at);
         leave_meeting(meeting, place);

@@ -49,15 +49,19 @@ static void set_environment(const Job *job, const Ranks *ranks, int rank, const 
     if (slot->part >= 0) set_number("HETU_NODE", slot->part);
 }
 
-/* Runs in the child process: executes the program, or the remote shell that starts the program on
- * another machine. */
-static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const Choice *choice,
-                             pid_t parent, int input) {
+/* Runs first in the child process, which ends when heturun, process `parent`, does. */
+static void prepare_child(pid_t parent) {
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(CANNOT_START);
+}
+
+/* Runs in the child process: executes the program, or the remote shell that starts the program on
+ * another machine. */
+static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const Choice *choice,
+                             int input) {
     const Slot *slot = ranks->at[rank].slot;
     bool reads = job->once && rank == 0; // a terminal sends input to its foreground group alone
     if (!reads || !isatty(STDIN_FILENO)) setpgid(0, 0);
@@ -81,7 +85,10 @@ Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *c
         if (!ranks.at[rank].slot->here && pipe2(ends, O_CLOEXEC))
             fprintf(stderr, "heturun: %s\n", strerror(errno));
         ranks.at[rank].process = fork();
-        if (!ranks.at[rank].process) become(job, &ranks, rank, choice, parent, ends[0]);
+        if (!ranks.at[rank].process) {
+            prepare_child(parent);
+            become(job, &ranks, rank, choice, ends[0]);
+        }
         if (ends[0] >= 0) close(ends[0]);
         ranks.at[rank].held = ends[1];
         if (ranks.at[rank].process < 0) {

@@ -1,9 +1,11 @@
 #include "frontend/clang/reader.h"
 
+#include "ir/unit.h"
+
 #include <ctype.h>
 #include <string.h>
 
-/* ---- small things ---- */
+/* ---- positions, files, strings ---- */
 
 char *clang_string(Reader *r, CXString string) {
     const char *text = clang_getCString(string);
@@ -13,18 +15,18 @@ char *clang_string(Reader *r, CXString string) {
 }
 
 const char *clang_file(Reader *r, CXFile file) {
-    if (!file || file == r->last_file) return file ? r->last_name : NULL;
+    if (!file || file == r->files.last) return file ? r->files.last_name : NULL;
     CXString name = clang_getFileName(file);
     const char *text = clang_getCString(name), *known = NULL;
-    for (int i = r->files.count; i-- > 0 && !known;)
-        if (!strcmp(r->files.at[i], text)) known = r->files.at[i];
+    for (int i = r->files.names.count; i-- > 0 && !known;)
+        if (!strcmp(r->files.names.at[i], text)) known = r->files.names.at[i];
     if (!known) {
         known = arena_string(r->arena, text);
-        array_push(r->arena, &r->files, known);
+        array_push(r->arena, &r->files.names, known);
     }
     clang_disposeString(name);
-    r->last_file = file;
-    r->last_name = known;
+    r->files.last = file;
+    r->files.last_name = known;
     return known;
 }
 
@@ -45,8 +47,8 @@ Extent clang_extent(Reader *r, CXCursor cursor) {
 }
 
 const Source *clang_source(Reader *r, const char *file) {
-    for (int i = 0; i < r->sources.count; i++)
-        if (file && !strcmp(r->sources.at[i]->file, file)) return r->sources.at[i];
+    for (int i = 0; i < r->files.sources.count; i++)
+        if (file && !strcmp(r->files.sources.at[i]->file, file)) return r->files.sources.at[i];
     return NULL;
 }
 
@@ -71,7 +73,8 @@ Cursors clang_children(Reader *r, CXCursor cursor) {
 
 /* ---- the command line ---- */
 
-/* Warnings are the C compiler's business; flags that change which ones clang gives are left out. */
+/* Returns whether an argument is about warnings. clang is not given these: the C compiler reports
+ * warnings. */
 static bool is_warning_flag(const char *arg) {
     return !strcmp(arg, "-w") || (!strncmp(arg, "-W", 2) && strncmp(arg, "-Wp,", 4) != 0) ||
            !strncmp(arg, "-pedantic", 9) || !strcmp(arg, "-c") || !strncmp(arg, "-fmax-errors", 12);
@@ -125,7 +128,7 @@ static void report_notes(Reader *r, CXDiagnostic diagnostic) {
     }
 }
 
-/* Suggests a function for one that is not declared, which clang does not do for C. */
+/* Suggests a function for an undeclared one; clang makes no such suggestion for C. */
 static void suggest_function(Reader *r, const char *text, Position at) {
     static const char start[] = "call to undeclared function '";
     if (strncmp(text, start, sizeof start - 1)) return;
@@ -162,7 +165,7 @@ static void report_errors(Reader *r) {
     }
 }
 
-/* Reports attributes that the parser does not know, though they change what values are. */
+/* Reports attributes that clang does not know, although they change values. */
 static void check_attributes(Reader *r) {
     for (unsigned i = 0; i < clang_getNumDiagnostics(r->tu); i++) {
         CXDiagnostic diagnostic = clang_getDiagnostic(r->tu, i);
@@ -177,7 +180,7 @@ static void check_attributes(Reader *r) {
 
 /* ---- files ---- */
 
-/* Reads a file as it is, or was when its object was made. NULL after errors. */
+/* Reads a file from disk, or as it was when its object was made. NULL after errors. */
 static Source *read_source(Reader *r, const char *name) {
     for (int i = 0; i < r->part->text_count; i++)
         if (!strcmp(r->part->texts[i].path, name)) {
@@ -189,7 +192,7 @@ static Source *read_source(Reader *r, const char *name) {
 
 static void add_source(Reader *r, const char *name) {
     Source *source = clang_source(r, name) ? NULL : read_source(r, name);
-    if (source) array_push(r->arena, &r->sources, source);
+    if (source) array_push(r->arena, &r->files.sources, source);
 }
 
 static void include_seen(CXFile file, CXSourceLocation *stack, unsigned depth, CXClientData data) {
@@ -214,28 +217,31 @@ static enum CXChildVisitResult find_library(CXCursor cursor, CXCursor parent, CX
     return CXChildVisit_Break;
 }
 
-/* Reads every file that is not a system header, headers of hetu included even when they are
- * installed as such. */
+/* Reads every file that is not a system header. Headers of hetu are read even when they are
+ * installed as system headers. */
 static void read_sources(Reader *r) {
     clang_visitChildren(clang_getTranslationUnitCursor(r->tu), find_library, r);
     clang_getInclusions(r->tu, include_seen, r);
-    for (int i = 0; i < r->files.count && r->library; i++)
-        if (!strncmp(r->files.at[i], r->library, strlen(r->library))) add_source(r, r->files.at[i]);
-    for (int i = 0; i < r->sources.count; i++) source_scan(r->arena, r->diag, r->sources.at[i]);
+    for (int i = 0; i < r->files.names.count && r->library; i++)
+        if (!strncmp(r->files.names.at[i], r->library, strlen(r->library)))
+            add_source(r, r->files.names.at[i]);
+    for (int i = 0; i < r->files.sources.count; i++)
+        source_scan(r->arena, r->diag, r->files.sources.at[i]);
 }
 
-/* Parses once more with `_Pragma` turned into a declaration that keeps its text, when some file
- * uses it. Where that does not parse, the plain tree stays. */
+/* Parses again, with `_Pragma` turned into a declaration that keeps its text, if some file uses
+ * `_Pragma`. Keeps the first tree when that fails. */
 static void reparse_pragma_operators(Reader *r) {
     bool used = false;
-    for (int i = 0; i < r->sources.count; i++) used |= r->sources.at[i]->has_pragma_operator;
+    for (int i = 0; i < r->files.sources.count; i++)
+        used |= r->files.sources.at[i]->has_pragma_operator;
     if (!used) return;
     array_push(r->arena, &r->args, "-D_Pragma(x)=_Static_assert(1, x);");
     CXTranslationUnit tu = parse(r, r->args.count);
     if (tu && !count_errors(tu)) {
         clang_disposeTranslationUnit(r->tu);
         r->tu = tu;
-        r->last_file = NULL;
+        r->files.last = NULL;
         return;
     }
     clang_disposeTranslationUnit(tu);
@@ -259,10 +265,10 @@ static bool open_unit(Reader *r) {
     return r->tu;
 }
 
-/* Notes the user's files of the source. */
+/* Lists the user's files of the source. */
 static void note_files(Reader *r) {
-    for (int i = 0; i < r->sources.count; i++) {
-        const Source *source = r->sources.at[i];
+    for (int i = 0; i < r->files.sources.count; i++) {
+        const Source *source = r->files.sources.at[i];
         if (!r->library || strncmp(source->file, r->library, strlen(r->library)) != 0)
             array_push(r->arena, &r->unit->files, (UnitFile){source->file, source->text});
     }
@@ -271,7 +277,7 @@ static void note_files(Reader *r) {
 /* Reads a source into the tree; false after errors. */
 static bool read_part(Reader *r) {
     int before = diag_errors(r->diag);
-    r->first_pragma = r->unit->pragmas.count;
+    r->pragmas.first = r->unit->pragmas.count;
     r->first_var = r->unit->vars.count;
     if (!open_unit(r)) return false;
     if (count_errors(r->tu)) {

@@ -1,4 +1,8 @@
-/* The reader of translation units: libclang's tree as a C tree. Only this folder knows libclang. */
+/* Reads translation units with libclang and makes C trees of them. Only this folder knows libclang.
+ *
+ *     int n = 2 * sizeof x;      CXCursor_VarDecl ─clang_read─▶ CVar "n"
+ *                                  init: C_BINARY OP_MUL of C_CAST of C_INT 2, C_INT 4
+ */
 #ifndef FRONTEND_CLANG_CLANG_H
 #define FRONTEND_CLANG_CLANG_H
 
@@ -8,19 +12,19 @@
 
 typedef struct Reader Reader;
 
-/* Parses the file and builds the tree with its pragmas resolved. What stands in system headers is
- * declared only. Errors are reported, those of C in the words of clang; the tree is complete when
- * there were none. NULL when nothing could be read. */
+/* Parses a file and builds its tree, with pragmas resolved. Entities of system headers are only
+ * declared. Reports errors, those of C in clang's words; the tree is complete when there were none.
+ * NULL when nothing could be read. */
 CUnit *clang_read(Arena *arena, Diag *diag, const FrontendPart *part, Reader **reader);
 
-/* Reads another source into the tree, as a linker joins objects: what has external linkage is one
- * thing in all of them, what is static is each source's own. False after errors. */
+/* Reads another source into the tree, as a linker joins objects. Names of external linkage are
+ * shared by all sources, static names belong to each. False after errors. */
 bool clang_read_more(CUnit *unit, const FrontendPart *part);
 
-/* Frees what belongs to libclang; the tree lives on. */
+/* Frees libclang's data; the tree stays valid. */
 void clang_close(Reader *reader);
 
-/* Looks up the macros of the unit, for strategies: those defined anywhere. */
+/* Returns a lookup of the unit's macros, for strategies. */
 Macros clang_macros(Reader *reader);
 
 #endif

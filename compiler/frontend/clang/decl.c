@@ -1,4 +1,4 @@
-/* Declarations: functions, variables and enumerations at file scope. */
+/* Reads declarations: functions, variables and enumerations at file scope. */
 #include "frontend/clang/reader.h"
 
 #include <string.h>
@@ -28,8 +28,8 @@ static bool of_library(const Reader *r, const char *file) {
     return r->library && file && !strncmp(file, r->library, strlen(r->library));
 }
 
-/* The function that another source declares or defines under the name: it is the same one. What
- * hetu's headers define is so in all sources. NULL: none. */
+/* Returns the function of this name that another source declares or defines, which is the same
+ * function. Functions that hetu's headers define are shared, too. NULL: none. */
 static CFunction *function_elsewhere(Reader *r, CXCursor decl, const char *name) {
     CFunction *function = cunit_shared(r->unit, name).function;
     bool same = function && (!is_internal(decl) ||
@@ -65,7 +65,7 @@ CFunction *clang_function(Reader *r, CXCursor decl) {
 
 /* ---- variables ---- */
 
-/* Whether a type is const, or an array of what is. */
+/* Returns whether a type is const, or an array of a const type. */
 static bool is_const(CXType type) {
     type = clang_getCanonicalType(type);
     return clang_isConstQualifiedType(type) ||
@@ -93,10 +93,10 @@ static CVar *new_variable(Reader *r, CXCursor decl) {
     var->system = clang_Location_isInSystemHeader(clang_getCursorLocation(decl)) &&
                   !of_library(r, var->at.file);
     var->part = r->unit->part;
-    var->function = external ? NULL : r->function;
+    var->function = external ? NULL : r->body.function;
     if (external) cunit_share(r->unit, var->name, (CName){.var = var});
     if (var->local) {
-        var->slot = r->slots++;
+        var->slot = r->body.slots++;
     } else {
         var->slot = r->unit->vars.count;
         array_push(r->arena, &r->unit->vars, var);
@@ -120,13 +120,15 @@ CVar *clang_variable(Reader *r, CXCursor decl) {
     return var;
 }
 
-/* A declaration at file scope of a variable: the definition's type and initialiser count. */
+/* Reads a declaration of a variable at file scope. The type and initializer of the definition
+ * count. */
 static void declare_variable(Reader *r, CXCursor decl) {
     CVar *var = clang_variable(r, decl);
     cunit_declare(r->unit, var->name, (CName){.var = var});
     bool is_extern = clang_Cursor_getStorageClass(decl) == CX_SC_Extern;
     bool has_init = !clang_Cursor_isNull(clang_Cursor_getVarDeclInitializer(decl));
-    if (has_init && var->init && var->part != r->unit->part) return; // the linker reports it
+    if (has_init && var->init && var->part != r->unit->part)
+        return; // defined twice, which the linker reports
     if (!is_extern || has_init) {
         var->part = var->defined ? var->part : r->unit->part;
         var->defined = true;
@@ -158,7 +160,7 @@ static bool of_system(Reader *r, CXCursor cursor) {
     return !(file && r->library && !strncmp(file, r->library, strlen(r->library)));
 }
 
-/* Sources must agree on what a function takes and gives. */
+/* Reports sources that declare a function with different types. */
 static void check_declared(Reader *r, const CFunction *function, CXCursor cursor) {
     const CType *type = clang_type(r, clang_getCursorType(cursor));
     size_t length = strlen(function->type->name);
@@ -172,7 +174,7 @@ static void check_declared(Reader *r, const CFunction *function, CXCursor cursor
               "it is declared here; a header that both files include keeps them alike");
 }
 
-/* Whether a word stands in the text of an attribute, alone or between underscores. */
+/* Returns whether an attribute's text has a word, alone or between underscores. */
 static bool attribute_says(Reader *r, CXCursor attribute, const char *word) {
     CXToken *tokens;
     unsigned count;
@@ -226,8 +228,8 @@ static void declare_function(Reader *r, CXCursor cursor) {
 static void declare_asserted(Reader *r, CXCursor cursor) {
     Pragma *pragma = clang_asserted(r, cursor);
     if (!pragma) return;
-    array_push(r->arena, &r->file_pragmas, pragma);
-    array_push(r->arena, &r->file_pragma_at, r->decls.count);
+    array_push(r->arena, &r->pragmas.file, pragma);
+    array_push(r->arena, &r->pragmas.file_at, r->decls.count);
 }
 
 static enum CXChildVisitResult declare(CXCursor cursor, CXCursor parent, CXClientData data) {
@@ -259,9 +261,9 @@ static enum CXChildVisitResult initialize(CXCursor cursor, CXCursor parent, CXCl
         return CXChildVisit_Continue;
     CVar *var = clang_variable(r, cursor);
     if (var->init) return CXChildVisit_Continue;
-    r->slots = 0;
+    r->body.slots = 0;
     var->init = clang_initializer(r, cursor);
-    var->init_slots = r->slots;
+    var->init_slots = r->body.slots;
     return CXChildVisit_Continue;
 }
 

@@ -1,8 +1,7 @@
-/* Expressions of clang as expressions of the C tree.
+/* Reads expressions of clang as expressions of the C tree.
  *
- * Everything that libclang does not say for certain is refused: each case here knows what its
- * children are.
- */
+ * libclang does not expose all kinds of expressions. Each case here knows the children of its kind;
+ * a construct that libclang leaves ambiguous is refused. */
 #include "frontend/clang/reader.h"
 
 #include <ctype.h>
@@ -14,7 +13,7 @@ static CExpr *node(Reader *r, CXCursor cursor, CExprKind kind) {
     return cexpr_new(r->arena, kind, type, clang_position(r, clang_getCursorLocation(cursor)));
 }
 
-/* The children that are expressions. */
+/* Returns the children that are expressions. */
 static Cursors operands(Reader *r, CXCursor cursor) {
     Cursors all = clang_children(r, cursor), list = {0};
     for (int i = 0; i < all.count; i++)
@@ -23,10 +22,10 @@ static Cursors operands(Reader *r, CXCursor cursor) {
     return list;
 }
 
-/* What cannot be evaluated; its operands are read for what they change. */
+/* Makes a C_REFUSED. Its operands are read, since they may change variables. */
 static CExpr *refused(Reader *r, CXCursor cursor, const char *what) {
     CExpr *expr = node(r, cursor, C_REFUSED);
-    expr->string = what;
+    expr->text.bytes = what;
     Cursors list = operands(r, cursor);
     for (int i = 0; i < list.count; i++)
         array_push(r->arena, &expr->args, clang_expr(r, list.at[i]));
@@ -39,8 +38,8 @@ static const CExpr *as_operand(const CExpr *expr) {
     return expr;
 }
 
-/* A node with `count` operands, a, b and c in this order; refused as `what` where there is another
- * number of them. */
+/* Makes a node with the operands a, b and c, as many as `count`. Refuses it as `what` when there is
+ * another number of operands. */
 static CExpr *with_operands(Reader *r, CXCursor cursor, CExprKind kind, int count,
                             const char *what) {
     Cursors list = operands(r, cursor);
@@ -51,8 +50,8 @@ static CExpr *with_operands(Reader *r, CXCursor cursor, CExprKind kind, int coun
     return expr;
 }
 
-/* An expression that is no place: libclang shows the array that a parameter was written as where it
- * has a pointer. */
+/* Converts an array to a pointer in an expression that is no lvalue: libclang shows the array that
+ * a parameter was declared as. */
 static CExpr *decayed(Reader *r, CExpr *expr) {
     const CType *from = expr->a ? expr->a->type : NULL;
     if (expr->type->kind == CT_ARRAY)
@@ -63,7 +62,7 @@ static CExpr *decayed(Reader *r, CExpr *expr) {
 
 /* ---- literals ---- */
 
-/* The value of a character of an escape behind the backslash; *at goes behind it. */
+/* Returns the character of the escape behind a backslash; moves *at behind it. */
 static char unescape(const char **at) {
     static const char letters[] = "abfnrtv\\\"'?", values[] = "\a\b\f\n\r\t\v\\\"'?";
     const char *letter = strchr(letters, **at);
@@ -94,8 +93,8 @@ char *clang_unquoted(Reader *r, const char *quoted, int64_t *length) {
     return text;
 }
 
-/* Whether a literal has the number of a line where __LINE__ depends on the compiler. A token that
- * the preprocessor made stands in no file. */
+/* Returns whether a literal is a line number from __LINE__ that differs between compilers. A token
+ * that the preprocessor made is in no file. */
 static bool is_open_line(Reader *r, CXCursor cursor, const char *text) {
     CXFile file;
     clang_getSpellingLocation(clang_getCursorLocation(cursor), &file, NULL, NULL, NULL);
@@ -111,13 +110,13 @@ static const CExpr *string_literal(Reader *r, CXCursor cursor) {
         return refused(r, cursor, "__LINE__ in a macro call over several lines");
     CExpr *expr = node(r, cursor, C_STRING);
     expr->slot = r->unit->string_count++;
-    expr->string = clang_unquoted(r, quoted + strcspn(quoted, "\""), &expr->length);
-    if (expr->type->kind == CT_ARRAY && expr->type->count < expr->length)
-        expr->length = expr->type->count;
+    expr->text.bytes = clang_unquoted(r, quoted + strcspn(quoted, "\""), &expr->text.length);
+    if (expr->type->kind == CT_ARRAY && expr->type->count < expr->text.length)
+        expr->text.length = expr->type->count;
     return expr;
 }
 
-/* What clang itself computes: literals, sizeof, alignof, offsetof. */
+/* Makes a literal of an expression that clang evaluates: literals, sizeof, alignof, offsetof. */
 static const CExpr *evaluated(Reader *r, CXCursor cursor, const char *otherwise) {
     CXEvalResult result = clang_Cursor_Evaluate(cursor);
     CXEvalResultKind kind = result ? clang_EvalResult_getKind(result) : CXEval_UnExposed;
@@ -179,7 +178,7 @@ static COperation binary_operation(enum CXBinaryOperatorKind kind) {
     return (size_t)kind < sizeof table / sizeof *table ? table[kind] : OP_NONE;
 }
 
-/* The value of `a, b` is that of b. */
+/* Gives `a, b` the value of b. */
 static CExpr *comma(Reader *r, CExpr *expr) {
     if (expr->type->kind == CT_ARRAY)
         expr->type = expr->b->type->kind == CT_POINTER
@@ -222,7 +221,7 @@ static const CExpr *unary(Reader *r, CXCursor cursor) {
     return expr->op == OP_DEREFERENCE ? expr : decayed(r, expr);
 }
 
-/* a ? b : c, whose value is no place. */
+/* Reads a ? b : c, which is no lvalue. */
 static const CExpr *conditional(Reader *r, CXCursor cursor) {
     CExpr *expr = with_operands(r, cursor, C_SELECT, 3, "this conditional expression");
     for (int i = 0; expr->kind == C_SELECT && i < 3; i++)
@@ -252,7 +251,7 @@ static const CExpr *reference(Reader *r, CXCursor cursor) {
     else
         return refused(r, cursor, "this name");
     if (kind == CXCursor_ParmDecl)
-        expr->type = expr->var->type; // libclang shows the array that a parameter was written as
+        expr->type = expr->var->type; // libclang shows the array that a parameter was declared as
     return expr;
 }
 
@@ -260,12 +259,12 @@ static const CExpr *member(Reader *r, CXCursor cursor) {
     CExpr *expr = with_operands(r, cursor, C_MEMBER, 1, "this member");
     CField field;
     if (expr->kind == C_REFUSED) return expr;
-    expr->name = clang_string(r, clang_getCursorSpelling(cursor));
-    expr->arrow = expr->a->type->kind == CT_POINTER;
-    const CType *record = expr->arrow ? expr->a->type->base : expr->a->type;
+    expr->member.name = clang_string(r, clang_getCursorSpelling(cursor));
+    expr->member.arrow = expr->a->type->kind == CT_POINTER;
+    const CType *record = expr->member.arrow ? expr->a->type->base : expr->a->type;
     if (!ctype_declared_field(record, clang_identity(clang_getCursorReferenced(cursor)), &field))
         return refused(r, cursor, "this member");
-    expr->field = arena_copy(r->arena, &field, sizeof field);
+    expr->member.field = arena_copy(r->arena, &field, sizeof field);
     return expr;
 }
 
@@ -285,18 +284,19 @@ static const CExpr *call(Reader *r, CXCursor cursor) {
         return refused(r, cursor, "this call");
     CExpr *expr = node(r, cursor, C_CALL);
     expr->a = clang_expr(r, list.at[0]);
-    expr->slot = r->slots++;
-    // What fails an assertion is its text alone: the line that assert gives may be an open one.
+    expr->slot = r->body.slots++;
+    // Of a failed assertion only the text is read: its line may be one that differs between
+    // compilers.
     bool fails = !strcmp(clang_string(r, clang_getCursorSpelling(cursor)), "__assert_fail");
     for (int i = 1; i < (fails ? 2 : list.count); i++)
         array_push(r->arena, &expr->args, clang_expr(r, list.at[i]));
     return expr;
 }
 
-/* ---- conversions and what has no name in libclang ---- */
+/* ---- conversions, and expressions that libclang does not expose ---- */
 
-/* A conversion. What libclang shows as an array or function is the pointer that a parameter, or
- * arithmetic on one, is in truth. */
+/* Reads a conversion. An array or function that libclang shows here is really the pointer that a
+ * parameter has, or arithmetic on it. */
 static const CExpr *cast(Reader *r, CXCursor cursor, CXCursor inner) {
     const CExpr *a = clang_expr(r, inner);
     CExpr *expr = node(r, cursor, C_CAST);
@@ -307,8 +307,8 @@ static const CExpr *cast(Reader *r, CXCursor cursor, CXCursor inner) {
     return expr;
 }
 
-/* Whether an expression is from the first operand to the last one, without a name in front of
- * them. */
+/* Returns whether an expression extends from the first to the last operand, with no name in front.
+ */
 static bool starts_and_ends(CXCursor cursor, CXCursor first, CXCursor last) {
     CXSourceRange whole = clang_getCursorExtent(cursor), a = clang_getCursorExtent(first),
                   b = clang_getCursorExtent(last);
@@ -316,13 +316,12 @@ static bool starts_and_ends(CXCursor cursor, CXCursor first, CXCursor last) {
            clang_equalLocations(clang_getRangeEnd(whole), clang_getRangeEnd(b));
 }
 
-/* Whether an expression stands for another one, as a conversion that C makes by itself does: there
- * is nothing else in it. */
+/* Returns whether an expression adds nothing to `inner`, as an implicit conversion. */
 static bool covers(CXCursor cursor, CXCursor inner) {
     return clang_equalRanges(clang_getCursorExtent(cursor), clang_getCursorExtent(inner));
 }
 
-/* An expression that libclang does not expose: a conversion, `a ?: b`, offsetof, ... */
+/* Reads an expression that libclang does not expose: a conversion, `a ?: b`, offsetof, ... */
 static const CExpr *unexposed(Reader *r, CXCursor cursor) {
     Cursors all = clang_children(r, cursor), list = operands(r, cursor);
     if (all.count && clang_getCursorKind(all.at[0]) == CXCursor_TypeRef)
@@ -336,10 +335,10 @@ static const CExpr *unexposed(Reader *r, CXCursor cursor) {
     return decayed(r, expr);
 }
 
-/* ---- initialisers ---- */
+/* ---- initializers ---- */
 
-/* Whether `...` stands behind the first bound of an array designator. 0 no, 1 yes, -1 when a macro
- * hides it. */
+/* Returns whether `...` follows the first bound of an array designator: 0 no, 1 yes, -1 when a
+ * macro hides it. */
 static int is_range(Reader *r, CXCursor first, CXCursor second) {
     Extent a = clang_extent(r, first), b = clang_extent(r, second);
     const Source *source = clang_source(r, a.file);
@@ -395,7 +394,7 @@ static const CExpr *last_operand(Reader *r, CXCursor cursor, CExprKind kind) {
     if (kind == C_CAST) return cast(r, cursor, list.at[list.count - 1]);
     CExpr *expr = node(r, cursor, kind);
     expr->a = clang_expr(r, list.at[list.count - 1]);
-    expr->slot = r->slots++;
+    expr->slot = r->body.slots++;
     return expr;
 }
 
@@ -403,12 +402,13 @@ static const CExpr *statement_expression(Reader *r, CXCursor cursor) {
     Cursors list = clang_children(r, cursor);
     if (list.count != 1) return refused(r, cursor, "this statement expression");
     CExpr *expr = node(r, cursor, C_STATEMENT);
-    expr->slot = r->slots++;
+    expr->slot = r->body.slots++;
     expr->statement = clang_stmt(r, list.at[0]);
     return expr;
 }
 
-/* sizeof and alignof. The size of a variable of variable length is known where it is declared. */
+/* Reads sizeof and alignof. The size of a variable-length array is known where the array is
+ * declared. */
 static const CExpr *size_of(Reader *r, CXCursor cursor) {
     Cursors list = operands(r, cursor);
     CXCursor inner = list.count == 1 ? list.at[0] : cursor;

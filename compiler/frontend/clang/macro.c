@@ -1,5 +1,7 @@
-/* Macros: pragmas expand them, which no preprocessor does. */
+/* Macros for pragmas, which the preprocessor does not expand. */
 #include "frontend/clang/reader.h"
+
+#include "support/text.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -17,7 +19,7 @@ void clang_macro_seen(Reader *r, CXCursor cursor) {
     HASH_ADD_KEYPTR(hh, r->macros, seen->name, strlen(seen->name), seen);
 }
 
-/* Clang's tokens from `first` on as ours. */
+/* Converts clang's tokens from `first` on. */
 static TokenList converted(Reader *r, CXToken *tokens, unsigned first, unsigned count) {
     Text text = {.arena = r->arena};
     TokenList list = {0};
@@ -30,7 +32,7 @@ static TokenList converted(Reader *r, CXToken *tokens, unsigned first, unsigned 
     return list;
 }
 
-/* Reads the parameters behind the `(` at token 1; the index of the first token of the body. */
+/* Reads the parameters behind the `(` at token 1; returns the index of the body's first token. */
 static unsigned read_parameters(Reader *r, Macro *macro, CXToken *tokens, unsigned count) {
     unsigned i = 2;
     for (; i < count; i++) {
@@ -56,7 +58,7 @@ static const Macro *read_macro(Reader *r, SeenMacro *seen) {
     return macro;
 }
 
-/* Whether the definition holds where the pragma stands: in the same file before it, or in another
+/* Returns whether a definition is visible to a pragma: in the same file before it, or in another
  * file. */
 static bool is_visible(Reader *r, const SeenMacro *seen, const Pragma *pragma) {
     Extent extent = clang_extent(r, seen->cursor);
@@ -65,7 +67,7 @@ static bool is_visible(Reader *r, const SeenMacro *seen, const Pragma *pragma) {
     return extent.begin < pragma->line.begin;
 }
 
-/* hetu's own headers mean their own names, whatever the model defines. */
+/* Returns whether a pragma is in hetu's headers, which no macro of the model changes. */
 static bool is_own(Reader *r, const Pragma *pragma) {
     return pragma && pragma->line.file && r->library &&
            !strncmp(pragma->line.file, r->library, strlen(r->library));
@@ -85,7 +87,7 @@ Macros clang_macros(Reader *reader) { return (Macros){lookup, reader}; }
 
 /* ---- __LINE__ in the body of a macro ---- */
 
-/* Whether the body of a macro has __LINE__, itself or through macros that it names. */
+/* Returns whether the body of a macro has __LINE__, itself or through other macros. */
 static bool has_line(Reader *r, const char *name, int depth) {
     const Macro *macro = depth < 16 ? lookup(r, NULL, name) : NULL;
     for (int i = 0; macro && i < macro->body.count; i++) {
@@ -95,7 +97,7 @@ static bool has_line(Reader *r, const char *name, int depth) {
     return false;
 }
 
-/* Goes behind a comment, a string or a character; one character further where there is none. */
+/* Returns the offset behind a comment, string or character; else behind one byte. */
 static int skip(const Source *source, int at) {
     const char *text = source->text + at, *end = text + 1;
     if (!strncmp(text, "//", 2)) end = text + strcspn(text, "\n");
@@ -107,7 +109,7 @@ static int skip(const Source *source, int at) {
     return end ? (int)(end - source->text) : source->length;
 }
 
-/* The offset behind the parenthesis that closes the one at `at`. */
+/* Returns the offset behind the parenthesis that closes the one at `at`. */
 static int closing(const Source *source, int at) {
     for (int depth = 0; at < source->length; at = skip(source, at)) {
         depth += source->text[at] == '(';
@@ -123,8 +125,8 @@ static int lines_between(const Source *source, int from, int to) {
     return count;
 }
 
-/* Notes the last line of each macro call over several lines whose macro has __LINE__: clang takes
- * this line, gcc the first one. */
+/* Records the last line of each multi-line call of a macro with __LINE__: clang uses this line, gcc
+ * the first one. */
 static void note_calls(Reader *r, const Source *source) {
     for (int at = 0, next; at < source->length; at = next) {
         next = skip(source, at);
@@ -140,7 +142,7 @@ static void note_calls(Reader *r, const Source *source) {
 }
 
 void clang_note_lines(Reader *r) {
-    for (int i = 0; i < r->sources.count; i++) note_calls(r, r->sources.at[i]);
+    for (int i = 0; i < r->files.sources.count; i++) note_calls(r, r->files.sources.at[i]);
 }
 
 bool clang_line_is_open(const Reader *r, int line) {

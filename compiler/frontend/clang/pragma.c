@@ -1,13 +1,13 @@
-/* Finding the active pragmas and the declarations that they belong to. */
+/* Finds the active pragmas, and the declarations that they belong to. */
 #include "frontend/clang/reader.h"
-#include "frontend/operators.h"
+#include "frontend/pragma/pragma.h"
 
 #include <string.h>
 
 /* ---- lines ---- */
 
-/* The offsets that clang warned of as unknown pragmas in a file; active even when another inclusion
- * of the file skips them. */
+/* Returns whether clang warned of a line as an unknown pragma, which shows that it is active, even
+ * when another inclusion of its file skips it. */
 static bool was_warned(Reader *r, const char *file, const PragmaLine *line) {
     bool found = false;
     for (unsigned i = 0; i < clang_getNumDiagnostics(r->tu) && !found; i++) {
@@ -38,11 +38,12 @@ static bool is_skipped(Reader *r, const char *file, const PragmaLine *line) {
     return skipped && !was_warned(r, file, line);
 }
 
-/* Whether a pragma that belongs to no function stands in a header which another source has, too. */
+/* Returns whether a pragma outside of functions is in a header that an earlier source includes,
+ * too. */
 static bool read_before(Reader *r, const Pragma *pragma) {
     bool found = false;
     bool free = pragma->kind == PRAGMA_PADDING || pragma->kind == PRAGMA_STRATEGY;
-    for (int i = 0; free && i < r->first_pragma && !found; i++) {
+    for (int i = 0; free && i < r->pragmas.first && !found; i++) {
         const Pragma *other = r->unit->pragmas.at[i];
         found = other->kind == pragma->kind && other->at.file && pragma->at.file &&
                 !strcmp(other->at.file, pragma->at.file) && other->at.line == pragma->at.line;
@@ -50,19 +51,19 @@ static bool read_before(Reader *r, const Pragma *pragma) {
     return found;
 }
 
-/* Notes what `#pragma weak NAME`, or `weak NAME = OTHER`, says. */
+/* Records `#pragma weak NAME` and `weak NAME = OTHER`. */
 static void note_weak(Reader *r, const Token *tokens, int count) {
     if (count > 1 && token_is(&tokens[0], "weak") && tokens[1].kind == TOKEN_NAME)
-        array_push(r->arena, &r->weak, tokens[1]);
+        array_push(r->arena, &r->pragmas.weak, tokens[1]);
 }
 
-/* Functions that are weak by a pragma, which stands anywhere in the source. */
+/* Marks functions that a pragma anywhere in the source makes weak. */
 static void take_weak(Reader *r) {
-    for (int i = 0; i < r->weak.count; i++) {
-        CFunction *function = cunit_lookup(r->unit, r->weak.at[i].text).function;
+    for (int i = 0; i < r->pragmas.weak.count; i++) {
+        CFunction *function = cunit_lookup(r->unit, r->pragmas.weak.at[i].text).function;
         if (!function || function->weak) continue;
         function->weak = true;
-        function->weak_at = r->weak.at[i].at;
+        function->weak_at = r->pragmas.weak.at[i].at;
     }
 }
 
@@ -70,7 +71,7 @@ static void read_lines(Reader *r, const Source *source) {
     for (int i = 0; i < source->lines.count; i++) {
         const PragmaLine *line = &source->lines.at[i];
         if (is_skipped(r, source->file, line)) continue;
-        Pragma *pragma = pragma_read(r->unit, clang_macros(r), line, &r->strategy_lines);
+        Pragma *pragma = pragma_read(r->unit, clang_macros(r), line, &r->pragmas.strategy_lines);
         if (!read_before(r, pragma)) array_push(r->arena, &r->unit->pragmas, pragma);
     }
     for (int i = 0; i < source->strays.count; i++)
@@ -82,7 +83,7 @@ static void read_lines(Reader *r, const Source *source) {
 
 /* ---- `_Pragma` ---- */
 
-/* The string of a static assertion; NULL when the declaration is none. */
+/* Returns the string of a static assertion; NULL for other declarations. */
 static const char *asserted_text(Reader *r, CXCursor cursor) {
     int64_t length;
     if (clang_getCursorKind(cursor) != CXCursor_StaticAssert) return NULL;
@@ -108,14 +109,14 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor) {
     if (!token_is(&first, "hspmd")) return NULL;
     lex_rest(&lexer, &line.tokens);
     for (int i = 0; i < line.tokens.count; i++) line.tokens.at[i].at = at;
-    Pragma *pragma = pragma_read(r->unit, clang_macros(r), &line, &r->strategy_lines);
+    Pragma *pragma = pragma_read(r->unit, clang_macros(r), &line, &r->pragmas.strategy_lines);
     array_push(r->arena, &r->unit->pragmas, pragma);
     return pragma;
 }
 
 /* ---- operators ---- */
 
-/* The index of the first declaration at file scope behind a line; -1 none. */
+/* Returns the index of the first declaration at file scope behind a pragma; -1 for none. */
 static int declaration_behind(Reader *r, const Pragma *pragma) {
     for (int i = 0; i < r->decls.count; i++) {
         Extent extent = r->decl_extents.at[i];
@@ -160,11 +161,11 @@ static void add_shape_variable(Reader *r, const char *name, Position at) {
     }
 }
 
-/* ---- all of them ---- */
+/* ---- all pragmas ---- */
 
 void clang_read_pragmas(Reader *r) {
-    for (int i = r->sources.count; i-- > 0;) read_lines(r, r->sources.at[i]);
-    for (int i = r->first_pragma; i < r->unit->pragmas.count; i++) {
+    for (int i = r->files.sources.count; i-- > 0;) read_lines(r, r->files.sources.at[i]);
+    for (int i = r->pragmas.first; i < r->unit->pragmas.count; i++) {
         Pragma *pragma = r->unit->pragmas.at[i];
         if (pragma->kind == PRAGMA_OP && pragma->line.file)
             attach_operator(r, pragma, declaration_behind(r, pragma));
@@ -172,9 +173,9 @@ void clang_read_pragmas(Reader *r) {
             add_shape_variable(r, pragma->names.at[k], pragma->name_at.at[k]);
     }
     take_weak(r);
-    for (int i = 0; i < r->file_pragmas.count; i++)
-        if (r->file_pragmas.at[i]->kind == PRAGMA_OP)
-            attach_operator(r, r->file_pragmas.at[i], r->file_pragma_at.at[i]);
+    for (int i = 0; i < r->pragmas.file.count; i++)
+        if (r->pragmas.file.at[i]->kind == PRAGMA_OP)
+            attach_operator(r, r->pragmas.file.at[i], r->pragmas.file_at.at[i]);
 }
 
 static bool in_function(Reader *r, const Pragma *pragma) {
@@ -187,14 +188,15 @@ static bool in_function(Reader *r, const Pragma *pragma) {
     return false;
 }
 
-/* A search for the places from which a file is included. */
+/* Searches the places from which a file is included. */
 typedef struct InclusionSearch {
     Reader *r;
     const char *file;
-    bool in_function; // one of them is inside a function
+    bool in_function; // some place is inside a function
 } InclusionSearch;
 
-/* Looks at an inclusion: `stack` has the place of its directive, then those of the files around. */
+/* Visits an inclusion: `stack` has the position of its directive, then those of the including
+ * files. */
 static void visit_inclusion(CXFile included, CXSourceLocation *stack, unsigned depth, void *data) {
     InclusionSearch *search = data;
     Reader *r = search->r;
@@ -218,7 +220,7 @@ static bool included_in_function(Reader *r, const char *file) {
 }
 
 void clang_finish_pragmas(Reader *r) {
-    for (int i = r->first_pragma; i < r->unit->pragmas.count; i++) {
+    for (int i = r->pragmas.first; i < r->unit->pragmas.count; i++) {
         Pragma *pragma = r->unit->pragmas.at[i];
         if (pragma->used || (!pragma_acts(pragma) && !pragma_marks(pragma))) continue;
         if (pragma->line.file && in_function(r, pragma))

@@ -1,10 +1,9 @@
-/* Macros that the C compiler and the parser predefine differently: programs that ask for them are
- * refused, since each of the two would read another program.
+/* Refuses programs that depend on macros which the C compiler and clang predefine differently,
+ * since the two would read different programs.
  *
- *     #if __GNUC__ >= 12         12 in gcc 12, 4 in the parser: refused
+ *     #if __GNUC__ >= 12         12 in gcc 12, 4 in clang: refused
  *     #if __GNUC__ >= 4          true in both, and so is defined(__GNUC__)
- *     #ifdef __clang__           refused
- */
+ *     #ifdef __clang__           refused */
 #define _GNU_SOURCE
 #include "frontend/clang/reader.h"
 
@@ -12,9 +11,9 @@
 #include <string.h>
 
 typedef struct Predefined {
-    const char *name; // one that ends in * stands for all that begin so
-    bool defined;     // by both of them, with values of their own
-    long least;       // a value that no C compiler's is below; 0: none
+    const char *name; // one that ends in * stands for all names with this beginning
+    bool defined;     // by both, with different values
+    long least;       // a lower bound of the value in every C compiler; 0: none
 } Predefined;
 
 static const Predefined predefined[] = {
@@ -100,10 +99,10 @@ static const Predefined predefined[] = {
     {"__GCC_*", false, 0},
 };
 
-/* Revisions of C that are newer than the last standard have another number in each compiler. */
+/* C revisions after the last standard have different numbers in each compiler. */
 static const Predefined revision = {"__STDC_VERSION__", true, 202000};
 
-/* A macro of the user's that contains one of these. */
+/* A macro of the user's whose body has a predefined macro. */
 typedef struct Tainted {
     const char *name;
     const Predefined *by;
@@ -111,7 +110,7 @@ typedef struct Tainted {
 
 typedef struct Search {
     Reader *r;
-    bool revised; // C is to be of a revision that is no standard yet
+    bool revised; // the program selects a C revision after the last standard
     Array(Tainted) tainted;
 } Search;
 
@@ -149,7 +148,7 @@ static unsigned offset_of(CXSourceLocation location) {
     return offset;
 }
 
-/* The offsets of a token: where it begins, or where it ends. */
+/* Return the offsets of a token's begin and end. */
 static unsigned begin_of(const Search *search, const FileTokens *tokens, unsigned i) {
     return offset_of(clang_getRangeStart(clang_getTokenExtent(search->r->tu, tokens->at[i])));
 }
@@ -158,7 +157,7 @@ static unsigned end_of(const Search *search, const FileTokens *tokens, unsigned 
     return offset_of(clang_getRangeEnd(clang_getTokenExtent(search->r->tu, tokens->at[i])));
 }
 
-/* Whether a token begins a line, after lines that end in a backslash were joined. */
+/* Returns whether a token begins a line, after lines with a final backslash were joined. */
 static bool begins_line(const Search *search, const FileTokens *tokens, unsigned i) {
     if (!i) return true;
     for (unsigned at = end_of(search, tokens, i - 1), end = begin_of(search, tokens, i); at < end;
@@ -167,8 +166,8 @@ static bool begins_line(const Search *search, const FileTokens *tokens, unsigned
     return false;
 }
 
-/* Whether the preprocessor skips what stands at an offset; `begin` is where its directive, or
- * itself, begins. */
+/* Returns whether the preprocessor skips the text at an offset; `begin` is the offset of its
+ * directive, or its own. */
 static bool is_skipped(const FileTokens *tokens, unsigned begin) {
     for (unsigned i = 0; i < tokens->skipped->count; i++)
         if (offset_of(clang_getRangeStart(tokens->skipped->ranges[i])) < begin &&
@@ -177,7 +176,7 @@ static bool is_skipped(const FileTokens *tokens, unsigned begin) {
     return false;
 }
 
-/* Whether NAME COMPARISON NUMBER comes out the same for every value from `least` on. */
+/* Returns whether NAME COMPARISON NUMBER has the same result for every value from `least` on. */
 static bool is_certain(const Predefined *macro, const char *comparison, const char *number) {
     char *end;
     long limit = strtol(number, &end, 0);
@@ -186,8 +185,8 @@ static bool is_certain(const Predefined *macro, const char *comparison, const ch
     return (!strcmp(comparison, ">") || !strcmp(comparison, "<=")) && read && limit < macro->least;
 }
 
-/* Whether a use in a condition is the same in the C compiler and the parser: it asks whether
- * something is defined that both define. */
+/* Returns whether a use in a condition has the same result in both compilers: defined() of a macro
+ * that both define. */
 static bool is_same(const Search *search, const FileTokens *tokens, unsigned i,
                     const Predefined *macro) {
     const char *before = spelling(search, tokens, i - 1),
@@ -212,21 +211,20 @@ static void refuse(Search *search, const FileTokens *tokens, unsigned i, const P
                name, through);
 }
 
-/* Pragmas of the C compiler's that the parser does not have, or has alone. */
+/* Pragmas that only one of the two compilers has. */
 static const char *const own_pragmas[] = {"ms_struct", "options", "scalar_storage_order"};
 
-/* Whether a token is a literal that names options of floating-point arithmetic. */
+/* Returns whether a token is a literal that names options of floating-point arithmetic. */
 static bool names_arithmetic(const char *literal) {
     return *literal == '"' &&
            (strstr(literal, "fast") || strstr(literal, "math") || strstr(literal, "signed-zeros") ||
             strstr(literal, "wrapv") || strstr(literal, "overflow"));
 }
 
-/* The token of a line that changes what it means to the C compiler alone; `end`: none.
+/* Returns the token of a line that changes its meaning for one compiler only; `end`: none.
  *
- *     #pragma ms_struct on                     layouts of the parser alone
- *     __attribute__((optimize("fast-math")))   arithmetic of the C compiler alone
- */
+ *     #pragma ms_struct on                     struct layouts, in clang only
+ *     __attribute__((optimize("fast-math")))   arithmetic, in the C compiler only */
 static unsigned own_meaning(const Search *search, const FileTokens *tokens, unsigned first,
                             unsigned end) {
     bool pragma = !strcmp(spelling(search, tokens, first), "#") &&
@@ -251,7 +249,7 @@ static void refuse_meaning(Search *search, const FileTokens *tokens, unsigned i)
                spelling(search, tokens, i));
 }
 
-/* Looks through the tokens of one line, from `first` up to `end`. */
+/* Searches the tokens of one line, from `first` to before `end`. */
 static bool search_line(Search *search, const FileTokens *tokens, unsigned first, unsigned end,
                         bool refuses) {
     bool directive = !strcmp(spelling(search, tokens, first), "#"), found = false;
@@ -277,8 +275,8 @@ static bool search_line(Search *search, const FileTokens *tokens, unsigned first
     return found;
 }
 
-/* Looks through a file; whether it defines a macro by one of these that was not known yet.
- * `refuses`: what is asked for is reported. */
+/* Searches a file. Returns whether it defines a new macro by a predefined one. `refuses`: reports
+ * uses. */
 static bool search_file(Search *search, const Source *source, bool refuses) {
     Reader *r = search->r;
     CXFile file = clang_getFile(r->tu, source->file);
@@ -299,7 +297,7 @@ static bool search_file(Search *search, const Source *source, bool refuses) {
     return found;
 }
 
-/* Whether a file may have anything to find: most have not, and are not cut into tokens. */
+/* Returns whether a file may have uses; most files have none, and are not split into tokens. */
 static bool is_suspect(const Search *search, const Source *source) {
     for (int i = 0; i < search->tainted.count; i++)
         if (strstr(source->text, search->tainted.at[i].name)) return true;
@@ -326,8 +324,8 @@ void clang_check_predefined(Reader *r) {
     for (int refuses = 0; refuses < 2; refuses++)
         for (bool found = true; found;) {
             found = false;
-            for (int i = 0; i < r->sources.count; i++) {
-                const Source *source = r->sources.at[i];
+            for (int i = 0; i < r->files.sources.count; i++) {
+                const Source *source = r->files.sources.at[i];
                 bool library = r->library && !strncmp(source->file, r->library, strlen(r->library));
                 if (!library && is_suspect(&search, source))
                     found |= search_file(&search, source, refuses);

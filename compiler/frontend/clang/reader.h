@@ -1,4 +1,7 @@
-/* Inside the reader: what the files of this folder share. */
+/* The state of the reader, and the functions that its files share.
+ *
+ *     clang.c ─▶ decl.c ─▶ type.c, expr.c ◀─▶ stmt.c
+ *                macro.c, pragma.c, predefined.c, rounding.c */
 #ifndef FRONTEND_CLANG_READER_H
 #define FRONTEND_CLANG_READER_H
 
@@ -8,7 +11,7 @@
 #include <clang-c/Index.h>
 #include <uthash.h>
 
-/* A declaration of clang's and what it became. */
+/* A declaration of clang's and the variable made of it. */
 typedef struct Seen {
     const void *decl;
     CVar *var;
@@ -16,7 +19,7 @@ typedef struct Seen {
 } Seen;
 
 typedef struct SeenType {
-    const char *key; // of CType
+    const char *key; // key of CType
     CType *type;
     UT_hash_handle hh;
 } SeenType;
@@ -26,22 +29,51 @@ typedef struct SeenMacro SeenMacro;
 struct SeenMacro {
     const char *name;
     CXCursor cursor;
-    const Macro *macro; // read when it is first used
+    const Macro *macro; // read at its first use
     SeenMacro *earlier;
     UT_hash_handle hh;
 };
 
-/* A function whose body is to be read. */
+/* A function whose body is still to be read. */
 typedef struct Definition {
     CFunction *function;
     CXCursor cursor;
 } Definition;
 
-/* A range of a file, in expansion offsets. */
+/* A range of a file, in offsets after macro expansion. */
 typedef struct Extent {
     const char *file; // NULL: none
     int begin, end;
 } Extent;
+
+typedef Array(CXCursor) Cursors;
+
+/* The files of the translation unit. */
+typedef struct ReaderFiles {
+    Array(Source *) sources;   // the source and the files that it includes, without system headers
+    Array(const char *) names; // each name once
+    CXFile last;               // the last argument of clang_file
+    const char *last_name;
+} ReaderFiles;
+
+/* The pragmas of the translation unit. */
+typedef struct ReaderPragmas {
+    int first;            // index of the source's first pragma among the unit's
+    Array(Pragma *) file; // from `_Pragma` at file scope
+    Array(int) file_at;   // their indices in Reader.decls
+    StrategyLines strategy_lines;
+    Array(Token) weak; // names in pragmas `weak`
+} ReaderPragmas;
+
+/* The function that is being read. */
+typedef struct ReaderBody {
+    CFunction *function;
+    CXCursor cursor;     // the function's definition
+    const char *printed; // the function's text after the preprocessor; NULL: not asked for yet
+    Cursors loops;       // its `for` statements, in order
+    const Scope *scope;
+    int slots;
+} ReaderBody;
 
 struct Reader {
     Arena *arena;
@@ -51,83 +83,83 @@ struct Reader {
     CXIndex index;
     CXTranslationUnit tu;
     Array(const char *) args;
-    Array(Source *) sources;     // the file and what it includes, system headers aside
-    Array(const char *) files;   // names, each once
-    int first_pragma, first_var; // of this source among the unit's
-    const char *library;         // the folder of hetu's headers with a slash; NULL: not included
+    ReaderFiles files;
+    ReaderPragmas pragmas;
+    int first_var;       // index of the source's first variable among the unit's
+    const char *library; // the folder of hetu's headers with a slash; NULL: they are not included
     Seen *vars;
     SeenType *types;
-    int variable_arrays; // types of variable length so far
+    int variable_arrays; // number of variable-length array types so far
     SeenMacro *macros;
-    Array(int) open_lines; // where __LINE__ depends on the compiler (macro.c)
+    Array(int) open_lines; // lines where __LINE__ differs between compilers (macro.c)
     Array(Definition) definitions;
-    Array(CXCursor) decls; // at file scope, in order
+    Cursors decls; // at file scope, in order
     Array(Extent) decl_extents;
-    CXFile last_file; // what clang_file was asked for last
-    const char *last_name;
-    Array(Pragma *) file_pragmas; // from `_Pragma` at file scope, by index in decls
-    Array(int) file_pragma_at;
-    StrategyLines strategy_lines;
-    Array(Token) weak; // names that pragmas call weak
-    /* the function that is being read */
-    CFunction *function;
-    CXCursor body_of;      // its definition
-    const char *printed;   // its text behind the preprocessor; NULL: not asked for yet
-    Array(CXCursor) loops; // its `for` statements, in order
-    const Scope *scope;
-    int slots;
+    ReaderBody body;
 };
 
-typedef Array(CXCursor) Cursors;
+/* ---- clang.c ---- */
 
-/* clang.c */
 Position clang_position(Reader *r, CXSourceLocation location);
 Extent clang_extent(Reader *r, CXCursor cursor);
 const char *clang_file(Reader *r, CXFile file);
 const Source *clang_source(Reader *r, const char *file);
-char *clang_string(Reader *r, CXString string);     // disposes of the string
-Cursors clang_children(Reader *r, CXCursor cursor); // attributes aside
 
-/* type.c */
+/* Copies a string and frees clang's. */
+char *clang_string(Reader *r, CXString string);
+
+/* Returns the children of a cursor without attributes. */
+Cursors clang_children(Reader *r, CXCursor cursor);
+
+/* ---- type.c ---- */
+
 const CType *clang_type(Reader *r, CXType type);
-const void *clang_identity(CXCursor decl); // what all declarations of one thing share
-const CType *clang_adjusted(Reader *r,
-                            CXType type); // of a parameter: arrays and functions are pointers
 const CType *clang_pointer_to(Reader *r, const CType *base, bool to_const);
 void clang_types_begin(Reader *r);
 
-/* decl.c */
+/* Returns a parameter's type: arrays and functions become pointers. */
+const CType *clang_adjusted(Reader *r, CXType type);
+
+/* Returns a key that is the same for all declarations of one entity. */
+const void *clang_identity(CXCursor decl);
+
+/* ---- decl.c ---- */
+
 CFunction *clang_function(Reader *r, CXCursor decl);
 CVar *clang_variable(Reader *r, CXCursor decl);
 void clang_declare_all(Reader *r);
-bool clang_has_attribute(
-    Reader *r, CXCursor cursor,
-    const char *word); // for attributes of which libclang has no kind of its own
 
-/* expr.c */
+/* Returns whether a declaration has an attribute that libclang does not expose. */
+bool clang_has_attribute(Reader *r, CXCursor cursor, const char *word);
+
+/* ---- expr.c, stmt.c ---- */
+
 const CExpr *clang_expr(Reader *r, CXCursor cursor);
 const CExpr *clang_initializer(Reader *r, CXCursor var);
 char *clang_unquoted(Reader *r, const char *quoted, int64_t *length);
-
-/* stmt.c */
 const CStmt *clang_stmt(Reader *r, CXCursor cursor);
 void clang_body(Reader *r, CFunction *function, CXCursor cursor);
 
-/* pragma.c */
+/* ---- pragma.c ---- */
+
 void clang_read_pragmas(Reader *r);
 void clang_finish_pragmas(Reader *r);
-Pragma *
-clang_asserted(Reader *r,
-               CXCursor cursor); // the pragma from `_Pragma` that a declaration keeps, or NULL
 
-/* macro.c */
+/* Returns the pragma from `_Pragma` that a declaration keeps; NULL: none. */
+Pragma *clang_asserted(Reader *r, CXCursor cursor);
+
+/* ---- macro.c ---- */
+
 void clang_macro_seen(Reader *r, CXCursor cursor);
-void clang_note_lines(Reader *r); // finds the lines of open_lines
+void clang_note_lines(Reader *r); // fills open_lines
 bool clang_line_is_open(const Reader *r, int line);
 
-/* predefined.c */
-void clang_note_rounding(Reader *r); // notes what the C compiler may compute otherwise than C says
-void clang_check_predefined(
-    Reader *r); // reports the use of macros that the C compiler has otherwise
+/* ---- rounding.c, predefined.c ---- */
+
+/* Records how options of the C compiler permit arithmetic other than C's. */
+void clang_note_rounding(Reader *r);
+
+/* Reports uses of macros that clang and the C compiler define differently. */
+void clang_check_predefined(Reader *r);
 
 #endif

@@ -1,15 +1,14 @@
-/* Options under which the C compiler does not compute operator by operator, as C says it.
+/* Finds options that let the C compiler deviate from C's arithmetic.
  *
  *     -ffast-math              (x + y) - x may be y
  *     -fwrapv                  INT_MAX + 1 is INT_MIN
- *     -mfma, -march=haswell    a * b + c may be rounded once, where -ffp-contract=off and a
- *                              standard's own mode do not forbid it
- */
+ *     -mfma, -march=haswell    a * b + c may be rounded once, unless -ffp-contract=off or -std=c17
+ *                              forbids it */
 #include "frontend/clang/reader.h"
 
 #include <string.h>
 
-/* The option that lets the C compiler compute otherwise than C says; NULL: none. */
+/* Returns the option that frees floating point from C's rules; NULL: none. */
 static const char *free_option(const FrontendPart *part) {
     static const char *const options[] = {"-ffast-math",
                                           "-Ofast",
@@ -24,8 +23,8 @@ static const char *free_option(const FrontendPart *part) {
     return NULL;
 }
 
-/* Whether a product and a sum may become one operation: always in GNU C, unless an option says
- * otherwise. */
+/* Returns whether a product and a sum may be contracted: always in GNU C, unless an option forbids
+ * it. */
 static bool may_contract(const FrontendPart *part) {
     bool standard = false, given = false, fast = false;
     for (int i = 0; i < part->arg_count; i++) {
@@ -50,18 +49,18 @@ static enum CXChildVisitResult find_fma(CXCursor cursor, CXCursor parent, CXClie
     return CXChildVisit_Continue;
 }
 
-/* Whether the machine, or the one of a function's attribute or of a pragma, has such an
- * operation. */
+/* Returns whether the target has fused multiply-add, by options, a function's attribute or a
+ * pragma. */
 static bool has_fma(Reader *r) {
     bool found = false;
     clang_visitChildren(clang_getTranslationUnitCursor(r->tu), find_fma, &found);
-    for (int i = 0; i < r->sources.count && !found; i++)
-        found = strstr(r->sources.at[i]->text, "target(\"") ||
-                strstr(r->sources.at[i]->text, "GCC target");
+    for (int i = 0; i < r->files.sources.count && !found; i++)
+        found = strstr(r->files.sources.at[i]->text, "target(\"") ||
+                strstr(r->files.sources.at[i]->text, "GCC target");
     return found;
 }
 
-/* Whether an option says that signed integers wrap around; the last one counts. */
+/* Returns whether signed integers wrap around; the last option counts. */
 static bool wraps(const FrontendPart *part) {
     bool found = false;
     for (int i = 0; i < part->arg_count; i++) {
@@ -74,7 +73,7 @@ static bool wraps(const FrontendPart *part) {
     return found;
 }
 
-/* Whether the last option -O asks for optimisation (driver/language.c). */
+/* Returns whether the last option -O asks for optimization (driver/language.c). */
 static bool optimizes(const FrontendPart *part) {
     bool found = false;
     for (int i = 0; i < part->arg_count; i++) {
@@ -86,8 +85,8 @@ static bool optimizes(const FrontendPart *part) {
 
 void clang_note_rounding(Reader *r) {
     bool first = !r->unit->part;
-    r->unit->wraps = wraps(r->part) && (first || r->unit->wraps);
-    r->unit->optimizes = optimizes(r->part) && (first || r->unit->optimizes);
-    if (!r->unit->free_arithmetic) r->unit->free_arithmetic = free_option(r->part);
-    r->unit->contracts |= may_contract(r->part) && has_fma(r);
+    r->unit->arithmetic.wraps = wraps(r->part) && (first || r->unit->arithmetic.wraps);
+    r->unit->arithmetic.optimizes = optimizes(r->part) && (first || r->unit->arithmetic.optimizes);
+    if (!r->unit->arithmetic.free_option) r->unit->arithmetic.free_option = free_option(r->part);
+    r->unit->arithmetic.contracts |= may_contract(r->part) && has_fma(r);
 }

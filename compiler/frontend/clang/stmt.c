@@ -1,8 +1,7 @@
-/* Statements of clang as statements of the C tree, with the pragmas in their places.
+/* Reads statements of clang as statements of the C tree, with the pragmas between them.
  *
  * A pragma's place is found by offsets: between two statements of a block, or between the head of a
- * statement and its body.
- */
+ * statement and its body. */
 #include "frontend/clang/reader.h"
 
 #include <ctype.h>
@@ -15,7 +14,8 @@ static CStmt *node(Reader *r, CXCursor cursor, CStmtKind kind) {
     return stmt;
 }
 
-/* What cannot be evaluated; the statements and expressions in it are read for what they change. */
+/* Makes a CS_REFUSED. The statements and expressions inside are read, since they may change
+ * variables. */
 static CStmt *refused(Reader *r, CXCursor cursor, const char *what) {
     CStmt *stmt = node(r, cursor, CS_REFUSED);
     stmt->text = what;
@@ -27,7 +27,7 @@ static CStmt *refused(Reader *r, CXCursor cursor, const char *what) {
     return stmt;
 }
 
-/* Assembly may change each of its operands. */
+/* Reads inline assembly, which may change each of its operands. */
 static CStmt *assembly(Reader *r, CXCursor cursor) {
     CStmt *stmt = refused(r, cursor, "assembly");
     for (int i = 0; i < stmt->body.count; i++) {
@@ -51,7 +51,7 @@ static void take_pragmas(Reader *r, const char *file, int from, int to, Pragmas 
             continue;
         if (!pragma_acts(pragma) && !pragma_marks(pragma)) continue;
         pragma->used = true;
-        pragma_resolve(r->unit, pragma, r->scope, &r->slots);
+        pragma_resolve(r->unit, pragma, r->body.scope, &r->body.slots);
         array_push(r->arena, taken, pragma);
     }
 }
@@ -61,7 +61,7 @@ static void take_pragmas(Reader *r, const char *file, int from, int to, Pragmas 
 typedef struct Block {
     Reader *r;
     CStmt *stmt;
-    Pragmas marks; // that wait for the next statement
+    Pragmas marks; // waiting for the next statement
 } Block;
 
 static void add_pragma(Block *block, Pragma *pragma) {
@@ -95,14 +95,14 @@ static void add_statement(Block *block, const CStmt *stmt) {
     array_push(block->r->arena, &block->stmt->body, stmt);
 }
 
-/* The pragma that a declaration stands for, or NULL. */
+/* Returns the pragma that a declaration stands for; NULL for none. */
 static Pragma *asserted_pragma(Reader *r, CXCursor cursor) {
     if (clang_getCursorKind(cursor) != CXCursor_DeclStmt) return NULL;
     Cursors list = clang_children(r, cursor);
     Pragma *pragma = list.count == 1 ? clang_asserted(r, list.at[0]) : NULL;
     if (!pragma) return NULL;
     if (pragma_acts(pragma) || pragma_marks(pragma)) pragma->used = true;
-    pragma_resolve(r->unit, pragma, r->scope, &r->slots);
+    pragma_resolve(r->unit, pragma, r->body.scope, &r->body.slots);
     return pragma;
 }
 
@@ -115,8 +115,8 @@ static void end_block(Block *block) {
 
 static const CStmt *compound(Reader *r, CXCursor cursor) {
     Block block = {.r = r, .stmt = node(r, cursor, CS_COMPOUND)};
-    block.stmt->first_slot = r->slots;
-    const Scope *outer = r->scope;
+    block.stmt->first_slot = r->body.slots;
+    const Scope *outer = r->body.scope;
     Extent whole = clang_extent(r, cursor);
     int done = whole.begin;
     Pragmas taken = {0};
@@ -136,16 +136,16 @@ static const CStmt *compound(Reader *r, CXCursor cursor) {
         if (extent.file == whole.file) done = extent.end;
     }
     end_block(&block);
-    block.stmt->last_slot = r->slots;
-    r->scope = outer;
+    block.stmt->last_slot = r->body.slots;
+    r->body.scope = outer;
     return block.stmt;
 }
 
-/* The body of a statement whose head ends at `from`. */
+/* Reads the body of a statement whose head ends at `from`. */
 static const CStmt *body(Reader *r, const char *file, int from, CXCursor cursor) {
     Extent extent = clang_extent(r, cursor);
     Pragmas taken = {0}, marks = {0};
-    const Scope *outer = r->scope;
+    const Scope *outer = r->body.scope;
     if (extent.file == file) take_pragmas(r, file, from, extent.begin, &taken);
     for (int i = 0; i < taken.count; i++) {
         if (pragma_marks(taken.at[i]))
@@ -156,7 +156,7 @@ static const CStmt *body(Reader *r, const char *file, int from, CXCursor cursor)
                        taken.at[i]->directive);
     }
     const CStmt *stmt = clang_stmt(r, cursor);
-    if (clang_getCursorKind(cursor) != CXCursor_DeclStmt) r->scope = outer;
+    if (clang_getCursorKind(cursor) != CXCursor_DeclStmt) r->body.scope = outer;
     return marks.count ? marked(r, &marks, stmt) : stmt;
 }
 
@@ -167,7 +167,7 @@ static const CStmt *body_behind(Reader *r, CXCursor head, CXCursor cursor) {
 
 /* ---- declarations ---- */
 
-/* The length of an array: libclang shows those of its elements in front of it. */
+/* Returns the length of an array. libclang lists the lengths of its elements before it. */
 static const CExpr *array_length(Reader *r, CXCursor decl) {
     Cursors list = clang_children(r, decl);
     for (int i = list.count; i-- > 0;)
@@ -175,11 +175,11 @@ static const CExpr *array_length(Reader *r, CXCursor decl) {
     return NULL;
 }
 
-/* The variable of a declaration, which is in scope from here on. */
+/* Makes the variable of a declaration, in scope from here on. */
 static CVar *into_scope(Reader *r, CXCursor decl) {
     Scope *scope = arena_new(r->arena, Scope);
-    *scope = (Scope){.var = clang_variable(r, decl), .outer = r->scope};
-    r->scope = scope;
+    *scope = (Scope){.var = clang_variable(r, decl), .outer = r->body.scope};
+    r->body.scope = scope;
     return scope->var;
 }
 
@@ -188,7 +188,7 @@ static void declare(Reader *r, CStmt *stmt, CXCursor decl) {
     if (clang_Cursor_getStorageClass(decl) == CX_SC_Extern) return;
     if (var->type->kind == CT_ARRAY && var->type->variable) var->length = array_length(r, decl);
     var->init = clang_initializer(r, decl);
-    var->init_slots = r->slots;
+    var->init_slots = r->body.slots;
     var->defined = true;
     if (var->local) array_push(r->arena, &stmt->vars, var);
 }
@@ -212,11 +212,12 @@ static const CStmt *declaration(Reader *r, CXCursor cursor) {
 static enum CXChildVisitResult note_loop(CXCursor cursor, CXCursor parent, CXClientData data) {
     (void)parent;
     Reader *r = data;
-    if (clang_getCursorKind(cursor) == CXCursor_ForStmt) array_push(r->arena, &r->loops, cursor);
+    if (clang_getCursorKind(cursor) == CXCursor_ForStmt)
+        array_push(r->arena, &r->body.loops, cursor);
     return CXChildVisit_Recurse;
 }
 
-/* Goes behind a string or character that begins at `at`. */
+/* Returns the position behind the string or character that begins at `at`. */
 static const char *behind_quoted(const char *at) {
     char quote = *at++;
     for (; *at && *at != quote; at++) at += *at == '\\' && at[1];
@@ -225,7 +226,7 @@ static const char *behind_quoted(const char *at) {
 
 static bool is_word(char c) { return c == '_' || c == '$' || isalnum((unsigned char)c); }
 
-/* The next `for` from `at` on: what is behind the keyword. NULL: there is none. */
+/* Returns the position behind the next keyword `for`; NULL: there is none. */
 static const char *next_for(const char *at) {
     while (*at) {
         size_t length = 0;
@@ -236,8 +237,8 @@ static const char *next_for(const char *at) {
     return NULL;
 }
 
-/* Which of the three parts behind a `for` there are. False when the text is none that clang
- * prints. */
+/* Finds which of the three parts behind a `for` are present. False when clang does not print such a
+ * text. */
 static bool read_head(const char *at, bool present[3]) {
     int depth = 0, part = 0;
     for (at += strspn(at, " "); *at;) {
@@ -256,29 +257,30 @@ static bool read_head(const char *at, bool present[3]) {
     return false;
 }
 
-/* Where a `for` that leaves parts out stands in the text that clang prints of its function, without
- * macros: libclang does not say which part a child is. NULL when the text has other loops than the
- * tree. */
+/* Returns where the head of a `for` stands in clang's printed text of the function, which has no
+ * macros. Needed when the `for` leaves out parts: libclang does not tell which part a child is.
+ * NULL when the text has other loops than the tree. */
 static const char *printed_head(Reader *r, CXCursor cursor) {
     const char *found = NULL, *at;
-    if (!r->printed) {
-        CXPrintingPolicy policy = clang_getCursorPrintingPolicy(r->body_of);
-        r->printed = clang_string(r, clang_getCursorPrettyPrinted(r->body_of, policy));
+    if (!r->body.printed) {
+        CXPrintingPolicy policy = clang_getCursorPrintingPolicy(r->body.cursor);
+        r->body.printed = clang_string(r, clang_getCursorPrettyPrinted(r->body.cursor, policy));
         clang_PrintingPolicy_dispose(policy);
-        r->loops.count = 0;
-        clang_visitChildren(r->body_of, note_loop, r);
+        r->body.loops.count = 0;
+        clang_visitChildren(r->body.cursor, note_loop, r);
     }
     int count = 0;
-    for (at = next_for(r->printed); at; at = next_for(at), count++)
-        if (count < r->loops.count && r->loops.at[count].data[1] == cursor.data[1]) found = at;
-    return count == r->loops.count ? found : NULL;
+    for (at = next_for(r->body.printed); at; at = next_for(at), count++)
+        if (count < r->body.loops.count && r->body.loops.at[count].data[1] == cursor.data[1])
+            found = at;
+    return count == r->body.loops.count ? found : NULL;
 }
 
 typedef struct ForParts {
-    int init, condition, step, then; // indices of children; -1 left out
+    int init, condition, step, then; // indices of children; -1: left out
 } ForParts;
 
-/* Which child is which part. False when that cannot be told. */
+/* Assigns children to parts; false when that is ambiguous. */
 static bool for_parts(Reader *r, CXCursor cursor, const Cursors *list, ForParts *parts) {
     bool present[3] = {false, false, false};
     int *const part[] = {&parts->init, &parts->condition, &parts->step};
@@ -297,7 +299,7 @@ static bool for_parts(Reader *r, CXCursor cursor, const Cursors *list, ForParts 
 
 static const CStmt *for_loop(Reader *r, CXCursor cursor) {
     CStmt *stmt = node(r, cursor, CS_FOR);
-    const Scope *outer = r->scope;
+    const Scope *outer = r->body.scope;
     ForParts parts;
     Cursors list = clang_children(r, cursor);
     if (!for_parts(r, cursor, &list, &parts))
@@ -312,7 +314,7 @@ static const CStmt *for_loop(Reader *r, CXCursor cursor) {
     if (parts.condition >= 0) stmt->expr = clang_expr(r, list.at[parts.condition]);
     if (parts.step >= 0) stmt->step = clang_expr(r, list.at[parts.step]);
     stmt->then = body(r, extent.file, head, list.at[parts.then]);
-    r->scope = outer;
+    r->body.scope = outer;
     return stmt;
 }
 
@@ -345,7 +347,7 @@ static const CStmt *do_loop(Reader *r, CXCursor cursor) {
     return stmt;
 }
 
-/* case, default and labels: the last child is the statement. */
+/* Reads case, default and labels, whose last child is the statement. */
 static const CStmt *labelled(Reader *r, CXCursor cursor, CStmtKind kind) {
     CStmt *stmt = node(r, cursor, kind);
     Extent extent = clang_extent(r, cursor);
@@ -400,11 +402,11 @@ const CStmt *clang_stmt(Reader *r, CXCursor cursor) {
 /* ---- functions ---- */
 
 void clang_body(Reader *r, CFunction *function, CXCursor cursor) {
-    r->function = function;
-    r->body_of = cursor;
-    r->printed = NULL;
-    r->scope = NULL;
-    r->slots = 0;
+    r->body.function = function;
+    r->body.cursor = cursor;
+    r->body.printed = NULL;
+    r->body.scope = NULL;
+    r->body.slots = 0;
     function->params.count = 0;
     for (int i = 0; i < clang_Cursor_getNumArguments(cursor); i++)
         array_push(r->arena, &function->params,
@@ -412,6 +414,6 @@ void clang_body(Reader *r, CFunction *function, CXCursor cursor) {
     Cursors list = clang_children(r, cursor);
     if (list.count && clang_getCursorKind(list.at[list.count - 1]) == CXCursor_CompoundStmt)
         function->body = clang_stmt(r, list.at[list.count - 1]);
-    function->slot_count = r->slots;
-    r->function = NULL;
+    function->slot_count = r->body.slots;
+    r->body.function = NULL;
 }

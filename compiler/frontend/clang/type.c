@@ -1,5 +1,7 @@
-/* Types of clang as types of the C tree. */
+/* Reads types of clang as types of the C tree. */
 #include "frontend/clang/reader.h"
+
+#include "support/text.h"
 
 #include <string.h>
 
@@ -24,7 +26,7 @@ static CType *known_type(Reader *r, const char *key) {
 
 const void *clang_identity(CXCursor decl) { return clang_getCanonicalCursor(decl).data[0]; }
 
-/* ---- which type it is ---- */
+/* ---- keys ---- */
 
 static const char *function_key(Reader *r, CXType clang) {
     Text key = {.arena = r->arena};
@@ -42,7 +44,8 @@ static const char *pointer_key(Reader *r, const CType *base, bool to_const) {
     return arena_format(r->arena, "pointer %s%s", to_const ? "const " : "", base->key);
 }
 
-/* The key of a type without qualifiers. No array of variable length is the type of another one. */
+/* Returns the key of a type without qualifiers. Each variable-length array type has a key of its
+ * own. */
 static const char *type_key(Reader *r, CXType clang) {
     switch (clang.kind) {
     case CXType_Record:
@@ -66,14 +69,14 @@ static const char *type_key(Reader *r, CXType clang) {
     }
 }
 
-/* ---- what it is ---- */
+/* ---- content ---- */
 
 typedef struct FieldVisit {
     Reader *r;
     CType *type;
 } FieldVisit;
 
-/* Bit-fields without a name are padding. */
+/* Adds a field; bit-fields without a name are padding. */
 static enum CXVisitorResult visit_field(CXCursor cursor, CXClientData data) {
     FieldVisit *visit = data;
     Reader *r = visit->r;
@@ -93,7 +96,8 @@ static enum CXVisitorResult visit_field(CXCursor cursor, CXClientData data) {
     return CXVisit_Continue;
 }
 
-/* A struct inside a function that is called so is another one. */
+/* Returns whether a struct is hetu's ht_tensor. A struct of that name inside a function is another
+ * type. */
 static bool is_tensor(CXCursor decl, const char *name) {
     return !strcmp(name, "struct ht_tensor") &&
            clang_getCursorKind(clang_getCursorSemanticParent(decl)) == CXCursor_TranslationUnit;
@@ -200,8 +204,8 @@ static void fill(Reader *r, CType *type, CXType clang) {
     }
 }
 
-/* The size of a type in bytes; 0 where it has none. (libclang crashes on the sizes of its own
- * placeholder types.) */
+/* Returns the size of a type in bytes; 0 when it has none. (libclang crashes on the sizes of its
+ * own placeholder types.) */
 static int64_t type_size(CXType clang) {
     bool sized = (clang.kind >= CXType_Bool && clang.kind <= CXType_Double) ||
                  clang.kind == CXType_Enum || clang.kind == CXType_Pointer ||
@@ -209,7 +213,7 @@ static int64_t type_size(CXType clang) {
     return sized ? clang_Type_getSizeOf(clang) : 0;
 }
 
-/* The tensors of another source are this one's, too. */
+/* Returns the tensor type of the first source, which all sources share. */
 static CType *shared_type(const Reader *r, CXType clang, const char *name) {
     bool tensor = clang.kind == CXType_Record && is_tensor(clang_getTypeDeclaration(clang), name);
     return tensor ? (CType *)r->unit->types.tensor : NULL;
@@ -250,12 +254,10 @@ const CType *clang_adjusted(Reader *r, CXType clang) {
     return type->kind == CT_FUNCTION ? clang_pointer_to(r, type, false) : type;
 }
 
-/* Types are those of one source, so that each has its own struct of a name; those that the
- * evaluator asks for are the same in all. */
-static const CType *builtin(Reader *r, const char *name, CTypeKind kind, int64_t size,
-                            bool is_signed, int rank) {
-    CType *type = new_type(r, name, name, kind, size);
-    fill_integer(type, is_signed, rank);
+/* Makes a type that all sources share. Structs belong to one source. */
+static const CType *builtin(Reader *r, CType like) {
+    CType *type = new_type(r, like.name, like.name, like.kind, like.size);
+    fill_integer(type, like.is_signed, like.rank);
     return type;
 }
 
@@ -266,14 +268,21 @@ void clang_types_begin(Reader *r) {
     for (size_t i = 0; i < sizeof known / sizeof *known && t->tvoid; i++)
         remember(r, known[i]->key, (CType *)known[i]);
     if (t->tvoid) return;
-    t->tvoid = builtin(r, "void", CT_VOID, 0, false, 0);
-    t->tbool = builtin(r, "_Bool", CT_BOOL, 1, false, 0);
-    t->tint = builtin(r, "int", CT_INT, 4, true, 3);
-    t->tunsigned = builtin(r, "unsigned int", CT_INT, 4, false, 3);
-    t->tlong = builtin(r, "long", CT_INT, 8, true, 4);
-    t->tulong = builtin(r, "unsigned long", CT_INT, 8, false, 4);
-    t->tlonglong = builtin(r, "long long", CT_INT, 8, true, 5);
-    t->tulonglong = builtin(r, "unsigned long long", CT_INT, 8, false, 5);
-    t->tfloat = builtin(r, "float", CT_FLOAT, 4, true, 0);
-    t->tdouble = builtin(r, "double", CT_DOUBLE, 8, true, 0);
+    t->tvoid = builtin(r, (CType){.name = "void", .kind = CT_VOID});
+    t->tbool = builtin(r, (CType){.name = "_Bool", .kind = CT_BOOL, .size = 1});
+    t->tint =
+        builtin(r, (CType){.name = "int", .kind = CT_INT, .size = 4, .is_signed = true, .rank = 3});
+    t->tunsigned =
+        builtin(r, (CType){.name = "unsigned int", .kind = CT_INT, .size = 4, .rank = 3});
+    t->tlong = builtin(
+        r, (CType){.name = "long", .kind = CT_INT, .size = 8, .is_signed = true, .rank = 4});
+    t->tulong = builtin(r, (CType){.name = "unsigned long", .kind = CT_INT, .size = 8, .rank = 4});
+    t->tlonglong = builtin(
+        r, (CType){.name = "long long", .kind = CT_INT, .size = 8, .is_signed = true, .rank = 5});
+    t->tulonglong =
+        builtin(r, (CType){.name = "unsigned long long", .kind = CT_INT, .size = 8, .rank = 5});
+    t->tfloat =
+        builtin(r, (CType){.name = "float", .kind = CT_FLOAT, .size = 4, .is_signed = true});
+    t->tdouble =
+        builtin(r, (CType){.name = "double", .kind = CT_DOUBLE, .size = 8, .is_signed = true});
 }

@@ -1,5 +1,7 @@
 #include "frontend/eval/eval.h"
 
+#include "ir/module.h"
+
 #include <string.h>
 
 enum { MOST_DEPTH = 15000 };
@@ -75,9 +77,9 @@ static Val call_body(Eval *ev, const Call *call) {
     return value;
 }
 
-/* ---- functions without ---- */
+/* ---- functions without a body ---- */
 
-/* The result of something that happens at run time only. */
+/* Returns the result of a call that happens at run time only. */
 static Val run_time_result(Eval *ev, const Call *call) {
     if (call->function->result->kind != CT_STRUCT) return val_unknown(call->function->result);
     Place place = {call_result(ev, call), 0};
@@ -103,7 +105,7 @@ bool call_unknown(const Call *call) {
     return false;
 }
 
-/* Says why a function of the system, or of the C compiler, cannot be called. */
+/* Reports why a function of the system, or of the C compiler, cannot be called. */
 static _Noreturn void refuse_library(Eval *ev, const Call *call) {
     static const char *const output[] = {"printf", "puts",  "putchar", "fopen", "fclose", "fread",
                                          "fwrite", "fputs", "fputc",   "putc",  "fflush", "perror",
@@ -136,14 +138,13 @@ static Val call_library(Eval *ev, const Call *call) {
         return builtin->function(ev, call);
     if (math_call(ev, call, &value)) return value;
     if (ev->lenient) return run_time_result(ev, call);
-    bool built_in =
-        !strncmp(call->function->name, "__builtin_", 10); // it is declared where it is called
+    bool built_in = !strncmp(call->function->name, "__builtin_", 10); // declared where it is called
     if (!call->function->system && !call->function->library && !built_in)
         eval_bodiless(ev, operator_position(ev, call->at), call->function);
     refuse_library(ev, call);
 }
 
-/* What a linker may replace is nothing to build a model on. */
+/* Refuses a weak function: a linker may replace it, and the model would change. */
 static void check_strong(Eval *ev, const Call *call) {
     const CFunction *function = call->function;
     if (!function->weak || ev->lenient || function->library || function->system) return;
@@ -167,7 +168,7 @@ Val call_function(Eval *ev, const Call *call) {
     return call_body(ev, call);
 }
 
-/* ---- calls in the source ---- */
+/* ---- call expressions ---- */
 
 static const CFunction *callee(Eval *ev, const CExpr *expr) {
     const CExpr *a = expr->a;
@@ -181,8 +182,8 @@ static const CFunction *callee(Eval *ev, const CExpr *expr) {
     return function;
 }
 
-/* Whether arguments change something by themselves: C leaves open when, and gcc gives variables to
- * the call when all of them are done. */
+/* Returns whether several arguments have effects: C leaves their order open, and gcc reads
+ * variables after all effects. */
 static bool args_conflict(const CExpr *expr) {
     if (order_effects(expr->a) == EFFECTS_DIRECT) return true;
     for (int i = 0; i < expr->args.count; i++)
@@ -191,8 +192,8 @@ static bool args_conflict(const CExpr *expr) {
     return false;
 }
 
-/* A call of the source. Arguments are evaluated from the last to the first, as gcc does on x86-64,
- * so that operators get the same numbers of ht_stream there. */
+/* Evaluates a call. Arguments are evaluated from the last to the first, as gcc does on x86-64, so
+ * that operators get the same numbers of ht_stream. */
 Val eval_call(Eval *ev, const CExpr *expr) {
     enum { MOST_ARGUMENTS = 64 };
     Val args[MOST_ARGUMENTS];

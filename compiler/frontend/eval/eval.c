@@ -11,10 +11,10 @@ Eval *eval_create(CUnit *unit, Module *module) {
                  .unit = unit,
                  .scratch = scratch,
                  .module = module,
-                 .scope = ""};
-    ev->statics = arena_array(scratch, Object *, unit->vars.count + 1);
-    ev->strings = arena_array(scratch, Object *, unit->string_count + 1);
-    array_push(scratch, &ev->objects, NULL);
+                 .build = {.scope = ""}};
+    ev->heap.statics = arena_array(scratch, Object *, unit->vars.count + 1);
+    ev->heap.strings = arena_array(scratch, Object *, unit->string_count + 1);
+    array_push(scratch, &ev->heap.objects, NULL);
     return ev;
 }
 
@@ -24,7 +24,7 @@ void eval_destroy(Eval *ev) { arena_destroy(ev->scratch); }
 
 enum { MOST_NOTES = 8 };
 
-/* Whether a frame's call stands in the model's own code and is worth a note. */
+/* Returns whether a frame's call is in the model's own code, and gets a note. */
 static bool is_shown(const EvalFrame *frame) {
     return frame->function && frame->caller && frame->called_at.file;
 }
@@ -78,8 +78,8 @@ bool eval_try(Eval *ev, void (*work)(Eval *ev, void *data), void *data) {
     jmp_buf escape, *outer = ev->escape;
     EvalFrame *frame = ev->frame;
     EvalLoop *loop = ev->loop;
-    int depth = ev->depth, touches = ev->touches.count, from = ev->touches_from;
-    uint64_t since = ev->since;
+    int depth = ev->depth, touches = ev->order.touches.count, from = ev->order.from;
+    uint64_t since = ev->order.since;
     bool good = false;
     ev->escape = &escape;
     if (!setjmp(escape)) {
@@ -90,9 +90,9 @@ bool eval_try(Eval *ev, void (*work)(Eval *ev, void *data), void *data) {
     ev->frame = frame;
     ev->loop = loop;
     ev->depth = depth;
-    ev->touches.count = touches;
-    ev->touches_from = from;
-    ev->since = since;
+    ev->order.touches.count = touches;
+    ev->order.from = from;
+    ev->order.since = since;
     return good;
 }
 

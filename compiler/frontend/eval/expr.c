@@ -1,17 +1,18 @@
 #include "frontend/eval/eval.h"
 
+#include "ir/module.h"
+
 #include <string.h>
 
 static bool is_number(const CExpr *expr) { return expr->kind == C_INT || expr->kind == C_FLOAT; }
 
-/* Whether operands may be in conflict: one of them does more than to give its value, and none is a
- * number. */
+/* Returns whether operands may conflict: one has side effects, and none is a number. */
 static bool may_conflict(const CExpr *a, const CExpr *b) {
     return !is_number(a) && !is_number(b) &&
            (order_effects(a) > EFFECTS_NONE || order_effects(b) > EFFECTS_NONE);
 }
 
-/* ---- places ---- */
+/* ---- lvalues ---- */
 
 Object *frame_object(Eval *ev, int slot, int64_t size, const char *name) {
     if (slot < 0 || slot >= ev->frame->slot_count)
@@ -26,12 +27,13 @@ Object *frame_object(Eval *ev, int slot, int64_t size, const char *name) {
 }
 
 static Object *string_object(Eval *ev, const CExpr *expr) {
-    Object **object = &ev->strings[expr->slot];
+    Object **object = &ev->heap.strings[expr->slot];
     if (!*object) {
-        int64_t size =
-            expr->type->kind == CT_ARRAY && expr->type->count ? expr->type->count : expr->length;
+        int64_t size = expr->type->kind == CT_ARRAY && expr->type->count ? expr->type->count
+                                                                         : expr->text.length;
         *object = object_create(ev, size, "a string");
-        memcpy((*object)->bytes, expr->string, (size_t)(expr->length < size ? expr->length : size));
+        memcpy((*object)->bytes, expr->text.bytes,
+               (size_t)(expr->text.length < size ? expr->text.length : size));
         (*object)->constant = (*object)->literal = true;
     }
     return *object;
@@ -39,7 +41,7 @@ static Object *string_object(Eval *ev, const CExpr *expr) {
 
 static uint64_t eval_address(Eval *ev, const CExpr *expr);
 
-/* The value of an operand as a pointer; an array decays. */
+/* Returns the value of an operand as a pointer; an array decays. */
 static uint64_t as_pointer(Eval *ev, const CExpr *expr) {
     if (expr->type->kind == CT_ARRAY) return eval_address(ev, expr);
     Val value = eval(ev, expr);
@@ -47,7 +49,7 @@ static uint64_t as_pointer(Eval *ev, const CExpr *expr) {
     return value.i;
 }
 
-/* The size of what a pointer points to, or an array is made of. */
+/* Returns the size of a pointer's target, or of an array's element. */
 static int64_t size_of_step(Eval *ev, const CType *type, Position at) {
     if (!type->size && (type->variable || type->kind != CT_STRUCT))
         eval_error(ev, at,
@@ -57,8 +59,8 @@ static int64_t size_of_step(Eval *ev, const CType *type, Position at) {
     return type->size;
 }
 
-/* The address of an element. One behind the last is an address, too, of which nothing is read
- * (`whole`: it is what is asked for). */
+/* Returns the address of an element. `whole`: only the address is wanted, which may be one behind
+ * the last element. */
 static uint64_t element_address(Eval *ev, const CExpr *expr, bool whole) {
     const CType *array = expr->a->kind == C_CAST ? expr->a->a->type : expr->a->type;
     bool ordered = may_conflict(expr->a, expr->b);
@@ -78,12 +80,12 @@ static uint64_t element_address(Eval *ev, const CExpr *expr, bool whole) {
 }
 
 static uint64_t member_address(Eval *ev, const CExpr *expr) {
-    uint64_t record = expr->arrow ? as_pointer(ev, expr->a) : eval_address(ev, expr->a);
+    uint64_t record = expr->member.arrow ? as_pointer(ev, expr->a) : eval_address(ev, expr->a);
     if (!record) eval_error(ev, expr->at, "a null pointer is followed");
-    return pointer_moved(ev, record, expr->field->offset, expr->at);
+    return pointer_moved(ev, record, expr->member.field->offset, expr->at);
 }
 
-/* The address of a place, of which nothing is read. */
+/* Returns the address of an lvalue without reading it. */
 static uint64_t address_of(Eval *ev, const CExpr *expr, bool whole) {
     if (expr->kind == C_INDEX) return element_address(ev, expr, whole);
     if (expr->kind == C_MEMBER) return member_address(ev, expr);
@@ -99,9 +101,9 @@ static Place literal_place(Eval *ev, const CExpr *expr) {
     return place;
 }
 
-/* How many bytes of a place are read or stored. */
+/* Returns how many bytes of an lvalue are read or stored. */
 static int64_t accessed_size(const CExpr *expr) {
-    const CField *field = expr->kind == C_MEMBER ? expr->field : NULL;
+    const CField *field = expr->kind == C_MEMBER ? expr->member.field : NULL;
     return field && field->width ? (field->bit + field->width + 7) / 8 : expr->type->size;
 }
 
@@ -109,9 +111,9 @@ Place eval_place(Eval *ev, const CExpr *expr) {
     switch (expr->kind) {
     case C_VAR: return (Place){eval_variable(ev, expr->var, expr->at), 0};
     case C_MEMBER:
-        if (!expr->arrow) {
+        if (!expr->member.arrow) {
             Place place = eval_place(ev, expr->a);
-            return (Place){place.object, place.offset + expr->field->offset};
+            return (Place){place.object, place.offset + expr->member.field->offset};
         }
         return pointer_place(ev, member_address(ev, expr), accessed_size(expr), expr->at);
     case C_INDEX:
@@ -137,30 +139,30 @@ static Val one_of(const CType *type, const CTypes *types) {
                                    : val_int(type->kind == CT_POINTER ? types->tlong : type, 1);
 }
 
-/* a op b in the type that C computes it in, converted to the type of a. */
-static Val combined(Eval *ev, COperation op, const CType *type, Val a, Val b, Position at) {
+/* Computes a op b in the type that C's conversions give, converted to the type of a. */
+static Val combined(Eval *ev, Binary e) {
     const CTypes *types = &ev->unit->types;
-    if (type->kind == CT_POINTER) return val_binary(ev, op, type, a, b, at);
-    bool shift = op == OP_SHL || op == OP_SHR;
-    const CType *common =
-        shift ? ctype_promoted(types, a.type) : ctype_common(types, a.type, b.type);
-    a = val_convert(ev, a, common, at);
-    b = val_convert(ev, b, shift ? ctype_promoted(types, b.type) : common, at);
-    return val_convert(ev, val_binary(ev, op, common, a, b, at), type, at);
+    const CType *type = e.type;
+    if (type->kind == CT_POINTER) return val_binary(ev, &e);
+    bool shift = e.op == OP_SHL || e.op == OP_SHR;
+    e.type = shift ? ctype_promoted(types, e.a.type) : ctype_common(types, e.a.type, e.b.type);
+    e.a = val_convert(ev, e.a, e.type, e.at);
+    e.b = val_convert(ev, e.b, shift ? ctype_promoted(types, e.b.type) : e.type, e.at);
+    return val_convert(ev, val_binary(ev, &e), type, e.at);
 }
 
-/* The bit-field that an expression is, or NULL. */
+/* Returns the bit-field that an expression names; NULL for none. */
 static const CField *bit_field(const CExpr *expr) {
-    return expr->kind == C_MEMBER && expr->field->width ? expr->field : NULL;
+    return expr->kind == C_MEMBER && expr->member.field->width ? expr->member.field : NULL;
 }
 
 static Val load(Eval *ev, const CExpr *expr, Place place) {
     const CField *field = bit_field(expr);
-    return field ? place_load_bits(ev, place, field->bit, field->width, expr->type, expr->at)
+    return field ? place_load_bits(ev, place, field, expr->type, expr->at)
                  : place_load(ev, place, expr->type, expr->at);
 }
 
-/* Stores a value of the type of the place; what the place has then. */
+/* Stores a value of the lvalue's type; returns what the lvalue then holds. */
 static Val store(Eval *ev, const CExpr *expr, Place place, Val value, Position at) {
     const CField *field = bit_field(expr);
     ev->at = at;
@@ -169,11 +171,11 @@ static Val store(Eval *ev, const CExpr *expr, Place place, Val value, Position a
         value.literal = false;
         return value;
     }
-    place_store_bits(ev, place, field->bit, field->width, value);
-    return place_load_bits(ev, place, field->bit, field->width, expr->type, at);
+    place_store_bits(ev, place, field, value);
+    return place_load_bits(ev, place, field, expr->type, at);
 }
 
-/* A value as the operand of an operator: bit-fields that fit int are int. */
+/* Promotes a value as the operand of an operator: bit-fields that fit int become int. */
 static Val operand(Eval *ev, const CExpr *expr, Val value) {
     const CField *field = bit_field(expr);
     const CTypes *types = &ev->unit->types;
@@ -186,8 +188,8 @@ static Val increment(Eval *ev, const CExpr *expr) {
          up = expr->op == OP_PRE_INC || expr->op == OP_POST_INC;
     Place place = eval_place(ev, expr->a);
     Val old = load(ev, expr->a, place), one = one_of(expr->a->type, &ev->unit->types);
-    Val value =
-        combined(ev, up ? OP_ADD : OP_SUB, expr->a->type, operand(ev, expr->a, old), one, expr->at);
+    Val value = combined(ev, (Binary){up ? OP_ADD : OP_SUB, expr->a->type,
+                                      operand(ev, expr->a, old), one, expr->at});
     value = store(ev, expr->a, place, value, expr->at);
     return before ? value : old;
 }
@@ -212,9 +214,10 @@ static Val negated(Eval *ev, const CExpr *expr) {
         value.literal = a.literal;
         return value;
     }
-    Val value = expr->op == OP_NOT
-                    ? val_int(expr->type, (int64_t)~a.i)
-                    : val_binary(ev, OP_SUB, expr->type, val_int(expr->type, 0), a, expr->at);
+    Val value =
+        expr->op == OP_NOT
+            ? val_int(expr->type, (int64_t)~a.i)
+            : val_binary(ev, &(Binary){OP_SUB, expr->type, val_int(expr->type, 0), a, expr->at});
     value.literal = a.literal;
     return value;
 }
@@ -239,14 +242,14 @@ static Val unary(Eval *ev, const CExpr *expr) {
 void value_name(Value *value, const CExpr *target) {
     while (target->kind == C_INDEX || target->kind == C_CAST) target = target->a;
     const char *name = target->kind == C_VAR      ? target->var->name
-                       : target->kind == C_MEMBER ? target->name
+                       : target->kind == C_MEMBER ? target->member.name
                                                   : NULL;
     if (value && name && value->kind == VALUE_RESULT && !value->name) value->name = name;
 }
 
-/* Whether a place is a variable, or a member of one. */
+/* Returns whether an lvalue is a variable or a member of one. */
 static bool is_fixed(const CExpr *expr) {
-    while (expr->kind == C_MEMBER && !expr->arrow) expr = expr->a;
+    while (expr->kind == C_MEMBER && !expr->member.arrow) expr = expr->a;
     return expr->kind == C_VAR;
 }
 
@@ -255,13 +258,14 @@ static Val assign(Eval *ev, const CExpr *expr) {
     bool known = !expr->op && expr->b->kind == C_CALL && order_effects(expr->a) <= EFFECTS_CALLS &&
                  order_effects(expr->b) == EFFECTS_CALLS;
     Order order = ordered ? order_begin(ev) : (Order){0};
-    Place place = eval_place(ev, expr->a); // in front of the value, as gcc does
+    Place place = eval_place(ev, expr->a); // before the value, as gcc does
     if (ordered) order_next(ev, &order, expr->at, known);
     Val value = eval(ev, expr->b);
     if (ordered) order_end(ev, &order, expr->at, known);
     if (expr->op)
-        value = combined(ev, expr->op, expr->type, operand(ev, expr->a, load(ev, expr->a, place)),
-                         value, expr->at);
+        value =
+            combined(ev, (Binary){expr->op, expr->type,
+                                  operand(ev, expr->a, load(ev, expr->a, place)), value, expr->at});
     else
         value = val_convert(ev, value, expr->type, expr->at);
     value = store(ev, expr->a, place, value, expr->at);
@@ -283,14 +287,15 @@ static Val logical(Eval *ev, const CExpr *expr) {
     return val_int(expr->type, val_true(ev, b, expr->at));
 }
 
-/* The value of an operand where one of the type is asked for: an array becomes a pointer. */
+/* Evaluates an operand where a value of `type` is needed: an array becomes a pointer. */
 static Val value_of(Eval *ev, const CExpr *expr, const CType *type) {
     if (expr->type->kind == CT_ARRAY && type->kind == CT_POINTER)
         return (Val){.type = type, .i = eval_address(ev, expr)};
     return eval(ev, expr);
 }
 
-/* A call, or one with a number. */
+/* Returns whether an expression is a call, or, with `with_number`, a call combined with a number.
+ */
 static bool is_call(const CExpr *expr, bool with_number) {
     if (with_number && expr->kind == C_BINARY)
         return (expr->a->kind == C_CALL && is_number(expr->b)) ||
@@ -298,8 +303,8 @@ static bool is_call(const CExpr *expr, bool with_number) {
     return expr->kind == C_CALL;
 }
 
-/* Whether the order of gcc is known, where it matters: operands are variables and calls, at most
- * one of them with a number, and no operator outside is folded with this one. */
+/* Returns whether gcc's order is known, where it matters: the operands are variables and calls, at
+ * most one with a number, and no outer operator is folded with this one. */
 static bool has_known_order(const CExpr *expr) {
     const CExpr *a = expr->a, *b = expr->b;
     bool good = (a->kind == C_VAR || is_call(a, true)) && (b->kind == C_VAR || is_call(b, true));
@@ -308,8 +313,8 @@ static bool has_known_order(const CExpr *expr) {
            order_effects(expr) == EFFECTS_CALLS;
 }
 
-/* Whether gcc reads the left operand behind the right one: a variable goes last where operands may
- * change places. */
+/* Returns whether gcc reads the left operand after the right one: it may swap operands, and then
+ * reads a variable last. */
 static bool reads_last(const CExpr *expr) {
     COperation op = expr->op;
     bool changes_places = op == OP_ADD || op == OP_MUL || (op >= OP_AND && op <= OP_XOR) ||
@@ -334,7 +339,7 @@ static Val binary(Eval *ev, const CExpr *expr) {
     if (ordered && !swapped) order_next(ev, &order, expr->at, known);
     if (!swapped) b = eval(ev, expr->b);
     if (ordered) order_end(ev, &order, expr->at, known);
-    return val_binary(ev, expr->op, expr->type, a, b, expr->at);
+    return val_binary(ev, &(Binary){expr->op, expr->type, a, b, expr->at});
 }
 
 static Val conditional(Eval *ev, const CExpr *expr) {
@@ -360,10 +365,10 @@ static Val function_value(Eval *ev, const CExpr *expr) {
     return (Val){.type = expr->type, .i = pointer_to_function(expr->function)};
 }
 
-/* ({ ... }): the value of the last statement. */
+/* Evaluates ({ ... }): the value of the last statement. */
 static Val statement_value(Eval *ev, const CExpr *expr) {
     const CStmt *block = expr->statement;
-    size_t scope = strlen(ev->scope);
+    size_t scope = strlen(ev->build.scope);
     Val value = {.type = expr->type};
     for (int i = 0; i < block->body.count; i++) {
         const CStmt *stmt = block->body.at[i];
@@ -377,8 +382,8 @@ static Val statement_value(Eval *ev, const CExpr *expr) {
         else if (eval_statement(ev, stmt) != FLOW_NEXT)
             eval_error(ev, stmt->at, "a jump out of a statement expression cannot be evaluated");
     }
-    if (block->scoped && strlen(ev->scope) > scope)
-        ev->scope = arena_substring(ev->scratch, ev->scope, scope);
+    if (block->scoped && strlen(ev->build.scope) > scope)
+        ev->build.scope = arena_substring(ev->scratch, ev->build.scope, scope);
     value.literal = false;
     if (value.type->kind != CT_STRUCT || value.unknown) return value;
     Place kept = {frame_object(ev, expr->slot, expr->type->size, NULL), 0};
@@ -400,7 +405,7 @@ void eval_effects(Eval *ev, const CExpr *expr) {
     bool cast = expr->kind == C_CAST && expr->type->kind == CT_VOID,
          comma = expr->kind == C_BINARY && expr->op == OP_COMMA;
     if (expr->kind == C_VAR) return;
-    if (cast || (expr->kind == C_MEMBER && !expr->arrow)) {
+    if (cast || (expr->kind == C_MEMBER && !expr->member.arrow)) {
         eval_effects(ev, expr->a);
     } else if (comma) {
         eval_effects(ev, expr->a);
@@ -416,7 +421,7 @@ void eval_effects(Eval *ev, const CExpr *expr) {
 static Val variable_value(Eval *ev, const CExpr *expr) {
     const CVar *var = expr->var;
     Val value = place_load(ev, eval_place(ev, expr), expr->type, expr->at);
-    value.literal = ev->unit->optimizes && var->folded && math_literal(var->init);
+    value.literal = ev->unit->arithmetic.optimizes && var->folded && math_literal(var->init);
     return value;
 }
 
@@ -440,7 +445,7 @@ Val eval(Eval *ev, const CExpr *expr) {
     case C_SELECT: return conditional(ev, expr);
     case C_STATEMENT: return statement_value(ev, expr);
     case C_REFUSED:
-        eval_error(ev, expr->at, "%s cannot be evaluated at compile time", expr->string);
+        eval_error(ev, expr->at, "%s cannot be evaluated at compile time", expr->text.bytes);
     case C_INIT:
     case C_DESIGNATED: break;
     }

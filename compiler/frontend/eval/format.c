@@ -1,8 +1,9 @@
-/* printf's formatting.
+/* Formats as printf does.
  *
- * Arguments are those that a variadic function gets: promoted, and of the type that the conversion
- * says. Another type would be read from other registers than it was put in, so that it is refused.
- */
+ *     snprintf(name, sizeof name, "h%d.%s", 3, "up")    "h3.up"
+ *
+ * Arguments are promoted as for a variadic function and must have the type of their conversion. Any
+ * other type is refused: the machine would read it from another register. */
 #include "frontend/eval/eval.h"
 
 #include <stdio.h>
@@ -14,13 +15,13 @@ enum { MOST_WIDTH = 1 << 20 };
 typedef struct Formatter {
     Eval *ev;
     const Call *call;
-    int next;     // argument
-    uint64_t to;  // where the text goes; 0: nowhere
-    int64_t room; // how many bytes there
+    int next;     // index of the next argument
+    uint64_t to;  // destination of the text; 0: none
+    int64_t room; // size of the destination in bytes
     Text *out;
 } Formatter;
 
-/* %-5.2f: what stands between the percent sign and the letter. */
+/* A conversion such as %-5.2f: the part between the percent sign and the letter. */
 typedef struct Conversion {
     char flags[8];
     int width, precision; // -1: none
@@ -40,7 +41,7 @@ static const Val *next_argument(Formatter *f) {
     return &f->call->args[f->next++];
 }
 
-/* The next argument, an integer of so many bytes. */
+/* Returns the next argument, an integer of `size` bytes. */
 static int64_t next_integer(Formatter *f, const Conversion *c, int64_t size) {
     const Val *value = next_argument(f);
     if (!ctype_is_integer(value->type) || value->type->size != size)
@@ -52,7 +53,7 @@ static int64_t next_integer(Formatter *f, const Conversion *c, int64_t size) {
     return (int64_t)value->i;
 }
 
-/* A width or precision: digits, or the argument for a star; *at goes behind it. */
+/* Reads a width or precision: digits, or an argument for a star; moves *at behind it. */
 static int read_count(Formatter *f, const char **at) {
     long count;
     if (**at == '*') {
@@ -73,7 +74,7 @@ static void add_flag(Conversion *c, char flag) {
     if (!strchr(c->flags, flag) && length + 1 < sizeof c->flags) c->flags[length] = flag;
 }
 
-/* Reads a conversion from behind its percent sign; *at goes behind it. */
+/* Reads a conversion behind its percent sign; moves *at behind it. */
 static Conversion read_conversion(Formatter *f, const char **at) {
     static const char *const lengths[] = {"hh", "h", "ll", "l", "j", "z", "t", "L"};
     Conversion c = {.width = -1, .precision = -1};
@@ -93,7 +94,7 @@ static Conversion read_conversion(Formatter *f, const char **at) {
     return c;
 }
 
-/* The conversion as the C library reads it, with another length. */
+/* Writes a conversion for the C library, with another length. */
 static void spell(const Conversion *c, const char *length, char spelled[64]) {
     char width[16] = "", precision[16] = "";
     if (c->width >= 0) snprintf(width, sizeof width, "%d", c->width);
@@ -126,7 +127,7 @@ static void format_floating(Formatter *f, const Conversion *c) {
     text_print(f->out, spelled, value->f);
 }
 
-/* An error where what is read lies where the text goes to. */
+/* Refuses arguments that overlap the destination. */
 static void check_apart(Formatter *f, uint64_t from, int64_t length) {
     int64_t begin = (int32_t)from, to = (int32_t)f->to;
     if (f->to && from >> 32 == f->to >> 32 && begin < to + f->room && begin + length > to)

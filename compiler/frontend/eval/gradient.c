@@ -1,12 +1,17 @@
-/* Gradients: the C function that the clause grad names is evaluated on symbolic tensors, once for
- * each kind of call. */
+/* Evaluates gradients: the C function that a clause `grad` names runs on symbolic tensors, once for
+ * each kind of call.
+ *
+ *     loss = nll(logits, t), grad(nll_grad)
+ *     nll_grad(op, dloss) ─▶ a Function with results dlogits and none for t */
 #include "frontend/eval/eval.h"
+
+#include "ir/module.h"
 
 #include <string.h>
 #include <uthash.h>
 
-/* Equal calls share their binding (ir_op), which stands for the definition, the attributes and the
- * types. */
+/* Equal calls share their binding (ir_op), which has the definition, the attributes and the types.
+ */
 typedef struct Memo {
     const void *binding;
     const Function *function;
@@ -17,7 +22,8 @@ static bool is_floating(const Value *value) {
     return value && value->type.dtype != DTYPE_I32 && value->type.dtype != DTYPE_I64;
 }
 
-/* Whether a gradient can flow through the operator at all. */
+/* Returns whether a gradient can flow through the operator: it has floating-point operands and
+ * results. */
 static bool can_flow(const Op *op) {
     bool in = false, out = false;
     for (int i = 0; i < op->operand_count; i++) in |= is_floating(op->operands[i]);
@@ -32,7 +38,7 @@ static Value *argument(Eval *ev, Function *function, const Value *like) {
     return value;
 }
 
-/* An array of tensors in the evaluator's memory. */
+/* Makes an array of tensors in the evaluator's memory. */
 static Object *tensor_array(Eval *ev, int count, const char *name) {
     return object_create(ev, (count ? count : 1) * ev->unit->types.tensor->size, name);
 }
@@ -41,7 +47,7 @@ static void set_tensor(Eval *ev, Object *object, int index, Value *value) {
     if (value) tensor_store(ev, (Place){object, index * ev->unit->types.tensor->size}, value);
 }
 
-/* What a gradient gets: struct ht_grad and the arrays that it points to. */
+/* The arguments of a gradient: struct ht_grad, and the arrays that it points to. */
 typedef struct GradientArguments {
     Object *grad, *dy, *y, *x, *attr, *dx;
 } GradientArguments;
@@ -107,8 +113,8 @@ static void release(Eval *ev, const GradientArguments *given) {
     for (int i = 0; i < 6; i++) object_release(ev, objects[i]);
 }
 
-/* Takes what the gradient built; each must have its operand's type, or another floating-point one:
- * differentiation converts it. */
+/* Takes the results of the gradient. Each must have its operand's type, or another floating-point
+ * type, which differentiation converts. */
 static void take_results(Eval *ev, const Op *op, const CFunction *gradient, Function *function,
                          const GradientArguments *given) {
     for (int i = 0; i < op->operand_count; i++) {
@@ -138,7 +144,7 @@ static const CFunction *gradient_function(Eval *ev, const Op *op) {
     return function;
 }
 
-/* The evaluator's state that a gradient must not see. */
+/* State of the evaluator that a gradient must not see. */
 typedef struct Saved {
     char *scope;
     const Layer *layer;
@@ -148,16 +154,17 @@ typedef struct Saved {
 } Saved;
 
 static Saved set_aside(Eval *ev) {
-    Saved saved = {ev->scope, ev->layer, ev->stream, ev->frame->user_at, ev->frame->frames};
-    ev->layer = NULL;
-    ev->scope = "";
+    Saved saved = {ev->build.scope, ev->build.layer, ev->build.stream, ev->frame->user_at,
+                   ev->frame->frames};
+    ev->build.layer = NULL;
+    ev->build.scope = "";
     return saved;
 }
 
 static void restore(Eval *ev, Saved saved) {
-    ev->scope = saved.scope;
-    ev->layer = saved.layer;
-    ev->stream = saved.stream;
+    ev->build.scope = saved.scope;
+    ev->build.layer = saved.layer;
+    ev->build.stream = saved.stream;
     ev->frame->user_at = saved.user_at;
 }
 
@@ -168,11 +175,11 @@ static Function *build(Eval *ev, const Op *op) {
     function->name = arena_string(ev->arena, gradient->name);
     give(ev, gradient->params.at[0]->type->base, op, function, &given);
     Saved saved = set_aside(ev);
-    ev->gradient = function;
+    ev->build.gradient = function;
     Val pointer = {.type = gradient->params.at[0]->type, .i = pointer_to((Place){given.grad, 0})};
     call_function(
         ev, &(Call){.function = gradient, .at = op->at, .args = &pointer, .count = 1, .slot = -1});
-    ev->gradient = NULL;
+    ev->build.gradient = NULL;
     restore(ev, saved);
     for (int i = 0; i < function->ops.count; i++) function->ops.at[i]->at = op->at;
     take_results(ev, op, gradient, function, &given);
@@ -185,11 +192,11 @@ const Function *gradient_of(Eval *ev, const Op *op) {
     Memo *memo;
     const char *grad = op->def->rule->grad;
     if (!grad || !strcmp(grad, "none") || !can_flow(op)) return NULL;
-    HASH_FIND_PTR(ev->memo, &op->binding, memo);
+    HASH_FIND_PTR(ev->build.memo, &op->binding, memo);
     if (memo) return memo->function;
     memo = arena_new(ev->scratch, Memo);
     memo->binding = op->binding;
     memo->function = build(ev, op);
-    HASH_ADD_PTR(ev->memo, binding, memo);
+    HASH_ADD_PTR(ev->build.memo, binding, memo);
     return memo->function;
 }

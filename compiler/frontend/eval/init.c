@@ -1,32 +1,33 @@
-/* Initialisers, and the variables that they belong to. */
+/* Evaluates initializers, and finds or makes the objects of variables. */
 #include "frontend/eval/eval.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- braces ----
+/* ---- initializer lists ----
  *
- * A list is read once: which expression goes to which bytes (its layout). Then it is evaluated as
- * gcc does: in the order of the members, not of the source; what a later initialiser replaces is
- * not evaluated, and what goes to a range is evaluated once. All values are there before the first
- * of them is stored.
- */
+ *     struct config c = {.rate = f(), [0 ... 3] = g()}
+ *
+ * The first step, layout_of, finds which expression initializes which bytes; it runs once a list.
+ * The second, init_list, evaluates as gcc does: in the order of the members, not of the source. An
+ * expression that a later one replaces is not evaluated, and an expression for a range is evaluated
+ * once. All values are computed before the first is stored. */
 
 enum { MOST_LEVELS = 64 };
 
-/* What one expression gives a value. */
+/* The bytes that one expression initializes. */
 typedef struct Leaf {
-    int64_t offset; // bytes
-    int bit, width; // of a bit-field; width 0: none
+    int64_t offset; // in bytes
+    int bit, width; // bit-field: first bit and width; width 0: no bit-field
     const CType *type;
     const CExpr *value;
-    int first; // the first leaf with this expression: those of a range share it
-    int64_t whole_begin, whole_end; // bits of an element that braces give to a range, which gcc
-                                    // takes as one value; end 0: none
+    int first; // index of the first leaf with this expression, which leaves of a range share
+    int64_t whole_begin, whole_end; // bits of a braced element of a range, which gcc treats as one
+                                    // value; end 0: none
 } Leaf;
 
-/* Which member of a union is initialised. */
+/* The initialized member of a union. */
 typedef struct Choice {
     int64_t offset;
     const CType *type;
@@ -37,16 +38,16 @@ typedef Array(Choice) Choices;
 
 struct CLayout {
     const CType *type;
-    Array(Leaf) leaves; // by place
+    Array(Leaf) leaves; // in ascending order of offsets
     bool clears;        // it gives padding a value, too: zero
 };
 
-/* An aggregate whose members are being initialised in order; with braces left out there are several
- * inside each other. */
+/* An aggregate whose members are being initialized in order. Without inner braces, several levels
+ * are open. */
 typedef struct Level {
     const CType *type;
     int64_t offset;
-    int64_t next; // the member or element that comes next
+    int64_t next; // index of the next member or element
 } Level;
 
 typedef struct Filler {
@@ -54,9 +55,9 @@ typedef struct Filler {
     CLayout *layout;
     Level level[MOST_LEVELS];
     int depth;
-    int64_t end; // no leaf is behind this bit
+    int64_t end; // no leaf ends behind this bit
     bool sorted, shared;
-    int64_t whole_begin, whole_end; // of leaves that are added now
+    int64_t whole_begin, whole_end; // of the leaves that are being added
     Choices *choices;
 } Filler;
 
@@ -82,7 +83,7 @@ static int64_t leaf_end(const Leaf *leaf) {
     return leaf_begin(leaf) + (leaf->width ? leaf->width : leaf->type->size * 8);
 }
 
-/* Takes away what goes to bits that something else is given for. */
+/* Removes leaves from bits that a later initializer sets. */
 static void replace_bits(Filler *f, int64_t begin, int64_t end, Position at) {
     int kept = 0;
     CLayout *layout = f->layout;
@@ -118,7 +119,7 @@ static void add_leaf(Filler *f, const Member *member, const CExpr *value) {
     array_push(f->ev->arena, &f->layout->leaves, leaf);
 }
 
-/* Another member of a union takes the place of the one that was initialised. */
+/* Replaces the initialized member of a union by another. */
 static void choose(Filler *f, const Level *level, Position at) {
     int64_t bits = level->offset * 8;
     for (int i = 0; i < f->choices->count; i++) {
@@ -131,9 +132,9 @@ static void choose(Filler *f, const Level *level, Position at) {
     array_push(f->ev->scratch, f->choices, (Choice){level->offset, level->type, level->next});
 }
 
-/* ---- walking through members ---- */
+/* ---- the walk through members ---- */
 
-/* The member that comes next. */
+/* Returns the next member. */
 static Member next_member(Filler *f, Position at) {
     const Level *level = &f->level[f->depth];
     if (level->type->kind == CT_ARRAY)
@@ -150,7 +151,7 @@ static void go_past(Level *level) {
     level->next = level->type->is_union ? level->type->fields.count : level->next + 1;
 }
 
-/* Goes into the next member; the level above goes on behind it. */
+/* Enters the next member, and moves the outer level behind it. */
 static void enter(Filler *f, Position at) {
     Member member = next_member(f, at);
     if (f->depth + 1 >= MOST_LEVELS) eval_error(f->ev, at, "this initialiser is nested too deeply");
@@ -161,7 +162,7 @@ static void enter(Filler *f, Position at) {
     f->level[++f->depth] = (Level){.type = member.type, .offset = member.offset};
 }
 
-/* Makes the field of a declaration the next member, also where it stands in an anonymous one. */
+/* Makes a declared field the next member, also inside an anonymous member. */
 static bool find_field(Filler *f, const void *decl, Position at) {
     Level *level = &f->level[f->depth];
     CField found;
@@ -199,7 +200,7 @@ static bool takes_whole(const CType *type, const CExpr *value) {
 
 static void fill(Filler *f, const CType *type, int64_t offset, const CExpr *list);
 
-/* What is left of a value for a number, without its braces; NULL: nothing, which is zero. */
+/* Returns a scalar's initializer without its braces; NULL: empty braces, which mean zero. */
 static const CExpr *without_braces(Filler *f, const CExpr *value) {
     while (value && value->kind == C_INIT) {
         if (value->args.count > 1 || (value->args.count && value->args.at[0]->kind == C_DESIGNATED))
@@ -242,8 +243,8 @@ static void fill_positional(Filler *f, const CExpr *value) {
     go_past(&f->level[f->depth]);
 }
 
-/* Gives the value to what the designators from number `at` on name inside the current level; goes
- * on behind the last one. */
+/* Assigns a value to the object that the designators from number `at` on name inside the current
+ * level. Initialization continues behind that object. */
 static void designate(Filler *f, const CExpr *expr, int at) {
     const CDesignator *designator = &expr->designators.at[at];
     Level *level = &f->level[f->depth];
@@ -283,7 +284,7 @@ static void designate(Filler *f, const CExpr *expr, int at) {
     f->whole_end = braces ? 0 : f->whole_end;
 }
 
-/* Lays out what a list gives an aggregate. */
+/* Adds the leaves of a list for an aggregate. */
 static void fill(Filler *outer, const CType *type, int64_t offset, const CExpr *list) {
     Filler f = *outer;
     f.depth = 0;
@@ -331,7 +332,7 @@ static bool clears_all(Eval *ev, const CLayout *layout) {
     return given < place_member_bits(ev, layout->type);
 }
 
-/* The layout of a list that gives a value of the type. */
+/* Returns the layout of a list for a value of a type. */
 static const CLayout *layout_of(Eval *ev, const CType *type, const CExpr *list) {
     if (list->layout && list->layout->type == type) return list->layout;
     CLayout *layout = arena_new(ev->arena, CLayout);
@@ -359,14 +360,14 @@ static const CLayout *layout_of(Eval *ev, const CType *type, const CExpr *list) 
 
 static void init_string(Eval *ev, Place place, const CType *type, const CExpr *string) {
     place_mark(ev, place, type->size, KNOWN);
-    memcpy(place.object->bytes + place.offset, string->string,
-           (size_t)(string->length < type->size ? string->length : type->size));
+    memcpy(place.object->bytes + place.offset, string->text.bytes,
+           (size_t)(string->text.length < type->size ? string->text.length : type->size));
 }
 
 static void set_leaf(Eval *ev, Place place, const Leaf *leaf, Val value) {
     place.offset += leaf->offset;
     if (leaf->width)
-        place_store_bits(ev, place, leaf->bit, leaf->width, value);
+        place_store_bits(ev, place, &(CField){.bit = leaf->bit, .width = leaf->width}, value);
     else if (value.unknown)
         place_mark(ev, place, leaf->type->size, UNKNOWN);
     else if (is_aggregate(leaf->type))
@@ -375,7 +376,7 @@ static void set_leaf(Eval *ev, Place place, const Leaf *leaf, Val value) {
         place_store(ev, place, value);
 }
 
-/* Evaluates a list, all of it in front of the first store. */
+/* Evaluates a list completely, then stores its values. */
 static void init_list(Eval *ev, Place place, const CType *type, const CExpr *list) {
     const CLayout *layout = layout_of(ev, type, list);
     int base = ev->values_of_lists.count;
@@ -477,7 +478,7 @@ void eval_skipped(Eval *ev, const CVar *var) {
     if (object) place_mark(ev, (Place){object, 0}, object->size, UNSET);
 }
 
-/* Evaluates the initialiser of a variable with static storage in a frame of its own. */
+/* Evaluates the initializer of a variable with static storage in a frame of its own. */
 static void initialize_static(Eval *ev, const CVar *var, Place place) {
     EvalFrame frame = {.slot_count = var->init_slots, .caller = ev->frame, .called_at = var->at};
     frame.slots = arena_array(ev->scratch, Object *, var->init_slots);
@@ -487,7 +488,7 @@ static void initialize_static(Eval *ev, const CVar *var, Place place) {
 }
 
 static Object *static_variable(Eval *ev, const CVar *var, Position at) {
-    Object **object = &ev->statics[var->slot];
+    Object **object = &ev->heap.statics[var->slot];
     if (*object) return *object;
     if (!var->defined && !ev->lenient && var->system) {
         diag_error(ev->diag, operator_position(ev, at),
@@ -512,7 +513,7 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
     Place place = {*object, 0};
     if (!var->defined)
         place_mark(ev, place, var->type->size, UNKNOWN);
-    else if (ev->lenient && var->changes.count && !var->is_const)
+    else if (ev->lenient && var->access.changes.count && !var->is_const)
         place_mark(ev, place, var->type->size, UNKNOWN);
     else if (var->given)
         place_store(ev, place, val_int(var->type, var->given_value));
@@ -523,11 +524,12 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
     return *object;
 }
 
-/* A variable of the function in which ht_train stands: its initialiser where there is one. */
+/* Makes a variable of the function that calls ht_train: its value is that of its initializer, if it
+ * has one and is not changed. */
 static Object *lenient_variable(Eval *ev, const CVar *var) {
     Object *object = frame_object(ev, var->slot, var->type->size, var->name);
     Place place = {object, 0};
-    if (var->init && !var->changes.count)
+    if (var->init && !var->access.changes.count)
         eval_init(ev, place, var->type, var->init);
     else
         place_mark(ev, place, var->type->size, UNKNOWN);

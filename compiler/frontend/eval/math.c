@@ -1,9 +1,8 @@
-/* math.h and the integer functions of stdlib.h, in the precision of their names.
+/* Evaluates math.h and the integer functions of stdlib.h, in the precision of their names.
  *
- * A call of constants is computed by gcc itself, without optimisation, too: exactly, and rounded
- * once. Libraries round some functions (tanh, sinh, tgamma, ...) to the number beside that one, so
- * that such calls are computed by MPFR here, as gcc does. Other calls give what the library gives.
- */
+ * gcc folds calls of constants, also without optimization: exactly, with one rounding. Libraries
+ * round some functions (tanh, sinh, tgamma, ...) to a neighbouring number, so MPFR computes such
+ * calls here, as in gcc. All other calls use the C library. */
 #include "frontend/eval/eval.h"
 
 #include <math.h>
@@ -76,8 +75,8 @@ bool math_literal(const CExpr *expr) {
     }
 }
 
-/* The exact value of a function, rounded once; false where gcc leaves the call to the library: it
- * is no number, or out of range. */
+/* Computes a function exactly and rounds once. False when gcc leaves the call to the library: the
+ * result is no number, or out of range. */
 static bool rounded_once(Exact1 *one, Exact2 *two, const double *x, bool narrow, double *value) {
     mpfr_t a, b, result;
     mpfr_inits2(53, a, b, (mpfr_ptr)NULL);
@@ -95,7 +94,7 @@ static bool rounded_once(Exact1 *one, Exact2 *two, const double *x, bool narrow,
     return good;
 }
 
-/* Whether `name` is `function`, or `function` followed by f, which sets *narrow. */
+/* Returns whether `name` is `function`, or `function` followed by f, which sets *narrow. */
 static bool names(const char *name, const char *function, bool *narrow) {
     size_t length = strlen(function);
     if (strncmp(name, function, length)) return false;
@@ -103,7 +102,7 @@ static bool names(const char *name, const char *function, bool *narrow) {
     return *narrow || !name[length];
 }
 
-/* A call of constants of a function that has no exact value in general. */
+/* Evaluates a call of constants of a transcendental function. */
 static bool folded_call(const Call *call, const char *name, Val *value) {
     double x[2] = {0}, result;
     bool narrow;
@@ -140,7 +139,7 @@ static Val fma_call(const Call *call, bool narrow) {
                             : fma(a[0].f, a[1].f, a[2].f));
 }
 
-/* Functions that round to integers, and those of integers. */
+/* Evaluates functions that round to integers, and functions of integers. */
 static bool integer_call(Eval *ev, const Call *call, const char *name, Val *value) {
     static const struct {
         const char *name;
@@ -157,8 +156,8 @@ static bool integer_call(Eval *ev, const Call *call, const char *name, Val *valu
                    true;
     if (!strcmp(name, "abs") || !strcmp(name, "labs") || !strcmp(name, "llabs")) {
         bool negative = (int64_t)call->args[0].i < 0;
-        return *value = negative ? val_binary(ev, OP_SUB, type, val_int(type, 0), call->args[0],
-                                              call->at)
+        return *value = negative ? val_binary(ev, &(Binary){OP_SUB, type, val_int(type, 0),
+                                                            call->args[0], call->at})
                                  : call->args[0],
                true;
     }
@@ -167,14 +166,14 @@ static bool integer_call(Eval *ev, const Call *call, const char *name, Val *valu
     return false;
 }
 
-/* The class of a number in its own type: a float may be subnormal where a double of its value is
- * not. */
+/* Returns the class of a number in its own type: a float may be subnormal where a double of the
+ * same value is not. */
 static int class_of(const Val *value) {
     return value->type->kind == CT_FLOAT ? fpclassify((float)value->f) : fpclassify(value->f);
 }
 
-/* fpclassify, whose arguments in front of the number are its answers, and comparisons that say
- * nothing of NaNs. */
+/* Evaluates fpclassify, whose first arguments are its possible results, and comparisons that are
+ * quiet for NaNs. */
 static bool comparison_call(const Call *call, const char *name, Val *value) {
     static const int classes[] = {FP_NAN, FP_INFINITE, FP_NORMAL, FP_SUBNORMAL, FP_ZERO};
     const CType *type = call->function->result;
@@ -200,7 +199,7 @@ static bool comparison_call(const Call *call, const char *name, Val *value) {
     return false;
 }
 
-/* What the macros of math.h become. */
+/* Evaluates the builtin functions that macros of math.h expand to. */
 static bool macro_call(const Call *call, const char *name, Val *value) {
     const CType *type = call->function->result;
     double x = call->count ? call->args[0].f : 0;
@@ -216,7 +215,7 @@ static bool macro_call(const Call *call, const char *name, Val *value) {
     return comparison_call(call, name, value);
 }
 
-/* Whether both arguments are NaN, with different signs. */
+/* Returns whether both arguments are NaN, with different signs. */
 static bool has_two_nans(const Call *call) {
     const Val *a = call->args;
     return call->count == 2 && ctype_is_floating(call->function->result) &&

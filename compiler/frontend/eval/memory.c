@@ -1,8 +1,9 @@
-/* The evaluator's memory: objects of bytes, and pointers into them.
+/* The evaluator's memory: objects of bytes, and pointers to them.
  *
- * A pointer packs the object's id (24 bits), its generation (8 bits) and an offset (32 bits,
- * signed). Id 0 is the null pointer, id POINTER_FUNCTION a function.
- */
+ *     pointer = id << 40 | generation << 32 | offset
+ *
+ * The offset has 32 bits and a sign. Id 0 is the null pointer, id POINTER_FUNCTION a function. The
+ * generation tells an object from dead ones with the same id. */
 #include "frontend/eval/eval.h"
 
 #include <string.h>
@@ -12,11 +13,11 @@ enum { MOST_BYTES = 1 << 30 };
 /* ---- objects ---- */
 
 static Object *new_object(Eval *ev) {
-    if (ev->spare.count) return ev->spare.at[--ev->spare.count];
-    if (ev->objects.count >= POINTER_FUNCTION) return NULL;
+    if (ev->heap.spare.count) return ev->heap.spare.at[--ev->heap.spare.count];
+    if (ev->heap.objects.count >= POINTER_FUNCTION) return NULL;
     Object *object = arena_new(ev->scratch, Object);
-    object->id = (uint32_t)ev->objects.count;
-    array_push(ev->scratch, &ev->objects, object);
+    object->id = (uint32_t)ev->heap.objects.count;
+    array_push(ev->scratch, &ev->heap.objects, object);
     return object;
 }
 
@@ -33,7 +34,7 @@ Object *object_create(Eval *ev, int64_t size, const char *name) {
     memset(object->bytes, 0, (size_t)size);
     object->size = size;
     object->name = name;
-    object->born = ++ev->born;
+    object->born = ++ev->heap.born;
     object->live = true;
     object->has_unknown = object->constant = object->literal = false;
     object->track = NULL;
@@ -43,7 +44,7 @@ Object *object_create(Eval *ev, int64_t size, const char *name) {
 void object_release(Eval *ev, Object *object) {
     object->live = false;
     object->generation++;
-    array_push(ev->scratch, &ev->spare, object);
+    array_push(ev->scratch, &ev->heap.spare, object);
 }
 
 void object_end(Object *object) { object->generation++; }
@@ -52,7 +53,7 @@ static const char *shown(const Object *object) {
     return object->name ? object->name : "an unnamed object";
 }
 
-/* ---- what a model reads and changes ---- */
+/* ---- reads and changes of static variables ---- */
 
 enum { TOUCHED_READ = 1, TOUCHED_WRITTEN = 2 };
 
@@ -77,7 +78,7 @@ bool object_changed(const Object *object) {
 
 void memory_read(Eval *ev, Place place, int64_t size, Position at) {
     Track *track = place.object->track;
-    if (ev->since) order_note(ev, place, size, false);
+    if (ev->order.since) order_note(ev, place, size, false);
     for (int64_t i = 0; track && i < size; i++) {
         uint8_t *touched = &track->touched[place.offset + i];
         if (*touched & (TOUCHED_READ | TOUCHED_WRITTEN)) continue;
@@ -88,7 +89,7 @@ void memory_read(Eval *ev, Place place, int64_t size, Position at) {
 
 void memory_written(Eval *ev, Place place, int64_t size, Position at) {
     Track *track = place.object->track;
-    if (ev->since) order_note(ev, place, size, true);
+    if (ev->order.since) order_note(ev, place, size, true);
     if (place.object->constant && size > 0)
         eval_error(ev, at, "%s is constant, and nothing can be stored there", shown(place.object));
     if (track && size > 0 && !track->written_at.file) track->written_at = operator_position(ev, at);
@@ -114,12 +115,13 @@ const CFunction *pointer_function(Eval *ev, uint64_t pointer) {
 
 bool pointer_behind(const Eval *ev, uint64_t pointer) {
     uint64_t id = pointer >> 40;
-    return id && id < (uint64_t)ev->objects.count && (int32_t)pointer == ev->objects.at[id]->size;
+    return id && id < (uint64_t)ev->heap.objects.count &&
+           (int32_t)pointer == ev->heap.objects.at[id]->size;
 }
 
 bool pointer_literal(const Eval *ev, uint64_t pointer) {
     uint64_t id = pointer >> 40;
-    return id && id < (uint64_t)ev->objects.count && ev->objects.at[id]->literal;
+    return id && id < (uint64_t)ev->heap.objects.count && ev->heap.objects.at[id]->literal;
 }
 
 uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at) {
@@ -135,8 +137,9 @@ uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at) {
 Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at) {
     uint64_t id = pointer >> 40;
     if (!id) eval_error(ev, at, "a null pointer is followed");
-    if (id >= (uint64_t)ev->objects.count) eval_error(ev, at, "this pointer points to no object");
-    Object *object = ev->objects.at[id];
+    if (id >= (uint64_t)ev->heap.objects.count)
+        eval_error(ev, at, "this pointer points to no object");
+    Object *object = ev->heap.objects.at[id];
     int64_t offset = (int32_t)pointer;
     if (!object->live || (object->generation & 0xFF) != (pointer >> 32 & 0xFF))
         eval_error(ev, at, "this pointer points to a variable that no longer exists");
@@ -146,7 +149,7 @@ Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at) {
     return (Place){object, offset};
 }
 
-/* ---- what is not known ---- */
+/* ---- unknown bytes ---- */
 
 Knowledge place_known(Place place, int64_t size) {
     Knowledge worst = KNOWN;
@@ -166,7 +169,7 @@ void place_mark(Eval *ev, Place place, int64_t size, Knowledge knowledge) {
     if (object->set) memset(object->set + place.offset, 0, (size_t)size);
 }
 
-/* Whether a value is known; an error when it was never set. */
+/* Returns whether a value is known; reports a value that was never set. */
 static bool check_known(Eval *ev, Place place, int64_t size, Position at) {
     Knowledge knowledge = place_known(place, size);
     if (knowledge == UNSET) eval_error(ev, at, "%s is read before it is set", shown(place.object));
@@ -232,7 +235,7 @@ Place place_member(Place place, const CType *type, const char *name, const CType
     return (Place){place.object, place.offset + field.offset};
 }
 
-/* Which bits of an object's bytes have been set. */
+/* Returns the bits of an object's bytes that have been set. */
 static uint8_t *bits_set(Eval *ev, Object *object) {
     if (!object->set) object->set = arena_alloc(ev->scratch, (size_t)object->capacity);
     return object->set;
@@ -256,7 +259,7 @@ void place_copy(Eval *ev, Place to, Place from, int64_t size) {
 
 /* ---- padding ---- */
 
-/* The bits of byte `k` that a bit-field has. */
+/* Returns the bits of byte `k` that belong to a bit-field. */
 static uint8_t bits_of_byte(int bit, int width, int k) {
     int from = bit - 8 * k, to = bit + width - 8 * k;
     unsigned below = from <= 0 ? 0 : (1u << from) - 1, all = to >= 8 ? 0xFF : (1u << to) - 1;
@@ -265,8 +268,8 @@ static uint8_t bits_of_byte(int bit, int width, int k) {
 
 static int field_bytes(int bit, int width) { return (bit + width + 7) / 8; }
 
-/* Adds to `bits` the bits of an object of the type that belong to a member. Of a union these are
- * the bits that some member has, or, where it is `shared`, that no member has as padding. */
+/* Adds to `bits` the bits of a type that belong to a member. In a union these are the bits of any
+ * member; with `shared`, the bits that are padding in no member. */
 static void add_member_bits(Eval *ev, uint8_t *bits, const CType *type, bool shared) {
     uint8_t *whole = NULL, *member;
     if (type->kind == CT_ARRAY)
@@ -292,7 +295,7 @@ static void add_member_bits(Eval *ev, uint8_t *bits, const CType *type, bool sha
     for (int64_t k = 0; whole && k < type->size; k++) bits[k] |= whole[k];
 }
 
-/* The bits of a struct that belong to members, for each of its bytes; computed once. */
+/* Returns the bits of a struct that belong to members, for each byte; computed once. */
 static const uint8_t *member_bits(Eval *ev, const CType *type, bool shared) {
     if (!type->member_bits[shared]) {
         uint8_t *bits = arena_alloc(ev->unit->arena, (size_t)type->size + 16);
@@ -312,7 +315,7 @@ int64_t place_member_bits(Eval *ev, const CType *type) {
     return count;
 }
 
-/* Marks bytes and bits that belong to no member; bits of members that have a value keep it. */
+/* Marks bytes and bits of no member as padding; set bits of members stay set. */
 static void mark_padding(Eval *ev, Place place, const CType *type, bool shared) {
     for (int64_t i = 0; type->kind == CT_ARRAY && i < type->count; i++) {
         const CType *base = type->base;
@@ -373,7 +376,7 @@ void place_store(Eval *ev, Place place, Val value) {
 
 /* ---- bit-fields ---- */
 
-/* Whether a bit-field is known; an error when some of its bits were never set. */
+/* Returns whether a bit-field is known; reports one with bits that were never set. */
 static bool bits_known(Eval *ev, Place place, int bit, int width, Position at) {
     const Object *object = place.object;
     bool known = true;
@@ -388,7 +391,8 @@ static bool bits_known(Eval *ev, Place place, int bit, int width, Position at) {
     return known;
 }
 
-Val place_load_bits(Eval *ev, Place place, int bit, int width, const CType *type, Position at) {
+Val place_load_bits(Eval *ev, Place place, const CField *field, const CType *type, Position at) {
+    int bit = field->bit, width = field->width;
     if (width > 32 && width < 8 * (int)type->size)
         eval_error(ev, at,
                    "a bit-field of %d bits has a type of its own, which cannot be evaluated at "
@@ -406,7 +410,8 @@ Val place_load_bits(Eval *ev, Place place, int bit, int width, const CType *type
                                 : value << shift >> shift};
 }
 
-void place_store_bits(Eval *ev, Place place, int bit, int width, Val value) {
+void place_store_bits(Eval *ev, Place place, const CField *field, Val value) {
+    int bit = field->bit, width = field->width;
     uint8_t bytes[16] = {0}, *to = place.object->bytes + place.offset;
     int count = field_bytes(bit, width);
     memory_written(ev, place, count, ev->at);
@@ -452,16 +457,16 @@ Value *tensor_load(Eval *ev, Place place, Position at) {
     uint64_t number;
     memory_read(ev, place, sizeof number, at);
     memcpy(&number, place.object->bytes + place.offset, sizeof number);
-    if (!check_known(ev, place, sizeof number, at) || number > (uint64_t)ev->values.count)
+    if (!check_known(ev, place, sizeof number, at) || number > (uint64_t)ev->heap.values.count)
         eval_error(ev, at, "this tensor is not one of the model's");
-    return number ? ev->values.at[number - 1] : NULL;
+    return number ? ev->heap.values.at[number - 1] : NULL;
 }
 
 void tensor_store(Eval *ev, Place place, Value *value) {
     uint64_t number = 0;
     if (value) {
-        array_push(ev->scratch, &ev->values, value);
-        number = (uint64_t)ev->values.count;
+        array_push(ev->scratch, &ev->heap.values, value);
+        number = (uint64_t)ev->heap.values.count;
     }
     memory_written(ev, place, sizeof number, ev->at);
     memcpy(place.object->bytes + place.offset, &number, sizeof number);

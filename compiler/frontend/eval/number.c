@@ -1,9 +1,9 @@
-/* C's arithmetic: conversions, and operators on operands of one type. */
+/* Evaluates C's arithmetic: conversions, and operators on operands of one type. */
 #include "frontend/eval/eval.h"
 
 #include <math.h>
 
-/* The value in the width and signedness of an integer type. */
+/* Returns a value wrapped to the width and signedness of an integer type. */
 static uint64_t wrapped(const CType *type, uint64_t value) {
     if (type->kind == CT_BOOL) return value != 0;
     if (type->size >= 8) return value;
@@ -116,61 +116,59 @@ static Val compare_integers(COperation op, const CType *type, bool is_signed, ui
     return val_int(type, result);
 }
 
-/* a op b of a signed type; C leaves open what an overflow gives. */
-static uint64_t checked(Eval *ev, COperation op, const CType *type, int64_t a, int64_t b,
-                        Position at) {
+/* Computes a op b in the signed type of b, and refuses an overflow, which C leaves undefined. */
+static uint64_t checked(Eval *ev, COperation op, int64_t a, Val b, Position at) {
     int64_t result;
-    bool over = op == OP_ADD   ? __builtin_add_overflow(a, b, &result)
-                : op == OP_SUB ? __builtin_sub_overflow(a, b, &result)
-                               : __builtin_mul_overflow(a, b, &result);
-    if (over || (int64_t)wrapped(type, (uint64_t)result) != result)
-        eval_error(ev, at, "this overflows %s", type->name);
+    bool over = op == OP_ADD   ? __builtin_add_overflow(a, (int64_t)b.i, &result)
+                : op == OP_SUB ? __builtin_sub_overflow(a, (int64_t)b.i, &result)
+                               : __builtin_mul_overflow(a, (int64_t)b.i, &result);
+    if (over || (int64_t)wrapped(b.type, (uint64_t)result) != result)
+        eval_error(ev, at, "this overflows %s", b.type->name);
     return (uint64_t)result;
 }
 
-static uint64_t divided(Eval *ev, COperation op, const CType *type, uint64_t a, uint64_t b,
-                        Position at) {
+static uint64_t divided(Eval *ev, COperation op, Val a, uint64_t b, Position at) {
     if (b == 0)
         eval_error(ev, at, "%s by zero", op == OP_DIV ? "division" : "remainder of a division");
-    if (!type->is_signed) return op == OP_DIV ? a / b : a % b;
-    if ((int64_t)b == -1)
-        return op == OP_DIV ? checked(ev, OP_SUB, type, 0, (int64_t)a, at)
-                            : (checked(ev, OP_SUB, type, 0, (int64_t)a, at), (uint64_t)0);
-    return (uint64_t)(op == OP_DIV ? (int64_t)a / (int64_t)b : (int64_t)a % (int64_t)b);
+    if (!a.type->is_signed) return op == OP_DIV ? a.i / b : a.i % b;
+    if ((int64_t)b == -1) {
+        uint64_t negated = checked(ev, OP_SUB, 0, a, at);
+        return op == OP_DIV ? negated : 0;
+    }
+    return (uint64_t)(op == OP_DIV ? (int64_t)a.i / (int64_t)b : (int64_t)a.i % (int64_t)b);
 }
 
-static uint64_t shifted(Eval *ev, COperation op, const CType *type, uint64_t a, Val b,
-                        Position at) {
-    if (b.i >= (uint64_t)(8 * type->size))
+static uint64_t shifted(Eval *ev, COperation op, Val a, Val b, Position at) {
+    if (b.i >= (uint64_t)(8 * a.type->size))
         eval_error(ev, at, "a shift by %lld of a value of %d bits", (long long)b.i,
-                   8 * (int)type->size);
-    if (op == OP_SHL) return a << b.i;
-    return type->is_signed ? (uint64_t)((int64_t)a >> b.i) : a >> b.i;
+                   8 * (int)a.type->size);
+    if (op == OP_SHL) return a.i << b.i;
+    return a.type->is_signed ? (uint64_t)((int64_t)a.i >> b.i) : a.i >> b.i;
 }
 
-static uint64_t sum_or_product(Eval *ev, COperation op, const CType *type, uint64_t a, uint64_t b,
-                               Position at) {
-    if (type->is_signed && !ev->unit->wraps)
-        return checked(ev, op, type, (int64_t)a, (int64_t)b, at);
-    return op == OP_ADD ? a + b : op == OP_SUB ? a - b : a * b;
+static uint64_t sum_or_product(Eval *ev, const Binary *e) {
+    if (e->a.type->is_signed && !ev->unit->arithmetic.wraps)
+        return checked(ev, e->op, (int64_t)e->a.i, (Val){.type = e->a.type, .i = e->b.i}, e->at);
+    return e->op == OP_ADD ? e->a.i + e->b.i : e->op == OP_SUB ? e->a.i - e->b.i : e->a.i * e->b.i;
 }
 
-static Val integers(Eval *ev, COperation op, const CType *type, Val a, Val b, Position at) {
+static Val integers(Eval *ev, const Binary *e) {
+    Val a = e->a, b = e->b;
     uint64_t result = 0;
-    switch (op) {
+    switch (e->op) {
     case OP_ADD:
     case OP_SUB:
-    case OP_MUL: result = sum_or_product(ev, op, a.type, a.i, b.i, at); break;
+    case OP_MUL: result = sum_or_product(ev, e); break;
     case OP_DIV:
-    case OP_REM: result = divided(ev, op, a.type, a.i, b.i, at); break;
+    case OP_REM: result = divided(ev, e->op, a, b.i, e->at); break;
     case OP_SHL:
-    case OP_SHR: result = shifted(ev, op, a.type, a.i, b, at); break;
+    case OP_SHR: result = shifted(ev, e->op, a, b, e->at); break;
     case OP_AND: result = a.i & b.i; break;
     case OP_OR: result = a.i | b.i; break;
     case OP_XOR: result = a.i ^ b.i; break;
-    default: return compare_integers(op, type, a.type->is_signed, a.i, b.i);
+    default: return compare_integers(e->op, e->type, a.type->is_signed, a.i, b.i);
     }
-    return (Val){.type = type, .i = wrapped(type, result)};
+    return (Val){.type = e->type, .i = wrapped(e->type, result)};
 }
 
 static int64_t element_size(Eval *ev, const CType *pointer, Position at) {
@@ -180,7 +178,11 @@ static int64_t element_size(Eval *ev, const CType *pointer, Position at) {
     return pointer->base->size;
 }
 
-static Val pointers(Eval *ev, COperation op, const CType *type, Val a, Val b, Position at) {
+static Val pointers(Eval *ev, const Binary *e) {
+    COperation op = e->op;
+    const CType *type = e->type;
+    Val a = e->a, b = e->b;
+    Position at = e->at;
     bool both = a.type->kind == CT_POINTER && b.type->kind == CT_POINTER;
     int64_t bytes = 0;
     if (!both && a.type->kind == CT_POINTER) bytes = element_size(ev, a.type, at);
@@ -208,29 +210,32 @@ static Val pointers(Eval *ev, COperation op, const CType *type, Val a, Val b, Po
                             (uint64_t)(int64_t)(int32_t)b.i);
 }
 
-/* Refuses an operation whose NaN has a sign that depends on the order of the operands, or on
- * whether -1 is multiplied with or negates. */
-static void check_sign(Eval *ev, COperation op, Val a, Val b, Position at) {
+/* Refuses an operation with a NaN whose sign depends on the order of the operands, or on whether -1
+ * multiplies or negates. */
+static void check_sign(Eval *ev, const Binary *e) {
+    COperation op = e->op;
+    Val a = e->a, b = e->b;
     bool both = isnan(a.f) && isnan(b.f) && signbit(a.f) != signbit(b.f),
          negates = (op == OP_MUL && isnan(b.f) && a.f == -1) ||
                    ((op == OP_MUL || op == OP_DIV) && isnan(a.f) && b.f == -1);
-    if (op < OP_LT && (both || negates)) eval_error(ev, at, "C leaves open the sign of this NaN");
+    if (op < OP_LT && (both || negates))
+        eval_error(ev, e->at, "C leaves open the sign of this NaN");
 }
 
-static Val computed(Eval *ev, COperation op, const CType *type, Val a, Val b, Position at) {
-    if (a.unknown || b.unknown) return val_unknown(type);
-    if (a.type->kind == CT_POINTER || b.type->kind == CT_POINTER)
-        return pointers(ev, op, type, a, b, at);
-    if (ctype_is_floating(a.type)) {
-        check_sign(ev, op, a, b, at);
-        return rounding_check(ev, op, a, b, floating(op, type, a, b), at);
+static Val computed(Eval *ev, const Binary *e) {
+    const CType *a = e->a.type, *b = e->b.type;
+    if (e->a.unknown || e->b.unknown) return val_unknown(e->type);
+    if (a->kind == CT_POINTER || b->kind == CT_POINTER) return pointers(ev, e);
+    if (ctype_is_floating(a)) {
+        check_sign(ev, e);
+        return rounding_check(ev, e, floating(e->op, e->type, e->a, e->b));
     }
-    if (ctype_is_integer(a.type)) return integers(ev, op, type, a, b, at);
-    eval_error(ev, at, "values of type %s cannot be computed with at compile time", a.type->name);
+    if (ctype_is_integer(a)) return integers(ev, e);
+    eval_error(ev, e->at, "values of type %s cannot be computed with at compile time", a->name);
 }
 
-Val val_binary(Eval *ev, COperation op, const CType *type, Val a, Val b, Position at) {
-    Val value = computed(ev, op, type, a, b, at);
-    value.literal = a.literal && b.literal;
+Val val_binary(Eval *ev, const Binary *e) {
+    Val value = computed(ev, e);
+    value.literal = e->a.literal && e->b.literal;
     return value;
 }

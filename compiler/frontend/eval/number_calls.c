@@ -1,14 +1,14 @@
-/* Functions that give a second result by a pointer (frexp, modf), those of ctype.h, and those of
- * bits that are built into C compilers. */
+/* Evaluates functions with a second result by pointer (frexp, modf), functions of ctype.h, and
+ * builtin functions of bits. */
 #include "frontend/eval/eval.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
 
-/* ---- results by a pointer ---- */
+/* ---- results by pointer ---- */
 
-/* Stores what argument 1 points to. */
+/* Stores a result where argument 1 points. */
 static void give(Eval *ev, const Call *call, Val value) {
     const CType *type = call->args[1].type->base;
     Place place = pointer_place(ev, call_argument(ev, call, 1).i, type->size, call->at);
@@ -50,20 +50,20 @@ static Val fraction_and_whole(Eval *ev, const Call *call) {
 
 enum { BELOW = 128, ABOVE = 256 }; // a table's characters are -128 to 255
 
-/* The pointer to a table, as glibc's macros take it: a pointer to a pointer to the place of
+/* Returns the pointer to a table as glibc's macros use it: a pointer to a pointer to the entry of
  * character 0. */
 static Val table(Eval *ev, const Call *call, int which, const void *host, int64_t size) {
-    if (!ev->characters[which]) {
+    if (!ev->heap.characters[which]) {
         Object *bytes = object_create(ev, (BELOW + ABOVE) * size, "a table of ctype.h"),
                *pointer = object_create(ev, 8, "a pointer of ctype.h");
         uint64_t to = pointer_to((Place){bytes, BELOW * size});
         memcpy(bytes->bytes, (const char *)host - BELOW * size, (size_t)((BELOW + ABOVE) * size));
         memcpy(pointer->bytes, &to, sizeof to);
         bytes->constant = pointer->constant = true;
-        ev->characters[which] = pointer;
+        ev->heap.characters[which] = pointer;
     }
     return (Val){.type = call->function->result,
-                 .i = pointer_to((Place){ev->characters[which], 0})};
+                 .i = pointer_to((Place){ev->heap.characters[which], 0})};
 }
 
 static Val classes(Eval *ev, const Call *call) {
@@ -102,7 +102,7 @@ static uint64_t not_zero(Eval *ev, const Call *call) {
     return operand(ev, call);
 }
 
-/* The operand's bits alone. */
+/* Returns the operand's bits without sign extension. */
 static uint64_t bits(Eval *ev, const Call *call) {
     return operand(ev, call) << (64 - width(call)) >> (64 - width(call));
 }

@@ -1,10 +1,14 @@
-/* Calls of operators: a call of a function with a rule appends an operator to the module. */
+/* Evaluates calls of operators: a call of a function with a rule appends an op to the module.
+ *
+ *     y = ht_matmul(x, w)   ─▶   %3 = matmul(%1, %2), with binding, position and scope */
 #include "frontend/eval/eval.h"
+
+#include "ir/module.h"
 
 #include <string.h>
 #include <uthash.h>
 
-enum { STEPS_OF_OPERATOR = 200 }; // so that endless loops over operators end before memory does
+enum { STEPS_OF_OPERATOR = 200 }; // so that an endless loop over operators ends before memory does
 
 typedef Array(Value *) Values;
 typedef Array(const Access *) Accesses;
@@ -32,7 +36,7 @@ static Val field(Eval *ev, const Call *call, Place place, const CType *type, con
     return value;
 }
 
-/* The members of a list of tensors. */
+/* Adds the members of a list of tensors. */
 static void add_list(Eval *ev, const Call *call, int param, Values *operands) {
     const CType *type = call->function->params.at[param]->type;
     Place place = argument_place(ev, call, param);
@@ -47,7 +51,7 @@ static void add_list(Eval *ev, const Call *call, int param, Values *operands) {
                        call->at));
 }
 
-/* Reads the operands, with the rule's operand that each is. */
+/* Reads the operands; `accesses` has the rule's operand for each. */
 static void read_operands(Eval *ev, const Call *call, Values *operands, Accesses *accesses) {
     const COperator *op = call->function->op;
     for (int k = 0; k < op->def->rule->operand_count; k++) {
@@ -88,32 +92,33 @@ static Attr attribute(Eval *ev, const Call *call, int param) {
     return kind == PARAM_FLOAT ? (Attr){.f = value.f} : (Attr){.i = (int64_t)value.i};
 }
 
-/* ---- making the operator ---- */
+/* ---- making the op ---- */
 
-OpSource *operator_place(Eval *ev, Op *op, Section section) {
+/* Sets an op's source: calls, scope and section. */
+static OpSource *operator_place(Eval *ev, Op *op, Section section) {
     OpSource *source = op_change_source(ev->arena, op);
     source->frames = ev->frame->frames;
-    source->scope = *ev->scope ? arena_string(ev->arena, ev->scope) : NULL;
+    source->scope = *ev->build.scope ? arena_string(ev->arena, ev->build.scope) : NULL;
     op->section = section;
     return source;
 }
 
 void operator_update(Eval *ev, Op *op) {
     operator_place(ev, op, SECTION_UPDATE);
-    array_push(ev->arena, &ev->updates, op);
+    array_push(ev->arena, &ev->build.updates, op);
 }
 
 void operator_emit(Eval *ev, Op *op) {
     eval_steps(ev, STEPS_OF_OPERATOR);
-    if (ev->updated) {
+    if (ev->build.updated) {
         operator_update(ev, op);
         return;
     }
     OpSource *source = operator_place(ev, op, SECTION_FORWARD);
-    source->layer = ev->layer;
-    source->recompute = ev->recompute;
-    if (ev->gradient) {
-        array_push(ev->arena, &ev->gradient->ops, op);
+    source->layer = ev->build.layer;
+    source->recompute = ev->build.recompute;
+    if (ev->build.gradient) {
+        array_push(ev->arena, &ev->build.gradient->ops, op);
         return;
     }
     array_push(ev->arena, &ev->module->ops, op);
@@ -138,7 +143,7 @@ static void check_module(Eval *ev, const Call *call) {
                    call->function->name);
 }
 
-/* Gives the module an operator that a clause of this one's rule names; NULL: it names none. */
+/* Declares in the module the operator that a clause of a rule names; NULL: none is named. */
 static void add_named(Eval *ev, const Call *call, const char *clause, const char *name) {
     const CFunction *named =
         name ? cunit_lookup_beside(ev->unit, call->function->op->def, name).function : NULL;
@@ -151,8 +156,8 @@ static void add_named(Eval *ev, const Call *call, const char *clause, const char
     }
 }
 
-/* Gives the module the operator that joins results of pieces of a factor, and checks that it makes
- * of two of these results one (clause merge). */
+/* Declares in the module the operator of a clause `merge`, and checks that it joins two results
+ * into one. */
 static void add_joiner(Eval *ev, const Op *op, const Factor *factor) {
     const CFunction *function = cunit_lookup_beside(ev->unit, op->def, factor->merge).function;
     if (!function || !function->op)
@@ -177,13 +182,13 @@ static void add_joiners(Eval *ev, const Op *op) {
         if (rule->factors[f].merge) add_joiner(ev, op, &rule->factors[f]);
 }
 
-/* ---- bf16 that meets f32 ---- */
+/* ---- bf16 combined with f32 ---- */
 
 static bool is_open(const Value *value, const Access *access) {
     return value && access->element.kind == ELEMENT_FOLLOWS;
 }
 
-/* Whether operands that are to have one type are of bf16 and of f32, and of no other. */
+/* Returns whether operands that need one type are of both bf16 and f32, and of no other type. */
 static bool mixes_floats(const OpDef *def, const Values *operands, const Accesses *accesses) {
     unsigned types = 0;
     for (int k = 0; k < operands->count; k++)
@@ -191,7 +196,7 @@ static bool mixes_floats(const OpDef *def, const Values *operands, const Accesse
     return types == (1u << DTYPE_F32 | 1u << DTYPE_BF16) && rule_of_one_type(def->rule);
 }
 
-/* Where bf16 and f32 meet, the operator works in f32. */
+/* Converts the operands to f32 when bf16 and f32 are combined. */
 static void promote(Eval *ev, const Call *call, const OpDef *def, Values *operands,
                     const Accesses *accesses) {
     if (!mixes_floats(def, operands, accesses)) return;

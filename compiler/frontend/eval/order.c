@@ -4,7 +4,7 @@
 
 enum { MANY_TOUCHES = 4096 };
 
-/* ---- what an expression may do ---- */
+/* ---- side effects of expressions ---- */
 
 static Effects own_effects(const CExpr *expr) {
     bool increments = expr->kind == C_UNARY && expr->op >= OP_PRE_INC && expr->op <= OP_POST_DEC;
@@ -26,28 +26,29 @@ Effects order_effects(const CExpr *expr) {
     return (Effects)expr->effects;
 }
 
-/* ---- notes ---- */
+/* ---- touches ---- */
 
 static void compact(Eval *ev);
 
 void order_note(Eval *ev, Place place, int64_t size, bool written) {
     Object *object = place.object;
-    if (object->born > ev->since || object->constant || size <= 0) return;
+    if (object->born > ev->order.since || object->constant || size <= 0) return;
     Touch touch = {.object = object,
                    .born = object->born,
                    .from = place.offset,
                    .to = place.offset + size,
                    .written = written};
-    Touch *last =
-        ev->touches.count > ev->touches_from ? &ev->touches.at[ev->touches.count - 1] : NULL;
+    Touch *last = ev->order.touches.count > ev->order.from
+                      ? &ev->order.touches.at[ev->order.touches.count - 1]
+                      : NULL;
     if (last && last->object == object && last->born == touch.born && last->written == written &&
         touch.from <= last->to && touch.to >= last->from) {
         last->from = touch.from < last->from ? touch.from : last->from;
         last->to = touch.to > last->to ? touch.to : last->to;
         return;
     }
-    array_push(ev->scratch, &ev->touches, touch);
-    if (ev->touches.count - ev->touches_from >= ev->touches_most) compact(ev);
+    array_push(ev->scratch, &ev->order.touches, touch);
+    if (ev->order.touches.count - ev->order.from >= ev->order.most) compact(ev);
 }
 
 static int by_object(const Touch *x, const Touch *y) {
@@ -68,10 +69,10 @@ static int by_place(const void *a, const void *b) {
     return order ? order : (x->from > y->from) - (x->from < y->from);
 }
 
-/* Joins the notes of the operand that is evaluated now where their bytes meet. */
+/* Joins touches of the current operand whose bytes meet. */
 static void compact(Eval *ev) {
-    Touch *touches = ev->touches.at + ev->touches_from;
-    int count = ev->touches.count - ev->touches_from, kept = 0;
+    Touch *touches = ev->order.touches.at + ev->order.from;
+    int count = ev->order.touches.count - ev->order.from, kept = 0;
     qsort(touches, (size_t)count, sizeof *touches, by_kind);
     for (int i = 1; i < count; i++) {
         Touch *last = &touches[kept];
@@ -81,23 +82,24 @@ static void compact(Eval *ev) {
         else if (touches[i].to > last->to)
             last->to = touches[i].to;
     }
-    ev->touches.count = ev->touches_from + kept + 1;
-    ev->touches_most = 2 * (kept + 1) > MANY_TOUCHES ? 2 * (kept + 1) : MANY_TOUCHES;
+    ev->order.touches.count = ev->order.from + kept + 1;
+    ev->order.most = 2 * (kept + 1) > MANY_TOUCHES ? 2 * (kept + 1) : MANY_TOUCHES;
 }
 
-/* The object of which one operand changes what the other one uses; NULL: none. */
+/* Returns the object that one operand changes and another uses; NULL: none. */
 static const Object *conflict(Eval *ev, const Order *order) {
-    int count = ev->touches.count - order->begin;
-    if (order->middle == order->begin || order->middle == ev->touches.count) return NULL;
-    int64_t end[2][2] = {
-        {0}}; // by operand and whether it is written: how far the bytes before reach
-    ev->compared.count = 0;
-    for (int i = order->begin; i < ev->touches.count; i++) {
-        array_push(ev->scratch, &ev->compared, ev->touches.at[i]);
-        ev->compared.at[i - order->begin].second = i >= order->middle;
+    int count = ev->order.touches.count - order->begin;
+    if (order->middle == order->begin || order->middle == ev->order.touches.count) return NULL;
+    int64_t end[2][2] = {{0}}; // of the bytes so far, by operand and whether it writes
+    // Copy the touches, and sort them by object and offset.
+    ev->order.compared.count = 0;
+    for (int i = order->begin; i < ev->order.touches.count; i++) {
+        array_push(ev->scratch, &ev->order.compared, ev->order.touches.at[i]);
+        ev->order.compared.at[i - order->begin].second = i >= order->middle;
     }
-    Touch *all = ev->compared.at;
+    Touch *all = ev->order.compared.at;
     qsort(all, (size_t)count, sizeof *all, by_place);
+    // Find a touch that begins before the end of the other operand's bytes.
     for (int i = 0; i < count; i++) {
         const Touch *touch = &all[i];
         if (touch->born > order->since) continue;
@@ -114,14 +116,14 @@ static const Object *conflict(Eval *ev, const Order *order) {
 /* ---- expressions ---- */
 
 Order order_begin(Eval *ev) {
-    Order order = {.begin = ev->touches.count,
-                   .middle = ev->touches.count,
-                   .since = ev->born,
-                   .outer = ev->since};
-    order.from = ev->touches_from;
-    if (!ev->since) ev->since = ev->born;
-    ev->touches_from = ev->touches.count;
-    ev->touches_most = MANY_TOUCHES;
+    Order order = {.begin = ev->order.touches.count,
+                   .middle = ev->order.touches.count,
+                   .since = ev->heap.born,
+                   .outer = ev->order.since};
+    order.from = ev->order.from;
+    if (!ev->order.since) ev->order.since = ev->heap.born;
+    ev->order.from = ev->order.touches.count;
+    ev->order.most = MANY_TOUCHES;
     return order;
 }
 
@@ -133,12 +135,12 @@ void order_next(Eval *ev, Order *order, Position at, bool known) {
                    "changes %s, which another one uses; make it two "
                    "statements",
                    object->name ? object->name : "an object");
-    order->middle = ev->touches_from = ev->touches.count;
+    order->middle = ev->order.from = ev->order.touches.count;
 }
 
 void order_end(Eval *ev, Order *order, Position at, bool known) {
     order_next(ev, order, at, known);
-    ev->since = order->outer;
-    ev->touches_from = order->from;
-    if (!ev->since) ev->touches.count = 0;
+    ev->order.since = order->outer;
+    ev->order.from = order->from;
+    if (!ev->order.since) ev->order.touches.count = 0;
 }

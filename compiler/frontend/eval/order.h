@@ -1,54 +1,67 @@
-/* Operands whose order C leaves open.
+/* Refuses expressions whose value depends on the order of operands, which C leaves open.
  *
  *     v + set(5)      set changes v: 6 or 10
- *     a[i] = i++      changes i, which the place reads
- *     f(x) + g(y)     any order gives the same, as long as neither changes what the other one uses
+ *     a[i] = i++      changes i, which the left side reads
+ *     f(x) + g(y)     accepted, unless one function changes bytes that the other uses
  *
- * While such operands are evaluated, what they read and change is noted: the bytes of objects that
- * are older than the expression. Where one changes what another one uses, the expression is
- * refused, unless its form is one of which gcc's order is known.
+ * While operands are evaluated, their reads and stores of older objects are recorded as touches. An
+ * operand that changes bytes which another uses is an error, unless gcc's order is known for the
+ * form of the expression.
  */
 #ifndef FRONTEND_EVAL_ORDER_H
 #define FRONTEND_EVAL_ORDER_H
 
 #include "frontend/eval/memory.h"
 
-/* Bytes of an object that an operand has read or changed. */
+/* Bytes of an object that an operand read or changed. */
 typedef struct Touch {
     Object *object;
-    uint64_t born; // of the object, when it was touched
+    uint64_t born; // of the object at that time, since ids are used again
     int64_t from, to;
-    bool written, second;
+    bool written;
+    bool second; // by the operand that is evaluated last
 } Touch;
 
 typedef Array(Touch) Touches;
 
-/* What evaluating an expression may do besides giving its value. */
+/* Side effects that an expression may have. */
 typedef enum Effects {
     EFFECTS_NOT_LOOKED = 0,
     EFFECTS_NONE,
-    EFFECTS_CALLS,  // only inside functions, which C does not interleave
-    EFFECTS_DIRECT, // assignments and increments of its own
+    EFFECTS_CALLS,  // inside functions only, which C does not interleave
+    EFFECTS_DIRECT, // assignments and increments in the expression
 } Effects;
 
+/* Returns the side effects that an expression may have. */
 Effects order_effects(const CExpr *expr);
 
+/* The touches of operands that are being evaluated. */
+typedef struct OrderLog {
+    Touches touches;
+    Touches compared;
+    int from;       // the first touch of the innermost expression
+    int most;       // how many touches there may be before equal ones are joined
+    uint64_t since; // objects created before it are noted; 0: nothing is noted
+} OrderLog;
+
+/* An expression with operands in open order, from order_begin to order_end. */
 typedef struct Order {
-    int begin;      // the first of the touches of all operands
-    int middle;     // the first of those of the operand that is evaluated now
-    int from;       // the same of the expression outside
-    uint64_t since; // objects that are older are looked at
-    uint64_t outer; // the same of the outermost expression; 0: this is it
+    int begin;      // index of the first touch of all operands
+    int middle;     // index of the first touch of the current operand
+    int from;       // OrderLog.from of the outer expression
+    uint64_t since; // objects created before it are recorded
+    uint64_t outer; // OrderLog.since of the outer expression; 0: there is none
 } Order;
 
-/* Begins to note; `order_end` ends it. */
+/* Begins to record the touches of operands. */
 Order order_begin(Eval *ev);
-/* The next operand begins: the error where the last one and those before it are in conflict, unless
- * the order is `known`. */
+
+/* Goes to the next operand, and to the end. Reports a conflict between the last operand and those
+ * before, unless the order is `known`. */
 void order_next(Eval *ev, Order *order, Position at, bool known);
-/* The same at the end of the last operand. */
 void order_end(Eval *ev, Order *order, Position at, bool known);
 
+/* Records a touch. */
 void order_note(Eval *ev, Place place, int64_t size, bool written);
 
 #endif

@@ -1,5 +1,8 @@
-/* Pragmas where the evaluation comes across them. */
+/* Evaluates pragmas that the evaluation comes to. */
 #include "frontend/eval/eval.h"
+
+#include "ir/dim.h"
+#include "ir/module.h"
 
 #include <string.h>
 
@@ -50,7 +53,7 @@ static void name_dimensions(Eval *ev, const Pragma *pragma, const CExpr *expr) {
 
 /* ---- shard and reshard ---- */
 
-/* Whether two layouts are written alike. */
+/* Returns whether two layouts have the same text. */
 static bool same_layout(Eval *ev, const UserLayout *a, const UserLayout *b) {
     Text one = {.arena = ev->arena}, other = {.arena = ev->arena};
     user_layout_print(&one, a);
@@ -82,7 +85,7 @@ static void reshard(Eval *ev, const Pragma *pragma, const CExpr *expr) {
 }
 
 void eval_pragma(Eval *ev, const Pragma *pragma) {
-    if (!ev->module || ev->gradient)
+    if (!ev->module || ev->build.gradient)
         eval_error(ev, pragma->at, "the %s pragma belongs into a model function",
                    pragma->directive);
     for (int i = 0; i < pragma->operands.count; i++) {
@@ -110,13 +113,14 @@ static void eval_layer(Eval *ev, const Pragma *pragma) {
     Layer *layer = arena_new(ev->arena, Layer);
     *layer = (Layer){pragma->tower, pragma->layer_name,
                      pragma->layer_name ? 0 : layer_number(ev, pragma->layer)};
-    ev->layer = layer;
+    ev->build.layer = layer;
 }
 
-/* A statement inside of one that is marked belongs to that. */
+/* Sets the layer or recompute of a statement. Marks inside a marked statement have no effect on the
+ * outer one. */
 void eval_mark(Eval *ev, const Pragma *pragma) {
     if (pragma->kind == PRAGMA_LAYER)
         eval_layer(ev, pragma);
-    else if (!ev->recompute)
-        ev->recompute = ++ev->recomputes;
+    else if (!ev->build.recompute)
+        ev->build.recompute = ++ev->build.recomputes;
 }

@@ -1,22 +1,22 @@
-/* Floating-point operations whose value an option of the C compiler leaves open (clang/rounding.c).
+/* Refuses floating-point operations whose value an option of the C compiler leaves open
+ * (clang/rounding.c).
  *
- * Of a * b + c both values are made, with one rounding and with two. A product may come to the sum
- * through variables and calls, so that products are known by their values: one that was rounded is
- * kept with its factors.
+ * For a * b + c both values are computed, with one rounding and with two. A product may reach the
+ * sum through variables and calls, so products are found by value: each rounded product is kept
+ * with its factors.
  *
  *     t = 1.1f * 2.3f;  t - 2.53f        0 with two roundings, 3.1e-8 with one: refused
  *     t = 2 * 3.0;      t + 1            7 in any case
  *
- * Under -ffast-math, 0.02f / sqrtf(24) is folded exactly, since it has numbers alone; so is a
- * constant variable where the C compiler optimizes. x / 3 may become x * (1 / 3): refused.
- */
+ * Under -ffast-math, 0.02f / sqrtf(24) has constants alone and is folded exactly; so is a constant
+ * variable when the C compiler optimizes. x / 3 may become x * (1 / 3): refused. */
 #include "frontend/eval/eval.h"
 
 #include <math.h>
 #include <string.h>
 #include <uthash.h>
 
-/* A product that is not exact. */
+/* A product that was rounded. */
 typedef struct Product {
     double value, a, b;
     bool narrow;
@@ -49,56 +49,60 @@ static void keep_product(Eval *ev, double value, double a, double b, bool narrow
     product->narrow = narrow;
 }
 
-/* The product of a value, of the same type. */
+/* Returns the product with a value, of the same type; NULL for none. */
 static const Product *product_of(const Eval *ev, double value, bool narrow) {
     Product *product = NULL;
     if (ev->products) HASH_FIND(hh, ev->products->by_value, &value, sizeof value, product);
     return product && product->narrow == narrow ? product : NULL;
 }
 
-/* Whether x + y, or x - y, has another value where a product in it is not rounded. */
-static bool differs(const Eval *ev, COperation op, double x, double y, double result, bool narrow) {
-    double sign = op == OP_SUB ? -1 : 1;
+/* Returns whether a sum or difference changes when a product in it is not rounded. */
+static bool differs(const Eval *ev, const Binary *e, double result) {
+    bool narrow = e->a.type->kind == CT_FLOAT;
+    double sign = e->op == OP_SUB ? -1 : 1, x = e->a.f, y = e->b.f;
     const Product *first = product_of(ev, x, narrow), *second = product_of(ev, y, narrow);
     return (first && fused(first, 1, sign * y) != result) ||
            (second && fused(second, sign, x) != result);
 }
 
-/* Whether a number is one that options treat as C does: no NaN, infinity, subnormal or -0. */
+/* Returns whether options treat a number as C does: no NaN, infinity, subnormal or -0. */
 static bool is_plain(const Val *value) {
     int class = value->type->kind == CT_FLOAT ? fpclassify((float)value->f) : fpclassify(value->f);
     return class == FP_NORMAL || (class == FP_ZERO && !signbit(value->f));
 }
 
-/* Whether options leave open what an operation gives. gcc folds numbers exactly under them, too. */
-static bool is_open(Eval *ev, COperation op, const Val *a, const Val *b, const Val *result) {
+/* Returns whether options leave the result of an operation open. gcc folds constants exactly even
+ * then. */
+static bool is_open(Eval *ev, const Binary *e, const Val *result) {
+    COperation op = e->op;
+    const Val *a = &e->a, *b = &e->b;
     bool narrow = a->type->kind == CT_FLOAT, compares = op >= OP_LT && op <= OP_NE;
     bool vanishes = (op == OP_MUL || op == OP_DIV) && a->f != 0 && b->f != 0 && result->f == 0,
          folded = a->literal && b->literal && is_plain(a) && is_plain(b) &&
                   (compares || (is_plain(result) && !vanishes));
-    if (ev->unit->free_arithmetic)
+    if (ev->unit->arithmetic.free_option)
         return !folded && (!compares || !isfinite(a->f) || !isfinite(b->f));
     if (op == OP_MUL) keep_product(ev, result->f, a->f, b->f, narrow);
-    return (op == OP_ADD || op == OP_SUB) && differs(ev, op, a->f, b->f, result->f, narrow);
+    return (op == OP_ADD || op == OP_SUB) && differs(ev, e, result->f);
 }
 
 static _Noreturn void refuse(Eval *ev, Position at) {
-    if (ev->unit->free_arithmetic)
+    if (ev->unit->arithmetic.free_option)
         eval_error(ev, at,
                    "%s leaves open what this floating-point operation gives, so that it cannot be "
                    "evaluated at compile time; leave the option "
                    "out, or write the number that it shall be",
-                   ev->unit->free_arithmetic);
+                   ev->unit->arithmetic.free_option);
     eval_error(ev, at,
                "the C compiler may round the product and the sum of this once or twice (its "
                "options have fused multiply-add), and the two "
                "values differ here; give -ffp-contract=off");
 }
 
-Val rounding_check(Eval *ev, COperation op, Val a, Val b, Val result, Position at) {
-    bool open =
-        (ev->unit->free_arithmetic || ev->unit->contracts) && is_open(ev, op, &a, &b, &result);
-    if (open && !ev->lenient) refuse(ev, at);
+Val rounding_check(Eval *ev, const Binary *e, Val result) {
+    bool open = (ev->unit->arithmetic.free_option || ev->unit->arithmetic.contracts) &&
+                is_open(ev, e, &result);
+    if (open && !ev->lenient) refuse(ev, e->at);
     return open ? val_unknown(result.type) : result;
 }
 
@@ -115,7 +119,7 @@ bool rounding_call_open(Eval *ev, const Call *call) {
         floating |= number;
         folded &= call->args[i].literal && (!number || is_plain(&call->args[i]));
     }
-    if (!ev->unit->free_arithmetic || !floating || folded) return false;
+    if (!ev->unit->arithmetic.free_option || !floating || folded) return false;
     if (!ev->lenient) refuse(ev, call->at);
     return true;
 }

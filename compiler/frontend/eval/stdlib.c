@@ -1,5 +1,5 @@
-/* Of stdlib.h: numbers of strings, sorting and searching; and arithmetic that says whether it
- * overflows. */
+/* Evaluates functions of stdlib.h: numbers in strings, sorting, searching; and builtin arithmetic
+ * with overflow checks. */
 #include "frontend/eval/eval.h"
 
 #include <stdlib.h>
@@ -9,9 +9,9 @@ static const char *text_of(Eval *ev, const Call *call) {
     return pointer_string(ev, call_argument(ev, call, 0).i, call->at);
 }
 
-/* ---- numbers of strings ---- */
+/* ---- numbers in strings ---- */
 
-/* Stores where a number ends, where the call asks for it. */
+/* Stores the end of a number, if the call asks for it. */
 static void store_end(Eval *ev, const Call *call, int64_t length) {
     uint64_t to = call_argument(ev, call, 1).i;
     if (!to) return;
@@ -75,7 +75,7 @@ static Val find_byte(Eval *ev, const Call *call) {
 
 /* ---- sorting and searching ---- */
 
-/* What the function of a call says of two elements. */
+/* Calls the comparison function of qsort or bsearch for two elements. */
 static int compared(Eval *ev, const Call *call, int index, uint64_t a, uint64_t b) {
     const CFunction *function = pointer_function(ev, call_argument(ev, call, index).i);
     if (!function || function->params.count != 2 || !ctype_is_integer(function->result))
@@ -100,7 +100,7 @@ static int64_t count_of(Eval *ev, const Call *call, int index, int64_t *size) {
     return (int64_t)count;
 }
 
-/* Sorts by insertion from the front, so that equal elements keep their order, as in glibc. */
+/* Sorts by insertion from the front, which is stable as glibc's qsort. */
 static Val sort(Eval *ev, const Call *call) {
     int64_t size, count = count_of(ev, call, 1, &size);
     uint64_t base = call_argument(ev, call, 0).i;
@@ -108,7 +108,8 @@ static Val sort(Eval *ev, const Call *call) {
     Place all = pointer_place(ev, base, count * size, call->at);
     Object *held = object_create(ev, size, "an element");
     for (int64_t i = 1; i < count; i++) {
-        int64_t low = 0, high = i; // the element goes behind those that are not greater
+        int64_t low = 0,
+                high = i; // binary search for the position behind all elements that are not greater
         while (low < high) {
             int64_t middle = (low + high) / 2;
             bool greater = compared(ev, call, 3, pointer_moved(ev, base, middle * size, call->at),
@@ -128,7 +129,7 @@ static Val sort(Eval *ev, const Call *call) {
     return (Val){.type = call->function->result};
 }
 
-/* Searches as glibc does, so that of equal elements the same one is found. */
+/* Searches as glibc does, so that the same one of equal elements is found. */
 static Val search(Eval *ev, const Call *call) {
     int64_t size, low = 0, high = count_of(ev, call, 2, &size);
     uint64_t key = call_argument(ev, call, 0).i, base = call_argument(ev, call, 1).i;
@@ -149,7 +150,7 @@ static __int128 wide(Val value) {
     return value.type->is_signed ? (__int128)(int64_t)value.i : (__int128)value.i;
 }
 
-/* Stores a result as far as it fits; whether it does not. */
+/* Stores a wrapped result and returns whether it overflowed. */
 static Val overflowing(Eval *ev, const Call *call) {
     const char *name = call->function->name + strlen("__builtin_");
     __int128 a = wide(call_argument(ev, call, 0)), b = wide(call_argument(ev, call, 1)), result;

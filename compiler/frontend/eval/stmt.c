@@ -30,7 +30,7 @@ void eval_step(Eval *ev) {
 
 /* ---- blocks ---- */
 
-/* Whether a statement is, or has in it, the label that a switch jumps to. */
+/* Returns whether a statement is, or contains, the label that a switch jumps to. */
 static bool has_target(const CStmt *stmt, const CStmt *target) {
     if (!stmt || stmt == target) return stmt;
     if (has_target(stmt->then, target) || has_target(stmt->other, target)) return true;
@@ -39,7 +39,7 @@ static bool has_target(const CStmt *stmt, const CStmt *target) {
     return false;
 }
 
-/* Goes past a statement in front of the label that a switch jumps to. */
+/* Skips a statement before the label that a switch jumps to. */
 static void skip(Eval *ev, const CStmt *stmt) {
     for (int i = 0; i < stmt->vars.count; i++) eval_skipped(ev, stmt->vars.at[i]);
 }
@@ -54,15 +54,15 @@ static Flow sequence(Eval *ev, const CStmt *block) {
     return flow;
 }
 
-/* A block; what it declares ends with it, and so does ht_scope. */
+/* Evaluates a block. Its variables and its ht_scope end with it. */
 static Flow block_statement(Eval *ev, const CStmt *block) {
-    size_t length = strlen(ev->scope);
+    size_t length = strlen(ev->build.scope);
     Flow flow = sequence(ev, block);
     for (int slot = block->first_slot; slot < block->last_slot && slot < ev->frame->slot_count;
          slot++)
         if (ev->frame->slots[slot]) object_end(ev->frame->slots[slot]);
-    if (block->scoped && strlen(ev->scope) > length)
-        ev->scope = arena_substring(ev->scratch, ev->scope, length);
+    if (block->scoped && strlen(ev->build.scope) > length)
+        ev->build.scope = arena_substring(ev->scratch, ev->build.scope, length);
     return flow;
 }
 
@@ -72,7 +72,7 @@ static bool condition(Eval *ev, const CExpr *expr) {
     return val_true(ev, eval(ev, expr), expr->at);
 }
 
-/* Runs the body once; whether the loop goes on. */
+/* Runs the body once; returns whether the loop continues. */
 static bool round_of(Eval *ev, EvalLoop *loop, const CStmt *body, Flow *flow) {
     loop->rounds++;
     eval_step(ev);
@@ -85,7 +85,7 @@ static bool round_of(Eval *ev, EvalLoop *loop, const CStmt *body, Flow *flow) {
     return *flow == FLOW_NEXT;
 }
 
-/* A loop. A jump to a label in its body begins there. */
+/* Evaluates a loop. A jump to a label in its body starts there. */
 static Flow loop_statement(Eval *ev, const CStmt *stmt) {
     EvalLoop loop = {.at = stmt->at, .outer = ev->loop};
     Flow flow = FLOW_NEXT;
@@ -121,8 +121,8 @@ static bool matches(Eval *ev, const CStmt *label, Val value) {
     return value.i >= first.i && value.i <= last.i;
 }
 
-/* The label of a switch that a value goes to, a case or (`fallback`) the default; NULL: none. Those
- * of switches inside it are their own. */
+/* Returns the label of a switch for a value: a case, or with `fallback` the default; NULL: none.
+ * Inner switches have their own labels. */
 static const CStmt *find_label(Eval *ev, const CStmt *stmt, Val value, bool fallback) {
     if (!stmt || stmt->kind == CS_SWITCH || stmt->kind == CS_REFUSED) return NULL;
     if ((stmt->kind == CS_DEFAULT && fallback) ||
@@ -147,7 +147,7 @@ static Flow switch_statement(Eval *ev, const CStmt *stmt) {
     return flow == FLOW_BREAK ? FLOW_NEXT : flow;
 }
 
-/* ---- the rest ---- */
+/* ---- other statements ---- */
 
 static Flow return_statement(Eval *ev, const CStmt *stmt) {
     EvalFrame *frame = ev->frame;
@@ -169,12 +169,12 @@ static Flow return_statement(Eval *ev, const CStmt *stmt) {
 }
 
 static Flow marked_statement(Eval *ev, const CStmt *stmt) {
-    const Layer *layer = ev->layer;
-    int recompute = ev->recompute;
+    const Layer *layer = ev->build.layer;
+    int recompute = ev->build.recompute;
     for (int i = 0; i < stmt->pragmas.count; i++) eval_mark(ev, stmt->pragmas.at[i]);
     Flow flow = eval_statement(ev, stmt->then);
-    ev->layer = layer;
-    ev->recompute = recompute;
+    ev->build.layer = layer;
+    ev->build.recompute = recompute;
     return flow;
 }
 
@@ -183,14 +183,14 @@ static Flow declaration(Eval *ev, const CStmt *stmt) {
     return FLOW_NEXT;
 }
 
-/* An `if`. A jump goes to a label in one of its branches. */
+/* Evaluates an `if`. A jump goes to a label in one of its branches. */
 static Flow branch(Eval *ev, const CStmt *stmt) {
     if (ev->target ? has_target(stmt->then, ev->target) : condition(ev, stmt->expr))
         return eval_statement(ev, stmt->then);
     return stmt->other ? eval_statement(ev, stmt->other) : FLOW_NEXT;
 }
 
-/* Evaluates a statement; while there is a target, from its label on. */
+/* Evaluates a statement; during a jump, from its label on. */
 Flow eval_statement(Eval *ev, const CStmt *stmt) {
     eval_step(ev);
     if (ev->target == stmt) ev->target = NULL;

@@ -1,5 +1,5 @@
-/* string.h, memory, snprintf and assert. Where two places overlap that C wants apart, the call is
- * refused. */
+/* Evaluates string.h, functions of memory, snprintf and assert. Refuses calls whose arguments
+ * overlap although C forbids it. */
 #include "frontend/eval/eval.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static const char *string(Eval *ev, const Call *call, int index) {
     return pointer_string(ev, known(ev, call, index), call->at);
 }
 
-/* The first characters of an argument, at most as many as argument 2 says. */
+/* Returns the first characters of an argument, at most as many as argument 2. */
 static const char *characters(Eval *ev, const Call *call, int index, size_t *length) {
     return pointer_characters(ev, known(ev, call, index), known(ev, call, 2), call->at, length);
 }
@@ -58,15 +58,15 @@ static Val set_bytes(Eval *ev, const Call *call) {
     return pointer_result(call, call->args[0].i);
 }
 
-/* Whether an argument is a string literal. */
+/* Returns whether an argument is a string literal. */
 static bool is_literal(const Call *call, int index) {
     const CExpr *expr = call->expr ? call->expr->args.at[index] : NULL;
     while (expr && expr->kind == C_CAST) expr = expr->a;
     return expr && expr->kind == C_STRING;
 }
 
-/* What a comparison gives: C says its sign alone. gcc computes one of literals itself, else it is
- * what the library gives. */
+/* Returns the result of a comparison, of which C defines the sign alone. gcc folds comparisons of
+ * literals; others have the library's result. */
 static Val compared(const Call *call, int order) {
     bool literals = is_literal(call, 0) && is_literal(call, 1);
     return val_int(call->function->result, !literals ? order : order < 0 ? -1 : order > 0);
@@ -109,21 +109,20 @@ static Val compare_bounded(Eval *ev, const Call *call) {
     return compared(call, most ? order : 0);
 }
 
-/* Writes the first bytes of a text at a place that they do not overlap, and zeros to its end. */
-static void write_bytes(Eval *ev, const Call *call, Place to, int64_t size, const char *text,
-                        size_t length) {
+/* Writes a text and zeros up to `size` bytes; the text must not overlap the destination. */
+static void write_bytes(Eval *ev, const Call *call, Place to, int64_t size, CText text) {
     const char *at = (const char *)to.object->bytes + to.offset;
-    if (text < at + size && text + length + 1 > at) overlapping(ev, call);
+    if (text.bytes < at + size && text.bytes + text.length + 1 > at) overlapping(ev, call);
     place_clear(ev, to, size);
-    memcpy(to.object->bytes + to.offset, text, length);
+    memcpy(to.object->bytes + to.offset, text.bytes, (size_t)text.length);
 }
 
-/* Writes `length` bytes of `text` and a null byte at argument 0 moved by `offset`. */
+/* Writes `length` bytes of `text` and a null byte at argument 0 plus `offset`. */
 static Val write_string(Eval *ev, const Call *call, size_t offset, const char *text,
                         size_t length) {
     uint64_t to = pointer_moved(ev, known(ev, call, 0), (int64_t)offset, call->at);
     write_bytes(ev, call, pointer_place(ev, to, (int64_t)length + 1, call->at), (int64_t)length + 1,
-                text, length);
+                (CText){text, (int64_t)length});
     return pointer_result(call, call->args[0].i);
 }
 
@@ -137,7 +136,7 @@ static Val copy_bounded(Eval *ev, const Call *call) {
     size_t length;
     const char *text = characters(ev, call, 1, &length);
     if (!size) return pointer_result(call, call->args[0].i);
-    write_bytes(ev, call, bytes(ev, call, 0, size), (int64_t)size, text, length);
+    write_bytes(ev, call, bytes(ev, call, 0, size), (int64_t)size, (CText){text, (int64_t)length});
     return pointer_result(call, call->args[0].i);
 }
 
@@ -152,7 +151,7 @@ static Val append_bounded(Eval *ev, const Call *call) {
     return write_string(ev, call, strlen(string(ev, call, 0)), text, length);
 }
 
-/* A pointer into argument 0, or null. */
+/* Returns a pointer into argument 0; a null pointer when `at` is NULL. */
 static Val found_at(Eval *ev, const Call *call, const char *text, const char *at) {
     return pointer_result(call, at ? pointer_moved(ev, call->args[0].i, at - text, call->at) : 0);
 }

@@ -1,5 +1,8 @@
-/* What hetu.h offers beside operators: parameters, inputs, outputs, scopes, shapes. */
+/* Evaluates functions of hetu.h that are no operators: parameters, inputs, outputs, scopes, shapes.
+ */
 #include "frontend/eval/eval.h"
+
+#include "ir/module.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -16,7 +19,7 @@ struct Names {
 
 static Names *find_name(Eval *ev, const char *key) {
     Names *found;
-    HASH_FIND_STR(ev->names, key, found);
+    HASH_FIND_STR(ev->build.names, key, found);
     return found;
 }
 
@@ -24,7 +27,7 @@ static Names *add_name(Eval *ev, const char *key, Position at) {
     Names *entry = arena_new(ev->scratch, Names);
     entry->key = arena_string(ev->scratch, key);
     entry->at = at;
-    HASH_ADD_KEYPTR(hh, ev->names, entry->key, strlen(entry->key), entry);
+    HASH_ADD_KEYPTR(hh, ev->build.names, entry->key, strlen(entry->key), entry);
     return entry;
 }
 
@@ -33,7 +36,7 @@ static Names *add_name(Eval *ev, const char *key, Position at) {
 static void need_module(Eval *ev, const Call *call) {
     if (!ev->module)
         eval_error(ev, call->at, "%s can be called in a model function only", call->function->name);
-    if (ev->gradient)
+    if (ev->build.gradient)
         eval_error(ev, call->at, "%s cannot be called in a gradient", call->function->name);
 }
 
@@ -82,8 +85,8 @@ static Type shape_argument(Eval *ev, const Call *call, int arg, DType dtype) {
     return (Type){.dtype = dtype, .rank = (int)rank, .extent = extent};
 }
 
-/* Names have printable characters without blanks, quotes and backslashes; `what` is "a
- * parameter". */
+/* Checks that a name has printable characters only, without blanks, quotes and backslashes; `what`
+ * is "a parameter". */
 static void check_name(Eval *ev, const Call *call, const char *name, const char *what) {
     if (!*name) eval_error(ev, call->at, "the name of %s is empty", what);
     for (const char *at = name; *at; at++)
@@ -118,16 +121,17 @@ static void read_init(Eval *ev, const Call *call, Parameter *param) {
         eval_error(ev, call->at, "%g is no deviation or bound of an initialisation", param->a);
 }
 
-/* What the arguments of a call say of a parameter beside its attributes: shape, initialisation, and
- * the name in its scopes. */
+/* Reads a parameter's shape and initialization from the arguments of a call, and its name with the
+ * open scopes. */
 static void read_parameter(Eval *ev, const Call *call, uint64_t pointer, const char *what,
                            Parameter *param) {
     const char *name = name_argument(ev, call, pointer, what);
-    param->name = *ev->scope ? arena_format(ev->arena, "%s.%s", ev->scope, name) : name;
+    param->name = *ev->build.scope ? arena_format(ev->arena, "%s.%s", ev->build.scope, name) : name;
     read_init(ev, call, param);
 }
 
-/* The parameter of this name, made when it is new; it must agree with the one that there is. */
+/* Returns the parameter of a name, which is made when it is new, else must agree with the existing
+ * one. */
 static Val named_parameter(Eval *ev, const Call *call, Parameter *param) {
     Position at = operator_position(ev, call->at);
     Type type = shape_argument(ev, call, 0, DTYPE_F32);
@@ -147,12 +151,12 @@ static Val named_parameter(Eval *ev, const Call *call, Parameter *param) {
     param->value->index = ev->module->params.count;
     array_push(ev->arena, &ev->module->params, param);
     add_name(ev, key, at)->param = param;
-    if (ev->updated && type_equal(type, ev->updated->value->type))
-        param->value->dims = ev->updated->value->dims;
+    if (ev->build.updated && type_equal(type, ev->build.updated->value->type))
+        param->value->dims = ev->build.updated->value->dims;
     return tensor_value(ev, call, param->value);
 }
 
-/* The average of a parameter, for a program that reads it instead. */
+/* Makes a program read the average of a parameter instead. */
 static void take_average(Eval *ev, Parameter *param) {
     param->name = arena_format(ev->arena, "%s.average", param->name);
     param->init = INIT_ZEROS;
@@ -163,7 +167,7 @@ static void take_average(Eval *ev, Parameter *param) {
 
 static Val parameter(Eval *ev, const Call *call) {
     need_module(ev, call);
-    if (ev->updated)
+    if (ev->build.updated)
         eval_error(
             ev, call->at,
             "a rule of an optimizer makes no parameters; what it keeps is a state: ht_state");
@@ -182,11 +186,11 @@ static Val state(Eval *ev, const Call *call) {
     Parameter *param = arena_new(ev->arena, Parameter);
     read_parameter(ev, call, call_argument(ev, call, 2).i, "a state", param);
     param->state = param->frozen = true;
-    param->kept = ev->updated != NULL;
+    param->kept = ev->build.updated != NULL;
     return named_parameter(ev, call, param);
 }
 
-/* The state that a value is; reports another. */
+/* Returns the state that a value is; reports any other value. */
 static Parameter *state_argument(Eval *ev, const Call *call, const Value *value) {
     Position at = operator_position(ev, call->at);
     Parameter *param = value->kind == VALUE_PARAM ? ev->module->params.at[value->index] : NULL;
@@ -201,8 +205,7 @@ static Parameter *state_argument(Eval *ev, const Call *call, const Value *value)
     eval_fail(ev);
 }
 
-/* Makes the new value an operator of its own behind all others, so that whoever reads the state
- * reads the old one. */
+/* Assigns a state by an op behind all others, so that other ops read the old value. */
 static Val assign(Eval *ev, const Call *call) {
     need_module(ev, call);
     Position at = operator_position(ev, call->at);
@@ -255,7 +258,8 @@ static Val output(Eval *ev, const Call *call) {
     Position at = operator_position(ev, call->at);
     Value *value = tensor_argument(ev, call, 0);
     const char *given = name_argument(ev, call, call_argument(ev, call, 1).i, "an output");
-    const char *name = *ev->scope ? arena_format(ev->arena, "%s.%s", ev->scope, given) : given;
+    const char *name =
+        *ev->build.scope ? arena_format(ev->arena, "%s.%s", ev->build.scope, given) : given;
     const char *key = arena_format(ev->scratch, "o:%s", name);
     Names *known = find_name(ev, key);
     if (known) {
@@ -270,7 +274,7 @@ static Val output(Eval *ev, const Call *call) {
 
 /* ---- scopes ---- */
 
-/* Of the names of all open scopes, as the one-device library has it. */
+/* Most bytes of the names of all open scopes, as in the one-device library. */
 enum { MOST_SCOPE = 512 };
 
 static Val scope_enter(Eval *ev, const Call *call) {
@@ -279,13 +283,13 @@ static Val scope_enter(Eval *ev, const Call *call) {
     Place place = {call_result(ev, call), 0};
     CField length;
     check_name(ev, call, name, "a scope");
-    if (strlen(ev->scope) + strlen(name) + 1 >= MOST_SCOPE)
+    if (strlen(ev->build.scope) + strlen(name) + 1 >= MOST_SCOPE)
         eval_error(ev, call->at, "the scopes' names are longer than %d characters", MOST_SCOPE);
     if (ctype_field(call->function->result, "length", &length))
         place_store(ev, (Place){place.object, length.offset},
-                    val_int(length.type, (int64_t)strlen(ev->scope)));
-    ev->scope = *ev->scope ? arena_format(ev->scratch, "%s.%s", ev->scope, name)
-                           : arena_string(ev->scratch, name);
+                    val_int(length.type, (int64_t)strlen(ev->build.scope)));
+    ev->build.scope = *ev->build.scope ? arena_format(ev->scratch, "%s.%s", ev->build.scope, name)
+                                       : arena_string(ev->scratch, name);
     return (Val){.type = call->function->result, .place = place};
 }
 
@@ -293,12 +297,13 @@ static Val scope_leave(Eval *ev, const Call *call) {
     const CType *type = call->args[0].type->base;
     Place mark = pointer_place(ev, call_argument(ev, call, 0).i, type->size, call->at);
     size_t length = (size_t)place_load(ev, mark, ev->unit->types.tulong, call->at).i;
-    if (length < strlen(ev->scope)) ev->scope = arena_substring(ev->scratch, ev->scope, length);
+    if (length < strlen(ev->build.scope))
+        ev->build.scope = arena_substring(ev->scratch, ev->build.scope, length);
     return (Val){.type = call->function->result};
 }
 
 static Val stream(Eval *ev, const Call *call) {
-    return val_int(call->function->result, ev->stream++);
+    return val_int(call->function->result, ev->build.stream++);
 }
 
 /* ---- shapes ---- */

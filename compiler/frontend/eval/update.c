@@ -1,11 +1,13 @@
-/* Rules of optimizers: C functions that build the new value of a parameter, evaluated once for
- * each. */
+/* Evaluates optimizer rules: C functions that build the new value of a parameter, once for each
+ * parameter.
+ *
+ *     sgd(p, g) { return p - rate * g; }   ─▶   update section: %9 = sgd(%p, %g) */
 #include "frontend/eval/eval.h"
 #include "ir/optimizer_placeholders.h"
 
 #include <string.h>
 
-/* An operator behind all others, of a parameter; its result. */
+/* Adds an op behind all others for a parameter; returns its result. */
 static Value *given(Eval *ev, OptimizerPlaceholder kind, Parameter *param) {
     Op *op = ir_op(ev->module, placeholder_def(ev->module, kind), &param->value, 1, NULL,
                    param->value->at);
@@ -38,9 +40,9 @@ static void set_tensor(Eval *ev, const CType *type, Place place, const char *nam
     if (value) tensor_store(ev, place_member(place, type, name, &member), value);
 }
 
-enum { NUMBERS = 8 }; // of an optimizer
+enum { NUMBERS = 8 }; // arguments of an optimizer
 
-/* Calls a rule: its value. `p` and `g` are what it gets as parameter and gradient. */
+/* Calls a rule and returns its value; `p` and `g` are its parameter and gradient. */
 static Value *call_rule(Eval *ev, const CFunction *rule, Parameter *param, Value *p, Value *g) {
     const CType *type = update_type(ev, rule, param->value->at);
     Object *object = object_create(ev, type->size, "u");
@@ -79,8 +81,8 @@ static void run_update(Eval *ev, void *data) {
     Object *slot = NULL;
     EvalFrame frame = {.slots = &slot, .slot_count = 1, .user_at = param->value->at};
     ev->frame = &frame;
-    ev->updated = param;
-    ev->scope = arena_string(ev->scratch, param->name);
+    ev->build.updated = param;
+    ev->build.scope = arena_string(ev->scratch, param->name);
     if (run->rule) {
         Value *made =
             call_rule(ev, run->rule, param, param->value, given(ev, PLACEHOLDER_GRADIENT, param));
@@ -89,8 +91,8 @@ static void run_update(Eval *ev, void *data) {
         param->updated->dims = param->value->dims;
     }
     if (run->after) call_rule(ev, run->after, param, given(ev, PLACEHOLDER_UPDATED, param), NULL);
-    ev->scope = "";
-    ev->updated = NULL;
+    ev->build.scope = "";
+    ev->build.updated = NULL;
     ev->frame = NULL;
 }
 

@@ -1,4 +1,4 @@
-#include "frontend/pragma/expression.h"
+#include "frontend/pragma/pragma.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -74,7 +74,7 @@ static const CExpr *named(Parser *p) {
     return expr;
 }
 
-/* The type of an integer constant by its value and suffix. */
+/* Returns the type of an integer constant by its value and suffix. */
 static const CType *integer_type(const CTypes *types, uint64_t value, const char *suffix,
                                  bool decimal) {
     bool u = strpbrk(suffix, "uU"), l = strpbrk(suffix, "lL");
@@ -153,9 +153,9 @@ static const CExpr *member(Parser *p, const CExpr *a, bool arrow, Position at) {
                NULL;
     CExpr *expr = node(p, C_MEMBER, field.type, a->at);
     expr->a = a;
-    expr->arrow = arrow;
-    expr->name = p->tokens->token->text;
-    expr->field = arena_copy(p->unit->arena, &field, sizeof field);
+    expr->member.arrow = arrow;
+    expr->member.name = p->tokens->token->text;
+    expr->member.field = arena_copy(p->unit->arena, &field, sizeof field);
     tokens_next(p->tokens);
     return expr;
 }

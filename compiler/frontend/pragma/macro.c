@@ -1,4 +1,4 @@
-#include "frontend/pragma/macro.h"
+#include "frontend/pragma/pragma.h"
 
 #include <string.h>
 
@@ -18,7 +18,7 @@ static bool is_active(const Expander *x, const char *name) {
     return false;
 }
 
-/* The index of the `)` that closes the `(` at `open`; -1 when none does. */
+/* Returns the index of the `)` that closes the `(` at `open`; -1: none does. */
 static int closing(const TokenList *list, int open) {
     int depth = 0;
     for (int i = open; i < list->count; i++) {
@@ -28,7 +28,7 @@ static int closing(const TokenList *list, int open) {
     return -1;
 }
 
-/* The parameter of `macro` that `name` is; -1 none. */
+/* Returns the index of a macro's parameter; -1: none has this name. */
 static int parameter(const Macro *macro, const char *name) {
     for (int i = 0; i < macro->params.count; i++)
         if (!strcmp(macro->params.at[i], name)) return i;
@@ -40,12 +40,11 @@ typedef struct Arguments {
     int count;
 } Arguments;
 
-static void split_arguments(Expander *x, const Macro *macro, const TokenList *list, int open,
-                            int close, Arguments *arguments) {
+static void split_arguments(Expander *x, const Macro *macro, const Token *open, const Token *close,
+                            Arguments *arguments) {
     int depth = 0;
     arguments->count = macro->params.count ? 1 : 0;
-    for (int i = open + 1; i < close; i++) {
-        const Token *token = &list->at[i];
+    for (const Token *token = open + 1; token < close; token++) {
         depth += token_is(token, "(") - token_is(token, ")");
         bool rest = macro->variadic && arguments->count == macro->params.count;
         if (depth == 0 && token_is(token, ",") && !rest && arguments->count < macro->params.count)
@@ -57,7 +56,7 @@ static void split_arguments(Expander *x, const Macro *macro, const TokenList *li
 
 static void expand(Expander *x, const TokenList *from, TokenList *to);
 
-/* The macro's body with the parameters replaced, every token at the place of `use`. */
+/* Appends the macro's body with its parameters replaced; every token gets the position of `use`. */
 static void substitute(Expander *x, const Macro *macro, const Arguments *arguments,
                        const Token *use, TokenList *to) {
     for (int i = 0; !token_ends(&macro->body.at[i]); i++) {
@@ -76,8 +75,8 @@ static void substitute(Expander *x, const Macro *macro, const Arguments *argumen
     }
 }
 
-/* Expands the macro at `index`; the index of its last token, or -1 when it is no use of the
- * macro. */
+/* Expands the macro at `index`. Returns the index of the last token of its use, or -1 when it is no
+ * use of the macro. */
 static int expand_macro(Expander *x, const Macro *macro, const TokenList *list, int index,
                         TokenList *to) {
     Arguments *arguments = arena_new(x->arena, Arguments);
@@ -88,7 +87,7 @@ static int expand_macro(Expander *x, const Macro *macro, const TokenList *list, 
             return -1;
         last = closing(list, index + 1);
         if (last < 0) return -1;
-        split_arguments(x, macro, list, index + 1, last, arguments);
+        split_arguments(x, macro, &list->at[index + 1], &list->at[last], arguments);
     }
     Token use = list->at[index];
     const char *end = list->at[last].start + list->at[last].length;

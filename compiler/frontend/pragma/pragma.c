@@ -1,5 +1,7 @@
 #include "frontend/pragma/pragma.h"
 
+#include "ir/dim.h"
+#include "layout/user_layout.h"
 #include "strategy/strategy.h"
 
 #include <stdlib.h>
@@ -13,7 +15,7 @@ bool pragma_acts(const Pragma *pragma) {
            pragma->kind == PRAGMA_RESHARD;
 }
 
-/* ---- the directive ---- */
+/* ---- directives ---- */
 
 /* The directives; up to `strategy` in the order of PragmaKind. */
 static const char *const names[] = {"dims",  "layer",   "recompute", "shard",    "reshard",
@@ -35,7 +37,7 @@ static bool is_directive(const char *word) {
     return strategy_has_statement(word);
 }
 
-/* The word that a token is; "" when it is none. */
+/* Returns a token's word; "" when it is none. */
 static const char *word(const Token *token) {
     return token->kind <= TOKEN_NUMBER ? token->text : "";
 }
@@ -70,9 +72,9 @@ static PragmaKind directive_kind(CUnit *unit, const Pragma *pragma, StrategyLine
     return PRAGMA_BAD;
 }
 
-/* ---- reading the operands ---- */
+/* ---- parts of operands ---- */
 
-/* Expects the `)` that closes the operands. */
+/* Takes the `)` that closes the operands. */
 static bool expect_close(Pragma *pragma) {
     int depth = 0;
     const Token *open = pragma->tokens.token;
@@ -91,7 +93,7 @@ static bool expect_end(Pragma *pragma) {
                                               tokens_shown(tokens), pragma->directive);
 }
 
-/* A name; one that is a macro for something else than a name stays as written. NULL after an
+/* Reads a name. A macro that stands for something else than a name stays unexpanded. NULL after an
  * error. */
 static const char *read_name(Pragma *pragma, const char *what) {
     Tokens *tokens = &pragma->tokens;
@@ -103,7 +105,7 @@ static const char *read_name(Pragma *pragma, const char *what) {
     return arena_substring(tokens->arena, token->start, (size_t)token->length);
 }
 
-/* One dimension: a name, `_`, or the names of its factors in parentheses. */
+/* Reads a dimension: a name, `_`, or names of factors in parentheses. */
 static bool read_dimension(Pragma *pragma) {
     Tokens *tokens = &pragma->tokens;
     Position at = tokens->token->at;
@@ -149,7 +151,7 @@ static bool bracket_error(Diag *diag, const Token *at, const Token *open) {
     return false;
 }
 
-/* Reports a bracket that does not match; true when all do. */
+/* Checks that all brackets match; reports one that does not. */
 static bool check_brackets(Tokens *tokens, const Token *end) {
     Array(const Token *) open = {0};
     for (const Token *token = tokens->token; token < end; token++) {
@@ -215,13 +217,13 @@ static bool read_layer_number(CUnit *unit, Pragma *pragma, const Scope *scope, i
     return false;
 }
 
-/* Whether a name stands alone in the parentheses, and is that of nothing but the layer. */
+/* Returns whether a name stands alone in the parentheses and can only be that of a layer. */
 static bool at_layer_name(const CUnit *unit, const Tokens *tokens, const Scope *scope) {
     return tokens->token->kind == TOKEN_NAME && tokens_before(tokens, ")") &&
            !expression_names(unit, scope, tokens->token->text);
 }
 
-/* layer(l), layer(head), layer(tower, l) */
+/* Reads layer(l), layer(head) or layer(tower, l). */
 static bool read_layer(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots) {
     if (!tokens_expect(&pragma->tokens, "(", NULL)) return false;
     const Token *first = pragma->tokens.token;
@@ -248,7 +250,7 @@ static bool read_shape(Pragma *pragma) {
     return expect_close(pragma) && expect_end(pragma);
 }
 
-/* A number, with a sign before it where it has one. */
+/* Reads a number with an optional sign. */
 static bool read_number(Pragma *pragma) {
     Tokens *tokens = &pragma->tokens;
     double *value = arena_new(tokens->arena, double);
@@ -264,7 +266,7 @@ static bool read_number(Pragma *pragma) {
     return true;
 }
 
-/* padding(targets, labels: -100) */
+/* Reads padding(targets, labels: -100). */
 static bool read_padding(Pragma *pragma) {
     Tokens *tokens = &pragma->tokens;
     if (!tokens_expect(tokens, "(", NULL)) return false;
@@ -292,7 +294,8 @@ void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)
     if (!good) pragma->kind = PRAGMA_BAD;
 }
 
-/* What stands behind the directive, macros expanded; its end is right behind the last token. */
+/* Returns the tokens behind the directive with macros expanded, then an end right behind the last
+ * one. */
 static const Token *read_tokens(CUnit *unit, Macros macros, const Pragma *pragma) {
     const TokenList *line = &pragma->line.tokens;
     Token end = line->at[line->count - 2];

@@ -1,22 +1,22 @@
-/* Pragmas: `#pragma hspmd ...` lines, and `_Pragma("hspmd ...")` from macros.
+/* Pragmas: lines `#pragma hspmd ...`, and `_Pragma("hspmd ...")` from macros.
  *
- *     dims(x: batch, seq)     layer(l)     shape(seq, batch)     strategy NAME ... end strategy
- *     shard(x: LAYOUT)        recompute    op RULE
- *     reshard(x: LAYOUT)   padding(targets: -100)
+ *     dims(x: batch, seq)     layer(l)      shape(seq, batch)     strategy NAME ... end strategy
+ *     shard(x: LAYOUT)        recompute     op RULE
+ *     reshard(x: LAYOUT)      padding(targets: -100)
  *
- * pragma_read makes one from the tokens of its line, macros expanded (macro.h), each token at the
- * place where the user wrote it. Those inside functions are finished by pragma_resolve, when the
- * scope is known. Micro-batches, stages and placement are no pragmas but statements of a strategy
- * (strategy/strategy.h).
- */
+ * pragma_read parses the tokens of a line, with macros expanded; each token keeps the position
+ * where the user wrote it. pragma_resolve finishes pragmas inside functions when their scope is
+ * known. Statements of a strategy, such as micro-batches and stages, are parsed in
+ * strategy/strategy.h. */
 #ifndef FRONTEND_PRAGMA_PRAGMA_H
 #define FRONTEND_PRAGMA_PRAGMA_H
 
-#include "frontend/pragma/expression.h"
-#include "frontend/pragma/macro.h"
+#include "frontend/ctree.h"
 #include "frontend/source.h"
-#include "ir/dim.h"
-#include "layout/user_layout.h"
+#include "syntax/tokens.h"
+
+typedef struct Dim Dim;               // ir/dim.h
+typedef struct UserLayout UserLayout; // layout/user_layout.h
 
 typedef enum PragmaKind {
     PRAGMA_DIMS,
@@ -27,48 +27,96 @@ typedef enum PragmaKind {
     PRAGMA_SHAPE,
     PRAGMA_PADDING,
     PRAGMA_OP,
-    PRAGMA_STRATEGY, // a line of a strategy, from `strategy` to `end strategy`
-    PRAGMA_BAD       // an error was reported
+    PRAGMA_STRATEGY, // a line from `strategy` to `end strategy`
+    PRAGMA_BAD       // reported already
 } PragmaKind;
 
 struct Pragma {
     PragmaKind kind;
     PragmaLine line;
-    bool used;   // it found its place
+    bool used;   // attached to a statement or declaration
     Position at; // of the directive
     const char *directive;
-    Tokens tokens;                 // behind the directive, macros expanded
-    const Token *first;            // of them
+    Tokens tokens;                 // behind the directive, with macros expanded
+    const Token *first;            // the first of `tokens`
     Array(const CExpr *) operands; // dims, shard, reshard
     Array(const char *) names;     // shape: the variables; padding: the inputs
     const double *padding;         // padding: the value
     Array(Dim) dims;               // dims
-    Array(Position) name_at;       // of each of these
+    Array(Position) name_at;       // of each dimension
     const UserLayout *layout;      // shard, reshard
-    const char *tower;             // layer; NULL the default
-    const char *layer_name;        // layer; NULL: `layer`
+    const char *tower;             // layer; NULL: the default tower
+    const char *layer_name;        // layer; NULL: the number `layer`
     const CExpr *layer;
 };
 
-/* Whether the lines of a strategy are being read, or those of one whose first line was refused: of
- * these only the first is reported. */
+/* ---- macros in pragmas (macro.c); C's preprocessor does not expand them ---- */
+
+/* A macro and its replacement, `body`. */
+typedef struct Macro {
+    const char *name;
+    bool takes_arguments, variadic;
+    Array(const char *) params;
+    TokenList body;
+} Macro;
+
+/* Looks up a macro; NULL when it is not defined at the pragma (NULL: anywhere). */
+typedef const Macro *MacroLookup(void *context, const Pragma *pragma, const char *name);
+typedef struct Macros {
+    MacroLookup *lookup;
+    void *context;
+} Macros;
+
+/* Returns the tokens with macros expanded; tokens from a macro get the position of its use. */
+TokenList macros_expand(Arena *arena, Macros macros, const Pragma *pragma, const TokenList *tokens);
+
+/* ---- expressions in pragmas (expression.c): without assignments, casts, sizeof and addresses ----
+ */
+
+/* The variables in scope, the innermost first. */
+typedef struct Scope Scope;
+struct Scope {
+    CVar *var;
+    const Scope *outer;
+};
+
+/* Reads an expression over the names in scope; its calls take frame slots from *slots. Stops at a
+ * `,`, `:` or `)` behind it. NULL after an error. */
+const CExpr *expression_read(CUnit *unit, Tokens *tokens, const Scope *scope, int *slots);
+
+/* Returns whether a name is a variable, function or constant of an expression. */
+bool expression_names(const CUnit *unit, const Scope *scope, const char *name);
+
+/* ---- pragmas (pragma.c) ---- */
+
+/* Whether pragma lines belong to a strategy. LINES_REFUSED: to a strategy whose first line was
+ * refused, so that its other lines are not reported. */
 typedef enum StrategyLines { LINES_NONE, LINES_INSIDE, LINES_REFUSED } StrategyLines;
 
-/* A pragma from its line. An unknown directive is reported and gives PRAGMA_BAD. *lines says, and
- * is set to, whether a strategy is open, to which every line then belongs. */
+/* Reads a pragma from its line. Reports an unknown directive and returns PRAGMA_BAD. *lines is read
+ * and updated: every line of an open strategy belongs to it. */
 Pragma *pragma_read(CUnit *unit, Macros macros, const PragmaLine *line, StrategyLines *lines);
 
-/* Reports a pragma that is not ours, but was meant to be: its words are misplaced, missing or
- * misspelled. `ours` says whether the file has pragmas of hetucc. */
+/* Reports a pragma that is almost one of hetucc: with misplaced, missing or misspelled words.
+ * `ours`: the file has pragmas of hetucc. */
 void pragma_check_stray(Diag *diag, const PragmaLine *line, bool ours);
 
-/* Reads the operands of a pragma that stands in a function, where the variables of `scope` are
- * visible; expressions get slots from *slots. Errors are reported and turn it into PRAGMA_BAD. */
+/* Reads the operands of a pragma in a function, over the variables of `scope`; expressions take
+ * frame slots from *slots. After an error the pragma becomes PRAGMA_BAD. */
 void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots);
 
-/* Whether the kind belongs to the next statement (layer, recompute), and whether it is a statement
- * itself. */
+/* Return whether a pragma applies to the next statement (layer, recompute), and whether it is a
+ * statement itself. */
 bool pragma_marks(const Pragma *pragma);
 bool pragma_acts(const Pragma *pragma);
+
+/* ---- functions under `#pragma hspmd op` (operators.c) ---- */
+
+/* Reads the rule of a function and adds the operator to the unit. Reports errors. */
+void operator_make(CUnit *unit, Pragma *pragma, CFunction *function);
+
+/* Checks that the kernels and gradients of rules exist, and that the bodies of operators call the
+ * same ones. `backends` is FrontendOptions.backends. */
+void operators_check(CUnit *unit, const char *const *backends);
 
 #endif

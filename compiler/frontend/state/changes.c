@@ -1,11 +1,13 @@
-/* Which functions read and change a variable. A pointer is followed from variable to variable,
- * without regard to the order of statements: what may be changed through one is changed where its
- * address was given away. */
+/* Finds which functions read and change each variable. Pointers are followed from variable to
+ * variable, without regard to the order of statements: a store through a pointer changes every
+ * variable whose address the pointer may have.
+ *
+ *     int *p = &seed;  *p = 1;      `seed` is changed where its address is taken */
 #include "frontend/state/state.h"
 
 #include <string.h>
 
-/* Where a value goes: it is looked at, or kept in a variable, or given to somebody unknown. */
+/* Where a value goes: it is read, kept in a variable, or given to unknown code. */
 typedef enum UseKind { USE_READ, USE_KEPT, USE_GIVEN } UseKind;
 
 typedef struct Use {
@@ -15,7 +17,7 @@ typedef struct Use {
 
 typedef struct Scan {
     CUnit *unit;
-    const CFunction *function; // NULL: an initialiser at file scope
+    const CFunction *function; // NULL: an initializer at file scope
     bool learnt;
 } Scan;
 
@@ -25,7 +27,7 @@ static void scan_statement(Scan *s, const CStmt *stmt);
 
 static const Use READ = {USE_READ, NULL}, GIVEN = {USE_GIVEN, NULL};
 
-/* ---- what is learnt ---- */
+/* ---- recording ---- */
 
 static bool has_site(const CSite *sites, int count, const CFunction *function) {
     for (int i = 0; i < count; i++)
@@ -34,13 +36,13 @@ static bool has_site(const CSite *sites, int count, const CFunction *function) {
 }
 
 static void note_read(Scan *s, CVar *var, Position at) {
-    if (s->function && !has_site(var->reads.at, var->reads.count, s->function))
-        array_push(s->unit->arena, &var->reads, (CSite){.function = s->function, .at = at});
+    if (s->function && !has_site(var->access.reads.at, var->access.reads.count, s->function))
+        array_push(s->unit->arena, &var->access.reads, (CSite){.function = s->function, .at = at});
 }
 
 static bool has_change(const CVar *var, const CFunction *function, CBytes bytes) {
-    for (int i = 0; i < var->changes.count; i++) {
-        const CSite *site = &var->changes.at[i];
+    for (int i = 0; i < var->access.changes.count; i++) {
+        const CSite *site = &var->access.changes.at[i];
         if (site->function == function && site->bytes.from <= bytes.from &&
             bytes.to <= site->bytes.to)
             return true;
@@ -51,29 +53,29 @@ static bool has_change(const CVar *var, const CFunction *function, CBytes bytes)
 static void note_change(Scan *s, CVar *var, const CFunction *function, CSite change) {
     change.function = function;
     if (has_change(var, function, change.bytes)) return;
-    array_push(s->unit->arena, &var->changes, change);
+    array_push(s->unit->arena, &var->access.changes, change);
     s->learnt = true;
 }
 
 static void note_through(Scan *s, CVar *var, const CFunction *function) {
-    for (int i = 0; i < var->through.count; i++)
-        if (var->through.at[i] == function) return;
-    array_push(s->unit->arena, &var->through, function);
+    for (int i = 0; i < var->access.through.count; i++)
+        if (var->access.through.at[i] == function) return;
+    array_push(s->unit->arena, &var->access.through, function);
     s->learnt = true;
 }
 
 static bool may_change(Use use) {
-    return use.kind == USE_GIVEN || (use.kind == USE_KEPT && use.to->through.count);
+    return use.kind == USE_GIVEN || (use.kind == USE_KEPT && use.to->access.through.count);
 }
 
-/* The functions that change what goes there: this one, or for an initialiser at file scope those
- * that use the variable. */
+/* Returns how many functions may change the target: the current one, or, for an initializer at file
+ * scope, those that use the variable. */
 static int changers(const Scan *s, Use use) {
-    return s->function ? 1 : use.kind == USE_KEPT ? use.to->through.count : 0;
+    return s->function ? 1 : use.kind == USE_KEPT ? use.to->access.through.count : 0;
 }
 
 static const CFunction *changer(const Scan *s, Use use, int index) {
-    return s->function ? s->function : use.to->through.at[index];
+    return s->function ? s->function : use.to->access.through.at[index];
 }
 
 /* ---- places ---- */
@@ -84,17 +86,18 @@ static bool is_decay(const CExpr *expr) {
 }
 
 static bool is_hyper(const CExpr *member) {
-    const CType *of = member->arrow ? member->a->type->base : member->a->type;
-    return !strcmp(member->name, "hyper") && strstr(of->name, "ht_optimizer");
+    const CType *of = member->member.arrow ? member->a->type->base : member->a->type;
+    return !strcmp(member->member.name, "hyper") && strstr(of->name, "ht_optimizer");
 }
 
-/* The variable that a place is in; NULL and the pointer that leads to it, where one does. Numbers
- * of an optimizer (hyper) may be chosen at run time. */
+/* Returns the variable that contains a place. NULL when the place is behind a pointer, which goes
+ * to *pointer, if that is known. Hyperparameters of an optimizer (hyper) may be set at run time and
+ * do not count. */
 static CVar *place_root(const CExpr *expr, const CExpr **pointer) {
     bool hyper = false;
     *pointer = NULL;
     for (;;) {
-        bool follows = expr->kind == C_INDEX || (expr->kind == C_MEMBER && expr->arrow) ||
+        bool follows = expr->kind == C_INDEX || (expr->kind == C_MEMBER && expr->member.arrow) ||
                        (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE);
         hyper |= expr->kind == C_MEMBER && is_hyper(expr);
         if (follows && expr->a->type->kind != CT_ARRAY && !is_decay(expr->a)) {
@@ -110,20 +113,20 @@ static CVar *place_root(const CExpr *expr, const CExpr **pointer) {
     }
 }
 
-/* The bytes of its variable that a place has: a member's own; all elements of an array, whichever
- * the index is. */
+/* Returns the bytes of its variable that a place covers: of a member, its own; of an element, the
+ * whole array. */
 static CBytes place_bytes(const CExpr *expr) {
     if (expr->kind == C_VAR) return (CBytes){0, expr->type->size};
     const CExpr *whole = is_decay(expr->a) ? expr->a->a : expr->a;
     CBytes bytes = place_bytes(whole);
-    bool member =
-        expr->kind == C_MEMBER && !expr->field->width && bytes.to - bytes.from == whole->type->size;
-    return member ? (CBytes){bytes.from + expr->field->offset,
-                             bytes.from + expr->field->offset + expr->type->size}
+    bool member = expr->kind == C_MEMBER && !expr->member.field->width &&
+                  bytes.to - bytes.from == whole->type->size;
+    return member ? (CBytes){bytes.from + expr->member.field->offset,
+                             bytes.from + expr->member.field->offset + expr->type->size}
                   : bytes;
 }
 
-/* The argument into which the C library's function gives back a pointer that is not const; NULL for
+/* Returns the argument that a function of the C library returns as a pointer to non-const; NULL for
  * none. */
 static const CExpr *given_back(const CExpr *call) {
     static const char *const first[] = {"strchr", "strrchr", "strstr", "strpbrk", "memchr"};
@@ -134,7 +137,7 @@ static const CExpr *given_back(const CExpr *call) {
     return !strcmp(function->name, "bsearch") && call->args.count > 1 ? call->args.at[1] : NULL;
 }
 
-/* Something is stored where a pointer points. */
+/* Records a store through a pointer. */
 static void change_through(Scan *s, const CExpr *pointer, Position at) {
     const CExpr *inner;
     while (pointer->kind == C_CAST && !is_decay(pointer)) pointer = pointer->a;
@@ -179,7 +182,7 @@ static void change_through(Scan *s, const CExpr *pointer, Position at) {
         change_through(s, inner, at);
 }
 
-/* What a place's own expression reads: indices, and the pointers on the way. */
+/* Records what a place's expression reads: indices, and pointers on the path. */
 static void scan_place(Scan *s, const CExpr *expr) {
     bool follows = expr->kind == C_INDEX || expr->kind == C_MEMBER ||
                    (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE);
@@ -205,7 +208,7 @@ static void change(Scan *s, const CExpr *place, Position at) {
     scan_place(s, place);
 }
 
-/* The address of a place goes somewhere. */
+/* Records where the address of a place goes. */
 static void give_address(Scan *s, const CExpr *place, Use use, Position at) {
     const CExpr *pointer;
     CVar *var = place_root(place, &pointer);
@@ -220,7 +223,7 @@ static void give_address(Scan *s, const CExpr *place, Use use, Position at) {
     }
 }
 
-/* The value of a place goes somewhere, and with it the pointers that it holds. */
+/* Records where the value of a place goes, and with it the pointers inside. */
 static void give_value(Scan *s, const CExpr *place, Use use) {
     const CExpr *pointer;
     CVar *var = place_root(place, &pointer);
@@ -243,12 +246,12 @@ static void scan_assignment(Scan *s, const CExpr *expr, Use use) {
     scan(s, expr->b, one ? (Use){USE_KEPT, holder} : GIVEN);
 }
 
-/* printf and its kin read what they get beside the format. */
+/* Returns whether a function only reads its arguments behind the format, as printf does. */
 static bool only_reads(const CFunction *function) {
     return !function->body && strstr(function->name, "printf");
 }
 
-/* What a function, NULL for an unknown one, does with its argument number `index`. */
+/* Returns how a function, NULL for an unknown one, uses its argument number `index`. */
 static Use argument_use(const CFunction *function, int index) {
     if (!function) return GIVEN;
     if (index >= function->params.count) return only_reads(function) ? READ : GIVEN;
@@ -296,7 +299,8 @@ static void scan_block_value(Scan *s, const CStmt *block, Use use) {
     }
 }
 
-/* What is const for its taker is read, unless a variable keeps it: from there it may be cast. */
+/* Records the uses in an expression. A pointer to const is only read, unless a variable keeps it,
+ * since it may be cast later. */
 static void scan(Scan *s, const CExpr *expr, Use use) {
     bool pointer = use.kind == USE_KEPT && use.to->type->kind == CT_POINTER;
     if (expr)
@@ -304,7 +308,7 @@ static void scan(Scan *s, const CExpr *expr, Use use) {
                  !pointer && expr->type->kind == CT_POINTER && expr->type->to_const ? READ : use);
 }
 
-/* An operand of a cast: one to a pointer that is not const gives it away as such. */
+/* Records the uses of a cast's operand; a cast to a pointer to non-const gives the pointer away. */
 static void scan_cast(Scan *s, const CExpr *expr, Use use) {
     if (is_decay(expr))
         give_address(s, expr->a, use, expr->at);

@@ -1,6 +1,10 @@
-/* The numbers that a model's evaluation read and that its program may set to something else before
- * it runs. */
+/* Collects the numbers of static storage that a model's evaluation read and that the program may
+ * change before the model runs.
+ *
+ *     int heads = 8;    read by the model: the program must still have 8 when it starts */
 #include "frontend/state/state.h"
+
+#include "ir/module.h"
 
 #include <string.h>
 
@@ -10,10 +14,10 @@ typedef struct Reader {
     const Track *track;
 } Reader;
 
-/* Whether the program can set a variable: from this file, or as it is visible from another one. */
+/* Returns whether the program can set a variable: from this file, or from another that sees it. */
 static bool may_be_set(const CVar *var) {
     return !var->is_const && !var->function && !(var->part && var->is_static) &&
-           (var->shape || !var->is_static || var->changes.count);
+           (var->shape || !var->is_static || var->access.changes.count);
 }
 
 static NumberKind number_kind(const CType *type) {
@@ -21,31 +25,27 @@ static NumberKind number_kind(const CType *type) {
     return type->is_signed ? NUMBER_SIGNED : NUMBER_UNSIGNED;
 }
 
-/* How many bytes of a place were read. */
+/* Counts the bytes of a range that were read. */
 static int64_t bytes_read(const Reader *reader, int64_t offset, int64_t size) {
     int64_t count = 0;
     for (int64_t i = 0; i < size; i++) count += track_read(reader->track, offset + i);
     return count;
 }
 
-static void add_numbers(Reader *reader, const CType *type, int64_t offset, const char *name,
-                        int64_t first, int64_t count) {
+static void add_numbers(Reader *reader, const CType *type, CapturedGlobal part) {
     Arena *arena = reader->ev->arena;
-    CapturedGlobal *read = arena_new(arena, CapturedGlobal);
-    *read = (CapturedGlobal){.name = name,
-                             .variable = reader->var->name,
-                             .offset = offset,
-                             .first = first,
-                             .count = count,
-                             .at = reader->track->read_at};
+    CapturedGlobal *read = arena_copy(arena, &part, sizeof part);
+    read->variable = reader->var->name;
+    read->at = reader->track->read_at;
     read->far = cunit_lookup(reader->ev->unit, reader->var->name).var != reader->var;
     read->kind = number_kind(type);
     read->size = (int)type->size;
-    read->bytes = arena_copy(arena, reader->track->before + offset, (size_t)(count * type->size));
+    read->bytes =
+        arena_copy(arena, reader->track->before + part.offset, (size_t)(part.count * type->size));
     array_push(arena, &reader->ev->module->source->captured_globals, read);
 }
 
-/* The runs of numbers of an array that were read. */
+/* Adds the runs of an array's numbers that were read. */
 static void add_runs(Reader *reader, const CType *array, int64_t offset, const char *name) {
     const CType *type = array->base;
     for (int64_t first = 0, end; first < array->count; first = end + 1) {
@@ -53,24 +53,33 @@ static void add_runs(Reader *reader, const CType *array, int64_t offset, const c
                           bytes_read(reader, offset + end * type->size, type->size) == type->size;)
             end++;
         if (end > first)
-            add_numbers(reader, type, offset + first * type->size, name, first, end - first);
+            add_numbers(reader, type,
+                        (CapturedGlobal){.name = name,
+                                         .offset = offset + first * type->size,
+                                         .first = first,
+                                         .count = end - first});
     }
 }
 
-/* The bytes in which a bit-field stands. */
+/* Adds the bytes of a bit-field. */
 static void add_bits(Reader *reader, const CField *field, int64_t offset, const char *name) {
     static const CType byte = {.kind = CT_INT, .name = "unsigned char", .size = 1, .rank = 1};
     for (int64_t i = 0; i < (field->bit + field->width + 7) / 8; i++)
-        if (bytes_read(reader, offset + i, 1)) add_numbers(reader, &byte, offset + i, name, -1, 1);
+        if (bytes_read(reader, offset + i, 1))
+            add_numbers(
+                reader, &byte,
+                (CapturedGlobal){.name = name, .offset = offset + i, .first = -1, .count = 1});
 }
 
-/* What was read of a part of the variable, called `name`; pointers and tensors are no numbers. */
+/* Adds the numbers that were read of a part of the variable, called `name`; pointers and tensors
+ * are no numbers. */
 static void add_part(Reader *reader, const CType *type, int64_t offset, const char *name) {
     Arena *arena = reader->ev->arena;
     int64_t read = bytes_read(reader, offset, type->size);
     if (!read) return;
     if (ctype_is_arithmetic(type) && read == type->size)
-        add_numbers(reader, type, offset, name, -1, 1);
+        add_numbers(reader, type,
+                    (CapturedGlobal){.name = name, .offset = offset, .first = -1, .count = 1});
     if (type->kind == CT_ARRAY && ctype_is_arithmetic(type->base))
         add_runs(reader, type, offset, name);
     else if (type->kind == CT_ARRAY)
@@ -91,7 +100,7 @@ static void add_part(Reader *reader, const CType *type, int64_t offset, const ch
 void state_reads(Eval *ev) {
     for (int i = 0; i < ev->unit->vars.count; i++) {
         const CVar *var = ev->unit->vars.at[i];
-        const Object *object = ev->statics[i];
+        const Object *object = ev->heap.statics[i];
         if (object && object->track && may_be_set(var))
             add_part(&(Reader){ev, var, object->track}, var->type, 0, var->name);
     }

@@ -8,7 +8,7 @@ static const bool *bytes_read(Eval *ev, const Object *object) {
 
 void state_note(Eval *ev, const CFunction *model) {
     for (int i = 0; i < ev->unit->vars.count; i++) {
-        const Object *object = ev->statics[i];
+        const Object *object = ev->heap.statics[i];
         const Track *track = object ? object->track : NULL;
         if (!track || (!track->read_at.file && !track->written_at.file)) continue;
         CModelUse use = {.model = model,
@@ -16,11 +16,11 @@ void state_note(Eval *ev, const CFunction *model) {
                          .written_at = track->written_at,
                          .state = object_changed(object),
                          .read = bytes_read(ev, object)};
-        array_push(ev->arena, &ev->unit->vars.at[i]->uses, use);
+        array_push(ev->arena, &ev->unit->vars.at[i]->access.uses, use);
     }
 }
 
-/* ---- functions that run when the program does ---- */
+/* ---- functions outside of models ---- */
 
 static bool takes_tensors(const CFunction *function) {
     bool takes = function->result->is_tensor;
@@ -29,7 +29,7 @@ static bool takes_tensors(const CFunction *function) {
     return takes;
 }
 
-/* A function that is named is called, there or through a pointer. */
+/* Marks a function that an expression names: it may be called there, or through a pointer. */
 static void mark_named(const CExpr *expr, void *data) {
     bool *more = data;
     CFunction *function = expr->kind == C_FUNCTION ? expr->function : NULL;
@@ -38,13 +38,13 @@ static void mark_named(const CExpr *expr, void *data) {
 }
 
 static bool is_read_outside(const CVar *var) {
-    for (int i = 0; i < var->reads.count; i++)
-        if (var->reads.at[i].function->outside) return true;
+    for (int i = 0; i < var->access.reads.count; i++)
+        if (var->access.reads.at[i].function->outside) return true;
     return false;
 }
 
-/* Those that no model's evaluation called and that have nothing to do with tensors, and what they
- * call or name, in tables too. */
+/* Marks functions that no model's evaluation called and that have no tensors, and all functions
+ * that these name, also in tables. */
 static void mark_outside(CUnit *unit) {
     for (int i = 0; i < unit->functions.count; i++) {
         CFunction *function = unit->functions.at[i];
@@ -78,7 +78,7 @@ static void advise(CUnit *unit, const CVar *var) {
               var->name);
 }
 
-/* What one evaluation leaves behind for the next. */
+/* Reports a variable that one evaluation changes and the next one reads. */
 static bool check_own(CUnit *unit, const CVar *var, const CModelUse *use) {
     if (!use->state) return false;
     diag_error(unit->diag, use->written_at,
@@ -91,10 +91,10 @@ static bool check_own(CUnit *unit, const CVar *var, const CModelUse *use) {
     return true;
 }
 
-/* What another model leaves behind. */
+/* Reports a variable that another model changes. */
 static bool check_others(CUnit *unit, const CVar *var, const CModelUse *use) {
-    for (int i = 0; i < var->uses.count; i++) {
-        const CModelUse *other = &var->uses.at[i];
+    for (int i = 0; i < var->access.uses.count; i++) {
+        const CModelUse *other = &var->access.uses.at[i];
         if (other->model == use->model || !use->read_at.file || !other->written_at.file) continue;
         report_read(unit, var, use);
         diag_note(unit->diag, other->written_at, "the model %s changes it here",
@@ -110,10 +110,10 @@ static bool reads_any(const CModelUse *use, CBytes bytes) {
     return false;
 }
 
-/* What the rest of the program changes. */
+/* Reports a variable that the rest of the program changes. */
 static bool check_changes(CUnit *unit, const CVar *var, const CModelUse *use) {
-    for (int i = 0; i < var->changes.count; i++) {
-        const CSite *site = &var->changes.at[i];
+    for (int i = 0; i < var->access.changes.count; i++) {
+        const CSite *site = &var->access.changes.at[i];
         if (var->shape || !site->function->outside || !reads_any(use, site->bytes)) continue;
         report_read(unit, var, use);
         diag_note(unit->diag, site->at,
@@ -125,10 +125,10 @@ static bool check_changes(CUnit *unit, const CVar *var, const CModelUse *use) {
     return false;
 }
 
-/* What the rest of the program reads, though only a model sets it. */
+/* Reports a variable that the rest of the program reads although only a model sets it. */
 static bool check_reads(CUnit *unit, const CVar *var, const CModelUse *use) {
-    for (int i = 0; i < var->reads.count; i++) {
-        const CSite *site = &var->reads.at[i];
+    for (int i = 0; i < var->access.reads.count; i++) {
+        const CSite *site = &var->access.reads.at[i];
         if (!use->written_at.file || !site->function->outside) continue;
         diag_error(unit->diag, use->written_at,
                    "the model %s changes \"%s\", which is read when the program runs; a model is "
@@ -141,8 +141,8 @@ static bool check_reads(CUnit *unit, const CVar *var, const CModelUse *use) {
 }
 
 static void check_variable(CUnit *unit, const CVar *var) {
-    for (int i = 0; i < var->uses.count; i++) {
-        const CModelUse *use = &var->uses.at[i];
+    for (int i = 0; i < var->access.uses.count; i++) {
+        const CModelUse *use = &var->access.uses.at[i];
         if (check_own(unit, var, use) || check_others(unit, var, use) ||
             check_changes(unit, var, use) || check_reads(unit, var, use))
             return;

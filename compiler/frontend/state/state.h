@@ -1,26 +1,28 @@
-/* What models read and change beside their own variables.
+/* Checks what models read and change beside their own variables.
  *
- * A model function is evaluated once, when it is compiled; as plain C it runs at every step. Both
- * are the same where nothing that it reads changes from one evaluation to the next. What may change
- * is refused, with both places: where a model reads it, and what changes it.
- */
+ *     static int steps;
+ *     ht_tensor loss(...) { return steps++ < 100 ? warm(x) : cold(x); }    refused: read and
+ * changed
+ *
+ * hetucc evaluates a model function once; as plain C it runs at every step. Both agree when nothing
+ * that the function reads changes between evaluations. Other variables are refused, with both
+ * places: where a model reads the variable, and where it is changed. */
 #ifndef FRONTEND_STATE_STATE_H
 #define FRONTEND_STATE_STATE_H
 
 #include "frontend/eval/eval.h"
 
-/* Notes for every variable which functions read and change it, through pointers as well. */
+/* Records for every variable which functions read and change it, also through pointers. */
 void changes_find(CUnit *unit);
 
-/* Notes what a model's evaluation did with variables of static storage. */
+/* Records what a model's evaluation did with variables of static storage. */
 void state_note(Eval *ev, const CFunction *model);
 
 /* Gives the module the numbers that its evaluation read and that the program may set before it
  * runs. */
 void state_reads(Eval *ev);
 
-/* Reports variables that stand between evaluations of models, and between models and what runs
- * beside them. */
+/* Reports variables that connect evaluations of models, or models and the rest of the program. */
 void state_check(CUnit *unit);
 
 #endif

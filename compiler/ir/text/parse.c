@@ -3,6 +3,7 @@
 
 #include "ir/text/print.h"
 #include "cluster/cluster.h"
+#include "syntax/lex.h"
 
 #include <stdlib.h>
 #include <string.h>

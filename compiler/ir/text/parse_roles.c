@@ -4,6 +4,7 @@
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 #include "support/array.h"
+#include "syntax/lex.h"
 
 #include <stdlib.h>
 #include <string.h>

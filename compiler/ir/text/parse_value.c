@@ -1,6 +1,7 @@
 #include "ir/text/parse.h"
 
 #include "ir/verify/verify.h"
+#include "syntax/lex.h"
 
 #include <errno.h>
 #include <stdlib.h>

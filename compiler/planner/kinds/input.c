@@ -21,12 +21,15 @@ struct Input {
 static json_t *load(Arena *arena, const char *file, const char **why, json_error_t *problem) {
     enum { MOST = 1 << 28 };
     struct stat status;
-    size_t length = 0;
     *why = NULL;
     if (!strcmp(file, "-")) return json_loadf(stdin, JSON_REJECT_DUPLICATES, problem);
-    if (!stat(file, &status) && S_ISDIR(status.st_mode)) *why = "this is a folder, not a file";
-    const char *text = *why ? NULL : reading_text(arena, READ_PIPES, file, MOST, &length, why);
-    return text ? json_loadb(text, length, JSON_REJECT_DUPLICATES, problem) : NULL;
+    if (!stat(file, &status) && S_ISDIR(status.st_mode)) {
+        *why = "this is a folder, not a file";
+        return NULL;
+    }
+    InputText text = reading_text(arena, READ_PIPES, file, MOST);
+    *why = text.why;
+    return text.bytes ? json_loadb(text.bytes, text.length, JSON_REJECT_DUPLICATES, problem) : NULL;
 }
 
 Field input_open(Arena *arena, const char *file) {

@@ -1,8 +1,10 @@
-#include "frontend/operators.h"
+#include "frontend/pragma/pragma.h"
+
+#include "rule/rule.h"
 
 #include <string.h>
 
-/* ---- a function and its rule ---- */
+/* ---- functions and their rules ---- */
 
 static bool param_kind(const CType *type, ParamKind *kind) {
     bool known = true;
@@ -44,7 +46,7 @@ static bool fill_params(CUnit *unit, const CFunction *function, OpParam *params)
     return good;
 }
 
-/* Checks that the function gives a tensor, or a struct of one tensor for each result. */
+/* Checks that the function returns a tensor, or a struct of one tensor for each result. */
 static bool check_result(CUnit *unit, const CFunction *function, const Rule *rule) {
     const CType *type = function->result;
     bool good = type->is_tensor
@@ -100,12 +102,12 @@ void operator_make(CUnit *unit, Pragma *pragma, CFunction *function) {
     array_push(unit->arena, &unit->operators, op);
 }
 
-/* ---- what rules and bodies name ---- */
+/* ---- functions that rules and bodies name ---- */
 
 typedef struct BodyCheck {
     CUnit *unit;
     const CFunction *function;
-    const RuleKernel *kernel; // of plain C
+    const RuleKernel *kernel; // for plain C
 } BodyCheck;
 
 static void check_named(BodyCheck *check, const CExpr *list, const CExpr *value, const char *clause,
@@ -130,8 +132,8 @@ static void check_application(const CExpr *expr, void *data) {
         check_named(check, expr, cexpr_member(expr, 1, "gradient"), "gradient", rule->grad);
 }
 
-/* The function that a rule names at `at`; NULL, after an error, where the translation unit declares
- * none. */
+/* Returns the function that a rule names at `at`; NULL, after an error, when the translation unit
+ * does not declare it. */
 static const CFunction *declared(CUnit *unit, const char *name, Position at,
                                  const char *prototype) {
     Array(const char *) names = {0};
@@ -148,13 +150,14 @@ static const CFunction *declared(CUnit *unit, const char *name, Position at,
     return NULL;
 }
 
-/* The gradient that a rule names must be declared; a model that is trained needs its body, too. */
+/* Checks that the gradient of a rule is declared, and, for training, has a body. */
 static void check_gradient(CUnit *unit, const Rule *rule) {
     if (rule->grad && strcmp(rule->grad, "none"))
         declared(unit, rule->grad, rule->grad_at, "void %s(ht_grad *g);");
 }
 
-/* Whether an operator takes the results of two calls of another, and gives those of one. */
+/* Returns whether an operator takes the results of two calls of another operator and has the
+ * results of one. */
 static bool joins(const Rule *joiner, const OpDef *joining, const Rule *rule) {
     bool fits = joiner->result_count == rule->result_count &&
                 joiner->operand_count == 2 * rule->result_count && !joining->attr_count;
@@ -163,7 +166,7 @@ static bool joins(const Rule *joiner, const OpDef *joining, const Rule *rule) {
     return fits;
 }
 
-/* The operator that a clause merge names must be one of two results. */
+/* Checks that the operator of a clause `merge` joins two results. */
 static void check_merge(CUnit *unit, const CFunction *function, const Factor *factor) {
     const Rule *rule = function->op->def->rule;
     const CFunction *joiner =
@@ -189,7 +192,7 @@ static void check_merges(CUnit *unit, const CFunction *function) {
         if (rule->factors[f].merge) check_merge(unit, function, &rule->factors[f]);
 }
 
-/* "'cpu' or 'cuda'" */
+/* Joins names: "'cpu' or 'cuda'". */
 static const char *backend_words(Arena *arena, const char *const *backends) {
     const char *words = arena_format(arena, "'%s'", *backends);
     while (*++backends)
@@ -197,7 +200,7 @@ static const char *backend_words(Arena *arena, const char *const *backends) {
     return words;
 }
 
-/* The back ends that a rule names kernels for must be there. */
+/* Checks that the backends of a rule's kernels exist. */
 static void check_backends(CUnit *unit, const Rule *rule, const char *const *backends) {
     int count = 0;
     while (backends[count]) count++;
@@ -212,7 +215,7 @@ static void check_backends(CUnit *unit, const Rule *rule, const char *const *bac
     }
 }
 
-/* The kernel for plain C must be declared, be one, and be visible to the program that calls it. */
+/* Checks that the kernel for plain C is declared as a kernel, and is visible to the program. */
 static void check_kernel(CUnit *unit, const CFunction *operator, const RuleKernel * named) {
     const COperator *op = operator->op;
     if (op->def->rule->kind == RULE_CALL && !named)
