@@ -126,8 +126,9 @@ static void check_application(const CExpr *expr, void *data) {
     if (rule->kind == RULE_CALL)
         check_named(check, expr, cexpr_member(expr, 0, "kernel"), "kernel",
                     check->kernel ? check->kernel->function : NULL);
-    if (rule->kind == RULE_CALL || rule->grad)
-        check_named(check, expr, cexpr_member(expr, 1, "gradient"), "gradient", rule->grad);
+    if (rule->kind == RULE_CALL || rule->grad.function)
+        check_named(check, expr, cexpr_member(expr, 1, "gradient"), "gradient",
+                    rule->grad.function);
 }
 
 /* The function that a rule names at `at`; NULL, after an error, where the translation unit declares
@@ -150,8 +151,8 @@ static const CFunction *declared(CUnit *unit, const char *name, Position at,
 
 /* The gradient that a rule names must be declared; a model that is trained needs its body, too. */
 static void check_gradient(CUnit *unit, const Rule *rule) {
-    if (rule->grad && strcmp(rule->grad, "none"))
-        declared(unit, rule->grad, rule->grad_at, "void %s(ht_grad *g);");
+    if (rule->grad.function && strcmp(rule->grad.function, "none"))
+        declared(unit, rule->grad.function, rule->grad.at, "void %s(ht_grad *g);");
 }
 
 /* Whether an operator takes the results of two calls of another, and gives those of one. */
@@ -201,8 +202,8 @@ static const char *backend_words(Arena *arena, const char *const *backends) {
 static void check_backends(CUnit *unit, const Rule *rule, const char *const *backends) {
     int count = 0;
     while (backends[count]) count++;
-    for (int k = 0; k < rule->kernel_count; k++) {
-        const RuleKernel *kernel = &rule->kernels[k];
+    for (int k = 0; k < rule->call.kernel_count; k++) {
+        const RuleKernel *kernel = &rule->call.kernels[k];
         bool known = !kernel->backend;
         for (int b = 0; b < count; b++) known = known || !strcmp(kernel->backend, backends[b]);
         if (known) continue;

@@ -122,7 +122,7 @@ static bool keeps_source(Lowering *lowering, const Op *op) {
     const Rule *rule = op->def->rule;
     for (int k = 0; k < op->operand_count; k++)
         if (is_open(op, k) && known_of(lowering, op->operands[k])->source != DTYPE_F32) return true;
-    return rule->kind == RULE_CALL && !(rule->types >> lowering->module->precision & 1);
+    return rule->kind == RULE_CALL && !(rule->call.types >> lowering->module->precision & 1);
 }
 
 /* Whether a value takes the type that it meets. */

@@ -51,7 +51,7 @@ static bool gather(const Tile *tile, const Op *sum, Pieces *pieces) {
     for (int k = 0; k < 2; k++) {
         const Value *value = sum->operands[k];
         if (!value->def || tile->sum_of[value->id] != sum) return false;
-        if (value->def->def->rule->tiles)
+        if (value->def->def->rule->tiles.op)
             array_push(tile->arena, pieces, value->def);
         else if (!is_sum(value->def) || !gather(tile, value->def, pieces))
             return false;
@@ -61,7 +61,7 @@ static bool gather(const Tile *tile, const Op *sum, Pieces *pieces) {
 
 static int64_t argument(const Op *piece, int attr) { return piece->attrs[attr].i; }
 
-static int64_t start_of(const Op *piece) { return argument(piece, piece->def->rule->tiles_start); }
+static int64_t start_of(const Op *piece) { return argument(piece, piece->def->rule->tiles.start); }
 
 static int by_start(const void *a, const void *b) {
     int64_t first = start_of(*(Op *const *)a), second = start_of(*(Op *const *)b);
@@ -71,7 +71,7 @@ static int by_start(const void *a, const void *b) {
 /* Whether pieces in order fill the tensor along their dimension, one behind the other. */
 static bool fill(const Pieces *pieces, const Value *whole) {
     const Op *first = pieces->at[0];
-    int dim_attr = first->def->rule->tiles_dim;
+    int dim_attr = first->def->rule->tiles.dim;
     int64_t end = 0, dim = argument(first, dim_attr);
     for (int i = 0; i < pieces->count; i++) {
         const Op *piece = pieces->at[i];
@@ -85,7 +85,7 @@ static bool fill(const Pieces *pieces, const Value *whole) {
 /* The definition that the rule names. */
 static const OpDef *tiled_def(const Module *module, const Rule *rule) {
     for (int i = 0; i < module->library.defs.count; i++)
-        if (!strcmp(module->library.defs.at[i]->name, rule->tiles))
+        if (!strcmp(module->library.defs.at[i]->name, rule->tiles.op))
             return module->library.defs.at[i];
     return NULL;
 }

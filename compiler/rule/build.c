@@ -6,7 +6,7 @@ RuleDraft *rule_draft(Arena *arena) {
     RuleDraft *draft = arena_new(arena, RuleDraft);
     *draft = (RuleDraft){.arena = arena,
                          .diag = diag_create(arena, stderr),
-                         .rule = {.kind = RULE_EQUATIONS, .shape_attr = -1, .row = -1},
+                         .rule = {.kind = RULE_EQUATIONS, .shape_attr = -1, .copy.row = -1},
                          .size_sum_of = -1};
     return draft;
 }

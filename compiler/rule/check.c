@@ -66,12 +66,12 @@ static void check_variadic(RuleDraft *draft) {
 
 static void check_kernel(RuleDraft *draft, Position start) {
     const Rule *rule = &draft->rule;
-    if (rule->kind == RULE_CALL && !rule->kernel_count)
+    if (rule->kind == RULE_CALL && !rule->call.kernel_count)
         RULE_ERROR(
             draft, start,
             "a rule of this form needs the clause kernel(f): the C function that computes it");
-    if (rule->kind != RULE_CALL && rule->kernel_count)
-        RULE_ERROR(draft, rule->kernels[0].at,
+    if (rule->kind != RULE_CALL && rule->call.kernel_count)
+        RULE_ERROR(draft, rule->call.kernels[0].at,
                    "the rule says what is computed; the clause kernel would say it twice");
     if (rule->kind == RULE_VIEW && rule->shape_attr < 0)
         RULE_ERROR(draft, start,
@@ -85,7 +85,7 @@ static void check_epilogue(RuleDraft *draft, Position start) {
     const Rule *rule = &draft->rule;
     bool elementwise = rule->form == RULE_MAP && rule->operand_count == 1;
     if (rule->epilogue && !elementwise &&
-        !(rule->kind == RULE_EQUATIONS && rule->equation_count == 2))
+        !(rule->kind == RULE_EQUATIONS && rule->equations.count == 2))
         RULE_ERROR(draft, start,
                    "the clause epilogue belongs to a rule of the form y[i..] = f(x[i..])");
 }
@@ -93,7 +93,7 @@ static void check_epilogue(RuleDraft *draft, Position start) {
 static void check_tiles(RuleDraft *draft, Position start) {
     const Rule *rule = &draft->rule;
     bool one = rule->result_count == 1 && rule->operand_count == 1 && !rule->operands[0].variadic;
-    if (rule->tiles && !one)
+    if (rule->tiles.op && !one)
         RULE_ERROR(draft, start,
                    "the clause tiles belongs to a rule of one operand and one result");
 }
@@ -138,12 +138,12 @@ static void check_params_used(RuleDraft *draft, Position start) {
 /* ---- equations ---- */
 
 static const Access *left_side(const Rule *rule, int equation) {
-    return equations_value(rule, rule->equations[equation].value);
+    return equations_value(rule, rule->equations.at[equation].value);
 }
 
 /* Whether the left side of every equation has the factor. */
 static bool in_every_value(const Rule *rule, int factor) {
-    for (int e = 0; e < rule->equation_count; e++)
+    for (int e = 0; e < rule->equations.count; e++)
         if (!access_has(left_side(rule, e), factor)) return false;
     return true;
 }
@@ -176,7 +176,7 @@ static void check_equations(RuleDraft *draft, Position start) {
         if (!rule_has_equation(draft, r))
             RULE_ERROR(draft, start, "the clause body has no equation for the result '%s'",
                        rule->results[r].name);
-    for (int e = 0; e < rule->equation_count; e++)
+    for (int e = 0; e < rule->equations.count; e++)
         if (!check_row(draft, left_side(rule, e), start)) return;
     for (int f = 0; f < rule->factor_count; f++)
         if (!in_every_value(rule, f) && !rule->factors[f].replicate)
@@ -219,13 +219,13 @@ Rule *rule_finished(RuleDraft *draft, Position start) {
     rule->results = draft->results.at;
     rule->operand_count = draft->operands.count;
     rule->operands = draft->operands.at;
-    rule->local_count = draft->locals.count;
-    rule->locals = draft->locals.at;
-    rule->equation_count = draft->equations.count;
-    rule->equations = draft->equations.at;
-    rule->kernel_count = draft->kernels.count;
-    rule->kernels = draft->kernels.at;
-    if (rule->kind == RULE_CALL && !rule->kernel_count && rule->equation_count)
+    rule->equations.local_count = draft->locals.count;
+    rule->equations.locals = draft->locals.at;
+    rule->equations.count = draft->equations.count;
+    rule->equations.at = draft->equations.at;
+    rule->call.kernel_count = draft->kernels.count;
+    rule->call.kernels = draft->kernels.at;
+    if (rule->kind == RULE_CALL && !rule->call.kernel_count && rule->equations.count)
         rule->kind = RULE_EQUATIONS;
     rule->form = rule_form(rule);
     check(draft, start);

@@ -102,8 +102,8 @@ static bool requires_item(RuleDraft *draft) {
 }
 
 static bool operations_clause(RuleDraft *draft) {
-    return (draft->rule.operations = expr_parse(&draft->tokens, rule_integer_primary, draft)) !=
-           NULL;
+    return (draft->rule.call.operations =
+                expr_parse(&draft->tokens, rule_integer_primary, draft)) != NULL;
 }
 
 /* The operand or result that the current token names; -1 after an error. */
@@ -117,7 +117,7 @@ static int clause_access(RuleDraft *draft, bool result) {
     for (int i = 0; i < count; i++)
         names[i] = result ? draft->results.at[i].name : draft->operands.at[i].name;
     return rule_unknown(draft, at, result ? "a result of the rule" : "an operand of the rule", name,
-                        names, count),
+                        names),
            -1;
 }
 
@@ -131,7 +131,7 @@ static int named_dtype(const RuleDraft *draft) {
 static bool unknown_element(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     const char **names =
-        arena_array(draft->arena, const char *, DTYPE_COUNT + 2 + draft->operands.count);
+        arena_array(draft->arena, const char *, DTYPE_COUNT + 3 + draft->operands.count);
     int count = 0;
     for (; count < DTYPE_COUNT; count++) names[count] = dtype_name((DType)count);
     names[count++] = "wide";
@@ -139,7 +139,7 @@ static bool unknown_element(RuleDraft *draft) {
     for (int i = 0; i < draft->operands.count; i++) names[count++] = draft->operands.at[i].name;
     return rule_unknown(draft, tokens->token->at,
                         "an element type, nor an operand, nor a parameter of type ht_dtype",
-                        tokens->token->text, names, count);
+                        tokens->token->text, names);
 }
 
 /* What stands behind the colon of the clause dtype. */
@@ -201,8 +201,8 @@ static bool types_item(RuleDraft *draft) {
         return RULE_ERROR(draft, tokens->token->at,
                           "expected one of f32, bf16, f64, i32, i64, not %s", tokens_shown(tokens));
     tokens_next(tokens);
-    if (!first_time(draft, draft->rule.types >> dtype & 1)) return false;
-    draft->rule.types |= 1u << dtype;
+    if (!first_time(draft, draft->rule.call.types >> dtype & 1)) return false;
+    draft->rule.call.types |= 1u << dtype;
     return true;
 }
 
@@ -221,7 +221,7 @@ static bool row_clause(RuleDraft *draft) {
     Position at = draft->tokens.token->at;
     const Factor *factor = clause_factor(draft);
     if (!factor) return false;
-    draft->rule.row = (int)(factor - draft->factors.at);
+    draft->rule.copy.row = (int)(factor - draft->factors.at);
     for (int i = 0; i < draft->operands.count; i++)
         if (draft->operands.at[i].variadic)
             return draft->size_sum_of >= 0 ||
@@ -281,13 +281,13 @@ static const Expr *two_factors(RuleDraft *draft, int *first, int *second) {
 }
 
 static bool causal_clause(RuleDraft *draft) {
-    return (draft->rule.causal =
-                two_factors(draft, &draft->rule.causal_from, &draft->rule.causal_to)) != NULL;
+    return (draft->rule.causal.when =
+                two_factors(draft, &draft->rule.causal.from, &draft->rule.causal.to)) != NULL;
 }
 
 static bool shift_clause(RuleDraft *draft) {
-    return (draft->rule.shift =
-                two_factors(draft, &draft->rule.shift_whole, &draft->rule.shift_part)) != NULL;
+    return (draft->rule.copy.shift =
+                two_factors(draft, &draft->rule.copy.whole, &draft->rule.copy.part)) != NULL;
 }
 
 /* No name stands in a number. */
@@ -343,7 +343,7 @@ static bool shape_clause(RuleDraft *draft) {
     const char *name = tokens->token->text;
     draft->rule.shape_attr = rule_attr(draft, name, PARAM_SHAPE, PARAM_SHAPE);
     if (draft->rule.shape_attr < 0) {
-        return rule_unknown(draft, tokens->token->at, "a parameter of type ht_dims", name, NULL, 0);
+        return rule_unknown(draft, tokens->token->at, "a parameter of type ht_dims", name, NULL);
     }
     tokens_next(tokens);
     return true;
@@ -401,21 +401,21 @@ static bool integer_argument(RuleDraft *draft, int *attr) {
 
 static bool tiles_clause(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
-    return (draft->rule.tiles = function_name(draft)) &&
+    return (draft->rule.tiles.op = function_name(draft)) &&
            tokens_expect(tokens, ":", "after the operator") &&
-           integer_argument(draft, &draft->rule.tiles_dim) &&
+           integer_argument(draft, &draft->rule.tiles.dim) &&
            tokens_expect(tokens, ",", "after the dimension") &&
-           integer_argument(draft, &draft->rule.tiles_start);
+           integer_argument(draft, &draft->rule.tiles.start);
 }
 
 /* x: op, whole. */
 static bool with_clause(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
-    draft->rule.with_operand = clause_access(draft, false);
-    return draft->rule.with_operand >= 0 && tokens_expect(tokens, ":", "after the operand") &&
-           (draft->rule.with = function_name(draft)) &&
+    draft->rule.with.operand = clause_access(draft, false);
+    return draft->rule.with.operand >= 0 && tokens_expect(tokens, ":", "after the operand") &&
+           (draft->rule.with.op = function_name(draft)) &&
            tokens_expect(tokens, ",", "after the operator") &&
-           (draft->rule.whole = function_name(draft));
+           (draft->rule.with.whole = function_name(draft));
 }
 
 static bool epilogue_clause(RuleDraft *draft) {
@@ -423,8 +423,8 @@ static bool epilogue_clause(RuleDraft *draft) {
 }
 
 static bool grad_clause(RuleDraft *draft) {
-    draft->rule.grad_at = draft->tokens.token->at;
-    return (draft->rule.grad = function_name(draft)) != NULL;
+    draft->rule.grad.at = draft->tokens.token->at;
+    return (draft->rule.grad.function = function_name(draft)) != NULL;
 }
 
 /* ---- the clause body ---- */
@@ -530,15 +530,14 @@ static const Clause clauses[] = {
 enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
 static const Clause *find_clause(RuleDraft *draft) {
-    const char *names[CLAUSE_COUNT];
+    const char *names[CLAUSE_COUNT + 1] = {0};
     Position at = draft->tokens.token->at;
     const char *name = tokens_name(&draft->tokens, "an operator or a clause");
     for (int i = 0; name && i < CLAUSE_COUNT; i++) {
         names[i] = clauses[i].name;
         if (!strcmp(name, names[i])) return &clauses[i];
     }
-    return name ? (rule_unknown(draft, at, "a clause of a rule", name, names, CLAUSE_COUNT), NULL)
-                : NULL;
+    return name ? (rule_unknown(draft, at, "a clause of a rule", name, names), NULL) : NULL;
 }
 
 static bool parse_clause(RuleDraft *draft) {

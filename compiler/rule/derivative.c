@@ -7,7 +7,9 @@
  *                product is 0
  *   exponentials b' / b is taken together, term by term: e / (1 + e) is 1 / (1 + 1 / e)
  */
-#include "rule/expr.h"
+#include "rule/gradient.h"
+
+#include "syntax/tokens.h"
 
 #include <string.h>
 
@@ -280,17 +282,24 @@ static bool grows(const Expr *expr, By by) {
 static const Expr *derivative(Arena *arena, const Expr *expr, By by);
 static const Expr *relative(Arena *arena, const Expr *weight, const Expr *expr, By by);
 
-/* weight * term' / total, where `total` is the sum of the terms. */
-static const Expr *term_relative(Arena *arena, const Expr *weight, const Expr *total,
-                                 const ExprTerm *terms, int count, int at, By by) {
-    const Expr *term = terms[at].expr, *rest = zero(arena);
+/* An expression and the terms that it is the sum of. */
+typedef struct Sum {
+    const Expr *total;
+    const ExprTerm *terms;
+    int count;
+} Sum;
+
+/* Returns weight * term' / total for term `at` of a sum. */
+static const Expr *term_relative(Arena *arena, const Expr *weight, const Sum *of, int at, By by) {
+    const ExprTerm *terms = of->terms;
+    const Expr *term = terms[at].expr, *total = of->total, *rest = zero(arena);
     if (!grows(term, by)) {
         const Expr *own = derivative(arena, term, by);
         return quotient(
             arena, by,
             vanishing(arena, weight, terms[at].negative ? expr_negative(arena, own) : own), total);
     }
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < of->count; i++)
         if (i != at)
             rest = expr_binary(arena, terms[i].negative == terms[at].negative ? EXPR_ADD : EXPR_SUB,
                                rest, terms[i].expr);
@@ -304,11 +313,12 @@ static const Expr *term_relative(Arena *arena, const Expr *weight, const Expr *t
 static const Expr *sum_relative(Arena *arena, const Expr *weight, const Expr *expr, By by) {
     int count = expr_terms(expr, NULL, 0);
     ExprTerm *terms = arena_array(arena, ExprTerm, count);
+    Sum of = {expr, terms, count};
     const Expr *total = zero(arena);
     expr_terms(expr, terms, count);
     for (int i = 0; i < count; i++)
         if (depends(terms[i].expr, by))
-            total = sum(arena, total, term_relative(arena, weight, expr, terms, count, i, by));
+            total = sum(arena, total, term_relative(arena, weight, &of, i, by));
     return total;
 }
 

@@ -5,6 +5,7 @@
 #define RULE_DRAFT_H
 
 #include "rule/rule.h"
+#include "syntax/tokens.h"
 
 /* size(f) in a body, before the factor is known. */
 typedef struct ForwardSize {
@@ -60,10 +61,10 @@ int rule_value(const RuleDraft *draft, const char *name);
 /* The attribute called `name` of one of two kinds, and its index; -1 when there is none. */
 int rule_attr(const RuleDraft *draft, const char *name, ParamKind kind, ParamKind other);
 
-/* Reports that `name` is not known, with the closest of `names`: false. `what` says what it should
- * be: "a factor". */
+/* Reports that `name` is not `what` ("a factor of the rule"), and suggests the closest of `names`,
+ * which end with NULL; NULL: suggests nothing. Returns false. */
 bool rule_unknown(RuleDraft *draft, Position at, const char *what, const char *name,
-                  const char *const *names, int count);
+                  const char *const *names);
 void rule_unknown_factor(RuleDraft *draft, Position at, const char *name);
 
 /* size(f) or an argument in an expression over integers: an ExprPrimary, `context` is the draft. */

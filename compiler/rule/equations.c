@@ -4,15 +4,15 @@
 
 const Access *equations_value(const Rule *rule, int value) {
     return value < rule->result_count ? &rule->results[value]
-                                      : &rule->locals[value - rule->result_count];
+                                      : &rule->equations.locals[value - rule->result_count];
 }
 
 /* The factors that some value lacks. */
 static const bool *inner_factors(Arena *arena, const Rule *rule) {
     bool *inner = arena_array(arena, bool, rule->factor_count + 1);
     for (int f = 0; f < rule->factor_count; f++)
-        for (int e = 0; e < rule->equation_count; e++)
-            inner[f] |= !access_has(equations_value(rule, rule->equations[e].value), f);
+        for (int e = 0; e < rule->equations.count; e++)
+            inner[f] |= !access_has(equations_value(rule, rule->equations.at[e].value), f);
     return inner;
 }
 
@@ -51,23 +51,30 @@ static int known_at(const EquationPlan *plan, const Expr *expr) {
     return loop;
 }
 
-/* Notes that `loop` computes an expression: the local values that it needs are computed there,
- * too. */
-static void note_loop(const Rule *rule, const EquationPlan *plan, EquationStep *steps,
-                      uint32_t *reads, const Expr *expr, int loop) {
-    if (expr->kind == EXPR_ACCESS && is_along(rule, plan, &rule->operands[expr->index]))
-        reads[expr->index] |= UINT32_C(1) << loop;
+/* A plan in the making. */
+typedef struct Planning {
+    const Rule *rule;
+    EquationPlan *plan;
+    EquationStep *steps; // of the plan
+    uint32_t *reads;     // of the plan
+} Planning;
+
+/* Notes that `loop` computes an expression, and with it the local values that the expression
+ * reads. */
+static void note_loop(Planning *planning, const Expr *expr, int loop) {
+    const Rule *rule = planning->rule;
+    if (expr->kind == EXPR_ACCESS && is_along(rule, planning->plan, &rule->operands[expr->index]))
+        planning->reads[expr->index] |= UINT32_C(1) << loop;
     if (expr->kind == EXPR_RESULT) {
-        int equation = plan->equation[expr->index];
-        EquationStep *step = &steps[equation];
+        int equation = planning->plan->equation[expr->index];
+        EquationStep *step = &planning->steps[equation];
         bool stored = expr->index < rule->result_count && step->loop < loop;
         if (step->form == EQUATION_ELEMENT && !stored && !(step->loops >> loop & 1)) {
             step->loops |= UINT32_C(1) << loop;
-            note_loop(rule, plan, steps, reads, rule->equations[equation].expr, loop);
+            note_loop(planning, rule->equations.at[equation].expr, loop);
         }
     }
-    for (int i = 0; i < expr->arg_count; i++)
-        note_loop(rule, plan, steps, reads, expr->arg[i], loop);
+    for (int i = 0; i < expr->arg_count; i++) note_loop(planning, expr->arg[i], loop);
 }
 
 /* Whether loops have to compute an equation for its own sake. */
@@ -77,17 +84,18 @@ static bool is_wanted(const Rule *rule, const EquationStep *step, int value) {
 }
 
 EquationPlan equations_plan(Arena *arena, const Rule *rule) {
-    EquationStep *steps = arena_array(arena, EquationStep, rule->equation_count);
-    int *equation = arena_array(arena, int, rule->result_count + rule->local_count);
+    EquationStep *steps = arena_array(arena, EquationStep, rule->equations.count);
+    int *equation = arena_array(arena, int, rule->result_count + rule->equations.local_count);
     uint32_t *reads = arena_array(arena, uint32_t, rule->operand_count + 1);
     EquationPlan plan = {.inner = inner_factors(arena, rule),
                          .loop_count = 1,
                          .step = steps,
                          .equation = equation,
                          .reads = reads};
+    Planning planning = {rule, &plan, steps, reads};
     for (int f = 0; f < rule->factor_count; f++) plan.rows |= plan.inner[f];
-    for (int e = 0; e < rule->equation_count; e++) {
-        const RuleEquation *own = &rule->equations[e];
+    for (int e = 0; e < rule->equations.count; e++) {
+        const RuleEquation *own = &rule->equations.at[e];
         bool along = equations_along(rule, &plan, own->expr),
              row = plan.rows && !is_along(rule, &plan, equations_value(rule, own->value));
         steps[e].form = !row ? EQUATION_ELEMENT : along ? EQUATION_SUM : EQUATION_ROW;
@@ -98,10 +106,10 @@ EquationPlan equations_plan(Arena *arena, const Rule *rule) {
     }
     if (plan.loop_count > EQUATIONS_MOST_LOOPS)
         BUG("a rule of %d loops: %s", plan.loop_count, rule->text);
-    for (int e = 0; e < rule->equation_count; e++)
-        if (is_wanted(rule, &steps[e], rule->equations[e].value)) {
+    for (int e = 0; e < rule->equations.count; e++)
+        if (is_wanted(rule, &steps[e], rule->equations.at[e].value)) {
             steps[e].loops |= UINT32_C(1) << steps[e].loop;
-            note_loop(rule, &plan, steps, reads, rule->equations[e].expr, steps[e].loop);
+            note_loop(&planning, rule->equations.at[e].expr, steps[e].loop);
         }
     return plan;
 }

@@ -1,5 +1,8 @@
 #include "rule/expr.h"
 
+#include "support/diag.h"
+#include "support/text.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,8 +7,13 @@
 #ifndef RULE_EXPR_H
 #define RULE_EXPR_H
 
-#include "support/text.h"
-#include "syntax/tokens.h"
+#include "support/arena.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct Text Text;
+typedef struct Tokens Tokens;
 
 /* The value of an argument that is no tensor: known at compile time. */
 typedef struct Attr {
@@ -89,11 +94,6 @@ const Expr *expr_negative(Arena *arena, const Expr *a);
 const Expr *expr_binary(Arena *arena, ExprKind kind, const Expr *a, const Expr *b);
 const Expr *expr_select(Arena *arena, const Expr *condition, const Expr *a, const Expr *b);
 const Expr *expr_call(Arena *arena, const char *name, const Expr *const *args, int count);
-
-/* d(expr) / d(operand): the derivative by the accesses of `operand`. `integers` has a bit for each
- * operand whose elements are integers: quotients that the derivative brings in are none of
- * integers, as C would have them. */
-const Expr *expr_derivative(Arena *arena, const Expr *expr, int operand, uint64_t integers);
 
 /* A body is a sum of terms; each is summed over the contracted factors that it has. */
 typedef struct ExprTerm {

@@ -1,5 +1,7 @@
 #include "rule/expr.h"
 
+#include "syntax/tokens.h"
+
 #include <stdlib.h>
 #include <string.h>
 

@@ -49,7 +49,9 @@ static const OpParam *find_param(const RuleDraft *draft, const char *name) {
 }
 
 bool rule_unknown(RuleDraft *draft, Position at, const char *what, const char *name,
-                  const char *const *names, int count) {
+                  const char *const *names) {
+    int count = 0;
+    while (names && names[count]) count++;
     RULE_ERROR(draft, at, "'%s' is not %s", name, what);
     tokens_suggest(&draft->tokens, at, name, names, count);
     return false;
@@ -58,16 +60,17 @@ bool rule_unknown(RuleDraft *draft, Position at, const char *what, const char *n
 void rule_unknown_factor(RuleDraft *draft, Position at, const char *name) {
     const char **names = arena_array(draft->arena, const char *, draft->factors.count + 1);
     for (int i = 0; i < draft->factors.count; i++) names[i] = draft->factors.at[i].name;
-    rule_unknown(draft, at, "a factor of the rule", name, names, draft->factors.count);
+    rule_unknown(draft, at, "a factor of the rule", name, names);
 }
 
-/* The names of all parameters that are tensors, or that are none. */
-static int param_names(const RuleDraft *draft, bool tensors, const char **names) {
+/* Returns the names of all parameters that are tensors, or that are none; NULL ends them. */
+static const char **param_names(const RuleDraft *draft, bool tensors) {
+    const char **names = arena_array(draft->arena, const char *, draft->param_count + 1);
     int count = 0;
     for (int i = 0; i < draft->param_count; i++)
         if (param_is_tensor(draft->params[i].kind) == tensors)
             names[count++] = draft->params[i].name;
-    return count;
+    return names;
 }
 
 /* ---- expressions over integers ---- */
@@ -108,9 +111,8 @@ const Expr *rule_integer_primary(Tokens *tokens, void *context) {
     if (!strcmp(name, "size") && tokens_before(tokens, "(")) return size_of_factor(draft, false);
     int attr = rule_attr(draft, name, PARAM_INT, PARAM_INT);
     if (attr < 0) {
-        const char **names = arena_array(draft->arena, const char *, draft->param_count + 1);
-        return rule_unknown(draft, at, "an integer parameter of the function", name, names,
-                            param_names(draft, false, names)),
+        return rule_unknown(draft, at, "an integer parameter of the function", name,
+                            param_names(draft, false)),
                NULL;
     }
     tokens_next(tokens);
@@ -226,9 +228,8 @@ static bool check_param(RuleDraft *draft, const Access *access) {
     if (!draft->params) return true;
     const OpParam *param = find_param(draft, access->name);
     if (!param || !param_is_tensor(param->kind)) {
-        const char **names = arena_array(draft->arena, const char *, draft->param_count + 1);
         return rule_unknown(draft, access->at, "a tensor parameter of the function", access->name,
-                            names, param_names(draft, true, names));
+                            param_names(draft, true));
     }
     if (access->variadic != (param->kind == PARAM_TENSORS))
         return RULE_ERROR(draft, access->at,
@@ -404,7 +405,7 @@ const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count) {
         .diag = tokens->diag,
         .params = params,
         .param_count = param_count,
-        .rule = {.shape_attr = -1, .row = -1},
+        .rule = {.shape_attr = -1, .copy.row = -1},
         .size_sum_of = -1};
     int before = diag_errors(tokens->diag);
     bool good = parse_equation(&draft);

@@ -15,10 +15,10 @@ ParamKind opdef_attr_kind(const OpDef *def, int index) {
 
 const RuleKernel *rule_kernel(const Rule *rule, const char *backend) {
     const RuleKernel *found = NULL;
-    for (int k = 0; k < rule->kernel_count; k++)
-        if (!rule->kernels[k].backend ? !found || !found->backend
-                                      : !strcmp(rule->kernels[k].backend, backend))
-            found = &rule->kernels[k];
+    for (int k = 0; k < rule->call.kernel_count; k++)
+        if (!rule->call.kernels[k].backend ? !found || !found->backend
+                                           : !strcmp(rule->call.kernels[k].backend, backend))
+            found = &rule->call.kernels[k];
     return found;
 }
 
@@ -46,8 +46,8 @@ static bool has_infinity(const Expr *expr) {
 
 bool rule_has_infinity(const Rule *rule) {
     bool found = rule->body && has_infinity(rule->body);
-    for (int e = 0; e < rule->equation_count && !found; e++)
-        found = has_infinity(rule->equations[e].expr);
+    for (int e = 0; e < rule->equations.count && !found; e++)
+        found = has_infinity(rule->equations.at[e].expr);
     for (int f = 0; f < rule->factor_count && !found; f++)
         found = rule->factors[f].reduction == REDUCE_MAX || rule->factors[f].merge;
     return found;

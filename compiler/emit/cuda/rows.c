@@ -306,7 +306,7 @@ void rows_cuda(Text *before, Text *out, const LocalOp *local, const Kernel *kern
     uint64_t tensors = 0;
     for (int loop = 0; loop < rows.plan.loop_count; loop++) {
         tensors |= loop_loads(&team, loop);
-        for (int e = 0; e < local->rule->equation_count; e++)
+        for (int e = 0; e < local->rule->equations.count; e++)
             tensors |= rows_stores(&rows, e, loop) ? UINT64_C(1) << rows_value(&rows, e) : 0;
     }
     team.lanes = lanes_along(local, tensors, team.along, rows.plan.rows ? &rows.outer : NULL);

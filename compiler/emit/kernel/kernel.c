@@ -104,7 +104,7 @@ static const char *kernel_prototype(Arena *arena, const Kernel *kernel, const Lo
 static void text_rule(Text *out, const Rule *rule) {
     static const char BODY[] = " body(", NEXT[] = "; ", END[] = "*/";
     for (const char *c = rule->text; *c; c++) {
-        if (rule->equation_count && !strncmp(c, BODY, strlen(BODY))) text_string(out, "\n *    ");
+        if (rule->equations.count && !strncmp(c, BODY, strlen(BODY))) text_string(out, "\n *    ");
         if (!strncmp(c, NEXT, strlen(NEXT))) {
             text_string(out, ";\n *          ");
             c++;

@@ -225,7 +225,7 @@ static void collect_terms(LocalOp *local, const Expr *expr, bool minus) {
  * epilogue. */
 static const Expr *summed_body(const Rule *rule) {
     return rule->kind == RULE_BODY                          ? rule->body
-           : rule->kind == RULE_EQUATIONS && rule->epilogue ? rule->equations[0].expr
+           : rule->kind == RULE_EQUATIONS && rule->epilogue ? rule->equations.at[0].expr
                                                             : NULL;
 }
 

@@ -35,9 +35,10 @@ static bool all_floats(const LocalOp *local) {
 /* Which results the product writes. */
 static void find_results(const LocalOp *local, Product *product) {
     const Rule *rule = local->rule;
-    if (!rule->equation_count) return;
-    product->y = rule->equations[1].value;
-    product->aux = rule->equations[0].value < rule->result_count ? rule->equations[0].value : -1;
+    if (!rule->equations.count) return;
+    product->y = rule->equations.at[1].value;
+    product->aux =
+        rule->equations.at[0].value < rule->result_count ? rule->equations.at[0].value : -1;
 }
 
 bool product_of(const LocalOp *local, Product *product) {
@@ -111,7 +112,7 @@ static const char *bias_members(const LocalOp *local, const Product *product, Ar
 
 /* The members of the call that say what is applied to the sum. */
 static const char *epilogue_members(const LocalOp *local, const Product *product, Arena *arena) {
-    if (!local->rule->equation_count) return "";
+    if (!local->rule->equations.count) return "";
     const char *epilogue = local->rule->epilogue;
     return product->aux < 0 ? arena_format(arena, ".epilogue = %s, ", epilogue)
                             : arena_format(arena, ".epilogue = %s, .aux = %s, ", epilogue,

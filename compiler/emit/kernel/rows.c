@@ -29,14 +29,14 @@ static int factors_in_order(const Rows *rows, bool inner, int *factors) {
 Rows rows_of(Arena *arena, const LocalOp *local) {
     const Rule *rule = local->rule;
     Rows rows = {.local = local,
-                 .equation_count = rule->equation_count,
+                 .equation_count = rule->equations.count,
                  .plan = equations_plan(arena, rule)};
-    const Expr **expr = arena_array(arena, const Expr *, rule->equation_count);
+    const Expr **expr = arena_array(arena, const Expr *, rule->equations.count);
     bool *present = arena_array(arena, bool, rule->operand_count + 1);
     int factors[IR_MAX_FACTORS];
     for (int k = 0; k < rule->operand_count; k++) present[k] = operand_of(local, k) >= 0;
-    for (int e = 0; e < rule->equation_count; e++) {
-        expr[e] = equations_present(arena, rule, rule->equations[e].expr, present);
+    for (int e = 0; e < rule->equations.count; e++) {
+        expr[e] = equations_present(arena, rule, rule->equations.at[e].expr, present);
         rows.calls = rows.calls || calls_functions(expr[e]);
     }
     rows.expr = expr;
@@ -48,7 +48,7 @@ Rows rows_of(Arena *arena, const LocalOp *local) {
 /* ---- values ---- */
 
 int rows_value(const Rows *rows, int equation) {
-    return rows->local->rule->equations[equation].value;
+    return rows->local->rule->equations.at[equation].value;
 }
 
 bool rows_is_result(const Rows *rows, int equation) {

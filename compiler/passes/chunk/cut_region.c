@@ -46,23 +46,23 @@ static bool front_argument(const Rule *rule, const Access *access, int factor, i
 
 static bool is_piece(const OpDef *def, SliceConcat *movers) {
     const Rule *rule = def->rule;
-    if (rule->kind != RULE_CALL || !rule->shift || rule->operand_count != 1 ||
+    if (rule->kind != RULE_CALL || !rule->copy.shift || rule->operand_count != 1 ||
         rule->result_count != 1 || def->attr_count != 3)
         return false;
     int front;
     movers->piece = def;
-    return front_argument(rule, &rule->operands[0], rule->shift_whole, &movers->piece_dim) &&
-           front_argument(rule, &rule->results[0], rule->shift_part, &front) &&
-           front == movers->piece_dim && is_argument(rule->shift, &movers->piece_start) &&
-           is_argument(rule->factors[rule->shift_part].size, &movers->piece_length);
+    return front_argument(rule, &rule->operands[0], rule->copy.whole, &movers->piece_dim) &&
+           front_argument(rule, &rule->results[0], rule->copy.part, &front) &&
+           front == movers->piece_dim && is_argument(rule->copy.shift, &movers->piece_start) &&
+           is_argument(rule->factors[rule->copy.part].size, &movers->piece_length);
 }
 
 static bool is_row(const OpDef *def, SliceConcat *movers) {
     const Rule *rule = def->rule;
     movers->row = def;
-    return rule->kind == RULE_CALL && rule->row >= 0 && rule->operand_count == 1 &&
+    return rule->kind == RULE_CALL && rule->copy.row >= 0 && rule->operand_count == 1 &&
            rule->result_count == 1 && def->attr_count == 1 && rule->operands[0].variadic &&
-           front_argument(rule, &rule->results[0], rule->row, &movers->row_dim);
+           front_argument(rule, &rule->results[0], rule->copy.row, &movers->row_dim);
 }
 
 bool slice_concat_find(const Module *module, SliceConcat *movers) {

@@ -149,8 +149,8 @@ static bool find_given_factor(Chunked *region, const Op *op) {
 /* Whether an expression or equation of the rule depends on how many rows there are. */
 static bool counts_rows(const Rule *rule, int factor) {
     bool counts = rule->body && expr_mentions(rule->body, EXPR_SIZE, factor);
-    for (int e = 0; e < rule->equation_count; e++)
-        counts = counts || expr_mentions(rule->equations[e].expr, EXPR_SIZE, factor);
+    for (int e = 0; e < rule->equations.count; e++)
+        counts = counts || expr_mentions(rule->equations.at[e].expr, EXPR_SIZE, factor);
     return counts;
 }
 
@@ -162,7 +162,8 @@ static bool rows_alone(const Op *op, int bound) {
     bool alone = factor && !factor->replicate && !factor->merge &&
                  factor->reduction != REDUCE_MAX && !counts_rows(rule, number);
     for (int r = 0; alone && r < rule->result_count; r++) alone = rule->results[r].place != number;
-    return alone && !(rule->causal && (rule->causal_from == number || rule->causal_to == number));
+    return alone &&
+           !(rule->causal.when && (rule->causal.from == number || rule->causal.to == number));
 }
 
 /* Whether a result that lacks the rows is a sum over them: each term has them, and what is added up

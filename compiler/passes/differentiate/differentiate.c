@@ -36,7 +36,9 @@ typedef struct RuleEntry {
     UT_hash_handle hh;
 } RuleEntry;
 
-static bool no_gradient(const Rule *rule) { return rule->grad && !strcmp(rule->grad, "none"); }
+static bool no_gradient(const Rule *rule) {
+    return rule->grad.function && !strcmp(rule->grad.function, "none");
+}
 
 bool op_differentiable(const Module *module, const Op *op) {
     return op->def == module->builtin.reshard || !no_gradient(op->def->rule);

@@ -141,15 +141,17 @@ static const Expr *gradient_expression(Deriver *deriver) {
         factors = deriver->op->binding->factor_count;
     ExprTerm *terms = arena_array(arena, ExprTerm, count);
     const Expr *total = expr_number(arena, 0, NULL);
+    OperandGradient of = {.rule = deriver->rule,
+                          .operand = deriver->operand,
+                          .integers = integer_operands(deriver->op),
+                          .reuse = result_is_body(deriver)};
     uint64_t repeated;
     expr_terms(deriver->rule->body, terms, count);
     for (int i = 0; i < count; i++) {
         if (mentions_absent(deriver, terms[i].expr) ||
             !expr_mentions(terms[i].expr, EXPR_ACCESS, deriver->operand))
             continue;
-        const Expr *term =
-            rule_term_gradient(arena, deriver->rule, terms[i].expr, deriver->operand,
-                               integer_operands(deriver->op), result_is_body(deriver), &repeated);
+        const Expr *term = rule_term_gradient(arena, &of, terms[i].expr, &repeated);
         for (int b = 0; b < factors && !is_zero(term); b++)
             if (repeated >> deriver->op->binding->factors[b].factor & 1)
                 term = expr_binary(

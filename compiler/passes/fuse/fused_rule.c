@@ -152,9 +152,9 @@ static void add_values(Composer *composer) {
                                : new_name(composer, rule->results[r].name);
         array_push(composer->arena, &composer->made, item);
     }
-    for (int i = 0; i < rule->local_count; i++)
+    for (int i = 0; i < rule->equations.local_count; i++)
         array_push(composer->arena, &composer->made,
-                   (Item){.name = new_name(composer, rule->locals[i].name)});
+                   (Item){.name = new_name(composer, rule->equations.locals[i].name)});
 }
 
 /* The loops of a member's local value, in their order in the group. */
@@ -170,14 +170,14 @@ static void add_member(Composer *composer, const Member *member) {
     const Rule *rule = member->op->def->rule;
     composer->member = member;
     add_values(composer);
-    for (int i = 0; i < rule->local_count; i++)
-        local_loops(composer, &rule->locals[i],
+    for (int i = 0; i < rule->equations.local_count; i++)
+        local_loops(composer, &rule->equations.locals[i],
                     &composer->made.at[composer->first + rule->result_count + i]);
-    if (!rule->equation_count)
+    if (!rule->equations.count)
         add_statement(composer, composer->first, group_expr(composer, rule->body));
-    for (int e = 0; e < rule->equation_count; e++)
-        add_statement(composer, composer->first + rule->equations[e].value,
-                      group_expr(composer, rule->equations[e].expr));
+    for (int e = 0; e < rule->equations.count; e++)
+        add_statement(composer, composer->first + rule->equations.at[e].value,
+                      group_expr(composer, rule->equations.at[e].expr));
 }
 
 /* ---- the rule ---- */

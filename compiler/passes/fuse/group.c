@@ -64,12 +64,12 @@ static bool may_fuse(const Module *module, const Op *op) {
         op->def == module->builtin.local_part || op->def == module->builtin.stage_union ||
         op->def == module->optimizer.op || op->marks.run_in_place)
         return false;
-    return (is_elementwise(op) || op->def->rule->equation_count) && tensors_fit(op);
+    return (is_elementwise(op) || op->def->rule->equations.count) && tensors_fit(op);
 }
 
 /* The bound factors that go along rows. */
 static uint32_t inner_factors(Fuse *fuse, const Op *op) {
-    if (!op->def->rule->equation_count) return 0;
+    if (!op->def->rule->equations.count) return 0;
     EquationPlan plan = equations_plan(fuse->arena, op->def->rule);
     uint32_t inner = 0;
     for (int f = 0; f < op->binding->factor_count; f++)
@@ -87,7 +87,7 @@ FuseGroup *group_of_op(Fuse *fuse, Op *op) {
         extent[f] = op->binding->factors[f].extent;
     }
     *group = (FuseGroup){.rank = count, .extent = extent, .inner = inner_factors(fuse, op)};
-    group->rows = op->def->rule->equation_count && group->inner;
+    group->rows = op->def->rule->equations.count && group->inner;
     array_push(fuse->arena, &group->members, (Member){op, loop});
     return group;
 }

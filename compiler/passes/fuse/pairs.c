@@ -43,10 +43,10 @@ static bool read_from(const Fuse *fuse, const Value *value, int place) {
  * A value that is complete on its devices needs nothing in between. */
 static const Op *partner(const Fuse *fuse, const Op *op, const bool *runs_again) {
     const Rule *rule = op->def->rule;
-    int own = rule->whole ? operand_of_rule(op, rule->with_operand) : -1;
+    int own = rule->with.whole ? operand_of_rule(op, rule->with.operand) : -1;
     const Value *value = own < 0 ? NULL : op->operands[own];
     const Op *first = value ? value->def : NULL;
-    bool fits = first && !strcmp(first->def->name, rule->with) && first->result_count == 1 &&
+    bool fits = first && !strcmp(first->def->name, rule->with.op) && first->result_count == 1 &&
                 first->def->attr_count == 0 && op->def->attr_count == 0 &&
                 layout_partial(value->layout) == STATE_DUP && same_phase(fuse->module, first, op) &&
                 !first->recomputes && !op->recomputes && !runs_again[first->index] &&
@@ -128,7 +128,7 @@ static const Binding *binding_like(Arena *arena, const Op *op, const Rule *rule)
 static Op *joined(const Fuse *fuse, const Op *first, const Op *op, const OpDef *def) {
     Arena *arena = fuse->module->arena;
     const Binding *binding = binding_like(arena, op, def->rule);
-    int own = operand_of_rule(op, op->def->rule->with_operand);
+    int own = operand_of_rule(op, op->def->rule->with.operand);
     if (!binding || def->attr_count || binding->operand_count != op->operand_count - 1 ||
         binding->result_count != op->result_count + 1)
         return NULL;
@@ -157,7 +157,7 @@ void join_pairs(Fuse *fuse) {
         if (module->ops.at[i]->recomputes) runs_again[module->ops.at[i]->recomputes->index] = true;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i], *first = op ? partner(fuse, op, runs_again) : NULL;
-        const OpDef *def = first ? named_def(module, op->def->rule->whole) : NULL;
+        const OpDef *def = first ? named_def(module, op->def->rule->with.whole) : NULL;
         Op *whole = def ? joined(fuse, first, op, def) : NULL;
         if (!whole) continue;
         whole->index = i;

@@ -155,13 +155,13 @@ static bool is_made(const Module *module, const Value *value) {
 bool view_slice(Views *views, Op *op) {
     const Module *module = views->module;
     const Rule *rule = op->def->rule;
-    if (rule->kind != RULE_CALL || !rule->shift || op->operand_count != 1 ||
+    if (rule->kind != RULE_CALL || !rule->copy.shift || op->operand_count != 1 ||
         op->result_count != 1 || module->context.options.no_views)
         return false;
     Value *x = op->operands[0], *y = op->results[0];
-    int dim = dim_of_factor(op, &op->binding->operands[0], rule->shift_whole);
+    int dim = dim_of_factor(op, &op->binding->operands[0], rule->copy.whole);
     int64_t start;
-    if (dim < 0 || !expr_integer(rule->shift, op->attrs, NULL, &start) ||
+    if (dim < 0 || !expr_integer(rule->copy.shift, op->attrs, NULL, &start) ||
         !is_made(module, value_storage(x)) || value_storage(x)->def->loop != op->loop ||
         !fits_into(y, x, dim) || !lies_whole(views, x, dim) || !lies_whole(views, y, -1))
         return false;
@@ -190,11 +190,11 @@ static bool is_made_there(Views *views, const Op *row, Value *made) {
 bool view_members(Views *views, Op *op) {
     const Module *module = views->module;
     const Rule *rule = op->def->rule;
-    if (rule->kind != RULE_CALL || rule->row < 0 || op->result_count != 1 ||
+    if (rule->kind != RULE_CALL || rule->copy.row < 0 || op->result_count != 1 ||
         module->context.options.no_views)
         return false;
     Value *y = op->results[0];
-    int dim = dim_of_factor(op, &op->binding->results[0], rule->row), count = 0;
+    int dim = dim_of_factor(op, &op->binding->results[0], rule->copy.row), count = 0;
     int64_t start = 0;
     bool made = dim >= 0 && lies_whole(views, y, dim);
     for (; made && count < op->operand_count; count++) {

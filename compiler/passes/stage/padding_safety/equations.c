@@ -87,13 +87,13 @@ static bool evaluate(Call *call, const Expr *expr, const Access *value, Bounds *
 
 bool follow_equations(Call *call) {
     const Rule *rule = call->op->def->rule;
-    for (int v = 0; v < rule->result_count + rule->local_count; v++)
+    for (int v = 0; v < rule->result_count + rule->equations.local_count; v++)
         call->values[v] = arena_array(call->behind->arena, Bounds, 1 << call->count);
-    for (int e = 0; e < rule->equation_count; e++) {
-        const RuleEquation *equation = &rule->equations[e];
+    for (int e = 0; e < rule->equations.count; e++) {
+        const RuleEquation *equation = &rule->equations.at[e];
         if (!evaluate(call, equation->expr, equations_value(rule, equation->value),
                       call->values[equation->value]))
             return false;
     }
-    return rule->equation_count || evaluate(call, rule->body, &rule->results[0], call->values[0]);
+    return rule->equations.count || evaluate(call, rule->body, &rule->results[0], call->values[0]);
 }

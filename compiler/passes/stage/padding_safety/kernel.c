@@ -42,15 +42,16 @@ static bool is_unseen(const Call *call, unsigned assignment) {
     const Binding *binding = call->own->binding;
     int64_t when = 0, from = 0, to = 0;
     bool behind = false, front = false;
-    if (!rule->causal || !expr_integer(rule->causal, call->op->attrs, call->sizes, &when) || !when)
+    if (!rule->causal.when ||
+        !expr_integer(rule->causal.when, call->op->attrs, call->sizes, &when) || !when)
         return false;
     for (int f = 0; f < binding->factor_count; f++) {
         int bit = call_bit(call, f);
-        if (binding->factors[f].factor == rule->causal_from) {
+        if (binding->factors[f].factor == rule->causal.from) {
             from = binding->factors[f].extent;
             front = bit < 0 || !(assignment >> bit & 1);
         }
-        if (binding->factors[f].factor == rule->causal_to) {
+        if (binding->factors[f].factor == rule->causal.to) {
             to = binding->factors[f].extent;
             behind = bit >= 0 && assignment >> bit & 1;
         }
@@ -84,10 +85,10 @@ static bool find_shift(const Call *call, Shift *shift) {
     const Rule *rule = call->op->def->rule;
     int64_t start;
     int whole_bit, part_bit;
-    if (!rule->shift || !expr_integer(rule->shift, call->op->attrs, call->sizes, &start))
+    if (!rule->copy.shift || !expr_integer(rule->copy.shift, call->op->attrs, call->sizes, &start))
         return false;
-    int64_t whole = front_of(call, rule->shift_whole, &whole_bit),
-            part = front_of(call, rule->shift_part, &part_bit);
+    int64_t whole = front_of(call, rule->copy.whole, &whole_bit),
+            part = front_of(call, rule->copy.part, &part_bit);
     *shift = (Shift){.whole = whole_bit < 0 ? 0 : 1u << whole_bit,
                      .part = part_bit < 0 ? 0 : 1u << part_bit,
                      .part_in = start + part <= whole,
@@ -100,7 +101,7 @@ static bool find_shift(const Call *call, Shift *shift) {
 static bool is_elsewhere(const Call *call, const Access *result, unsigned assignment) {
     Shift shift;
     if (!find_shift(call, &shift)) return false;
-    bool copies = access_has(result, call->op->def->rule->shift_part);
+    bool copies = access_has(result, call->op->def->rule->copy.part);
     return copies
                ? shift.part_in && !(assignment & ~shift.whole)
                : (shift.whole_out || linear_zero(call, assignment)) && !(assignment & ~shift.part);
@@ -112,7 +113,7 @@ static Bounds shift_range(const Call *call, const Access *result, unsigned assig
     unsigned both = shift->whole | shift->part, rest = assignment & ~both;
     Bounds front = call_operand(call, 0, rest), behind = call_operand(call, 0, rest | both),
            zero = bounds_number(0);
-    if (access_has(result, call->op->def->rule->shift_part)) {
+    if (access_has(result, call->op->def->rule->copy.part)) {
         bool own = assignment & shift->part ? shift->whole_out : shift->part_in;
         return !own ? bounds_hull(front, behind) : assignment & shift->part ? behind : front;
     }
@@ -141,8 +142,8 @@ static unsigned open_bits(const Call *call, const Access *result, unsigned *summ
  * factors that it sees. */
 static bool counts_for_nothing(const Call *call, const Access *result, unsigned assignment,
                                unsigned summed) {
-    bool sees = access_has(result, call->op->def->rule->causal_from) &&
-                !access_has(result, call->op->def->rule->causal_to);
+    bool sees = access_has(result, call->op->def->rule->causal.from) &&
+                !access_has(result, call->op->def->rule->causal.to);
     unsigned read = 0;
     for (int k = 0; k < call->op->operand_count; k++)
         read |=
@@ -160,9 +161,9 @@ static bool counts_for_nothing(const Call *call, const Access *result, unsigned 
  * over places that do not see it. */
 static bool is_unseeing(const Call *call, const Access *result, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
-    bool sums = rule->causal && !access_has(result, rule->causal_from) &&
-                rule->factors[rule->causal_from].reduction == REDUCE_SUM;
-    return sums && access_has(result, rule->causal_to) && is_unseen(call, assignment);
+    bool sums = rule->causal.when && !access_has(result, rule->causal.from) &&
+                rule->factors[rule->causal.from].reduction == REDUCE_SUM;
+    return sums && access_has(result, rule->causal.to) && is_unseen(call, assignment);
 }
 
 /* What a result's elements are in an assignment of its factors. */

@@ -35,8 +35,8 @@ static void note_parameters(PaddingCheck *behind) {
 
 static bool mentions(const Rule *rule, int attr) {
     bool found = rule->body && expr_mentions(rule->body, EXPR_ATTR, attr);
-    for (int e = 0; e < rule->equation_count; e++)
-        found = found || expr_mentions(rule->equations[e].expr, EXPR_ATTR, attr);
+    for (int e = 0; e < rule->equations.count; e++)
+        found = found || expr_mentions(rule->equations.at[e].expr, EXPR_ATTR, attr);
     return found;
 }
 
@@ -82,7 +82,8 @@ static bool follow(PaddingCheck *behind, const Op *op, const Op *own) {
     const Rule *rule = op->def->rule;
     Call call = {.behind = behind, .op = op, .own = own};
     call.present = arena_array(behind->arena, bool, rule->operand_count + 1);
-    call.values = arena_array(behind->arena, Bounds *, rule->result_count + rule->local_count);
+    call.values =
+        arena_array(behind->arena, Bounds *, rule->result_count + rule->equations.local_count);
     for (int k = 0; k < op->operand_count; k++)
         call.present[op->binding->operands[k].access] |= op->operands[k] != NULL;
     call.sizes = arena_array(behind->arena, int64_t, rule->factor_count + 1);
@@ -94,7 +95,7 @@ static bool follow(PaddingCheck *behind, const Op *op, const Op *own) {
     if (!check_arguments(&call)) return false;
     if (rule->kind == RULE_VIEW)
         copy_view(&call);
-    else if (rule->body || rule->equation_count ? !follow_equations(&call) : !follow_kernel(&call))
+    else if (rule->body || rule->equations.count ? !follow_equations(&call) : !follow_kernel(&call))
         return false;
     keep_results(&call);
     return true;
