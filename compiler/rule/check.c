@@ -1,4 +1,4 @@
-/* What must hold of a rule as a whole. */
+/* Checks of a whole rule, after all of its clauses are read: what must fit together. */
 #include "rule/draft.h"
 #include "rule/equations.h"
 
@@ -43,7 +43,7 @@ static void check_factor(RuleDraft *draft, int index) {
                    factor->name);
 }
 
-/* size(n: +m): m stands in one variadic operand, where each tensor has its own. */
+/* Checks that the m of size(n: +m) stands in a variadic operand, where it differs by tensor. */
 static void check_size_sum(RuleDraft *draft) {
     const Rule *rule = &draft->rule;
     int summed = draft->size_sum_of;
@@ -107,7 +107,8 @@ static void check_plus(RuleDraft *draft, Position start) {
                        "adds the operand itself");
 }
 
-/* Partial values pass through operands of the clause linear, so an expression must bear it out. */
+/* Checks that a body is linear in the operands of each clause `linear`: partial values pass through
+ * them. */
 static void check_linear(RuleDraft *draft, Position start) {
     const Rule *rule = &draft->rule;
     for (int group = 1;
@@ -148,7 +149,7 @@ static bool in_every_value(const Rule *rule, int factor) {
     return true;
 }
 
-/* A value has all factors of a row, or none of them. */
+/* Checks that a value has all factors of a row, or none of them. */
 static bool check_row(RuleDraft *draft, const Access *access, Position start) {
     const Rule *rule = &draft->rule;
     int with = 0, factors = 0;
@@ -188,7 +189,7 @@ static void check_equations(RuleDraft *draft, Position start) {
 
 /* ---- the whole ---- */
 
-/* What the rule as a whole says of its factors. */
+/* Marks the factors that no result has as contracted. In a body they are summed over. */
 static void find_contracted(RuleDraft *draft) {
     for (int f = 0; f < draft->factors.count; f++) {
         Factor *factor = &draft->factors.at[f];

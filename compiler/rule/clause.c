@@ -1,9 +1,13 @@
-/* The clauses of a rule. */
+/* Reads the clauses of a rule: each clause has a function that reads one item, or all between its
+ * brackets.
+ *
+ *     ... kernel(k) grad(g) reduction(+: v) dtype(y: f32, t: integer)
+ */
 #include "rule/draft.h"
 
 #include <string.h>
 
-/* The factor named by the current token; NULL after an error. `..` after it may be written. */
+/* Reads the name of a factor, and `..` behind it if it is there. NULL after an error. */
 static Factor *clause_factor(RuleDraft *draft) {
     Position at = draft->tokens.token->at;
     const char *name = tokens_name(&draft->tokens, "a factor");
@@ -13,8 +17,8 @@ static Factor *clause_factor(RuleDraft *draft) {
     return factor < 0 ? NULL : &draft->factors.at[factor];
 }
 
-/* Whether a clause says something for the first time; reports at the token before the current one
- * what it says again. */
+/* Returns whether a clause says something for the first time. Otherwise reports the repetition at
+ * the token before the current one. */
 static bool first_time(RuleDraft *draft, bool said) {
     const Token *name = draft->tokens.token - 1;
     if (said)
@@ -32,7 +36,7 @@ static bool offset_item(RuleDraft *draft) {
     return factor && first_time(draft, factor->offset) && (factor->offset = true);
 }
 
-/* op: f, g, or another op: h. */
+/* Reads `op: f, g`, perhaps followed by another operator and its factors. */
 static bool reduction_clause(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     FactorReduction reduction = REDUCE_NONE;
@@ -53,7 +57,7 @@ static bool reduction_clause(RuleDraft *draft) {
     return true;
 }
 
-/* f: operator. */
+/* Reads `f: operator`. */
 static bool merge_item(RuleDraft *draft) {
     Factor *factor = clause_factor(draft);
     if (!factor || !first_time(draft, factor->merge) ||
@@ -63,7 +67,7 @@ static bool merge_item(RuleDraft *draft) {
     return (factor->merge = tokens_name(&draft->tokens, "the name of an operator")) != NULL;
 }
 
-/* f: expression, or f: +m. */
+/* Reads `f: expression` or `f: +m`. */
 static bool size_item(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     Factor *factor = clause_factor(draft);
@@ -77,7 +81,7 @@ static bool size_item(RuleDraft *draft) {
     return summed && (factor->size = expr_leaf(draft->arena, EXPR_SIZE, draft->size_sum_of));
 }
 
-/* An argument that is a number, or size(f). */
+/* Reads an argument of floating-point type, or what rule_integer_primary reads. An ExprPrimary. */
 static const Expr *number_primary(Tokens *tokens, void *context) {
     RuleDraft *draft = context;
     int attr = tokens->token->kind == TOKEN_NAME
@@ -106,7 +110,7 @@ static bool operations_clause(RuleDraft *draft) {
                 expr_parse(&draft->tokens, rule_integer_primary, draft)) != NULL;
 }
 
-/* The operand or result that the current token names; -1 after an error. */
+/* Reads the name of an operand or result and returns its index; -1 after an error. */
 static int clause_access(RuleDraft *draft, bool result) {
     Position at = draft->tokens.token->at;
     const char *name = tokens_name(&draft->tokens, result ? "a result" : "an operand");
@@ -121,7 +125,7 @@ static int clause_access(RuleDraft *draft, bool result) {
            -1;
 }
 
-/* The element type that the current token names; -1 when it names none. */
+/* Returns the element type that the current token names; -1 when it names none. */
 static int named_dtype(const RuleDraft *draft) {
     for (int i = 0; i < DTYPE_COUNT; i++)
         if (tokens_is(&draft->tokens, dtype_name((DType)i))) return i;
@@ -142,7 +146,7 @@ static bool unknown_element(RuleDraft *draft) {
                         tokens->token->text, names);
 }
 
-/* What stands behind the colon of the clause dtype. */
+/* Reads the element type behind the colon of the clause dtype. */
 static bool parse_element(RuleDraft *draft, Element *element, bool of_operand) {
     Tokens *tokens = &draft->tokens;
     const char *name = tokens->token->text;
@@ -164,14 +168,14 @@ static bool parse_element(RuleDraft *draft, Element *element, bool of_operand) {
     return true;
 }
 
-/* The operand or result that the current token names; NULL after an error. */
+/* Reads the name of an operand or result; NULL after an error. */
 static Access *clause_tensor(RuleDraft *draft) {
     int result = rule_result(draft, draft->tokens.token->text);
     int index = result >= 0 ? clause_access(draft, true) : clause_access(draft, false);
     return index < 0 ? NULL : result >= 0 ? &draft->results.at[index] : &draft->operands.at[index];
 }
 
-/* The type of a value in between: one that is fixed. */
+/* Reads the element type of a local value, which must be fixed. */
 static bool parse_fixed(RuleDraft *draft, Element *element) {
     Tokens *tokens = &draft->tokens;
     if (named_dtype(draft) >= 0) return parse_element(draft, element, false);
@@ -216,7 +220,7 @@ static bool inplace_item(RuleDraft *draft) {
     return operand >= 0;
 }
 
-/* n. */
+/* Reads `n`. */
 static bool row_clause(RuleDraft *draft) {
     Position at = draft->tokens.token->at;
     const Factor *factor = clause_factor(draft);
@@ -232,7 +236,7 @@ static bool row_clause(RuleDraft *draft) {
                       "the clause row needs an operand of any number of tensors: xs[][m]");
 }
 
-/* x: s. */
+/* Reads `x: s`. */
 static bool pitch_item(RuleDraft *draft) {
     Access *access = clause_tensor(draft);
     if (!access || !first_time(draft, access->pitch >= 0) ||
@@ -246,7 +250,7 @@ static bool pitch_item(RuleDraft *draft) {
            RULE_ERROR(draft, at, "'%s' lacks the factor '%s'", access->name, factor->name);
 }
 
-/* y: more. */
+/* Reads `y: more`. */
 static bool plus_item(RuleDraft *draft) {
     int result = clause_access(draft, true);
     if (result < 0 || !first_time(draft, draft->results.at[result].plus >= 0) ||
@@ -264,7 +268,7 @@ static bool plus_item(RuleDraft *draft) {
                more->name, y->name, more->name);
 }
 
-/* s, t: expression over integer arguments; NULL after an error. */
+/* Reads `s, t: expression` over integer arguments; NULL after an error. */
 static const Expr *two_factors(RuleDraft *draft, int *first, int *second) {
     Tokens *tokens = &draft->tokens;
     const Factor *one = clause_factor(draft);
@@ -290,7 +294,7 @@ static bool shift_clause(RuleDraft *draft) {
                 two_factors(draft, &draft->rule.copy.whole, &draft->rule.copy.part)) != NULL;
 }
 
-/* No name stands in a number. */
+/* Reports a name where a number must stand. An ExprPrimary. */
 static const Expr *no_primary(Tokens *tokens, void *context) {
     RULE_ERROR((RuleDraft *)context, tokens->token->at,
                "expected a number or a function of numbers, as in neutral(x: logf(0)), not %s",
@@ -298,7 +302,7 @@ static const Expr *no_primary(Tokens *tokens, void *context) {
     return NULL;
 }
 
-/* x: number. */
+/* Reads `x: number`. */
 static bool neutral_item(RuleDraft *draft) {
     Access *access = clause_tensor(draft);
     return access && first_time(draft, access->neutral) &&
@@ -306,7 +310,7 @@ static bool neutral_item(RuleDraft *draft) {
            (access->neutral = expr_parse(&draft->tokens, no_primary, draft)) != NULL;
 }
 
-/* y: i. */
+/* Reads `y: i`. */
 static bool place_item(RuleDraft *draft) {
     Position at = draft->tokens.token->at;
     int result = clause_access(draft, true);
@@ -349,12 +353,12 @@ static bool shape_clause(RuleDraft *draft) {
     return true;
 }
 
-/* The name of a C function; NULL after an error. */
+/* Reads the name of a C function; NULL after an error. */
 static const char *function_name(RuleDraft *draft) {
     return tokens_name(&draft->tokens, "the name of a C function");
 }
 
-/* Whether the rule names a kernel for that back end already, which is reported. */
+/* Reports and returns whether the rule already has a kernel for that back end. */
 static bool kernel_given(RuleDraft *draft, const RuleKernel *kernel) {
     for (int i = 0; i < draft->kernels.count; i++) {
         const char *before = draft->kernels.at[i].backend;
@@ -368,7 +372,7 @@ static bool kernel_given(RuleDraft *draft, const RuleKernel *kernel) {
     return false;
 }
 
-/* kernel(f) or kernel(BACKEND: f); which back ends there are is for others to know. */
+/* Reads `f` or `BACKEND: f`. The frontend checks that the back end exists. */
 static bool kernel_clause(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     RuleKernel kernel = {.at = tokens->token->at};
@@ -383,7 +387,7 @@ static bool kernel_clause(RuleDraft *draft) {
     return true;
 }
 
-/* An integer argument of the function; false after an error. */
+/* Reads an integer argument of the function; false after an error. */
 static bool integer_argument(RuleDraft *draft, int *attr) {
     Tokens *tokens = &draft->tokens;
     const Expr *argument =
@@ -408,7 +412,7 @@ static bool tiles_clause(RuleDraft *draft) {
            integer_argument(draft, &draft->rule.tiles.start);
 }
 
-/* x: op, whole. */
+/* Reads `x: op, whole`. */
 static bool with_clause(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     draft->rule.with.operand = clause_access(draft, false);
@@ -440,7 +444,7 @@ bool rule_has_equation(const RuleDraft *draft, int value) {
     return false;
 }
 
-/* NAME[indices] with the indices that the value has. */
+/* Reads `NAME[indices]`; all factors must be known. */
 static bool read_access(RuleDraft *draft, Access *access) {
     int factors = draft->factors.count;
     *access = rule_access(draft, "a value such as y[i]");
@@ -467,7 +471,8 @@ const Expr *rule_value_primary(RuleDraft *draft, int value) {
     return NULL;
 }
 
-/* The value that an equation gives: a result, or a new local one; -1 after an error. */
+/* Reads the left side of an equation and returns the number of its value: a result, or a new local
+ * value; -1 after an error. */
 static int left_side(RuleDraft *draft) {
     Access access;
     if (!read_access(draft, &access)) return -1;
@@ -484,7 +489,8 @@ static int left_side(RuleDraft *draft) {
     return draft->results.count + draft->locals.count - 1;
 }
 
-/* The right side comes before the value is known: it cannot use itself. */
+/* Reads `value = expression`. The equation is added after its right side is read, so a value cannot
+ * use itself. */
 static bool clause_equation(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     int value = left_side(draft);
@@ -505,8 +511,8 @@ static bool body_clause(RuleDraft *draft) {
 
 /* ---- all clauses ---- */
 
-/* A clause is a list of items, or reads all between its brackets by itself; what has one meaning
- * for the whole rule may stand once. */
+/* A clause. `list`: `item` reads one item of a list, else all between the brackets. `once`: the
+ * clause describes the whole rule and may stand once. */
 typedef struct Clause {
     const char *name;
     bool (*item)(RuleDraft *draft);

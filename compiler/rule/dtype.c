@@ -32,7 +32,8 @@ static bool is_integral_number(const Expr *number) {
     return !number->spelling || strspn(number->spelling, "0123456789") == strlen(number->spelling);
 }
 
-/* Whether an expression over integers is one: it neither divides nor has parts that are not. */
+/* Whether an expression over integer operands has an integer value: no division, no call, no
+ * floating-point number or argument. */
 static bool is_integral(const OpDef *def, const Expr *expr) {
     switch (expr->kind) {
     case EXPR_NUMBER: return is_integral_number(expr);
@@ -68,7 +69,7 @@ const Expr *opdef_float_in(const OpDef *def, const Expr *expr, uint64_t integers
     }
 }
 
-/* A part of a remainder in an expression that is none of integers; NULL when there is none. */
+/* Returns a floating-point part of a remainder in the expression; NULL: there is none. */
 static const Expr *float_remainder(const OpDef *def, const Expr *expr, uint64_t integers) {
     const Expr *found = NULL;
     for (int i = 0; !found && i < expr->arg_count; i++)

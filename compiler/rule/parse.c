@@ -9,7 +9,7 @@ int rule_factor(const RuleDraft *draft, const char *name) {
     return -1;
 }
 
-/* The access called `name`; -1 when there is none. */
+/* Returns the index of the access called `name`; -1: there is none. */
 static int access_named(const Access *accesses, int count, const char *name) {
     for (int i = 0; i < count; i++)
         if (!strcmp(accesses[i].name, name)) return i;
@@ -75,7 +75,7 @@ static const char **param_names(const RuleDraft *draft, bool tensors) {
 
 /* ---- expressions over integers ---- */
 
-/* Says which factor a size is of; false after an error. */
+/* Sets the factor of a size; false after an error. */
 static bool resolve_size(RuleDraft *draft, const ForwardSize *size) {
     int factor = size->leaf->index = rule_factor(draft, size->name);
     if (factor < 0)
@@ -86,7 +86,7 @@ static bool resolve_size(RuleDraft *draft, const ForwardSize *size) {
     return !draft->failed;
 }
 
-/* `later`: the factor may be one that is known only at the end of the body. */
+/* Reads size(f). `later`: f may be a factor that appears only later in the body. */
 static const Expr *size_of_factor(RuleDraft *draft, bool later) {
     Tokens *tokens = &draft->tokens;
     ForwardSize size = {.leaf = arena_copy(draft->arena, &(Expr){.kind = EXPR_SIZE}, sizeof(Expr))};
@@ -121,7 +121,7 @@ const Expr *rule_integer_primary(Tokens *tokens, void *context) {
 
 /* ---- accesses ---- */
 
-/* The factor that the current name stands for, made when it is new; -1 after an error. */
+/* Reads the name of a factor, and adds the factor if it is new; -1 after an error. */
 static int parse_factor(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     Position at = tokens->token->at;
@@ -149,7 +149,7 @@ static int parse_factor(RuleDraft *draft) {
 
 typedef Array(RuleDim) Dims;
 
-/* One written dimension: a factor or (f g). */
+/* Reads one dimension: a factor or (f g). */
 static bool parse_dim(RuleDraft *draft, Dims *dims) {
     Tokens *tokens = &draft->tokens;
     Array(int) factors = {0};
@@ -216,7 +216,7 @@ bool rule_dims_equal(const Access *a, const Access *b) {
     return true;
 }
 
-/* `[]` of a variadic operand: an empty pair of brackets that another pair follows. */
+/* Takes the `[]` of a variadic operand: empty brackets before those with the indices. */
 static bool take_variadic(Tokens *tokens) {
     bool variadic =
         tokens_is(tokens, "[") && tokens_before(tokens, "]") && token_is(tokens->token + 2, "[");
@@ -252,7 +252,7 @@ static int known_operand(RuleDraft *draft, int index, const Access *access) {
     return index;
 }
 
-/* [?]NAME[[]][indices]: the index of the operand, or -1 after an error. */
+/* Reads [?]NAME[[]][indices] and returns the index of the operand; -1 after an error. */
 static int parse_operand(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     bool optional = tokens_take(tokens, "?");
@@ -314,8 +314,8 @@ const Expr *rule_body_primary(Tokens *tokens, void *context) {
     return operand < 0 ? NULL : expr_leaf(draft->arena, EXPR_ACCESS, operand);
 }
 
-/* Whether the right side is NAME(...) of a kernel's rule: a name that math.h lacks, before a
- * bracket. */
+/* Whether the right side is NAME(...) with a name that is no function of math.h: a kernel's
+ * rule. */
 static bool begins_call(const RuleDraft *draft) {
     const Tokens *tokens = &draft->tokens;
     if (tokens->token->kind != TOKEN_NAME || !tokens_before(tokens, "(")) return false;
@@ -323,7 +323,7 @@ static bool begins_call(const RuleDraft *draft) {
     return !expr_function_arity(name) && strcmp(name, "size");
 }
 
-/* `= NUMBER` behind an operand that may be absent. */
+/* Reads the `= NUMBER` of an optional operand. */
 static bool parse_absent(RuleDraft *draft, int operand) {
     Tokens *tokens = &draft->tokens;
     Position at = tokens->token->at;
@@ -338,7 +338,7 @@ static bool parse_absent(RuleDraft *draft, int operand) {
     return true;
 }
 
-/* One argument of a kernel's rule: an access, or the name of an argument that is no tensor. */
+/* Reads one argument of a kernel's rule: an access, or the name of an attribute. */
 static bool parse_argument(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     const OpParam *param = find_param(draft, tokens->token->text);

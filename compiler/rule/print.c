@@ -1,5 +1,8 @@
-/* The text of a rule that was built: a body or equations, the clauses size, replicate, dtype and
- * epilogue. */
+/* Prints a rule that was built: its body or equations, and the clauses size, replicate, dtype and
+ * epilogue.
+ *
+ *     y[i..], z[i..] = name(x[i..]) body(z[i..] = 2 * x[i..]; y[i..] = expf(z[i..]))
+ */
 #include "rule/equations.h"
 #include "rule/draft.h"
 #include "support/text.h"
@@ -19,7 +22,7 @@ void rule_print_access(Text *out, const Rule *rule, const Access *access) {
     text_string(out, "]");
 }
 
-/* An ExprLeaf. */
+/* Prints a leaf as the rule writes it. An ExprLeaf. */
 static void print_leaf(Text *out, const Expr *leaf, void *context) {
     const Rule *rule = context;
     switch (leaf->kind) {
