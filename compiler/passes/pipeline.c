@@ -6,21 +6,21 @@
 
 #include <string.h>
 
-/* How far a module has come. */
+/* How far a module has been compiled. Each form has everything that the forms before it have. */
 typedef enum Form {
-    FORM_MODEL,       // what the frontend makes, and what changes operators only
-    FORM_FACTORED,    // dimensions are factors
-    FORM_SEEDED,      // there is a mesh, and what is given has layouts
-    FORM_LAID_OUT,    // everything has
-    FORM_SPECIALIZED, // roles and plans are there
-    FORM_SCHEDULED,   // and tables of what runs when
-    FORM_STORED       // and storage
+    FORM_MODEL,       // as the frontend makes it; passes have only changed its operators
+    FORM_FACTORED,    // every dimension is one factor
+    FORM_SEEDED,      // meshes; layouts of parameters, inputs and states
+    FORM_LAID_OUT,    // layouts of all values
+    FORM_SPECIALIZED, // roles (device programs) and conversion plans
+    FORM_SCHEDULED,   // pipeline schedules
+    FORM_STORED       // memory offsets of all values
 } Form;
 
 typedef struct Pass {
     const char *name;
     void (*run)(Module *);
-    Form from, to, leaves; // the forms that it takes, and the one that a module has then
+    Form from, to, leaves; // the forms that it takes, and the form that it leaves
 } Pass;
 
 #define PASS_ROW(name, from, to, leaves)                                                           \
@@ -29,7 +29,7 @@ static const Pass passes[] = {PASSES(PASS_ROW)};
 
 enum { PASS_COUNT = sizeof passes / sizeof *passes };
 
-/* Prints a module under a heading, where the options ask for it. */
+/* Prints a module under a heading if the options ask for it. */
 static void dump(const Module *module, const PassOptions *options, const char *pass) {
     if (!options->print_after ||
         (strcmp(options->print_after, pass) && strcmp(options->print_after, "all")))
@@ -39,8 +39,8 @@ static void dump(const Module *module, const PassOptions *options, const char *p
     fprintf(options->out, "// %s after %s\n%s", module->name, pass, text_bytes(&text));
 }
 
-/* The number of the pass that a module has come through last; -1: none. Whether there is such a
- * pass. */
+/* Finds the index of the last pass that the module has been through; -1: none. Returns false when
+ * the module names an unknown pass. */
 static bool last_pass(const Module *module, int *last) {
     *last = -1;
     for (int p = 0; p < PASS_COUNT && module->progress.last_pass; p++)
@@ -48,7 +48,7 @@ static bool last_pass(const Module *module, int *last) {
     return *last >= 0 || !module->progress.last_pass;
 }
 
-/* Runs one pass, and notes that it has run. */
+/* Runs one pass and records it as the module's last one. */
 static void run_pass(Module *module, const Pass *pass) {
     int last;
     pass->run(module);
@@ -56,8 +56,7 @@ static void run_pass(Module *module, const Pass *pass) {
     if (pass - passes > last) module->progress.last_pass = pass->name;
 }
 
-/* Returns the hash of what a module is, whatever the command line asks of the passes;
- * never 0. */
+/* Returns the hash of a module's text without the options of the command line; never 0. */
 static uint64_t digest_of(const Module *module) {
     Text text = {.arena = module->arena};
     Module plain = *module;
@@ -69,8 +68,8 @@ static uint64_t digest_of(const Module *module) {
 
 static bool run(Module *module, const Pass *pass, const PassOptions *options);
 
-/* Runs a pass over the model with the lengths of pipelines, up to the one that puts it into the
- * module; pipelines of equal lengths share it. */
+/* Runs a pass over the variants of the model for pipelines with padding lengths, up to the pass
+ * stage, which merges the variants into the module. Pipelines of equal lengths share a variant. */
 static bool run_shorter(const Module *module, const Pass *pass, const PassOptions *options) {
     bool good = true;
     PassOptions own = *options;
@@ -83,8 +82,9 @@ static bool run_shorter(const Module *module, const Pass *pass, const PassOption
     return good;
 }
 
-/* Runs a pass over a module that has not come through it; over that of the strategy that its
- * `optimizer` names before. */
+/* Runs a pass over a module unless the module has been through it. Runs it before that over the
+ * module of the strategy that the statement `optimizer` names, because this module takes layouts
+ * from there. */
 static bool run(Module *module, const Pass *pass, const PassOptions *options) {
     int last;
     last_pass(module, &last);
@@ -136,7 +136,7 @@ static bool results_laid_out(const Module *module) {
     return true;
 }
 
-/* Whether no dimension of a call merges factors. */
+/* Whether every dimension of an operator's tensors is at most one factor. */
 static bool op_factored(const Op *op) {
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
         const BoundAccess *access = k < op->operand_count
@@ -174,9 +174,9 @@ static bool roles_have_storage(const Module *module) {
     return true;
 }
 
-/* What a form has that those before lack. */
+/* What each form adds to the one before it. */
 static const struct FormPart {
-    const char *what, *pass; // made by this pass
+    const char *what, *pass; // the pass that adds it
     bool (*there)(const Module *);
 } parts[] = {[FORM_FACTORED] = {"dimensions that are single factors", "factor_dims", ops_factored},
              [FORM_SEEDED] = {"layouts of what is given", "seed_layouts", inputs_laid_out},
@@ -185,8 +185,8 @@ static const struct FormPart {
              [FORM_SCHEDULED] = {"schedules of its pipelines", "schedule", runs_scheduled},
              [FORM_STORED] = {"storage", "memory", roles_have_storage}};
 
-/* The form that a module has come to; false, with an error at `at`, where it lacks what it should
- * have. */
+/* Finds the form of a module. Reports an error at `at` and returns false where the module lacks a
+ * part of that form. */
 static bool find_form(const Module *module, Position at, Form *form) {
     int last;
     if (!last_pass(module, &last)) {
@@ -210,7 +210,7 @@ bool passes_check(const Module *module, Position at) {
     return find_form(module, at, &form);
 }
 
-/* Whether a pass may run over a module as it is. */
+/* Reports an error and returns false where a pass cannot run over the module in its form. */
 static bool check_form(const Module *module, const Pass *pass, Position at) {
     Form form;
     if (!find_form(module, at, &form)) return false;
