@@ -1,6 +1,5 @@
-/* Statement `optimizer NAME`: trained parameters and optimizer states keep the layouts
- * that the strategy NAME gives the states. A switch between the two strategies then moves no
- * states.
+/* Statement `optimizer NAME`: trained parameters and optimizer states keep the layouts that the
+ * strategy NAME gives the states. A switch between the two strategies then moves no states.
  *
  *     strategy long   ... optimizer short            strategy short  ... zero
  *     w under short: states {dup:tp, ffn:dp}         w under long, computing: {ffn:tp}
