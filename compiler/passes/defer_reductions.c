@@ -127,7 +127,7 @@ static Groups group_terms(const Sums *sums) {
     return groups;
 }
 
-/* ---- the sum anew ---- */
+/* ---- rebuilding a sum ---- */
 
 /* Inserts an operator at the place of the sum's last addition, with a result of this layout. */
 static Op *insert(Sums *sums, const OpDef *def, Value *const *operands, int count,

@@ -32,7 +32,7 @@ typedef struct Cutter {
     const OpDef *add;
 } Cutter;
 
-/* ---- the movers ---- */
+/* ---- slice and concatenation operators ---- */
 
 static bool is_argument(const Expr *expr, int *argument) {
     bool is = expr && expr->kind == EXPR_ATTR;
@@ -203,7 +203,7 @@ static void cut_chunk(Cutter *cutter) {
         if (cutter->region->in[i]) cut_op(cutter, module->ops.at[i]);
 }
 
-/* ---- what is whole again ---- */
+/* ---- results for operators outside ---- */
 
 /* Makes an operator compute the value that others read. */
 static void make(Op *op, Value *value) {

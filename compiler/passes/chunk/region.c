@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* ---- which operators ---- */
+/* ---- selection ---- */
 
 static bool is_large(const Chunked *region, const Value *value) {
     return type_elements(value->type) >= region->elements;
@@ -97,7 +97,7 @@ static void find_given(Chunked *region) {
     find_outside(region);
 }
 
-/* ---- whether they can be cut ---- */
+/* ---- conditions for cutting ---- */
 
 /* Finds the dimension of a tensor along a bound factor; -1: none. False where there are several, or
  * it is merged with other factors. */

@@ -45,7 +45,7 @@ bool op_differentiable(const Module *module, const Op *op) {
     return op->def == module->builtin.reshard || !no_gradient(op->def->rule);
 }
 
-/* ---- what needs a gradient ---- */
+/* ---- needs ---- */
 
 /* Whether a gradient can flow from a result to the operand. */
 static bool flows_to(const Differentiator *diff, const Op *op, int operand) {

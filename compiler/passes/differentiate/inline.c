@@ -88,7 +88,7 @@ static void find_vanishing(Differentiator *diff) {
     }
 }
 
-/* ---- what is wanted ---- */
+/* ---- needed values ---- */
 
 static bool any_wanted(const Differentiator *diff, const Op *op) {
     for (int k = 0; k < op->result_count; k++)

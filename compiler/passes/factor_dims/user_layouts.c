@@ -24,7 +24,7 @@ typedef struct Match {
     int64_t extent; // of the written dimension
 } Match;
 
-/* ---- over mesh axes ---- */
+/* ---- layouts over mesh axes ---- */
 
 /* Returns the state on the first of the new dimensions of dimension `number`, or `dup` if that has
  * disappeared. */
@@ -83,7 +83,7 @@ static const UserLayout *renumber_states(const Reader *reader, UserLayout *writt
     return written;
 }
 
-/* ---- in device numbers ---- */
+/* ---- layouts over device numbers ---- */
 
 /* Matches each dimension of the written layout (of its view, or the source's shape) with the new
  * dimensions. */

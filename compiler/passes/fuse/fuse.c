@@ -19,7 +19,7 @@
 
 #include "passes/pipeline.h"
 
-/* ---- who uses what ---- */
+/* ---- users ---- */
 
 static void want(Fuse *fuse, const Value *value) {
     if (value) fuse->wanted[value->id] = true;

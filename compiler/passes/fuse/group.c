@@ -160,7 +160,7 @@ static FuseGroup *aligned(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, co
     return joined;
 }
 
-/* ---- whether it may be one operator ---- */
+/* ---- conditions for fusion ---- */
 
 static const Member *maker_of(const FuseGroup *group, const Value *value) {
     for (int i = 0; value->def && i < group->members.count; i++)

@@ -52,7 +52,7 @@ const Version *cheapest_version(const Assigner *assigner, const Version *version
     return best;
 }
 
-/* ---- what an assignment means ---- */
+/* ---- shardings of an assignment ---- */
 
 /* Returns the factor that an axis cuts in a tensor. */
 static int axis_factor(const Assignment *assignment, const BoundAccess *access, int axis) {
@@ -187,7 +187,7 @@ static double price_of(const Assigner *assigner, const Op *op, Version *const *v
     return total;
 }
 
-/* ---- the choice ---- */
+/* ---- selection of cuts ---- */
 
 /* Whether some operand has a version that the axis cuts in this way. */
 static bool already_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis,

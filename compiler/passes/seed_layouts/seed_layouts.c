@@ -37,7 +37,7 @@ typedef struct Place {
     const ConsumerConstraints *wanted;
 } Place;
 
-/* ---- what the source writes ---- */
+/* ---- layouts in the source ---- */
 
 /* Applies a state of a written layout to all parts of a mesh axis. An axis that the strategy does
  * not have counts as one device: nothing to do. */
