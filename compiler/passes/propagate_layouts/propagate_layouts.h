@@ -20,9 +20,8 @@ typedef struct Propagation {
     Op **update;                // by parameter: the operator that updates it; NULL: none
     const Parameter **gradient; // by value id: the parameter whose gradient, or a stage's
                                 // contribution to whose gradient, it is; NULL: none
-    const Layout *
-        *reduced;   // by value id of gradients: the layout to which they are converted; NULL: none
-    Origin *origin; // by value id
+    const Layout **reduced;     // by value id of gradients: their layout in the update; NULL: none
+    Origin *origin;             // by value id
     Array(const Value *) passing; // original values with versions for the current layer alone
     bool *recomputed;             // by op index: it is recomputed later
     Assignment **assigned;        // by op index, of recomputed operators: their assignments
