@@ -1,4 +1,4 @@
-/* The emitter's state while it writes the files of one unit. */
+/* State of the emitter while it writes the files of one unit, and of one role. */
 #ifndef EMIT_EMITTER_H
 #define EMIT_EMITTER_H
 

@@ -1,25 +1,29 @@
 /* Kernels from bodies, for CUDA: a __global__ function, and the function that launches it.
  *
- * A thread computes neighbouring elements at once where they are aligned: 16 bytes of the smallest
- * type. What the loops are made of, and the order in which threads add up a sum, stands in
- * <hetu/cuda_loops.h>.
+ *     y[b, o] = x[b, o] + bias[o]    ->    for (int i = ht_thread(); i < 512; i += ht_threads()) {
+ *                                              load 4 neighbouring elements, add, store
+ *                                          }
+ *
+ * If tensors are aligned, a thread computes as many neighbouring elements at once as fit into 16
+ * bytes of the smallest type. <hetu/cuda_loops.h> has the building blocks of the loops, and the
+ * order in which threads add up a sum.
  */
 #include "emit/cuda/vector_lanes.h"
 #include "emit/words.h"
 
 enum {
-    SERIAL_SUM = 16, // elements that a thread still adds up alone
-    PART_SUM = 2048, // least elements of a sum's part
-    BLOCKS = 512     // that keep a device busy
+    SERIAL_SUM = 16, // elements up to which a single thread adds up a sum
+    PART_SUM = 2048, // least number of elements in a part of a sum
+    BLOCKS = 512     // blocks that keep a device busy
 };
 
-/* A body while it is written: its function, and the loops over the elements of the result. */
+/* A body while it is written: its function, and the loops over elements of the result. */
 typedef struct KernelBody {
     Device device;
     const Nest *outputs;
 } KernelBody;
 
-/* Appends an operand at one of the lanes (an AccessWriter). */
+/* Appends an operand at the current lane. An AccessWriter. */
 static void text_operand_lane(Text *out, const LocalOp *local, int operand, void *context) {
     const Around *around = context;
     text_lane(out, local, local->result_count + operand, around->more, around);
@@ -48,7 +52,7 @@ static int emit_lanes(Text *out, const Lanes *lanes, int depth) {
     return depth;
 }
 
-/* Appends RESULT[...] = `sum`, unless that is NULL, + the terms that are not summed. */
+/* Appends RESULT[...] = `sum` (NULL: none) + the terms that are not summed. */
 static void emit_result(const KernelBody *body, const Lanes *lanes, const char *sum, int depth) {
     const LocalOp *local = body->device.local;
     const Tensor *result = &local->results[0];
@@ -99,8 +103,8 @@ static const char *emit_elementwise(const KernelBody *body) {
 
 /* ---- sums ---- */
 
-/* Appends the loop that adds the terms of one set of contracted factors to `sum`: from element
- * `first` on, every `step`-th. */
+/* Appends the loop that adds the terms of one set of factors to `sum`: from element `first` on,
+ * every `step`-th. */
 static void emit_sum_loop(const KernelBody *body, uint32_t set, const Lanes *columns,
                           const char *first, const char *step, int depth) {
     const Device *device = &body->device;
@@ -135,15 +139,15 @@ static int64_t longest_sum(const LocalOp *local, const uint32_t *sets, int set_c
     return longest;
 }
 
-/* Returns into how many parts a sum is split, so that more than `blocks` blocks share it. */
+/* Returns the number of parts of a sum, so that enough blocks work on `blocks` results. */
 static int64_t parts_of(int64_t elements, int64_t blocks) {
     int64_t parts = BLOCKS / blocks, most = elements / PART_SUM;
     parts = parts < most ? parts : most;
     return parts < 1 ? 1 : parts;
 }
 
-/* Returns the first element of a thread: the threads of a block, and `parts` blocks, follow each
- * other along the sum. */
+/* Returns the first element of a thread. The threads of a block, and `parts` blocks, take
+ * consecutive elements of the sum. */
 static const char *first_text(Arena *arena, int64_t parts, const char *thread, int threads) {
     return parts > 1 ? arena_format(arena, "blockIdx.y * %d + %s", threads, thread) : thread;
 }
@@ -185,7 +189,7 @@ static const char *emit_block_sums(const KernelBody *body, const uint32_t *sets,
     return arena_format(out->arena, "%s, %d", grid_text(out->arena, results, parts), CUDA_THREADS);
 }
 
-/* Returns how many neighbouring elements of the result one thread adds up. */
+/* Returns how many neighbouring elements of the result a thread computes. */
 static Lanes column_lanes(const KernelBody *body, const uint32_t *sets, int set_count) {
     const LocalOp *local = body->device.local;
     Lanes lanes = lanes_along(local, read_by(local, 0) | 1, body->outputs, NULL);
@@ -197,8 +201,8 @@ static Lanes column_lanes(const KernelBody *body, const uint32_t *sets, int set_
     return lanes;
 }
 
-/* Appends sums over rows: each thread has neighbouring elements of the result; the warps of a
- * block, and blocks, share the rows. `alone`: each thread adds up all rows. */
+/* Appends sums over rows. Each thread computes neighbouring elements of the result; the warps of a
+ * block, and several blocks, share the rows. `alone`: each thread adds up all rows. */
 static const char *emit_column_sums(const KernelBody *body, const uint32_t *sets, int set_count,
                                     int64_t longest, bool alone) {
     Text *out = body->device.out;

@@ -4,8 +4,8 @@
 
 /* ---- loops ---- */
 
-/* The factors of the rule's tensors in the order of the first tensor that has all of them, those
- * along rows or the others. Returns how many. */
+/* Lists the factors along rows (`inner`), or the others, in the order of the first tensor that has
+ * all factors. Returns how many there are. */
 static int factors_in_order(const Rows *rows, bool inner, int *factors) {
     const LocalOp *local = rows->local;
     int count = 0;
@@ -61,8 +61,8 @@ const char *rows_name(const Rows *rows, int value) {
                                        : equations_value(local->rule, value)->name;
 }
 
-/* The type of a value: that of its storage, or that the rule gives a local one, or that of the
- * first result. */
+/* Returns the type of a value: of a result's storage, the type that the rule fixes for a local
+ * value, or that of the first result. */
 static DType value_dtype(const Rows *rows, int value) {
     const LocalOp *local = rows->local;
     const Element *element = &equations_value(local->rule, value)->element;
@@ -142,8 +142,8 @@ static void text_expr(Text *out, const RowsPlace *place, const Expr *expr) {
     emit_expr(out, place->rows->local, expr, place->around.access, (void *)place);
 }
 
-/* The terms of a sum that are along the row, or those that are not; `first`: nothing stands before
- * them. */
+/* Appends the terms of a sum that have elements along the row, or those without. `first`: nothing
+ * stands before them. */
 static void text_terms_along(Text *out, const RowsPlace *place, int equation, bool along,
                              bool first) {
     const Rows *rows = place->rows;

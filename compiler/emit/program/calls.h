@@ -1,8 +1,8 @@
-/* Call lists: the straight-line program of a phase, and how it is written.
+/* Call lists: the straight-line program of a phase, and how it is written as C.
  *
- * A call is a function and arguments, most of them numbers: buffers, and columns of the device's
- * numbers. Where the same functions follow each other again and again with other numbers (layers),
- * the repeats become one function and a table of the numbers that differ:
+ * A call has a function and arguments, most of which are numbers: buffers, and columns of the
+ * device's numbers. Where the same functions are called several times in a row with other numbers
+ * (layers), the repeat becomes one function, and a table of the numbers that differ:
  *
  *     gpt_norm_1(r, 3, 4); gpt_linear_2(r, 4, 7);
  *     gpt_norm_1(r, 8, 9); gpt_linear_2(r, 9, 12);    ->   a loop over {3, 4, 7}, {8, 9, 12}
@@ -30,16 +30,16 @@ typedef struct Argument {
 typedef struct Call {
     const char *opening; // "gpt_add_3(" or "ht_convert(r, "
     Array(Argument) arguments;
-    bool places; // the last argument is the place in the source
+    bool places; // the last argument is the source position
     const Op *op;
     const Value *makes; // the value that it makes; NULL: the operator's results
     bool copies;        // a copy that the emitter adds, not the operator itself
     bool aside;         // left out of traces and profiles
     const char *comment;
-    int key; // equal for calls that differ in numbers only
+    int key; // equal for calls that differ only in numbers
 } Call;
 
-/* The kernels that a role calls, each once. */
+/* The kernels that a role calls, without duplicates. */
 typedef struct UsedKernels {
     Intern *known;
     Array(const Kernel *) list;

@@ -196,15 +196,15 @@ int role_part(const RoleText *text, Phase phase, int visit) {
 
 typedef Array(int) Numbers;
 
-/* A role while its operators are sorted into parts; `calls` has one list a part. */
+/* A role while its operators are sorted into parts. */
 typedef struct RoleParts {
     RoleWriter *writer;
     RoleText text;
     UsedKernels used;
     Array(Calls) calls;
-    Numbers *made_by; // by operator: the transfers that are async and take what it makes
-    Numbers *ahead;   // by operator: the gathers ahead that begin in front of it
-    int *ahead_of;    // by operator: one more than its transfer where it is a gather ahead; else 0
+    Numbers *made_by; // by op index: the asynchronous transfers that send its results
+    Numbers *ahead;   // by op index: the prefetches that begin before it
+    int *ahead_of;    // by op index: 1 + its transfer if it is prefetched; otherwise 0
 } RoleParts;
 
 /* Returns the index of the part that an operator belongs to; a new part is appended. */

@@ -1,8 +1,10 @@
 /* A role's program: operators become calls, repeated calls become loops, and phases become
  * functions.
  *
- *     forward of stage 0   ->   static void forward_gpt_loss_role0(ht_run *r) { gpt_linear_3(...);
- * }
+ *     forward of stage 0   ->   void gpt_gpt_loss_train_role0_forward(ht_worker *r)
+ *                              {
+ *                                  gpt_linear_3(ht_arena(r, 640), ht_slot(r, 2)); ht_did(r);
+ *                              }
  */
 #ifndef EMIT_PROGRAM_ROLE_H
 #define EMIT_PROGRAM_ROLE_H
@@ -19,7 +21,7 @@ typedef struct NumberTable {
     int device_count, width;
     Row *rows;     // by index of the device in its role
     Intern *known; // 1 + column, by content
-    Intern *made;  // 2 + column, by layouts and factors that the numbers follow from
+    Intern *made;  // 2 + column, by everything that the numbers depend on
 } NumberTable;
 
 /* The devices that add a term to a partial result. */
@@ -44,10 +46,11 @@ typedef struct RoleWriter {
 
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role);
 
-/* Text of the tables of notes on a part's calls (call_notes.c); all NULL where there are none. */
+/* Tables of notes on a part's calls as text (call_notes.c); all NULL: no notes. */
 typedef struct Notes {
     int call_count;
-    const char *call, *calls, *made, *buffer, *whose; // by the field of ht_part that they fill
+    const char *call, *calls, *made, *buffer,
+        *whose; // named after the field of ht_part that they fill
     int whose_count;
 } Notes;
 
@@ -71,9 +74,9 @@ typedef struct RoleTransfer {
     int64_t *from, *to; // by tensor: buffers; 0 where the role has none
     int64_t *turn;      // by tensor: bytes of one micro-batch's rows of `from`; 0: all of `from`
     int64_t scratch;    // buffer; 0: none
-    // of an asynchronous one: producers of the tensors that this role sends; empty: it receives
+    // asynchronous: producers of the tensors that this role sends; empty: the role only receives
     Array(const Op *) makers;
-    int number; // of an asynchronous one: its place in the order in which all devices begin them
+    int number; // asynchronous: position in the order in which all devices begin them
 } RoleTransfer;
 
 typedef struct RoleText {

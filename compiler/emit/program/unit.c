@@ -74,8 +74,8 @@ static const char *emit_addresses(Text *declarations, const Module *module, cons
     return arena_format(declarations->arena, "%s_reads", name);
 }
 
-/* Writes the table of the optimizers' functions, two a group: what updates, and what comes behind,
- * 0 where it is known by its name; its name. */
+/* Writes the table of the optimizers' functions, two for each group: the update, and what runs
+ * after it; 0: known by name. Returns the table's name. */
 static const char *emit_optimizers(Text *declarations, const Module *module, const char *name) {
     if (!module->optimizer.groups.count) return "0";
     text_print(declarations, "static void (*const %s_updates[])(void) = {\n", name);
@@ -108,7 +108,7 @@ static void emit_migration_registration(const Emitter *emitter, Text *declaratio
     text_print(calls, "    ht_register_migrations(&%s);\n", name);
 }
 
-/* Writes the words by which ht_prepare has further strategies made. */
+/* Writes the command line with which ht_prepare compiles further strategies. */
 static void emit_recipe(const Emitter *emitter, const EmitOptions *options, Text *declarations,
                         Text *calls) {
     if (!options->recipe_count) return;
@@ -130,8 +130,8 @@ static void emit_recipe(const Emitter *emitter, const EmitOptions *options, Text
                fingerprint_name(emitter), emitter->prefix, emitter->prefix);
 }
 
-/* Operators without a body: the models that call them never run as C here, so the program links
- * without one. */
+/* Declares operators without a body as weak. Models that call them are never run as C in this
+ * program, so it links without them. */
 static const char *weak_operators(Emitter *emitter) {
     Text out = {.arena = emitter->arena};
     for (int i = 0; i < emitter->unit->bodiless.count; i++)
@@ -144,8 +144,8 @@ const char *fingerprint_name(const Emitter *emitter) {
     return arena_format(emitter->arena, "%s_fingerprint", emitter->prefix);
 }
 
-/* "gpt.c strategy dp4 on 4 devices, cpu, hetucc 0.1.0 -O1, 3f2a5e...": the hash is of all that is
- * written and what it is made of. */
+/* Returns the fingerprint: "gpt.c strategy dp4 on 4 devices, cpu, hetucc 0.1.0 -O1, 3f2a5e...". The
+ * hash covers all emitted text and what it is made from. */
 static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files,
                                const EmitOptions *options) {
     const Unit *unit = emitter->unit;
@@ -162,7 +162,8 @@ static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files
                         (unsigned long long)hash);
 }
 
-/* What the object keeps for evaluation: the bytes of a file in a section that links leave out. */
+/* Returns the assembler text that embeds a file, needed for evaluation at link time, in a section
+ * that the linker drops. */
 static const char *kept_section(Arena *arena, const EmitOptions *options) {
     if (!options->section) return "";
     const char *word = arena_format(arena, ".incbin \"%s\"", c_string(arena, options->section));
@@ -173,7 +174,7 @@ static const char *kept_section(Arena *arena, const EmitOptions *options) {
                         c_string(arena, word));
 }
 
-/* The user's source in the main file. */
+/* Returns the text or #include of the user's source for the main file. */
 static const char *source_text(Arena *arena, const EmitOptions *options) {
     return options->text ? options->text
                          : arena_format(arena, "#include %s\n", c_include(arena, options->include));
@@ -248,8 +249,8 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *
     files->at[files->count - 1].source = emitter->unit->file;
 }
 
-/* What arrives at a program that runs has no source and no registration: a file with the
- * fingerprint alone. */
+/* Writes the main file of strategies that arrive at a running program: only the fingerprint,
+ * without a source and without registration. */
 static void emit_arriving_main(Emitter *emitter, EmittedFiles *files, const char *print) {
     Text out = begin_file(emitter, "strategies that arrive");
     text_fill(&out,
@@ -262,7 +263,7 @@ static void emit_arriving_main(Emitter *emitter, EmittedFiles *files, const char
 
 /* ---- roles and tables ---- */
 
-/* The roles of a module: text r is added to the r-th role file of the unit. */
+/* Writes the roles of a module; role r is added to the r-th role file of the unit. */
 static void emit_module(Emitter *emitter, Module *module, const char *name, Text *role_files,
                         Text *image) {
     int count = module->devices.roles->role_count;
@@ -337,8 +338,8 @@ static bool same_identifier(Arena *arena, const Strategy *a, const Strategy *b) 
     return a == b || !strcmp(c_identifier(arena, a->name), c_identifier(arena, b->name));
 }
 
-/* "gpt_gpt_loss_train"; of several strategies with the name, "gpt_gpt_loss_train_dp4_"; a second
- * program of one model has a number behind it, "gpt_gpt_loss_train2". */
+/* Returns a module's name in C: "gpt_gpt_loss_train"; with several strategies
+ * "gpt_gpt_loss_train_dp4_"; for a second program of one model "gpt_gpt_loss_train2". */
 static const char *module_name(Emitter *emitter, int index) {
     Arena *arena = emitter->arena;
     const Module *module = emitter->unit->modules.at[index];

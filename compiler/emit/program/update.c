@@ -1,5 +1,5 @@
-/* Parameters' updates. The optimizer's operators are called in the phase `update` as any others are
- * (role.h); here stands where parameters and their states lie, and how new values get there. */
+/* Updates of parameters. The phase `update` calls the optimizer's operators like all others
+ * (role.h). This file finds the slots of parameters and states, and copies new values there. */
 #include "emit/program/calls.h"
 
 const int64_t *slots_of(Arena *arena, const Module *module) {
