@@ -103,10 +103,14 @@ static const char *emit_elementwise(const KernelBody *body) {
 
 /* ---- sums ---- */
 
-/* Appends the loop that adds the terms of one set of factors to `sum`: from element `first` on,
- * every `step`-th. */
-static void emit_sum_loop(const KernelBody *body, uint32_t set, const Lanes *columns,
-                          const char *first, const char *step, int depth) {
+/* The elements of a sum that a thread adds up: from `first` on, every `step`-th. */
+typedef struct Stride {
+    const char *first, *step;
+} Stride;
+
+/* Appends the loop that adds the terms of one set of factors to `sum`. */
+static void emit_sum_loop(const KernelBody *body, uint32_t set, const Lanes *columns, Stride stride,
+                          int depth) {
     const Device *device = &body->device;
     const LocalOp *local = device->local;
     Text *out = device->out;
@@ -118,8 +122,8 @@ static void emit_sum_loop(const KernelBody *body, uint32_t set, const Lanes *col
     const char *k = counter(&contracted, &steps, "k");
     indent(out, depth);
     text_fill(out, "for ($index $k = $first; $k < $steps; $k += $step) {\n", "index", device->index,
-              "k", k, "first", first, "steps", c_number(out->arena, steps_of(&contracted, &steps)),
-              "step", step, NULL);
+              "k", k, "first", stride.first, "steps",
+              c_number(out->arena, steps_of(&contracted, &steps)), "step", stride.step, NULL);
     emit_indices(device, &contracted, &steps, "k", depth + 1);
     emit_loads(device, read_by(local, set), &lanes, &around, depth + 1);
     emit_lanes(out, &lanes, depth + 1);
@@ -165,7 +169,8 @@ static const char *emit_warp_sums(const KernelBody *body, const uint32_t *sets, 
     emit_own_warp(&body->device, body->outputs);
     text_print(out, "    %s sum = 0;\n", sum_type(body->device.local));
     for (int s = 0; s < set_count; s++)
-        emit_sum_loop(body, sets[s], NULL, "threadIdx.x", c_number(out->arena, CUDA_WARP), 1);
+        emit_sum_loop(body, sets[s], NULL, (Stride){"threadIdx.x", c_number(out->arena, CUDA_WARP)},
+                      1);
     text_string(out, "    sum = ht_warp_sum(sum);\n"
                      "    if (threadIdx.x == 0)\n");
     emit_result(body, &one, "sum", 2);
@@ -182,8 +187,9 @@ static const char *emit_block_sums(const KernelBody *body, const uint32_t *sets,
     text_print(out, "    %s sum = 0;\n", sum_type(body->device.local));
     for (int s = 0; s < set_count; s++)
         emit_sum_loop(body, sets[s], NULL,
-                      first_text(out->arena, parts, "threadIdx.x", CUDA_THREADS),
-                      c_number(out->arena, parts * CUDA_THREADS), 1);
+                      (Stride){first_text(out->arena, parts, "threadIdx.x", CUDA_THREADS),
+                               c_number(out->arena, parts * CUDA_THREADS)},
+                      1);
     text_string(out, "    if (ht_block_sum(sum))\n");
     emit_result(body, &one, "sum", 2);
     return arena_format(out->arena, "%s, %d", grid_text(out->arena, results, parts), CUDA_THREADS);
@@ -219,8 +225,10 @@ static const char *emit_column_sums(const KernelBody *body, const uint32_t *sets
     text_print(out, "    if (%s < %lld) {\n", i, (long long)steps);
     for (int s = 0; s < set_count; s++)
         emit_sum_loop(body, sets[s], &lanes,
-                      alone ? "0" : first_text(arena, parts, "threadIdx.y", CUDA_WARPS),
-                      alone ? "1" : c_number(arena, parts * CUDA_WARPS), 2);
+                      alone ? (Stride){"0", "1"}
+                            : (Stride){first_text(arena, parts, "threadIdx.y", CUDA_WARPS),
+                                       c_number(arena, parts * CUDA_WARPS)},
+                      2);
     if (!alone)
         text_print(out, "    }\n    if (ht_column_sums(sum) && %s < %lld) {\n", i,
                    (long long)steps);
@@ -248,5 +256,5 @@ void loops_cuda(Text *before, Text *out, const LocalOp *local, const Kernel *ker
     Text text = {.arena = out->arena};
     KernelBody body = {device_of(&text, local), &outputs};
     const char *launch = set_count ? emit_sums(&body, sets, set_count) : emit_elementwise(&body);
-    emit_launch(before, out, local, kernel, text_bytes(&text), launch);
+    emit_launch(before, out, local, kernel, (DeviceText){text_bytes(&text), launch});
 }

@@ -317,5 +317,5 @@ void rows_cuda(Text *before, Text *out, const LocalOp *local, const Kernel *kern
     team.lanes = lanes_along(local, tensors, team.along, rows.plan.rows ? &rows.outer : NULL);
     if (stores_apart(local, team.along, tensors)) team.lanes.width = 1;
     const char *launch = rows.plan.rows ? emit_rows(&team) : emit_elements(&team);
-    emit_launch(before, out, local, kernel, text_bytes(&text), launch);
+    emit_launch(before, out, local, kernel, (DeviceText){text_bytes(&text), launch});
 }

@@ -204,18 +204,18 @@ static void text_arguments(Text *parameters, Text *arguments, const LocalOp *loc
 }
 
 void emit_launch(Text *before, Text *out, const LocalOp *local, const Kernel *kernel,
-                 const char *body, const char *launch) {
+                 DeviceText text) {
     Arena *arena = out->arena;
     Text parameters = {.arena = arena}, arguments = {.arena = arena};
     const char *name = arena_format(arena, "%s_device", kernel->name);
-    text_arguments(&parameters, &arguments, local, body);
+    text_arguments(&parameters, &arguments, local, text.body);
     text_fill(before,
               "static __global__ void $name($parameters)\n"
               "{\n"
               "$body"
               "}\n"
               "\n",
-              "name", name, "parameters", text_bytes(&parameters), "body", body, NULL);
+              "name", name, "parameters", text_bytes(&parameters), "body", text.body, NULL);
     text_fill(out, "    ht_launch($name, $launch, 0, $arguments);\n", "name", name, "launch",
-              launch, "arguments", text_bytes(&arguments), NULL);
+              text.launch, "arguments", text_bytes(&arguments), NULL);
 }

@@ -75,8 +75,13 @@ void emit_own_block(const Device *device, const Nest *nest);
 /* Returns the launch of a function that begins with emit_own_warp. */
 const char *launch_warps(Arena *arena, const Nest *nest);
 
+/* The body of a __global__ function, and its launch: "grid, block". */
+typedef struct DeviceText {
+    const char *body, *launch;
+} DeviceText;
+
 /* Appends the __global__ function with this body to `before`, and its launch to `out`. */
 void emit_launch(Text *before, Text *out, const LocalOp *local, const Kernel *kernel,
-                 const char *body, const char *launch);
+                 DeviceText text);
 
 #endif

@@ -1,6 +1,6 @@
 #include "emit/kernel/kernel.h"
 
-#include "emit/program/role.h"
+#include "emit/emitter.h"
 #include "emit/words.h"
 #include "support/array.h"
 

@@ -1,7 +1,8 @@
 #include "emit/kernel/local.h"
 
 #include "emit/kernel/kernel.h"
-#include "emit/program/role.h"
+#include "emit/emitter.h"
+#include "ir/programs/device_programs.h"
 #include "ir/analysis/side_reduction.h"
 #include "ir/analysis/subviews.h"
 #include "rule/expr.h"

@@ -111,20 +111,13 @@ static bool one_term(const LocalOp *local, uint32_t set) {
     return count == 1;
 }
 
-/* Appends one term. `flag` is the number of the device that says whether the term is added; -1:
- * always. */
+/* Appends one term, in brackets if its operator binds less tightly than `+`. */
 static void text_term(Text *out, const LocalOp *local, const Term *term, const Around *around,
-                      int flag, bool alone) {
+                      bool alone) {
     bool brackets = !alone && term->expr->kind >= EXPR_LT && term->expr->kind <= EXPR_SELECT;
-    if (flag >= 0) {
-        text_string(out, "(");
-        text_fill(out, around->number, "n", arena_format(out->arena, "%d", flag), NULL);
-        text_string(out, " ? ");
-    }
     text_string(out, brackets ? "(" : "");
     emit_expr(out, local, term->expr, around->access, (void *)around);
     text_string(out, brackets ? ")" : "");
-    text_string(out, flag >= 0 ? " : 0)" : "");
 }
 
 bool text_terms(Text *out, const LocalOp *local, uint32_t set, const Around *around, bool first) {
@@ -136,7 +129,13 @@ bool text_terms(Text *out, const LocalOp *local, uint32_t set, const Around *aro
         if (term->contracted != set) continue;
         text_string(out, first ? term->minus ? "-" : "" : term->minus ? " - " : " + ");
         first = false;
-        text_term(out, local, term, around, mine, alone);
+        if (mine >= 0) { // a number of the device says whether the term is added
+            text_string(out, "(");
+            text_fill(out, around->number, "n", arena_format(out->arena, "%d", mine), NULL);
+            text_string(out, " ? ");
+        }
+        text_term(out, local, term, around, alone);
+        text_string(out, mine >= 0 ? " : 0)" : "");
     }
     return !first;
 }

@@ -5,7 +5,8 @@
  *     bias added by device 0 only; offsets 0, 256, 512, 768   {1, 0} {0, 256} {0, 512} {0, 768}
  */
 #include "emit/kernel/local.h"
-#include "emit/program/role.h"
+#include "emit/emitter.h"
+#include "ir/programs/device_programs.h"
 
 /* ---- which devices add a term ---- */
 
@@ -180,22 +181,25 @@ static int tensor_places(const LocalOp *local, const Tensor *tensor, int device,
 
 /* ---- the table ---- */
 
-/* Returns, by flagged term, the devices that add it; sets *count to the number of these terms. */
-static const bool **flagged_terms(Arena *arena, RoleWriter *writer, const LocalOp *local,
-                                  int *count) {
-    const bool **added = arena_array(arena, const bool *, local->term_count);
-    *count = 0;
+/* The flagged terms of an operator. */
+typedef struct FlaggedTerms {
+    int count;
+    const bool **by; // by term: the devices that add it, by index in the roles
+} FlaggedTerms;
+
+static FlaggedTerms flagged_terms(Arena *arena, RoleWriter *writer, const LocalOp *local) {
+    FlaggedTerms terms = {.by = arena_array(arena, const bool *, local->term_count)};
     for (int t = 0; t < local->term_count; t++)
         if (local->terms[t].flagged)
-            added[(*count)++] = term_added(writer, local, &local->terms[t])->by;
-    return added;
+            terms.by[terms.count++] = term_added(writer, local, &local->terms[t])->by;
+    return terms;
 }
 
 /* Writes the numbers that a call reads on a device. Returns how many; 0: it reads none. */
-static int local_numbers(const LocalOp *local, const Roles *roles, const bool **added, int count,
+static int local_numbers(const LocalOp *local, const Roles *roles, const FlaggedTerms *terms,
                          int device, int64_t *numbers) {
-    int index = count ? roles_index(roles, device) : 0;
-    for (int t = 0; t < count; t++) numbers[t] = added[t][index];
+    int count = terms->count, index = count ? roles_index(roles, device) : 0;
+    for (int t = 0; t < count; t++) numbers[t] = terms->by[t][index];
     if (local->rule->kind != RULE_CALL) return count;
     for (int k = 0; k < local->tensor_count; k++)
         count += tensor_places(local, &local->tensors[k], device, numbers + count);
@@ -208,10 +212,10 @@ static int write_column(RoleWriter *writer, const LocalOp *local) {
     NumberTable *table = &writer->numbers;
     int64_t numbers[EMIT_MAX_TENSORS * IR_MAX_RANK * 3];
     Text all = {.arena = scratch};
-    int count = 0, term_count;
-    const bool **added = flagged_terms(scratch, writer, local, &term_count);
+    int count = 0;
+    FlaggedTerms terms = flagged_terms(scratch, writer, local);
     for (int i = 0; i < table->device_count; i++) {
-        count = local_numbers(local, writer->module->devices.roles, added, term_count,
+        count = local_numbers(local, writer->module->devices.roles, &terms,
                               writer->role->devices[i], numbers);
         text_append(&all, (const char *)numbers, sizeof *numbers * (size_t)count);
     }

@@ -41,18 +41,24 @@ static int64_t box_volume(const Box *box, int rank) {
     return volume;
 }
 
-/* Appends the boxes of a region. Moves dimension `dim` by `rows` rows; -1: none. `before`: elements
- * in front of the region. */
-static void add_region(Arena *arena, Piece *piece, const Region *region, int dim, int64_t rows,
-                       int64_t before) {
+/* Where a region of a micro-batch lies in a tensor with the rows of all micro-batches. */
+typedef struct Displacement {
+    int dim;        // the batch's dimension; -1: none
+    int64_t rows;   // of that dimension, in front of the region
+    int64_t before; // elements in memory in front of the region
+} Displacement;
+
+/* Appends the boxes of a region. */
+static void add_region(Arena *arena, Piece *piece, const Region *region, Displacement at) {
+    int64_t before = at.before;
     for (int b = 0; b < region->box_count; b++) {
         const Box *box = &region->boxes[b];
         array_push(arena, &piece->placing, before);
         before += region->placing ? 0 : box_volume(box, region->rank);
         if (region->placing) piece->placing.at[piece->placing.count - 1] += region->placing[b].at;
         for (int d = 0; d < region->rank; d++) {
-            array_push(arena, &piece->bounds, box->dim[d].lo + (d == dim ? rows : 0));
-            array_push(arena, &piece->bounds, box->dim[d].hi + (d == dim ? rows : 0));
+            array_push(arena, &piece->bounds, box->dim[d].lo + (d == at.dim ? at.rows : 0));
+            array_push(arena, &piece->bounds, box->dim[d].hi + (d == at.dim ? at.rows : 0));
             array_push(arena, &piece->placing,
                        region->placing ? region->placing[b].room[d]
                                        : box->dim[d].hi - box->dim[d].lo);
@@ -117,7 +123,7 @@ static void add_turns(Arena *arena, Piece *piece, const Tables *tables, const St
         int64_t row =
             (run->first_row + m * tables->module->templates.at.at[run->template_index].rows) /
             tables->module->templates.row_unit;
-        add_region(arena, piece, region, turn->micro - 1, row, m * region->volume);
+        add_region(arena, piece, region, (Displacement){turn->micro - 1, row, m * region->volume});
     }
 }
 
@@ -129,7 +135,7 @@ static Piece device_piece(Arena *arena, const Tables *tables, const Stored *stor
     if ((region && !region->box_count) || roles_index(tables->module->devices.roles, device) < 0)
         return piece;
     if (region)
-        add_region(arena, &piece, region, -1, 0, 0);
+        add_region(arena, &piece, region, (Displacement){-1, 0, 0});
     else
         add_turns(arena, &piece, tables, stored, device);
     return piece;

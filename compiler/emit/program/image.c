@@ -6,6 +6,7 @@
  */
 #include "emit/program/tables.h"
 
+#include "emit/program/calls.h"
 #include "emit/words.h"
 #include "hetu/rt.h"
 #include "ir/text/print.h"
@@ -624,11 +625,15 @@ void emit_known_image(Text *out, Emitter *emitter, const Module *module, const c
               arena_format(arena, "0x%llx", (unsigned long long)module->progress.digest), NULL);
 }
 
-void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, RoleWriter *writers,
-                const RoleText *roles) {
+void emit_image(Text *out, const RoleWriter *writers, const RoleText *roles) {
+    Emitter *emitter = writers->emitter;
+    Module *module = writers->module;
     const Roles *special = module->devices.roles;
-    Image image = {
-        .emitter = emitter, .module = module, .name = name, .writers = writers, .out = out};
+    Image image = {.emitter = emitter,
+                   .module = module,
+                   .name = writers->name,
+                   .writers = writers,
+                   .out = out};
     image.schedule_numbers = intern_create(emitter->arena);
     image.piece_numbers = intern_create(emitter->arena);
     image.device_count = unit_device_count(emitter->unit);

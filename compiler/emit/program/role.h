@@ -13,37 +13,6 @@
 #include "ir/analysis/phases.h"
 #include "ir/programs/device_programs.h"
 
-typedef Array(int64_t) Row;
-
-/* Numbers that differ between the devices of a role, a row for each device. Equal columns are
- * stored once. */
-typedef struct NumberTable {
-    int device_count, width;
-    Row *rows;     // by index of the device in its role
-    Intern *known; // 1 + column, by content
-    Intern *made;  // 2 + column, by everything that the numbers depend on
-} NumberTable;
-
-/* The devices that add a term to a partial result. */
-typedef struct AddedTerm {
-    const bool *by; // by index in module->devices.roles
-    bool flagged;   // some device of the role does not add it
-} AddedTerm;
-
-/* One role while it is written. */
-typedef struct RoleWriter {
-    Emitter *emitter;
-    Module *module;
-    const char *name; // "gpt_gpt_loss": prefix of the symbols that the module's files define
-    int role_index;
-    const Role *role;
-    const int64_t *slot_of; // by value id: slot of a parameter, state or input; -1: none
-    // by value id: slot into which the new value of a parameter or state is computed; -1: none
-    const int64_t *updated_of;
-    NumberTable numbers;
-    Intern *flags; // AddedTerm *, by layouts and factors
-} RoleWriter;
-
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role);
 
 /* Tables of notes on a part's calls as text (call_notes.c); all NULL: no notes. */
@@ -90,8 +59,5 @@ int role_part(const RoleText *text, Phase phase, int visit);
 
 /* Appends the C text of a role, part by part. */
 RoleText emit_role(Text *out, RoleWriter *writer);
-
-/* Returns the buffer (<hetu/rt.h>) of a value in a role. */
-int64_t value_buffer(const RoleWriter *writer, const Value *value);
 
 #endif

@@ -7,8 +7,7 @@
 #include "reshard/plan.h"
 
 /* Appends the image of a module. `writers` and `roles` have an entry for each role. */
-void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, RoleWriter *writers,
-                const RoleText *roles);
+void emit_image(Text *out, const RoleWriter *writers, const RoleText *roles);
 
 /* Appends a reference to an image that the running program has already. */
 void emit_known_image(Text *out, Emitter *emitter, const Module *module, const char *name);

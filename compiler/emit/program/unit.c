@@ -5,14 +5,15 @@
 
 #include <string.h>
 
-/* Adds the file "BASE.WHAT.SUFFIX". */
-static void add_file(Emitter *emitter, EmittedFiles *files, const char *what, const char *suffix,
-                     const char *text, const char *flags) {
+/* Adds the file "BASE.WHAT.SUFFIX". Returns it; it has no flags. */
+static EmittedFile *add_file(Emitter *emitter, EmittedFiles *files, const char *what,
+                             const char *suffix, const char *text) {
     array_push(
         emitter->arena, files,
         (EmittedFile){.name = arena_format(emitter->arena, "%s.%s.%s", emitter->base, what, suffix),
                       .text = text,
-                      .flags = flags});
+                      .flags = ""});
+    return &files->at[files->count - 1];
 }
 
 /* Returns "strategy dp4", "strategies dp4, tp4" or "one device". */
@@ -203,8 +204,7 @@ void emit_part(EmittedFiles *files, const Unit *unit, const EmitOptions *options
                                    "hetucc_links_this_program;\n"
                                  : "",
               "section", kept_section(arena, options), NULL);
-    add_file(&emitter, files, "part", "c", text_bytes(&out), "");
-    files->at[files->count - 1].source = unit->file;
+    add_file(&emitter, files, "part", "c", text_bytes(&out))->source = unit->file;
 }
 
 static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *options,
@@ -245,8 +245,7 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *
               "declarations", text_bytes(&declarations), "constructor",
               arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls",
               text_bytes(&calls), "section", kept_section(emitter->arena, options), NULL);
-    add_file(emitter, files, "main", "c", text_bytes(&out), "");
-    files->at[files->count - 1].source = emitter->unit->file;
+    add_file(emitter, files, "main", "c", text_bytes(&out))->source = emitter->unit->file;
 }
 
 /* Writes the main file of strategies that arrive at a running program: only the fingerprint,
@@ -258,7 +257,7 @@ static void emit_arriving_main(Emitter *emitter, EmittedFiles *files, const char
               "const char $fingerprint[] = \"$text\";\n",
               "fingerprint", fingerprint_name(emitter), "text", c_string(emitter->arena, print),
               NULL);
-    add_file(emitter, files, "arriving", "c", text_bytes(&out), "");
+    add_file(emitter, files, "arriving", "c", text_bytes(&out));
 }
 
 /* ---- roles and tables ---- */
@@ -273,7 +272,7 @@ static void emit_module(Emitter *emitter, Module *module, const char *name, Text
         writers[role] = role_writer(emitter, module, name, role);
         texts[role] = emit_role(&role_files[role], &writers[role]);
     }
-    if (!diag_errors(module->diag)) emit_image(image, emitter, module, name, writers, texts);
+    if (!diag_errors(module->diag)) emit_image(image, writers, texts);
 }
 
 static int most_roles(const Unit *unit) {
@@ -304,15 +303,16 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
             emit_module(emitter, unit->modules.at[m], names[m], role_files, &image);
     emit_migrations(&image, emitter, names);
     if (unit->known) emit_arrival(&image, emitter, names);
-    add_file(emitter, files, "image", "c", text_bytes(&image), emitter->backend->image_flags);
+    add_file(emitter, files, "image", "c", text_bytes(&image))->flags =
+        emitter->backend->image_flags;
     if (emitter->notes.count)
-        add_file(emitter, files, "notes", "c", text_bytes(&emitter->notes.tables),
-                 emitter->backend->image_flags);
+        add_file(emitter, files, "notes", "c", text_bytes(&emitter->notes.tables))->flags =
+            emitter->backend->image_flags;
     for (int role = 0; role < roles; role++) {
         text_string(&role_files[role], emitter->backend->closing);
         add_file(emitter, files, arena_format(emitter->arena, "role%d", role),
-                 emitter->backend->suffix, text_bytes(&role_files[role]),
-                 emitter->backend->role_flags);
+                 emitter->backend->suffix, text_bytes(&role_files[role]))
+            ->flags = emitter->backend->role_flags;
     }
 }
 
@@ -329,8 +329,8 @@ static void emit_kernels(Emitter *emitter, EmittedFiles *files) {
               "opening", emitter->backend->kernel_opening, "externs",
               text_bytes(&emitter->kernels.externs), "kernels", text_bytes(&kernels), "closing",
               emitter->backend->closing, NULL);
-    add_file(emitter, files, "kernels", emitter->backend->suffix, text_bytes(&out),
-             emitter->backend->kernel_flags);
+    add_file(emitter, files, "kernels", emitter->backend->suffix, text_bytes(&out))->flags =
+        emitter->backend->kernel_flags;
 }
 
 /* Returns whether two strategies have the same C identifier. */
