@@ -433,67 +433,11 @@ static bool grad_clause(RuleDraft *draft) {
 
 /* ---- the clause body ---- */
 
-static const Access *value_access(const RuleDraft *draft, int value) {
-    return value < draft->results.count ? &draft->results.at[value]
-                                        : &draft->locals.at[value - draft->results.count];
-}
-
-bool rule_has_equation(const RuleDraft *draft, int value) {
-    for (int i = 0; i < draft->equations.count; i++)
-        if (draft->equations.at[i].value == value) return true;
-    return false;
-}
-
-/* Reads `NAME[indices]`; all factors must be known. */
-static bool read_access(RuleDraft *draft, Access *access) {
-    int factors = draft->factors.count;
-    *access = rule_access(draft, "a value such as y[i]");
-    if (!access->name || !rule_dims(draft, access)) return false;
-    if (draft->factors.count == factors) return true;
-    RULE_ERROR(draft, access->at, "'%s' has the factor '%s', which no operand and no result has",
-               access->name, draft->factors.at[factors].name);
-    return false;
-}
-
-static bool check_dims(RuleDraft *draft, const Access *access, const Access *known) {
-    if (rule_dims_equal(access, known)) return true;
-    RULE_ERROR(draft, access->at, "'%s' is written with two different lists of indices",
-               access->name);
-    return false;
-}
-
-const Expr *rule_value_primary(RuleDraft *draft, int value) {
-    Access access;
-    if (!read_access(draft, &access) || !check_dims(draft, &access, value_access(draft, value)))
-        return NULL;
-    if (rule_has_equation(draft, value)) return expr_leaf(draft->arena, EXPR_RESULT, value);
-    RULE_ERROR(draft, access.at, "'%s' is used before its equation", access.name);
-    return NULL;
-}
-
-/* Reads the left side of an equation and returns the number of its value: a result, or a new local
- * value; -1 after an error. */
-static int left_side(RuleDraft *draft) {
-    Access access;
-    if (!read_access(draft, &access)) return -1;
-    int value = rule_value(draft, access.name);
-    if (value >= 0 && rule_has_equation(draft, value))
-        return RULE_ERROR(draft, access.at, "'%s' has two equations", access.name), -1;
-    if (value >= 0) return check_dims(draft, &access, value_access(draft, value)) ? value : -1;
-    if (rule_operand(draft, access.name) >= 0)
-        return RULE_ERROR(draft, access.at,
-                          "'%s' is an operand; an equation gives a result or a new value",
-                          access.name),
-               -1;
-    array_push(draft->arena, &draft->locals, access);
-    return draft->results.count + draft->locals.count - 1;
-}
-
 /* Reads `value = expression`. The equation is added after its right side is read, so a value cannot
  * use itself. */
 static bool clause_equation(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
-    int value = left_side(draft);
+    int value = rule_read_value(draft);
     if (value < 0 || !tokens_expect(tokens, "=", "after the value")) return false;
     const Expr *expr = expr_parse(tokens, rule_body_primary, draft);
     if (expr) array_push(draft->arena, &draft->equations, (RuleEquation){value, expr});

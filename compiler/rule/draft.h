@@ -1,4 +1,4 @@
-/* A rule under construction. parse.c reads results, operands and the right side, clause.c reads the
+/* A rule under construction. parse.c reads results and the right side, clause.c reads the
  * clauses; or a pass fills it through build.c. check.c checks the whole and finishes the rule. */
 #ifndef RULE_DRAFT_H
 #define RULE_DRAFT_H
@@ -61,6 +61,12 @@ int rule_value(const RuleDraft *draft, const char *name);
  * none. */
 int rule_attr(const RuleDraft *draft, const char *name, ParamKind kind, ParamKind other);
 
+/* Returns the parameter called `name`; NULL: there is none. */
+const OpParam *rule_param(const RuleDraft *draft, const char *name);
+
+/* Checks that an operand is a parameter of the right type; false after an error. */
+bool rule_check_param(RuleDraft *draft, const Access *access);
+
 /* Reports that `name` is not `what` ("a factor of the rule"), and suggests the closest of `names`,
  * which end with NULL; NULL: suggests nothing. Returns false. */
 bool rule_unknown(RuleDraft *draft, Position at, const char *what, const char *name,
@@ -70,12 +76,18 @@ void rule_unknown_factor(RuleDraft *draft, Position at, const char *name);
 /* Reads size(f) or an argument in an integer expression. An ExprPrimary; `context` is the draft. */
 const Expr *rule_integer_primary(Tokens *tokens, void *context);
 
+/* Sets the factors of all size(f) in a body, after its end. */
+void rule_resolve_sizes(RuleDraft *draft);
+
 /* Starts an access with the name at the current token. The name is NULL after an error. `expected`
  * describes it for the message. */
 Access rule_access(RuleDraft *draft, const char *expected);
 
 /* Reads the indices of an access with their brackets; false after an error. */
 bool rule_dims(RuleDraft *draft, Access *access);
+
+/* Reads [?]NAME[[]][indices] and returns the index of the operand; -1 after an error. */
+int rule_read_operand(RuleDraft *draft);
 
 /* Whether two accesses have the same indices. */
 bool rule_dims_equal(const Access *a, const Access *b);
@@ -86,8 +98,9 @@ const Expr *rule_body_primary(Tokens *tokens, void *context);
 /* Whether an equation computes value `value` (numbered as rule_value does). */
 bool rule_has_equation(const RuleDraft *draft, int value);
 
-/* Reads the access of a value of equations and returns it as an expression; NULL after an error. */
-const Expr *rule_value_primary(RuleDraft *draft, int value);
+/* Reads the left side of an equation and returns the number of its value: a result, or a new local
+ * value; -1 after an error. */
+int rule_read_value(RuleDraft *draft);
 
 /* Reads all clauses up to the end of the text. */
 void rule_clauses(RuleDraft *draft);

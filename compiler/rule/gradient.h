@@ -35,4 +35,27 @@ const Expr *rule_term_gradient(Arena *arena, const OperandGradient *of, const Ex
 /* Returns the gradient from all terms, without reuse of the result; 0 where there is none. */
 const Expr *rule_gradient(Arena *arena, const Rule *rule, int operand, uint64_t integers);
 
+/* ---- functions of math.h that rules may call: functions.c ---- */
+
+/* Traits of functions that their derivatives depend on. */
+enum {
+    SETTLES = 1,      // saturates or becomes linear, more slowly than its argument may grow
+    SETTLES_FAST = 2, // saturates exponentially: faster than any argument can grow
+    SINGULAR = 4,     // has points where its derivative is infinite
+    LOGARITHM = 8     // derivative: a constant over the argument of the logarithm
+};
+
+/* A function of math.h and its derivatives with respect to its arguments a and b; y is the
+ * function's value. The table has the float functions; their double variants are derived. */
+typedef struct MathFunction {
+    const char *name;
+    const char *derivative[2];
+    int traits;
+    const char *relative; // functions that grow exponentially: derivative / value; NULL: others
+} MathFunction;
+
+/* Returns the table's entry for a float or double function (sets `wide` for double); NULL: there is
+ * none. */
+const MathFunction *math_function(const char *name, bool *wide);
+
 #endif

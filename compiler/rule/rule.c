@@ -23,13 +23,6 @@ const RuleKernel *rule_kernel(const Rule *rule, const char *backend) {
     return found;
 }
 
-bool access_has(const Access *access, int factor) {
-    for (int d = 0; d < access->dim_count; d++)
-        for (int k = 0; k < access->dims[d].count; k++)
-            if (access->dims[d].factors[k] == factor) return true;
-    return false;
-}
-
 /* ---- infinite numbers ---- */
 
 static Bounds of_leaf(const Expr *leaf, void *context) {
