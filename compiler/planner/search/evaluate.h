@@ -9,9 +9,12 @@
 #ifndef PLANNER_SEARCH_EVALUATE_H
 #define PLANNER_SEARCH_EVALUATE_H
 
-#include "planner/search/devices.h"
-#include "planner/search/model_limits.h"
+#include "ir/module.h"
 #include "support/text.h"
+
+typedef struct Fleet Fleet;
+typedef struct SearchModel SearchModel;
+typedef struct Unit Unit;
 
 /* The context that all evaluations share. */
 typedef struct EvaluationContext {

@@ -10,9 +10,15 @@
 #ifndef PLANNER_SIMULATE_SYMMETRY_H
 #define PLANNER_SIMULATE_SYMMETRY_H
 
-#include "planner/simulate/changes.h"
 #include "planner/simulate/engine.h"
-#include "planner/simulate/transfers.h"
+
+typedef struct Changes Changes;
+typedef struct DeviceClass DeviceClass;
+typedef struct Module Module;
+typedef struct PipelineRun PipelineRun;
+typedef struct PlannedConversion PlannedConversion;
+typedef struct Role Role;
+typedef struct SimulatedTransfer SimulatedTransfer;
 
 typedef struct Actor {
     int device_count;
