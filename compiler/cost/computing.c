@@ -117,15 +117,15 @@ static double touched_elements(const Piece *piece, double *bytes) {
 static double rule_operations(const Piece *piece, double elements) {
     const Rule *rule = piece->rule;
     double total = 0;
-    if (rule->operations) return clause_value(piece, rule->operations);
+    if (rule->call.operations) return clause_value(piece, rule->call.operations);
     if (rule->kind == RULE_BODY)
         return value_operations(piece, &rule->results[0],
                                 equations_present(piece->arena, rule, rule->body, presence(piece)));
-    for (int e = 0; e < rule->equation_count; e++)
+    for (int e = 0; e < rule->equations.count; e++)
         total += value_operations(
-            piece, equations_value(rule, rule->equations[e].value),
-            equations_present(piece->arena, rule, rule->equations[e].expr, presence(piece)));
-    return rule->equation_count ? total : elements;
+            piece, equations_value(rule, rule->equations.at[e].value),
+            equations_present(piece->arena, rule, rule->equations.at[e].expr, presence(piece)));
+    return rule->equations.count ? total : elements;
 }
 
 static ht_dtype working_dtype(const Op *op) {

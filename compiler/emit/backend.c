@@ -4,13 +4,13 @@
 
 #include <string.h>
 
-/* Maxima and minima keep NaN, as PyTorch's do. */
+/* Maxima and minima propagate NaN, as PyTorch's do. */
 #define EXTREMES                                                                                   \
     {"fmaxf", "ht_fmaxf"}, {"fminf", "ht_fminf"}, {"fmax", "ht_fmax"}, {"fmin", "ht_fmin"}
 
 /* ---- C for CPUs ---- */
 
-/* <hetu/vector_math.h> has some that vectorise. */
+/* <hetu/vector_math.h> has variants of some functions that vectorise. */
 static const char *const CPU_FUNCTIONS[][2] = {
     {"expf", "ht_expf"}, {"tanhf", "ht_tanhf"}, EXTREMES, {NULL, NULL}};
 
@@ -20,11 +20,11 @@ static const char CPU_WORDS[] = "r at where sum part c end call result operand a
 
 static const char *const CUDA_FUNCTIONS[][2] = {EXTREMES, {NULL, NULL}};
 
-/* <hetu/cuda_loops.h> has quicker ones. */
+/* <hetu/cuda_loops.h> has faster variants for bf16. */
 static const char *const CUDA_HALF_FUNCTIONS[][2] = {
     {"expf", "ht_half_expf"}, {"tanhf", "ht_half_tanhf"}, {NULL, NULL}};
 
-/* Keywords of C++ that C lacks, and what threads know of themselves. */
+/* Keywords of C++ that C lacks, and built-in variables of CUDA threads. */
 static const char CUDA_WORDS[] = "threadIdx blockIdx blockDim gridDim alignas alignof and and_eq "
                                  "asm bitand bitor bool catch class compl concept "
                                  "constexpr consteval constinit const_cast co_await co_return "

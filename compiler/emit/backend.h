@@ -1,5 +1,5 @@
-/* Backends: all that the compiler knows of one stands in its row of the table in backend.c. Emitted
- * programs have the same structure under all of them. */
+/* Backends: the table in backend.c has a row for each, with everything that the compiler knows of
+ * it. Emitted programs have the same structure for all backends. */
 #ifndef EMIT_BACKEND_H
 #define EMIT_BACKEND_H
 

@@ -1,8 +1,9 @@
-/* The emitter's state while it writes the files of one unit. */
+/* State of the emitter while it writes the files of one unit, and of one role. */
 #ifndef EMIT_EMITTER_H
 #define EMIT_EMITTER_H
 
 #include "emit/backend.h"
+#include "ir/programs/device_programs.h"
 #include "ir/unit.h"
 #include "reshard/replica_groups.h"
 #include "support/intern.h"
@@ -54,6 +55,37 @@ typedef struct Emitter {
     Intern *adding; // the devices that add a term (AddedTerm.by), by layouts and factors
     Intern *plans;  // PlanTables *, by plan and the positions of its devices
 } Emitter;
+
+typedef Array(int64_t) Row;
+
+/* Numbers that differ between the devices of a role, a row for each device. Equal columns are
+ * stored once. */
+typedef struct NumberTable {
+    int device_count, width;
+    Row *rows;     // by index of the device in its role
+    Intern *known; // 1 + column, by content
+    Intern *made;  // 2 + column, by everything that the numbers depend on
+} NumberTable;
+
+/* The devices that add a term to a partial result. */
+typedef struct AddedTerm {
+    const bool *by; // by index in module->devices->roles
+    bool flagged;   // some device of the role does not add it
+} AddedTerm;
+
+/* One role while it is written. */
+typedef struct RoleWriter {
+    Emitter *emitter;
+    Module *module;
+    const char *name; // "gpt_gpt_loss": prefix of the symbols that the module's files define
+    int role_index;
+    const Role *role;
+    const int64_t *slot_of; // by value id: slot of a parameter, state or input; -1: none
+    // by value id: slot into which the new value of a parameter or state is computed; -1: none
+    const int64_t *updated_of;
+    NumberTable numbers;
+    Intern *flags; // AddedTerm *, by layouts and factors
+} RoleWriter;
 
 /* Returns the name of the table of a conversion's replica groups, and writes the table when it is
  * new. `positions` has the number that the table has for each device; NULL: its rank. */

@@ -87,7 +87,7 @@ const char *file_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* The lines of the operators that were put into this one: "+98+104". */
+/* Returns the lines of the operators that were fused into this one: "+98+104". */
 static const char *lines_also(Arena *arena, const Op *op) {
     Text lines = {.arena = arena};
     for (int i = 0; i < op->source->fused_count; i++)

@@ -47,10 +47,10 @@ static void find_named(Search *search, const OpDef *def, const char *name) {
 }
 
 static void find_in_rule(Search *search, const OpDef *def) {
-    find_named(search, def, def->rule->grad);
-    find_named(search, def, def->rule->tiles);
-    find_named(search, def, def->rule->with);
-    find_named(search, def, def->rule->whole);
+    find_named(search, def, def->rule->grad.function);
+    find_named(search, def, def->rule->tiles.op);
+    find_named(search, def, def->rule->with.op);
+    find_named(search, def, def->rule->with.whole);
     for (int f = 0; f < def->rule->factor_count; f++)
         find_named(search, def, def->rule->factors[f].merge);
 }

@@ -306,7 +306,7 @@ static bool evaluate_rules(Eval *ev, const Arguments *arguments) {
 static void give_movers(const CUnit *cunit, Module *module) {
     for (int i = 0; i < cunit->operators.count; i++) {
         const OpDef *def = cunit->operators.at[i]->def;
-        if (def->rule->kind == RULE_CALL && (def->rule->shift || def->rule->row >= 0))
+        if (def->rule->kind == RULE_CALL && (def->rule->copy.shift || def->rule->copy.row >= 0))
             array_push(module->arena, &module->source->slice_concat_ops, def);
     }
 }

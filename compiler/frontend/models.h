@@ -9,7 +9,8 @@
 #include "frontend/ctree.h"
 #include "frontend/frontend.h"
 
-typedef struct Module Module; // ir/module.h
+typedef struct Module Module;           // ir/module.h
+typedef struct ModuleLinks ModuleLinks; // ir/unit.h
 
 /* ---- calls of ht_train and ht_infer (model_calls.c) ---- */
 

@@ -24,12 +24,14 @@
 #ifndef LAYOUT_LAYOUT_H
 #define LAYOUT_LAYOUT_H
 
+#include "support/diag.h"
 #include "support/intern.h"
 #include "support/text.h"
-#include "syntax/tokens.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+typedef struct Tokens Tokens;
 
 enum { LAYOUT_MAX_RANK = 16 }; // most dimensions of a shape or view
 

@@ -1,4 +1,6 @@
 #include "layout/user_layout.h"
+#include "support/array.h"
+#include "syntax/tokens.h"
 
 #include "support/array.h"
 #include "syntax/lex.h"

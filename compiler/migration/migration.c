@@ -9,7 +9,7 @@
 
 /* ---- tensors ---- */
 
-/* A parameter or a state under two strategies. */
+/* A parameter or state under the two strategies. */
 typedef struct Moving {
     MigratedTensor slots;
     const Value *from, *to;

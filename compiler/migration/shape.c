@@ -1,7 +1,7 @@
 #include "migration/shape.h"
 
-/* How far two shapes have been walked along, and the product of the extents since their elements
- * last ended together. */
+/* A position in a shape, and the product of extents since the last common end of elements in both
+ * shapes. */
 typedef struct Walk {
     Shape shape;
     int *of, at;
@@ -15,7 +15,7 @@ static void step(Walk *walk, int dim) {
 
 static bool ended(const Walk *walk) { return walk->at == walk->shape.rank; }
 
-/* Takes extents of 1, which belong to any dimension. */
+/* Skips extents of 1, which fit any dimension. */
 static void take_ones(Walk *walk, int dim) {
     while (!ended(walk) && walk->shape.extent[walk->at] == 1) step(walk, dim);
 }
@@ -24,6 +24,7 @@ Shape shape_shared(Arena *arena, Shape a, Shape b, int *of_a, int *of_b) {
     int64_t *extent = arena_array(arena, int64_t, a.rank + b.rank + 1);
     Walk left = {a, of_a, 0, 1}, right = {b, of_b, 0, 1};
     int rank = 0;
+    // a dimension ends where the products of both sides are equal
     while (!ended(&left) || !ended(&right)) {
         left.product = right.product = 1;
         do

@@ -1,16 +1,18 @@
-/* One shape for a tensor that two modules have factored differently.
+/* A common shape for a tensor whose dimensions two modules have factored differently.
  *
- *     [8, 6] and [4, 2, 6]   ->   [8, 6];   [6, 4] and [2, 12]   ->   [24] */
+ *     [8, 6] and [4, 2, 6]   ->   [8, 6]
+ *     [6, 4] and [2, 12]     ->   [24]
+ */
 #ifndef MIGRATION_SHAPE_H
 #define MIGRATION_SHAPE_H
 
 #include "layout/layout.h"
 
-/* The finest shape of which both are views, and the dimension of it that each dimension of either
- * belongs to. Neither shape is empty. */
+/* Returns the finest shape of which both shapes are views. Sets, for each dimension of either, the
+ * dimension of the result that it is a part of. Neither shape may be empty. */
 Shape shape_shared(Arena *arena, Shape a, Shape b, int *of_a, int *of_b);
 
-/* A layout of a tensor of `fine`, as one of the shape whose dimension of[d] has dimension d of
+/* Returns a layout for the coarse shape. of[d] is the coarse dimension that has dimension d of
  * `fine` as a factor. */
 const Layout *layout_coarse(Arena *arena, const Layout *layout, Shape fine, const int *of);
 

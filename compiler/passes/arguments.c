@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A floating-point argument that is not negative as a number that C reads back. */
+/* Returns a number for a non-negative floating-point argument, spelled so that C reads back the
+ * same value. */
 static const Expr *float_number(Arena *arena, double value, bool wide) {
     const Expr *zero = expr_number(arena, 0, NULL),
                *minus_one = expr_negative(arena, expr_number(arena, 1, NULL));

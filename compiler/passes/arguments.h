@@ -1,12 +1,15 @@
-/* Arguments of calls in the rules that passes make. */
+/* Arguments of calls as numbers in the rules that passes build.
+ *
+ *     ht_scale(x, 0.5)  with the rule  y[i..] = x[i..] * by    ->    y[i..] = x[i..] * 0.5f
+ */
 #ifndef PASSES_ARGUMENTS_H
 #define PASSES_ARGUMENTS_H
 
 #include "rule/expr.h"
 #include "ir/module.h"
 
-/* The value of argument `attr` (into the attributes) of a call, as a number that a rule's text can
- * have; not a shape. */
+/* Returns the value of attribute `attr` of a call as a number that the text of a rule can have. The
+ * attribute must not be a shape. */
 const Expr *argument_number(Arena *arena, const Op *op, int attr);
 
 #endif

@@ -1,14 +1,16 @@
 /* Pass defer_reductions: adds values of one layout before they are converted, so that a sum needs
  * one conversion for each layout.
  *
- *     n = reshard(a{sum:tp}) + reshard(b{sum:tp}) + c{dup:tp}
- *     n = reshard(a + b) + c        after this pass: one all-reduce instead of two
+ *     before    n = reshard(a{sum:tp}) + reshard(b{sum:tp}) + c{dup:tp}      two all-reduces
+ *     after     n = reshard(a + b) + c                                       one all-reduce
  *
- * The norm of all gradients is such a sum: some gradients are cut along some axes, others along
- * others, and the order of parameters in the model says nothing of that.
+ * The norm of all gradients is such a sum: some gradients are cut along one axis, some along
+ * another, in the order of the parameters in the model.
  *
- * Requires: pass propagate_layouts, which looks at sums of two. Leaves: sums with fewer
- * conversions, in another order of their terms; other sums do not change.
+ * Requires: pass propagate_layouts, which converts the operands of each addition by itself.
+ *
+ * Leaves: sums with fewer conversions, whose terms are in another order. Sums that cannot gain do
+ * not change.
  */
 #include "ir/analysis/phases.h"
 #include "ir/programs/device_programs.h"
@@ -16,29 +18,29 @@
 
 typedef Array(Value *) Terms;
 
-/* Terms of one layout. */
+/* The terms of a sum that have the same layout. */
 typedef struct Alike {
     const Layout *layout;
     Terms terms;
 } Alike;
 typedef Array(Alike) Groups;
 
-/* A sum that is added up otherwise. */
+/* A sum with fewer conversions, before it is built. */
 typedef struct Better {
-    Groups groups;      // those that lie as the sum does last
-    const char *reason; // of its conversions
+    Groups groups;      // the group with the sum's own layout comes last
+    const char *reason; // for remarks about its conversions
 } Better;
 
 typedef struct Sums {
     Module *module;
     Arena *arena;
-    int *readers; // by value id: operands and ends that it is
-    bool *inside; // by op index: it is part of a larger sum
+    int *readers; // by value id: how many operands and outputs of the module it is
+    bool *inside; // by op index: part of a larger sum that is replaced
     Ops out;
-    Op *root; // the last addition of the sum at work
+    Op *root; // the last addition of the current sum
     Terms terms;
-    Ops old;         // its additions and conversions
-    int conversions; // of these
+    Ops old;         // additions and conversions of the current sum
+    int conversions; // how many of them are conversions
 } Sums;
 
 /* ---- the terms ---- */
@@ -62,7 +64,7 @@ static void count_readers(Sums *sums) {
     }
 }
 
-/* Whether an operator adds two values element by element that lie as the result does. */
+/* Whether an operator adds two values elementwise, and both have the layout of its result. */
 static bool is_sum(Module *module, const Op *op) {
     if (!op_adds_alike(op) || op->run_in_place) return false;
     for (int k = 0; k < 2; k++)
@@ -73,8 +75,8 @@ static bool is_sum(Module *module, const Op *op) {
     return true;
 }
 
-/* Whether pass propagate_layouts has put a conversion of a term in front of a sum, within its
- * part. */
+/* Whether an operator is a conversion of a term that pass propagate_layouts inserted, in the phase
+ * of the sum. */
 static bool is_conversion(const Sums *sums, const Op *op) {
     return op->def == sums->module->builtin->reshard && op->source->reason &&
            !op_crosses_stages(sums->module, op) && !op_is_async(sums->module, op) &&
@@ -84,7 +86,7 @@ static bool is_conversion(const Sums *sums, const Op *op) {
            layout_partial(op->results[0]->layout) != STATE_MAX;
 }
 
-/* Gathers the terms that make up a value, through sums and conversions that nobody else reads. */
+/* Collects the terms of a value, through additions and conversions that have no other reader. */
 static void gather(Sums *sums, Value *value) {
     Op *op = value->def;
     bool alone = op && sums->readers[value->id] == 1 && !op->source->recomputes &&
@@ -101,7 +103,7 @@ static void gather(Sums *sums, Value *value) {
     for (int k = 0; k < op->operand_count; k++) gather(sums, op->operands[k]);
 }
 
-/* The terms by layout, those that need no conversion last. */
+/* Groups the terms by layout. The group that needs no conversion comes last. */
 static Groups group_terms(const Sums *sums) {
     Module *module = sums->module;
     const Value *root = sums->root->results[0];
@@ -125,9 +127,9 @@ static Groups group_terms(const Sums *sums) {
     return groups;
 }
 
-/* ---- the sum anew ---- */
+/* ---- rebuilding a sum ---- */
 
-/* A new operator where the sum's last addition stands, with a result of this layout. */
+/* Inserts an operator at the place of the sum's last addition, with a result of this layout. */
 static Op *insert(Sums *sums, const OpDef *def, Value *const *operands, int count,
                   const Layout *layout) {
     const Value *root = sums->root->results[0];
@@ -139,13 +141,13 @@ static Op *insert(Sums *sums, const OpDef *def, Value *const *operands, int coun
     return op;
 }
 
-/* The sum of two values of one layout; NULL is none. */
+/* Adds two values of one layout; `a` NULL: returns `b`. */
 static Value *add(Sums *sums, Value *a, Value *b, const Layout *layout) {
     Value *operands[] = {a, b};
     return a ? insert(sums, sums->root->def, operands, 2, layout)->results[0] : b;
 }
 
-/* Adds the terms of a group to a sum of their layout, which may be NULL. */
+/* Adds the terms of a group to a sum of the same layout, or to NULL. */
 static Value *add_group(Sums *sums, Value *sum, const Alike *group) {
     for (int t = 0; t < group->terms.count; t++)
         sum = add(sums, sum, group->terms.at[t], group->layout);
@@ -158,14 +160,14 @@ static const char *first_reason(const Sums *sums) {
     return NULL;
 }
 
-/* Whether a group lies as the sum does. */
+/* Whether a group has the layout of the sum. */
 static bool is_whole(const Sums *sums, const Alike *group) {
     const Value *root = sums->root->results[0];
     return module_layouts_equal(sums->module, group->layout, root->layout, root->type);
 }
 
-/* Puts the sums of the groups, converted, in the place of the last addition, whose result is the
- * new ones'. */
+/* Builds the sum in the place of its last addition: adds each group, converts the result, and adds
+ * these. The last new operator takes over the result of the old sum. */
 static void add_anew(Sums *sums, const Better *better) {
     Value *root = sums->root->results[0], *sum = NULL;
     for (int g = 0; g < better->groups.count; g++) {
@@ -185,7 +187,7 @@ static void add_anew(Sums *sums, const Better *better) {
     root->index = 0;
 }
 
-/* Finds the terms of the sum that ends in an addition. */
+/* Finds the terms of the sum whose last addition is `root`. */
 static void find_terms(Sums *sums, Op *root) {
     sums->root = root;
     sums->terms = (Terms){0};
@@ -194,7 +196,7 @@ static void find_terms(Sums *sums, Op *root) {
     for (int k = 0; k < 2; k++) gather(sums, root->operands[k]);
 }
 
-/* The sum that ends in an addition with fewer conversions; NULL where there is nothing to gain. */
+/* Returns the sum that ends in `root` with fewer conversions; NULL: there is nothing to gain. */
 static Better *find_better(Sums *sums, Op *root) {
     find_terms(sums, root);
     Better better = {group_terms(sums), first_reason(sums)};
@@ -212,10 +214,12 @@ void pass_defer_reductions(Module *module, const PassContext *context) {
     sums.inside = arena_array(sums.arena, bool, module->ops.count + 1);
     Better **better = arena_array(sums.arena, Better *, module->ops.count + 1);
     count_readers(&sums);
+    // 1: find sums that gain, from the last addition of each backward
     for (int i = module->ops.count - 1; i >= 0; i--)
         if (!sums.inside[i] && !module->ops.at[i]->source->recomputes &&
             is_sum(module, module->ops.at[i]))
             better[i] = find_better(&sums, module->ops.at[i]);
+    // 2: rebuild the list of operators with the new sums
     for (int i = 0; i < module->ops.count; i++) {
         sums.root = module->ops.at[i];
         if (better[i])

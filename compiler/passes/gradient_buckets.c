@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is converted alike. */
+/* Conversions that may share a bucket, and the bucket that is being filled. */
 typedef struct ConversionKind {
-    int64_t bytes, limit; // of all together; of a bucket
-    Ops open;             // of the bucket that is not full
+    int64_t bytes, limit; // bytes of all of its tensors; bytes of a full bucket
+    Ops open;             // operators of the bucket that is being filled
     int64_t open_bytes;
 } ConversionKind;
 
@@ -24,7 +24,7 @@ typedef struct Filler {
     int64_t given; // --bucket; 0: not given
     Arena *arena;
     Intern *kinds;
-    ConversionKind **of; // by conversion: its kind; NULL: not looked for
+    ConversionKind **of; // by conversion: its kind; NULL: not determined yet
 } Filler;
 
 typedef Array(int) Words;
@@ -34,16 +34,17 @@ static void add_devices(Arena *arena, Words *words, const int *devices, int coun
     for (int i = 0; i < count; i++) array_push(arena, words, devices[i]);
 }
 
-/* Layouts are told apart by their addresses, which are never printed. */
+/* Adds the address of a layout to a key. Addresses only compare layouts; nothing that depends on
+ * their order is printed. */
 static void add_layout(Arena *arena, Words *words, const Layout *layout) {
     int part[sizeof layout / sizeof(int)];
     memcpy(part, &layout, sizeof layout);
     for (size_t w = 0; w < sizeof layout / sizeof(int); w++) array_push(arena, words, part[w]);
 }
 
-/* The kind of a conversion of one tensor: its replica groups, and where there are several its
- * layouts, without which tensors have no replica groups together; the steps' groups, its type and
- * its name. */
+/* Returns the kind of a conversion of one tensor. Its key has the replica groups, the groups of the
+ * plan's steps, the element type and the plan's name. With several replica groups it also has the
+ * layouts, because only tensors of equal layouts can share replica groups. */
 static ConversionKind *kind_of(Filler *filler, const PlannedConversion *conversion) {
     ConversionKind **known = &filler->of[conversion->number];
     if (*known) return *known;
@@ -69,7 +70,7 @@ static ConversionKind *kind_of(Filler *filler, const PlannedConversion *conversi
     return *known = *kind;
 }
 
-/* The most bytes that a device has of what is converted. */
+/* Returns the largest number of bytes that a device has of a value. */
 static int64_t most_bytes(const Filler *filler, const Value *value) {
     int64_t most = 0;
     for (int r = 0; r < filler->roles->role_count; r++) {
@@ -83,7 +84,7 @@ static int compare_indices(const void *a, const void *b) {
     return (*(Op *const *)a)->index - (*(Op *const *)b)->index;
 }
 
-/* Makes one conversion of the operators of a bucket, its tensors in the order of their
+/* Closes the bucket: makes one conversion of its operators, with tensors in the order of the
  * operators. */
 static void close_bucket(Filler *filler, ConversionKind *kind) {
     Module *module = filler->module;
@@ -108,8 +109,8 @@ static void find_limit(const Filler *filler, ConversionKind *kind) {
                                                   : GRADIENT_BUCKET_BYTES;
 }
 
-/* Drops conversions without users; the users of the others are the first operators that have
- * them. */
+/* Drops conversions that no operator uses, and renumbers the others. A conversion's user is the
+ * first operator that has it. */
 static void drop_unused(Module *module) {
     int count = 0;
     for (int c = 0; c < module->devices->conversions.count; c++)
@@ -129,8 +130,8 @@ static void drop_unused(Module *module) {
     module->devices->conversions.count = count;
 }
 
-/* Whether a bucket has the bytes that it may have; or, where nobody has said how many, as many
- * pieces as it may have on `devices`. */
+/* Whether a bucket is full: it has its limit of bytes or, if the user gave no limit, its limit of
+ * pieces on `devices`. */
 static bool is_full(const Filler *filler, const ConversionKind *kind, int devices) {
     return kind->open_bytes >= kind->limit ||
            (!filler->given && (int64_t)kind->open.count * devices >= MOST_PIECES);
@@ -142,10 +143,12 @@ void fill_gradient_buckets(Module *module, const Roles *roles, int64_t bytes) {
     filler.of = arena_array(filler.arena, ConversionKind *, module->devices->conversions.count + 1);
     AsyncCollectives collectives = module_async_collectives(filler.arena, module);
     ConversionKind **kind = arena_array(filler.arena, ConversionKind *, collectives.count + 1);
+    // 1: classify async collectives, and add up the bytes of each kind
     for (int f = 0; f < collectives.count; f++) {
         kind[f] = kind_of(&filler, collectives.at[f].op->convert.plan);
         kind[f]->bytes += most_bytes(&filler, collectives.at[f].op->operands[0]);
     }
+    // 2: fill buckets in the order in which backward makes the gradients
     for (int f = 0; f < collectives.count; f++) {
         find_limit(&filler, kind[f]);
         array_push(module->arena, &kind[f]->open, module->ops.at[collectives.at[f].op->index]);
@@ -153,6 +156,7 @@ void fill_gradient_buckets(Module *module, const Roles *roles, int64_t bytes) {
         if (is_full(&filler, kind[f], collectives.at[f].op->convert.plan->groups.size))
             close_bucket(&filler, kind[f]);
     }
+    // 3: close the buckets that are not full
     for (int f = 0; f < collectives.count; f++) close_bucket(&filler, kind[f]);
     if (collectives.count) drop_unused(module);
     arena_destroy(filler.arena);

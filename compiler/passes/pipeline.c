@@ -6,21 +6,21 @@
 
 #include <string.h>
 
-/* How far a module has come. */
+/* How far a module has been compiled. Each form has everything that the forms before it have. */
 typedef enum Form {
-    FORM_MODEL,       // what the frontend makes, and what changes operators only
-    FORM_FACTORED,    // dimensions are factors
-    FORM_SEEDED,      // there is a mesh, and what is given has layouts
-    FORM_LAID_OUT,    // everything has
-    FORM_SPECIALIZED, // roles and plans are there
-    FORM_SCHEDULED,   // and tables of what runs when
-    FORM_STORED       // and storage
+    FORM_MODEL,       // as the frontend makes it; passes have only changed its operators
+    FORM_FACTORED,    // every dimension is one factor
+    FORM_SEEDED,      // meshes; layouts of parameters, inputs and states
+    FORM_LAID_OUT,    // layouts of all values
+    FORM_SPECIALIZED, // roles (device programs) and conversion plans
+    FORM_SCHEDULED,   // pipeline schedules
+    FORM_STORED       // memory offsets of all values
 } Form;
 
 typedef struct Pass {
     const char *name;
     void (*run)(Module *, const PassContext *);
-    Form from, to, leaves; // the forms that it takes, and the one that a module has then
+    Form from, to, leaves; // the forms that it takes, and the form that it leaves
 } Pass;
 
 #define PASS_ROW(name, from, to, leaves)                                                           \
@@ -30,7 +30,7 @@ static const Pass passes[] = {PASSES(PASS_ROW)};
 #define PASS_NUMBER(name, from, to, leaves) NUMBER_##name,
 enum { PASSES(PASS_NUMBER) PASS_COUNT };
 
-/* Prints a module under a heading, where the options ask for it. */
+/* Prints a module under a heading if the options ask for it. */
 static void dump(const Module *module, const PassOptions *options, const char *pass) {
     if (!options->print_after ||
         (strcmp(options->print_after, pass) && strcmp(options->print_after, "all")))
@@ -40,8 +40,8 @@ static void dump(const Module *module, const PassOptions *options, const char *p
     fprintf(options->out, "// %s after %s\n%s", module->name, pass, text_bytes(&text));
 }
 
-/* The number of the pass that a module has come through last; -1: none. Whether there is such a
- * pass. */
+/* Finds the index of the last pass that the module has been through; -1: none. Returns false when
+ * the module names an unknown pass. */
 static bool last_pass(const Module *module, int *last) {
     *last = -1;
     for (int p = 0; p < PASS_COUNT && module->last_pass; p++)
@@ -49,7 +49,7 @@ static bool last_pass(const Module *module, int *last) {
     return *last >= 0 || !module->last_pass;
 }
 
-/* Runs one pass, and notes that it has run. */
+/* Runs one pass and records it as the module's last one. */
 static void run_pass(Module *module, const Pass *pass, const PassContext *context) {
     int last;
     pass->run(module, context);
@@ -57,8 +57,7 @@ static void run_pass(Module *module, const Pass *pass, const PassContext *contex
     if (pass - passes > last) module->last_pass = pass->name;
 }
 
-/* Returns the hash of what a module is, whatever the command line asks of the passes;
- * never 0. */
+/* Returns the hash of a module's text without the options of the command line; never 0. */
 static uint64_t digest_of(const Module *module) {
     Text text = {.arena = module->arena};
     Module plain = *module;
@@ -89,8 +88,8 @@ static bool run(const PassRunner *runner, Module *module, const ModuleLinks *lin
     return true;
 }
 
-/* Runs a pass before pass stage over the model with the lengths of each pipeline; pipelines of
- * equal lengths share it. Pass stage puts it into the module. */
+/* Runs a pass over the variants of the model for pipelines with padding lengths, up to the pass
+ * stage, which merges the variants into the module. Pipelines of equal lengths share a variant. */
 static bool run_variants(const PassRunner *runner, const Module *module, const ModuleLinks *links,
                          const Pass *pass) {
     bool good = true;
@@ -101,8 +100,9 @@ static bool run_variants(const PassRunner *runner, const Module *module, const M
     return good;
 }
 
-/* Runs a pass over a module of the unit and its variants; over that of the strategy that its
- * `optimizer` names before. */
+/* Runs a pass over a module unless the module has been through it. Runs it before that over the
+ * module of the strategy that the statement `optimizer` names, because this module takes layouts
+ * from there. */
 static bool run_linked(const PassRunner *runner, Module *module, const Pass *pass) {
     ModuleLinks *links = unit_links(runner->unit, module);
     int last;
@@ -153,7 +153,7 @@ static bool results_laid_out(const Module *module) {
     return true;
 }
 
-/* Whether no dimension of a call merges factors. */
+/* Whether every dimension of an operator's tensors is at most one factor. */
 static bool op_factored(const Op *op) {
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
         const BoundAccess *access = k < op->operand_count
@@ -191,9 +191,9 @@ static bool roles_have_storage(const Module *module) {
     return true;
 }
 
-/* What a form has that those before lack. */
+/* What each form adds to the one before it. */
 static const struct FormPart {
-    const char *what, *pass; // made by this pass
+    const char *what, *pass; // the pass that adds it
     bool (*there)(const Module *);
 } parts[] = {[FORM_FACTORED] = {"dimensions that are single factors", "factor_dims", ops_factored},
              [FORM_SEEDED] = {"layouts of what is given", "seed_layouts", inputs_laid_out},
@@ -202,8 +202,8 @@ static const struct FormPart {
              [FORM_SCHEDULED] = {"schedules of its pipelines", "schedule", runs_scheduled},
              [FORM_STORED] = {"storage", "memory", roles_have_storage}};
 
-/* The form that a module has come to; false, with an error at `at`, where it lacks what it should
- * have. */
+/* Finds the form of a module. Reports an error at `at` and returns false where the module lacks a
+ * part of that form. */
 static bool find_form(const Module *module, Position at, Form *form) {
     int last;
     if (!last_pass(module, &last)) {
@@ -227,7 +227,7 @@ bool passes_check(const Module *module, Position at) {
     return find_form(module, at, &form);
 }
 
-/* Whether a pass may run over a module as it is. */
+/* Reports an error and returns false where a pass cannot run over the module in its form. */
 static bool check_form(const Module *module, const Pass *pass, Position at) {
     Form form;
     if (!find_form(module, at, &form)) return false;

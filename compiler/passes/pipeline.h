@@ -1,5 +1,8 @@
-/* The passes, in order (PASSES is the list). Each is a function of a module; its file says what it
- * requires and what it leaves.
+/* The passes of the compiler, in order: PASSES below is the list. Each pass is a function of a
+ * module. Its file begins with an example, what the pass requires and what it leaves.
+ *
+ *     model.c -frontend-> IR of the model -precision ... fuse-> IR with layouts and conversions
+ *             -specialize, schedule, memory-> device programs, schedules, storage -emit-> C
  */
 #ifndef PASSES_PIPELINE_H
 #define PASSES_PIPELINE_H
@@ -24,31 +27,32 @@ typedef struct PassContext {
 
 typedef struct PassOptions {
     CompileOptions compile;
-    const char *print_after; // a pass, "all", or NULL
-    const char *stop_after;  // a pass, or NULL
-    FILE *out;               // where dumps go
+    const char *print_after; // name of a pass, "all", or NULL
+    const char *stop_after;  // name of a pass, or NULL
+    FILE *out;               // receives the dumps
     bool verify;             // run the verifier after every pass
-    bool no_fuse;            // leave out pass fuse
+    bool no_fuse;            // skip the pass fuse
     bool digest;             // set ModuleLinks.digest
 } PassOptions;
 
-/* Runs the passes that a module has not come through yet over every module; stops after the first
- * that reported errors. Returns whether there were none. */
+/* Runs over every module the passes that it has not been through. Stops after the first pass that
+ * reports errors. Returns whether there were no errors. */
 bool passes_run(Unit *unit, const PassOptions *options);
 
-/* Whether a module that was read from text at `at` is as the pass leaves it that it says to have
- * come through last; else an error. */
+/* Checks a module that was read from text at `at`: it must have everything that the pass named in
+ * it as the last one leaves. Reports an error and returns false otherwise. */
 bool passes_check(const Module *module, Position at);
 
-/* Runs one pass by name over one module (hetu-opt), whose text is at `at`: an error where the
- * module is not as the passes before leave it. False when there is no such pass. */
+/* Runs one pass by name over one module (hetu-opt), whose text is at `at`. Reports an error where
+ * the module lacks what the passes before it leave. Returns false when there is no such pass. */
 bool pass_run_one(Module *module, const char *name, Position at);
 
-/* The names of all passes in order, NULL at the end. */
+/* Returns the names of all passes in order; NULL ends them. */
 const char *const *pass_names(void);
 
 /* The passes in the order in which they run: PASS(name, from, to, leaves). A pass takes a module
- * whose form (Form of pipeline.c) is between `from` and `to`, and leaves it in form `leaves`. */
+ * whose form (Form of pipeline.c) is between `from` and `to`, and leaves it in the form
+ * `leaves`. */
 #define PASSES(PASS)                                                                               \
     PASS(precision, MODEL, FACTORED, MODEL)              /* element types */                       \
     PASS(differentiate, MODEL, FACTORED, MODEL)          /* backward and update sections */        \

@@ -1,25 +1,26 @@
-/* Pass precision: gives a module that runs in bf16 its element types.
- *
- * Requires: the forward section with gradient functions, in the element types of the source.
- * Leaves: operators in bf16 or f32 as below, with conversions (rule_convert) where an operator
- * works in another type than its operand has, each made once. A module of precision f32 does not
- * change.
+/* Pass precision: gives the operators of a module that runs in bf16 their element types.
  *
  *     hot = cast(one_hot(id), f32)     f32: the model asks for it
- *     seat = cumsum(hot)               f32, since hot is
- *     load = product(hot, seat)        f32, since both are asked for
- *     y = product(hot, w)              bf16, since w is a parameter
- *     first = argmax(x)                of x in f32, where x is an input
- *     z = add(y, x)                    bf16, which x takes
+ *     seat = cumsum(hot)               f32, because hot is
+ *     load = product(hot, seat)        f32, because the model asks for both operands
+ *     y = product(hot, w)              bf16, because w is a parameter
+ *     first = argmax(x)                works on x in f32, because x is an input
+ *     z = add(y, x)                    bf16, the type of y, which x takes
+ *
+ * Requires: the forward section with gradient functions, in the element types of the source.
+ *
+ * Leaves: operators in bf16 or f32 as follows, and conversions (rule_convert) where an operator
+ * works in another type than its operand has, at most one for each value and type. A module of
+ * precision f32 does not change.
  *
  * - A product works in bf16. Any other operator works in the widest type of its operands.
- * - Parameters, inputs and numbers (ht_scalar, ht_full) take the type that they meet.
- * - An operand whose type the rule gives (clause `dtype`) gets that type: so statistics, weights of
+ * - Parameters, inputs and constants (ht_scalar, ht_full) take the type of the other operands.
+ * - An operand whose type the rule gives (clause `dtype`) has that type. So statistics, weights of
  *   norms and the loss stay in f32. A kernel without bf16 (clause `types`) works in f32.
- * - f32 that the model asks for, by an argument or by clause `dtype`, counts as f32. A product of
- *   such operands alone works in f32.
- * - Inputs and numbers, and all that is made of them alone, are f32: places, ranks and comparisons
- *   see the numbers as they were fed.
+ * - f32 that the model asks for, by an argument or by clause `dtype`, stays f32. A product of such
+ *   operands alone works in f32.
+ * - Inputs, constants and values computed from them alone are f32: positions, ranks and comparisons
+ *   have the exact numbers that were fed.
  * - A value that is not f32 in the source keeps its type.
  */
 #include "passes/pipeline.h"
@@ -30,31 +31,32 @@
 #define uthash_free(pointer, size) ((void)(pointer))
 #include <uthash.h>
 
-/* A value in another type. */
+/* A value converted to another type. */
 typedef struct Copy Copy;
 struct Copy {
     Value *value;
     Copy *next;
 };
 
-/* What a value is made of. */
+/* Where the elements of a value come from, which decides its type. */
 typedef enum Origin {
     ORIGIN_COMPUTED,
-    ORIGIN_NUMBER, // numbers of the program
-    ORIGIN_INPUT,  // inputs, or operands that are no floating-point numbers, and numbers
-    ORIGIN_PARAM,  // a parameter, as it is
-    ORIGIN_ASKED   // f32 that was asked for, and numbers
+    ORIGIN_NUMBER, // constants of the program
+    ORIGIN_INPUT,  // inputs, operands of integer type, and values computed from these and constants
+                   // alone
+    ORIGIN_PARAM,  // a parameter itself
+    ORIGIN_ASKED   // f32 that the model asks for, and values computed from it and constants
 } Origin;
 
 typedef struct Known {
-    DType source; // the type in the source
+    DType source; // element type in the source
     Origin origin;
     Copy *copies;
 } Known;
 
-/* A gradient function for the types of one call. */
+/* A gradient function specialized for the element types of one call. */
 typedef struct Specialized {
-    const char *key; // the function it was made of, and the types of its arguments
+    const char *key; // the generic function and the types of its arguments
     Function *function;
     UT_hash_handle hh;
 } Specialized;
@@ -63,7 +65,7 @@ typedef struct Lowering {
     Module *module;
     Arena *arena;         // scratch
     Array(Known *) known; // by value id
-    Ops *out;             // operators go here
+    Ops *out;             // receives operators
     Specialized *functions;
     Text key;
 } Lowering;
@@ -89,14 +91,14 @@ static Value *insert_conversion(Lowering *lowering, Value *value, DType dtype, c
     return op->results[0];
 }
 
-/* Has a conversion serve another user: what several layers read is outside of layers. */
+/* Lets another operator use a conversion. A conversion for several layers belongs to none. */
 static Value *shared(Arena *arena, Value *value, const Op *user) {
     if (!layer_same(value->def->source->layer, user->source->layer))
         op_change_source(arena, value->def)->layer = NULL;
     return value;
 }
 
-/* The value in another type: what is there, or a new conversion for `user`. */
+/* Returns the value in another type: an existing conversion, or a new one for `user`. */
 static Value *converted(Lowering *lowering, Value *value, DType dtype, const Op *user) {
     Known *known = known_of(lowering, value);
     if (value->type.dtype == dtype) return value;
@@ -111,33 +113,33 @@ static Value *converted(Lowering *lowering, Value *value, DType dtype, const Op 
 
 /* ---- operators ---- */
 
-/* Whether the rule leaves it to the call in which type this operand comes. */
+/* Whether the rule leaves the type of operand k open: floating point, without clause `dtype`. */
 static bool is_open(const Op *op, int k) {
     const Access *access = &op->def->rule->operands[op->binding->operands[k].access];
     return op->operands[k] && access->element.kind == ELEMENT_FOLLOWS &&
            dtype_is_float(op->operands[k]->type.dtype);
 }
 
-/* Whether the operator works on the values of the source as they are: it moves no arithmetic, or
- * must not. */
+/* Whether the operator must work in the types of the source: an open operand was not f32 there, or
+ * its kernel lacks the program's precision. */
 static bool keeps_source(Lowering *lowering, const Op *op) {
     const Rule *rule = op->def->rule;
     for (int k = 0; k < op->operand_count; k++)
         if (is_open(op, k) && known_of(lowering, op->operands[k])->source != DTYPE_F32) return true;
-    return rule->kind == RULE_CALL && !(rule->types >> lowering->module->precision & 1);
+    return rule->kind == RULE_CALL && !(rule->call.types >> lowering->module->precision & 1);
 }
 
-/* Whether a value takes the type that it meets. */
+/* Whether a value takes the type of the other operands. */
 static bool is_pliant(Origin origin) { return origin != ORIGIN_COMPUTED && origin != ORIGIN_ASKED; }
 
-/* What the values of two operands make together. */
+/* Returns the origin of a value that is computed from two operands. */
 static Origin join_origins(Origin a, Origin b) {
     if (a == b || b == ORIGIN_NUMBER) return a == ORIGIN_PARAM ? ORIGIN_COMPUTED : a;
     if (a == ORIGIN_NUMBER) return join_origins(b, a);
     return ORIGIN_COMPUTED;
 }
 
-/* What the floating-point operands make together; inputs where there are none. */
+/* Returns the joint origin of the floating-point operands; ORIGIN_INPUT without any. */
 static Origin origin_of_operands(Lowering *lowering, const Op *op) {
     Origin origin = ORIGIN_INPUT;
     bool any = false;
@@ -150,8 +152,8 @@ static Origin origin_of_operands(Lowering *lowering, const Op *op) {
     return origin;
 }
 
-/* Whether the results have the same types whatever type the operator works in: it needs its
- * operands as they are. */
+/* Whether the types of all results are fixed, whatever type the operator works in. It then needs
+ * its operands unrounded. */
 static bool fixes_results(const Op *op) {
     for (int r = 0; r < op->def->rule->result_count; r++) {
         ElementKind kind = op->def->rule->results[r].element.kind;
@@ -160,8 +162,8 @@ static bool fixes_results(const Op *op) {
     return true;
 }
 
-/* The widest type of the open operands that do not take the type they meet; the program's where
- * there are none. */
+/* Returns the widest type of the open operands that do not take the type of others; the program's
+ * precision where there are none. */
 static DType widest_type(Lowering *lowering, const Op *op) {
     DType widest = lowering->module->precision;
     for (int k = 0; k < op->operand_count; k++)
@@ -177,7 +179,7 @@ static bool all_pliant(Lowering *lowering, const Op *op) {
     return true;
 }
 
-/* The type that the operator works in from now on. */
+/* Returns the type that the operator works in after this pass. */
 static DType working_type(Lowering *lowering, const Op *op) {
     Origin origin = origin_of_operands(lowering, op);
     if (op->def->rule->form == RULE_PRODUCT)
@@ -186,8 +188,7 @@ static DType working_type(Lowering *lowering, const Op *op) {
     return as_made ? DTYPE_F32 : widest_type(lowering, op);
 }
 
-/* Whether the operator gives its operand as it is: a view, or what was inserted where two types
- * met. */
+/* Whether the operator returns its operand unchanged: a view, or a conversion of layouts. */
 static bool moves_only(const Lowering *lowering, const Op *op) {
     return op->def->rule->kind == RULE_VIEW || op->def == lowering->module->builtin->reshard;
 }
@@ -210,7 +211,7 @@ static void convert_operands(Lowering *lowering, Op *op) {
             op->operands[k] = converted(lowering, op->operands[k], given, op);
 }
 
-/* What result `r` is made of. Asked before its operands are converted. */
+/* Returns the origin of result `r`. Must be called before the operands are converted. */
 static Origin origin_of_result(Lowering *lowering, const Op *op, int r) {
     ElementKind kind = op->def->rule->results[r].element.kind;
     if (moves_only(lowering, op) || is_conversion(op))
@@ -233,7 +234,7 @@ static void lower_op(Lowering *lowering, Op *op) {
 
 /* ---- gradient functions ---- */
 
-/* An argument of a gradient function in another type. */
+/* Clones an argument of a gradient function with another type. */
 static Value *clone_argument(Lowering *lowering, const Value *value, DType dtype) {
     Value *clone = ir_value(lowering->module, VALUE_ARGUMENT, value->name, value->type, value->at);
     clone->dims = value->dims;
@@ -250,8 +251,8 @@ static Op *clone_op(Lowering *lowering, const Op *op, Value *const *mapped) {
     return ir_clone(lowering->module, op, operands);
 }
 
-/* What argument `i` of an operator's gradient function stands for: the gradient of a result, a
- * result, or an operand. */
+/* Returns the value of `op` that argument `i` of its gradient function corresponds to: first
+ * gradients of results, then results, then operands. */
 static const Value *argument_of(const Op *op, int i) {
     int results = op->result_count;
     return i < 2 * results ? op->results[i % results] : op->operands[i - 2 * results];
@@ -286,7 +287,8 @@ static Function *specialize(Lowering *lowering, const Op *op) {
     return clone;
 }
 
-/* Writes which function it is and of which types; returns whether those are the function's own. */
+/* Writes the key of a gradient function with the types of the call. Returns whether these are the
+ * types that the function already has. */
 static bool write_key(Text *key, const Op *op) {
     const Function *function = op->gradient;
     bool same = true;
@@ -301,7 +303,7 @@ static bool write_key(Text *key, const Op *op) {
     return same;
 }
 
-/* The operator's gradient function for the types that it has now, made once for equal calls. */
+/* Returns the operator's gradient function for its present types. Equal calls share it. */
 static const Function *gradient_for(Lowering *lowering, const Op *op) {
     Specialized *entry;
     bool same = write_key(&lowering->key, op);
@@ -318,7 +320,7 @@ static const Function *gradient_for(Lowering *lowering, const Op *op) {
 
 /* ---- the pass ---- */
 
-/* What the program gives to the outside has the type that the source says. */
+/* Converts an output of the module back to its type in the source. */
 static Value *given_back(Lowering *lowering, Value *value) {
     Op end = op_place_at(value->at);
     return converted(lowering, value, known_of(lowering, value)->source,
@@ -330,15 +332,18 @@ static void lower(Lowering *lowering) {
     Ops forward = {0};
     lowering->out = &forward;
     module->library->gradients.count = 0;
+    // 1: origins of parameters and inputs
     for (int i = 0; i < module->params.count; i++)
         known_of(lowering, module->params.at[i]->value)->origin = ORIGIN_PARAM;
     for (int i = 0; i < module->inputs.count; i++)
         known_of(lowering, module->inputs.at[i])->origin = ORIGIN_INPUT;
+    // 2: types of operators in order, and of their gradient functions
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
         lower_op(lowering, op);
         if (op->gradient) op->gradient = gradient_for(lowering, op);
     }
+    // 3: outputs have the types of the source
     if (module->loss) module->loss = given_back(lowering, module->loss);
     for (int i = 0; i < module->outputs.count; i++)
         module->outputs.at[i].value = given_back(lowering, module->outputs.at[i].value);

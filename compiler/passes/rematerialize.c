@@ -1,12 +1,14 @@
-/* Pass rematerialize: repeats in the backward section the conversions that enlarge a value, instead
- * of keeping their results.
+/* Pass rematerialize: repeats conversions that enlarge a value in the backward section, instead of
+ * keeping their results.
  *
- *     k' = reshard(k)      forward: an all-gather from {seq:cp} to {dup:cp}
- *     k'' = reshard(k)     backward: again; only k is kept
+ *     before    k' = reshard(k)      an all-gather from {seq:cp} to {dup:cp}, kept for backward
+ *     after     k' = reshard(k)      forward
+ *               k'' = reshard(k)     backward gathers again; only k is kept
  *
- * Requires: pass propagate_layouts. Leaves: such conversions in the backward section, in the place
- * of those of the forward section that give devices more than they had: gathered keys, values,
- * activations and parameters.
+ * Requires: pass propagate_layouts.
+ *
+ * Leaves: such a conversion in the backward section for each one in the forward section that gives
+ * devices more elements than they had: of gathered keys, values, activations and parameters.
  */
 #include "ir/analysis/phases.h"
 #include "passes/recompute/clone.h"
@@ -17,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often all subgroups of a layout together hold a tensor. */
+/* Returns how many copies of a tensor all subgroups of a layout hold together. */
 static double layout_copies(const Layout *layout) {
     double copies = 0, weights = 0;
     for (int g = 0; g < layout->group_count; g++) {
@@ -33,7 +35,7 @@ static double layout_copies(const Layout *layout) {
     return layout->top == TOP_SPLIT ? copies / weights : copies;
 }
 
-/* The devices of a layout, ascending. */
+/* Returns the devices of a layout in ascending order. */
 static const int *sorted_devices(Arena *scratch, const Layout *layout, int *count) {
     const int *devices = layout_devices(scratch, layout, count);
     int *sorted = arena_copy(scratch, devices, sizeof *devices * (size_t)*count);
@@ -48,7 +50,8 @@ static bool same_devices(Arena *scratch, const Layout *a, const Layout *b) {
     return a_count == b_count && !memcmp(of_a, of_b, sizeof *of_a * (size_t)a_count);
 }
 
-/* Whether a conversion gives devices more of a value than they had. */
+/* Whether a conversion gives devices more elements of a value than they had, on the same
+ * devices. */
 static bool enlarges(Arena *scratch, const Module *module, const Op *op) {
     const double rounding = 1e-9;
     if (op->def != module->builtin->reshard || op_crosses_stages(module, op)) return false;
@@ -57,7 +60,7 @@ static bool enlarges(Arena *scratch, const Module *module, const Op *op) {
            same_devices(scratch, from, to);
 }
 
-/* Whether an operator gives what was converted anew as it is, in another shape. */
+/* Whether an operator is a view of a value that is computed again. */
 static bool reshapes(const Op *op, const bool *may) {
     return op->def->rule->kind == RULE_VIEW && op->operands[0]->def &&
            may[op->operands[0]->def->index];
@@ -69,6 +72,7 @@ void pass_rematerialize(Module *module, const PassContext *context) {
     bool *may = arena_array(scratch, bool, module->ops.count), any = false;
     int *region = arena_array(scratch, int, module->ops.count);
     ir_number(module);
+    // select the conversions, and the views of their results
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         may[i] = op_in_step(module, op) && (enlarges(scratch, module, op) || reshapes(op, may));

@@ -4,9 +4,10 @@
  *     stage 0: F0 F1 B0 F2 B1 B2
  *     stage 1: F0 B0 F1 B1 F2 B2
  *
- * Requires: pass specialize, which puts operators into the order of their phases. Leaves:
- * PipelineRun.schedule, a table that is proved to end (schedule_check). Pipelines of one template
- * with as many micro-batches share a table.
+ * Requires: pass specialize, which orders operators by phase.
+ *
+ * Leaves: PipelineRun.schedule, a table for which schedule_check has proved that no stage waits
+ * forever. Pipelines of one template with equal numbers of micro-batches share a table.
  */
 #include "ir/analysis/phases.h"
 #include "passes/pipeline.h"

@@ -2,10 +2,12 @@
  * distinct conversion.
  *
  *     stage devices(0-3) mesh(tp:4)                  one role
- *     stage devices(0-3) mesh(tp:4 by 3:3:2:2)       two: devices 0-1 and 2-3
+ *     stage devices(0-3) mesh(tp:4 by 3:3:2:2)       two roles: devices 0-1 and 2-3
  *
- * Requires: pass propagate_layouts. Leaves: module->devices->roles without storage,
- * module->devices->conversions. Reports conversions for -Rcomm and -Wimplicit-reshard.
+ * Requires: pass propagate_layouts.
+ *
+ * Leaves: module->devices->roles without storage, and module->devices->conversions. Reports
+ * conversions for -Rcomm and -Wimplicit-reshard.
  */
 #include "cost/cost.h"
 #include "ir/analysis/phases.h"
@@ -22,7 +24,7 @@
 
 /* ---- devices and roles ---- */
 
-/* All devices of the mesh, ascending. */
+/* Lists all devices of the mesh in ascending order. */
 static void list_devices(const Module *module, Roles *roles) {
     const Mesh *mesh = module->devices->mesh;
     int *devices =
@@ -32,7 +34,7 @@ static void list_devices(const Module *module, Roles *roles) {
     roles->device_count = mesh->device_count;
 }
 
-/* One value of each pair of layout and type in the module. */
+/* One value for each distinct pair of layout and type in the module. */
 typedef Array(const Value *) Values;
 
 static void add_distinct(Arena *arena, Intern *seen, Values *values, const Value *value) {
@@ -65,8 +67,8 @@ static Values distinct_values(Arena *arena, const Module *module) {
 
 typedef Array(int64_t) Words;
 
-/* A class of devices in that of `before` that have pieces of a value of one shape: equal bytes for
- * devices of one. */
+/* Returns the class of the devices that were in class `before` and have pieces of this shape.
+ * Devices of one class get the same pointer. */
 static const void *refined_class(Arena *arena, Intern *classes, Words *words, const void *before,
                                  const Region *region) {
     words->count = 0;
@@ -78,8 +80,8 @@ static const void *refined_class(Arena *arena, Intern *classes, Words *words, co
     return intern(classes, words->at, sizeof *words->at * (size_t)words->count);
 }
 
-/* Refines the classes of the devices that stand in the layouts of values, of those inside the loop
- * over micro-batches or of the others. */
+/* Refines the classes of devices by the shapes of their pieces. `staged`: by values inside the loop
+ * over micro-batches; otherwise by all other values. */
 static void refine_classes(Arena *arena, Module *module, const Roles *roles, const Values *values,
                            bool staged, const void **class) {
     Words words = {0};
@@ -97,12 +99,13 @@ static void refine_classes(Arena *arena, Module *module, const Roles *roles, con
     }
 }
 
-/* By index in roles->devices, what is equal for devices of one role: they have pieces of the same
- * shapes of all values. */
+/* Returns the class of each device by its index in roles->devices. Devices of one class (a role)
+ * have pieces of equal shapes of all values. */
 static const void **find_classes(Arena *arena, Module *module, const Roles *roles,
                                  const Values *values) {
     const void **standing = arena_array(arena, const void *, roles->device_count),
                **class = arena_array(arena, const void *, roles->device_count);
+    // devices of corresponding stages run one template: compare their representatives
     refine_classes(arena, module, roles, values, true, standing);
     for (int i = 0; i < roles->device_count; i++)
         class[i] = standing[roles_index(roles, representative_device(module, roles->devices[i]))];
@@ -117,6 +120,7 @@ static void find_roles(Module *module, Roles *roles) {
                **first = arena_array(scratch, const void *, roles->device_count);
     int *role_of = arena_array(module->arena, int, roles->device_count),
         *size = arena_array(scratch, int, roles->device_count);
+    // number the classes in the order of their first devices
     for (int i = 0; i < roles->device_count; i++) {
         int role = 0;
         while (role < roles->role_count && first[role] != class[i]) role++;
@@ -126,6 +130,7 @@ static void find_roles(Module *module, Roles *roles) {
     }
     roles->role_of = role_of;
     roles->at = arena_array(module->arena, Role, roles->role_count);
+    // list the devices of each role
     for (int r = 0; r < roles->role_count; r++) {
         int *devices = arena_array(module->arena, int, size[r]), count = 0;
         for (int i = 0; i < roles->device_count; i++)
@@ -141,7 +146,7 @@ static void find_roles(Module *module, Roles *roles) {
 typedef struct ConversionKey {
     const Layout *from, *to;
     const int64_t *extent;
-    int64_t rank, dtype, body; // of the stage on which it is; -1 on all devices
+    int64_t rank, dtype, body; // template of the stage on which it runs; -1: on all devices
 } ConversionKey;
 
 static PlannedConversion *conversion_of(Module *module, const Op *op) {
@@ -152,7 +157,7 @@ static PlannedConversion *conversion_of(Module *module, const Op *op) {
     return conversion;
 }
 
-/* What an operator converts; one for equal layouts and types. */
+/* Gives an operator its conversion. Operators with equal layouts and types share one. */
 static void use_conversion(Module *module, Intern *known, Op *op) {
     const Layout *from = op->operands[0]->layout, *to = op->results[0]->layout;
     Type type = op->results[0]->type;
@@ -164,13 +169,13 @@ static void use_conversion(Module *module, Intern *known, Op *op) {
     conversion_use(*conversion, 0, op);
 }
 
-/* From which part of which stage to which. */
+/* The phases of stages between which values are sent. */
 typedef struct MessageKey {
     int64_t sender, sender_visit, sender_phase, receiver, receiver_visit, receiver_phase;
 } MessageKey;
 
-/* All that one part hands to another is one message, with a plan of its own: it may be on its way
- * beside others. */
+/* Adds a value to the message between two phases of stages. One message has all values that one
+ * phase sends to another, and its own plan, because it may overlap with other messages. */
 static void use_message(Module *module, Intern *messages, Op *op) {
     const Op *maker = op->operands[0]->def;
     MessageKey key = {maker->stage, maker->visit, op_phase(module, maker),
@@ -185,8 +190,8 @@ static void use_message(Module *module, Intern *messages, Op *op) {
     conversion_use(*message, (*message)->tensors.count - 1, op);
 }
 
-/* Says what a conversion is: those of gradients at the line of their parameter. What nobody
- * receives is no news. */
+/* Reports a conversion for the options -Rcomm and -Wimplicit-reshard; for a gradient at the line of
+ * its parameter. A conversion without bytes to receive is not reported. */
 static void report(Module *module, const CompileOptions *options, const Op *op,
                    const Parameter *gradient, Arena *scratch) {
     if (!options->remark_comm && !options->warn_implicit_reshard) return;
@@ -211,6 +216,7 @@ static void plan_conversions(Module *module, const CompileOptions *options, cons
     Arena *scratch = arena_create();
     Intern *known = intern_create(scratch), *messages = intern_create(scratch);
     module->devices->conversions.count = 0;
+    // 1: find distinct conversions and messages
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
         if (op->def != module->builtin->reshard) continue;
@@ -219,9 +225,11 @@ static void plan_conversions(Module *module, const CompileOptions *options, cons
         else
             use_conversion(module, known, op);
     }
+    // 2: plan them, and join gradients into buckets
     for (int c = 0; c < module->devices->conversions.count; c++)
         conversion_plan(module, module->devices->conversions.at[c]);
     fill_gradient_buckets(module, roles, options->bucket);
+    // 3: report them
     const Parameter *const *gradients = gradients_of(scratch, module);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->convert.plan)

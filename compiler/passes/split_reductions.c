@@ -1,13 +1,15 @@
-/* Pass split_reductions: turns a sum of padded pieces into one operator that concatenates them.
+/* Pass split_reductions: turns a sum of zero-padded pieces into one concatenation.
  *
- * The gradient of a slice is zero but for the slice's rows. A model that takes a tensor apart gets
- * the sum of such gradients:
+ * The gradient of a slice is 0 outside the slice's rows. A model that takes a tensor apart into
+ * slices gets the sum of such gradients:
  *
- *     dq = pad(a, rows 0-3 of 8); dk = pad(b, rows 4-7 of 8); dx = add(dq, dk)
- *     dx = concat(a, b)      after this pass
+ *     before    dq = pad(a, rows 0-3 of 8); dk = pad(b, rows 4-7 of 8); dx = add(dq, dk)
+ *     after     dx = concat(a, b)
  *
- * Requires: pass differentiate. Leaves: no sum of results of rules with clause `tiles` whose pieces
- * fill the tensor and are used nowhere else.
+ * Requires: pass differentiate.
+ *
+ * Leaves: no sum of results of rules with clause `tiles` that fill the tensor and have no other
+ * use.
  */
 #include "passes/differentiate/differentiate.h"
 #include "passes/pipeline.h"
@@ -19,12 +21,12 @@ typedef struct Tile {
     Module *module;
     Arena *arena;
     int *uses;   // by value id
-    Op **sum_of; // by value id: the sum that reads it, where that is its only use
+    Op **sum_of; // by value id: the sum that reads it, if this is its only use
 } Tile;
 
 typedef Array(Op *) Pieces;
 
-/* Whether the operator adds up two tensors of its result's type. */
+/* Whether the operator adds two tensors of its result's type. */
 static bool is_sum(const Op *op) {
     bool sum = rule_is_sum(op->def->rule);
     for (int k = 0; sum && k < 2; k++)
@@ -46,12 +48,12 @@ static void find_uses(Tile *tile) {
                 tile->sum_of[module->ops.at[i]->operands[k]->id] = module->ops.at[i];
 }
 
-/* Gathers what a sum adds up; false where something is no piece, or is used elsewhere. */
+/* Collects the pieces of a sum of any depth. False where a term is no piece or has another use. */
 static bool gather(const Tile *tile, const Op *sum, Pieces *pieces) {
     for (int k = 0; k < 2; k++) {
         const Value *value = sum->operands[k];
         if (!value->def || tile->sum_of[value->id] != sum) return false;
-        if (value->def->def->rule->tiles)
+        if (value->def->def->rule->tiles.op)
             array_push(tile->arena, pieces, value->def);
         else if (!is_sum(value->def) || !gather(tile, value->def, pieces))
             return false;
@@ -61,17 +63,17 @@ static bool gather(const Tile *tile, const Op *sum, Pieces *pieces) {
 
 static int64_t argument(const Op *piece, int attr) { return piece->attrs[attr].i; }
 
-static int64_t start_of(const Op *piece) { return argument(piece, piece->def->rule->tiles_start); }
+static int64_t start_of(const Op *piece) { return argument(piece, piece->def->rule->tiles.start); }
 
 static int by_start(const void *a, const void *b) {
     int64_t first = start_of(*(Op *const *)a), second = start_of(*(Op *const *)b);
     return (first > second) - (first < second);
 }
 
-/* Whether pieces in order fill the tensor along their dimension, one behind the other. */
+/* Whether pieces, sorted by start, fill the tensor along their dimension without gaps. */
 static bool fill(const Pieces *pieces, const Value *whole) {
     const Op *first = pieces->at[0];
-    int dim_attr = first->def->rule->tiles_dim;
+    int dim_attr = first->def->rule->tiles.dim;
     int64_t end = 0, dim = argument(first, dim_attr);
     for (int i = 0; i < pieces->count; i++) {
         const Op *piece = pieces->at[i];
@@ -82,10 +84,10 @@ static bool fill(const Pieces *pieces, const Value *whole) {
     return end == whole->type.extent[dim];
 }
 
-/* The definition that the rule names. */
+/* Returns the operator that the clause `tiles` names. */
 static const OpDef *tiled_def(const Module *module, const Rule *rule) {
     for (int i = 0; i < module->library->defs.count; i++)
-        if (!strcmp(module->library->defs.at[i]->name, rule->tiles))
+        if (!strcmp(module->library->defs.at[i]->name, rule->tiles.op))
             return module->library->defs.at[i];
     return NULL;
 }
@@ -94,7 +96,7 @@ static bool is_attr(const OpDef *def, int param) {
     return def->params[param].kind != PARAM_TENSOR && def->params[param].kind != PARAM_TENSORS;
 }
 
-/* The value of the argument `name` of a call; NULL when it has none. */
+/* Returns the argument called `name` of a call; NULL: it has none. */
 static const Attr *named_attr(const Op *op, const char *name) {
     for (int p = 0, attr = 0; p < op->def->param_count; p++) {
         if (!is_attr(op->def, p)) continue;
@@ -104,8 +106,8 @@ static const Attr *named_attr(const Op *op, const char *name) {
     return NULL;
 }
 
-/* The operator that puts the pieces together, in the place of the sum; NULL where its arguments are
- * not those of the pieces. */
+/* Makes the operator that concatenates the pieces; NULL where the pieces lack one of its
+ * arguments. */
 static Op *put_together(Tile *tile, const Pieces *pieces, const Op *sum) {
     Module *module = tile->module;
     const OpDef *def = tiled_def(module, pieces->at[0]->def->rule);
@@ -121,7 +123,7 @@ static Op *put_together(Tile *tile, const Pieces *pieces, const Op *sum) {
     return op && type_equal(op->results[0]->type, sum->results[0]->type) ? op : NULL;
 }
 
-/* Gives the new operator the place and the result of the sum. */
+/* Puts the new operator in the place of the sum, with the sum's result. */
 static void take_place(Arena *arena, Op *op, const Op *sum) {
     op_take_place(arena, op, sum);
     op->results[0] = sum->results[0];
@@ -134,6 +136,7 @@ void pass_split_reductions(Module *module, const PassContext *context) {
     tile.uses = arena_array(tile.arena, int, module->next_id);
     tile.sum_of = arena_array(tile.arena, Op *, module->next_id);
     find_uses(&tile);
+    // for each whole sum: collect its pieces, sort them, and replace it if they fill the tensor
     for (int i = 0; i < module->ops.count; i++) {
         const Op *sum = module->ops.at[i];
         Pieces pieces = {0};

@@ -4,26 +4,27 @@
  *     dx = linear_dx(dy, w)     backward: the stage before waits for it
  *     dw = linear_dw(dy, x)     wgrad
  *
- * Requires: pass rematerialize. Leaves, under zero_bubble: Op.is_wgrad, and operators in the order
- * of their phases. Such an operator leads to sums over micro-batches alone, through operators of
- * its own layer; operators that only pass values on (conversions, views, additions) belong to no
- * layer. A message between visits stays in the backward phase at both ends: schedules have messages
- * from forward to forward and from backward to backward phases alone.
+ * Requires: pass rematerialize.
+ *
+ * Leaves, under zero_bubble: Op.is_wgrad, and operators ordered by phase. A wgrad operator leads
+ * only to sums over micro-batches, through operators of its own layer. Conversions, views and
+ * additions belong to no layer. A message between visits stays in the backward phase at both ends,
+ * because schedules have messages only between forward phases and between backward phases.
  */
 #include "ir/analysis/phases.h"
 #include "passes/pipeline.h"
 
-/* To what an operator's results lead. */
+/* Where the results of an operator lead. */
 typedef enum Lead {
-    LEAD_SUMS,  // to sums alone, over what hands values on
-    LEAD_LAYER, // to sums, over operators of its own layer
+    LEAD_SUMS,  // only to sums over micro-batches, through conversions, views and additions
+    LEAD_LAYER, // to such sums, through operators of its own layer
     LEAD_OTHER  // to anything else
 } Lead;
 
 typedef struct Weighing {
     const Module *module;
-    Lead *lead;   // by operator
-    Lead *reader; // by value: the worst of its readers, as the value's maker sees them
+    Lead *lead;   // by op index
+    Lead *reader; // by value id: the worst lead of its readers, as seen from the value's maker
 } Weighing;
 
 static bool hands_on(const Module *module, const Op *op) {
@@ -36,7 +37,8 @@ static bool is_backward(const Op *op) {
     return op->loop == LOOP_EACH && op->section == SECTION_BACKWARD;
 }
 
-/* What `op` makes of a value's readers: those of another layer than its maker's are others. */
+/* Returns the lead of a value's reader as its maker sees it: a reader in another layer is
+ * LEAD_OTHER. */
 static Lead seen_by(const Weighing *weighing, const Op *maker, const Op *reader) {
     if (!loop_repeats(reader->loop) || op_gathers(weighing->module, reader)) return LEAD_SUMS;
     if (!is_backward(reader) || op_crosses_stages(weighing->module, reader)) return LEAD_OTHER;
@@ -68,7 +70,8 @@ static bool reads_weights(const Op *op) {
     return false;
 }
 
-/* What hands on, or adds up, runs where what it reads is made. */
+/* Marks an operator. One that only converts or adds runs in the phase in which its operand is
+ * made. */
 static void mark(const Weighing *weighing, Op *op) {
     bool with_maker = op_gathers(weighing->module, op) || weighing->lead[op->index] == LEAD_SUMS;
     op->is_wgrad = is_backward(op) &&

@@ -29,7 +29,8 @@ Bounds bounds_hull(Bounds a, Bounds b) {
                             : bounds_between(fmin(a.low, b.low), fmax(a.high, b.high));
 }
 
-/* What is computed of finite numbers is finite. */
+/* Clamps a bound to finite numbers where the operands are finite: a finite operand gives a finite
+ * result. */
 static double clamped(double bound, bool finite) {
     return finite ? fmax(-DBL_MAX, fmin(DBL_MAX, bound)) : bound;
 }
@@ -51,7 +52,8 @@ static Bounds product(Bounds a, Bounds b) {
     return range;
 }
 
-/* Of integers C leaves out what is behind the point. */
+/* Returns the range of a / b. C truncates a quotient of integers, so both quotients are in the
+ * range. */
 static Bounds quotient(Bounds a, Bounds b) {
     if (is_point(a) && is_point(b))
         return bounds_hull(bounds_number(a.low / b.low), bounds_number(trunc(a.low / b.low)));
@@ -93,7 +95,7 @@ static Bounds selected(Bounds condition, Bounds a, Bounds b) {
 
 /* ---- functions of math.h ---- */
 
-/* Functions of one argument; `rising`: the larger the argument, the larger or the same. */
+/* A function of one argument; `rising`: it never decreases. */
 typedef struct MathFunction {
     const char *name;
     double (*value)(double);
@@ -109,7 +111,7 @@ static const MathFunction functions[] = {
     {"erfc", erfc, false}, {"floor", floor, true},  {"ceil", ceil, true},    {"round", round, true},
     {"rint", rint, true},  {"trunc", trunc, true}};
 
-/* Whether a function is called `name`, or its twin of float is. */
+/* Whether `function` is `name` or its float variant (`exp`, `expf`). */
 static bool is_called(const char *function, const char *name) {
     size_t length = strlen(name);
     return !strncmp(function, name, length) &&

@@ -1,15 +1,17 @@
-/* Bounds: between which numbers an expression lies whose parts are known as far.
+/* Interval arithmetic: the range of an expression, given the ranges of its leaves.
  *
- * A number that nothing is known of is finite, and is none of those for which a program would
- * compute what is no number: 0 * x is 0, and 0 / x is. Where an infinite number may come in, that
- * does not hold.
+ *     x in [0, 1]        ->  2 * x + 1 in [1, 3],  expf(x) in [1, e],  x < 2 in [1, 1] (true)
+ *
+ * A leaf of unknown value is finite, and the ranges assume that no operation on finite numbers
+ * gives NaN. So 0 * x is 0, and 0 / x is 0. This does not hold where infinite numbers may occur;
+ * such a range is `open`.
  */
 #ifndef RULE_BOUNDS_H
 #define RULE_BOUNDS_H
 
 #include "rule/expr.h"
 
-/* All numbers from low to high; `open`: it may be anything, or no number. */
+/* All numbers from low to high, both included; `open`: any number, infinity or NaN. */
 typedef struct Bounds {
     double low, high;
     bool open;
@@ -20,17 +22,17 @@ Bounds bounds_between(double low, double high);
 Bounds bounds_finite(void);
 Bounds bounds_open(void);
 
-/* Whether it is one number, this one. */
+/* Whether the range is this one number. */
 bool bounds_is(Bounds range, double number);
 
-/* The range of what is in one or in the other. */
+/* Returns the smallest range that contains both. */
 Bounds bounds_hull(Bounds a, Bounds b);
 
-/* The range of a + b, and of -a. */
+/* Return the ranges of a + b and of -a. */
 Bounds bounds_sum(Bounds a, Bounds b);
 Bounds bounds_negative(Bounds a);
 
-/* The range of an expression whose leaves (all but numbers) lie in what `leaf` gives. */
+/* Returns the range of an expression; `leaf` gives the range of each leaf that is not a number. */
 typedef Bounds BoundsLeaf(const Expr *leaf, void *context);
 Bounds bounds_of(const Expr *expr, BoundsLeaf *leaf, void *context);
 

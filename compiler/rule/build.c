@@ -6,7 +6,7 @@ RuleDraft *rule_draft(Arena *arena) {
     RuleDraft *draft = arena_new(arena, RuleDraft);
     *draft = (RuleDraft){.arena = arena,
                          .diag = diag_create(arena, stderr),
-                         .rule = {.kind = RULE_EQUATIONS, .shape_attr = -1, .row = -1},
+                         .rule = {.kind = RULE_EQUATIONS, .shape_attr = -1, .copy.row = -1},
                          .size_sum_of = -1};
     return draft;
 }
@@ -54,14 +54,14 @@ void draft_epilogue(RuleDraft *draft, const char *epilogue) { draft->rule.epilog
 
 /* ---- the order of factors ---- */
 
-/* The new numbers of factors: -1 where it has none yet. */
+/* The new numbers of factors; -1: not numbered yet. */
 typedef struct Numbering {
     RuleDraft *draft;
     int *number;
     int count;
 } Numbering;
 
-/* The access with the new numbers. */
+/* Returns the access with the new numbers. Gives the next number to a factor without one. */
 static Access numbered(Numbering *numbering, const Access *access) {
     Arena *arena = numbering->draft->arena;
     RuleDim *dims = arena_array(arena, RuleDim, access->dim_count + 1);
@@ -80,7 +80,7 @@ static Access numbered(Numbering *numbering, const Access *access) {
     return copy;
 }
 
-/* An ExprLeafMap. */
+/* Renumbers the factor of a size. An ExprLeafMap. */
 static const Expr *numbered_leaf(const Expr *leaf, void *context) {
     const Numbering *numbering = context;
     return leaf->kind == EXPR_SIZE
@@ -88,8 +88,8 @@ static const Expr *numbered_leaf(const Expr *leaf, void *context) {
                : leaf;
 }
 
-/* Numbers the factors anew: those of the results, then those of the operands, as a reader of the
- * text comes to them. */
+/* Renumbers the factors in the order in which the rule's text has them: first those of results,
+ * then those of operands. Drops factors that no access has. */
 static void number_factors(RuleDraft *draft) {
     Arena *arena = draft->arena;
     int count = draft->factors.count;
@@ -112,7 +112,7 @@ static void number_factors(RuleDraft *draft) {
             expr_mapped(arena, draft->equations.at[i].expr, numbered_leaf, &numbering);
 }
 
-/* The operator of a rule without attributes. */
+/* Makes the operator of a rule without attributes. */
 static const OpDef *rule_def(Arena *arena, const char *name, const Rule *rule) {
     OpParam *params = arena_array(arena, OpParam, rule->operand_count);
     for (int i = 0; i < rule->operand_count; i++)

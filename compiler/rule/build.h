@@ -1,9 +1,10 @@
-/* Rules that passes make, as trees: factors, accesses, and a body or equations over them. A rule
- * that is complete is checked as one that was read, and has the text that reads as the same rule.
- * What does not hold together is a bug.
+/* Rules that passes build as trees: factors, accesses, and a body or equations. A complete rule is
+ * checked like one that was parsed, and its text parses back to the same rule. A rule that fails
+ * the check is a bug.
  *
- *     RuleDraft *draft = rule_draft(arena);                                            y[i..] =
- *         -x[i..]
+ * The rule y[i..] = -x[i..]:
+ *
+ *     RuleDraft *draft = rule_draft(arena);
  *     int i = draft_factor(draft, (Factor){.name = "i", .ellipsis = true});
  *     draft_result(draft, draft_access(draft, "y", 1, &i));
  *     draft_operand(draft, draft_access(draft, "x", 1, &i));
@@ -19,29 +20,29 @@ typedef struct RuleDraft RuleDraft;
 
 RuleDraft *rule_draft(Arena *arena);
 
-/* A factor; its number in the draft. `name`, `ellipsis`, `size` and `replicate` are the caller's.
- * Those that nothing has are left out in the end, and the others numbered in the order in which the
- * text has them. */
+/* Adds a factor and returns its number in the draft. The caller fills `name`, `ellipsis`, `size`
+ * and `replicate`. draft_op drops factors that no access has, and renumbers the others in the order
+ * of the text. */
 int draft_factor(RuleDraft *draft, Factor factor);
 
-/* An access in which every dimension is one factor. */
+/* Makes an access in which every dimension is one factor. */
 Access draft_access(const RuleDraft *draft, const char *name, int dim_count, const int *factors);
 
-/* The next result, operand, or value in between of equations. */
+/* Add the next result, operand, or local value of equations. */
 void draft_result(RuleDraft *draft, Access access);
 void draft_operand(RuleDraft *draft, Access access);
 void draft_local(RuleDraft *draft, Access access);
 
-/* The right side: a body, or equations in their order, each for a result or, behind the results, a
- * value in between. Arguments are numbers there. */
+/* Set the right side: a body, or equations in their order. Value v of an equation is result v, or
+ * local value v - results. Arguments are numbers in both. */
 void draft_body(RuleDraft *draft, const Expr *body);
 void draft_equation(RuleDraft *draft, int value, const Expr *expr);
 
-/* The clause epilogue; NULL: none. */
+/* Sets the clause epilogue; NULL: none. */
 void draft_epilogue(RuleDraft *draft, const char *epilogue);
 
-/* The operator `name` with the finished rule; every operand is a tensor, and there are no
- * attributes. */
+/* Finishes the rule and makes the operator `name` of it. Every operand is a tensor parameter; there
+ * are no attributes. */
 const OpDef *draft_op(RuleDraft *draft, const char *name);
 
 #endif

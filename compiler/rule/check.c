@@ -1,4 +1,4 @@
-/* What must hold of a rule as a whole. */
+/* Checks of a whole rule, after all of its clauses are read: what must fit together. */
 #include "rule/draft.h"
 #include "rule/equations.h"
 
@@ -43,7 +43,7 @@ static void check_factor(RuleDraft *draft, int index) {
                    factor->name);
 }
 
-/* size(n: +m): m stands in one variadic operand, where each tensor has its own. */
+/* Checks that the m of size(n: +m) stands in a variadic operand, where it differs by tensor. */
 static void check_size_sum(RuleDraft *draft) {
     const Rule *rule = &draft->rule;
     int summed = draft->size_sum_of;
@@ -66,12 +66,12 @@ static void check_variadic(RuleDraft *draft) {
 
 static void check_kernel(RuleDraft *draft, Position start) {
     const Rule *rule = &draft->rule;
-    if (rule->kind == RULE_CALL && !rule->kernel_count)
+    if (rule->kind == RULE_CALL && !rule->call.kernel_count)
         RULE_ERROR(
             draft, start,
             "a rule of this form needs the clause kernel(f): the C function that computes it");
-    if (rule->kind != RULE_CALL && rule->kernel_count)
-        RULE_ERROR(draft, rule->kernels[0].at,
+    if (rule->kind != RULE_CALL && rule->call.kernel_count)
+        RULE_ERROR(draft, rule->call.kernels[0].at,
                    "the rule says what is computed; the clause kernel would say it twice");
     if (rule->kind == RULE_VIEW && rule->shape_attr < 0)
         RULE_ERROR(draft, start,
@@ -85,7 +85,7 @@ static void check_epilogue(RuleDraft *draft, Position start) {
     const Rule *rule = &draft->rule;
     bool elementwise = rule->form == RULE_MAP && rule->operand_count == 1;
     if (rule->epilogue && !elementwise &&
-        !(rule->kind == RULE_EQUATIONS && rule->equation_count == 2))
+        !(rule->kind == RULE_EQUATIONS && rule->equations.count == 2))
         RULE_ERROR(draft, start,
                    "the clause epilogue belongs to a rule of the form y[i..] = f(x[i..])");
 }
@@ -93,7 +93,7 @@ static void check_epilogue(RuleDraft *draft, Position start) {
 static void check_tiles(RuleDraft *draft, Position start) {
     const Rule *rule = &draft->rule;
     bool one = rule->result_count == 1 && rule->operand_count == 1 && !rule->operands[0].variadic;
-    if (rule->tiles && !one)
+    if (rule->tiles.op && !one)
         RULE_ERROR(draft, start,
                    "the clause tiles belongs to a rule of one operand and one result");
 }
@@ -107,7 +107,8 @@ static void check_plus(RuleDraft *draft, Position start) {
                        "adds the operand itself");
 }
 
-/* Partial values pass through operands of the clause linear, so an expression must bear it out. */
+/* Checks that a body is linear in the operands of each clause `linear`: partial values pass through
+ * them. */
 static void check_linear(RuleDraft *draft, Position start) {
     const Rule *rule = &draft->rule;
     for (int group = 1;
@@ -138,17 +139,17 @@ static void check_params_used(RuleDraft *draft, Position start) {
 /* ---- equations ---- */
 
 static const Access *left_side(const Rule *rule, int equation) {
-    return equations_value(rule, rule->equations[equation].value);
+    return equations_value(rule, rule->equations.at[equation].value);
 }
 
 /* Whether the left side of every equation has the factor. */
 static bool in_every_value(const Rule *rule, int factor) {
-    for (int e = 0; e < rule->equation_count; e++)
+    for (int e = 0; e < rule->equations.count; e++)
         if (!access_has(left_side(rule, e), factor)) return false;
     return true;
 }
 
-/* A value has all factors of a row, or none of them. */
+/* Checks that a value has all factors of a row, or none of them. */
 static bool check_row(RuleDraft *draft, const Access *access, Position start) {
     const Rule *rule = &draft->rule;
     int with = 0, factors = 0;
@@ -176,7 +177,7 @@ static void check_equations(RuleDraft *draft, Position start) {
         if (!rule_has_equation(draft, r))
             RULE_ERROR(draft, start, "the clause body has no equation for the result '%s'",
                        rule->results[r].name);
-    for (int e = 0; e < rule->equation_count; e++)
+    for (int e = 0; e < rule->equations.count; e++)
         if (!check_row(draft, left_side(rule, e), start)) return;
     for (int f = 0; f < rule->factor_count; f++)
         if (!in_every_value(rule, f) && !rule->factors[f].replicate)
@@ -188,7 +189,7 @@ static void check_equations(RuleDraft *draft, Position start) {
 
 /* ---- the whole ---- */
 
-/* What the rule as a whole says of its factors. */
+/* Marks the factors that no result has as contracted. In a body they are summed over. */
 static void find_contracted(RuleDraft *draft) {
     for (int f = 0; f < draft->factors.count; f++) {
         Factor *factor = &draft->factors.at[f];
@@ -219,13 +220,13 @@ Rule *rule_finished(RuleDraft *draft, Position start) {
     rule->results = draft->results.at;
     rule->operand_count = draft->operands.count;
     rule->operands = draft->operands.at;
-    rule->local_count = draft->locals.count;
-    rule->locals = draft->locals.at;
-    rule->equation_count = draft->equations.count;
-    rule->equations = draft->equations.at;
-    rule->kernel_count = draft->kernels.count;
-    rule->kernels = draft->kernels.at;
-    if (rule->kind == RULE_CALL && !rule->kernel_count && rule->equation_count)
+    rule->equations.local_count = draft->locals.count;
+    rule->equations.locals = draft->locals.at;
+    rule->equations.count = draft->equations.count;
+    rule->equations.at = draft->equations.at;
+    rule->call.kernel_count = draft->kernels.count;
+    rule->call.kernels = draft->kernels.at;
+    if (rule->kind == RULE_CALL && !rule->call.kernel_count && rule->equations.count)
         rule->kind = RULE_EQUATIONS;
     rule->form = rule_form(rule);
     check(draft, start);

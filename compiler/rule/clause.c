@@ -1,11 +1,15 @@
-/* The clauses of a rule. */
+/* Reads the clauses of a rule: each clause has a function that reads one item, or all between its
+ * brackets.
+ *
+ *     ... kernel(k) grad(g) reduction(+: v) dtype(y: f32, t: integer)
+ */
 #include "rule/draft.h"
 
 #include "syntax/lex.h"
 
 #include <string.h>
 
-/* The factor named by the current token; NULL after an error. `..` after it may be written. */
+/* Reads the name of a factor, and `..` behind it if it is there. NULL after an error. */
 static Factor *clause_factor(RuleDraft *draft) {
     Position at = draft->tokens.token->at;
     const char *name = tokens_name(&draft->tokens, "a factor");
@@ -15,8 +19,8 @@ static Factor *clause_factor(RuleDraft *draft) {
     return factor < 0 ? NULL : &draft->factors.at[factor];
 }
 
-/* Whether a clause says something for the first time; reports at the token before the current one
- * what it says again. */
+/* Returns whether a clause says something for the first time. Otherwise reports the repetition at
+ * the token before the current one. */
 static bool first_time(RuleDraft *draft, bool said) {
     const Token *name = draft->tokens.token - 1;
     if (said)
@@ -34,7 +38,7 @@ static bool offset_item(RuleDraft *draft) {
     return factor && first_time(draft, factor->offset) && (factor->offset = true);
 }
 
-/* op: f, g, or another op: h. */
+/* Reads `op: f, g`, perhaps followed by another operator and its factors. */
 static bool reduction_clause(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     FactorReduction reduction = REDUCE_NONE;
@@ -55,7 +59,7 @@ static bool reduction_clause(RuleDraft *draft) {
     return true;
 }
 
-/* f: operator. */
+/* Reads `f: operator`. */
 static bool merge_item(RuleDraft *draft) {
     Factor *factor = clause_factor(draft);
     if (!factor || !first_time(draft, factor->merge) ||
@@ -65,7 +69,7 @@ static bool merge_item(RuleDraft *draft) {
     return (factor->merge = tokens_name(&draft->tokens, "the name of an operator")) != NULL;
 }
 
-/* f: expression, or f: +m. */
+/* Reads `f: expression` or `f: +m`. */
 static bool size_item(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     Factor *factor = clause_factor(draft);
@@ -79,7 +83,7 @@ static bool size_item(RuleDraft *draft) {
     return summed && (factor->size = expr_leaf(draft->arena, EXPR_SIZE, draft->size_sum_of));
 }
 
-/* An argument that is a number, or size(f). */
+/* Reads an argument of floating-point type, or what rule_integer_primary reads. An ExprPrimary. */
 static const Expr *number_primary(Tokens *tokens, void *context) {
     RuleDraft *draft = context;
     int attr = tokens->token->kind == TOKEN_NAME
@@ -104,11 +108,11 @@ static bool requires_item(RuleDraft *draft) {
 }
 
 static bool operations_clause(RuleDraft *draft) {
-    return (draft->rule.operations = expr_parse(&draft->tokens, rule_integer_primary, draft)) !=
-           NULL;
+    return (draft->rule.call.operations =
+                expr_parse(&draft->tokens, rule_integer_primary, draft)) != NULL;
 }
 
-/* The operand or result that the current token names; -1 after an error. */
+/* Reads the name of an operand or result and returns its index; -1 after an error. */
 static int clause_access(RuleDraft *draft, bool result) {
     Position at = draft->tokens.token->at;
     const char *name = tokens_name(&draft->tokens, result ? "a result" : "an operand");
@@ -119,11 +123,11 @@ static int clause_access(RuleDraft *draft, bool result) {
     for (int i = 0; i < count; i++)
         names[i] = result ? draft->results.at[i].name : draft->operands.at[i].name;
     return rule_unknown(draft, at, result ? "a result of the rule" : "an operand of the rule", name,
-                        names, count),
+                        names),
            -1;
 }
 
-/* The element type that the current token names; -1 when it names none. */
+/* Returns the element type that the current token names; -1 when it names none. */
 static int named_dtype(const RuleDraft *draft) {
     for (int i = 0; i < DTYPE_COUNT; i++)
         if (tokens_is(&draft->tokens, dtype_name((DType)i))) return i;
@@ -133,7 +137,7 @@ static int named_dtype(const RuleDraft *draft) {
 static bool unknown_element(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     const char **names =
-        arena_array(draft->arena, const char *, DTYPE_COUNT + 2 + draft->operands.count);
+        arena_array(draft->arena, const char *, DTYPE_COUNT + 3 + draft->operands.count);
     int count = 0;
     for (; count < DTYPE_COUNT; count++) names[count] = dtype_name((DType)count);
     names[count++] = "wide";
@@ -141,10 +145,10 @@ static bool unknown_element(RuleDraft *draft) {
     for (int i = 0; i < draft->operands.count; i++) names[count++] = draft->operands.at[i].name;
     return rule_unknown(draft, tokens->token->at,
                         "an element type, nor an operand, nor a parameter of type ht_dtype",
-                        tokens->token->text, names, count);
+                        tokens->token->text, names);
 }
 
-/* What stands behind the colon of the clause dtype. */
+/* Reads the element type behind the colon of the clause dtype. */
 static bool parse_element(RuleDraft *draft, Element *element, bool of_operand) {
     Tokens *tokens = &draft->tokens;
     const char *name = tokens->token->text;
@@ -166,14 +170,14 @@ static bool parse_element(RuleDraft *draft, Element *element, bool of_operand) {
     return true;
 }
 
-/* The operand or result that the current token names; NULL after an error. */
+/* Reads the name of an operand or result; NULL after an error. */
 static Access *clause_tensor(RuleDraft *draft) {
     int result = rule_result(draft, draft->tokens.token->text);
     int index = result >= 0 ? clause_access(draft, true) : clause_access(draft, false);
     return index < 0 ? NULL : result >= 0 ? &draft->results.at[index] : &draft->operands.at[index];
 }
 
-/* The type of a value in between: one that is fixed. */
+/* Reads the element type of a local value, which must be fixed. */
 static bool parse_fixed(RuleDraft *draft, Element *element) {
     Tokens *tokens = &draft->tokens;
     if (named_dtype(draft) >= 0) return parse_element(draft, element, false);
@@ -203,8 +207,8 @@ static bool types_item(RuleDraft *draft) {
         return RULE_ERROR(draft, tokens->token->at,
                           "expected one of f32, bf16, f64, i32, i64, not %s", tokens_shown(tokens));
     tokens_next(tokens);
-    if (!first_time(draft, draft->rule.types >> dtype & 1)) return false;
-    draft->rule.types |= 1u << dtype;
+    if (!first_time(draft, draft->rule.call.types >> dtype & 1)) return false;
+    draft->rule.call.types |= 1u << dtype;
     return true;
 }
 
@@ -218,12 +222,12 @@ static bool inplace_item(RuleDraft *draft) {
     return operand >= 0;
 }
 
-/* n. */
+/* Reads `n`. */
 static bool row_clause(RuleDraft *draft) {
     Position at = draft->tokens.token->at;
     const Factor *factor = clause_factor(draft);
     if (!factor) return false;
-    draft->rule.row = (int)(factor - draft->factors.at);
+    draft->rule.copy.row = (int)(factor - draft->factors.at);
     for (int i = 0; i < draft->operands.count; i++)
         if (draft->operands.at[i].variadic)
             return draft->size_sum_of >= 0 ||
@@ -234,7 +238,7 @@ static bool row_clause(RuleDraft *draft) {
                       "the clause row needs an operand of any number of tensors: xs[][m]");
 }
 
-/* x: s. */
+/* Reads `x: s`. */
 static bool pitch_item(RuleDraft *draft) {
     Access *access = clause_tensor(draft);
     if (!access || !first_time(draft, access->pitch >= 0) ||
@@ -248,7 +252,7 @@ static bool pitch_item(RuleDraft *draft) {
            RULE_ERROR(draft, at, "'%s' lacks the factor '%s'", access->name, factor->name);
 }
 
-/* y: more. */
+/* Reads `y: more`. */
 static bool plus_item(RuleDraft *draft) {
     int result = clause_access(draft, true);
     if (result < 0 || !first_time(draft, draft->results.at[result].plus >= 0) ||
@@ -266,7 +270,7 @@ static bool plus_item(RuleDraft *draft) {
                more->name, y->name, more->name);
 }
 
-/* s, t: expression over integer arguments; NULL after an error. */
+/* Reads `s, t: expression` over integer arguments; NULL after an error. */
 static const Expr *two_factors(RuleDraft *draft, int *first, int *second) {
     Tokens *tokens = &draft->tokens;
     const Factor *one = clause_factor(draft);
@@ -283,16 +287,16 @@ static const Expr *two_factors(RuleDraft *draft, int *first, int *second) {
 }
 
 static bool causal_clause(RuleDraft *draft) {
-    return (draft->rule.causal =
-                two_factors(draft, &draft->rule.causal_from, &draft->rule.causal_to)) != NULL;
+    return (draft->rule.causal.when =
+                two_factors(draft, &draft->rule.causal.from, &draft->rule.causal.to)) != NULL;
 }
 
 static bool shift_clause(RuleDraft *draft) {
-    return (draft->rule.shift =
-                two_factors(draft, &draft->rule.shift_whole, &draft->rule.shift_part)) != NULL;
+    return (draft->rule.copy.shift =
+                two_factors(draft, &draft->rule.copy.whole, &draft->rule.copy.part)) != NULL;
 }
 
-/* No name stands in a number. */
+/* Reports a name where a number must stand. An ExprPrimary. */
 static const Expr *no_primary(Tokens *tokens, void *context) {
     RULE_ERROR((RuleDraft *)context, tokens->token->at,
                "expected a number or a function of numbers, as in neutral(x: logf(0)), not %s",
@@ -300,7 +304,7 @@ static const Expr *no_primary(Tokens *tokens, void *context) {
     return NULL;
 }
 
-/* x: number. */
+/* Reads `x: number`. */
 static bool neutral_item(RuleDraft *draft) {
     Access *access = clause_tensor(draft);
     return access && first_time(draft, access->neutral) &&
@@ -308,7 +312,7 @@ static bool neutral_item(RuleDraft *draft) {
            (access->neutral = expr_parse(&draft->tokens, no_primary, draft)) != NULL;
 }
 
-/* y: i. */
+/* Reads `y: i`. */
 static bool place_item(RuleDraft *draft) {
     Position at = draft->tokens.token->at;
     int result = clause_access(draft, true);
@@ -345,18 +349,18 @@ static bool shape_clause(RuleDraft *draft) {
     const char *name = tokens->token->text;
     draft->rule.shape_attr = rule_attr(draft, name, PARAM_SHAPE, PARAM_SHAPE);
     if (draft->rule.shape_attr < 0) {
-        return rule_unknown(draft, tokens->token->at, "a parameter of type ht_dims", name, NULL, 0);
+        return rule_unknown(draft, tokens->token->at, "a parameter of type ht_dims", name, NULL);
     }
     tokens_next(tokens);
     return true;
 }
 
-/* The name of a C function; NULL after an error. */
+/* Reads the name of a C function; NULL after an error. */
 static const char *function_name(RuleDraft *draft) {
     return tokens_name(&draft->tokens, "the name of a C function");
 }
 
-/* Whether the rule names a kernel for that back end already, which is reported. */
+/* Reports and returns whether the rule already has a kernel for that back end. */
 static bool kernel_given(RuleDraft *draft, const RuleKernel *kernel) {
     for (int i = 0; i < draft->kernels.count; i++) {
         const char *before = draft->kernels.at[i].backend;
@@ -370,7 +374,7 @@ static bool kernel_given(RuleDraft *draft, const RuleKernel *kernel) {
     return false;
 }
 
-/* kernel(f) or kernel(BACKEND: f); which back ends there are is for others to know. */
+/* Reads `f` or `BACKEND: f`. The frontend checks that the back end exists. */
 static bool kernel_clause(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     RuleKernel kernel = {.at = tokens->token->at};
@@ -385,7 +389,7 @@ static bool kernel_clause(RuleDraft *draft) {
     return true;
 }
 
-/* An integer argument of the function; false after an error. */
+/* Reads an integer argument of the function; false after an error. */
 static bool integer_argument(RuleDraft *draft, int *attr) {
     Tokens *tokens = &draft->tokens;
     const Expr *argument =
@@ -403,21 +407,21 @@ static bool integer_argument(RuleDraft *draft, int *attr) {
 
 static bool tiles_clause(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
-    return (draft->rule.tiles = function_name(draft)) &&
+    return (draft->rule.tiles.op = function_name(draft)) &&
            tokens_expect(tokens, ":", "after the operator") &&
-           integer_argument(draft, &draft->rule.tiles_dim) &&
+           integer_argument(draft, &draft->rule.tiles.dim) &&
            tokens_expect(tokens, ",", "after the dimension") &&
-           integer_argument(draft, &draft->rule.tiles_start);
+           integer_argument(draft, &draft->rule.tiles.start);
 }
 
-/* x: op, whole. */
+/* Reads `x: op, whole`. */
 static bool with_clause(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
-    draft->rule.with_operand = clause_access(draft, false);
-    return draft->rule.with_operand >= 0 && tokens_expect(tokens, ":", "after the operand") &&
-           (draft->rule.with = function_name(draft)) &&
+    draft->rule.with.operand = clause_access(draft, false);
+    return draft->rule.with.operand >= 0 && tokens_expect(tokens, ":", "after the operand") &&
+           (draft->rule.with.op = function_name(draft)) &&
            tokens_expect(tokens, ",", "after the operator") &&
-           (draft->rule.whole = function_name(draft));
+           (draft->rule.with.whole = function_name(draft));
 }
 
 static bool epilogue_clause(RuleDraft *draft) {
@@ -425,71 +429,17 @@ static bool epilogue_clause(RuleDraft *draft) {
 }
 
 static bool grad_clause(RuleDraft *draft) {
-    draft->rule.grad_at = draft->tokens.token->at;
-    return (draft->rule.grad = function_name(draft)) != NULL;
+    draft->rule.grad.at = draft->tokens.token->at;
+    return (draft->rule.grad.function = function_name(draft)) != NULL;
 }
 
 /* ---- the clause body ---- */
 
-static const Access *value_access(const RuleDraft *draft, int value) {
-    return value < draft->results.count ? &draft->results.at[value]
-                                        : &draft->locals.at[value - draft->results.count];
-}
-
-bool rule_has_equation(const RuleDraft *draft, int value) {
-    for (int i = 0; i < draft->equations.count; i++)
-        if (draft->equations.at[i].value == value) return true;
-    return false;
-}
-
-/* NAME[indices] with the indices that the value has. */
-static bool read_access(RuleDraft *draft, Access *access) {
-    int factors = draft->factors.count;
-    *access = rule_access(draft, "a value such as y[i]");
-    if (!access->name || !rule_dims(draft, access)) return false;
-    if (draft->factors.count == factors) return true;
-    RULE_ERROR(draft, access->at, "'%s' has the factor '%s', which no operand and no result has",
-               access->name, draft->factors.at[factors].name);
-    return false;
-}
-
-static bool check_dims(RuleDraft *draft, const Access *access, const Access *known) {
-    if (rule_dims_equal(access, known)) return true;
-    RULE_ERROR(draft, access->at, "'%s' is written with two different lists of indices",
-               access->name);
-    return false;
-}
-
-const Expr *rule_value_primary(RuleDraft *draft, int value) {
-    Access access;
-    if (!read_access(draft, &access) || !check_dims(draft, &access, value_access(draft, value)))
-        return NULL;
-    if (rule_has_equation(draft, value)) return expr_leaf(draft->arena, EXPR_RESULT, value);
-    RULE_ERROR(draft, access.at, "'%s' is used before its equation", access.name);
-    return NULL;
-}
-
-/* The value that an equation gives: a result, or a new local one; -1 after an error. */
-static int left_side(RuleDraft *draft) {
-    Access access;
-    if (!read_access(draft, &access)) return -1;
-    int value = rule_value(draft, access.name);
-    if (value >= 0 && rule_has_equation(draft, value))
-        return RULE_ERROR(draft, access.at, "'%s' has two equations", access.name), -1;
-    if (value >= 0) return check_dims(draft, &access, value_access(draft, value)) ? value : -1;
-    if (rule_operand(draft, access.name) >= 0)
-        return RULE_ERROR(draft, access.at,
-                          "'%s' is an operand; an equation gives a result or a new value",
-                          access.name),
-               -1;
-    array_push(draft->arena, &draft->locals, access);
-    return draft->results.count + draft->locals.count - 1;
-}
-
-/* The right side comes before the value is known: it cannot use itself. */
+/* Reads `value = expression`. The equation is added after its right side is read, so a value cannot
+ * use itself. */
 static bool clause_equation(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
-    int value = left_side(draft);
+    int value = rule_read_value(draft);
     if (value < 0 || !tokens_expect(tokens, "=", "after the value")) return false;
     const Expr *expr = expr_parse(tokens, rule_body_primary, draft);
     if (expr) array_push(draft->arena, &draft->equations, (RuleEquation){value, expr});
@@ -507,8 +457,8 @@ static bool body_clause(RuleDraft *draft) {
 
 /* ---- all clauses ---- */
 
-/* A clause is a list of items, or reads all between its brackets by itself; what has one meaning
- * for the whole rule may stand once. */
+/* A clause. `list`: `item` reads one item of a list, else all between the brackets. `once`: the
+ * clause describes the whole rule and may stand once. */
 typedef struct Clause {
     const char *name;
     bool (*item)(RuleDraft *draft);
@@ -532,15 +482,14 @@ static const Clause clauses[] = {
 enum { CLAUSE_COUNT = sizeof clauses / sizeof *clauses };
 
 static const Clause *find_clause(RuleDraft *draft) {
-    const char *names[CLAUSE_COUNT];
+    const char *names[CLAUSE_COUNT + 1] = {0};
     Position at = draft->tokens.token->at;
     const char *name = tokens_name(&draft->tokens, "an operator or a clause");
     for (int i = 0; name && i < CLAUSE_COUNT; i++) {
         names[i] = clauses[i].name;
         if (!strcmp(name, names[i])) return &clauses[i];
     }
-    return name ? (rule_unknown(draft, at, "a clause of a rule", name, names, CLAUSE_COUNT), NULL)
-                : NULL;
+    return name ? (rule_unknown(draft, at, "a clause of a rule", name, names), NULL) : NULL;
 }
 
 static bool parse_clause(RuleDraft *draft) {

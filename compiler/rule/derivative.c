@@ -1,103 +1,24 @@
-/* Derivatives by the rules of calculus, arranged for floats: where a part of an expression has
- * grown out of them and the value is finite all the same, as in 1 / (1 + expf(-x)) at -100, so is
- * the derivative. Three things see to that:
+/* Symbolic derivatives that stay finite in floating point. In 1 / (1 + expf(-x)) at x = -100 the
+ * exponential overflows, but the value is finite (0); its derivative must then be 0, not NaN. Three
+ * rules ensure this:
  *
- *   a / b        where it is 0, b may be infinite, and then what b' contributes is 0
- *   f(a)         where f has settled (its derivative is 0), a' may be infinite, and then the
- *                product is 0
- *   exponentials b' / b is taken together, term by term: e / (1 + e) is 1 / (1 + 1 / e)
+ *   a / b         where the quotient is 0, b may be infinite: b' then contributes 0
+ *   f(a)          where the derivative of f is 0 (saturation), a' may be infinite: the product is
+ *                 then 0
+ *   exponentials  b' / b is simplified as one expression, term by term: e / (1 + e) becomes
+ *                 1 / (1 + 1 / e)
  */
-#include "rule/expr.h"
+#include "rule/gradient.h"
+
+#include "syntax/tokens.h"
 
 #include "syntax/lex.h"
 
 #include <string.h>
 
-/* ---- functions of math.h ---- */
-
-/* What else a derivative must know about a function. */
-enum {
-    SETTLES = 1,      // towards a constant, or a line, more slowly than its argument may grow
-    SETTLES_FAST = 2, // like an exponential: faster than anything that its argument may do
-    SINGULAR = 4,     // it has places where its derivative is infinite
-    LOGARITHM = 8     // its derivative is a number over what it is the logarithm of
-};
-
-/* The derivatives by the arguments a and b, in which y is the function's own value. Functions of
- * float; their twins of double follow. */
-typedef struct MathFunction {
-    const char *name;
-    const char *derivative[2];
-    int traits;
-    const char *relative; // of those that grow like an exponential: the derivative over the value
-} MathFunction;
-
-static const MathFunction functions[] = {
-    {"expf", {"y"}, SETTLES_FAST, "1"},
-    {"exp2f", {"0.6931471805599453f * y"}, SETTLES_FAST, "0.6931471805599453f"},
-    {"expm1f", {"expf(a)"}, SETTLES_FAST, NULL},
-    {"logf", {"1.0f / a"}, SETTLES | SINGULAR | LOGARITHM, NULL},
-    {"log2f", {"1.4426950408889634f / a"}, SETTLES | SINGULAR | LOGARITHM, NULL},
-    {"log10f", {"0.4342944819032518f / a"}, SETTLES | SINGULAR | LOGARITHM, NULL},
-    {"log1pf", {"1.0f / (1 + a)"}, SETTLES | SINGULAR | LOGARITHM, NULL},
-    {"sqrtf", {"0.5f / y"}, SETTLES | SINGULAR, NULL},
-    {"cbrtf", {"1.0f / (3 * y * y)"}, SETTLES | SINGULAR, NULL},
-    {"powf",
-     {"b == 0 ? 0 : b * powf(a, b - 1)", "a == 0 ? b >= 0 ? 0 : y * logf(a) : y * logf(a)"},
-     SETTLES | SINGULAR,
-     NULL},
-    {"fabsf", {"a > 0 ? 1 : a < 0 ? -1 : 0"}, 0, NULL},
-    {"sinf", {"cosf(a)"}, 0, NULL},
-    {"cosf", {"-sinf(a)"}, 0, NULL},
-    {"tanf", {"1 + y * y"}, SINGULAR, NULL},
-    {"asinf", {"1.0f / sqrtf((1 - a) * (1 + a))"}, SINGULAR, NULL},
-    {"acosf", {"-1.0f / sqrtf((1 - a) * (1 + a))"}, SINGULAR, NULL},
-    {"atanf", {"1.0f / (1 + a * a)"}, SETTLES, NULL},
-    {"sinhf", {"coshf(a)"}, 0, NULL},
-    {"coshf", {"sinhf(a)"}, 0, "tanhf(a)"},
-    {"tanhf", {"1 - y * y"}, SETTLES_FAST, NULL},
-    {"erff", {"1.1283791670955126f * expf(-(a * a))"}, SETTLES_FAST, NULL},
-    {"erfcf", {"-1.1283791670955126f * expf(-(a * a))"}, SETTLES_FAST, NULL},
-    {"fmaxf", {"a == b ? 0.5f : a < b ? 0 : 1", "a == b ? 0.5f : a > b ? 0 : 1"}, 0, NULL},
-    {"fminf", {"a == b ? 0.5f : a > b ? 0 : 1", "a == b ? 0.5f : a < b ? 0 : 1"}, 0, NULL},
-    {"hypotf", {"a / y", "b / y"}, SINGULAR, NULL},
-    {"floorf", {"0"}, 0, NULL},
-    {"ceilf", {"0"}, 0, NULL},
-    {"roundf", {"0"}, 0, NULL},
-    {"rintf", {"0"}, 0, NULL},
-    {"truncf", {"0"}, 0, NULL},
-};
-enum { FUNCTION_COUNT = sizeof functions / sizeof *functions };
-
-/* The table's entry for a name, of float or of double; NULL when there is none. */
-static const MathFunction *find_function(const char *name, bool *wide) {
-    size_t length = strlen(name);
-    for (int i = 0; i < FUNCTION_COUNT; i++) {
-        const char *single = functions[i].name;
-        bool twin = strlen(single) == length + 1 && !strncmp(single, name, length);
-        if (twin || !strcmp(single, name)) {
-            *wide = twin;
-            return &functions[i];
-        }
-    }
-    return NULL;
-}
-
-int expr_function_arity(const char *name) {
-    bool wide;
-    const MathFunction *function = find_function(name, &wide);
-    return function ? 1 + (function->derivative[1] != NULL) : 0;
-}
-
-const char *const *expr_function_names(void) {
-    static const char *names[FUNCTION_COUNT + 1];
-    for (int i = 0; i < FUNCTION_COUNT; i++) names[i] = functions[i].name;
-    return names;
-}
-
-/* The table's entry for a call. */
+/* Returns the table's entry for a call. */
 static const MathFunction *function_of(const Expr *call, bool *wide) {
-    const MathFunction *function = find_function(call->spelling, wide);
+    const MathFunction *function = math_function(call->spelling, wide);
     if (!function) BUG("no derivative of %s", call->spelling);
     return function;
 }
@@ -109,7 +30,7 @@ static bool has_trait(const Expr *call, int traits) {
 
 /* ---- the table's expressions ---- */
 
-/* What a, b and y of the table stand for. */
+/* The expressions that a, b and y of the table stand for. */
 typedef struct Substitution {
     const Expr *a, *b, *y;
 } Substitution;
@@ -121,20 +42,20 @@ static const Expr *substitute(Tokens *tokens, void *context) {
     return name == 'a' ? with->a : name == 'b' ? with->b : with->y;
 }
 
-/* The name or number of float without its last letter f. */
+/* Returns the name or number without its suffix f. */
 static const char *without_suffix(Arena *arena, const char *spelling) {
     size_t length = strlen(spelling);
     return length && spelling[length - 1] == 'f' ? arena_substring(arena, spelling, length - 1)
                                                  : spelling;
 }
 
-/* An expression turned to double; `stop` are parts that stay as they are. */
+/* Converts a float expression to double. Does not change the parts in `stop`. */
 static const Expr *widen(Arena *arena, const Expr *expr, const Substitution *stop) {
     bool wide = false;
     if (expr == stop->a || expr == stop->b || expr == stop->y) return expr;
     Expr *copy = arena_copy(arena, expr, sizeof *expr);
     if (expr->kind == EXPR_NUMBER ||
-        (expr->kind == EXPR_CALL && find_function(expr->spelling, &wide) && !wide))
+        (expr->kind == EXPR_CALL && math_function(expr->spelling, &wide) && !wide))
         copy->spelling = without_suffix(arena, expr->spelling);
     for (int i = 0; i < expr->arg_count; i++) copy->arg[i] = widen(arena, expr->arg[i], stop);
     return copy;
@@ -144,7 +65,7 @@ const Expr *expr_widened(Arena *arena, const Expr *expr) {
     return widen(arena, expr, &(Substitution){0});
 }
 
-/* An expression of the table for a call. */
+/* Returns an expression of the table with the arguments and the value of a call. */
 static const Expr *of_call(Arena *arena, const Expr *call, const char *text, bool wide) {
     Substitution with = {call->arg[0], call->arg[1], call};
     Tokens tokens = tokens_of(arena, NULL, (Position){0}, text);
@@ -167,7 +88,7 @@ static const Expr *product(Arena *arena, const Expr *a, const Expr *b) {
     return expr_binary(arena, EXPR_MUL, a, b);
 }
 
-/* What is differentiated by, and which of the rule's operands are integers: a bit each. */
+/* The operand to differentiate by; bit i of `integers`: operand i has integer elements. */
 typedef struct By {
     int operand;
     uint64_t integers;
@@ -177,7 +98,7 @@ static bool depends(const Expr *expr, By by) {
     return expr_mentions(expr, EXPR_ACCESS, by.operand);
 }
 
-/* Whether C may compute an expression in integers. */
+/* Whether C computes the expression in integer arithmetic. */
 static bool is_integral(const Expr *expr, By by) {
     switch (expr->kind) {
     case EXPR_NUMBER: return !strpbrk(expr->spelling, ".eEfF");
@@ -193,14 +114,14 @@ static bool is_integral(const Expr *expr, By by) {
     }
 }
 
-/* An expression that C computes in integers, as a float. */
+/* Converts an integer expression to float. */
 static const Expr *floating(Arena *arena, const Expr *expr) {
     if (expr->kind == EXPR_NUMBER)
         return expr_number(arena, expr->number, arena_format(arena, "%.1ff", expr->number));
     return expr_node(arena, EXPR_MUL, expr_number(arena, 1, "1.0f"), expr, NULL);
 }
 
-/* A quotient of floats, whatever C would make of its parts. */
+/* Returns a / b in floating point, also where both are integers. */
 static const Expr *quotient(Arena *arena, By by, const Expr *a, const Expr *b) {
     if (!is_zero(a) && a->kind != EXPR_NUMBER && is_integral(a, by) && is_integral(b, by))
         a = floating(arena, a);
@@ -215,8 +136,8 @@ static bool is_small(ExprKind kind, const Expr *a, const Expr *b) {
            value >= -INT32_MAX;
 }
 
-/* A sum, difference or product, of floats where integers might be too small: x * k * j has the
- * derivative k * j. */
+/* Returns a sum, difference or product. Computes in floating point where integers might overflow:
+ * the derivative of x * k * j is k * j. */
 static const Expr *combined(Arena *arena, By by, ExprKind kind, const Expr *a, const Expr *b) {
     const Expr *all = expr_binary(arena, kind, a, b);
     if (all == a || all == b || is_small(kind, a, b) || !is_integral(a, by) || !is_integral(b, by))
@@ -226,7 +147,7 @@ static const Expr *combined(Arena *arena, By by, ExprKind kind, const Expr *a, c
 
 /* ---- products with what may be infinite ---- */
 
-/* Whether an expression is finite where the operands are. */
+/* Whether an expression is finite for finite operands. */
 static bool stays_finite(const Expr *expr) {
     switch (expr->kind) {
     case EXPR_NUMBER:
@@ -239,7 +160,7 @@ static bool stays_finite(const Expr *expr) {
     }
 }
 
-/* Whether an expression is infinite only where it has grown out of the floats. */
+/* Whether an expression becomes infinite only by overflow, not at a singularity. */
 static bool is_smooth(const Expr *expr) {
     if (expr->kind == EXPR_DIV && expr_mentions(expr->arg[1], EXPR_ACCESS, -1)) return false;
     if (expr->kind == EXPR_CALL && has_trait(expr, SINGULAR)) return false;
@@ -248,7 +169,7 @@ static bool is_smooth(const Expr *expr) {
     return true;
 }
 
-/* factor * expr, and 0 where the factor is. */
+/* Returns factor * expr, and 0 where the factor is 0 even if `expr` is infinite. */
 static const Expr *vanishing(Arena *arena, const Expr *factor, const Expr *expr) {
     const Expr *all = product(arena, expr, factor);
     if (stays_finite(expr)) return all;
@@ -258,8 +179,8 @@ static const Expr *vanishing(Arena *arena, const Expr *factor, const Expr *expr)
 
 /* ---- exponentials ---- */
 
-/* Whether an expression grows like an exponential in the operand: it outgrows the floats where
- * expr' / expr is small. */
+/* Whether an expression grows exponentially in the operand. It then overflows where expr' / expr is
+ * still small. */
 static bool grows(const Expr *expr, By by) {
     bool wide, any = false, all = true;
     if (!depends(expr, by)) return false;
@@ -282,17 +203,25 @@ static bool grows(const Expr *expr, By by) {
 static const Expr *derivative(Arena *arena, const Expr *expr, By by);
 static const Expr *relative(Arena *arena, const Expr *weight, const Expr *expr, By by);
 
-/* weight * term' / total, where `total` is the sum of the terms. */
-static const Expr *term_relative(Arena *arena, const Expr *weight, const Expr *total,
-                                 const ExprTerm *terms, int count, int at, By by) {
-    const Expr *term = terms[at].expr, *rest = zero(arena);
+/* An expression and the terms that it is the sum of. */
+typedef struct Sum {
+    const Expr *total;
+    const ExprTerm *terms;
+    int count;
+} Sum;
+
+/* Returns weight * term' / total for term `at` of a sum. */
+static const Expr *term_relative(Arena *arena, const Expr *weight, const Sum *of, int at, By by) {
+    const ExprTerm *terms = of->terms;
+    const Expr *term = terms[at].expr, *total = of->total, *rest = zero(arena);
     if (!grows(term, by)) {
         const Expr *own = derivative(arena, term, by);
         return quotient(
             arena, by,
             vanishing(arena, weight, terms[at].negative ? expr_negative(arena, own) : own), total);
     }
-    for (int i = 0; i < count; i++)
+    // (term' / term) / (1 + rest / term), where `rest` is the sum of the other terms
+    for (int i = 0; i < of->count; i++)
         if (i != at)
             rest = expr_binary(arena, terms[i].negative == terms[at].negative ? EXPR_ADD : EXPR_SUB,
                                rest, terms[i].expr);
@@ -306,15 +235,17 @@ static const Expr *term_relative(Arena *arena, const Expr *weight, const Expr *t
 static const Expr *sum_relative(Arena *arena, const Expr *weight, const Expr *expr, By by) {
     int count = expr_terms(expr, NULL, 0);
     ExprTerm *terms = arena_array(arena, ExprTerm, count);
+    Sum of = {expr, terms, count};
     const Expr *total = zero(arena);
     expr_terms(expr, terms, count);
     for (int i = 0; i < count; i++)
         if (depends(terms[i].expr, by))
-            total = sum(arena, total, term_relative(arena, weight, expr, terms, count, i, by));
+            total = sum(arena, total, term_relative(arena, weight, &of, i, by));
     return total;
 }
 
-/* weight * expr' / expr, for an expression that grows or does not depend on the operand. */
+/* Returns weight * expr' / expr, for an expression that grows exponentially or does not depend on
+ * the operand. */
 static const Expr *relative(Arena *arena, const Expr *weight, const Expr *expr, By by) {
     bool wide;
     const Expr *const *arg = expr->arg;
@@ -347,7 +278,7 @@ static const Expr *quotient_derivative(Arena *arena, const Expr *expr, By by) {
     return quotient(arena, by, difference(arena, over, vanishing(arena, expr, under)), arg[1]);
 }
 
-/* What a comparison of two numbers gives; false where it is something else. */
+/* Whether a condition compares two numbers; `holds` is its value. */
 static bool is_decided(const Expr *condition, bool *holds) {
     bool numbers = condition->arg_count == 2 && condition->arg[0]->kind == EXPR_NUMBER &&
                    condition->arg[1]->kind == EXPR_NUMBER;
@@ -361,7 +292,8 @@ static bool is_decided(const Expr *condition, bool *holds) {
     }
 }
 
-/* inner * outer, the derivative of a function of `traits` by one argument. */
+/* Applies the chain rule: returns inner * outer, where `outer` is the derivative of a function with
+ * these traits. */
 static const Expr *chained(Arena *arena, const Expr *inner, const Expr *outer, int traits) {
     bool holds;
     if (outer->kind == EXPR_SELECT && is_decided(outer->arg[0], &holds))
@@ -408,7 +340,7 @@ static const Expr *derivative(Arena *arena, const Expr *expr, By by) {
         return expr_select(arena, arg[0], derivative(arena, arg[1], by),
                            derivative(arena, arg[2], by));
     case EXPR_CALL: return call_derivative(arena, expr, by);
-    default: // comparisons and remainders are constant between their steps
+    default: // comparisons and remainders are piecewise constant
         return zero(arena);
     }
 }

@@ -1,12 +1,12 @@
-/* A rule in the making: parse.c reads results, operands and the right side into it, clause.c the
- * clauses after them, or build.c takes all of it from a pass; check.c sees whether it fits
- * together, and finishes the rule. */
+/* A rule under construction. parse.c reads results and the right side, clause.c reads the
+ * clauses; or a pass fills it through build.c. check.c checks the whole and finishes the rule. */
 #ifndef RULE_DRAFT_H
 #define RULE_DRAFT_H
 
 #include "rule/rule.h"
+#include "syntax/tokens.h"
 
-/* size(f) in a body, before the factor is known. */
+/* size(f) in a body, before factor f is known. */
 typedef struct ForwardSize {
     Expr *leaf;
     const char *name;
@@ -18,90 +18,104 @@ typedef struct RuleDraft {
     Arena *arena;
     Diag *diag;
     bool failed;
-    Rule rule; // all but its lists
+    Rule rule; // everything except its lists
     Array(Factor) factors;
     Array(Access) results, operands, locals;
     Array(RuleEquation) equations;
     Array(RuleKernel) kernels;
     Position shape_at;
-    /* of a rule that is read */
+    /* ---- only for a rule that is parsed ---- */
     Tokens tokens;
-    const OpParam *params; // NULL: operands are made up as they come (rule_inserted)
+    const OpParam *params; // NULL: parameters are made from the operands (rule_inserted)
     int param_count;
     Array(ForwardSize) forward;
-    bool in_equations; // the clause `body` is read
+    bool in_equations; // inside the clause `body`
     int linear_groups;
-    unsigned clauses; // that stood so far: a bit each
-    int size_sum_of;  // the clause `size(f: +m)` names m; -1: none does
+    unsigned clauses; // bit i: clause i of clause.c was read
+    int size_sum_of;  // the factor m of `size(f: +m)`; -1: no such clause
 } RuleDraft;
 
-/* Notes an error that was reported: false. */
+/* Notes that an error was reported. Returns false. */
 static inline bool rule_fail(RuleDraft *draft) {
     draft->failed = true;
     return false;
 }
 
-/* Reports an error: false. */
+/* Reports an error. Returns false. */
 #define RULE_ERROR(draft, at, ...) (diag_error((draft)->diag, (at), __VA_ARGS__), rule_fail(draft))
 
 static inline bool param_is_tensor(ParamKind kind) {
     return kind == PARAM_TENSOR || kind == PARAM_TENSORS;
 }
 
-/* The factor, operand or result called `name`; -1 when there is none. */
+/* Return the number of the factor, operand or result called `name`; -1: there is none. */
 int rule_factor(const RuleDraft *draft, const char *name);
 int rule_operand(const RuleDraft *draft, const char *name);
 int rule_result(const RuleDraft *draft, const char *name);
 
-/* The value that equations may give called `name`: a result, or behind the results a local one; -1
- * when there is none. */
+/* Returns the number of a value of equations by its name: results come first, then local values;
+ * -1: there is none. */
 int rule_value(const RuleDraft *draft, const char *name);
 
-/* The attribute called `name` of one of two kinds, and its index; -1 when there is none. */
+/* Returns the index of the attribute called `name` if it has one of two kinds; -1: there is
+ * none. */
 int rule_attr(const RuleDraft *draft, const char *name, ParamKind kind, ParamKind other);
 
-/* Reports that `name` is not known, with the closest of `names`: false. `what` says what it should
- * be: "a factor". */
+/* Returns the parameter called `name`; NULL: there is none. */
+const OpParam *rule_param(const RuleDraft *draft, const char *name);
+
+/* Checks that an operand is a parameter of the right type; false after an error. */
+bool rule_check_param(RuleDraft *draft, const Access *access);
+
+/* Reports that `name` is not `what` ("a factor of the rule"), and suggests the closest of `names`,
+ * which end with NULL; NULL: suggests nothing. Returns false. */
 bool rule_unknown(RuleDraft *draft, Position at, const char *what, const char *name,
-                  const char *const *names, int count);
+                  const char *const *names);
 void rule_unknown_factor(RuleDraft *draft, Position at, const char *name);
 
-/* size(f) or an argument in an expression over integers: an ExprPrimary, `context` is the draft. */
+/* Reads size(f) or an argument in an integer expression. An ExprPrimary; `context` is the draft. */
 const Expr *rule_integer_primary(Tokens *tokens, void *context);
 
-/* An access by its name, the current token; without one after an error. `expected` says what it
- * stands for. */
+/* Sets the factors of all size(f) in a body, after its end. */
+void rule_resolve_sizes(RuleDraft *draft);
+
+/* Starts an access with the name at the current token. The name is NULL after an error. `expected`
+ * describes it for the message. */
 Access rule_access(RuleDraft *draft, const char *expected);
 
-/* The indices of an access, from the opening to the closing bracket; false after an error. */
+/* Reads the indices of an access with their brackets; false after an error. */
 bool rule_dims(RuleDraft *draft, Access *access);
+
+/* Reads [?]NAME[[]][indices] and returns the index of the operand; -1 after an error. */
+int rule_read_operand(RuleDraft *draft);
 
 /* Whether two accesses have the same indices. */
 bool rule_dims_equal(const Access *a, const Access *b);
 
-/* An ExprPrimary of bodies: accesses, arguments, size(f). `context` is the draft. */
+/* Reads accesses, arguments and size(f) of bodies. An ExprPrimary; `context` is the draft. */
 const Expr *rule_body_primary(Tokens *tokens, void *context);
 
-/* Whether an equation gives the value `value`: a result, or behind the results a local value. */
+/* Whether an equation computes value `value` (numbered as rule_value does). */
 bool rule_has_equation(const RuleDraft *draft, int value);
 
-/* The access of the value number `value` in an equation as an expression; NULL after an error. */
-const Expr *rule_value_primary(RuleDraft *draft, int value);
+/* Reads the left side of an equation and returns the number of its value: a result, or a new local
+ * value; -1 after an error. */
+int rule_read_value(RuleDraft *draft);
 
-/* The clauses up to the end of the text. */
+/* Reads all clauses up to the end of the text. */
 void rule_clauses(RuleDraft *draft);
 
-/* Whether a RULE_BODY is linear in a set of operands together, a bit each. */
+/* Whether a RULE_BODY is jointly linear in a set of operands; bit i: operand i. */
 bool rule_linear_in(const Rule *rule, unsigned set);
 
-/* What the rule does; of a rule that is complete otherwise. */
+/* Classifies a rule that is complete except for its form. */
 RuleForm rule_form(const Rule *rule);
 
-/* The text of a rule that was built; the name stands in front of the operands of equations. */
+/* Returns the text of a rule that was built. `name` stands before the operands of equations. */
 const char *rule_printed(Arena *arena, const Rule *rule, const char *name);
 
-/* The rule without its text, which begins at `start`; NULL where it does not fit together, which is
- * reported. */
+/* Checks and returns the finished rule, without its text, which begins at `start`. NULL after
+ * errors were reported. */
 Rule *rule_finished(RuleDraft *draft, Position start);
 
 #endif

@@ -1,19 +1,57 @@
-/* Element types. */
+/* Element types, and the types that operands and results of a rule have. */
 #ifndef RULE_DTYPE_H
 #define RULE_DTYPE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef enum DType { DTYPE_F32, DTYPE_BF16, DTYPE_F64, DTYPE_I32, DTYPE_I64, DTYPE_COUNT } DType;
 
 bool dtype_is_float(DType dtype);
 
-/* The type in which sums over a type's values are kept: f32 for bf16, i64 for i32, else the type
+/* Returns the type that accumulates sums of values: f32 for bf16, i64 for i32, else the type
  * itself. */
 DType dtype_wide(DType dtype);
 
-/* The name of a type, "f32", and its bytes. */
+/* The name of a type, "f32", and its size in bytes. */
 const char *dtype_name(DType dtype);
 int dtype_size(DType dtype);
+
+/* Says where an operand or result gets its element type: clause dtype. */
+typedef enum ElementKind {
+    ELEMENT_FOLLOWS,  // results: the type of the first operand; operands: any type
+    ELEMENT_FIXED,    // DType `index`
+    ELEMENT_ARGUMENT, // the value of attribute `index`
+    ELEMENT_OPERAND,  // the type of operand `index`
+    ELEMENT_WIDE,     // dtype_wide of the type that the operator works in
+    ELEMENT_INTEGER   // operands: i32 or i64
+} ElementKind;
+typedef struct Element {
+    ElementKind kind;
+    int index;
+} Element;
+
+/* ---- types of whole operators ---- */
+
+typedef struct Arena Arena;
+typedef struct Expr Expr;
+typedef struct OpDef OpDef;
+typedef struct Rule Rule;
+
+/* Whether all operands of open type must have the same type. A RULE_CALL requires it where the
+ * clause `types` is given, all other rules where the result's type follows the first operand. */
+bool rule_of_one_type(const Rule *rule);
+
+/* Whether an operator gives integers for integer operands: its expression has no division, no call
+ * and no floating-point part. */
+bool opdef_is_integral(const OpDef *def);
+
+/* Returns a floating-point part of an expression; NULL where the expression is one of integers, in
+ * C's arithmetic. Bit i of `integers`: operand i has integer elements, or is absent. */
+const Expr *opdef_float_in(const OpDef *def, const Expr *expr, uint64_t integers);
+
+/* Returns the message for an operator that takes a remainder (%) of floating-point numbers; NULL
+ * where every remainder is one of integers. Bit i of `integers`: operand i has integer elements. */
+const char *opdef_remainder(Arena *arena, const OpDef *def, uint64_t integers);
 
 #endif

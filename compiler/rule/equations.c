@@ -4,19 +4,19 @@
 
 const Access *equations_value(const Rule *rule, int value) {
     return value < rule->result_count ? &rule->results[value]
-                                      : &rule->locals[value - rule->result_count];
+                                      : &rule->equations.locals[value - rule->result_count];
 }
 
-/* The factors that some value lacks. */
+/* Returns the factors along rows: those that the value of some equation lacks. */
 static const bool *inner_factors(Arena *arena, const Rule *rule) {
     bool *inner = arena_array(arena, bool, rule->factor_count + 1);
     for (int f = 0; f < rule->factor_count; f++)
-        for (int e = 0; e < rule->equation_count; e++)
-            inner[f] |= !access_has(equations_value(rule, rule->equations[e].value), f);
+        for (int e = 0; e < rule->equations.count; e++)
+            inner[f] |= !access_has(equations_value(rule, rule->equations.at[e].value), f);
     return inner;
 }
 
-/* Whether the tensor has elements along the rows; where there are no rows all have. */
+/* Whether a tensor has elements along rows. Without rows every tensor has. */
 static bool is_along(const Rule *rule, const EquationPlan *plan, const Access *access) {
     for (int f = 0; plan->rows && f < rule->factor_count; f++)
         if (plan->inner[f] && access_has(access, f)) return true;
@@ -37,7 +37,7 @@ bool equations_along(const Rule *rule, const EquationPlan *plan, const Expr *exp
     return along;
 }
 
-/* The first loop before or in which all values of an expression are known. */
+/* Returns the first loop in or before which all values of an expression are known. */
 static int known_at(const EquationPlan *plan, const Expr *expr) {
     int loop = 0;
     if (expr->kind == EXPR_RESULT) {
@@ -51,43 +51,52 @@ static int known_at(const EquationPlan *plan, const Expr *expr) {
     return loop;
 }
 
-/* Notes that `loop` computes an expression: the local values that it needs are computed there,
- * too. */
-static void note_loop(const Rule *rule, const EquationPlan *plan, EquationStep *steps,
-                      uint32_t *reads, const Expr *expr, int loop) {
-    if (expr->kind == EXPR_ACCESS && is_along(rule, plan, &rule->operands[expr->index]))
-        reads[expr->index] |= UINT32_C(1) << loop;
+/* A plan in the making. */
+typedef struct Planning {
+    const Rule *rule;
+    EquationPlan *plan;
+    EquationStep *steps; // of the plan
+    uint32_t *reads;     // of the plan
+} Planning;
+
+/* Notes that `loop` computes an expression, and with it the local values that the expression
+ * reads. */
+static void note_loop(Planning *planning, const Expr *expr, int loop) {
+    const Rule *rule = planning->rule;
+    if (expr->kind == EXPR_ACCESS && is_along(rule, planning->plan, &rule->operands[expr->index]))
+        planning->reads[expr->index] |= UINT32_C(1) << loop;
     if (expr->kind == EXPR_RESULT) {
-        int equation = plan->equation[expr->index];
-        EquationStep *step = &steps[equation];
+        int equation = planning->plan->equation[expr->index];
+        EquationStep *step = &planning->steps[equation];
         bool stored = expr->index < rule->result_count && step->loop < loop;
         if (step->form == EQUATION_ELEMENT && !stored && !(step->loops >> loop & 1)) {
             step->loops |= UINT32_C(1) << loop;
-            note_loop(rule, plan, steps, reads, rule->equations[equation].expr, loop);
+            note_loop(planning, rule->equations.at[equation].expr, loop);
         }
     }
-    for (int i = 0; i < expr->arg_count; i++)
-        note_loop(rule, plan, steps, reads, expr->arg[i], loop);
+    for (int i = 0; i < expr->arg_count; i++) note_loop(planning, expr->arg[i], loop);
 }
 
-/* Whether loops have to compute an equation for its own sake. */
+/* Whether a loop must compute the equation even if no other equation reads its value. */
 static bool is_wanted(const Rule *rule, const EquationStep *step, int value) {
     return step->form == EQUATION_SUM ||
            (step->form == EQUATION_ELEMENT && value < rule->result_count);
 }
 
 EquationPlan equations_plan(Arena *arena, const Rule *rule) {
-    EquationStep *steps = arena_array(arena, EquationStep, rule->equation_count);
-    int *equation = arena_array(arena, int, rule->result_count + rule->local_count);
+    EquationStep *steps = arena_array(arena, EquationStep, rule->equations.count);
+    int *equation = arena_array(arena, int, rule->result_count + rule->equations.local_count);
     uint32_t *reads = arena_array(arena, uint32_t, rule->operand_count + 1);
     EquationPlan plan = {.inner = inner_factors(arena, rule),
                          .loop_count = 1,
                          .step = steps,
                          .equation = equation,
                          .reads = reads};
+    Planning planning = {rule, &plan, steps, reads};
     for (int f = 0; f < rule->factor_count; f++) plan.rows |= plan.inner[f];
-    for (int e = 0; e < rule->equation_count; e++) {
-        const RuleEquation *own = &rule->equations[e];
+    // classify equations, and find the first loop that can compute each
+    for (int e = 0; e < rule->equations.count; e++) {
+        const RuleEquation *own = &rule->equations.at[e];
         bool along = equations_along(rule, &plan, own->expr),
              row = plan.rows && !is_along(rule, &plan, equations_value(rule, own->value));
         steps[e].form = !row ? EQUATION_ELEMENT : along ? EQUATION_SUM : EQUATION_ROW;
@@ -98,10 +107,11 @@ EquationPlan equations_plan(Arena *arena, const Rule *rule) {
     }
     if (plan.loop_count > EQUATIONS_MOST_LOOPS)
         BUG("a rule of %d loops: %s", plan.loop_count, rule->text);
-    for (int e = 0; e < rule->equation_count; e++)
-        if (is_wanted(rule, &steps[e], rule->equations[e].value)) {
+    // add the loops that compute a local value again for the equations that read it
+    for (int e = 0; e < rule->equations.count; e++)
+        if (is_wanted(rule, &steps[e], rule->equations.at[e].value)) {
             steps[e].loops |= UINT32_C(1) << steps[e].loop;
-            note_loop(rule, &plan, steps, reads, rule->equations[e].expr, steps[e].loop);
+            note_loop(&planning, rule->equations.at[e].expr, steps[e].loop);
         }
     return plan;
 }
@@ -118,19 +128,19 @@ static bool is_absent(const Presence *presence, const Expr *expr) {
     return expr->kind == EXPR_ACCESS && !presence->present[expr->index];
 }
 
-/* Whether an operand is absent for which no number stands. */
+/* Whether an expression has an absent operand without a default number. */
 static bool lacks(const Presence *presence, const Expr *expr) {
     bool lacking = is_absent(presence, expr) && !presence->rule->operands[expr->index].absent;
     for (int i = 0; i < expr->arg_count; i++) lacking = lacking || lacks(presence, expr->arg[i]);
     return lacking;
 }
 
-/* The number of an absent operand. */
+/* Returns the default number of an absent operand. */
 static const Expr *number_of(const Presence *presence, const Expr *access) {
     return presence->rule->operands[access->index].absent;
 }
 
-/* The expression with numbers for absent operands; a factor of 1 is left out. */
+/* Replaces absent operands by their default numbers. Drops a factor of 1. */
 static const Expr *with_numbers(const Presence *presence, const Expr *expr) {
     if (is_absent(presence, expr)) return number_of(presence, expr);
     if (!expr->arg_count) return expr;

@@ -1,11 +1,14 @@
-/* How the equations of a rule are computed: in loops along a row, one row after the other.
+/* Loops for the equations of a rule: which loop over a row computes which equation.
  *
- *     total[r] = x[r, c]; mean[r] = total[r] / size(c); y[r, c] = x[r, c] - mean[r]
+ *     total[r] = x[r, c];  mean[r] = total[r] / size(c);  y[r, c] = x[r, c] - mean[r]
  *
- * Here loop 0 adds up `total`, `mean` follows behind it, and loop 1 gives `y`. A value of a row's
- * elements belongs to the first loop in which all that it needs is known. In later loops a result
- * is read from its storage, a local value is computed again. Where every value has all factors
- * there are no rows, and one loop.
+ *     for each row r:   loop 0 over c: total += x[r, c]
+ *                       mean = total / size(c)
+ *                       loop 1 over c: y[r, c] = x[r, c] - mean
+ *
+ * An elementwise equation runs in the first loop in which all values that it reads are known. Later
+ * loops load a result from memory, and compute a local value again. Where every value has all
+ * factors there are no rows, and one loop.
  */
 #ifndef RULE_EQUATIONS_H
 #define RULE_EQUATIONS_H
@@ -15,40 +18,41 @@
 enum { EQUATIONS_MOST_LOOPS = 32 };
 
 typedef enum EquationForm {
-    EQUATION_ELEMENT, // of every element of a row
-    EQUATION_SUM,     // of a row: terms added up along it, and perhaps others added once
-    EQUATION_ROW      // of a row, out of what is known of it
+    EQUATION_ELEMENT, // one value for each element of a row
+    EQUATION_SUM, // one value for each row: sums terms over the row; terms without row factors are
+                  // added once
+    EQUATION_ROW  // one value for each row, from values of the row
 } EquationForm;
 
 typedef struct EquationStep {
     EquationForm form;
-    int loop;       // EQUATION_ROW: computed in front of this loop
-    uint32_t loops; // EQUATION_ELEMENT: all loops that compute it
+    int loop;       // EQUATION_ROW: computed before this loop
+    uint32_t loops; // EQUATION_ELEMENT: bit l: loop l computes it
 } EquationStep;
 
 typedef struct EquationPlan {
     bool rows;
-    const bool *inner; // by factor: it goes along the rows
+    const bool *inner; // by factor: it goes along rows
     int loop_count;
     const EquationStep *step; // by equation
-    const int *equation;      // by value: its equation
-    const uint32_t *reads;    // by operand: the loops that read elements of it
+    const int *equation;      // by value: the equation that computes it
+    const uint32_t *reads;    // by operand: bit l: loop l reads elements of it
 } EquationPlan;
 
 EquationPlan equations_plan(Arena *arena, const Rule *rule);
 
-/* The access of value `value` of the equations: a result, or a local value. */
+/* Returns the access of a value of equations: results come first, then local values. */
 const Access *equations_value(const Rule *rule, int value);
 
-/* Marks the factors of all that an expression of a rule reads. */
+/* Marks the factors of all accesses in an expression. */
 void equations_mark(const Rule *rule, const Expr *expr, bool *marked);
 
-/* An expression of a call without the operands that are absent: their numbers stand there, and
- * terms without one are left out. `present` has an entry an operand of the rule. */
+/* Replaces absent operands of a call by their default numbers, and drops terms that have an absent
+ * operand without one. `present` has an entry for each operand of the rule. */
 const Expr *equations_present(Arena *arena, const Rule *rule, const Expr *expr,
                               const bool *present);
 
-/* Whether the expression has an operand or value with elements along the rows. */
+/* Whether an expression reads an operand or value that has elements along rows. */
 bool equations_along(const Rule *rule, const EquationPlan *plan, const Expr *expr);
 
 #endif

@@ -1,5 +1,8 @@
 #include "rule/expr.h"
 
+#include "support/diag.h"
+#include "support/text.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +63,7 @@ static const Expr *difference(Arena *arena, const Expr *a, const Expr *b) {
     return expr_node(arena, EXPR_SUB, a, b, NULL);
 }
 
-/* Whether an expression is, under some condition, the number 0. */
+/* Whether a conditional expression has a branch that is the number 0. */
 static bool selects_zero(const Expr *expr) {
     if (expr->kind != EXPR_SELECT) return false;
     for (int i = 1; i <= 2; i++)
@@ -68,7 +71,7 @@ static bool selects_zero(const Expr *expr) {
     return false;
 }
 
-/* Whether C reads a number as one of floating point. */
+/* Whether C reads the number as floating point. */
 static bool is_floating(const Expr *number) { return strpbrk(number->spelling, ".eEfF"); }
 
 static const Expr *product(Arena *arena, const Expr *a, const Expr *b) {
@@ -87,7 +90,8 @@ static const Expr *product(Arena *arena, const Expr *a, const Expr *b) {
     return expr_node(arena, EXPR_MUL, a, b, NULL);
 }
 
-/* Of derivatives: a numerator such as 1 is a floating-point number, or C would divide integers. */
+/* Returns a / b in floating point: an integer numerator such as 1 gets a suffix, because C would
+ * divide integers. */
 static const Expr *quotient(Arena *arena, const Expr *a, const Expr *b) {
     if (is_number(a, 0) || is_number(b, 1)) return a;
     if (a->kind == EXPR_NUMBER && !is_floating(a))
@@ -160,7 +164,7 @@ const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, co
     return copy;
 }
 
-/* a / b and a % b as C does; false where C has no answer. */
+/* Computes a / b or a % b as C does; false where C leaves it undefined. */
 static bool divide(ExprKind kind, int64_t a, int64_t b, int64_t *value) {
     if (b == 0 || (a == INT64_MIN && b == -1)) return false;
     *value = kind == EXPR_DIV ? a / b : a % b;
@@ -244,7 +248,7 @@ const ExprOperator expr_operators[EXPR_CALL + 1] = {
     [EXPR_GT] = {">", 3},  [EXPR_GE] = {">=", 3}, [EXPR_ADD] = {"+", 4}, [EXPR_SUB] = {"-", 4},
     [EXPR_MUL] = {"*", 5}, [EXPR_DIV] = {"/", 5}, [EXPR_MOD] = {"%", 5}};
 
-/* How tightly an expression binds; C's order. */
+/* Returns the precedence of an expression in C; higher binds more tightly. */
 static int precedence(const Expr *expr) {
     bool minus = expr->kind == EXPR_NEG || (expr->kind == EXPR_NUMBER && expr->number < 0);
     int level = expr_operators[expr->kind].level;
@@ -290,7 +294,7 @@ static void print_bare(Text *out, const Expr *expr, ExprLeaf *leaf, void *contex
     }
 }
 
-/* Prints with brackets when the expression binds less tightly than `least`. */
+/* Prints an expression, in brackets if its precedence is below `least`. */
 static void print_at(Text *out, const Expr *expr, int least, ExprLeaf *leaf, void *context) {
     bool brackets = precedence(expr) < least;
     text_string(out, brackets ? "(" : "");

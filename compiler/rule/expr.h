@@ -1,16 +1,22 @@
-/* Expressions of rules: printing as C, evaluation over arguments and sizes, symbolic derivatives
- * over the functions of math.h.
+/* Expressions of rules: immutable trees that are printed as C, evaluated over arguments and sizes,
+ * and differentiated (gradient.h).
  *
- * Expressions are never changed in place. The constructors simplify what is certain (0 + x, 1 * x,
- * -(-x)), so that derivatives stay readable.
+ *     size(v) * 2 + n    EXPR_ADD(EXPR_MUL(EXPR_SIZE v, 2), EXPR_ATTR n)
+ *
+ * Constructors simplify 0 + x, 1 * x and -(-x), which keeps derivatives readable.
  */
 #ifndef RULE_EXPR_H
 #define RULE_EXPR_H
 
-#include "support/text.h"
-#include "syntax/tokens.h"
+#include "support/arena.h"
 
-/* The value of an argument that is no tensor: known at compile time. */
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct Text Text;
+typedef struct Tokens Tokens;
+
+/* The value of an attribute (an argument that is no tensor), known at compile time. */
 typedef struct Attr {
     int64_t i;           // PARAM_INT, PARAM_DTYPE
     double f;            // PARAM_FLOAT
@@ -18,13 +24,13 @@ typedef struct Attr {
     const int64_t *ints; // PARAM_SHAPE
 } Attr;
 
-/* clang-format off: it would give each operator a line. */
+/* clang-format off: it would put each operator on its own line. */
 typedef enum ExprKind {
     EXPR_NUMBER, // number
-    EXPR_ACCESS, // operand `index` at the rule's own indices
-    EXPR_ATTR,   // argument `index` (into the attributes)
-    EXPR_SIZE,   // global extent of factor `index` (a product for an ellipsis)
-    EXPR_RESULT, // in equations: result `index`, or behind the results local value `index`
+    EXPR_ACCESS, // operand `index` at the rule's indices
+    EXPR_ATTR,   // attribute `index`
+    EXPR_SIZE,   // global extent of factor `index`; for an ellipsis the product of its extents
+    EXPR_RESULT, // in equations: result `index`, or local value `index` - results
     EXPR_NEG,
     EXPR_ADD,
     EXPR_SUB,
@@ -38,7 +44,7 @@ typedef enum ExprKind {
     EXPR_EQ,
     EXPR_NE,
     EXPR_SELECT, // a ? b : c
-    EXPR_CALL    // function of math.h `name`
+    EXPR_CALL    // function of math.h, called `spelling`
 } ExprKind;
 /* clang-format on */
 typedef struct Expr Expr;
@@ -51,38 +57,37 @@ struct Expr {
     const Expr *arg[3];
 };
 
-/* Prints a leaf (EXPR_ACCESS, EXPR_RESULT, EXPR_ATTR, EXPR_SIZE), or the name of what an EXPR_CALL
- * calls, for expr_print. */
+/* Prints a leaf (EXPR_ACCESS, EXPR_RESULT, EXPR_ATTR or EXPR_SIZE), or the name of the function of
+ * an EXPR_CALL. */
 typedef void ExprLeaf(Text *out, const Expr *leaf, void *context);
 
-/* Appends `expr` as C, with the brackets that precedence asks for and no others. */
+/* Appends an expression as C, with only the brackets that precedence requires. */
 void expr_print(Text *out, const Expr *expr, ExprLeaf *leaf, void *context);
 
-/* The value of an integer expression over arguments and sizes: `size` has one entry a factor, -1
- * where it is not known. False where something is not known, or where a division by zero or an
- * overflow comes up. */
+/* Evaluates an integer expression over arguments and sizes. `size` has an entry for each factor;
+ * -1: unknown. False after an unknown size, a division by zero or an overflow. */
 bool expr_integer(const Expr *expr, const Attr *attrs, const int64_t *size, int64_t *value);
 
-/* What an operator of two operands makes of numbers, as C does with doubles, and fmod for %. */
+/* Applies an operator of two operands to numbers, as C does with doubles; fmod for %. */
 double expr_apply(ExprKind kind, double a, double b);
 
 bool expr_equal(const Expr *a, const Expr *b);
 
-/* Whether a leaf of `kind` with `index` occurs (index -1: any). */
+/* Whether a leaf of `kind` with this index occurs; index -1: with any index. */
 bool expr_mentions(const Expr *expr, ExprKind kind, int index);
 
-/* `expr` with every part that equals `pattern` replaced. */
+/* Returns the expression with every part that equals `pattern` replaced. */
 const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, const Expr *with);
 
-/* `expr` with every leaf (an expression without arguments) replaced by what `leaf` gives for it; a
- * minus is simplified as in what is read. */
+/* Returns the expression with every leaf replaced by what `leaf` returns. Simplifies negations as
+ * the parser does. */
 typedef const Expr *ExprLeafMap(const Expr *leaf, void *context);
 const Expr *expr_mapped(Arena *arena, const Expr *expr, ExprLeafMap *leaf, void *context);
 
-/* An expression of one to three arguments, those behind them NULL; nothing is simplified. */
+/* Makes an expression of one to three arguments without simplifying it; the others are NULL. */
 const Expr *expr_node(Arena *arena, ExprKind kind, const Expr *a, const Expr *b, const Expr *c);
 
-/* Constructors that simplify. `spelling` NULL: made up from the number. */
+/* Make simplified expressions. `spelling` NULL: the number is printed. */
 const Expr *expr_number(Arena *arena, double number, const char *spelling);
 const Expr *expr_leaf(Arena *arena, ExprKind kind, int index);
 const Expr *expr_negative(Arena *arena, const Expr *a);
@@ -90,54 +95,45 @@ const Expr *expr_binary(Arena *arena, ExprKind kind, const Expr *a, const Expr *
 const Expr *expr_select(Arena *arena, const Expr *condition, const Expr *a, const Expr *b);
 const Expr *expr_call(Arena *arena, const char *name, const Expr *const *args, int count);
 
-/* d(expr) / d(operand): the derivative by the accesses of `operand`. `integers` has a bit for each
- * operand whose elements are integers: quotients that the derivative brings in are none of
- * integers, as C would have them. */
-const Expr *expr_derivative(Arena *arena, const Expr *expr, int operand, uint64_t integers);
-
-/* A body is a sum of terms; each is summed over the contracted factors that it has. */
+/* A term of a body, which is a sum. Each term is summed over the contracted factors that it has. */
 typedef struct ExprTerm {
     const Expr *expr;
     bool negative;
 } ExprTerm;
 
-/* The terms of a body, left to right, into `terms`; how many there are, at most `most` are
- * written. */
+/* Writes the first `most` terms of a body, left to right. Returns how many there are. */
 int expr_terms(const Expr *body, ExprTerm *terms, int most);
 
-/* Operations of an expression at one index. */
+/* Returns the number of arithmetic operations for one index. */
 int expr_operations(const Expr *expr);
 
-/* A term that is a product of two operands of the rule, and perhaps of a number or an argument, in
- * any order. */
+/* A term that is a product of two operands, perhaps with a number or an argument, in any order. */
 typedef struct ProductTerm {
-    int count, operand[2]; // 2 when the term is read
+    int count, operand[2]; // 2 operands in a complete product
     const Expr *scale;     // NULL: none
 } ProductTerm;
 
-/* Adds the factors of a term to those of `product`, which begins empty; false when it is something
- * else. */
+/* Adds the factors of a term to `product`, which starts empty. False when the term is no such
+ * product. */
 bool expr_is_product(const Expr *term, ProductTerm *product);
 
-/* The expression with numbers and functions of float turned to double. */
+/* Converts the numbers and functions of an expression from float to double. */
 const Expr *expr_widened(Arena *arena, const Expr *expr);
 
-/* How many arguments the function of math.h takes; 0 when rules cannot call it. The names end with
- * NULL. */
+/* Returns how many arguments a function of math.h takes; 0: rules cannot call it. */
 int expr_function_arity(const char *name);
 const char *const *expr_function_names(void);
 
-/* How C writes the operators of two arguments, and how tightly they bind: from 2 to 5; 0 for all
- * other kinds. */
+/* The sign of an operator of two arguments in C, and its precedence from 2 to 5; 0 for all other
+ * kinds of expression. */
 typedef struct ExprOperator {
     const char *sign;
     int level;
 } ExprOperator;
 extern const ExprOperator expr_operators[];
 
-/* Reads an expression. `primary` is asked for what begins with a name that is no function of
- * math.h, or with `?`; it reports what it does not know and gives NULL. NULL after an error was
- * reported. */
+/* Reads an expression; NULL after an error. `primary` reads what begins with `?` or with a name
+ * that is no function of math.h; it reports its own errors and then returns NULL. */
 typedef const Expr *ExprPrimary(Tokens *tokens, void *context);
 const Expr *expr_parse(Tokens *tokens, ExprPrimary *primary, void *context);
 

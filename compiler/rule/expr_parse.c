@@ -1,6 +1,6 @@
 #include "rule/expr.h"
 
-#include "syntax/lex.h"
+#include "syntax/tokens.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +96,7 @@ static const Expr *unary(Reader *reader) {
     return inner ? expr_negative(tokens->arena, inner) : NULL;
 }
 
-/* Whether the current token is an operator of the level, and its kind. */
+/* Whether the current token is an operator of this precedence; gives its kind. */
 static bool is_operator(const Tokens *tokens, int level, ExprKind *kind) {
     for (*kind = EXPR_ADD; *kind <= EXPR_NE; ++*kind)
         if (expr_operators[*kind].level == level && tokens_is(tokens, expr_operators[*kind].sign))
@@ -104,7 +104,8 @@ static bool is_operator(const Tokens *tokens, int level, ExprKind *kind) {
     return false;
 }
 
-/* Nothing is simplified, so that a rule's text says what the expression is. */
+/* Reads operators of this precedence and above. Does not simplify, so that the tree matches the
+ * rule's text. */
 static const Expr *binary(Reader *reader, int level) {
     if (level > 5) return unary(reader);
     const Expr *left = binary(reader, level + 1);

@@ -1,22 +1,61 @@
-/* Gradients of rules whose right side is an expression. In them the gradient of the result is an
- * access behind the operands, and the result itself the next one; their terms are summed over the
- * factors that the operand lacks.
+/* Derivatives of expressions, and gradients of rules whose right side is an expression (RULE_BODY).
+ *
+ *     y[i, j] = x[i, j] * w[j]      the gradient of x: dy[i, j] * w[j]
+ *                                   the gradient of w: dy[i, j] * x[i, j], summed over i
+ *
+ * In a gradient with n operands, access n is dy, the gradient of the result, and access n + 1 is
+ * the result. Terms are summed over the factors that the operand lacks.
  */
 #ifndef RULE_GRADIENT_H
 #define RULE_GRADIENT_H
 
-#include "rule/rule.h"
+#include "rule/expr.h"
 
-/* What flows back to an operand through one term of a RULE_BODY. Where the term is summed over a
- * factor that the gradient lacks, it counts as often as the factor's extent: `repeated` gets a bit
- * for each of these. `integers` has a bit for each operand whose elements are integers; `reuse`:
- * the result is the value of the body with all its digits, and is taken where that needs no more
- * tensors: y for expf(x).
- */
-const Expr *rule_term_gradient(Arena *arena, const Rule *rule, const Expr *term, int operand,
-                               uint64_t integers, bool reuse, uint64_t *repeated);
+typedef struct Rule Rule;
 
-/* What flows back to an operand through all terms, the result not reused; 0 where nothing does. */
+/* Returns the derivative of an expression with respect to the access of `operand`. Bit i of
+ * `integers`: operand i has integer elements. Quotients that the derivative adds are floating-point
+ * even then. */
+const Expr *expr_derivative(Arena *arena, const Expr *expr, int operand, uint64_t integers);
+
+/* The gradient of one operand of a RULE_BODY. */
+typedef struct OperandGradient {
+    const Rule *rule;
+    int operand;
+    uint64_t integers; // bit i: operand i has integer elements
+    bool reuse;        // the result may stand for the body (y for expf(x)) where that reads no more
+                       // tensors: it has the body's value without rounding
+} OperandGradient;
+
+/* Returns what one term adds to the gradient. Bit f of `repeated`: the term is summed over factor f
+ * but the gradient lacks f, so the caller multiplies by the extent of f. */
+const Expr *rule_term_gradient(Arena *arena, const OperandGradient *of, const Expr *term,
+                               uint64_t *repeated);
+
+/* Returns the gradient from all terms, without reuse of the result; 0 where there is none. */
 const Expr *rule_gradient(Arena *arena, const Rule *rule, int operand, uint64_t integers);
+
+/* ---- functions of math.h that rules may call: functions.c ---- */
+
+/* Traits of functions that their derivatives depend on. */
+enum {
+    SETTLES = 1,      // saturates or becomes linear, more slowly than its argument may grow
+    SETTLES_FAST = 2, // saturates exponentially: faster than any argument can grow
+    SINGULAR = 4,     // has points where its derivative is infinite
+    LOGARITHM = 8     // derivative: a constant over the argument of the logarithm
+};
+
+/* A function of math.h and its derivatives with respect to its arguments a and b; y is the
+ * function's value. The table has the float functions; their double variants are derived. */
+typedef struct MathFunction {
+    const char *name;
+    const char *derivative[2];
+    int traits;
+    const char *relative; // functions that grow exponentially: derivative / value; NULL: others
+} MathFunction;
+
+/* Returns the table's entry for a float or double function (sets `wide` for double); NULL: there is
+ * none. */
+const MathFunction *math_function(const char *name, bool *wide);
 
 #endif

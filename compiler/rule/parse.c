@@ -1,3 +1,8 @@
+/* Reads a rule: its results, its right side, then its clauses (clause.c).
+ *
+ *     y[b.., o] = x[b.., i] * w[o, i]  ...      results y; right side: a body
+ *     y[i..] = name(x[i..], n)  kernel(k)       right side: the call of a kernel
+ */
 #include "rule/draft.h"
 
 #include "syntax/lex.h"
@@ -5,276 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-int rule_factor(const RuleDraft *draft, const char *name) {
-    for (int i = 0; i < draft->factors.count; i++)
-        if (!strcmp(draft->factors.at[i].name, name)) return i;
-    return -1;
-}
-
-/* The access called `name`; -1 when there is none. */
-static int access_named(const Access *accesses, int count, const char *name) {
-    for (int i = 0; i < count; i++)
-        if (!strcmp(accesses[i].name, name)) return i;
-    return -1;
-}
-
-int rule_operand(const RuleDraft *draft, const char *name) {
-    return access_named(draft->operands.at, draft->operands.count, name);
-}
-
-int rule_result(const RuleDraft *draft, const char *name) {
-    return access_named(draft->results.at, draft->results.count, name);
-}
-
-int rule_value(const RuleDraft *draft, const char *name) {
-    int result = rule_result(draft, name),
-        local = access_named(draft->locals.at, draft->locals.count, name);
-    return result >= 0 || local < 0 ? result : draft->results.count + local;
-}
-
-int rule_attr(const RuleDraft *draft, const char *name, ParamKind kind, ParamKind other) {
-    int index = 0;
-    for (int i = 0; i < draft->param_count; i++) {
-        const OpParam *param = &draft->params[i];
-        if (param_is_tensor(param->kind)) continue;
-        if (!strcmp(param->name, name) && (param->kind == kind || param->kind == other))
-            return index;
-        index++;
-    }
-    return -1;
-}
-
-static const OpParam *find_param(const RuleDraft *draft, const char *name) {
-    for (int i = 0; i < draft->param_count; i++)
-        if (!strcmp(draft->params[i].name, name)) return &draft->params[i];
-    return NULL;
-}
-
-bool rule_unknown(RuleDraft *draft, Position at, const char *what, const char *name,
-                  const char *const *names, int count) {
-    RULE_ERROR(draft, at, "'%s' is not %s", name, what);
-    tokens_suggest(&draft->tokens, at, name, names, count);
-    return false;
-}
-
-void rule_unknown_factor(RuleDraft *draft, Position at, const char *name) {
-    const char **names = arena_array(draft->arena, const char *, draft->factors.count + 1);
-    for (int i = 0; i < draft->factors.count; i++) names[i] = draft->factors.at[i].name;
-    rule_unknown(draft, at, "a factor of the rule", name, names, draft->factors.count);
-}
-
-/* The names of all parameters that are tensors, or that are none. */
-static int param_names(const RuleDraft *draft, bool tensors, const char **names) {
-    int count = 0;
-    for (int i = 0; i < draft->param_count; i++)
-        if (param_is_tensor(draft->params[i].kind) == tensors)
-            names[count++] = draft->params[i].name;
-    return count;
-}
-
-/* ---- expressions over integers ---- */
-
-/* Says which factor a size is of; false after an error. */
-static bool resolve_size(RuleDraft *draft, const ForwardSize *size) {
-    int factor = size->leaf->index = rule_factor(draft, size->name);
-    if (factor < 0)
-        rule_unknown_factor(draft, size->at, size->name);
-    else if (size->ellipsis && !draft->factors.at[factor].ellipsis)
-        RULE_ERROR(draft, size->at, "'%s' stands for one dimension, not for any number of them",
-                   size->name);
-    return !draft->failed;
-}
-
-/* `later`: the factor may be one that is known only at the end of the body. */
-static const Expr *size_of_factor(RuleDraft *draft, bool later) {
-    Tokens *tokens = &draft->tokens;
-    ForwardSize size = {.leaf = arena_copy(draft->arena, &(Expr){.kind = EXPR_SIZE}, sizeof(Expr))};
-    tokens_next(tokens);
-    if (!tokens_expect(tokens, "(", "after 'size'")) return rule_fail(draft), NULL;
-    size.name = tokens->token->text;
-    size.at = tokens->token->at;
-    tokens_next(tokens);
-    size.ellipsis = tokens_take(tokens, "..");
-    if (later)
-        array_push(draft->arena, &draft->forward, size);
-    else if (!resolve_size(draft, &size))
-        return NULL;
-    if (!tokens_expect(tokens, ")", "after the factor")) return rule_fail(draft), NULL;
-    return size.leaf;
-}
-
-const Expr *rule_integer_primary(Tokens *tokens, void *context) {
-    RuleDraft *draft = context;
-    Position at = tokens->token->at;
-    const char *name = tokens->token->text;
-    if (!strcmp(name, "size") && tokens_before(tokens, "(")) return size_of_factor(draft, false);
-    int attr = rule_attr(draft, name, PARAM_INT, PARAM_INT);
-    if (attr < 0) {
-        const char **names = arena_array(draft->arena, const char *, draft->param_count + 1);
-        return rule_unknown(draft, at, "an integer parameter of the function", name, names,
-                            param_names(draft, false, names)),
-               NULL;
-    }
-    tokens_next(tokens);
-    return expr_leaf(draft->arena, EXPR_ATTR, attr);
-}
-
-/* ---- accesses ---- */
-
-/* The factor that the current name stands for, made when it is new; -1 after an error. */
-static int parse_factor(RuleDraft *draft) {
-    Tokens *tokens = &draft->tokens;
-    Position at = tokens->token->at;
-    const char *name = tokens_name(tokens, "a factor, a name such as i or b..");
-    if (!name) return -1;
-    bool ellipsis = tokens_take(tokens, "..");
-    int index = rule_factor(draft, name);
-    if (index < 0) {
-        array_push(draft->arena, &draft->factors,
-                   (Factor){.name = name, .at = at, .ellipsis = ellipsis});
-        index = draft->factors.count - 1;
-    } else if (draft->factors.at[index].ellipsis != ellipsis) {
-        RULE_ERROR(draft, at, "the factor '%s' is written once with '..' and once without", name);
-        diag_note(draft->diag, draft->factors.at[index].at, "here first");
-        return -1;
-    }
-    if (ellipsis && tokens_take(tokens, "{")) {
-        const Expr *count = expr_parse(tokens, rule_integer_primary, draft);
-        if (!count || !tokens_expect(tokens, "}", "after the number of dimensions"))
-            return rule_fail(draft), -1;
-        draft->factors.at[index].count = count;
-    }
-    return index;
-}
-
-typedef Array(RuleDim) Dims;
-
-/* One written dimension: a factor or (f g). */
-static bool parse_dim(RuleDraft *draft, Dims *dims) {
-    Tokens *tokens = &draft->tokens;
-    Array(int) factors = {0};
-    bool merged = tokens_take(tokens, "(");
-    do {
-        Position at = tokens->token->at;
-        int factor = parse_factor(draft);
-        if (factor < 0) return false;
-        if (merged && draft->factors.at[factor].ellipsis)
-            return RULE_ERROR(
-                draft, at,
-                "a factor that stands for several dimensions cannot be merged with others");
-        array_push(draft->arena, &factors, factor);
-    } while (merged && !tokens_is(tokens, ")") && !tokens_end(tokens));
-    if (merged && !tokens_expect(tokens, ")", "after the merged factors")) return rule_fail(draft);
-    array_push(draft->arena, dims, (RuleDim){factors.count, factors.at});
-    return true;
-}
-
-static bool check_repeats(RuleDraft *draft, const Access *access) {
-    for (int f = 0; f < draft->factors.count; f++) {
-        int uses = 0;
-        for (int d = 0; d < access->dim_count; d++)
-            for (int k = 0; k < access->dims[d].count; k++) uses += access->dims[d].factors[k] == f;
-        if (uses > 1)
-            return RULE_ERROR(
-                draft, access->at,
-                "the factor '%s' stands twice in the indices of '%s'; a diagonal cannot be written",
-                draft->factors.at[f].name, access->name);
-    }
-    return true;
-}
-
-Access rule_access(RuleDraft *draft, const char *expected) {
-    Position at = draft->tokens.token->at;
-    return (Access){.name = tokens_name(&draft->tokens, expected),
-                    .at = at,
-                    .inplace = -1,
-                    .place = -1,
-                    .plus = -1,
-                    .pitch = -1};
-}
-
-bool rule_dims(RuleDraft *draft, Access *access) {
-    Tokens *tokens = &draft->tokens;
-    Dims dims = {0};
-    if (!tokens_expect(tokens, "[", "before the indices")) return rule_fail(draft);
-    while (!tokens_is(tokens, "]"))
-        if ((dims.count && !tokens_expect(tokens, ",", "between two indices")) ||
-            !parse_dim(draft, &dims))
-            return rule_fail(draft);
-    tokens_next(tokens);
-    access->dim_count = dims.count;
-    access->dims = dims.at;
-    return check_repeats(draft, access);
-}
-
-bool rule_dims_equal(const Access *a, const Access *b) {
-    if (a->dim_count != b->dim_count) return false;
-    for (int d = 0; d < a->dim_count; d++)
-        if (a->dims[d].count != b->dims[d].count ||
-            memcmp(a->dims[d].factors, b->dims[d].factors, sizeof(int) * (size_t)a->dims[d].count))
-            return false;
-    return true;
-}
-
-/* `[]` of a variadic operand: an empty pair of brackets that another pair follows. */
-static bool take_variadic(Tokens *tokens) {
-    bool variadic =
-        tokens_is(tokens, "[") && tokens_before(tokens, "]") && token_is(tokens->token + 2, "[");
-    tokens->token += variadic ? 2 : 0;
-    return variadic;
-}
-
-static bool check_param(RuleDraft *draft, const Access *access) {
-    if (!draft->params) return true;
-    const OpParam *param = find_param(draft, access->name);
-    if (!param || !param_is_tensor(param->kind)) {
-        const char **names = arena_array(draft->arena, const char *, draft->param_count + 1);
-        return rule_unknown(draft, access->at, "a tensor parameter of the function", access->name,
-                            names, param_names(draft, true, names));
-    }
-    if (access->variadic != (param->kind == PARAM_TENSORS))
-        return RULE_ERROR(draft, access->at,
-                          access->variadic
-                              ? "the parameter '%s' is one tensor, not ht_tensors"
-                              : "the parameter '%s' is of type ht_tensors: write %s[][...]",
-                          access->name, access->name);
-    return true;
-}
-
-static int known_operand(RuleDraft *draft, int index, const Access *access) {
-    Access *known = &draft->operands.at[index];
-    if (!rule_dims_equal(known, access)) {
-        RULE_ERROR(draft, access->at, "'%s' is written with two different lists of indices",
-                   access->name);
-        diag_note(draft->diag, known->at, "here first");
-        return -1;
-    }
-    known->optional |= access->optional;
-    return index;
-}
-
-/* [?]NAME[[]][indices]: the index of the operand, or -1 after an error. */
-static int parse_operand(RuleDraft *draft) {
-    Tokens *tokens = &draft->tokens;
-    bool optional = tokens_take(tokens, "?");
-    Access access = rule_access(draft, "an operand such as x[i]");
-    if (!access.name) return -1;
-    access.optional = optional;
-    access.variadic = take_variadic(tokens);
-    if (!check_param(draft, &access) || !rule_dims(draft, &access)) return rule_fail(draft), -1;
-    int index = rule_operand(draft, access.name);
-    if (index >= 0) return known_operand(draft, index, &access);
-    array_push(draft->arena, &draft->operands, access);
-    return draft->operands.count - 1;
-}
-
 static bool parse_result(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     Access access = rule_access(draft, "a result such as y[i]");
     if (!access.name) return false;
-    if (find_param(draft, access.name) || rule_result(draft, access.name) >= 0)
+    if (rule_param(draft, access.name) || rule_result(draft, access.name) >= 0)
         return RULE_ERROR(draft, access.at,
-                          find_param(draft, access.name)
+                          rule_param(draft, access.name)
                               ? "the result '%s' has the name of a parameter"
                               : "two results are called '%s'",
                           access.name);
@@ -290,33 +32,8 @@ static bool parse_result(RuleDraft *draft) {
 
 /* ---- the right side ---- */
 
-const Expr *rule_body_primary(Tokens *tokens, void *context) {
-    RuleDraft *draft = context;
-    const char *name = tokens->token->text;
-    int attr = rule_attr(draft, name, PARAM_INT, PARAM_FLOAT);
-    if (!strcmp(name, "size")) return size_of_factor(draft, !draft->in_equations);
-    if (attr >= 0) {
-        tokens_next(tokens);
-        return expr_leaf(draft->arena, EXPR_ATTR, attr);
-    }
-    int value = draft->in_equations ? rule_value(draft, name) : -1;
-    if (value >= 0) return rule_value_primary(draft, value);
-    Position at = tokens->token->at;
-    if (draft->in_equations && tokens->token->kind == TOKEN_NAME && rule_operand(draft, name) < 0)
-        return RULE_ERROR(draft, at,
-                          "'%s' is neither an operand nor the value of an equation before", name),
-               NULL;
-    int operand = parse_operand(draft);
-    if (operand >= 0 && draft->operands.at[operand].variadic)
-        return RULE_ERROR(
-                   draft, at,
-                   "an operand of any number of tensors needs a kernel; a body cannot have one"),
-               NULL;
-    return operand < 0 ? NULL : expr_leaf(draft->arena, EXPR_ACCESS, operand);
-}
-
-/* Whether the right side is NAME(...) of a kernel's rule: a name that math.h lacks, before a
- * bracket. */
+/* Whether the right side is NAME(...) with a name that is no function of math.h: a kernel's
+ * rule. */
 static bool begins_call(const RuleDraft *draft) {
     const Tokens *tokens = &draft->tokens;
     if (tokens->token->kind != TOKEN_NAME || !tokens_before(tokens, "(")) return false;
@@ -324,7 +41,7 @@ static bool begins_call(const RuleDraft *draft) {
     return !expr_function_arity(name) && strcmp(name, "size");
 }
 
-/* `= NUMBER` behind an operand that may be absent. */
+/* Reads the `= NUMBER` of an optional operand. */
 static bool parse_absent(RuleDraft *draft, int operand) {
     Tokens *tokens = &draft->tokens;
     Position at = tokens->token->at;
@@ -339,22 +56,22 @@ static bool parse_absent(RuleDraft *draft, int operand) {
     return true;
 }
 
-/* One argument of a kernel's rule: an access, or the name of an argument that is no tensor. */
+/* Reads one argument of a kernel's rule: an access, or the name of an attribute. */
 static bool parse_argument(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
-    const OpParam *param = find_param(draft, tokens->token->text);
+    const OpParam *param = rule_param(draft, tokens->token->text);
     if (param && !param_is_tensor(param->kind)) {
         tokens_next(tokens);
         return true;
     }
-    int operand = parse_operand(draft);
+    int operand = rule_read_operand(draft);
     return operand >= 0 && parse_absent(draft, operand);
 }
 
 static bool parse_view_argument(RuleDraft *draft) {
     Access access = rule_access(draft, "the name of the tensor that is viewed");
     array_push(draft->arena, &draft->operands, access);
-    return access.name && check_param(draft, &access);
+    return access.name && rule_check_param(draft, &access);
 }
 
 static bool parse_call(RuleDraft *draft) {
@@ -382,8 +99,7 @@ static bool parse_body(RuleDraft *draft) {
                           "name(x[i..]) kernel(name)");
     draft->rule.kind = RULE_BODY;
     draft->rule.body = expr_parse(tokens, rule_body_primary, draft);
-    for (int i = 0; draft->rule.body && i < draft->forward.count; i++)
-        resolve_size(draft, &draft->forward.at[i]);
+    if (draft->rule.body) rule_resolve_sizes(draft);
     return draft->rule.body && !draft->failed;
 }
 
@@ -406,7 +122,7 @@ const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count) {
         .diag = tokens->diag,
         .params = params,
         .param_count = param_count,
-        .rule = {.shape_attr = -1, .row = -1},
+        .rule = {.shape_attr = -1, .copy.row = -1},
         .size_sum_of = -1};
     int before = diag_errors(tokens->diag);
     bool good = parse_equation(&draft);

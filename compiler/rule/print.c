@@ -1,7 +1,11 @@
-/* The text of a rule that was built: a body or equations, the clauses size, replicate, dtype and
- * epilogue. */
+/* Prints a rule that was built: its body or equations, and the clauses size, replicate, dtype and
+ * epilogue.
+ *
+ *     y[i..], z[i..] = name(x[i..]) body(z[i..] = 2 * x[i..]; y[i..] = expf(z[i..]))
+ */
 #include "rule/equations.h"
 #include "rule/draft.h"
+#include "support/text.h"
 
 void rule_print_access(Text *out, const Rule *rule, const Access *access) {
     text_print(out, "%s%s[", access->name, access->variadic ? "[]" : "");
@@ -18,7 +22,7 @@ void rule_print_access(Text *out, const Rule *rule, const Access *access) {
     text_string(out, "]");
 }
 
-/* An ExprLeaf. */
+/* Prints a leaf as the rule writes it. An ExprLeaf. */
 static void print_leaf(Text *out, const Expr *leaf, void *context) {
     const Rule *rule = context;
     switch (leaf->kind) {
@@ -41,11 +45,11 @@ static void print_equations(Text *out, const Rule *rule, const char *name) {
     text_print(out, "%s(", name);
     print_accesses(out, rule, rule->operands, rule->operand_count);
     text_string(out, ") body(");
-    for (int e = 0; e < rule->equation_count; e++) {
+    for (int e = 0; e < rule->equations.count; e++) {
         text_string(out, e ? "; " : "");
-        rule_print_access(out, rule, equations_value(rule, rule->equations[e].value));
+        rule_print_access(out, rule, equations_value(rule, rule->equations.at[e].value));
         text_string(out, " = ");
-        expr_print(out, rule->equations[e].expr, print_leaf, (void *)rule);
+        expr_print(out, rule->equations.at[e].expr, print_leaf, (void *)rule);
     }
     text_string(out, ")");
 }
@@ -73,8 +77,8 @@ const char *rule_printed(Arena *arena, const Rule *rule, const char *name) {
     }
     for (int r = 0; rule->kind == RULE_BODY && r < rule->result_count; r++)
         print_dtype(&out, &rule->results[r]);
-    for (int e = 0; e < rule->equation_count; e++)
-        print_dtype(&out, equations_value(rule, rule->equations[e].value));
+    for (int e = 0; e < rule->equations.count; e++)
+        print_dtype(&out, equations_value(rule, rule->equations.at[e].value));
     if (rule->epilogue) text_print(&out, " epilogue(%s)", rule->epilogue);
     return text_bytes(&out);
 }

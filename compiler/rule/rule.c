@@ -1,4 +1,5 @@
-/* What a rule says of its operator: nothing else looks at bodies for that. */
+/* Properties of operators that follow from their rules: form, linearity, kernels. Other code asks
+ * here and does not inspect bodies. */
 #include "rule/bounds.h"
 #include "rule/draft.h"
 
@@ -15,18 +16,11 @@ ParamKind opdef_attr_kind(const OpDef *def, int index) {
 
 const RuleKernel *rule_kernel(const Rule *rule, const char *backend) {
     const RuleKernel *found = NULL;
-    for (int k = 0; k < rule->kernel_count; k++)
-        if (!rule->kernels[k].backend ? !found || !found->backend
-                                      : !strcmp(rule->kernels[k].backend, backend))
-            found = &rule->kernels[k];
+    for (int k = 0; k < rule->call.kernel_count; k++)
+        if (!rule->call.kernels[k].backend ? !found || !found->backend
+                                           : !strcmp(rule->call.kernels[k].backend, backend))
+            found = &rule->call.kernels[k];
     return found;
-}
-
-bool access_has(const Access *access, int factor) {
-    for (int d = 0; d < access->dim_count; d++)
-        for (int k = 0; k < access->dims[d].count; k++)
-            if (access->dims[d].factors[k] == factor) return true;
-    return false;
 }
 
 /* ---- infinite numbers ---- */
@@ -36,7 +30,7 @@ static Bounds of_leaf(const Expr *leaf, void *context) {
     return bounds_open();
 }
 
-/* Whether an expression or a part of it is an infinite number. */
+/* Whether an expression or a part of it is an infinite constant. */
 static bool has_infinity(const Expr *expr) {
     Bounds range = bounds_of(expr, of_leaf, NULL);
     bool found = bounds_is(range, HUGE_VAL) || bounds_is(range, -HUGE_VAL);
@@ -46,8 +40,8 @@ static bool has_infinity(const Expr *expr) {
 
 bool rule_has_infinity(const Rule *rule) {
     bool found = rule->body && has_infinity(rule->body);
-    for (int e = 0; e < rule->equation_count && !found; e++)
-        found = has_infinity(rule->equations[e].expr);
+    for (int e = 0; e < rule->equations.count && !found; e++)
+        found = has_infinity(rule->equations.at[e].expr);
     for (int f = 0; f < rule->factor_count && !found; f++)
         found = rule->factors[f].reduction == REDUCE_MAX || rule->factors[f].merge;
     return found;
@@ -64,8 +58,7 @@ bool expr_is_product(const Expr *term, ProductTerm *product) {
     return product->scale = term, true;
 }
 
-/* Whether a body that contracts factors is x * w, and perhaps a term is added that may be
- * absent. */
+/* Whether a contracting body is x * w, perhaps with one optional operand added. */
 static bool is_product(const Rule *rule) {
     ExprTerm terms[2];
     ProductTerm product = {0};
@@ -86,8 +79,8 @@ RuleForm rule_form(const Rule *rule) {
 
 /* ---- maps of a few forms ---- */
 
-/* Whether an expression is an operand at the indices of the result, where each dimension is one
- * factor. */
+/* Whether an expression is an operand with the same indices as the result, one factor for each
+ * dimension. */
 static bool is_operand_in_place(const Rule *rule, const Expr *expr) {
     if (expr->kind != EXPR_ACCESS ||
         rule->operands[expr->index].dim_count != rule->results[0].dim_count)
@@ -112,7 +105,7 @@ bool rule_is_sum(const Rule *rule) {
 
 /* ---- linearity ---- */
 
-/* Whether no operand of the set `in` (a bit an operand) occurs. */
+/* Whether no operand of the set `in` occurs; bit i: operand i. */
 static bool free_of(const Expr *expr, unsigned in) {
     if (expr->kind == EXPR_ACCESS) return !(in >> expr->index & 1);
     for (int i = 0; i < expr->arg_count; i++)
@@ -120,8 +113,8 @@ static bool free_of(const Expr *expr, unsigned in) {
     return true;
 }
 
-/* Whether the expression is linear in the operands of `in` together: twice all of them gives twice
- * the value. */
+/* Whether the expression is jointly linear in the operands of `in`: it doubles when all of them
+ * double. */
 static bool linear_in(const Expr *expr, unsigned in) {
     const Expr *const *arg = expr->arg;
     switch (expr->kind) {
@@ -139,8 +132,8 @@ static bool linear_in(const Expr *expr, unsigned in) {
     }
 }
 
-/* The smallest set of operands with `operand`, none of `taken`, in which the body is linear; 0 when
- * there is none. */
+/* Returns the smallest set of operands that has `operand`, has none of `taken`, and in which the
+ * body is jointly linear; 0: there is none. */
 static unsigned linear_set(const Rule *rule, int operand, unsigned taken) {
     unsigned best = 0;
     for (unsigned set = 1; set < 1u << rule->operand_count; set++)
@@ -157,8 +150,10 @@ enum { LINEAR_OPERANDS_MOST = 10 };
 void rule_linear(const Rule *rule, int *group) {
     for (int i = 0; i < rule->operand_count; i++) group[i] = rule->operands[i].linear;
     if (rule->kind == RULE_VIEW) group[0] = 1;
-    bool to_any = rule->results[0].element.kind == ELEMENT_ARGUMENT; // perhaps to integers
+    bool to_any =
+        rule->results[0].element.kind == ELEMENT_ARGUMENT; // perhaps an integer type, which rounds
     if (rule->kind != RULE_BODY || to_any || rule->operand_count > LINEAR_OPERANDS_MOST) return;
+    // each operand without a clause joins the smallest linear set of free operands
     unsigned taken = 0;
     for (int i = 0; i < rule->operand_count; i++)
         if (group[i]) taken |= 1u << i;

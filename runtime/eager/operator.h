@@ -41,7 +41,8 @@ typedef struct OperatorFactor {
     uint32_t size_of;             // bit mask of the factors that `size` reads
 } OperatorFactor;
 
-/* How a rule fixes the element type of an operand or result; as Element of compiler/rule/rule.h. */
+/* How a rule fixes the element type of an operand or result; as Element of compiler/rule/dtype.h.
+ */
 typedef enum OperatorElement {
     ELEMENT_FOLLOWS,
     ELEMENT_FIXED,

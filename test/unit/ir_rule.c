@@ -1,5 +1,5 @@
 /* Rules: every form parses, binds and infers types; errors point at the token. */
-#include "rule/expr.h"
+#include "rule/gradient.h"
 #include "ir/module.h"
 
 #include <setjmp.h>

@@ -44,8 +44,9 @@ static const Access *leaf_access(const Loops *loops, const Expr *leaf) {
     if (leaf->kind == EXPR_ACCESS)
         return leaf->index < rule->operand_count ? &rule->operands[leaf->index] : &rule->results[0];
     if (leaf->kind == EXPR_RESULT)
-        return leaf->index < rule->result_count ? &rule->results[leaf->index]
-                                                : &rule->locals[leaf->index - rule->result_count];
+        return leaf->index < rule->result_count
+                   ? &rule->results[leaf->index]
+                   : &rule->equations.locals[leaf->index - rule->result_count];
     return NULL;
 }
 
@@ -345,7 +346,7 @@ static void write_product(const Loops *loops, const Value *value, const Expr *pr
  * dx. */
 static int values_of(const Loops *loops, Arena *arena, Value **values) {
     const Rule *rule = loops->rule;
-    int count = loops->operand >= 0 || rule->kind == RULE_BODY ? 1 : rule->equation_count;
+    int count = loops->operand >= 0 || rule->kind == RULE_BODY ? 1 : rule->equations.count;
     *values = arena_array(arena, Value, count);
     if (loops->operand >= 0) {
         **values = (Value){&rule->operands[loops->operand], "dx_",
@@ -354,9 +355,9 @@ static int values_of(const Loops *loops, Arena *arena, Value **values) {
     }
     for (int v = 0; v < count; v++) {
         Expr leaf = {.kind = EXPR_RESULT,
-                     .index = rule->kind == RULE_BODY ? 0 : rule->equations[v].value};
+                     .index = rule->kind == RULE_BODY ? 0 : rule->equations.at[v].value};
         const Access *access = leaf_access(loops, &leaf);
-        const Expr *expr = rule->kind == RULE_BODY ? rule->body : rule->equations[v].expr;
+        const Expr *expr = rule->kind == RULE_BODY ? rule->body : rule->equations.at[v].expr;
         bool integral = leaf.index < rule->result_count &&
                         loops->integers >> (rule->operand_count + leaf.index) & 1;
         (*values)[v] = (Value){access, access->name, expr,
@@ -419,7 +420,7 @@ static void write_local(const Loops *loops, const Access *local) {
 /* Rounds a value of type bf16 to bf16 where later values read it. */
 static void write_rounding(const Loops *loops, const Value *values, int count, int at) {
     const Rule *rule = loops->rule;
-    int value = rule->kind == RULE_EQUATIONS ? rule->equations[at].value : 0,
+    int value = rule->kind == RULE_EQUATIONS ? rule->equations.at[at].value : 0,
         result = value < rule->result_count;
     const Element *element = &values[at].access->element;
     bool half = element->kind == ELEMENT_FIXED && element->index == DTYPE_BF16;
@@ -446,8 +447,8 @@ void loops_write(Text *out, const OpDef *def, const char *name, LoopsVariant var
     text_print(out, "static void %s(const OperatorData *data)\n{\n", name);
     write_names(&loops, values, count);
     for (int v = 0; v < count; v++) {
-        if (values[v].access >= def->rule->locals &&
-            values[v].access < def->rule->locals + def->rule->local_count)
+        if (values[v].access >= def->rule->equations.locals &&
+            values[v].access < def->rule->equations.locals + def->rule->equations.local_count)
             write_local(&loops, values[v].access);
         if (is_product(&loops, &values[v], &product, &bias))
             write_product(&loops, &values[v], product, bias);

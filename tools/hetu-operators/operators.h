@@ -4,6 +4,7 @@
 #define HETU_OPERATORS_OPERATORS_H
 
 #include "rule/rule.h"
+#include "support/text.h"
 
 /* An operator as the header declares it. */
 typedef struct Declaration {

@@ -1,12 +1,12 @@
 /* The reference of operators: what headers declare, as Markdown.
  *
- *     hetu-operators --reference compiler/rule/rule.h include/hetu/ops.h > operators.md
+ *     hetu-operators --reference compiler/rule/grammar.h include/hetu/ops.h > operators.md
  *
  * Each operator is an entry of a list: its prototype, the comment above it, its rule, and the
  * values of arguments that are left out. A friendly form that is a macro takes the place of the
  * function behind it, `ht_sum(x, ...)` that of `ht_sum_with`, and inherits its comment and rule.
  * Of a header that declares no operator the comment at its top is written as it stands: the grammar
- * of rules, in rule.h.
+ * of rules, in grammar.h.
  */
 #define _GNU_SOURCE
 #include "operators.h"

@@ -106,7 +106,7 @@ static void write_value_operations(Text *out, const Rule *rule, const Access *va
 
 /* Whether a rule says how many operations a call does. */
 static bool has_operations(const Rule *rule) {
-    return rule->operations || rule->kind == RULE_BODY || rule->equation_count;
+    return rule->call.operations || rule->kind == RULE_BODY || rule->equations.count;
 }
 
 static void write_operations(Text *out, const OpDef *def) {
@@ -117,17 +117,17 @@ static void write_operations(Text *out, const OpDef *def) {
                "present)\n{\n    double total = 0;\n"
                "    (void)attr, (void)size, (void)present;\n",
                def->name);
-    if (rule->operations) {
-        write_guards(out, def, rule->operations, "0");
+    if (rule->call.operations) {
+        write_guards(out, def, rule->call.operations, "0");
         text_string(out, "    total = (double)(");
-        expr_print(out, rule->operations, write_leaf, (void *)def);
+        expr_print(out, rule->call.operations, write_leaf, (void *)def);
         text_string(out, ");\n    return total;\n}\n\n");
         return;
     }
     if (rule->kind == RULE_BODY) write_value_operations(out, rule, &rule->results[0], rule->body);
-    for (int e = 0; rule->kind != RULE_BODY && e < rule->equation_count; e++)
-        write_value_operations(out, rule, equations_value(rule, rule->equations[e].value),
-                               rule->equations[e].expr);
+    for (int e = 0; rule->kind != RULE_BODY && e < rule->equations.count; e++)
+        write_value_operations(out, rule, equations_value(rule, rule->equations.at[e].value),
+                               rule->equations.at[e].expr);
     text_string(out, "    return total;\n}\n\n");
 }
 
@@ -305,12 +305,16 @@ static bool has_loops(const Rule *rule) {
     return rule->kind == RULE_BODY || rule->kind == RULE_EQUATIONS;
 }
 
-static bool flows(const Rule *rule) { return !rule->grad || strcmp(rule->grad, "none"); }
+static bool flows(const Rule *rule) {
+    return !rule->grad.function || strcmp(rule->grad.function, "none");
+}
 
-static bool has_function(const Rule *rule) { return rule->grad && strcmp(rule->grad, "none"); }
+static bool has_function(const Rule *rule) {
+    return rule->grad.function && strcmp(rule->grad.function, "none");
+}
 
 /* Returns whether the gradient is derived from the rule's expression. */
-static bool by_rule(const Rule *rule) { return rule->kind == RULE_BODY && !rule->grad; }
+static bool by_rule(const Rule *rule) { return rule->kind == RULE_BODY && !rule->grad.function; }
 
 static const Expr *gradient(Arena *arena, const Rule *rule, int operand) {
     return rule_gradient(arena, rule, operand, 0);
@@ -448,8 +452,8 @@ static void write_table(Text *out, const OpDef *def) {
     text_print(out,
                "    .types = 0x%x, .alike = %d, .integral = %d, .endless = %d, .passes = 0x%x, "
                ".grows = %d,\n",
-               rule->types, rule_of_one_type(rule), opdef_is_integral(def), rule_has_infinity(rule),
-               passing(out->arena, rule), flows(rule));
+               rule->call.types, rule_of_one_type(rule), opdef_is_integral(def),
+               rule_has_infinity(rule), passing(out->arena, rule), flows(rule));
     if (rule->factor_count) write_factors(out, def);
     write_accesses(out, rule, "results", rule->results, rule->result_count);
     if (rule->operand_count)
@@ -457,7 +461,7 @@ static void write_table(Text *out, const OpDef *def) {
     write_requirements(out, def);
     write_groups(out, rule);
     if (kernel_of(rule)) text_print(out, "    .kernel = %s,\n", kernel_of(rule));
-    if (has_function(rule)) text_print(out, "    .gradient = %s,\n", rule->grad);
+    if (has_function(rule)) text_print(out, "    .gradient = %s,\n", rule->grad.function);
     if (by_rule(rule)) write_gradients(out, def);
     if (has_loops(rule)) {
         text_string(out, "    .loops = ");
@@ -550,8 +554,8 @@ void kernels_write(Text *out, const Declarations *all) {
                      "\n");
     for (int i = 0; i < all->count; i++) {
         const Rule *rule = all->at[i].def.rule;
-        for (int k = 0; k < rule->kernel_count; k++)
-            text_print(out, "ht_kernel %s;\n", rule->kernels[k].function);
+        for (int k = 0; k < rule->call.kernel_count; k++)
+            text_print(out, "ht_kernel %s;\n", rule->call.kernels[k].function);
     }
     text_string(out, "\n"
                      "#ifdef __cplusplus\n"

@@ -1,7 +1,12 @@
-/* Kernels from bodies, for the CPU: a loop nest over the factors of a rule, shared by threads, its
- * innermost loop in vectors.
+/* Kernels from bodies, for the CPU: a loop nest over the factors of a rule. Threads share the outer
+ * loops, and the innermost loop is vectorised.
  *
- * Results come out the same whatever the number of threads: every sum has a fixed order.
+ *     y[b, o] = x[b, o] + bias[o]    ->    #pragma omp parallel for
+ *                                          for (long i0 = 0; i0 < 8; i0++)
+ *                                          #pragma omp simd
+ *                                              for (long i1 = 0; i1 < 256; i1++) ...
+ *
+ * Results do not depend on the number of threads, because every sum has a fixed order.
  */
 #include "emit/cpu/loops.h"
 
@@ -66,7 +71,7 @@ int cpu_vector_loops(Text *out, const Nest *nest, bool calls, int *depth) {
     return chunked;
 }
 
-/* A body that contracts nothing. */
+/* Appends a body without sums. */
 static void emit_elementwise(Text *out, const LocalOp *local, const Nest *outputs) {
     Around around = around_of(outputs, NULL);
     int depth = 1,
@@ -80,7 +85,7 @@ static void emit_elementwise(Text *out, const LocalOp *local, const Nest *output
 
 /* ---- sums ---- */
 
-/* A body of sums while it is written. */
+/* A body with sums while it is written. */
 typedef struct Sums {
     Text *out;
     const LocalOp *local;
@@ -90,7 +95,7 @@ typedef struct Sums {
     int64_t volume; // product of the local extents of all factors
 } Sums;
 
-/* The terms of one set inside its loops, and the variable to which they are added. */
+/* The terms over one set of factors inside their loops, and the variable that accumulates them. */
 typedef struct Addition {
     uint32_t set;
     const Around *around;
@@ -125,8 +130,8 @@ static void emit_scalar_sum(const Sums *sums, const Addition *addition, const ch
     emit_addition(sums, addition, depth);
 }
 
-/* Appends a long sum in PARTS parts whose borders do not depend on the number of threads, so that
- * threads share it and its value stays the same. */
+/* Appends a long sum in PARTS parts. Their borders do not depend on the number of threads, so
+ * threads share the sum and its bits stay the same. */
 static void emit_parted_sum(const Sums *sums, const Addition *addition, int depth) {
     const Loop *outer = &addition->around->contracted->loop[0];
     Text *out = sums->out;

@@ -1,4 +1,5 @@
-/* Kernels from equations, for the CPU: threads share the rows, loops along a row are vectors. */
+/* Kernels from equations, for the CPU: threads share the rows, and loops along a row are
+ * vectorised. */
 #include "emit/kernel/rows.h"
 
 #include "emit/cpu/loops.h"
@@ -7,7 +8,7 @@ static RowsPlace place_in(const Rows *rows, int loop) {
     return rows_place(rows, loop, text_row_access, NULL);
 }
 
-/* In front of a loop along the row: elements of the row have no place there. */
+/* Returns the place before a loop along the row, where elements of the row have no index. */
 static RowsPlace place_before(const Rows *rows, int loop) {
     RowsPlace place = place_in(rows, loop);
     place.around.contracted = NULL;
@@ -22,7 +23,7 @@ static void emit_element(Text *out, const RowsPlace *place, int depth) {
 
 /* ---- rows ---- */
 
-/* What is known of the row in front of a loop. */
+/* Appends the values of the row that are known before a loop. */
 static void emit_row_values(Text *out, const Rows *rows, int loop, int depth) {
     RowsPlace place = place_before(rows, loop);
     for (int e = 0; e < rows->equation_count; e++) {
@@ -33,7 +34,7 @@ static void emit_row_values(Text *out, const Rows *rows, int loop, int depth) {
     }
 }
 
-/* The sums of a loop, from zero: returns them as a list. */
+/* Appends the variables of a loop's sums, set to 0. Returns their names as a list. */
 static const char *emit_sums(Text *out, const Rows *rows, int loop, int depth) {
     Text names = {.arena = out->arena};
     for (int e = 0; e < rows->equation_count; e++)

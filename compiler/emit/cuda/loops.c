@@ -1,25 +1,29 @@
 /* Kernels from bodies, for CUDA: a __global__ function, and the function that launches it.
  *
- * A thread computes neighbouring elements at once where they are aligned: 16 bytes of the smallest
- * type. What the loops are made of, and the order in which threads add up a sum, stands in
- * <hetu/cuda_loops.h>.
+ *     y[b, o] = x[b, o] + bias[o]    ->    for (int i = ht_thread(); i < 512; i += ht_threads()) {
+ *                                              load 4 neighbouring elements, add, store
+ *                                          }
+ *
+ * If tensors are aligned, a thread computes as many neighbouring elements at once as fit into 16
+ * bytes of the smallest type. <hetu/cuda_loops.h> has the building blocks of the loops, and the
+ * order in which threads add up a sum.
  */
 #include "emit/cuda/vector_lanes.h"
 #include "emit/words.h"
 
 enum {
-    SERIAL_SUM = 16, // elements that a thread still adds up alone
-    PART_SUM = 2048, // least elements of a sum's part
-    BLOCKS = 512     // that keep a device busy
+    SERIAL_SUM = 16, // elements up to which a single thread adds up a sum
+    PART_SUM = 2048, // least number of elements in a part of a sum
+    BLOCKS = 512     // blocks that keep a device busy
 };
 
-/* A body while it is written: its function, and the loops over the elements of the result. */
+/* A body while it is written: its function, and the loops over elements of the result. */
 typedef struct KernelBody {
     Device device;
     const Nest *outputs;
 } KernelBody;
 
-/* Appends an operand at one of the lanes (an AccessWriter). */
+/* Appends an operand at the current lane. An AccessWriter. */
 static void text_operand_lane(Text *out, const LocalOp *local, int operand, void *context) {
     const Around *around = context;
     text_lane(out, local, local->result_count + operand, around->more, around);
@@ -48,7 +52,7 @@ static int emit_lanes(Text *out, const Lanes *lanes, int depth) {
     return depth;
 }
 
-/* Appends RESULT[...] = `sum`, unless that is NULL, + the terms that are not summed. */
+/* Appends RESULT[...] = `sum` (NULL: none) + the terms that are not summed. */
 static void emit_result(const KernelBody *body, const Lanes *lanes, const char *sum, int depth) {
     const LocalOp *local = body->device.local;
     const Tensor *result = &local->results[0];
@@ -99,10 +103,14 @@ static const char *emit_elementwise(const KernelBody *body) {
 
 /* ---- sums ---- */
 
-/* Appends the loop that adds the terms of one set of contracted factors to `sum`: from element
- * `first` on, every `step`-th. */
-static void emit_sum_loop(const KernelBody *body, uint32_t set, const Lanes *columns,
-                          const char *first, const char *step, int depth) {
+/* The elements of a sum that a thread adds up: from `first` on, every `step`-th. */
+typedef struct Stride {
+    const char *first, *step;
+} Stride;
+
+/* Appends the loop that adds the terms of one set of factors to `sum`. */
+static void emit_sum_loop(const KernelBody *body, uint32_t set, const Lanes *columns, Stride stride,
+                          int depth) {
     const Device *device = &body->device;
     const LocalOp *local = device->local;
     Text *out = device->out;
@@ -114,8 +122,8 @@ static void emit_sum_loop(const KernelBody *body, uint32_t set, const Lanes *col
     const char *k = counter(&contracted, &steps, "k");
     indent(out, depth);
     text_fill(out, "for ($index $k = $first; $k < $steps; $k += $step) {\n", "index", device->index,
-              "k", k, "first", first, "steps", c_number(out->arena, steps_of(&contracted, &steps)),
-              "step", step, NULL);
+              "k", k, "first", stride.first, "steps",
+              c_number(out->arena, steps_of(&contracted, &steps)), "step", stride.step, NULL);
     emit_indices(device, &contracted, &steps, "k", depth + 1);
     emit_loads(device, read_by(local, set), &lanes, &around, depth + 1);
     emit_lanes(out, &lanes, depth + 1);
@@ -135,15 +143,15 @@ static int64_t longest_sum(const LocalOp *local, const uint32_t *sets, int set_c
     return longest;
 }
 
-/* Returns into how many parts a sum is split, so that more than `blocks` blocks share it. */
+/* Returns the number of parts of a sum, so that enough blocks work on `blocks` results. */
 static int64_t parts_of(int64_t elements, int64_t blocks) {
     int64_t parts = BLOCKS / blocks, most = elements / PART_SUM;
     parts = parts < most ? parts : most;
     return parts < 1 ? 1 : parts;
 }
 
-/* Returns the first element of a thread: the threads of a block, and `parts` blocks, follow each
- * other along the sum. */
+/* Returns the first element of a thread. The threads of a block, and `parts` blocks, take
+ * consecutive elements of the sum. */
 static const char *first_text(Arena *arena, int64_t parts, const char *thread, int threads) {
     return parts > 1 ? arena_format(arena, "blockIdx.y * %d + %s", threads, thread) : thread;
 }
@@ -161,7 +169,8 @@ static const char *emit_warp_sums(const KernelBody *body, const uint32_t *sets, 
     emit_own_warp(&body->device, body->outputs);
     text_print(out, "    %s sum = 0;\n", sum_type(body->device.local));
     for (int s = 0; s < set_count; s++)
-        emit_sum_loop(body, sets[s], NULL, "threadIdx.x", c_number(out->arena, CUDA_WARP), 1);
+        emit_sum_loop(body, sets[s], NULL, (Stride){"threadIdx.x", c_number(out->arena, CUDA_WARP)},
+                      1);
     text_string(out, "    sum = ht_warp_sum(sum);\n"
                      "    if (threadIdx.x == 0)\n");
     emit_result(body, &one, "sum", 2);
@@ -178,14 +187,15 @@ static const char *emit_block_sums(const KernelBody *body, const uint32_t *sets,
     text_print(out, "    %s sum = 0;\n", sum_type(body->device.local));
     for (int s = 0; s < set_count; s++)
         emit_sum_loop(body, sets[s], NULL,
-                      first_text(out->arena, parts, "threadIdx.x", CUDA_THREADS),
-                      c_number(out->arena, parts * CUDA_THREADS), 1);
+                      (Stride){first_text(out->arena, parts, "threadIdx.x", CUDA_THREADS),
+                               c_number(out->arena, parts * CUDA_THREADS)},
+                      1);
     text_string(out, "    if (ht_block_sum(sum))\n");
     emit_result(body, &one, "sum", 2);
     return arena_format(out->arena, "%s, %d", grid_text(out->arena, results, parts), CUDA_THREADS);
 }
 
-/* Returns how many neighbouring elements of the result one thread adds up. */
+/* Returns how many neighbouring elements of the result a thread computes. */
 static Lanes column_lanes(const KernelBody *body, const uint32_t *sets, int set_count) {
     const LocalOp *local = body->device.local;
     Lanes lanes = lanes_along(local, read_by(local, 0) | 1, body->outputs, NULL);
@@ -197,8 +207,8 @@ static Lanes column_lanes(const KernelBody *body, const uint32_t *sets, int set_
     return lanes;
 }
 
-/* Appends sums over rows: each thread has neighbouring elements of the result; the warps of a
- * block, and blocks, share the rows. `alone`: each thread adds up all rows. */
+/* Appends sums over rows. Each thread computes neighbouring elements of the result; the warps of a
+ * block, and several blocks, share the rows. `alone`: each thread adds up all rows. */
 static const char *emit_column_sums(const KernelBody *body, const uint32_t *sets, int set_count,
                                     int64_t longest, bool alone) {
     Text *out = body->device.out;
@@ -215,8 +225,10 @@ static const char *emit_column_sums(const KernelBody *body, const uint32_t *sets
     text_print(out, "    if (%s < %lld) {\n", i, (long long)steps);
     for (int s = 0; s < set_count; s++)
         emit_sum_loop(body, sets[s], &lanes,
-                      alone ? "0" : first_text(arena, parts, "threadIdx.y", CUDA_WARPS),
-                      alone ? "1" : c_number(arena, parts * CUDA_WARPS), 2);
+                      alone ? (Stride){"0", "1"}
+                            : (Stride){first_text(arena, parts, "threadIdx.y", CUDA_WARPS),
+                                       c_number(arena, parts * CUDA_WARPS)},
+                      2);
     if (!alone)
         text_print(out, "    }\n    if (ht_column_sums(sum) && %s < %lld) {\n", i,
                    (long long)steps);
@@ -244,5 +256,5 @@ void loops_cuda(Text *before, Text *out, const LocalOp *local, const Kernel *ker
     Text text = {.arena = out->arena};
     KernelBody body = {device_of(&text, local), &outputs};
     const char *launch = set_count ? emit_sums(&body, sets, set_count) : emit_elementwise(&body);
-    emit_launch(before, out, local, kernel, text_bytes(&text), launch);
+    emit_launch(before, out, local, kernel, (DeviceText){text_bytes(&text), launch});
 }

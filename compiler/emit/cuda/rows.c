@@ -1,29 +1,31 @@
-/* Kernels from equations, for CUDA: a warp or a block for each row; where there are no rows, a
- * thread for neighbouring elements.
+/* Kernels from equations, for CUDA: a warp or a block for each row. Without rows, a thread computes
+ * neighbouring elements.
  *
- * Loops along a row give each thread the same elements. Of a short row, it holds in registers what
- * several loops need (NAME_h); else it reads again what it wrote itself. Values of a row are
- * computed by all its threads and stored by one, at the end, when no thread reads operands any
- * more.
+ *     for each row: a warp loads x, sums it (ht_warp_sum), stores y[r, c] = x[r, c] - mean
+ *
+ * Loops along a row give each thread the same elements every time. Of a short row, a thread keeps
+ * elements that several loops need in registers (NAME_h). Otherwise it reloads them, and reads only
+ * elements that it wrote itself. All threads of a row compute its values; one thread stores them at
+ * the end, when no thread reads operands any more.
  */
 #include "emit/cuda/vector_lanes.h"
 #include "emit/kernel/rows.h"
 #include "emit/words.h"
 
-enum { MOST_HELD = 64 }; // elements in registers of a thread
+enum { MOST_HELD = 64 }; // elements that a thread keeps in registers
 
-/* A function while it is written, and the warp or block that computes a row. */
+/* A function while it is written, with the warp or block that computes a row. */
 typedef struct Team {
     Device device;
     const Rows *rows;
-    const Nest *along; // the loops along a row, or all
+    const Nest *along; // the loops along a row; without rows all loops
     Lanes lanes;
-    bool warp;     // a row has a warp, not a block
-    uint64_t held; // tensors, by number, whose elements are kept in registers from loop to loop
-    int turns;     // times that a thread goes along a row where something is held
+    bool warp;     // a row is computed by a warp, otherwise by a block
+    uint64_t held; // bit t: elements of tensor t are kept in registers between loops
+    int turns;     // iterations of a thread along a row; 0: nothing is kept in registers
 } Team;
 
-/* Returns whether a tensor has elements along rows; true for all where there are no rows. */
+/* Whether a tensor has elements along rows; without rows every tensor has. */
 static bool goes_along(const Team *team, int tensor) {
     bool along = !team->rows->plan.rows;
     for (int l = 0; l < team->along->count; l++)
@@ -31,7 +33,7 @@ static bool goes_along(const Team *team, int tensor) {
     return along;
 }
 
-/* Appends an operand or value, read from a variable or from storage (an AccessWriter). */
+/* Appends an operand or value, from a variable or from memory. An AccessWriter. */
 static void text_access(Text *out, const LocalOp *local, int operand, void *context) {
     const RowsPlace *place = context;
     const Team *team = place->around.more;
@@ -56,8 +58,8 @@ static const char *equation_name(const Team *team, int equation) {
 
 /* ---- elements ---- */
 
-/* Returns the set of tensors that an expression loads inside a loop: operands with elements along
- * the row, and results read from storage. */
+/* Returns the tensors that an expression loads inside a loop, as bits: operands with elements along
+ * the row, and results that an earlier loop stored. */
 static uint64_t expr_loads(const Team *team, const Expr *expr, int loop) {
     const LocalOp *local = team->rows->local;
     uint64_t set = 0;
@@ -78,13 +80,14 @@ static uint64_t loop_loads(const Team *team, int loop) {
     return set;
 }
 
-/* Returns the array with a thread's elements of a result: NAME_w, or a row of NAME_h. */
+/* Returns the array with a thread's elements of a result: NAME_w, or the part of NAME_h for this
+ * iteration. */
 static const char *lanes_name(const Team *team, int result) {
     return arena_format(team->device.out->arena, team->held >> result & 1 ? "%s_h[j]" : "%s_w",
                         rows_name(team->rows, result));
 }
 
-/* Appends the statements of one lane, and its stores into the arrays of results. */
+/* Appends the statements for one lane, and its stores into the arrays of results. */
 static void emit_lane(const RowsPlace *place, int depth) {
     const Team *team = place->around.more;
     Text *out = team->device.out;
@@ -101,7 +104,7 @@ static void emit_lane(const RowsPlace *place, int depth) {
     }
 }
 
-/* Appends the loads of tensors that registers hold from this loop on. */
+/* Appends the loads of tensors that are kept in registers from this loop on. */
 static void emit_held_loads(const RowsPlace *place, int depth) {
     const Team *team = place->around.more;
     uint64_t known = 0;
@@ -116,7 +119,7 @@ static void emit_held_loads(const RowsPlace *place, int depth) {
         }
 }
 
-/* Appends one step of a thread, several neighbouring elements: loads, lanes, stores. */
+/* Appends one step of a thread, which is several neighbouring elements: loads, lanes, stores. */
 static void emit_step(const Team *team, int loop, int depth) {
     Text *out = team->device.out;
     const RowsPlace place = place_at(team, loop);
@@ -148,7 +151,8 @@ static void emit_step(const Team *team, int loop, int depth) {
 
 /* ---- rows ---- */
 
-/* Appends the index of the row of this warp or block, and the values that it reads once. */
+/* Appends the index of the row of this warp or block, and the values of the row that are loaded
+ * once. */
 static void emit_row_begin(const Team *team) {
     const LocalOp *local = team->rows->local;
     Text *out = team->device.out;
@@ -163,7 +167,7 @@ static void emit_row_begin(const Team *team) {
     }
 }
 
-/* Appends the values of a row that become known in front of a loop. */
+/* Appends the values of a row that become known before a loop. */
 static void emit_row_values(const Team *team, int loop) {
     const RowsPlace place = place_at(team, loop);
     for (int e = 0; e < team->rows->equation_count; e++) {
@@ -177,8 +181,8 @@ static void emit_row_values(const Team *team, int loop) {
     }
 }
 
-/* Opens the loop along a row around the statements `step`, without indices that they do not
- * read. */
+/* Opens the loop along a row around the statements `step`. Leaves out indices that they do not
+ * use. */
 static void open_row_loop(const Team *team, const char *step) {
     Text *out = team->device.out;
     int threads = team->warp ? CUDA_WARP : CUDA_THREADS;
@@ -212,7 +216,8 @@ static void emit_row_loop(const Team *team, int loop) {
     text_string(out, "    }\n");
 }
 
-/* Chooses the tensors that registers hold: those that several loops read, if there is room. */
+/* Chooses the tensors that stay in registers: those that several loops read, if there are enough
+ * registers. */
 static void choose_held(Team *team) {
     uint64_t once = 0, again = 0;
     for (int loop = 0; loop < team->rows->plan.loop_count; loop++) {
@@ -239,7 +244,7 @@ static void choose_held(Team *team) {
                        team->rows->local->tensors[t].name, team->turns, team->lanes.width);
 }
 
-/* Appends the stores of those values of the row that are results. */
+/* Appends the stores of values of the row that are results. */
 static void emit_row_end(const Team *team) {
     const RowsPlace place = place_at(team, team->rows->plan.loop_count);
     int stores = 0, sums = 0;
@@ -276,7 +281,7 @@ static const char *emit_rows(Team *team) {
     return arena_format(arena, "%lld, %d", (long long)count, CUDA_THREADS);
 }
 
-/* Returns whether elements of a result in the set are not contiguous: each is stored alone. */
+/* Whether elements of a result in the set are not contiguous, so that each is stored by itself. */
 static bool stores_apart(const LocalOp *local, const Nest *along, uint64_t tensors) {
     bool apart = false;
     for (int t = 0; nest_inner(along) && t < local->result_count; t++)
@@ -306,11 +311,11 @@ void rows_cuda(Text *before, Text *out, const LocalOp *local, const Kernel *kern
     uint64_t tensors = 0;
     for (int loop = 0; loop < rows.plan.loop_count; loop++) {
         tensors |= loop_loads(&team, loop);
-        for (int e = 0; e < local->rule->equation_count; e++)
+        for (int e = 0; e < local->rule->equations.count; e++)
             tensors |= rows_stores(&rows, e, loop) ? UINT64_C(1) << rows_value(&rows, e) : 0;
     }
     team.lanes = lanes_along(local, tensors, team.along, rows.plan.rows ? &rows.outer : NULL);
     if (stores_apart(local, team.along, tensors)) team.lanes.width = 1;
     const char *launch = rows.plan.rows ? emit_rows(&team) : emit_elements(&team);
-    emit_launch(before, out, local, kernel, text_bytes(&text), launch);
+    emit_launch(before, out, local, kernel, (DeviceText){text_bytes(&text), launch});
 }

@@ -6,11 +6,11 @@
 #include <string.h>
 
 enum {
-    VECTOR = 16,         // bytes that a thread loads or stores at once
-    LONG_INDEX = 1 << 30 // elements from which an index takes 64 bits
+    VECTOR = 16,         // bytes of one load or store of a thread
+    LONG_INDEX = 1 << 30 // elements from which an index needs 64 bits
 };
 
-/* The index type must reach every element of every tensor; no tensor has more elements than the
+/* Chooses an index type for all elements of every tensor. No tensor has more elements than the
  * product of all factors. */
 Device device_of(Text *out, const LocalOp *local) {
     int64_t volume = 1;
@@ -20,15 +20,15 @@ Device device_of(Text *out, const LocalOp *local) {
 
 /* ---- how wide ---- */
 
-/* Returns whether a tensor begins at a multiple of VECTOR bytes: all do but the rows of a
- * micro-batch in an input. */
+/* Whether a tensor begins at a multiple of VECTOR bytes. Only the rows of a micro-batch in an input
+ * may not. */
 static bool is_aligned(const LocalOp *local, const Tensor *tensor) {
     return !value_turns(local->module, local->op, tensor->value) ||
            tensor_elements(tensor) * dtype_size(tensor->value->type.dtype) % VECTOR == 0;
 }
 
-/* Returns whether `width` neighbours of a tensor along `inner` are aligned at every index of the
- * loops of `nest`. */
+/* Whether `width` neighbours of a tensor along `inner` are aligned at every index of the loops of
+ * `nest`. */
 static bool fits(const LocalOp *local, int tensor, const Nest *nest, const Loop *inner, int width) {
     for (int l = 0; nest && l < nest->count; l++)
         if (&nest->loop[l] != inner && nest->loop[l].stride[tensor] % width) return false;
@@ -59,7 +59,7 @@ static int64_t inner_stride(const Lanes *lanes, int tensor) {
     return lanes->width > 1 ? nest_inner(lanes->nest)->stride[tensor] : 0;
 }
 
-/* Appends lane e of a tensor that is not contiguous along the lanes: its index has (i0 + e). */
+/* Appends lane e of a tensor that is not contiguous along the lanes: its index uses (i0 + e). */
 static void text_apart(Text *out, const LocalOp *local, int tensor, const Lanes *lanes,
                        const Around *around) {
     Nest apart = *lanes->nest;
@@ -88,7 +88,7 @@ void text_place(Text *out, const LocalOp *local, int tensor, const Around *aroun
                text_bytes(&index));
 }
 
-/* Appends the load of a tensor: its neighbours, or the one element that all lanes share. */
+/* Appends the load of a tensor: its neighbours, or one element for all lanes. */
 static void emit_load(const Device *device, int number, const Lanes *lanes, const Around *around,
                       int depth) {
     const Tensor *tensor = &device->local->tensors[number];
@@ -204,18 +204,18 @@ static void text_arguments(Text *parameters, Text *arguments, const LocalOp *loc
 }
 
 void emit_launch(Text *before, Text *out, const LocalOp *local, const Kernel *kernel,
-                 const char *body, const char *launch) {
+                 DeviceText text) {
     Arena *arena = out->arena;
     Text parameters = {.arena = arena}, arguments = {.arena = arena};
     const char *name = arena_format(arena, "%s_device", kernel->name);
-    text_arguments(&parameters, &arguments, local, body);
+    text_arguments(&parameters, &arguments, local, text.body);
     text_fill(before,
               "static __global__ void $name($parameters)\n"
               "{\n"
               "$body"
               "}\n"
               "\n",
-              "name", name, "parameters", text_bytes(&parameters), "body", body, NULL);
+              "name", name, "parameters", text_bytes(&parameters), "body", text.body, NULL);
     text_fill(out, "    ht_launch($name, $launch, 0, $arguments);\n", "name", name, "launch",
-              launch, "arguments", text_bytes(&arguments), NULL);
+              text.launch, "arguments", text_bytes(&arguments), NULL);
 }

@@ -1,18 +1,22 @@
 /* Lanes: neighbouring elements that a CUDA thread computes at once, for bodies (loops.c) and
- * equations (rows.c). */
+ * equations (rows.c).
+ *
+ *     f32, 4 lanes:    float x_v[4]; ht_load(x_v, x + i0 * 4);
+ *                      for (int e = 0; e < 4; e++) y_v[e] = x_v[e] + bias_v;
+ */
 #ifndef EMIT_CUDA_VECTOR_LANES_H
 #define EMIT_CUDA_VECTOR_LANES_H
 
 #include "emit/kernel/loops.h"
 
 enum {
-    CUDA_THREADS = 256,                    // of a block
-    CUDA_WARP = 32,                        // threads
-    CUDA_WARPS = CUDA_THREADS / CUDA_WARP, // of a block
-    CUDA_WARP_SUM = 1024                   // elements that a warp still adds up alone
+    CUDA_THREADS = 256,                    // threads of a block
+    CUDA_WARP = 32,                        // threads of a warp
+    CUDA_WARPS = CUDA_THREADS / CUDA_WARP, // warps of a block
+    CUDA_WARP_SUM = 1024                   // elements up to which one warp adds up a sum
 };
 
-/* `width` neighbours along the innermost loop of a nest; NULL: one element. */
+/* `width` neighbours along the innermost loop of a nest; NULL: single elements. */
 typedef struct Lanes {
     const Nest *nest;
     int width;
@@ -22,17 +26,17 @@ typedef struct Lanes {
 typedef struct Device {
     Text *out;
     const LocalOp *local;
-    const char *index; // type of an index that reaches every element
+    const char *index; // C type of an index that can address every element
 } Device;
 
 Device device_of(Text *out, const LocalOp *local);
 
-/* Returns lanes along a nest: as many as fill a vector of the smallest type, or fewer where a
- * tensor of the set `tensors` is not aligned for so many. `other` has the loops around. */
+/* Returns the lanes along a nest: as many as fill a vector of the smallest type, or fewer if a
+ * tensor of the set `tensors` is not aligned for so many. `other` has the surrounding loops. */
 Lanes lanes_along(const LocalOp *local, uint64_t tensors, const Nest *nest, const Nest *other);
 
-/* Appends a tensor at one of the lanes: NAME_v[e] or NAME_v where it is loaded before, or the
- * element that lies apart. */
+/* Appends a tensor at the current lane: NAME_v[e] or NAME_v if it was loaded before, otherwise the
+ * element itself. */
 void text_lane(Text *out, const LocalOp *local, int tensor, const Lanes *lanes,
                const Around *around);
 
@@ -43,11 +47,11 @@ void text_place(Text *out, const LocalOp *local, int tensor, const Around *aroun
 void emit_loads(const Device *device, uint64_t tensors, const Lanes *lanes, const Around *around,
                 int depth);
 
-/* Returns the variable that counts steps of a nest: the loop's index where there is one loop and
- * one lane, else `number`. */
+/* Returns the variable that counts the steps of a nest: the loop's index with one loop and one
+ * lane, otherwise `number`. */
 const char *counter(const Nest *nest, const Lanes *lanes, const char *number);
 
-/* Returns the number of steps of a nest, each of all lanes. */
+/* Returns the number of steps of a nest; a step is all lanes. */
 int64_t steps_of(const Nest *nest, const Lanes *lanes);
 
 /* Appends the indices of a nest's loops, computed from `number`, which counts steps: "const int i0
@@ -59,20 +63,25 @@ void emit_indices(const Device *device, const Nest *nest, const Lanes *lanes, co
  */
 const char *open_steps(const Device *device, const Nest *nest, const Lanes *lanes);
 
-/* Appends the indices of a nest where each thread has one step: number `thread` of the `each` steps
- * of its block. */
+/* Appends the indices of a nest in which each thread computes one step. `thread` is its number
+ * among the `each` steps of its block. */
 void emit_own_step(const Device *device, const Nest *nest, const Lanes *lanes, int each,
                    const char *thread);
 
-/* Append the indices of a nest where each element has a warp, or a block. */
+/* Append the indices of a nest in which each element is computed by a warp, or by a block. */
 void emit_own_warp(const Device *device, const Nest *nest);
 void emit_own_block(const Device *device, const Nest *nest);
 
 /* Returns the launch of a function that begins with emit_own_warp. */
 const char *launch_warps(Arena *arena, const Nest *nest);
 
+/* The body of a __global__ function, and its launch: "grid, block". */
+typedef struct DeviceText {
+    const char *body, *launch;
+} DeviceText;
+
 /* Appends the __global__ function with this body to `before`, and its launch to `out`. */
 void emit_launch(Text *before, Text *out, const LocalOp *local, const Kernel *kernel,
-                 const char *body, const char *launch);
+                 DeviceText text);
 
 #endif

@@ -1,4 +1,4 @@
-/* Functions that run a C kernel: they build the views that it sees. */
+/* Writes the functions that run a C kernel: they build its views. */
 #include "emit/kernel/kernel.h"
 #include "emit/kernel/local.h"
 #include "emit/words.h"
@@ -6,8 +6,9 @@
 
 #include <math.h>
 
-/* The extent of a dimension of the whole tensor: of rows of a micro-batch, that of the batch; of a
- * chunk of rows, that of all; where a pipeline reads rows only so far, that of the padded batch. */
+/* Returns the extent of a dimension of the whole tensor. For rows of a micro-batch it is that of
+ * the batch, for a chunk of rows that of all chunks, and with padding lengths that of the padded
+ * batch. */
 static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d) {
     const BoundDim *dim = &tensor->bound->dims[d];
     const PipelineTemplates *bodies = local->module->templates;
@@ -21,8 +22,8 @@ static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d) 
                : tensor->value->type.extent[d];
 }
 
-/* The extent of a dimension of a kernel's view: those of the dimensions that it merges,
- * multiplied. */
+/* Returns the extent of a dimension of a kernel's view: the product of the dimensions that it
+ * merges. */
 static int64_t written_extent(const LocalOp *local, const Tensor *tensor, int written,
                               bool global) {
     int64_t extent = 1;
@@ -41,8 +42,8 @@ static void emit_extents(Text *out, const LocalOp *local, const char *field, con
     text_string(out, "}");
 }
 
-/* Inside the loop over micro-batches: how far the one at work starts behind the batch's first
- * row. */
+/* Appends the offset of the current micro-batch behind the batch's first row, inside the loop over
+ * micro-batches. */
 static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tensor, int written) {
     int64_t stride = 0, unit = local->module->templates->row_unit;
     for (int d = 0; d < tensor->bound->rank; d++) {
@@ -55,9 +56,9 @@ static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tens
         text_print(out, " + r->row * %lld", (long long)stride);
 }
 
-/* Appends a field of a view, by dimension a number of the device's row: "offset", the row at which
- * the piece begins; "fold" and "gap" of a zigzag dimension, the length of the first range, and the
- * distance to the second. `number` is the column of the first. */
+/* Appends a field of a view, by dimension a number of the device: "offset", where the piece begins;
+ * "fold" and "gap" of a zigzag dimension, the length of the first range and the distance to the
+ * second. `number` is the column of the first number. */
 static void emit_places(Text *out, const LocalOp *local, const Tensor *tensor, int which,
                         int number) {
     static const char *const FIELDS[] = {"offset", "fold", "gap"};
@@ -76,7 +77,7 @@ static void emit_places(Text *out, const LocalOp *local, const Tensor *tensor, i
     text_string(out, written ? "}" : "");
 }
 
-/* Numbers of a tensor in the device's row. */
+/* Returns how many numbers of the device a tensor has. */
 static int place_count(const LocalOp *local, const Tensor *tensor) {
     int count = 0;
     for (int w = 0; w < tensor->bound->written_rank; w++)
@@ -147,7 +148,8 @@ static void emit_attrs(Text *out, const OpDef *def, const Attr *attrs) {
     text_string(out, "    };\n");
 }
 
-/* What the results are where a contracted factor is empty. */
+/* Whether results are maxima over no elements, where a contracted factor is empty; otherwise they
+ * are sums. */
 static bool identity_is_maximum(const LocalOp *local) {
     for (int f = 0; f < local->factor_count; f++)
         if (!local->extent[f] &&
@@ -156,7 +158,7 @@ static bool identity_is_maximum(const LocalOp *local) {
     return false;
 }
 
-/* The operand that is added to a result; NULL: there is none. */
+/* Returns the operand that is added to a result (clause plus); NULL: none. */
 static const Tensor *added_to(const LocalOp *local, const Tensor *result) {
     int k = result->access->plus < 0 ? -1 : operand_of(local, result->access->plus);
     return k < 0 ? NULL : &local->operands[k];

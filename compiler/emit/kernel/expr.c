@@ -1,4 +1,4 @@
-/* An expression of a rule as C. */
+/* Writes an expression of a rule as C. */
 #include "emit/kernel/local.h"
 
 #include <math.h>
@@ -21,8 +21,8 @@ static void emit_float(Text *out, double value, bool wide) {
     text_print(out, value < 0 ? "(%s%s%s)" : "%s%s%s", digits, point ? "" : ".0", wide ? "" : "f");
 }
 
-/* Whether the operator computes in f64: where a tensor is f64, and where none is of floating point,
- * whose constants are integers that f32 may lack. */
+/* Whether the operator computes in f64: a tensor is f64, or no tensor is floating point, because
+ * integer constants may not be exact in f32. */
 static bool is_wide(const LocalOp *local) {
     bool floating = false;
     for (int t = 0; t < local->tensor_count; t++) {
@@ -59,14 +59,14 @@ static bool is_half(const LocalOp *local) {
     return true;
 }
 
-/* What the leaves of an expression are printed with. */
+/* The context with which leaves of an expression are printed. */
 typedef struct Leaves {
     const LocalOp *local;
     AccessWriter *access;
     void *context;
 } Leaves;
 
-/* An ExprLeaf; the context is a Leaves. */
+/* Appends a leaf. An ExprLeaf; the context is a Leaves. */
 static void emit_leaf(Text *out, const Expr *leaf, void *context) {
     const Leaves *leaves = context;
     switch (leaf->kind) {

@@ -1,6 +1,6 @@
 #include "emit/kernel/kernel.h"
 
-#include "emit/program/role.h"
+#include "emit/emitter.h"
 #include "emit/words.h"
 #include "support/array.h"
 
@@ -43,7 +43,7 @@ static void key_attr(Text *key, const Attr *attr) {
     for (int d = 0; d < attr->count; d++) key_number(key, attr->ints[d]);
 }
 
-/* All that the text of a function depends on. */
+/* Writes a key of everything that the text of a function depends on. */
 static void kernel_key(Text *key, const LocalOp *local) {
     const OpDef *def = local->op->def;
     key->length = 0;
@@ -76,7 +76,8 @@ static bool reads_numbers(const LocalOp *local) {
     return local->rule->kind == RULE_CALL && !local_empty(local) && has_offsets(local);
 }
 
-/* "float *y, const float *x", or "void *y, void *x" for kernels that see views. */
+/* Appends the parameters: "float *y, const float *x", or "void *y, void *x" for kernels with
+ * views. */
 static void text_parameters(Text *out, const LocalOp *local, bool views) {
     for (int t = 0; t < local->tensor_count; t++) {
         const Tensor *tensor = &local->tensors[t];
@@ -101,11 +102,11 @@ static const char *kernel_prototype(Arena *arena, const Kernel *kernel, const Lo
     return text_bytes(&out);
 }
 
-/* A rule's text inside a comment; each equation has a line of its own. */
+/* Appends a rule's text inside a comment, with each equation on its own line. */
 static void text_rule(Text *out, const Rule *rule) {
     static const char BODY[] = " body(", NEXT[] = "; ", END[] = "*/";
     for (const char *c = rule->text; *c; c++) {
-        if (rule->equation_count && !strncmp(c, BODY, strlen(BODY))) text_string(out, "\n *    ");
+        if (rule->equations.count && !strncmp(c, BODY, strlen(BODY))) text_string(out, "\n *    ");
         if (!strncmp(c, NEXT, strlen(NEXT))) {
             text_string(out, ";\n *          ");
             c++;
@@ -126,7 +127,7 @@ static void text_tensors(Text *out, const Tensor *tensors, int count) {
         }
 }
 
-/* The rule and the local shapes. */
+/* Appends the comment with the rule and the local shapes. */
 static void text_banner(Text *out, const LocalOp *local) {
     text_string(out, "\n/* ");
     text_rule(out, local->rule);
@@ -137,7 +138,7 @@ static void text_banner(Text *out, const LocalOp *local) {
     text_string(out, " */\n");
 }
 
-/* (void) for the parameters that the body does not use. */
+/* Appends (void) statements for parameters that the body does not use. */
 static void text_unused(Text *out, const LocalOp *local, const Kernel *kernel, const char *body) {
     for (int k = 0; k < local->operand_count; k++)
         if (local->operands[k].value && !has_word(body, local->operands[k].name))
@@ -164,14 +165,14 @@ static void declare_kernel(Emitter *emitter, const char *kernel) {
         text_string(&emitter->kernels.externs, line);
 }
 
-/* Whether the operator gives f32 as bf16, element after element as they lie. */
+/* Whether the operator converts f32 to bf16 without reordering elements. */
 static bool narrows(const LocalOp *local) {
     const Tensor *to = &local->results[0], *from = &local->operands[0];
     return rule_is_copy(local->rule) && to->value->type.dtype == DTYPE_BF16 &&
            from->value->type.dtype == DTYPE_F32;
 }
 
-/* The statements of the function, and what stands before it. */
+/* Appends the statements of the function, and what stands before it. */
 static void kernel_body(Text *before, Text *out, RoleWriter *writer, const LocalOp *local,
                         const Kernel *kernel) {
     Product product;
@@ -194,7 +195,7 @@ static void kernel_body(Text *before, Text *out, RoleWriter *writer, const Local
     }
 }
 
-/* Operators' names without the library's prefix. */
+/* Returns an operator's name without the library's prefix. */
 static const char *short_name(const char *name) {
     return strncmp(name, "ht_", 3) ? name : name + 3;
 }

@@ -1,6 +1,6 @@
 /* The functions that role programs call: one for each operator and local shape, shared by all roles
- * and models of a unit. A body is written here where all back ends have it alike, else by loops.h
- * and the back end. */
+ * and models of a unit. This folder writes bodies that are the same for all backends; loops.h and
+ * the backend write the others. */
 #ifndef EMIT_KERNEL_KERNEL_H
 #define EMIT_KERNEL_KERNEL_H
 

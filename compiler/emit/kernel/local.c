@@ -1,7 +1,8 @@
 #include "emit/kernel/local.h"
 
 #include "emit/kernel/kernel.h"
-#include "emit/program/role.h"
+#include "emit/emitter.h"
+#include "ir/programs/device_programs.h"
 #include "ir/analysis/side_reduction.h"
 #include "ir/analysis/subviews.h"
 #include "ir/programs/device_programs.h"
@@ -43,32 +44,31 @@ bool value_turns(const Module *module, const Op *op, const Value *value) {
            (value->micro.kind == MICRO_ROWS && value_storage(value)->kind == VALUE_INPUT);
 }
 
-/* Whether generated functions use a name themselves: words of a back end, counters of loops, and
- * numbered ones as i0. */
+/* Whether generated functions use a name themselves: reserved words of a backend, loop counters,
+ * and numbered names such as i0. */
 static bool is_own_name(const char *name, bool loops) {
     if (backend_word(name) || (loops && strlen(name) == 1 && strchr("ijke", *name))) return true;
     const char *digits = name + (strncmp(name, "at", 2) ? 1 : 2);
     return strchr("aik", name[0]) && *digits && strspn(digits, "0123456789") == strlen(digits);
 }
 
-/* Whether a name ends as those of the variables that generated functions keep a tensor's elements
- * in: NAME_v, NAME_w, NAME_h, NAME_s. */
+/* Whether a name looks like the variables in which generated functions keep elements of a tensor:
+ * NAME_v, NAME_w, NAME_h, NAME_s. */
 static bool is_variable(const char *name) {
     size_t length = strlen(name);
     return length > 2 && name[length - 2] == '_' && strchr("vwhs", name[length - 1]);
 }
 
-/* A name for a tensor in emitted C that stands beside the names that generated functions use. */
+/* Returns a name for a tensor in emitted C that differs from names that generated functions use. */
 static const char *tensor_name(Arena *arena, const Rule *rule, const char *name, int number) {
     bool taken = is_variable(name) || is_own_name(name, rule->kind != RULE_CALL);
     return number < 0 ? arena_format(arena, "%s%s", name, taken ? "_" : "")
                       : arena_format(arena, "%s_%d", name, number);
 }
 
-/* Fills in the local extents of a tensor, and those of its factors where this device holds some of
- * its elements; value, access and bound are set. A dimension of a C kernel's tensor may have no
- * factor of its own; such a dimension is never split (passes/factor_dims/factor_dims.c). Returns
- * false after it has reported an error. */
+/* Sets the local extents of a tensor, and of its factors if this device has some of its elements.
+ * `value`, `access` and `bound` must be set. A dimension of a C kernel's tensor may have no factor;
+ * such a dimension is never cut (passes/factor_dims). Returns false after an error. */
 static bool local_tensor(LocalOp *local, const RoleWriter *writer, Tensor *tensor) {
     const Value *value = tensor->value;
     const BoundAccess *bound = tensor->bound;
@@ -103,8 +103,8 @@ static bool local_tensor(LocalOp *local, const RoleWriter *writer, Tensor *tenso
     return true;
 }
 
-/* Whether the kernel of an operator can be told where a piece lies: in two ranges of a dimension at
- * most. */
+/* Checks that a kernel can get the positions of a tensor's pieces: at most two ranges in a
+ * dimension. */
 static bool check_places(const LocalOp *local, RoleWriter *writer, const Tensor *tensor) {
     Range ranges[2];
     for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
@@ -122,7 +122,8 @@ static bool check_places(const LocalOp *local, RoleWriter *writer, const Tensor 
     return true;
 }
 
-/* Of an empty piece only the other tensors tell which factors are not empty. */
+/* Sets the extents of an empty piece: a factor is empty unless another tensor has elements along
+ * it. */
 static void local_empty_tensor(LocalOp *local, Tensor *tensor) {
     for (int d = 0; tensor->empty && d < tensor->bound->rank; d++) {
         int64_t *extent =
@@ -181,15 +182,15 @@ uint64_t expr_operands(const LocalOp *local, const Expr *expr, bool *absent) {
     return set;
 }
 
-/* How many terms `expr` adds up at most. */
+/* Returns an upper bound of the number of terms of `expr`. */
 static int term_most(const Expr *expr) {
     if (expr->kind == EXPR_ADD || expr->kind == EXPR_SUB)
         return term_most(expr->arg[0]) + term_most(expr->arg[1]);
     return expr->kind == EXPR_NEG ? term_most(expr->arg[0]) : 1;
 }
 
-/* Whether an expression divides by the extent of a contracted factor that has none in the whole
- * tensor: a mean of nothing. */
+/* Whether an expression divides by the extent of a contracted factor that is empty in the whole
+ * tensor: the mean of no elements. */
 static bool is_mean_of_nothing(const LocalOp *local, const Expr *expr) {
     const Binding *binding = local->op->binding;
     for (int f = 0; f < binding->factor_count && expr->kind == EXPR_DIV; f++)
@@ -201,7 +202,7 @@ static bool is_mean_of_nothing(const LocalOp *local, const Expr *expr) {
     return false;
 }
 
-/* Collects the terms that `expr` adds up; those that read an absent operand are left out. */
+/* Collects the terms of `expr`, without those that read an absent operand. */
 static void collect_terms(LocalOp *local, const Expr *expr, bool minus) {
     if (expr->kind == EXPR_ADD || expr->kind == EXPR_SUB) {
         collect_terms(local, expr->arg[0], minus);
@@ -224,11 +225,10 @@ static void collect_terms(LocalOp *local, const Expr *expr, bool minus) {
         *term = (Term){.expr = expr_number(local->module->arena, NAN, "NAN"), .minus = minus};
 }
 
-/* The expression of which a rule adds up the terms: a body, or the product in front of an
- * epilogue. */
+/* Returns the expression with the terms of a rule: its body, or the product before an epilogue. */
 static const Expr *summed_body(const Rule *rule) {
     return rule->kind == RULE_BODY                          ? rule->body
-           : rule->kind == RULE_EQUATIONS && rule->epilogue ? rule->equations[0].expr
+           : rule->kind == RULE_EQUATIONS && rule->epilogue ? rule->equations.at[0].expr
                                                             : NULL;
 }
 
@@ -265,7 +265,7 @@ bool local_op(LocalOp *local, RoleWriter *writer, const Op *op) {
     return true;
 }
 
-/* Whether a device has as much of a value as another. */
+/* Whether two devices have pieces of the same shape of a value. */
 static bool same_local(Module *module, const Value *value, int device, int other) {
     int64_t own[IR_MAX_RANK], its[IR_MAX_RANK];
     bool has = value_region(module, value, device)->box_count,
@@ -276,8 +276,8 @@ static bool same_local(Module *module, const Value *value, int device, int other
     return !memcmp(own, its, sizeof *own * (size_t)value->type.rank);
 }
 
-/* Whether all devices that run a sum have pieces of one shape in a product: those that have the
- * same sum must have the same bits of it, which another product, or none, would not give. */
+/* Whether all devices that compute a sum have pieces of one shape in a product. Devices with the
+ * same sum must get the same bits, so either all compute it with this product or none does. */
 static bool runs_alike(const LocalOp *local, RoleWriter *writer, const Op *sum) {
     bool alike = true;
     for (int r = 0; r < writer->module->devices->roles->role_count && alike; r++) {
@@ -309,8 +309,8 @@ bool local_nothing(const LocalOp *local) {
     return true;
 }
 
-/* Whether a factor is one member's of a variadic operand: a member without elements leaves the
- * others. */
+/* Whether a factor belongs to single tensors of a variadic operand: a tensor without elements does
+ * not make the results empty. */
 static bool is_of_member(const LocalOp *local, int factor) {
     int rule_factor = local->op->binding->factors[factor].factor;
     if (!local->rule->factors[rule_factor].contracted) return false;

@@ -6,7 +6,8 @@
 
 /* ---- nests ---- */
 
-/* Appends a loop over a bound factor, merged with the one before where every tensor allows it. */
+/* Appends a loop over a bound factor, merged with the previous loop if every tensor is contiguous
+ * over both. */
 static void nest_add(Nest *nest, const LocalOp *local, int factor, char letter) {
     if (local->extent[factor] == 1) return;
     Loop loop = {.extent = local->extent[factor]};
@@ -100,7 +101,8 @@ void text_result_end(Text *out, const LocalOp *local) {
 
 /* ---- terms ---- */
 
-/* Whether exactly one term is summed over exactly the factors of `set`, added as it is. */
+/* Whether exactly one term is summed over exactly the factors of `set`, with a plus sign and
+ * without a flag. */
 static bool one_term(const LocalOp *local, uint32_t set) {
     int count = 0;
     for (int t = 0; t < local->term_count; t++)
@@ -109,19 +111,13 @@ static bool one_term(const LocalOp *local, uint32_t set) {
     return count == 1;
 }
 
-/* One term; `flag` is the number of the device that says whether it is added, -1 none. */
+/* Appends one term, in brackets if its operator binds less tightly than `+`. */
 static void text_term(Text *out, const LocalOp *local, const Term *term, const Around *around,
-                      int flag, bool alone) {
+                      bool alone) {
     bool brackets = !alone && term->expr->kind >= EXPR_LT && term->expr->kind <= EXPR_SELECT;
-    if (flag >= 0) {
-        text_string(out, "(");
-        text_fill(out, around->number, "n", arena_format(out->arena, "%d", flag), NULL);
-        text_string(out, " ? ");
-    }
     text_string(out, brackets ? "(" : "");
     emit_expr(out, local, term->expr, around->access, (void *)around);
     text_string(out, brackets ? ")" : "");
-    text_string(out, flag >= 0 ? " : 0)" : "");
 }
 
 bool text_terms(Text *out, const LocalOp *local, uint32_t set, const Around *around, bool first) {
@@ -133,7 +129,13 @@ bool text_terms(Text *out, const LocalOp *local, uint32_t set, const Around *aro
         if (term->contracted != set) continue;
         text_string(out, first ? term->minus ? "-" : "" : term->minus ? " - " : " + ");
         first = false;
-        text_term(out, local, term, around, mine, alone);
+        if (mine >= 0) { // a number of the device says whether the term is added
+            text_string(out, "(");
+            text_fill(out, around->number, "n", arena_format(out->arena, "%d", mine), NULL);
+            text_string(out, " ? ");
+        }
+        text_term(out, local, term, around, alone);
+        text_string(out, mine >= 0 ? " : 0)" : "");
     }
     return !first;
 }

@@ -1,15 +1,19 @@
-/* Numbers that differ between the devices of a role, which its functions are told: whether the
- * device adds a term, and where its pieces begin. */
+/* Numbers that differ between the devices of a role, as arguments of its functions: whether the
+ * device adds a term, and where its pieces begin.
+ *
+ *     role of devices 0-3, sum over a tensor cut along cp:    rows of NumberTable:
+ *     bias added by device 0 only; offsets 0, 256, 512, 768   {1, 0} {0, 256} {0, 512} {0, 768}
+ */
 #include "emit/kernel/local.h"
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
-#include "emit/program/role.h"
+#include "emit/emitter.h"
 
 /* ---- which devices add a term ---- */
 
-/* What devices have in common that would add the same contribution of a term to the same piece of
- * the result, appended to `key`; and whether this one has the first of several copies of the
- * operands, as far as their subgroups are copies. */
+/* Appends to `key` what two devices have in common if they would add the same contribution of a
+ * term to the same piece of the result. Returns whether the device has the first of several copies
+ * of the operands, as far as their subgroups are copies. */
 static bool contribution_key(Text *key, const LocalOp *local, uint64_t operands, int device) {
     Module *module = local->module;
     const Value *result = local->results[0].value;
@@ -30,9 +34,9 @@ static bool contribution_key(Text *key, const LocalOp *local, uint64_t operands,
     return first;
 }
 
-/* By device of the roles, whether it adds a term to the partial result: of those whose
- * contributions to the same piece would be the same, the one with the lowest partial id does; where
- * subgroups have copies, their pieces may differ, and those of the first are added. */
+/* Returns by index in the roles whether a device adds a term to the partial result. Of devices with
+ * equal contributions to the same piece, the one with the lowest partial id adds it. Where
+ * subgroups have copies, whose pieces may differ, those of the first subgroup are added. */
 static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t operands) {
     const Roles *roles = local->module->devices->roles;
     const Value *result = local->results[0].value;
@@ -43,7 +47,8 @@ static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t o
     int count;
     const int *holders = value_holders(scratch, local->module, result, &count);
     int *of = arena_array(
-        scratch, int, count); // by holder: the number of its contribution; -1: another copy has it
+        scratch, int,
+        count); // by holder: the number of its contribution; -1: another device has the first copy
     int *lowest = arena_array(scratch, int, count); // by contribution
     for (int i = 0, contributions = 0; i < count; i++) {
         int partial = value_region(local->module, result, holders[i])->partial;
@@ -62,7 +67,7 @@ static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t o
     return adding;
 }
 
-/* What a tensor's pieces follow from. */
+/* Appends everything that a tensor's pieces depend on. */
 static void value_key(Text *key, const Value *value) {
     bool staged = value->def && value->def->stage != STAGE_ALL;
     text_append(key, (const char *)&value->layout, sizeof value->layout);
@@ -72,7 +77,7 @@ static void value_key(Text *key, const Value *value) {
                 sizeof *value->type.extent * (size_t)value->type.rank);
 }
 
-/* Whether some device of a role leaves out a term. */
+/* Whether some device of the role does not add a term. */
 static bool some_leave_out(const RoleWriter *writer, const bool *adding) {
     for (int i = 0; i < writer->role->device_count; i++)
         if (!adding[roles_index(writer->module->devices->roles, writer->role->devices[i])])
@@ -142,9 +147,9 @@ int region_ranges(const Region *region, int dim, Range ranges[2]) {
     return count;
 }
 
-/* Where the piece of `device` lies in a dimension of a kernel's view: the place where it starts;
- * and of a dimension that may be zigzag, the length of its first range, and what is between that
- * and the second. Returns how many numbers these are. */
+/* Computes the numbers of a device for a dimension of a kernel's view: the start of its piece; for
+ * a zigzag dimension also the length of the first range and the gap to the second. Returns how many
+ * numbers these are. */
 static int written_places(const LocalOp *local, const Tensor *tensor, int written, int device,
                           int64_t *numbers) {
     const Region *region = value_region(local->module, tensor->value, device);
@@ -177,38 +182,41 @@ static int tensor_places(const LocalOp *local, const Tensor *tensor, int device,
 
 /* ---- the table ---- */
 
-/* By flagged term, which devices add it; how many there are goes to *count. */
-static const bool **flagged_terms(Arena *arena, RoleWriter *writer, const LocalOp *local,
-                                  int *count) {
-    const bool **added = arena_array(arena, const bool *, local->term_count);
-    *count = 0;
+/* The flagged terms of an operator. */
+typedef struct FlaggedTerms {
+    int count;
+    const bool **by; // by term: the devices that add it, by index in the roles
+} FlaggedTerms;
+
+static FlaggedTerms flagged_terms(Arena *arena, RoleWriter *writer, const LocalOp *local) {
+    FlaggedTerms terms = {.by = arena_array(arena, const bool *, local->term_count)};
     for (int t = 0; t < local->term_count; t++)
         if (local->terms[t].flagged)
-            added[(*count)++] = term_added(writer, local, &local->terms[t])->by;
-    return added;
+            terms.by[terms.count++] = term_added(writer, local, &local->terms[t])->by;
+    return terms;
 }
 
-/* Writes the numbers that a call reads for a device and gives how many: 0 when it reads none. */
-static int local_numbers(const LocalOp *local, const Roles *roles, const bool **added, int count,
+/* Writes the numbers that a call reads on a device. Returns how many; 0: it reads none. */
+static int local_numbers(const LocalOp *local, const Roles *roles, const FlaggedTerms *terms,
                          int device, int64_t *numbers) {
-    int index = count ? roles_index(roles, device) : 0;
-    for (int t = 0; t < count; t++) numbers[t] = added[t][index];
+    int count = terms->count, index = count ? roles_index(roles, device) : 0;
+    for (int t = 0; t < count; t++) numbers[t] = terms->by[t][index];
     if (local->rule->kind != RULE_CALL) return count;
     for (int k = 0; k < local->tensor_count; k++)
         count += tensor_places(local, &local->tensors[k], device, numbers + count);
     return count;
 }
 
-/* The column with these numbers, added when new; -1 when there are none. */
+/* Returns the column with an operator's numbers, added when new; -1: it has none. */
 static int write_column(RoleWriter *writer, const LocalOp *local) {
     Arena *scratch = arena_create();
     NumberTable *table = &writer->numbers;
     int64_t numbers[EMIT_MAX_TENSORS * IR_MAX_RANK * 3];
     Text all = {.arena = scratch};
-    int count = 0, term_count;
-    const bool **added = flagged_terms(scratch, writer, local, &term_count);
+    int count = 0;
+    FlaggedTerms terms = flagged_terms(scratch, writer, local);
     for (int i = 0; i < table->device_count; i++) {
-        count = local_numbers(local, writer->module->devices->roles, added, term_count,
+        count = local_numbers(local, writer->module->devices->roles, &terms,
                               writer->role->devices[i], numbers);
         text_append(&all, (const char *)numbers, sizeof *numbers * (size_t)count);
     }
@@ -224,8 +232,8 @@ static int write_column(RoleWriter *writer, const LocalOp *local) {
     return (int)*slot - 1;
 }
 
-/* What an operator's numbers follow from: which terms are flagged, and the tensors whose pieces
- * have places that the kernel is told. */
+/* Appends everything that an operator's numbers depend on: its flagged terms, and the tensors whose
+ * positions the kernel reads. */
 static void numbers_key(Text *key, const LocalOp *local) {
     text_append(key, (const char *)&local->op->def, sizeof local->op->def);
     text_append(key, (const char *)&local->op->binding, sizeof local->op->binding);

@@ -1,4 +1,4 @@
-/* Kernels from products: one call of ht_product with a table of axes. */
+/* Writes kernels of matrix products: one call of ht_product with a table of axes. */
 #include "emit/kernel/kernel.h"
 #include "emit/kernel/local.h"
 #include "emit/words.h"
@@ -10,8 +10,8 @@ static bool tensor_has(const Tensor *tensor, int factor) {
     return false;
 }
 
-/* Whether one operand of the product has an axis of the result that the other lacks: else a loop
- * nest serves as well. */
+/* Whether one operand has a dimension of the result that the other lacks. Otherwise a loop nest is
+ * as good. */
 static bool product_is_matrix(const LocalOp *local, const Product *product) {
     bool alone = false;
     for (int f = 0; f < local->factor_count; f++)
@@ -32,12 +32,13 @@ static bool all_floats(const LocalOp *local) {
     return floats;
 }
 
-/* Which results the product writes. */
+/* Finds the results that the product writes. */
 static void find_results(const LocalOp *local, Product *product) {
     const Rule *rule = local->rule;
-    if (!rule->equation_count) return;
-    product->y = rule->equations[1].value;
-    product->aux = rule->equations[0].value < rule->result_count ? rule->equations[0].value : -1;
+    if (!rule->equations.count) return;
+    product->y = rule->equations.at[1].value;
+    product->aux =
+        rule->equations.at[0].value < rule->result_count ? rule->equations.at[0].value : -1;
 }
 
 bool product_of(const LocalOp *local, Product *product) {
@@ -67,7 +68,7 @@ static const char *factor_name(const LocalOp *local, int factor) {
     return local->rule->factors[local->op->binding->factors[factor].factor].name;
 }
 
-/* How far apart the sums are along a factor of the product; 0 where they lack it. */
+/* Returns the stride of the column sums along a factor of the product; 0: they lack it. */
 static int64_t sums_stride(const LocalOp *local, int factor) {
     const BoundAccess *there = &local->op->binding->operands[local->summed],
                       *own = &local->sum->binding->operands[0];
@@ -96,7 +97,7 @@ static void no_access(Text *out, const LocalOp *local, int operand, void *contex
 
 static const char *tensor_dtype(const Tensor *tensor) { return c_dtype(tensor->value->type.dtype); }
 
-/* The members of the call that say what the bias is; none where it is absent. */
+/* Returns the fields of the call for the bias, or for column sums; "" without either. */
 static const char *bias_members(const LocalOp *local, const Product *product, Arena *arena) {
     if (local->sum)
         return arena_format(arena, ".sums = %s, .sums_of_w = %d, ", local->sums.name,
@@ -109,9 +110,9 @@ static const char *bias_members(const LocalOp *local, const Product *product, Ar
                         bias->name, tensor_dtype(bias));
 }
 
-/* The members of the call that say what is applied to the sum. */
+/* Returns the fields of the call for the epilogue. */
 static const char *epilogue_members(const LocalOp *local, const Product *product, Arena *arena) {
-    if (!local->rule->equation_count) return "";
+    if (!local->rule->equations.count) return "";
     const char *epilogue = local->rule->epilogue;
     return product->aux < 0 ? arena_format(arena, ".epilogue = %s, ", epilogue)
                             : arena_format(arena, ".epilogue = %s, .aux = %s, ", epilogue,

@@ -4,8 +4,8 @@
 
 /* ---- loops ---- */
 
-/* The factors of the rule's tensors in the order of the first tensor that has all of them, those
- * along rows or the others. Returns how many. */
+/* Lists the factors along rows (`inner`), or the others, in the order of the first tensor that has
+ * all factors. Returns how many there are. */
 static int factors_in_order(const Rows *rows, bool inner, int *factors) {
     const LocalOp *local = rows->local;
     int count = 0;
@@ -29,14 +29,14 @@ static int factors_in_order(const Rows *rows, bool inner, int *factors) {
 Rows rows_of(Arena *arena, const LocalOp *local) {
     const Rule *rule = local->rule;
     Rows rows = {.local = local,
-                 .equation_count = rule->equation_count,
+                 .equation_count = rule->equations.count,
                  .plan = equations_plan(arena, rule)};
-    const Expr **expr = arena_array(arena, const Expr *, rule->equation_count);
+    const Expr **expr = arena_array(arena, const Expr *, rule->equations.count);
     bool *present = arena_array(arena, bool, rule->operand_count + 1);
     int factors[IR_MAX_FACTORS];
     for (int k = 0; k < rule->operand_count; k++) present[k] = operand_of(local, k) >= 0;
-    for (int e = 0; e < rule->equation_count; e++) {
-        expr[e] = equations_present(arena, rule, rule->equations[e].expr, present);
+    for (int e = 0; e < rule->equations.count; e++) {
+        expr[e] = equations_present(arena, rule, rule->equations.at[e].expr, present);
         rows.calls = rows.calls || calls_functions(expr[e]);
     }
     rows.expr = expr;
@@ -48,7 +48,7 @@ Rows rows_of(Arena *arena, const LocalOp *local) {
 /* ---- values ---- */
 
 int rows_value(const Rows *rows, int equation) {
-    return rows->local->rule->equations[equation].value;
+    return rows->local->rule->equations.at[equation].value;
 }
 
 bool rows_is_result(const Rows *rows, int equation) {
@@ -61,8 +61,8 @@ const char *rows_name(const Rows *rows, int value) {
                                        : equations_value(local->rule, value)->name;
 }
 
-/* The type of a value: that of its storage, or that the rule gives a local one, or that of the
- * first result. */
+/* Returns the type of a value: of a result's storage, the type that the rule fixes for a local
+ * value, or that of the first result. */
 static DType value_dtype(const Rows *rows, int value) {
     const LocalOp *local = rows->local;
     const Element *element = &equations_value(local->rule, value)->element;
@@ -142,8 +142,8 @@ static void text_expr(Text *out, const RowsPlace *place, const Expr *expr) {
     emit_expr(out, place->rows->local, expr, place->around.access, (void *)place);
 }
 
-/* The terms of a sum that are along the row, or those that are not; `first`: nothing stands before
- * them. */
+/* Appends the terms of a sum that have elements along the row, or those without. `first`: nothing
+ * stands before them. */
 static void text_terms_along(Text *out, const RowsPlace *place, int equation, bool along,
                              bool first) {
     const Rows *rows = place->rows;

@@ -1,9 +1,13 @@
-/* Kernels from equations (rule/equations.h): what their loops are made of, whichever back end
- * spells them.
+/* Kernels from equations (rule/equations.h): the parts of their loops that all backends share.
  *
- * The outer loops run over rows, or over everything where there are no rows; inside, one loop after
- * the other runs along the row. A value stands in the variable NAME_v while it is computed with, a
- * sum that is not complete in NAME_s.
+ *     for each row i0:
+ *         double total_s = 0;
+ *         for each k0: total_s += x[i0 * 256 + k0];               loop 0 along the row
+ *         const float mean_v = total_s / 256;
+ *         for each k0: y[i0 * 256 + k0] = x[...] - mean_v;        loop 1
+ *
+ * Outer loops run over rows, or over all elements if there are no rows. Inside, several loops run
+ * along the row one after another. A value is in the variable NAME_v, an incomplete sum in NAME_s.
  */
 #ifndef EMIT_KERNEL_ROWS_H
 #define EMIT_KERNEL_ROWS_H
@@ -15,59 +19,58 @@ typedef struct Rows {
     const LocalOp *local;
     int equation_count;
     EquationPlan plan;
-    const Expr *const *expr; // by equation: without what is absent
+    const Expr *const *expr; // by equation: its expression without absent operands
     Nest outer, inner;
-    bool calls; // some function is called
+    bool calls; // some expression calls a function
 } Rows;
 
 Rows rows_of(Arena *arena, const LocalOp *local);
 
-/* Where text stands: inside loop `loop` along the row, or, without a nest `contracted`, in front of
- * it. */
+/* A place in the text of a kernel: inside loop `loop` along the row, or before it if the nest
+ * `contracted` is NULL. */
 typedef struct RowsPlace {
     Around around; // its nests are the loops around the text
     const Rows *rows;
     int loop;
 } RowsPlace;
 
-/* Inside a loop; operands and values are written by `access`, whose context is the place; `more` is
- * the back end's own. */
+/* Returns a place inside a loop. `access` writes operands and values and gets the place as its
+ * context; `more` is data of the backend. */
 RowsPlace rows_place(const Rows *rows, int loop, AccessWriter *access, const void *more);
 
-/* The value that an equation gives: its number, whether it is a result, its name in C, and the type
- * in which it is computed with. */
+/* Return the value that an equation computes: its number, whether it is a result, its name in C,
+ * and the C type of its variable. */
 int rows_value(const Rows *rows, int equation);
 bool rows_is_result(const Rows *rows, int equation);
 const char *rows_name(const Rows *rows, int value);
 const char *rows_type(const Rows *rows, int value);
 
-/* Whether loop `loop` computes the equation's value, of every element; and whether it stores it
- * then. */
+/* Whether loop `loop` computes the equation's value for every element; and whether it also stores
+ * it. */
 bool rows_computes(const Rows *rows, int equation, int loop);
 bool rows_stores(const Rows *rows, int equation, int loop);
 
-/* Whether loop `loop` adds up the equation's sum; and whether its value of the row is known in
- * front of that loop, and not before. */
+/* Whether loop `loop` adds up the equation's sum; and whether a value of the row becomes known
+ * right before that loop. */
 bool rows_adds(const Rows *rows, int equation, int loop);
 bool rows_follows(const Rows *rows, int equation, int loop);
 
-/* Whether loop `loop` reads the value from storage: a result that an earlier loop made. */
+/* Whether loop `loop` loads the value from memory: an earlier loop stored it as a result. */
 bool rows_stored(const Rows *rows, int value, int loop);
 
-/* Whether the value is rounded to its type before others see it. */
+/* Whether the value is rounded to its type before other equations use it. */
 bool rows_rounds(const Rows *rows, int value);
 
-/* Appends an operand or value where it is used, from storage or out of a variable. An AccessWriter;
- * the context is the place. */
+/* Appends an operand or value, from memory or from its variable. An AccessWriter; the context is
+ * the place. */
 void text_row_access(Text *out, const LocalOp *local, int operand, void *place);
 
-/* Appends `const float NAME_v = VALUE;`, rounded where others use it as it is stored: an equation's
- * value, or `sum`, unless that is NULL, and the terms that are not along the row. */
+/* Appends `const float NAME_v = VALUE;`, rounded if other equations read the stored value. `sum`
+ * NULL: the equation's value; otherwise `sum` and the terms without elements along the row. */
 void emit_row_value(Text *out, const RowsPlace *place, int equation, const char *sum, int depth);
 
-/* Appends what a loop computes of one element: values, then `NAME_s += TERMS;`. Stores must follow:
- * a result may lie where an operand does.
- */
+/* Appends the statements of a loop for one element: values, then `NAME_s += TERMS;`. Stores must
+ * come after them, because a result may share the storage of an operand. */
 void emit_row_element(Text *out, const RowsPlace *place, int depth);
 
 /* Appends `NAME[index] = NAME_v;`. */

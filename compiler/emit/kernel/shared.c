@@ -1,5 +1,9 @@
-/* Kernels of several strategies that differ in numbers alone, of rows for instance, have one body:
- * the C compiler translates it once. */
+/* Shares bodies between kernels of several strategies that differ only in integer constants, such
+ * as numbers of rows, so that the C compiler translates each body once.
+ *
+ *     gpt_add_3(y, x):  i0 < 2048     ->    gpt_add_3_shared(y, x, n0): i0 < n0
+ *     gpt_add_7(y, x):  i0 < 512            gpt_add_3 and gpt_add_7 call it with 2048 and 512
+ */
 #include "emit/emitter.h"
 
 #include "support/array.h"
@@ -11,8 +15,7 @@
 
 enum { MOST_NUMBERS = 512 };
 
-/* A kernel's text in two parts: what is the same in all that share a body, and the numbers that may
- * differ. */
+/* The text of a kernel, and the places of the numbers in it that may differ between kernels. */
 typedef struct Parted {
     const KernelText *kernel;
     int count; // of numbers
@@ -20,7 +23,7 @@ typedef struct Parted {
     struct Sharing *sharing;
 } Parted;
 
-/* Kernels that differ in numbers alone. */
+/* A group of kernels that differ only in numbers. */
 typedef struct Sharing {
     int count, capacity;
     const Parted **at;
@@ -31,13 +34,14 @@ typedef struct Sharing {
 
 static bool part_of_word(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
 
-/* The exponent of a floating-point number: 1e-05. */
+/* Whether the digits at `at` are the exponent of a floating-point number, as in 1e-05. */
 static bool is_exponent(const char *text, const char *at) {
     return at - text >= 3 && (at[-1] == '-' || at[-1] == '+') && (at[-2] == 'e' || at[-2] == 'E') &&
            (isdigit((unsigned char)at[-3]) || at[-3] == '.');
 }
 
-/* Whether the digits at a place are a number that a body can be told. */
+/* Whether the digits at `at` are a number that can become a parameter. Divisors, moduli and array
+ * extents cannot. */
 static bool may_differ(const char *text, const char *at) {
     const char *before = at, *end = at + strspn(at, "0123456789");
     while (before > text && before[-1] == ' ') before--;
@@ -46,7 +50,7 @@ static bool may_differ(const char *text, const char *at) {
            left != '/' && left != '%' && left != '[';
 }
 
-/* Behind what is to be copied as it is: a line of the preprocessor, a comment, a word, or one
+/* Returns the end of text that is copied unchanged: a preprocessor line, a comment, a word, or one
  * character. */
 static const char *copied_end(const char *text, const char *at) {
     const char *end = NULL;
@@ -59,7 +63,7 @@ static const char *copied_end(const char *text, const char *at) {
     return end;
 }
 
-/* Finds the numbers, and writes all else to the key, with a mark in their places. */
+/* Finds the numbers of a kernel. Writes all other text to the key, with a mark for each number. */
 static void part_kernel(Parted *parted, const KernelText *kernel, Text *key) {
     const char *name = strstr(kernel->prototype, kernel->name);
     *parted = (Parted){.kernel = kernel};
@@ -80,7 +84,8 @@ static long number_at(const Parted *parted, int index) {
     return strtol(parted->at[index], NULL, 10);
 }
 
-/* Whether all that share a body have the same number at a place, or at both of two places. */
+/* Whether all kernels of a group have equal numbers at two places; with one and the same place,
+ * whether it has the same number in all kernels. */
 static bool same_numbers(const Sharing *sharing, int one, int other) {
     for (int i = 0; i < sharing->count; i++)
         if (number_at(sharing->at[i], one) != number_at(sharing->at[one == other ? 0 : i], other))
@@ -88,8 +93,8 @@ static bool same_numbers(const Sharing *sharing, int one, int other) {
     return true;
 }
 
-/* The places of the numbers that the body is told, each of another list of values; gives by place
- * which of them it is, or -1. */
+/* Finds the places whose numbers become parameters; places with equal numbers in every kernel share
+ * a parameter. `which` gives by place the index of its parameter; -1: none. */
 static int find_told(const Sharing *sharing, int *told, int *which) {
     int count = 0;
     for (int place = 0; place < sharing->at[0]->count; place++) {
@@ -111,8 +116,8 @@ static void write_whole(Text *out, const KernelText *kernel) {
                kernel->prototype, kernel->body);
 }
 
-/* A body's text without `static`, since tables in it may differ, with names in the places of what
- * it is told. */
+/* Appends a body with names in place of its parameters. Drops `static` of tables, because tables
+ * may contain parameters. */
 static void write_told(Text *out, const Parted *parted, const int *which) {
     static const char TABLE[] = "    static const ";
     const char *done = parted->kernel->body, *end;
@@ -131,7 +136,7 @@ static void write_told(Text *out, const Parted *parted, const int *which) {
     }
 }
 
-/* The function that has the body of all: "gpt_add_5_shared". */
+/* Appends the function with the body of all kernels of a group: "gpt_add_5_shared". */
 static void write_shared(Text *out, const Sharing *sharing, const int *which, int told) {
     const KernelText *first = sharing->at[0]->kernel;
     const char *parameters = strchr(first->prototype, '(');
@@ -145,7 +150,7 @@ static void write_shared(Text *out, const Sharing *sharing, const int *which, in
     text_string(out, "}\n");
 }
 
-/* "y, x" of "(float *y, const float *x)". */
+/* Appends the arguments "y, x" for the prototype "(float *y, const float *x)". */
 static void write_arguments(Text *out, const char *prototype) {
     for (const char *at = strchr(prototype, '(') + 1, *end; *at; at = *end ? end + 1 : end) {
         end = at + strcspn(at, ",)");

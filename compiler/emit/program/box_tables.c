@@ -1,6 +1,12 @@
-/* The tables that say what devices hold of tensors (ht_pieces of <hetu/rt.h>). Devices that follow
- * each other, and boxes that do, are often in regular places: a row of a table is a run of them, so
- * that a table grows with the ways in which a tensor is cut, not with the devices.
+/* Writes the tables of tensors' pieces on devices (ht_pieces of <hetu/rt.h>).
+ *
+ *     x (8, 4), {0:dp} over devices 0-3: device d has rows 2d to 2d + 2
+ *     devices {0, 4, 0, 1}: 4 devices from 0 on have pieces 0, 1, 2, 3
+ *     boxes   0,  0, 2, 2,  0, 4, 0: box 0 has rows 0-2; each following box begins 2 rows later
+ *
+ * Neighbouring devices, and neighbouring boxes, often differ by constant steps. A row of a table
+ * stands for such a run. So a table grows with the number of ways in which a tensor is cut, not
+ * with the number of devices.
  */
 #include "emit/program/tables.h"
 #include "ir/programs/device_programs.h"
@@ -14,22 +20,22 @@
 
 enum { LONGEST_LAYOUT = 200 }; // characters of a layout in a comment
 
-/* What tables are written for. */
+/* The module for which tables are written. */
 typedef struct Tables {
     Emitter *emitter;
     Module *module;
     Text *out;
-    int device_count; // ranks: one more than the highest device, idle ones included
+    int device_count; // ranks: 1 + the highest device, idle devices included
 } Tables;
 
 typedef Array(int64_t) Numbers;
 
-/* What a device has of a tensor. */
+/* The elements of a tensor that a device has. */
 typedef struct Piece {
     int count;
-    Numbers bounds; // a box: lo and hi of each dimension
+    Numbers bounds; // by box: lo and hi of each dimension
     Numbers
-        placing; // where each lies: the element at which it begins, and the extents of its tensor
+        placing; // by box: the element at which it begins in memory, and the extents of its storage
 } Piece;
 
 static int64_t box_volume(const Box *box, int rank) {
@@ -38,18 +44,24 @@ static int64_t box_volume(const Box *box, int rank) {
     return volume;
 }
 
-/* Appends the boxes of a region, of which dimension `dim` is moved by so many rows (-1: none);
- * `before` elements are in front of it. */
-static void add_region(Arena *arena, Piece *piece, const Region *region, int dim, int64_t rows,
-                       int64_t before) {
+/* Where a region of a micro-batch lies in a tensor with the rows of all micro-batches. */
+typedef struct Displacement {
+    int dim;        // the batch's dimension; -1: none
+    int64_t rows;   // of that dimension, in front of the region
+    int64_t before; // elements in memory in front of the region
+} Displacement;
+
+/* Appends the boxes of a region. */
+static void add_region(Arena *arena, Piece *piece, const Region *region, Displacement at) {
+    int64_t before = at.before;
     for (int b = 0; b < region->box_count; b++) {
         const Box *box = &region->boxes[b];
         array_push(arena, &piece->placing, before);
         before += region->placing ? 0 : box_volume(box, region->rank);
         if (region->placing) piece->placing.at[piece->placing.count - 1] += region->placing[b].at;
         for (int d = 0; d < region->rank; d++) {
-            array_push(arena, &piece->bounds, box->dim[d].lo + (d == dim ? rows : 0));
-            array_push(arena, &piece->bounds, box->dim[d].hi + (d == dim ? rows : 0));
+            array_push(arena, &piece->bounds, box->dim[d].lo + (d == at.dim ? at.rows : 0));
+            array_push(arena, &piece->bounds, box->dim[d].hi + (d == at.dim ? at.rows : 0));
             array_push(arena, &piece->placing,
                        region->placing ? region->placing[b].room[d]
                                        : box->dim[d].hi - box->dim[d].lo);
@@ -58,22 +70,21 @@ static void add_region(Arena *arena, Piece *piece, const Region *region, int dim
     piece->count += region->box_count;
 }
 
-/* A line that says where a box lies. */
+/* Appends a line with the placing of a box. */
 static void emit_placing(Text *out, const int64_t *placing, int rank) {
     text_print(out, "    %lld, ", (long long)placing[0]);
     for (int d = 0; d < rank; d++) text_print(out, " %lld,", (long long)placing[1 + d]);
     text_string(out, "\n");
 }
 
-/* A tensor of which the devices' pieces are written: one that lies as its layout says, or one that
- * has the rows of all micro-batches, of which each device has those that the values `turns` have of
- * one. */
+/* A tensor whose pieces are written. Either its own layout gives them, or it has the rows of all
+ * micro-batches. Then each device has those that a value of `turns` has, for every micro-batch. */
 typedef struct Stored {
     const Value *value;
     Array(const Value *) turns;
 } Stored;
 
-/* What a device has of one micro-batch; NULL: nothing. */
+/* Returns the value that a device has for one micro-batch; NULL: none. */
 static const Value *stored_turn(const Tables *tables, const Stored *stored, int device) {
     for (int i = 0; i < stored->turns.count; i++)
         if (value_region(tables->module, stored->turns.at[i], device)->member)
@@ -83,12 +94,12 @@ static const Value *stored_turn(const Tables *tables, const Stored *stored, int 
 
 /* The rows of a table of pieces. */
 typedef struct PiecesText {
-    int *piece;       // by device; -1: nothing
-    Array(int) first; // by piece, its first box; and how many boxes there are
+    int *piece;       // by device; -1: no elements
+    Array(int) first; // by piece: its first box; then the number of all boxes
     Numbers boxes;    // lo and hi of each dimension
-    Text placing;     // a line a box
-    Intern *known;    // one more than a piece's number, by what is in it
-    bool placed;      // boxes may lie otherwise than one after another
+    Text placing;     // a line for each box
+    Intern *known;    // 1 + number of a piece, by its content
+    bool placed;      // boxes need not be stored one after another
 } PiecesText;
 
 static bool layout_is_zigzag(const Layout *layout, int rank) {
@@ -104,7 +115,7 @@ static bool stored_is_folded(const Stored *stored, int rank) {
     return zigzag;
 }
 
-/* The boxes of a device's micro-batches, one after another. */
+/* Appends the boxes of a device's micro-batches, one after another. */
 static void add_turns(Arena *arena, Piece *piece, const Tables *tables, const Stored *stored,
                       int device) {
     int stage = 0;
@@ -115,11 +126,11 @@ static void add_turns(Arena *arena, Piece *piece, const Tables *tables, const St
         int64_t row =
             (run->first_row + m * tables->module->templates->at.at[run->template_index].rows) /
             tables->module->templates->row_unit;
-        add_region(arena, piece, region, turn->micro.dim, row, m * region->volume);
+        add_region(arena, piece, region, (Displacement){turn->micro.dim, row, m * region->volume});
     }
 }
 
-/* What a device has; nothing where it is idle. */
+/* Returns the piece of a device; empty: the device is idle. */
 static Piece device_piece(Arena *arena, const Tables *tables, const Stored *stored, int device) {
     Piece piece = {0};
     const Region *region =
@@ -127,13 +138,13 @@ static Piece device_piece(Arena *arena, const Tables *tables, const Stored *stor
     if ((region && !region->box_count) || roles_index(tables->module->devices->roles, device) < 0)
         return piece;
     if (region)
-        add_region(arena, &piece, region, -1, 0, 0);
+        add_region(arena, &piece, region, (Displacement){-1, 0, 0});
     else
         add_turns(arena, &piece, tables, stored, device);
     return piece;
 }
 
-/* The number of a piece, whose boxes are added when it is new. */
+/* Returns the number of a piece; adds its boxes when it is new. */
 static int add_piece(PiecesText *text, Arena *scratch, const Piece *piece, int rank) {
     Text key = {.arena = scratch};
     text_append(&key, (const char *)&piece->count, sizeof piece->count);
@@ -169,8 +180,8 @@ static PiecesText find_pieces(Arena *scratch, const Tables *tables, const Stored
 
 /* ---- runs ---- */
 
-/* Rows `{device, how many, piece, step}` of devices of which each has the piece that is `step`
- * behind the one before. */
+/* Returns rows `{device, count, piece, step}`: `count` devices from `device` on, each with the
+ * piece `step` behind the one before. */
 static Text device_runs(Arena *arena, const int *piece, int count, int *runs) {
     Text rows = {.arena = arena};
     *runs = 0;
@@ -187,8 +198,8 @@ static Text device_runs(Arena *arena, const int *piece, int count, int *runs) {
     return rows;
 }
 
-/* Whether box `b` lies by the same steps behind the one in front of it as the second box of a run,
- * whose first is `a`, behind that. */
+/* Whether box `b` continues the run that begins with box `a`: it differs from the box before it by
+ * the step from `a` to the second box. */
 static bool goes_on(const int64_t *boxes, int rank, int a, int b) {
     const int64_t *first = boxes + (ptrdiff_t)a * 2 * rank, *last = boxes + (ptrdiff_t)b * 2 * rank;
     bool on = true;
@@ -197,7 +208,7 @@ static bool goes_on(const int64_t *boxes, int rank, int a, int b) {
     return on;
 }
 
-/* Whether two boxes that follow each other have the same extents. */
+/* Whether a box and the next one have the same extents. */
 static bool same_extents(const int64_t *boxes, int rank, int a) {
     const int64_t *first = boxes + (ptrdiff_t)a * 2 * rank, *second = first + (ptrdiff_t)2 * rank;
     bool same = true;
@@ -206,8 +217,8 @@ static bool same_extents(const int64_t *boxes, int rank, int a) {
     return same;
 }
 
-/* Rows `box, lo, hi, step, ...` of boxes of which each is moved by the steps behind the one
- * before. */
+/* Returns rows `box, lo, hi, step, ...`: a run of boxes, each moved by the steps relative to the
+ * one before. */
 static Text box_runs(Arena *arena, const int64_t *boxes, int count, int rank, int *runs) {
     Text rows = {.arena = arena};
     *runs = 0;
@@ -225,7 +236,7 @@ static Text box_runs(Arena *arena, const int64_t *boxes, int count, int rank, in
     return rows;
 }
 
-/* The numbers of the pieces' first boxes; nothing where each piece is one box. */
+/* Returns the numbers of the pieces' first boxes; nothing if each piece is one box. */
 static Text first_boxes(Arena *arena, const PiecesText *text) {
     Text numbers = {.arena = arena};
     if (text->first.at[text->first.count - 1] == text->first.count - 1) return numbers;
@@ -236,7 +247,7 @@ static Text first_boxes(Arena *arena, const PiecesText *text) {
 
 /* ---- tables ---- */
 
-/* The name of a list of runs of devices, written when new. */
+/* Returns the name of a list of runs of devices, and writes the list when it is new. */
 static const char *runs_write(Emitter *emitter, Text *out, const char *runs) {
     intptr_t *slot = intern_slot(emitter->lists.known, runs, strlen(runs));
     if (!*slot) {
@@ -246,7 +257,7 @@ static const char *runs_write(Emitter *emitter, Text *out, const char *runs) {
     return arena_format(emitter->arena, "runs_%d", (int)*slot);
 }
 
-/* The text of a layout for a comment, of a long one its beginning. */
+/* Returns the text of a layout for a comment; shortens a long one. */
 static const char *layout_comment(Arena *arena, const Stored *stored, const Layout *laid) {
     Text layout = {.arena = arena};
     text_string(&layout, stored->turns.count ? "of each micro-batch " : "");
@@ -256,7 +267,7 @@ static const char *layout_comment(Arena *arena, const Stored *stored, const Layo
                : text_bytes(&layout);
 }
 
-/* The number of the table with these pieces, written when new. */
+/* Returns the number of the table with these pieces, and writes the table when it is new. */
 static int write_stored(const Tables *tables, const Stored *stored) {
     Emitter *emitter = tables->emitter;
     Arena *arena = arena_create();
@@ -307,8 +318,8 @@ static int write_stored(const Tables *tables, const Stored *stored) {
     return number;
 }
 
-/* What the micro-batches of a tensor that has the rows of all of them are: of an input its parts,
- * of an output what is collected. */
+/* Finds the values that a tensor with the rows of all micro-batches consists of: the parts of an
+ * input, or what an output collects. */
 static Stored stored_of(const Tables *tables, const Value *value) {
     const Module *module = tables->module;
     Arena *arena = tables->emitter->arena;

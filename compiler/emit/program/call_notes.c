@@ -1,6 +1,8 @@
-/* What a running program can say of the calls of its parts (ht_called): source line, scope, layer,
- * operator, what the call makes, and what that costs by the operator's rule. The windows that
- * HETU_TRACE, HETU_PROFILE and HETU_NAN open read these tables, and nothing else does.
+/* Notes on the calls of a role's phases, for observation at run time (ht_called): source line,
+ * scope, layer, operator, the value that a call makes, and its cost by the operator's rule. Only
+ * HETU_TRACE, HETU_PROFILE and HETU_NAN read these tables.
+ *
+ *     {"gpt.c:98", "linear", "h3.up", 1.2e9, 3.1e6, true, false, false, ...}
  */
 #include "emit/program/calls.h"
 
@@ -18,14 +20,14 @@
 typedef struct NoteWriter {
     const RoleWriter *writer;
     Text call, calls, made, buffer, whose;
-    Intern *known; // one more than a call's number in `calls`, by content
+    Intern *known; // 1 + number of a call in `calls`, by content
     int known_count;
-    const char *last; // of whose
+    const char *last; // last text of `whose`
     Notes notes;
     int made_count;
 } NoteWriter;
 
-/* "3", "vision 3", "head"; "" for none. */
+/* Returns the name of a layer: "3", "vision 3", "head"; "": none. */
 static const char *layer_text(Arena *arena, const Layer *layer) {
     if (!layer) return "";
     const char *tower = layer->tower ? arena_format(arena, "%s ", layer->tower) : "";
@@ -33,8 +35,8 @@ static const char *layer_text(Arena *arena, const Layer *layer) {
                        : arena_format(arena, "%s%d", tower, layer->number);
 }
 
-/* A row for a value that a call makes or reads, where this role has any of it and it may be no
- * number. */
+/* Adds a row for a value that a call makes or reads, if this role has elements of it and they can
+ * be NaN. */
 static void note_made(NoteWriter *notes, const Call *call, const Value *value, Text *shapes,
                       int *count) {
     const RoleWriter *writer = notes->writer;
@@ -53,8 +55,9 @@ static void note_made(NoteWriter *notes, const Call *call, const Value *value, T
     ++*count;
 }
 
-/* What is looked at of a result: a row whose members one operator makes, with the first of them;
- * NULL for members of others, between which there is what nobody has made yet. */
+/* Returns the value that is checked for a result: a concatenation, if the operator makes all of its
+ * members, with the first of them. NULL for members by several operators, because the concatenation
+ * is then still incomplete. */
 static const Value *looked_at(const Op *op, int result) {
     const Subview *within = op->results[result]->subview;
     const Op *row = within ? within->whole->def : NULL;
@@ -65,14 +68,14 @@ static const Value *looked_at(const Op *op, int result) {
     return row ? row->results[0] : op->results[result];
 }
 
-/* What is looked at of an operand: what it is a part of, which lies in a row. */
+/* Returns the value that is checked for an operand: the whole that it is a subview of. */
 static const Value *whole_of(const Value *value) {
     while (value->subview) value = value->subview->whole;
     return value;
 }
 
-/* What a call does: of an operator what its rule says; of a copy, or a sum of micro-batches, what
- * moves. */
+/* Returns the work of a call: of operators by their rules, of copies and sums of micro-batches the
+ * bytes that are moved. */
 static Work call_work(const RoleWriter *writer, const Call *call) {
     double extent[IR_MAX_FACTORS];
     const Op *op = call->op;
@@ -86,8 +89,8 @@ static Work call_work(const RoleWriter *writer, const Call *call) {
     return op_work(op, extent);
 }
 
-/* Whether a call may give on infinities that nobody sees it read: copies, conversions, operators of
- * which an argument is infinite, and those whose rules say so. */
+/* Whether infinities in the results of a call are legitimate though its operands in the notes are
+ * finite: copies, conversions, operators with an infinite argument, and rules that allow it. */
 static bool is_endless(const Call *call) {
     const Op *op = call->op;
     bool endless = call->makes || op->convert.plan || rule_has_infinity(op->def->rule);
@@ -106,7 +109,7 @@ static const char *call_value(const Call *call) {
     return name ? name : "";
 }
 
-/* A row where scope or layer are others than those of the call before. */
+/* Adds a row if scope or layer differ from those of the call before. */
 static void note_whose(NoteWriter *notes, const Op *op) {
     Arena *arena = notes->whose.arena;
     const char *scope = c_string(arena, op->source->scope ? op->source->scope : ""),
@@ -118,8 +121,8 @@ static void note_whose(NoteWriter *notes, const Op *op) {
     notes->notes.whose_count++;
 }
 
-/* The number of a row of `calls`, written with the shapes of its tensors when there is none that is
- * equal. */
+/* Returns the number of a row of `calls`; writes the row and the shapes of its tensors when it is
+ * new. */
 static int known_call(NoteWriter *notes, const char *row, const Text *shapes, int made, int read) {
     const char *key =
         arena_format(notes->calls.arena, "%s %d %d %s", row, made, read, text_bytes(shapes));

@@ -7,9 +7,9 @@
 
 enum {
     FUNCTION_CALLS = 120,
-    SCOPE_CALLS = 40, // a function ends after so many calls; at a new scope after so many
+    SCOPE_CALLS = 40, // calls after which a function ends; and at a change of scope
     CANDIDATES = 48,  // periods that are tried for a repeat
-    LEAST_SAVED = 6   // calls, for which a loop is worth it
+    LEAST_SAVED = 6   // calls that a loop must save
 };
 
 Calls calls_create(Arena *arena, UsedKernels *used) {
@@ -69,13 +69,13 @@ static void calls_number(Calls *calls) {
 
 /* ---- repeats ---- */
 
-/* A stretch of calls: `length` of them, `times` times in a row; times 1 where nothing repeats. */
+/* A stretch of calls: `length` calls that occur `times` times in a row; 1: no repeat. */
 typedef struct Stretch {
     int first, length, times;
 } Stretch;
 typedef Array(Stretch) Stretches;
 
-/* How many calls from `first` on equal those `period` later. */
+/* Returns how many calls from `first` on equal those `period` calls later. */
 static int match_length(const int *keys, int count, int first, int period) {
     int length = 0;
     while (first + period + length < count && keys[first + length] == keys[first + period + length])
@@ -83,8 +83,8 @@ static int match_length(const int *keys, int count, int first, int period) {
     return length;
 }
 
-/* The repeat at `first` that covers most; times 1 when none is worth a loop. `next` has for each
- * call the next one with its key. */
+/* Returns the repeat at `first` that covers the most calls; times 1: none is worth a loop. `next`
+ * has for each call the next one with the same key. */
 static Stretch best_repeat(const int *keys, const int *next, int count, int first) {
     Stretch best = {first, 1, 1};
     int covered = 0, tried = 0;
@@ -128,7 +128,8 @@ static void stretches_find(Arena *arena, const int *keys, int count, Stretches *
 
 /* ---- text ---- */
 
-/* One argument; its number is in column `column` of the turn's row `b` unless that is negative. */
+/* Appends one argument. `column`: the column with its number in row `b` of the repeat's table;
+ * negative: the number is constant. */
 static void text_argument(Text *out, const Argument *argument, int column) {
     bool fixed = column < 0, slot = argument->number < 0,
          kept = !slot && argument->number & HT_KEPT;
@@ -154,11 +155,11 @@ static void text_argument(Text *out, const Argument *argument, int column) {
     }
 }
 
-/* A repeat: which arguments of its calls differ between the turns, as columns of the table. */
+/* A repeat. Arguments of its calls that differ between iterations become columns of a table. */
 typedef struct Repeat {
     Calls *calls;
     Stretch stretch;
-    int *column; // by argument, in order of the calls; -1: the same in every turn
+    int *column; // by argument, in the order of the calls; -1: the same in every iteration
     int column_count;
 } Repeat;
 
@@ -172,12 +173,12 @@ static bool turns_differ(const Calls *calls, Stretch stretch, int call, int argu
     return false;
 }
 
-/* An argument of a stretch's turns: its call in the turn, and its index there. */
+/* An argument in an iteration of a stretch: the index of its call, and its index there. */
 typedef struct ColumnHome {
     int call, argument;
 } ColumnHome;
 
-/* Returns whether two arguments are equal in every turn of a stretch. */
+/* Whether two arguments are equal in every iteration of a stretch. */
 static bool columns_equal(const Calls *calls, Stretch stretch, ColumnHome a, ColumnHome b) {
     for (int turn = 0; turn < stretch.times; turn++) {
         int first = stretch.first + turn * stretch.length;
@@ -188,7 +189,7 @@ static bool columns_equal(const Calls *calls, Stretch stretch, ColumnHome a, Col
     return true;
 }
 
-/* Finds the columns; those that are equal in every turn are one. */
+/* Finds the columns. Arguments that are equal in every iteration share one. */
 static Repeat repeat_columns(Arena *arena, Calls *calls, Stretch stretch, ColumnHome **homes) {
     int arguments = 0;
     for (int c = 0; c < stretch.length; c++)
@@ -216,7 +217,8 @@ static Repeat repeat_columns(Arena *arena, Calls *calls, Stretch stretch, Column
     return repeat;
 }
 
-/* One call; `repeat` NULL outside of repeats, else *n is the number of its first argument there. */
+/* Appends one call. In a repeat, *n is the number of its first argument; outside of repeats
+ * `repeat` is NULL. */
 static void text_call(Text *out, const Call *call, const Repeat *repeat, int *n) {
     text_print(out, "    %s", call->opening);
     for (int a = 0; a < call->arguments.count; a++) {
@@ -239,7 +241,7 @@ static const char *scope_of(const Call *call) {
     return call->op->source->scope ? call->op->source->scope : "";
 }
 
-/* The scopes of a stretch: "h0 .. h9". */
+/* Returns the scopes of a stretch: "h0 .. h9". */
 static const char *stretch_scopes(Arena *arena, const Calls *calls, Stretch stretch) {
     const char *first = scope_of(calls->at[stretch.first]),
                *last = scope_of(calls->at[stretch.first + stretch.length * stretch.times - 1]);
@@ -248,7 +250,7 @@ static const char *stretch_scopes(Arena *arena, const Calls *calls, Stretch stre
                : first;
 }
 
-/* Whether a function that began at `first` should end before call `at`. */
+/* Whether a function that begins with call `first` should end before call `at`. */
 static bool function_ends(const Calls *calls, int first, int at) {
     if (at - first >= FUNCTION_CALLS) return true;
     return at - first >= SCOPE_CALLS &&
@@ -279,8 +281,8 @@ static void open_function(Text *out, const char *name, int part, const char *par
         text_print(out, "static void %s(%s)\n{\n", name, parameters);
 }
 
-/* The functions of one turn of a repeat: `name`, or name_1, name_2, ... when it is long. Returns
- * how many parts, 0 for one. */
+/* Appends the functions of one iteration of a repeat: `name`, or name_1, name_2, ... for a long
+ * one. Returns how many parts there are; 0: it is one function. */
 static int emit_turn(Text *out, const Repeat *repeat, const char *name) {
     Stretch stretch = repeat->stretch;
     const char *parameters =
@@ -304,7 +306,8 @@ static int emit_turn(Text *out, const Repeat *repeat, const char *name) {
 
 /* ---- the list ---- */
 
-/* Statements of the phase's function, gathered while its parts are written. */
+/* The phase's function, whose statements are collected while the functions that it calls are
+ * written. */
 typedef struct Writer {
     Text *out;
     Calls *calls;

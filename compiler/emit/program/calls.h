@@ -1,8 +1,8 @@
-/* Call lists: the straight-line program of a phase, and how it is written.
+/* Call lists: the straight-line program of a phase, and how it is written as C.
  *
- * A call is a function and arguments, most of them numbers: buffers, and columns of the device's
- * numbers. Where the same functions follow each other again and again with other numbers (layers),
- * the repeats become one function and a table of the numbers that differ:
+ * A call has a function and arguments, most of which are numbers: buffers, and columns of the
+ * device's numbers. Where the same functions are called several times in a row with other numbers
+ * (layers), the repeat becomes one function, and a table of the numbers that differ:
  *
  *     gpt_norm_1(r, 3, 4); gpt_linear_2(r, 4, 7);
  *     gpt_norm_1(r, 8, 9); gpt_linear_2(r, 9, 12);    ->   a loop over {3, 4, 7}, {8, 9, 12}
@@ -30,16 +30,16 @@ typedef struct Argument {
 typedef struct Call {
     const char *opening; // "gpt_add_3(" or "ht_convert(r, "
     Array(Argument) arguments;
-    bool places; // the last argument is the place in the source
+    bool places; // the last argument is the source position
     const Op *op;
     const Value *makes; // the value that it makes; NULL: the operator's results
     bool copies;        // a copy that the emitter adds, not the operator itself
     bool aside;         // left out of traces and profiles
     const char *comment;
-    int key; // equal for calls that differ in numbers only
+    int key; // equal for calls that differ only in numbers
 } Call;
 
-/* The kernels that a role calls, each once. */
+/* The kernels that a role calls, without duplicates. */
 typedef struct UsedKernels {
     Intern *known;
     Array(const Kernel *) list;
@@ -59,10 +59,6 @@ Calls calls_create(Arena *arena, UsedKernels *used);
 Call *call_new(Calls *calls, const char *opening, const Op *op);
 void call_add(Calls *calls, Call *call, Argument argument);
 
-/* Appends a copy of a value's bytes, unless `to` shares its storage or it has none. */
-void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to,
-               const Value *from);
-
 /* Records that the list calls a kernel. */
 void calls_use(Calls *calls, const Kernel *kernel);
 
@@ -76,7 +72,7 @@ void calls_emit(Text *out, Calls *calls, const char *name, const char *phase);
 /* Returns notes on a list of calls, as rows of the tables `calls` and `made`: call_notes.c. */
 Notes notes_of(const RoleWriter *writer, const Calls *calls);
 
-/* ---- parameters and their states: update.c ---- */
+/* ---- buffers of values: buffers.c ---- */
 
 /* Returns the slots of parameters, states and inputs, by value id; -1: none. */
 const int64_t *slots_of(Arena *arena, const Module *module);
@@ -85,7 +81,20 @@ const int64_t *slots_of(Arena *arena, const Module *module);
  * computed where the arena has no storage for it; -1: none. */
 const int64_t *updated_slots_of(Arena *arena, const Module *module, const int64_t *slots);
 
-/* Appends copies of new values that were not computed in place to their parameters and states. */
-void emit_updates(Calls *calls, const RoleWriter *writer);
+/* Return the buffer (<hetu/rt.h>) of a value in a role, and its bytes on the role's devices. */
+int64_t value_buffer(const RoleWriter *writer, const Value *value);
+int64_t role_value_bytes(const RoleWriter *writer, const Value *value);
+
+/* Appends the argument for a tensor. Inside the loop over micro-batches an input (whole in its
+ * slot) or collected rows (whole in the arena) are passed as the rows of the current micro-batch.
+ */
+void call_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value *value);
+
+/* Appends a copy of a value's bytes, unless `to` shares its storage or it has none. */
+void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to,
+               const Value *from);
+
+/* Sets the comment behind a call: the result's name and the operator. */
+void call_describe(Calls *calls, Call *call);
 
 #endif

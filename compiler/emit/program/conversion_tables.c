@@ -1,4 +1,9 @@
-/* Writes a resharding plan as the C tables that <hetu/reshard.h> describes. */
+/* Writes a conversion plan as the C tables that <hetu/reshard.h> describes.
+ *
+ *     static const ht_block blocks_0[] = {{HT_FROM, 0, 1, 0, 512}};
+ *     static const ht_reshard_step steps_1[] = {{.verb = HT_EXCHANGE, ... .send = blocks_0}};
+ *     static const ht_reshard plan_gpt_3 = {.name = "...", .device = members_2, ...};
+ */
 #include "emit/program/tables.h"
 
 #include "emit/words.h"
@@ -29,7 +34,7 @@ typedef struct PlanWriter {
     Emitter *emitter;
     Arena *arena;
     Text *out;
-    Intern *known; // names of arrays of blocks and of steps, by where these are
+    Intern *known; // names of arrays of blocks and of steps, by their addresses
 } PlanWriter;
 
 /* The tables of a plan, and the names under which they are written. */
@@ -38,11 +43,10 @@ typedef struct PlanTables {
     const char *groups, *devices, *tensors;
 } PlanTables;
 
-/* Lists of blocks that are longer than this are written as arrays of their own, which may be
- * shared. */
+/* Longer lists of blocks become arrays of their own, which may be shared. */
 enum { SHORT_BLOCKS = 2 };
 
-/* `{extent, from, to}` of each dimension of a move. */
+/* Returns rows `{extent, from, to}`, one for each dimension of a move. */
 static const char *dimension_rows(Arena *arena, const ht_move *move) {
     Text rows = {.arena = arena};
     for (int d = 0; d < move->rank; d++)
@@ -64,8 +68,8 @@ static const char *move_row(Arena *arena, const ht_move *move) {
     return text_bytes(&row);
 }
 
-/* The name of the array `WORD_N` of these rows, written when new: devices and plans that do the
- * same share it. */
+/* Returns the name of the array `WORD_N` with these rows, and writes the array when it is new.
+ * Equal devices and plans share it. */
 static const char *write_array(PlanWriter *writer, const char *type, const char *word,
                                const Text *rows) {
     Emitter *emitter = writer->emitter;
@@ -82,7 +86,7 @@ static const char *write_array(PlanWriter *writer, const char *type, const char 
     return *name;
 }
 
-/* Rows `{place, tensor, peer, offset, count}`. */
+/* Returns rows `{place, tensor, peer, offset, count}`. */
 static Text block_text(Arena *arena, const ht_block *blocks, int count) {
     Text rows = {.arena = arena};
     for (int i = 0; i < count; i++)
@@ -92,7 +96,7 @@ static Text block_text(Arena *arena, const ht_block *blocks, int count) {
     return rows;
 }
 
-/* Blocks as an array; 0 when there is none. */
+/* Returns the name or text of an array of blocks; "0": there are none. */
 static const char *block_rows(PlanWriter *writer, const ht_block *blocks, int count) {
     if (!count) return "0";
     const char **known =
@@ -138,7 +142,7 @@ static void emit_step(PlanWriter *writer, Text *out, const ht_reshard_step *step
                   block_rows(writer, step->receive, step->receive_count), NULL);
 }
 
-/* The array of a device's steps; 0 for a device that has none. */
+/* Returns the name of the array of a device's steps; "0": it has none. */
 static const char *emit_steps(PlanWriter *writer, const ht_reshard_device *device) {
     if (!device->step_count) return "0";
     const char **known = intern_slot(writer->known, &device->step, sizeof device->step);
@@ -250,7 +254,7 @@ static int compare_devices(const void *a, const void *b) {
     return (x->device > y->device) - (x->device < y->device);
 }
 
-/* The tables with places in replica groups in place of devices. */
+/* Returns the tables of a plan in which positions in replica groups replace device numbers. */
 static const ht_reshard *with_names(Arena *arena, const ht_reshard *lowered,
                                     const PlanNames *names) {
     ht_reshard *named = arena_copy(arena, lowered, sizeof *lowered);
@@ -266,7 +270,7 @@ static const ht_reshard *with_names(Arena *arena, const ht_reshard *lowered,
     return named;
 }
 
-/* The tables of a plan, written when there are none of it, with these places, yet. */
+/* Returns the tables of a plan, and writes them if the plan has none with these positions yet. */
 static const PlanTables *emit_tables(Text *out, Emitter *emitter, const Plan *plan,
                                      const PlanNames *names) {
     Arena *arena = emitter->arena;

@@ -1,9 +1,15 @@
-/* The tables of a module: pieces, parameters, inputs, outputs, conversions, roles. */
+/* Writes the image of a module (ht_image of <hetu/rt.h>): tables of pieces, parameters, inputs,
+ * outputs, conversions, roles and schedules.
+ *
+ *     static const ht_image_param params_gpt_gpt_loss_train[] = {{"h0.up.w", "(512, 128)", ...}};
+ *     const ht_image gpt_gpt_loss_train_image = {.params = params_gpt_gpt_loss_train, ...};
+ */
 #include "emit/program/tables.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 #include "ir/programs/representatives.h"
 
+#include "emit/program/calls.h"
 #include "emit/words.h"
 #include "hetu/rt.h"
 #include "ir/text/print.h"
@@ -16,10 +22,10 @@ typedef struct Image {
     const char *name; // "gpt_gpt_loss_train"
     const RoleWriter *writers;
     Text *out;
-    int device_count;         // ranks: one more than the highest device, idle ones included
-    Intern *schedule_numbers; // one more than that of a schedule, by what is in it
+    int device_count;         // ranks: 1 + the highest device, idle devices included
+    Intern *schedule_numbers; // 1 + number of a schedule, by content
     int schedule_count;
-    Intern *piece_numbers; // the same of rows of numbers that differ within roles
+    Intern *piece_numbers; // 1 + number of a row of numbers that differ within roles, by content
     int piece_count;
 } Image;
 
@@ -88,8 +94,8 @@ static const Value *part_of_body(const Module *module, const Value *input, int b
     return NULL;
 }
 
-/* How far the pipelines read the rows of an input that says what stands for nothing in it: a row of
- * first, end and the extents for each that does not read all. */
+/* Returns the padding lengths of an input with a padding value: for each pipeline with shorter
+ * lengths a row of its first batch row, its end, and the extents that it reads. */
 static Text padded_rows(const Image *image, const Value *input, int *count) {
     const Module *module = image->module;
     Text rows = {.arena = image->emitter->arena};
@@ -139,7 +145,7 @@ static void emit_inputs(Image *image) {
     emit_table(image, "ht_image_input", "inputs", &rows);
 }
 
-/* A row for an output, and the table of its buffers by role. */
+/* Adds a row for an output, and writes the table of its buffers by role. */
 static void text_output(Image *image, Text *rows, int number, const char *name,
                         const Value *value) {
     Arena *arena = image->emitter->arena;
@@ -168,7 +174,7 @@ static void emit_outputs(Image *image) {
     emit_table(image, "ht_image_output", "outputs", &rows);
 }
 
-/* ---- what the evaluation read ---- */
+/* ---- captured globals ---- */
 
 static void text_number(Text *out, const CapturedGlobal *read, int64_t index) {
     const uint8_t *bytes = read->bytes + index * read->size;
@@ -178,7 +184,7 @@ static void text_number(Text *out, const CapturedGlobal *read, int64_t index) {
                (unsigned long long)number);
 }
 
-/* A row for numbers that were read, and the table of them, as bits. */
+/* Adds a row for captured numbers, and writes their table, as bits. */
 static void text_read(Image *image, Text *rows, int number, const CapturedGlobal *read) {
     static const char *const KINDS[] = {[NUMBER_SIGNED] = "HT_SIGNED",
                                         [NUMBER_UNSIGNED] = "HT_UNSIGNED",
@@ -202,8 +208,8 @@ static void emit_reads(Image *image) {
 
 /* ---- conversions ---- */
 
-/* The numbers by which tables call the devices of a body's first pipeline, its positions; NULL
- * where they call them by rank. */
+/* Returns by device its position in the first pipeline of a template, by which tables name
+ * devices. */
 static const int *positions_of(const Image *image, int body) {
     const Module *module = image->module;
     int count = 0, *positions = arena_array(image->emitter->arena, int, image->device_count);
@@ -254,7 +260,7 @@ static void emit_plans(Image *image) {
 
 /* ---- roles ---- */
 
-/* `{1, 2}` as a literal, or NULL. */
+/* Returns `{1, 2}` as a C literal, or NULL. */
 static const char *int_list(Arena *arena, const int *at, int count) {
     Text list = {.arena = arena};
     for (int i = 0; i < count; i++) text_print(&list, "%s%d", i ? ", " : "(const int[]){", at[i]);
@@ -295,8 +301,8 @@ static void emit_transfers(Image *image, int role, const RoleText *text) {
         emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);
 }
 
-/* The name of a table of notes on calls, written when there is none that is equal; NULL: it is
- * empty. */
+/* Returns the name of a table of notes, and writes the table if there is no equal one; "NULL": it
+ * is empty. */
 static const char *emit_notes(Image *image, const char *type, const char *rows) {
     Emitter *emitter = image->emitter;
     if (!rows) return "NULL";
@@ -628,11 +634,15 @@ void emit_known_image(Text *out, Emitter *emitter, const Module *module, const c
               text_digest(emitter, module), NULL);
 }
 
-void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, RoleWriter *writers,
-                const RoleText *roles) {
+void emit_image(Text *out, const RoleWriter *writers, const RoleText *roles) {
+    Emitter *emitter = writers->emitter;
+    Module *module = writers->module;
     const Roles *special = module->devices->roles;
-    Image image = {
-        .emitter = emitter, .module = module, .name = name, .writers = writers, .out = out};
+    Image image = {.emitter = emitter,
+                   .module = module,
+                   .name = writers->name,
+                   .writers = writers,
+                   .out = out};
     image.schedule_numbers = intern_create(emitter->arena);
     image.piece_numbers = intern_create(emitter->arena);
     image.device_count = unit_device_count(emitter->unit);

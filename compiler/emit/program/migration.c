@@ -1,4 +1,9 @@
-/* Writes how the unit's programs go from one strategy to another, as <hetu/rt.h> describes. */
+/* Writes the migrations of the unit's programs between strategies, as <hetu/rt.h> describes.
+ *
+ *     static const ht_migration_window windows_a_to_b[] = {{&plan_gpt_migration_0, slots, slots},
+ * ...}; static const ht_migration gpt_migrations_rows[] = {{&a_image, &b_image, 3,
+ * windows_a_to_b}};
+ */
 #include "emit/program/tables.h"
 
 #include "emit/words.h"
@@ -25,7 +30,7 @@ static void emit_migration_plan(Text *out, Emitter *emitter, const MigrationPlan
               (PlanLabel){migration_plan_name(emitter, migration), label}, &names);
 }
 
-/* `{0, 3, 5}`: the tensors' slots under the first strategy, or under the second. */
+/* Returns `0, 3, 5`: the tensors' slots under the first strategy (`from`), or under the second. */
 static const char *slots_text(Arena *arena, const MigrationBatch *window, bool from) {
     Text text = {.arena = arena};
     for (int t = 0; t < window->tensors.count; t++)
@@ -41,7 +46,7 @@ static const char *module_name_of(const Emitter *emitter, const char *const *nam
     return names[m];
 }
 
-/* A row of the table; its windows are written before it. */
+/* Adds a row of the table of migrations, and writes its batches before it. */
 static void text_migration(Text *out, Text *rows, Emitter *emitter, const char *const *names,
                            const Migration *migration) {
     Arena *arena = emitter->arena;
@@ -81,8 +86,8 @@ void emit_migrations(Text *out, Emitter *emitter, const char *const *names) {
               c_number(emitter->arena, all->at.count), NULL);
 }
 
-/* The number, among the modules that the program has, of one that is the same program as module
- * `index`. */
+/* Returns the number of a module that the running program has, and that is the same program as
+ * module `index`; -1: none. */
 static int like_module(const Unit *unit, int index) {
     for (int m = 0; m < unit->modules.count; m++)
         if (unit->links.at[m].layouts_only &&

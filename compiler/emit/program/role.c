@@ -29,65 +29,7 @@ RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int r
     return writer;
 }
 
-int64_t value_buffer(const RoleWriter *writer, const Value *value) {
-    const Value *owner = role_storage(writer->module, writer->role, value);
-    if (writer->slot_of[owner->id] >= 0) return -1 - writer->slot_of[owner->id];
-    if (writer->role->offset[owner->id] >= 0)
-        return (writer->role->offset[owner->id] +
-                value_displacement(writer->module, value, writer->role->devices[0])) |
-               (writer->role->kept[owner->id] ? HT_KEPT : 0);
-    int64_t slot = writer->updated_of[owner->id];
-    if (slot < 0) BUG("value %%%d of %s has no storage", owner->id, writer->module->name);
-    return -1 - slot;
-}
-
 /* ---- calls ---- */
-
-/* Returns the comment behind a call: the result's name and the operator. */
-static const char *op_comment(Arena *arena, const Op *op) {
-    const char *name = NULL;
-    for (int k = 0; k < op->result_count && !name; k++) name = op->results[k]->name;
-    return name ? arena_format(arena, "%s = %s", name, op->def->name) : op->def->name;
-}
-
-static int64_t value_bytes(const RoleWriter *writer, const Value *value) {
-    return value_local_bytes(writer->module, value, writer->role->devices[0]);
-}
-
-/* Appends the argument for a tensor. Inside the loop over micro-batches an input (whole in its
- * slot) or collected rows (whole in the arena) are passed as the rows of the current micro-batch.
- */
-static void add_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value *value) {
-    if (!value) return;
-    if (!role_has(writer->module, writer->role, value)) {
-        call_add(calls, call, (Argument){.kind = ARGUMENT_TEXT, .text = "NULL"});
-        return;
-    }
-    int64_t buffer = value_buffer(writer, value);
-    const Value *turn =
-        call->op->def == writer->module->builtin->collect ? call->op->operands[0] : value;
-    if (value_turns(writer->module, call->op, value))
-        call_add(
-            calls, call,
-            (Argument){ARGUMENT_TURN, buffer, c_number(calls->arena, value_bytes(writer, turn))});
-    else
-        call_add(calls, call, (Argument){.kind = ARGUMENT_BUFFER, .number = buffer});
-}
-
-void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to,
-               const Value *from) {
-    int64_t bytes = value_bytes(writer, from);
-    if (!bytes || !role_has(writer->module, writer->role, from) ||
-        value_buffer(writer, from) == value_buffer(writer, to))
-        return;
-    Call *call = call_new(calls, "ht_copy(", op);
-    add_tensor(calls, call, writer, to);
-    add_tensor(calls, call, writer, from);
-    call_add(calls, call, (Argument){.kind = ARGUMENT_NUMBER, .number = bytes});
-    call->makes = to;
-    call->copies = true;
-    call->comment = op_comment(calls->arena, op);
-}
 
 static void add_conversion(Calls *calls, RoleWriter *writer, const Op *op) {
     if (!role_has(writer->module, writer->role, op->operands[0]) &&
@@ -101,8 +43,8 @@ static void add_conversion(Calls *calls, RoleWriter *writer, const Op *op) {
              (Argument){.kind = ARGUMENT_TEXT,
                         .text = arena_format(calls->arena, "%s_plan[%d]", writer->name,
                                              op->convert.plan->number)});
-    add_tensor(calls, call, writer, op->operands[0]);
-    add_tensor(calls, call, writer, op->results[0]);
+    call_tensor(calls, call, writer, op->operands[0]);
+    call_tensor(calls, call, writer, op->results[0]);
     int64_t scratch = writer->role->scratch ? writer->role->scratch[op->index] : -1;
     if (scratch >= 0)
         call_add(calls, call, (Argument){.kind = ARGUMENT_BUFFER, .number = scratch});
@@ -115,16 +57,16 @@ static void add_conversion(Calls *calls, RoleWriter *writer, const Op *op) {
 /* Appends the call that adds a gradient to its sum over micro-batches. */
 static void add_accumulation(Calls *calls, RoleWriter *writer, const Op *op) {
     const Value *result = op->results[0];
-    int64_t bytes = value_bytes(writer, result);
+    int64_t bytes = role_value_bytes(writer, result);
     if (!bytes) return;
     Call *call = call_new(calls, "ht_accumulate(r, ", op);
-    add_tensor(calls, call, writer, result);
-    add_tensor(calls, call, writer, op->operands[0]);
+    call_tensor(calls, call, writer, result);
+    call_tensor(calls, call, writer, op->operands[0]);
     call_add(calls, call,
              (Argument){.kind = ARGUMENT_NUMBER, .number = bytes / dtype_size(result->type.dtype)});
     call_add(calls, call, (Argument){.kind = ARGUMENT_TEXT, .text = c_dtype(result->type.dtype)});
     call->makes = result;
-    call->comment = op_comment(calls->arena, op);
+    call_describe(calls, call);
 }
 
 /* Returns whether a later product computes the result of this operator as well. */
@@ -143,14 +85,14 @@ static void add_kernel(Calls *calls, RoleWriter *writer, const Op *op) {
     const Kernel *kernel = kernel_for(writer, local);
     calls_use(calls, kernel);
     Call *call = call_new(calls, kernel->opening, op);
-    for (int k = 0; k < op->result_count; k++) add_tensor(calls, call, writer, op->results[k]);
-    for (int k = 0; k < op->operand_count; k++) add_tensor(calls, call, writer, op->operands[k]);
-    if (local->sum) add_tensor(calls, call, writer, local->sum->results[0]);
+    for (int k = 0; k < op->result_count; k++) call_tensor(calls, call, writer, op->results[k]);
+    for (int k = 0; k < op->operand_count; k++) call_tensor(calls, call, writer, op->operands[k]);
+    if (local->sum) call_tensor(calls, call, writer, local->sum->results[0]);
     if (kernel->numbered)
         call_add(calls, call,
                  (Argument){.kind = ARGUMENT_NUMBERS, .number = number_column(writer, local)});
     call->places = kernel->ranked;
-    call->comment = op_comment(calls->arena, op);
+    call_describe(calls, call);
 }
 
 /* Appends copies of one operator's results to the joined results, on a role that has that half. */
@@ -179,6 +121,19 @@ static void add_op(Calls *calls, RoleWriter *writer, const Op *op) {
         add_kernel(calls, writer, op);
 }
 
+/* Appends copies of new values that are not computed in place to their parameters and states. */
+static void emit_updates(Calls *calls, const RoleWriter *writer) {
+    for (int p = 0; p < writer->module->params.count; p++) {
+        const Parameter *param = writer->module->params.at[p];
+        if (param->updated && param->updated->def)
+            call_copy(calls, writer, param->updated->def, param->value, param->updated);
+        for (int s = 0; s < param->state_count; s++)
+            if (param->states_updated[s] && param->states_updated[s]->def)
+                call_copy(calls, writer, param->states_updated[s]->def, param->states[s],
+                          param->states_updated[s]);
+    }
+}
+
 /* ---- the file ---- */
 
 static void emit_header(Text *out, const RoleWriter *writer) {
@@ -199,15 +154,15 @@ int role_part(const RoleText *text, Phase phase, int visit) {
 
 typedef Array(int) Numbers;
 
-/* A role while its operators are sorted into parts; `calls` has one list a part. */
+/* A role while its operators are sorted into parts. */
 typedef struct RoleParts {
     RoleWriter *writer;
     RoleText text;
     UsedKernels used;
     Array(Calls) calls;
-    Numbers *made_by; // by operator: the transfers that are async and take what it makes
-    Numbers *ahead;   // by operator: the gathers ahead that begin in front of it
-    int *ahead_of;    // by operator: one more than its transfer where it is a gather ahead; else 0
+    Numbers *made_by; // by op index: the asynchronous transfers that send its results
+    Numbers *ahead;   // by op index: the prefetches that begin before it
+    int *ahead_of;    // by op index: 1 + its transfer if it is prefetched; otherwise 0
 } RoleParts;
 
 /* Returns the index of the part that an operator belongs to; a new part is appended. */
@@ -242,7 +197,7 @@ static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op) {
         bool receives = role_has(writer->module, writer->role, own->results[0]);
         if (sends) transfer.from[own->convert.tensor] = value_buffer(writer, own->operands[0]);
         if (sends && value_turns(module, own, own->operands[0]))
-            transfer.turn[own->convert.tensor] = value_bytes(writer, own->operands[0]);
+            transfer.turn[own->convert.tensor] = role_value_bytes(writer, own->operands[0]);
         if (receives) transfer.to[own->convert.tensor] = value_buffer(writer, own->results[0]);
         transfer.sends |= sends;
         transfer.receives |= receives;

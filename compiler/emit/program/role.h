@@ -1,8 +1,10 @@
 /* A role's program: operators become calls, repeated calls become loops, and phases become
  * functions.
  *
- *     forward of stage 0   ->   static void forward_gpt_loss_role0(ht_run *r) { gpt_linear_3(...);
- * }
+ *     forward of stage 0   ->   void gpt_gpt_loss_train_role0_forward(ht_worker *r)
+ *                              {
+ *                                  gpt_linear_3(ht_arena(r, 640), ht_slot(r, 2)); ht_did(r);
+ *                              }
  */
 #ifndef EMIT_PROGRAM_ROLE_H
 #define EMIT_PROGRAM_ROLE_H
@@ -11,43 +13,13 @@
 #include "ir/analysis/phases.h"
 #include "ir/programs/device_programs.h"
 
-typedef Array(int64_t) Row;
-
-/* Numbers that differ between the devices of a role, a row for each device. Equal columns are
- * stored once. */
-typedef struct NumberTable {
-    int device_count, width;
-    Row *rows;     // by index of the device in its role
-    Intern *known; // 1 + column, by content
-    Intern *made;  // 2 + column, by layouts and factors that the numbers follow from
-} NumberTable;
-
-/* The devices that add a term to a partial result. */
-typedef struct AddedTerm {
-    const bool *by; // by index in module->devices->roles
-    bool flagged;   // some device of the role does not add it
-} AddedTerm;
-
-/* One role while it is written. */
-typedef struct RoleWriter {
-    Emitter *emitter;
-    Module *module;
-    const char *name; // "gpt_gpt_loss": prefix of the symbols that the module's files define
-    int role_index;
-    const Role *role;
-    const int64_t *slot_of; // by value id: slot of a parameter, state or input; -1: none
-    // by value id: slot into which the new value of a parameter or state is computed; -1: none
-    const int64_t *updated_of;
-    NumberTable numbers;
-    Intern *flags; // AddedTerm *, by layouts and factors
-} RoleWriter;
-
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role);
 
-/* Text of the tables of notes on a part's calls (call_notes.c); all NULL where there are none. */
+/* Tables of notes on a part's calls as text (call_notes.c); all NULL: no notes. */
 typedef struct Notes {
     int call_count;
-    const char *call, *calls, *made, *buffer, *whose; // by the field of ht_part that they fill
+    const char *call, *calls, *made, *buffer,
+        *whose; // named after the field of ht_part that they fill
     int whose_count;
 } Notes;
 
@@ -71,9 +43,9 @@ typedef struct RoleTransfer {
     int64_t *from, *to; // by tensor: buffers; 0 where the role has none
     int64_t *turn;      // by tensor: bytes of one micro-batch's rows of `from`; 0: all of `from`
     int64_t scratch;    // buffer; 0: none
-    // of an asynchronous one: producers of the tensors that this role sends; empty: it receives
+    // asynchronous: producers of the tensors that this role sends; empty: the role only receives
     Array(const Op *) makers;
-    int number; // of an asynchronous one: its place in the order in which all devices begin them
+    int number; // asynchronous: position in the order in which all devices begin them
 } RoleTransfer;
 
 typedef struct RoleText {
@@ -87,8 +59,5 @@ int role_part(const RoleText *text, Phase phase, int visit);
 
 /* Appends the C text of a role, part by part. */
 RoleText emit_role(Text *out, RoleWriter *writer);
-
-/* Returns the buffer (<hetu/rt.h>) of a value in a role. */
-int64_t value_buffer(const RoleWriter *writer, const Value *value);
 
 #endif

@@ -1,15 +1,13 @@
 /* The tables of a unit's programs: the image of each module (ht_image of <hetu/rt.h>), the pieces
- * of tensors that devices hold, conversions, and migrations between strategies. */
+ * of tensors on devices, conversions, and migrations between strategies. */
 #ifndef EMIT_PROGRAM_TABLES_H
 #define EMIT_PROGRAM_TABLES_H
 
 #include "emit/program/role.h"
 #include "reshard/plan.h"
 
-/* Appends the image of a module: its parameters, inputs, outputs, conversions and roles. `writers`
- * and `roles` have one entry a role. */
-void emit_image(Text *out, Emitter *emitter, Module *module, const char *name, RoleWriter *writers,
-                const RoleText *roles);
+/* Appends the image of a module. `writers` and `roles` have an entry for each role. */
+void emit_image(Text *out, const RoleWriter *writers, const RoleText *roles);
 
 /* Appends a reference to an image that the running program has already. */
 void emit_known_image(Text *out, Emitter *emitter, const Module *module, const char *name);
@@ -22,11 +20,11 @@ int pieces_write(Text *out, Emitter *emitter, Module *module, int device_count, 
 
 /* How emitted tables name the devices of a plan. */
 typedef struct PlanNames {
-    int kind; // tables name devices by their positions in pipelines of this kind; -1: by ranks
+    int kind;                      // names are positions in pipelines of this kind; -1: ranks
     int least, span;               // the plan's devices are least to before least + span
     const int *place;              // by device - least: its index in its replica group
-    int replica_group_count, size; // replica groups, and the devices of each
-    const char *replica_groups;    // name of the table of the devices of all replica groups in turn
+    int replica_group_count, size; // number of replica groups, and devices of each
+    const char *replica_groups;    // name of the table with the devices of all replica groups
 } PlanNames;
 
 /* Returns how tables name the devices of a plan of replica groups, and writes the table of replica
@@ -35,7 +33,7 @@ typedef struct PlanNames {
 PlanNames plan_names(Emitter *emitter, Text *out, const ReplicaGroups *replica_groups, int kind,
                      const int *positions);
 
-/* What a conversion is called: its name in C, and its name in messages. */
+/* The name of a conversion in C, and in messages. */
 typedef struct PlanLabel {
     const char *name, *text;
 } PlanLabel;
@@ -45,18 +43,18 @@ typedef struct PlanLabel {
 void emit_plan(Text *out, Emitter *emitter, const Plan *plan, PlanLabel label,
                const PlanNames *names);
 
-/* ---- migrations between strategies: migration.c ---- */
+/* ---- migrations: migration.c ---- */
 
-/* Appends the table PREFIX_migrations and what it refers to; `names` are those of the unit's
- * modules. Nothing where there are none. */
+/* Appends the table PREFIX_migrations and the tables that it refers to, if there are migrations.
+ * `names` are those of the unit's modules. */
 void emit_migrations(Text *out, Emitter *emitter, const char *const *names);
 
-/* The name of the table, and how many migrations it has. */
+/* Return the name of that table, and how many migrations it has. */
 const char *migrations_name(const Emitter *emitter);
 int migrations_count(const Emitter *emitter);
 
-/* Appends the table ht_arriving of a unit whose first strategies the running program has already
- * (ht_arrival of <hetu/rt.h>). */
+/* Appends the table ht_arriving (ht_arrival of <hetu/rt.h>) of a unit whose first strategies the
+ * running program already has. */
 void emit_arrival(Text *out, Emitter *emitter, const char *const *names);
 
 #endif

@@ -6,14 +6,15 @@
 
 #include <string.h>
 
-/* Adds the file "BASE.WHAT.SUFFIX". */
-static void add_file(Emitter *emitter, EmittedFiles *files, const char *what, const char *suffix,
-                     const char *text, const char *flags) {
+/* Adds the file "BASE.WHAT.SUFFIX". Returns it; it has no flags. */
+static EmittedFile *add_file(Emitter *emitter, EmittedFiles *files, const char *what,
+                             const char *suffix, const char *text) {
     array_push(
         emitter->arena, files,
         (EmittedFile){.name = arena_format(emitter->arena, "%s.%s.%s", emitter->base, what, suffix),
                       .text = text,
-                      .flags = flags});
+                      .flags = ""});
+    return &files->at[files->count - 1];
 }
 
 /* Returns "strategy dp4", "strategies dp4, tp4" or "one device". */
@@ -75,8 +76,8 @@ static const char *emit_addresses(Text *declarations, const Module *module, cons
     return arena_format(declarations->arena, "%s_reads", name);
 }
 
-/* Writes the table of the optimizers' functions, two a group: what updates, and what comes behind,
- * 0 where it is known by its name; its name. */
+/* Writes the table of the optimizers' functions, two for each group: the update, and what runs
+ * after it; 0: known by name. Returns the table's name. */
 static const char *emit_optimizers(Text *declarations, const Module *module, const char *name) {
     if (!module->optimizer->groups.count) return "0";
     text_print(declarations, "static void (*const %s_updates[])(void) = {\n", name);
@@ -109,7 +110,7 @@ static void emit_migration_registration(const Emitter *emitter, Text *declaratio
     text_print(calls, "    ht_register_migrations(&%s);\n", name);
 }
 
-/* Writes the words by which ht_prepare has further strategies made. */
+/* Writes the command line with which ht_prepare compiles further strategies. */
 static void emit_recipe(const Emitter *emitter, const EmitOptions *options, Text *declarations,
                         Text *calls) {
     if (!options->recipe_count) return;
@@ -131,8 +132,8 @@ static void emit_recipe(const Emitter *emitter, const EmitOptions *options, Text
                fingerprint_name(emitter), emitter->prefix, emitter->prefix);
 }
 
-/* Operators without a body: the models that call them never run as C here, so the program links
- * without one. */
+/* Declares operators without a body as weak. Models that call them are never run as C in this
+ * program, so it links without them. */
 static const char *weak_operators(Emitter *emitter) {
     Text out = {.arena = emitter->arena};
     for (int i = 0; i < emitter->unit->bodiless.count; i++)
@@ -145,8 +146,8 @@ const char *fingerprint_name(const Emitter *emitter) {
     return arena_format(emitter->arena, "%s_fingerprint", emitter->prefix);
 }
 
-/* "gpt.c strategy dp4 on 4 devices, cpu, hetucc 0.1.0 -O1, 3f2a5e...": the hash is of all that is
- * written and what it is made of. */
+/* Returns the fingerprint: "gpt.c strategy dp4 on 4 devices, cpu, hetucc 0.1.0 -O1, 3f2a5e...". The
+ * hash covers all emitted text and what it is made from. */
 static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files,
                                const EmitOptions *options) {
     const Unit *unit = emitter->unit;
@@ -163,7 +164,8 @@ static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files
                         (unsigned long long)hash);
 }
 
-/* What the object keeps for evaluation: the bytes of a file in a section that links leave out. */
+/* Returns the assembler text that embeds a file, needed for evaluation at link time, in a section
+ * that the linker drops. */
 static const char *kept_section(Arena *arena, const EmitOptions *options) {
     if (!options->section) return "";
     const char *word = arena_format(arena, ".incbin \"%s\"", c_string(arena, options->section));
@@ -174,7 +176,7 @@ static const char *kept_section(Arena *arena, const EmitOptions *options) {
                         c_string(arena, word));
 }
 
-/* The user's source in the main file. */
+/* Returns the text or #include of the user's source for the main file. */
 static const char *source_text(Arena *arena, const EmitOptions *options) {
     return options->text ? options->text
                          : arena_format(arena, "#include %s\n", c_include(arena, options->include));
@@ -203,8 +205,7 @@ void emit_part(EmittedFiles *files, const Unit *unit, const EmitOptions *options
                                    "hetucc_links_this_program;\n"
                                  : "",
               "section", kept_section(arena, options), NULL);
-    add_file(&emitter, files, "part", "c", text_bytes(&out), "");
-    files->at[files->count - 1].source = unit->file;
+    add_file(&emitter, files, "part", "c", text_bytes(&out))->source = unit->file;
 }
 
 static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *options,
@@ -245,12 +246,11 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *
               "declarations", text_bytes(&declarations), "constructor",
               arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls",
               text_bytes(&calls), "section", kept_section(emitter->arena, options), NULL);
-    add_file(emitter, files, "main", "c", text_bytes(&out), "");
-    files->at[files->count - 1].source = emitter->unit->file;
+    add_file(emitter, files, "main", "c", text_bytes(&out))->source = emitter->unit->file;
 }
 
-/* What arrives at a program that runs has no source and no registration: a file with the
- * fingerprint alone. */
+/* Writes the main file of strategies that arrive at a running program: only the fingerprint,
+ * without a source and without registration. */
 static void emit_arriving_main(Emitter *emitter, EmittedFiles *files, const char *print) {
     Text out = begin_file(emitter, "strategies that arrive");
     text_fill(&out,
@@ -258,12 +258,12 @@ static void emit_arriving_main(Emitter *emitter, EmittedFiles *files, const char
               "const char $fingerprint[] = \"$text\";\n",
               "fingerprint", fingerprint_name(emitter), "text", c_string(emitter->arena, print),
               NULL);
-    add_file(emitter, files, "arriving", "c", text_bytes(&out), "");
+    add_file(emitter, files, "arriving", "c", text_bytes(&out));
 }
 
 /* ---- roles and tables ---- */
 
-/* The roles of a module: text r is added to the r-th role file of the unit. */
+/* Writes the roles of a module; role r is added to the r-th role file of the unit. */
 static void emit_module(Emitter *emitter, Module *module, const char *name, Text *role_files,
                         Text *image) {
     int count = module->devices->roles->role_count;
@@ -273,7 +273,7 @@ static void emit_module(Emitter *emitter, Module *module, const char *name, Text
         writers[role] = role_writer(emitter, module, name, role);
         texts[role] = emit_role(&role_files[role], &writers[role]);
     }
-    if (!diag_errors(module->diag)) emit_image(image, emitter, module, name, writers, texts);
+    if (!diag_errors(module->diag)) emit_image(image, writers, texts);
 }
 
 static int most_roles(const Unit *unit) {
@@ -304,15 +304,16 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
             emit_module(emitter, unit->modules.at[m], names[m], role_files, &image);
     emit_migrations(&image, emitter, names);
     if (unit->known) emit_arrival(&image, emitter, names);
-    add_file(emitter, files, "image", "c", text_bytes(&image), emitter->backend->image_flags);
+    add_file(emitter, files, "image", "c", text_bytes(&image))->flags =
+        emitter->backend->image_flags;
     if (emitter->notes.count)
-        add_file(emitter, files, "notes", "c", text_bytes(&emitter->notes.tables),
-                 emitter->backend->image_flags);
+        add_file(emitter, files, "notes", "c", text_bytes(&emitter->notes.tables))->flags =
+            emitter->backend->image_flags;
     for (int role = 0; role < roles; role++) {
         text_string(&role_files[role], emitter->backend->closing);
         add_file(emitter, files, arena_format(emitter->arena, "role%d", role),
-                 emitter->backend->suffix, text_bytes(&role_files[role]),
-                 emitter->backend->role_flags);
+                 emitter->backend->suffix, text_bytes(&role_files[role]))
+            ->flags = emitter->backend->role_flags;
     }
 }
 
@@ -329,8 +330,8 @@ static void emit_kernels(Emitter *emitter, EmittedFiles *files) {
               "opening", emitter->backend->kernel_opening, "externs",
               text_bytes(&emitter->kernels.externs), "kernels", text_bytes(&kernels), "closing",
               emitter->backend->closing, NULL);
-    add_file(emitter, files, "kernels", emitter->backend->suffix, text_bytes(&out),
-             emitter->backend->kernel_flags);
+    add_file(emitter, files, "kernels", emitter->backend->suffix, text_bytes(&out))->flags =
+        emitter->backend->kernel_flags;
 }
 
 /* Returns whether two strategies have the same C identifier. */
@@ -338,8 +339,8 @@ static bool same_identifier(Arena *arena, const Strategy *a, const Strategy *b) 
     return a == b || !strcmp(c_identifier(arena, a->name), c_identifier(arena, b->name));
 }
 
-/* "gpt_gpt_loss_train"; of several strategies with the name, "gpt_gpt_loss_train_dp4_"; a second
- * program of one model has a number behind it, "gpt_gpt_loss_train2". */
+/* Returns a module's name in C: "gpt_gpt_loss_train"; with several strategies
+ * "gpt_gpt_loss_train_dp4_"; for a second program of one model "gpt_gpt_loss_train2". */
 static const char *module_name(Emitter *emitter, int index) {
     Arena *arena = emitter->arena;
     const Module *module = emitter->unit->modules.at[index];

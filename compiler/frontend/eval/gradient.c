@@ -133,12 +133,12 @@ static void take_results(Eval *ev, const Op *op, const CFunction *gradient, Func
 
 static const CFunction *gradient_function(Eval *ev, const Op *op) {
     const CFunction *function =
-        cunit_lookup_beside(ev->unit, op->def, op->def->rule->grad).function;
+        cunit_lookup_beside(ev->unit, op->def, op->def->rule->grad.function).function;
     const CType *grad =
         function && function->params.count == 1 && function->params.at[0]->type->kind == CT_POINTER
             ? function->params.at[0]->type->base
             : NULL;
-    if (!function->body) eval_bodiless(ev, op->def->rule->grad_at, function);
+    if (!function->body) eval_bodiless(ev, op->def->rule->grad.at, function);
     if (!grad || strcmp(grad->name, "struct ht_grad"))
         eval_error(ev, function->at, "a gradient is a function (ht_grad *g)");
     return function;
@@ -190,7 +190,7 @@ static Function *build(Eval *ev, const Op *op) {
 
 const Function *gradient_of(Eval *ev, const Op *op) {
     Memo *memo;
-    const char *grad = op->def->rule->grad;
+    const char *grad = op->def->rule->grad.function;
     if (!grad || !strcmp(grad, "none") || !can_flow(op)) return NULL;
     HASH_FIND_PTR(ev->build.memo, &op->binding, memo);
     if (memo) return memo->function;

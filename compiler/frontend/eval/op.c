@@ -226,9 +226,9 @@ Val operator_call(Eval *ev, const Call *call) {
     Op *op =
         ir_op(ev->module, def, operands.at, operands.count, attrs, operator_position(ev, call->at));
     if (!op) eval_fail(ev);
-    add_named(ev, call, "tiles", def->rule->tiles);
-    add_named(ev, call, "with", def->rule->with);
-    add_named(ev, call, "with", def->rule->whole);
+    add_named(ev, call, "tiles", def->rule->tiles.op);
+    add_named(ev, call, "with", def->rule->with.op);
+    add_named(ev, call, "with", def->rule->with.whole);
     add_joiners(ev, op);
     operator_emit(ev, op);
     return store_results(ev, call, op);

@@ -128,8 +128,9 @@ static void check_application(const CExpr *expr, void *data) {
     if (rule->kind == RULE_CALL)
         check_named(check, expr, cexpr_member(expr, 0, "kernel"), "kernel",
                     check->kernel ? check->kernel->function : NULL);
-    if (rule->kind == RULE_CALL || rule->grad)
-        check_named(check, expr, cexpr_member(expr, 1, "gradient"), "gradient", rule->grad);
+    if (rule->kind == RULE_CALL || rule->grad.function)
+        check_named(check, expr, cexpr_member(expr, 1, "gradient"), "gradient",
+                    rule->grad.function);
 }
 
 /* Returns the function that a rule names at `at`; NULL, after an error, when the translation unit
@@ -152,8 +153,8 @@ static const CFunction *declared(CUnit *unit, const char *name, Position at,
 
 /* Checks that the gradient of a rule is declared, and, for training, has a body. */
 static void check_gradient(CUnit *unit, const Rule *rule) {
-    if (rule->grad && strcmp(rule->grad, "none"))
-        declared(unit, rule->grad, rule->grad_at, "void %s(ht_grad *g);");
+    if (rule->grad.function && strcmp(rule->grad.function, "none"))
+        declared(unit, rule->grad.function, rule->grad.at, "void %s(ht_grad *g);");
 }
 
 /* Returns whether an operator takes the results of two calls of another operator and has the
@@ -204,8 +205,8 @@ static const char *backend_words(Arena *arena, const char *const *backends) {
 static void check_backends(CUnit *unit, const Rule *rule, const char *const *backends) {
     int count = 0;
     while (backends[count]) count++;
-    for (int k = 0; k < rule->kernel_count; k++) {
-        const RuleKernel *kernel = &rule->kernels[k];
+    for (int k = 0; k < rule->call.kernel_count; k++) {
+        const RuleKernel *kernel = &rule->call.kernels[k];
         bool known = !kernel->backend;
         for (int b = 0; b < count; b++) known = known || !strcmp(kernel->backend, backends[b]);
         if (known) continue;

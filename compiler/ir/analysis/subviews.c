@@ -66,8 +66,8 @@ const Value *value_made_within(const Value *value, const Value *whole) {
 
 bool op_moves_nothing(const Op *op) {
     if (op->result_count != 1 || op->def->rule->kind != RULE_CALL) return false;
-    if (op->def->rule->shift && op->operand_count == 1)
+    if (op->def->rule->copy.shift && op->operand_count == 1)
         return op->results[0]->subview && op->results[0]->subview->whole == op->operands[0];
-    return op->def->rule->row >= 0 && op->operand_count &&
+    return op->def->rule->copy.row >= 0 && op->operand_count &&
            value_made_within(op->operands[0], op->results[0]);
 }

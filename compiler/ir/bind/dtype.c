@@ -88,8 +88,8 @@ static void check_given(Binder *binder, const Typing *typing) {
 
 /* A kernel gets types that it works in. */
 static void check_kernel(Binder *binder, const Typing *typing) {
-    for (int i = 0; typing->rule->types && i < typing->count && !binder->failed; i++)
-        if (is_open(typing, i) && !(typing->rule->types >> operand_dtype(typing, i) & 1)) {
+    for (int i = 0; typing->rule->call.types && i < typing->count && !binder->failed; i++)
+        if (is_open(typing, i) && !(typing->rule->call.types >> operand_dtype(typing, i) & 1)) {
             ERROR(binder,
                   "%s: the kernel does not work in %s, the element type of %s; convert it first "
                   "with ht_cast",

@@ -154,7 +154,7 @@ static void play_op(Play *play, const Op *op) {
     if (renames(play, op)) {
         const Value *owner = role_storage(play->module, play->role, op->results[0]);
         play->written[op->results[0]->id] = play->held[owner->id];
-        play->begun[owner->id] = op->def->rule->row >= 0 ? 0 : play->begun[owner->id];
+        play->begun[owner->id] = op->def->rule->copy.row >= 0 ? 0 : play->begun[owner->id];
         return;
     }
     occupy_scratch(play, op);

@@ -1,17 +1,20 @@
-/* Pass chunk: computes large rows, such as logits, some rows after others.
+/* Pass chunk: computes large results, such as logits, for some rows at a time.
  *
- *     logits = linear(x, table)    [16384, 50257]: 3 GB
- *     loss = cross_entropy(logits, target)
+ *     before    logits = linear(x, table)                  [16384, 50257]: 3 GB
+ *               loss = cross_entropy(logits, target)
+ *     after     for rows 0-4095, 4096-8191, ... (four chunks):
+ *               a slice of x, the product, the loss, and in backward the gradients
  *
- * becomes, with four chunks, for rows 0-4095, 4096-8191, ...: a slice of x, the product, the loss,
- * and in the backward section the gradients. One chunk of the logits exists at a time.
+ * Only one chunk of the logits exists at a time.
  *
- * Requires: pass factor_dims. Leaves: chunks (chunked_cut) of each product whose result takes more
- * than CHUNK_BYTES on a device, or more than --chunk, with everything that reads that result.
- * - The rows are those of a dimension that neither a device nor a micro-batch cuts. A chunk has at
- *   least LEAST_ROWS rows on a device, unless --chunk is given.
- * - Nothing changes where other operators need the result, and in pipelines of several stages.
- * - Sums over rows are added up chunk by chunk; everything else is computed as before.
+ * Requires: pass factor_dims.
+ *
+ * Leaves: chunks (chunked_cut) of each product whose result takes more than CHUNK_BYTES on a
+ * device, or more than --chunk, together with all operators that read that result.
+ * - Rows are along a dimension that neither devices nor micro-batches cut. A chunk has at least
+ *   LEAST_ROWS rows on a device, unless --chunk is given.
+ * - Nothing changes where other operators need the whole result, or in pipelines of several stages.
+ * - Sums over rows are accumulated chunk by chunk; all other results are the same as before.
  */
 #include "passes/chunk/chunk.h"
 
@@ -20,8 +23,8 @@
 
 #include <string.h>
 
-/* The parts into which devices cut a value, by dimension; the axis of a mesh cuts one, the first in
- * the strategy's order. */
+/* Finds into how many parts devices cut each dimension of a value. A mesh axis cuts the first
+ * dimension for which the strategy has a split rule. */
 static void find_parts(const Module *module, const Value *value, int64_t *parts) {
     for (int d = 0; d < value->type.rank; d++) parts[d] = 1;
     const Strategy *strategy = module->strategy;
@@ -41,7 +44,7 @@ static void find_parts(const Module *module, const Value *value, int64_t *parts)
     }
 }
 
-/* Bytes that a device has of a value, at least, of a micro-batch where there are such. */
+/* Returns a lower bound of the bytes of a value on a device, for one micro-batch. */
 static int64_t device_bytes(const Module *module, const Value *value, const int64_t *parts) {
     int64_t bytes =
         type_elements(value->type) * dtype_size(value->type.dtype) / module_microbatches(module);
@@ -49,7 +52,7 @@ static int64_t device_bytes(const Module *module, const Value *value, const int6
     return bytes;
 }
 
-/* Whether an operand has a dimension of the product's result. */
+/* Whether an operand has dimension `d` of the product's result. */
 static bool has_dim(const Op *product, int operand, int d) {
     const BoundAccess *access = &product->binding->operands[operand];
     const BoundDim *dim = &product->binding->results[0].dims[d];
@@ -59,8 +62,8 @@ static bool has_dim(const Op *product, int operand, int d) {
     return has;
 }
 
-/* Rows of a product's result on a device: the dimensions of the first operand that has dimension
- * `cut`. */
+/* Returns the rows of a product's result on a device: the extents of the dimensions that come from
+ * the same operand as dimension `cut`. */
 static int64_t device_rows(const Module *module, const Op *product, int cut, const int64_t *parts) {
     const Value *value = product->results[0];
     int64_t rows = 1;
@@ -71,7 +74,7 @@ static int64_t device_rows(const Module *module, const Op *product, int cut, con
     return rows / module_microbatches(module);
 }
 
-/* What the pass looks for and makes. */
+/* Returns the number of chunks of a product's result along a dimension; 1: it is not cut. */
 typedef struct Chunking {
     Arena *arena;
     Module *module;
@@ -93,11 +96,12 @@ static int chunk_count(const Chunking *chunking, const Op *product, int cut, con
     return (int)(count < value->type.extent[cut] ? count : value->type.extent[cut]);
 }
 
-/* Cuts what begins with a product, where that is large. Whether it did. */
+/* Cuts the region that begins with a product, if the result is large. Returns whether it did. */
 static bool cut_product(const Chunking *chunking, Op *product) {
     const Value *value = product->results[0];
     int64_t parts[IR_MAX_RANK];
     find_parts(chunking->module, value, parts);
+    // the first dimension along which the region can be cut
     for (int d = 0; d < value->type.rank; d++) {
         int count = parts[d] > 1 || value_cut_along(value, d)
                         ? 1

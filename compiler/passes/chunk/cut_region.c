@@ -1,13 +1,17 @@
-/* The operators of a region, once for each chunk of rows.
+/* Cuts a region: makes its operators once for each chunk of rows.
  *
- * What the region is given along its rows is taken piece by piece; what it makes along them, and
- * others read, is put in a row behind the last chunk; sums over rows are added up chunk by chunk.
- * All operators of a chunk stand behind those of the chunk before it. Where backward is part of the
- * region, all of it runs there, and what forward makes of it does, too.
+ *     for each chunk:   x1 = slice(x), logits1 = linear(x1, table), loss1 = cross_entropy(logits1,
+ * t1) loss = loss + loss1 after the last:   lse = concat(lse1, lse2, ...)    if operators outside
+ * read lse
+ *
+ * Operands with rows are sliced for each chunk. Results with rows that operators outside read are
+ * concatenated after the last chunk. Sums over rows are accumulated chunk by chunk. The operators
+ * of a chunk follow those of the chunk before. If a part of the region is in the backward section,
+ * all of it runs there, and also the forward operators that depend on it.
  */
 #include "passes/chunk/chunk.h"
 
-/* A piece that has been taken. */
+/* A slice that this chunk has already. */
 typedef struct Piece {
     const Value *of;
     int dim;
@@ -18,17 +22,17 @@ typedef struct Cutter {
     Chunked *region;
     const SliceConcat *movers;
     Ops out;
-    int count;           // chunks
-    int number;          // of the one at work, from 0 on
-    int before;          // chunks that the module had before
-    Value **own;         // by value id: what stands for it in the chunk at work
-    Value **sum;         // by value id: of what is added up, what has come together so far
-    Value **members;     // by value id times count: of what is cut, its pieces
-    Array(Piece) pieces; // of the chunk at work
+    int count;           // number of chunks
+    int number;          // of the current chunk, from 0
+    int before;          // chunks that other regions of the module have
+    Value **own;         // by value id: its counterpart in the current chunk
+    Value **sum;         // by value id: the accumulated sum over rows
+    Value **members;     // by value id times count: the chunks' slices of a result
+    Array(Piece) pieces; // of the current chunk
     const OpDef *add;
 } Cutter;
 
-/* ---- the movers ---- */
+/* ---- slice and concatenation operators ---- */
 
 static bool is_argument(const Expr *expr, int *argument) {
     bool is = expr && expr->kind == EXPR_ATTR;
@@ -36,8 +40,8 @@ static bool is_argument(const Expr *expr, int *argument) {
     return is;
 }
 
-/* The argument that says how many dimensions stand in front of a tensor's second index; false where
- * the rule does not say it so. */
+/* Finds the attribute that gives the number of dimensions before a tensor's second index. False
+ * where the rule has no such attribute. */
 static bool front_argument(const Rule *rule, const Access *access, int factor, int *argument) {
     return access->dim_count > 1 && access->dims[0].count == 1 && access->dims[1].count == 1 &&
            access->dims[1].factors[0] == factor &&
@@ -46,23 +50,23 @@ static bool front_argument(const Rule *rule, const Access *access, int factor, i
 
 static bool is_piece(const OpDef *def, SliceConcat *movers) {
     const Rule *rule = def->rule;
-    if (rule->kind != RULE_CALL || !rule->shift || rule->operand_count != 1 ||
+    if (rule->kind != RULE_CALL || !rule->copy.shift || rule->operand_count != 1 ||
         rule->result_count != 1 || def->attr_count != 3)
         return false;
     int front;
     movers->piece = def;
-    return front_argument(rule, &rule->operands[0], rule->shift_whole, &movers->piece_dim) &&
-           front_argument(rule, &rule->results[0], rule->shift_part, &front) &&
-           front == movers->piece_dim && is_argument(rule->shift, &movers->piece_start) &&
-           is_argument(rule->factors[rule->shift_part].size, &movers->piece_length);
+    return front_argument(rule, &rule->operands[0], rule->copy.whole, &movers->piece_dim) &&
+           front_argument(rule, &rule->results[0], rule->copy.part, &front) &&
+           front == movers->piece_dim && is_argument(rule->copy.shift, &movers->piece_start) &&
+           is_argument(rule->factors[rule->copy.part].size, &movers->piece_length);
 }
 
 static bool is_row(const OpDef *def, SliceConcat *movers) {
     const Rule *rule = def->rule;
     movers->row = def;
-    return rule->kind == RULE_CALL && rule->row >= 0 && rule->operand_count == 1 &&
+    return rule->kind == RULE_CALL && rule->copy.row >= 0 && rule->operand_count == 1 &&
            rule->result_count == 1 && def->attr_count == 1 && rule->operands[0].variadic &&
-           front_argument(rule, &rule->results[0], rule->row, &movers->row_dim);
+           front_argument(rule, &rule->results[0], rule->copy.row, &movers->row_dim);
 }
 
 bool slice_concat_find(const Module *module, SliceConcat *movers) {
@@ -89,7 +93,7 @@ static int64_t chunk_length(const Cutter *cutter) {
     return chunk_start(cutter, cutter->number + 1) - chunk_start(cutter, cutter->number);
 }
 
-/* Says of a value which rows of a whole it has. */
+/* Records which rows of `whole` a value has. */
 static void note_chunk(const Cutter *cutter, Value *value, const Value *whole, int dim) {
     Chunk chunk = {dim, chunk_start(cutter, cutter->number), whole->type.extent[dim]};
     value->chunk = arena_copy(cutter->region->module->arena, &chunk, sizeof chunk);
@@ -97,7 +101,8 @@ static void note_chunk(const Cutter *cutter, Value *value, const Value *whole, i
     value->dims = whole->dims;
 }
 
-/* Puts an operator that the pass makes for another into the chunk at work, or behind all chunks. */
+/* Appends an operator that the pass inserts. `within`: to the current chunk, else after all
+ * chunks. */
 static Op *put(Cutter *cutter, Op *op, bool within) {
     op->section = cutter->region->section;
     op_change_source(cutter->region->module->arena, op)->chunk =
@@ -128,7 +133,7 @@ static int dim_of(const BoundAccess *access, int factor) {
     return -1;
 }
 
-/* What an operand is in the chunk at work. */
+/* Returns the counterpart of an operand in the current chunk. */
 static Value *operand_of_chunk(Cutter *cutter, const Op *op, int k) {
     const Chunked *region = cutter->region;
     Value *value = op->operands[k];
@@ -138,7 +143,7 @@ static Value *operand_of_chunk(Cutter *cutter, const Op *op, int k) {
     return dim < 0 ? value : take_piece(cutter, value, dim, op);
 }
 
-/* The binding with as many rows as the chunk at work has. */
+/* Returns the binding with the number of rows of the current chunk. */
 static const Binding *binding_of_chunk(const Cutter *cutter, const Op *op) {
     Arena *arena = cutter->region->module->arena;
     Binding *binding = arena_copy(arena, op->binding, sizeof *binding);
@@ -157,7 +162,7 @@ static void shorten(const Cutter *cutter, Value *value, const Value *whole, int 
     note_chunk(cutter, value, whole, dim);
 }
 
-/* Adds what a chunk gives to what is there of a sum over rows. */
+/* Adds a chunk's result to the accumulated sum over rows. */
 static void add_up(Cutter *cutter, const Value *whole, Value *value, const Op *op) {
     Value **sum = &cutter->sum[whole->id];
     if (*sum) {
@@ -172,7 +177,7 @@ static void add_up(Cutter *cutter, const Value *whole, Value *value, const Op *o
     *sum = value;
 }
 
-/* The operator in the chunk at work. */
+/* Makes the operator for the current chunk. */
 static void cut_op(Cutter *cutter, const Op *op) {
     const Chunked *region = cutter->region;
     Value **operands = arena_array(region->arena, Value *, op->operand_count + 1);
@@ -199,16 +204,17 @@ static void cut_chunk(Cutter *cutter) {
         if (cutter->region->in[i]) cut_op(cutter, module->ops.at[i]);
 }
 
-/* ---- what is whole again ---- */
+/* ---- results for operators outside ---- */
 
-/* The operator's result is the value that others read. */
+/* Makes an operator compute the value that others read. */
 static void make(Op *op, Value *value) {
     op->results[0] = value;
     value->def = op;
     value->index = 0;
 }
 
-/* Makes what a region's operator gives to others of what its chunks have made. */
+/* Provides a result of the region to operators outside: the accumulated sum, or the concatenated
+ * slices. */
 static void give(Cutter *cutter, const Op *op, Value *value) {
     const Chunked *region = cutter->region;
     int dim = region->dim[value->id] - 1;
@@ -249,10 +255,12 @@ void chunked_cut(Chunked *region, const SliceConcat *movers, int count) {
     cutter.members = arena_array(region->arena, Value *, values * count);
     cutter.add = module_def(
         module, rule_inserted(module->arena, "add_gradients", "y[i..] = a[i..] + b[i..]"));
+    // number chunks behind those of earlier regions
     for (int i = 0; i < module->ops.count; i++)
         cutter.before = module->ops.at[i]->source->chunk > cutter.before
                             ? module->ops.at[i]->source->chunk
                             : cutter.before;
+    // order: operators before the region, the chunks, concatenations, all other operators
     put_old(&cutter, true);
     for (; cutter.number < count; cutter.number++) cut_chunk(&cutter);
     for (int i = 0; i < module->ops.count; i++)

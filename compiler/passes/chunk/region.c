@@ -1,9 +1,9 @@
-/* The operators that can be computed by chunks of rows. */
+/* Finds the operators that can be computed in chunks of rows (the region of chunk.h). */
 #include "passes/chunk/chunk.h"
 
 #include <string.h>
 
-/* ---- which operators ---- */
+/* ---- selection ---- */
 
 static bool is_large(const Chunked *region, const Value *value) {
     return type_elements(value->type) >= region->elements;
@@ -13,14 +13,14 @@ static bool made_within(const Chunked *region, const Value *value) {
     return value && value->kind == VALUE_RESULT && region->in[value->def->index];
 }
 
-/* Whether an operator reads something large that the region makes. */
+/* Whether an operator reads a large value of the region. */
 static bool reads_large(const Chunked *region, const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         if (made_within(region, op->operands[k]) && is_large(region, op->operands[k])) return true;
     return false;
 }
 
-/* Whether an operator reads what one of those makes. */
+/* Whether an operator reads a result of a marked operator. */
 static bool reads_any(const bool *of, const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && op->operands[k]->kind == VALUE_RESULT &&
@@ -35,17 +35,20 @@ static void mark_makers(bool *needed, const Op *op) {
             needed[op->operands[k]->def->index] = true;
 }
 
-/* All that reads what is large, and what lies between two of these. */
+/* Finds the operators that read large values, and those between two of them. */
 static void find_operators(Chunked *region) {
     const Module *module = region->module;
     region->in[region->product->index] = true;
+    // 1: readers of large values
     for (int i = region->product->index + 1; i < module->ops.count; i++)
         region->in[i] = reads_large(region, module->ops.at[i]);
+    // 2: operators that depend on the region, and on which it depends
     for (int i = region->product->index + 1; i < module->ops.count; i++)
         region->behind[i] = reads_any(region->in, module->ops.at[i]) ||
                             reads_any(region->behind, module->ops.at[i]);
     for (int i = module->ops.count - 1; i >= 0; i--)
         if (region->in[i] || region->needed[i]) mark_makers(region->needed, module->ops.at[i]);
+    // 3: those of both kinds lie between two operators of the region
     for (int i = 0; i < module->ops.count; i++) {
         region->in[i] = region->in[i] || (region->behind[i] && region->needed[i]);
         region->behind[i] = region->behind[i] && !region->in[i];
@@ -73,8 +76,7 @@ static void find_outside(Chunked *region) {
     }
 }
 
-/* Whether an operator gives the region, and nobody else, something large that is not made of the
- * product. */
+/* Whether an operator computes a large value for the region alone, independently of the product. */
 static bool gives_large(Chunked *region, const Op *op) {
     if (!region->needed[op->index] || op->result_count != 1 || !is_large(region, op->results[0]) ||
         op->def->rule->form == RULE_PRODUCT || op->section == SECTION_UPDATE)
@@ -83,8 +85,8 @@ static bool gives_large(Chunked *region, const Op *op) {
     return !region->outside[op->results[0]->id];
 }
 
-/* What is large and given to the region alone is made within it, too: what smoothing adds to the
- * gradient of logits, say. */
+/* Adds operators that compute large values for the region alone, for example the label smoothing
+ * that is added to the gradient of logits. */
 static void find_given(Chunked *region) {
     const Module *module = region->module;
     for (int i = module->ops.count - 1; i >= 0; i--)
@@ -95,10 +97,10 @@ static void find_given(Chunked *region) {
     find_outside(region);
 }
 
-/* ---- whether they can be cut ---- */
+/* ---- conditions for cutting ---- */
 
-/* The dimension that a tensor has along a bound factor; -1: none. False where it has several, or
- * one that is merged with others. */
+/* Finds the dimension of a tensor along a bound factor; -1: none. False where there are several, or
+ * it is merged with other factors. */
 static bool dim_along(const BoundAccess *access, int factor, int *dim) {
     *dim = -1;
     for (int d = 0; d < access->rank; d++)
@@ -110,8 +112,8 @@ static bool dim_along(const BoundAccess *access, int factor, int *dim) {
     return true;
 }
 
-/* The bound factor of an operator that is cut: that of the rows of what the region makes of the
- * product and gives it. False where it is not one. */
+/* Finds the bound factor of an operator that is cut: the factor of the rows of all operands that
+ * depend on the product. False where they disagree. */
 static bool find_factor(Chunked *region, const Op *op) {
     int found = -1;
     if (op == region->product)
@@ -130,7 +132,8 @@ static bool find_factor(Chunked *region, const Op *op) {
     return found >= 0;
 }
 
-/* The same of what is given: that of the rows that a reader cuts. */
+/* Finds the bound factor of an operator that does not depend on the product, from the rows that a
+ * reader cuts. */
 static bool find_given_factor(Chunked *region, const Op *op) {
     const Module *module = region->module;
     int found = -1, dim;
@@ -146,15 +149,15 @@ static bool find_given_factor(Chunked *region, const Op *op) {
     return found >= 0;
 }
 
-/* Whether an expression or equation of the rule depends on how many rows there are. */
+/* Whether an expression or equation of the rule depends on the number of rows. */
 static bool counts_rows(const Rule *rule, int factor) {
     bool counts = rule->body && expr_mentions(rule->body, EXPR_SIZE, factor);
-    for (int e = 0; e < rule->equation_count; e++)
-        counts = counts || expr_mentions(rule->equations[e].expr, EXPR_SIZE, factor);
+    for (int e = 0; e < rule->equations.count; e++)
+        counts = counts || expr_mentions(rule->equations.at[e].expr, EXPR_SIZE, factor);
     return counts;
 }
 
-/* Whether the rule lets rows be computed by themselves. */
+/* Whether the rule computes rows independently. */
 static bool rows_alone(const Op *op, int bound) {
     const Rule *rule = op->def->rule;
     int number = op->binding->factors[bound].factor;
@@ -162,11 +165,12 @@ static bool rows_alone(const Op *op, int bound) {
     bool alone = factor && !factor->replicate && !factor->merge &&
                  factor->reduction != REDUCE_MAX && !counts_rows(rule, number);
     for (int r = 0; alone && r < rule->result_count; r++) alone = rule->results[r].place != number;
-    return alone && !(rule->causal && (rule->causal_from == number || rule->causal_to == number));
+    return alone &&
+           !(rule->causal.when && (rule->causal.from == number || rule->causal.to == number));
 }
 
-/* Whether a result that lacks the rows is a sum over them: each term has them, and what is added up
- * is wide enough to be added. */
+/* Whether a result without rows is a sum over them that can be accumulated: every term has rows,
+ * and the result is f32 or f64. */
 static bool adds_rows(const Op *op, int bound, const Value *result) {
     const Rule *rule = op->def->rule;
     int dim;
@@ -178,7 +182,7 @@ static bool adds_rows(const Op *op, int bound, const Value *result) {
     return adds;
 }
 
-/* Whether a kernel that is told where its pieces lie sees the dimension that is cut by itself. */
+/* Whether the cut dimension is a dimension of its own for a kernel that uses offsets. */
 static bool seen_alone(const Op *op, const BoundAccess *access, int bound, int dim) {
     bool alone = dim < 0 || op->def->rule->kind != RULE_CALL ||
                  !op->def->rule->factors[op->binding->factors[bound].factor].offset;
@@ -201,7 +205,8 @@ static bool operands_fit(const Chunked *region, const Op *op, int bound) {
     return true;
 }
 
-/* Notes along which dimension the results are cut. A large one is of the region alone. */
+/* Records along which dimensions the results are cut. A large result must have no reader outside
+ * the region. */
 static bool results_fit(Chunked *region, const Op *op, int bound) {
     for (int r = 0; r < op->result_count; r++) {
         const Value *value = op->results[r];
@@ -216,13 +221,14 @@ static bool results_fit(Chunked *region, const Op *op, int bound) {
     return true;
 }
 
-/* Whether an operator may be computed by chunks at all. */
+/* Whether an operator may be computed in chunks at all. */
 static bool may_be_cut(const Module *module, const Op *op) {
     return op->section != SECTION_UPDATE && op->def != module->builtin->reshard &&
            op->def->rule->kind != RULE_VIEW && !op->source->recompute && !op->source->chunk;
 }
 
-/* What is given and cannot be cut, parameters in another type, say, stays outside. */
+/* Removes an operator that does not depend on the product and cannot be cut, such as a conversion
+ * of a parameter's type. */
 static void leave_out(Chunked *region, const Op *op) {
     region->in[op->index] = region->given[op->index] = false;
     region->needed[op->index] = true;
@@ -230,7 +236,8 @@ static void leave_out(Chunked *region, const Op *op) {
     find_outside(region);
 }
 
-/* Finds how what is given is cut, from its readers on. */
+/* Finds how operators that do not depend on the product are cut, starting from their readers.
+ * Removes those that cannot be cut. */
 static void fit_given(Chunked *region) {
     const Module *module = region->module;
     for (int i = module->ops.count - 1; i >= 0; i--) {
@@ -242,8 +249,7 @@ static void fit_given(Chunked *region) {
     }
 }
 
-/* Whether the region's operators can be computed by chunks: those that need the product, with what
- * is given where that can be, too. */
+/* Whether all operators of the region can be computed in chunks. */
 static bool operators_fit(Chunked *region) {
     const Module *module = region->module;
     bool fit = true;
@@ -258,7 +264,7 @@ static bool operators_fit(Chunked *region) {
     return fit;
 }
 
-/* Whether the region reads what a product of it makes, the first aside. */
+/* Whether the region reads the result of a product other than the first. */
 static bool has_layers(const Chunked *region) {
     const Module *module = region->module;
     for (int i = 0; i < module->ops.count; i++)
@@ -271,8 +277,7 @@ static bool has_layers(const Chunked *region) {
     return false;
 }
 
-/* Whether little of what the region makes along its rows is read by others, so that memory is
- * won. */
+/* Whether chunks save memory: operators outside read few results with rows. */
 static bool wins_memory(const Chunked *region) {
     const Module *module = region->module;
     int64_t given = 0;

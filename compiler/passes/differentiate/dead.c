@@ -1,4 +1,8 @@
-/* Dead code. */
+/* Dead code elimination.
+ *
+ *     before    a = f(x); b = g(a); loss = h(x)     nothing reads b
+ *     after     loss = h(x)
+ */
 #include "passes/differentiate/differentiate.h"
 
 static void mark(bool *live, const Value *value) {
@@ -15,7 +19,7 @@ static void mark_ends(const Module *module, bool *live) {
     }
 }
 
-/* Whether any result is live; the operands are, then. */
+/* Whether any result is live. Marks the operands as live then. */
 static bool keep(const Op *op, bool *live) {
     bool kept = false;
     for (int k = 0; k < op->result_count; k++) kept |= live[op->results[k]->id];
@@ -28,6 +32,7 @@ void remove_dead_ops(Module *module) {
     bool *kept = arena_array(module->arena, bool, module->ops.count + 1);
     int count = 0;
     mark_ends(module, live);
+    // operands are marked before their makers are visited
     for (int i = module->ops.count - 1; i >= 0; i--) kept[i] = keep(module->ops.at[i], live);
     for (int i = 0; i < module->ops.count; i++)
         if (kept[i]) module->ops.at[count++] = module->ops.at[i];

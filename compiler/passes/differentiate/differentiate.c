@@ -1,14 +1,15 @@
-/* Pass differentiate: makes the backward and the update sections.
+/* Pass differentiate: adds the backward and update sections.
  *
- * Requires: the forward section, with a gradient function on each operator that has one. Leaves:
- * the gradient of every trained parameter on which the loss depends, and its update; no gradient
- * functions. Operators whose results nobody uses are removed.
+ *     before    y = linear(x, w)                   forward
+ *               loss = mean(y)
+ *     after     ... dy = fill(1 / n)               backward
+ *               dw = linear_dw(dy, x)
+ *               w', m', v' = adamw(w, dw, m, v)    update
  *
- *     y = linear(x, w)       forward
- *     loss = mean(y)
- *     dy = fill(1 / n)       backward
- *     dw = linear_dw(dy, x)
- *     w', m', v' = adamw(w, dw, m, v)    update
+ * Requires: the forward section, with a gradient function on each operator that has one.
+ *
+ * Leaves: the gradient of every trained parameter on which the loss depends, and its update.
+ * Gradient functions and operators without readers are removed.
  */
 #include "passes/differentiate/differentiate.h"
 
@@ -24,10 +25,10 @@
 
 typedef struct RuleKey {
     const OpDef *def;
-    const Binding *binding; // equal calls share it, so it stands for types and arguments
+    const Binding *binding; // equal calls share it, so it identifies types and arguments
     const Attr *attrs;
     int64_t operand;
-    int64_t types; // of the gradients
+    int64_t types; // element types of the gradients
 } RuleKey;
 
 typedef struct RuleEntry {
@@ -36,13 +37,15 @@ typedef struct RuleEntry {
     UT_hash_handle hh;
 } RuleEntry;
 
-static bool no_gradient(const Rule *rule) { return rule->grad && !strcmp(rule->grad, "none"); }
+static bool no_gradient(const Rule *rule) {
+    return rule->grad.function && !strcmp(rule->grad.function, "none");
+}
 
 bool op_differentiable(const Module *module, const Op *op) {
     return op->def == module->builtin->reshard || !no_gradient(op->def->rule);
 }
 
-/* ---- what needs a gradient ---- */
+/* ---- needs ---- */
 
 /* Whether a gradient can flow from a result to the operand. */
 static bool flows_to(const Differentiator *diff, const Op *op, int operand) {
@@ -96,7 +99,7 @@ Value *emit_fill(Differentiator *diff, const char *name, Type type, double numbe
     return emit_op(diff, draft_op(draft, name), NULL, 0, NULL);
 }
 
-/* Gives a gradient the dimension names of the value that it belongs to. */
+/* Gives a gradient the dimension names of its value. */
 static void name_dims(Value *gradient, const Value *value) {
     if (gradient->kind == VALUE_RESULT && gradient->def->section != SECTION_FORWARD &&
         !gradient->dims)
@@ -162,7 +165,7 @@ static void body_gradient(Differentiator *diff, int operand) {
                  emit_op(diff, rule->def, operands, rule->operand_count, NULL));
 }
 
-/* The view back: the same operator with the operand's shape. */
+/* Adds the gradient of a view: the same operator back to the operand's shape. */
 static void view_gradient(Differentiator *diff) {
     const Op *op = diff->forward;
     Arena *arena = diff->module->arena;
@@ -173,13 +176,14 @@ static void view_gradient(Differentiator *diff) {
                  emit_op(diff, op->def, &diff->gradient[op->results[0]->id], 1, attrs));
 }
 
-/* Whether the value is a parameter, or one in another element type. */
+/* Whether the value is a parameter, or a parameter converted to another element type. */
 static bool is_parameter(const Value *value) {
     const Op *copy = value->def && rule_is_copy(value->def->def->rule) ? value->def : NULL;
     return value->kind == VALUE_PARAM || (copy && copy->operands[0]->kind == VALUE_PARAM);
 }
 
-/* The gradients of parameters come first: what they read may be the last use of an activation. */
+/* Adds the gradients of a RULE_BODY. Gradients of parameters come first, because they may be the
+ * last readers of an activation. */
 static void body_gradients(Differentiator *diff) {
     const Op *op = diff->forward;
     for (int k = 0; k < op->operand_count; k++)
@@ -221,8 +225,10 @@ static void walk_back(Differentiator *diff) {
     int forward_count = module->ops.count;
     diff->section = SECTION_BACKWARD;
     diff->forward = module->loss->def ? module->loss->def : &diff->place;
+    // the gradient of the loss is 1
     if (diff->needs[module->loss->id])
         add_gradient(diff, module->loss, emit_fill(diff, "seed", module->loss->type, 1));
+    // every operator after its readers
     for (int i = forward_count - 1; i >= 0; i--)
         if (gradient_arrives(diff, module->ops.at[i])) {
             diff->forward = module->ops.at[i];
@@ -244,8 +250,8 @@ static void forget_functions(Module *module) {
     module->library->gradients.count = 0;
 }
 
-/* Where there are several stages to run them, operators of the model get their numbers, which those
- * of their gradients have, too. */
+/* Numbers the operators of a model with several pipeline stages. Operators of a gradient get the
+ * numbers of the forward operators. */
 static void number_units(Module *module) {
     bool stages = false;
     for (int p = 0; module->strategy && p < module->strategy->pipelines.count; p++)
@@ -254,7 +260,8 @@ static void number_units(Module *module) {
         op_change_source(module->arena, module->ops.at[i])->op = i;
 }
 
-/* Takes what the model and rules of optimizers assign, which stands last, out of the module. */
+/* Removes the assignments of the model and of optimizer rules, which stand last, from the module
+ * and returns them. */
 static Ops take_updates(Module *module) {
     Ops updates = {0};
     int count = module->ops.count;

@@ -1,4 +1,6 @@
-/* What the files of pass differentiate share. */
+/* Declarations that the files of pass differentiate share. differentiate.c walks backward through
+ * the operators. gradient_rule.c derives gradients of rules with a body, inline.c copies gradient
+ * functions, update.c adds the optimizer, dead.c removes operators without readers. */
 #ifndef PASSES_DIFFERENTIATE_DIFFERENTIATE_H
 #define PASSES_DIFFERENTIATE_DIFFERENTIATE_H
 
@@ -6,52 +8,53 @@
 
 typedef struct Differentiator {
     Module *module;
-    bool *needs;      // by value id of the forward section: a gradient is wanted
-    Value **gradient; // by value id: what has come together so far
+    bool *needs;      // by value id of the forward section: needs a gradient
+    Value **gradient; // by value id: the sum of its gradient so far
     int value_count;  // values of the forward section and of the gradient functions
     Value **mapped;   // by value id of a gradient function: its copy in the module
-    bool *wanted;     // by value id of a gradient function: the copy is wanted
-    bool *vanishes;   // by value id of a gradient function: it is zero, since nothing flows back
-                      // through a result
-    // the operator whose gradient is built, whose place new ones take; or `place`
+    bool *wanted;     // by value id of a gradient function: its copy is needed
+    bool *vanishes; // by value id of a gradient function: it is 0, because no gradient arrives at a
+                    // result
+    // the forward operator whose gradient is built, or `place`; new operators get its source
+    // position
     const Op *forward;
-    Op place;                // of what is built for no operator
+    Op place;                // source position of operators that belong to no forward operator
     Section section;         // of new operators
-    struct RuleEntry *rules; // derived rules that are known
+    struct RuleEntry *rules; // cache of derived rules
     const OpDef *sum;
-    Value *norm; // the square of the norm of all gradients together, once it is asked for; NULL
-                 // where there is none
+    Value *norm; // square of the norm of all gradients, after gradient clipping has asked for it;
+                 // NULL: none
 } Differentiator;
 
-/* Whether a gradient flows through the operator at all. */
+/* Whether gradients flow through the operator at all. */
 bool op_differentiable(const Module *module, const Op *op);
 
-/* Appends an operator to the module and gives it its place; its first result. A failure to bind is
- * a bug. */
+/* Appends an operator to the module and returns its first result. Its source position is that of
+ * diff->forward. A failure to bind is a bug. */
 Value *emit_op(Differentiator *diff, const OpDef *def, Value *const *operands, int operand_count,
                const Attr *attrs);
 
-/* Adds a contribution to the gradient of `value`; nothing happens where none is wanted. */
+/* Adds a contribution to the gradient of `value`, if `value` needs one. */
 void add_gradient(Differentiator *diff, Value *value, Value *contribution);
 
-/* The sum of two values. */
+/* Returns the sum of two values. */
 Value *emit_sum(Differentiator *diff, Value *a, Value *b);
 
-/* A tensor of one number. */
+/* Returns a tensor with one number in all elements. */
 Value *emit_fill(Differentiator *diff, const char *name, Type type, double number);
 
-/* Copies the gradient function of diff->forward into the module, for the operands that want a
+/* Copies the gradient function of diff->forward into the module, for the operands that need a
  * gradient. */
 void inline_gradient(Differentiator *diff);
 
-/* The update section: the gradient norm where it is asked for, the optimizer's operator for each
- * trained parameter that no rule updates, and `rules`, what rules of optimizers and the model make,
- * with gradients in place of what stood for them. What needs a gradient that there is not is left
- * out. */
+/* Adds the update section: the gradient norm if needed, and the optimizer's operator for each
+ * trained parameter without a rule of its own. Then adds `rules`, the operators of optimizer rules
+ * and assignments of the model, with gradients in the place of their placeholders. Operators that
+ * need a missing gradient are left out. */
 void insert_updates(Differentiator *diff, const Ops *rules);
 
-/* Removes operators whose results nobody uses (ends: the loss, outputs, updated parameters and
- * states). */
+/* Removes operators whose results nothing needs. Needed are the loss, outputs, updated parameters
+ * and states. */
 void remove_dead_ops(Module *module);
 
 #endif

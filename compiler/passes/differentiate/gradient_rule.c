@@ -6,19 +6,19 @@
 
 #include <string.h>
 
-/* The forward operator, and the names that the derived rule gives to things. Accesses of the
- * derived rule are numbered as the forward operands, then dy, then y. */
+/* The derivation of a gradient rule. Accesses of the derived rule are numbered: the forward
+ * operands, then dy, then y. */
 typedef struct Deriver {
     Arena *arena;
     const Op *op;
     const Rule *rule;
-    int operand, dy, y;        // dx is the gradient of `operand`; the numbers of dy and y
+    int operand, dy, y;        // dx is the gradient of `operand`; access numbers of dy and y
     const char **factor_names; // by bound factor
     const char **access_names; // by access
     const char *dx_name;
-    int *place;       // by access: its place in `order`; -1 none
-    bool *occurs;     // by bound factor: the derived rule has it
-    Array(int) order; // accesses as the derived rule mentions them
+    int *place;       // by access: its position in `order`; -1: none
+    bool *occurs;     // by bound factor: occurs in the derived rule
+    Array(int) order; // the accesses in the order in which the derived rule mentions them
 } Deriver;
 
 /* ---- names ---- */
@@ -29,7 +29,7 @@ static bool name_taken(const char *const *names, int count, const char *name) {
     return false;
 }
 
-/* How many bound factors before `bound` belong to the same factor of the rule. */
+/* Returns how many bound factors before `bound` belong to the same factor of the rule. */
 static int place_in_factor(const Binding *binding, int bound) {
     int place = 0;
     while (bound > place &&
@@ -103,8 +103,8 @@ static bool mentions_absent(const Deriver *deriver, const Expr *expr) {
     return false;
 }
 
-/* Whether the result is the value of the body at one index, with all its digits: nothing is summed
- * over, and the result's type holds what is computed in float, or in an operand's type. */
+/* Whether the result is the value of the body without rounding: nothing is summed, and the result's
+ * type is as wide as that of every operand and as float. */
 static bool result_is_body(const Deriver *deriver) {
     DType dtype = deriver->op->results[0]->type.dtype;
     if (deriver->rule->form != RULE_MAP) return false;
@@ -115,7 +115,8 @@ static bool result_is_body(const Deriver *deriver) {
     return dtype == DTYPE_F32 || dtype == DTYPE_F64;
 }
 
-/* size(f) for bound factor `bound`. */
+/* Returns size(f) of bound factor `bound`, or its extent if f does not occur in the derived
+ * rule. */
 static const Expr *size_of(const Deriver *deriver, int bound) {
     if (!deriver->occurs[bound])
         return expr_number(deriver->arena, (double)deriver->op->binding->factors[bound].extent,
@@ -123,7 +124,7 @@ static const Expr *size_of(const Deriver *deriver, int bound) {
     return expr_leaf(deriver->arena, EXPR_SIZE, bound);
 }
 
-/* The operands that hold integers, as bits. */
+/* Returns the operands with integer elements; bit i: operand i. */
 static uint64_t integer_operands(const Op *op) {
     uint64_t set = 0;
     for (int k = 0; k < op->operand_count; k++)
@@ -134,22 +135,25 @@ static uint64_t integer_operands(const Op *op) {
 
 static bool is_zero(const Expr *expr) { return expr->kind == EXPR_NUMBER && expr->number == 0; }
 
-/* The right side of the derived rule. */
+/* Returns the right side of the derived rule. */
 static const Expr *gradient_expression(Deriver *deriver) {
     Arena *arena = deriver->arena;
     int count = expr_terms(deriver->rule->body, NULL, 0),
         factors = deriver->op->binding->factor_count;
     ExprTerm *terms = arena_array(arena, ExprTerm, count);
     const Expr *total = expr_number(arena, 0, NULL);
+    OperandGradient of = {.rule = deriver->rule,
+                          .operand = deriver->operand,
+                          .integers = integer_operands(deriver->op),
+                          .reuse = result_is_body(deriver)};
     uint64_t repeated;
     expr_terms(deriver->rule->body, terms, count);
     for (int i = 0; i < count; i++) {
         if (mentions_absent(deriver, terms[i].expr) ||
             !expr_mentions(terms[i].expr, EXPR_ACCESS, deriver->operand))
             continue;
-        const Expr *term =
-            rule_term_gradient(arena, deriver->rule, terms[i].expr, deriver->operand,
-                               integer_operands(deriver->op), result_is_body(deriver), &repeated);
+        const Expr *term = rule_term_gradient(arena, &of, terms[i].expr, &repeated);
+        // a term that lacks a factor of the forward sum counts once for each index of it
         for (int b = 0; b < factors && !is_zero(term); b++)
             if (repeated >> deriver->op->binding->factors[b].factor & 1)
                 term = expr_binary(
@@ -162,7 +166,8 @@ static const Expr *gradient_expression(Deriver *deriver) {
 
 /* ---- arguments and sizes ---- */
 
-/* Accesses by their places, arguments as numbers, and sizes by bound factor. An ExprLeafMap. */
+/* Replaces accesses by their positions, arguments by numbers, and sizes by those of bound factors.
+ * An ExprLeafMap. */
 static const Expr *derived_leaf(const Expr *leaf, void *context) {
     const Deriver *deriver = context;
     const Binding *binding = deriver->op->binding;
@@ -188,7 +193,7 @@ static void list_accesses(Deriver *deriver, const Expr *expr) {
     for (int i = 0; i < expr->arg_count; i++) list_accesses(deriver, expr->arg[i]);
 }
 
-/* Adds an access of the derived rule, with bound factors as factors. */
+/* Returns an access of the derived rule, whose factors are bound factors. */
 static Access access_of(const Deriver *deriver, const char *name, const BoundAccess *bound) {
     RuleDim *dims = arena_array(deriver->arena, RuleDim, bound->rank + 1);
     for (int d = 0; d < bound->rank; d++)
@@ -202,8 +207,8 @@ static Access access_of(const Deriver *deriver, const char *name, const BoundAcc
                     .pitch = -1};
 }
 
-/* Marks the extents that one access tells, given those that are known; returns whether there are
- * new ones. */
+/* Marks extents that follow from one access when all other factors of a dimension are known.
+ * Returns whether there are new ones. */
 static bool learn(const BoundAccess *access, bool *known) {
     bool learnt = false;
     for (int d = 0; d < access->rank; d++) {
@@ -226,7 +231,8 @@ static void learn_all(const Deriver *deriver, bool *known) {
     }
 }
 
-/* The derived rule's factors: the bound ones, with sizes where the operands do not tell them. */
+/* Adds the bound factors as factors of the derived rule, with a size where its operands do not give
+ * the extent. */
 static void add_factors(const Deriver *deriver, RuleDraft *draft) {
     const Binding *binding = deriver->op->binding;
     bool *known = arena_array(deriver->arena, bool, binding->factor_count + 1);
@@ -264,7 +270,7 @@ static const OpDef *derived_op(Deriver *deriver, const Expr *total) {
 
 /* ---- the whole ---- */
 
-/* Whether the operator, which the compiler inserted, only gives its operand in a narrower type. */
+/* Whether the operator is a conversion to a narrower type that the compiler inserted. */
 static bool is_narrow_copy(const Op *op) {
     return !op->def->at.file && rule_is_copy(op->def->rule) &&
            dtype_is_float(op->operands[0]->type.dtype) &&
@@ -316,11 +322,13 @@ GradientRule gradient_rule(Module *module, const Op *op, int operand) {
                        .place = arena_array(arena, int, accesses),
                        .occurs = arena_array(arena, bool, op->binding->factor_count + 1)};
     memset(deriver.place, -1, sizeof *deriver.place * (size_t)accesses);
+    // 1: names and right side
     name_factors(&deriver);
     name_accesses(&deriver);
     const Expr *total = gradient_expression(&deriver);
     if (is_zero(total)) return (GradientRule){.kind = GRADIENT_ZERO};
     if (is_same(&deriver, total)) return (GradientRule){.kind = GRADIENT_SAME};
+    // 2: the rule
     mark_factors(&deriver, total, deriver.occurs);
     mark_access(bound_access(&deriver, operand), deriver.occurs);
     const OpDef *def = module_def(module, derived_op(&deriver, total));

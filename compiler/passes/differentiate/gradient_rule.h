@@ -1,9 +1,11 @@
-/* The gradient of a body by one of its operands, as a rule that the compiler inserts.
+/* Gradient of a body with respect to one operand, as a rule that the compiler inserts.
  *
- * For y[b, o] = x[b, i] * w[o, i] the gradient of x is dx[b, i] = dy[b, o] * w[o, i]: dy times the
- * derivative of the body, summed over the factors that x lacks. The rule's text names every
- * dimension by itself (b.. becomes b0, b1), says the extents that its operands do not tell, and has
- * the arguments' values in place.
+ *     forward    y[b.., o] = x[b.., i] * w[o, i]
+ *     gradient   dx[b0, b1, i] = dy[b0, b1, o] * w[o, i]
+ *
+ * The gradient is dy times the derivative of the body, summed over the factors that x lacks. The
+ * derived rule names every dimension (b.. becomes b0, b1), gives sizes that no operand determines,
+ * and has the values of arguments as numbers.
  */
 #ifndef PASSES_DIFFERENTIATE_GRADIENT_RULE_H
 #define PASSES_DIFFERENTIATE_GRADIENT_RULE_H
@@ -13,24 +15,25 @@
 enum { GRADIENT_OF_RESULT = -1, THE_RESULT = -2 };
 
 typedef enum GradientKind {
-    GRADIENT_ZERO, // the operand does not matter
+    GRADIENT_ZERO, // the gradient is 0
     GRADIENT_SAME, // dx is dy
-    GRADIENT_RULE  // dx is what `def` computes
+    GRADIENT_RULE  // `def` computes dx
 } GradientKind;
 
 typedef struct GradientRule {
     GradientKind kind;
     const OpDef *def;
     int operand_count;
-    const int *operands; // of def: the operand of the forward operator, or GRADIENT_OF_RESULT, or
-                         // THE_RESULT
+    const int *operands; // by operand of `def`: operand of the forward operator, GRADIENT_OF_RESULT
+                         // or THE_RESULT
 } GradientRule;
 
-/* The element type in which a value's gradient is kept: the value's own; but a copy in bf16 of what
- * is wider has its gradient in f32, as the sums of many small contributions that it is. */
+/* Returns the element type of a value's gradient: the value's own. A bf16 copy of a wider value has
+ * its gradient in f32, because it is a sum of many small contributions. */
 DType gradient_dtype(const Value *value);
 
-/* The gradient of `op`, a RULE_BODY, by its operand `operand`, which is present. */
+/* Derives the gradient of `op`, a RULE_BODY, with respect to operand `operand`, which is
+ * present. */
 GradientRule gradient_rule(Module *module, const Op *op, int operand);
 
 #endif

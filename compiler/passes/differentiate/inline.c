@@ -1,10 +1,14 @@
-/* Gradient functions, copied into the module: for the operands that want a gradient, without what
- * is zero because nothing flows back through some results. */
+/* Inlines gradient functions: copies the operators that needed gradients depend on into the
+ * backward section. Leaves out terms that are 0 because no gradient arrives at some results.
+ *
+ *     y, s = f(x) with the gradient function dx = g(dy) + h(ds)
+ *     inlined when only y is read:   dx = g(dy)
+ */
 #include "passes/differentiate/differentiate.h"
 
 #include "rule/expr.h"
 
-/* Whether the gradient function's return for `operand` is wanted. */
+/* Whether the gradient of `operand` that the function returns is needed. */
 static bool return_wanted(const Differentiator *diff, int operand) {
     const Op *op = diff->forward;
     const Value *value = op->gradient->returns.at[operand];
@@ -14,14 +18,14 @@ static bool return_wanted(const Differentiator *diff, int operand) {
 
 /* ---- zeros ---- */
 
-/* The operand of the rule that an operator's operand is. */
+/* Returns the operand of the rule that an operator's operand is bound to. */
 static int rule_operand(const Op *op, int operand) { return op->binding->operands[operand].access; }
 
 static bool operand_vanishes(const Differentiator *diff, const Op *op, int operand) {
     return op->operands[operand] && diff->vanishes[op->operands[operand]->id];
 }
 
-/* Whether all operands of linear group `group` vanish, and there are some. */
+/* Whether linear group `group` has operands and all of them are 0. */
 static bool group_vanishes(const Differentiator *diff, const Op *op, const int *groups, int group) {
     bool any = false;
     for (int k = 0; k < op->operand_count; k++) {
@@ -40,7 +44,7 @@ static bool result_vanishes(const Differentiator *diff, const Op *op) {
     return false;
 }
 
-/* Whether a term is 0 because an operand that it multiplies vanishes. */
+/* Whether a term is 0 because a factor of it is an operand that is 0. */
 static bool term_vanishes(const Differentiator *diff, const Op *op, const Expr *term) {
     for (int k = 0; k < op->operand_count; k++)
         if (operand_vanishes(diff, op, k) && expr_mentions(term, EXPR_ACCESS, rule_operand(op, k)))
@@ -48,8 +52,8 @@ static bool term_vanishes(const Differentiator *diff, const Op *op, const Expr *
     return false;
 }
 
-/* The operand that an operator gives as it is since the rest of a sum vanishes: of x + z with z
- * zero, x. NULL where it is not so. */
+/* Returns the only term of a sum that is not 0, if it is an operand: x for x + z with z = 0. NULL
+ * otherwise. */
 static Value *remaining_operand(const Differentiator *diff, const Op *op) {
     enum { MOST = 8 };
     ExprTerm terms[MOST];
@@ -69,8 +73,8 @@ static Value *remaining_operand(const Differentiator *diff, const Op *op) {
     return NULL;
 }
 
-/* Marks what is zero: dy of the results through which nothing flows back, and what is linear in
- * that. */
+/* Marks values that are 0: gradients of results at which none arrives, and everything that is
+ * linear in them. */
 static void find_vanishing(Differentiator *diff) {
     const Function *function = diff->forward->gradient;
     for (int i = 0; i < function->params.count; i++)
@@ -84,7 +88,7 @@ static void find_vanishing(Differentiator *diff) {
     }
 }
 
-/* ---- what is wanted ---- */
+/* ---- needed values ---- */
 
 static bool any_wanted(const Differentiator *diff, const Op *op) {
     for (int k = 0; k < op->result_count; k++)
@@ -92,7 +96,7 @@ static bool any_wanted(const Differentiator *diff, const Op *op) {
     return false;
 }
 
-/* Whether the copy of an operator does without its operand: zeros that may be absent. */
+/* Whether the copy of an operator can do without an operand: it is 0 and optional. */
 static bool left_out(const Differentiator *diff, const Op *op, int operand) {
     return operand_vanishes(diff, op, operand) &&
            op->def->rule->operands[rule_operand(op, operand)].optional;
@@ -106,8 +110,8 @@ static void want_operands(Differentiator *diff, const Op *op) {
             diff->wanted[op->operands[k]->id] = true;
 }
 
-/* Marks what the wanted returns depend on; only ids of the function's own values and arguments are
- * touched. */
+/* Marks the values on which needed gradients depend. Touches only ids of the function's own values
+ * and arguments. */
 static void find_wanted(Differentiator *diff) {
     const Function *function = diff->forward->gradient;
     for (int i = 0; i < function->ops.count; i++)
@@ -123,7 +127,7 @@ static void find_wanted(Differentiator *diff) {
 
 /* ---- copies ---- */
 
-/* The gradient of a result; zeros where nothing flows back. */
+/* Returns the gradient of a result; zeros where no gradient arrives. */
 static Value *gradient_or_zeros(Differentiator *diff, Value *result) {
     Value *gradient = diff->gradient[result->id];
     if (gradient) return gradient;
@@ -132,7 +136,7 @@ static Value *gradient_or_zeros(Differentiator *diff, Value *result) {
     return gradient;
 }
 
-/* Arguments: dy of each result, the results, the operands. */
+/* Maps the function's arguments: gradients of results, then results, then operands. */
 static void map_arguments(Differentiator *diff) {
     const Op *op = diff->forward;
     const Function *function = op->gradient;
@@ -173,7 +177,7 @@ static void copy_op(Differentiator *diff, const Op *op) {
 
 /* ---- the whole ---- */
 
-/* Whether the gradient function makes any use of an argument. */
+/* Whether the gradient function uses an argument. */
 static bool uses(const Function *function, const Value *param) {
     for (int i = 0; i < function->returns.count; i++)
         if (function->returns.at[i] == param) return true;
@@ -183,7 +187,7 @@ static bool uses(const Function *function, const Value *param) {
     return false;
 }
 
-/* What flows back through a result must go on. */
+/* Reports a result at which a gradient arrives, but whose gradient the function ignores. */
 static void check_ignored(const Differentiator *diff) {
     const Op *op = diff->forward;
     const Function *function = op->gradient;
@@ -203,12 +207,15 @@ static void check_ignored(const Differentiator *diff) {
 void inline_gradient(Differentiator *diff) {
     const Op *op = diff->forward;
     const Function *function = op->gradient;
+    // 1: which values are 0, and which are needed
     check_ignored(diff);
     find_vanishing(diff);
     find_wanted(diff);
+    // 2: copies of the operators
     map_arguments(diff);
     for (int i = 0; i < function->ops.count; i++)
         if (any_wanted(diff, function->ops.at[i])) copy_op(diff, function->ops.at[i]);
+    // 3: gradients of the operands
     for (int i = 0; i < op->operand_count; i++)
         if (return_wanted(diff, i))
             add_gradient(diff, op->operands[i], diff->mapped[function->returns.at[i]->id]);

@@ -1,4 +1,8 @@
-/* The update section. */
+/* Adds the update section.
+ *
+ *     n = square_sum(dw) + square_sum(db)             gradient norm, if clipping or the user needs
+ * it w', m', v' = adamw(w, dw, m, v, n)              for each trained parameter
+ */
 #include "passes/differentiate/differentiate.h"
 
 #include "hetu/rt.h"
@@ -6,7 +10,7 @@
 
 #include <string.h>
 
-/* The square of the norm of all gradients together; NULL when there is none. */
+/* Returns the square of the norm of all gradients together; NULL: there are none. */
 static Value *gradient_norm(Differentiator *diff) {
     Module *module = diff->module;
     const OpDef *square = rule_inserted(
@@ -40,10 +44,10 @@ static bool check_update(const Module *module) {
     return false;
 }
 
-enum { NUMBERS = 8 }; // of an optimizer
+enum { NUMBERS = 8 }; // of an optimizer, for each parameter group
 
-/* The arguments: whether weight decay applies, in the operator's first integer argument, and the
- * first of its numbers in the next. */
+/* Returns the arguments of an update. The first integer argument says whether weight decay applies,
+ * the second is the index of the parameter group's first number. */
 static const Attr *update_attrs(const Module *module, const Parameter *param) {
     const OpDef *def = module->optimizer->op;
     Attr *attrs = arena_array(module->arena, Attr, def->attr_count + 1);
@@ -82,7 +86,7 @@ static void update_param(Differentiator *diff, Parameter *param, Value *norm) {
     for (int i = 0; i < param->state_count; i++) param->states_updated[i] = op->results[1 + i];
 }
 
-/* The operators of the optimizer. */
+/* Adds the optimizer's operator for each trained parameter. */
 static void update_params(Differentiator *diff) {
     Module *module = diff->module;
     for (int i = 0; module->optimizer->op && i < module->params.count; i++) {
@@ -95,8 +99,8 @@ static void update_params(Differentiator *diff) {
 
 /* ---- rules ---- */
 
-/* What an operator of ir/optimizer_placeholders.h stands for; NULL: there is none. False for
- * another operator. */
+/* Finds the value that an operator of ir/optimizer_placeholders.h is a placeholder of; NULL: there
+ * is none. Returns false for all other operators. */
 static bool find_given(const Differentiator *diff, const OpDef *const *given, const Op *op,
                        Value **value) {
     const Parameter *param =
@@ -113,7 +117,7 @@ static bool find_given(const Differentiator *diff, const OpDef *const *given, co
     return true;
 }
 
-/* Puts what stands for an operand in its place; false where there is nothing. */
+/* Replaces placeholders among the operands; false where one has no value. */
 static bool take_operands(Op *op, Value **stands, const bool *missing) {
     for (int k = 0; k < op->operand_count; k++) {
         if (!op->operands[k]) continue;
@@ -130,6 +134,7 @@ static void insert_rules(Differentiator *diff, const Ops *rules) {
     const OpDef *given[PLACEHOLDER_COUNT];
     for (int g = 0; g < PLACEHOLDER_COUNT && rules->count; g++)
         given[g] = placeholder_def(module, (OptimizerPlaceholder)g);
+    // operators in order, so that a missing value also removes the operators that depend on it
     for (int i = 0; i < rules->count; i++) {
         Op *op = rules->at[i];
         bool stood = find_given(diff, given, op, &stands[op->results[0]->id]);
@@ -150,7 +155,7 @@ void insert_updates(Differentiator *diff, const Ops *rules) {
     diff->forward = &diff->place;
     Value *norm = module->optimizer->clip || module->optimizer->norm ? gradient_norm(diff) : NULL;
     diff->norm = module->optimizer->clip ? norm : NULL;
-    if (module->optimizer->norm) { // of no gradients it is 0
+    if (module->optimizer->norm) { // 0 without gradients
         Value *square = norm ? norm : emit_fill(diff, "zeros", (Type){.dtype = DTYPE_F32}, 0);
         array_push(module->arena, &module->outputs, (Output){HT_GRADIENT_NORM, square});
     }

@@ -1,13 +1,14 @@
 #include "passes/factor_dims/batches.h"
 #include "passes/microbatch/cut.h"
 
+/* One check of a module for inputs with batches of their own. */
 typedef struct Batches {
     const Module *module;
     const Classes *classes;
     Arena *arena;
-    bool *beside;  // by atom: an operator or a parameter has it beside the atom that micro-batches
-                   // cut, or a parameter has it
-    bool *trained; // by value id: it depends on a parameter
+    bool *beside;  // by atom: of a parameter, or an operator has it together with the atom that
+                   // micro-batches cut
+    bool *trained; // by value id: depends on a parameter
 } Batches;
 
 /* Calls `visit` for each atom of a value. */
@@ -36,7 +37,8 @@ static void each_op_atom(Batches *batches, const Op *op,
     for (int r = 0; r < op->result_count; r++) each_atom(batches, op->results[r], visit, data);
 }
 
-/* Finds the atoms that meet the cut batch in an operator, or belong to parameters. */
+/* Marks the atoms that occur together with the cut batch in an operator, and those of
+ * parameters. */
 static void find_beside(Batches *batches) {
     const Module *module = batches->module;
     for (int i = 0; i < module->params.count; i++)
@@ -48,7 +50,7 @@ static void find_beside(Batches *batches) {
     }
 }
 
-/* Finds the values that depend on a parameter. */
+/* Marks the values that depend on a parameter. */
 static void find_trained(Batches *batches) {
     const Module *module = batches->module;
     for (int i = 0; i < module->params.count; i++)
@@ -73,8 +75,8 @@ static void find_atom(Batches *batches, int atom, void *data) {
     search->found |= atom == search->atom;
 }
 
-/* The first value of the model's forward part that has the atom and depends on a parameter; NULL:
- * none. */
+/* Returns the first value of the forward section that has the atom and depends on a parameter;
+ * NULL: none. */
 static const Value *first_trained(Batches *batches, int atom) {
     const Module *module = batches->module;
     for (int i = 0; i < module->ops.count; i++)

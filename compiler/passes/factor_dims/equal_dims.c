@@ -13,8 +13,7 @@ int classes_root(const Classes *classes, int node) {
     return node;
 }
 
-/* Makes two nodes one class; the smaller root stays, so that the result does not depend on the
- * order of unions. */
+/* Unites two classes. The smaller root stays, so that the result does not depend on the order. */
 static void unite(Classes *classes, int a, int b) {
     a = classes_root(classes, a);
     b = classes_root(classes, b);
@@ -39,7 +38,7 @@ static void number_value(Classes *classes, const Value *value) {
     classes->node_count += value->type.rank;
 }
 
-/* Gives every dimension and every bound factor its node. */
+/* Gives every dimension and every bound factor a node. */
 static void number_nodes(Classes *classes, const Module *module) {
     classes->value_node = arena_array(classes->arena, int, module->next_id);
     classes->op_node = arena_array(classes->arena, int, module->ops.count);
@@ -82,7 +81,7 @@ static void add_equation(Classes *classes, Equation equation) {
     array_push(classes->arena, &classes->equations, equation);
 }
 
-/* A dimension that is one factor is of its class; one that merges factors is an equation. */
+/* Unites a dimension of one factor with that factor. Adds an equation for a merged dimension. */
 static void relate_access(Classes *classes, const Op *op, const Value *value,
                           const BoundAccess *access) {
     if (!value) return;
@@ -98,8 +97,9 @@ static void relate_access(Classes *classes, const Op *op, const Value *value,
     }
 }
 
-/* The dimensions of a reshape from the last on, in the shortest runs of equal products, with
- * dimensions of extent 1 in front that only one side has: one to one, or an equation. */
+/* Relates the two sides of a reshape, from the last dimension on: the shortest runs of dimensions
+ * with equal products are united (one to one) or make an equation. A run also takes dimensions of
+ * extent 1 before it that only one side has. */
 static void relate_view(Classes *classes, const Op *op) {
     const Value *x = op->operands[0], *y = op->results[0];
     int i = x->type.rank, j = y->type.rank, x_node = classes->value_node[x->id],
@@ -142,7 +142,7 @@ static void relate(Classes *classes, const Module *module) {
 
 /* ---- cuts ---- */
 
-/* Adds a cut, ascending and once. Returns whether it was new. */
+/* Adds a cut to a sorted list of distinct ones. Returns whether it is new. */
 static bool cuts_add(Arena *arena, Cuts *cuts, int64_t cut) {
     int at = 0;
     while (at < cuts->count && cuts->at[at] < cut) at++;
@@ -153,14 +153,14 @@ static bool cuts_add(Arena *arena, Cuts *cuts, int64_t cut) {
     return true;
 }
 
-/* The product of the extents of `count` nodes. */
+/* Returns the product of the extents of `count` nodes. */
 static int64_t product(const Classes *classes, const int *nodes, int count) {
     int64_t n = 1;
     for (int i = 0; i < count; i++) n *= classes->extent[nodes[i]];
     return n;
 }
 
-/* Adds to `all` where one side of an equation cuts the product of its nodes. */
+/* Adds to `all` the cuts on one side of an equation: between its nodes, and inside them. */
 static void collect(Classes *classes, const Cuts *by_class, const int *nodes, int count,
                     int64_t total, Cuts *all) {
     for (int i = 0; i < count; i++) {
@@ -171,7 +171,7 @@ static void collect(Classes *classes, const Cuts *by_class, const int *nodes, in
     }
 }
 
-/* Gives the nodes of one side the cuts that fall inside them. Returns whether any was new. */
+/* Gives the nodes of one side the cuts that fall inside them. Returns whether any is new. */
 static bool distribute(Classes *classes, Cuts *by_class, const int *nodes, int count,
                        const Cuts *all) {
     bool changed = false;
@@ -186,14 +186,15 @@ static bool distribute(Classes *classes, Cuts *by_class, const int *nodes, int c
     return changed;
 }
 
-/* Whether each cut divides the next and the last divides the whole. */
+/* Whether each cut divides the next, and the last one divides the whole. */
 static bool nests(const Cuts *cuts, int64_t total) {
     for (int i = 0; i < cuts->count; i++)
         if ((i + 1 < cuts->count ? cuts->at[i + 1] : total) % cuts->at[i]) return false;
     return true;
 }
 
-/* One equation: its two sides exchange their cuts, or it turns opaque. */
+/* Exchanges the cuts of the two sides of an equation, or marks it opaque. Returns whether a class
+ * has new cuts. */
 static bool exchange(Classes *classes, Cuts *by_class, Equation *equation) {
     int64_t total = product(classes, equation->left, equation->left_count);
     Cuts all = {0};
@@ -207,13 +208,13 @@ static bool exchange(Classes *classes, Cuts *by_class, Equation *equation) {
     return distribute(classes, by_class, equation->right, equation->right_count, &all) || changed;
 }
 
-/* The node of the batch; -1 when no input has one. */
+/* Returns the node of the batch dimension; -1: no input has one. */
 static int batch_node(const Classes *classes, const Module *module) {
     const Value *input = microbatch_input(module);
     return input ? classes->value_node[input->id] : -1;
 }
 
-/* By class, where it splits. */
+/* Returns the cuts of each class: propagates them along equations until nothing changes. */
 static Cuts *find_cuts(Classes *classes) {
     Cuts *by_class = arena_array(classes->arena, Cuts, classes->node_count);
     for (bool changed = true; changed;) {
@@ -255,7 +256,7 @@ static void number_atoms(Classes *classes, const Cuts *by_class) {
     }
 }
 
-/* The atoms of several nodes in a row; returns how many. */
+/* Lists the atoms of several nodes in order. Returns how many there are. */
 static int flatten(const Classes *classes, const int *nodes, int count, int *atoms) {
     int total = 0;
     for (int i = 0; i < count; i++)
@@ -291,11 +292,14 @@ int classes_atoms(const Classes *classes, int node) {
 Classes *classes_create(Arena *arena, const Module *module) {
     Classes *classes = arena_new(arena, Classes);
     classes->arena = arena;
+    // 1: nodes and their classes, united by rules
     number_nodes(classes, module);
     fill_extents(classes, module);
     relate(classes, module);
+    // 2: atoms of classes, from the cuts that equations give
     number_atoms(classes, find_cuts(classes));
     unite_atoms(classes);
+    // 3: the atom that micro-batches cut
     int batch = batch_node(classes, module);
     classes->batch_rows = batch >= 0 ? classes->extent[batch] : 0;
     classes->micro_atom = batch >= 0 && microbatch_cuts(module) && classes_atoms(classes, batch)

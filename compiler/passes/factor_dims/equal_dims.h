@@ -1,13 +1,19 @@
-/* Which dimensions are the same, and into which factors they split: the analysis behind pass
- * factor_dims.
+/* Analysis behind pass factor_dims: which dimensions are the same, and into which factors they
+ * split.
  *
- * Every dimension of every value and every bound factor of every operator is a node; a rule that
- * puts a factor on a dimension makes the two one class. A merged dimension `(g r)`, or a reshape,
- * says that the dimensions of its two sides, in order, are products of the same elements: an
- * equation. Cuts (suffix products at which a class splits) travel along the equations until nothing
- * changes; where two sides do not nest, the equation is opaque and splits nothing. A class with
- * cuts consists of atoms, the first major; a class of extent 1 has none. Atoms of the two sides of
- * an equation are the same atoms.
+ *     qkv = linear(x, w)                     node of qkv's dimension 1: class A, extent 2304
+ *     r = reshape(qkv, [b, 3, 12, 64])       equation A = B * C * D, extents 3, 12, 64
+ *
+ *     cuts of A at the suffix products 64 and 768: A has atoms 3, 12, 64, those of B, C and D. So
+ *     dimension 0 of w, which is of class A too, splits into 3, 12, 64.
+ *
+ * Every dimension of every value and every bound factor of every operator is a node. A rule that
+ * puts a factor on a dimension unites both into one class. A merged dimension `(g r)` or a reshape
+ * is an equation: two lists of nodes with equal products. Cuts (suffix products at which a class
+ * splits) propagate along equations until nothing changes. Where the cuts of two sides do not
+ * divide each other the equation is opaque and propagates nothing. The cuts split a class into
+ * atoms, the major one first; a class of extent 1 has no atom. Corresponding atoms of the two sides
+ * of an equation are united.
  */
 #ifndef PASSES_FACTOR_DIMS_EQUAL_DIMS_H
 #define PASSES_FACTOR_DIMS_EQUAL_DIMS_H
@@ -17,38 +23,36 @@
 typedef struct Equation {
     const Op *op;
     int left_count, right_count;
-    const int *left, *right; // nodes, the first major
-    bool compound; // of a merged dimension in a rule (left is the one dimension); else of a reshape
+    const int *left, *right; // nodes, the major one first
+    bool compound; // of a merged dimension in a rule, which is `left`; otherwise of a reshape
     bool opaque;
 } Equation;
 
 typedef struct Classes {
     Arena *arena;
     int node_count;
-    int *parent;     // union-find over nodes
+    int *parent;     // union-find forest over nodes
     int64_t *extent; // by node
-    int *value_node; // by value id: the node of its first dimension; -1 for values that are not in
-                     // the module
+    int *value_node; // by value id: the node of its first dimension; -1: not in the module
     int *op_node;    // by op index: the node of its first bound factor
-    Array(Equation) equations; // those of an operator stand in a row
+    Array(Equation) equations; // those of one operator are neighbours
     int *op_equation;          // by op index: its first equation
     int *first_atom;           // by class (root node)
     int *atom_count;           // by class
     int atom_total;
-    int *atom_parent;   // union-find over atoms
-    int64_t batch_rows; // 0 where no input has a batch
-    int micro_atom;     // the atom of which a micro-batch has an interval; -1 where there is none
+    int *atom_parent;   // union-find forest over atoms
+    int64_t batch_rows; // 0: no input has a batch
+    int micro_atom;     // the atom that micro-batches cut; -1: none
     int64_t *atom_extent;
 } Classes;
 
 /* Analyses a module whose bindings are those of ir_bind. */
 Classes *classes_create(Arena *arena, const Module *module);
 
-/* The class of a node. */
+/* Returns the representative node of a node's class. */
 int classes_root(const Classes *classes, int node);
 
-/* Atom j of the class of a node, as the representative of all equal atoms; and how many there
- * are. */
+/* Returns the representative of atom j of a node's class, and the number of atoms of that class. */
 int classes_atom(const Classes *classes, int node, int j);
 int classes_atoms(const Classes *classes, int node);
 

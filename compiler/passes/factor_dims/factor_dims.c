@@ -1,15 +1,19 @@
-/* Pass factor_dims: splits merged dimensions into factors, wherever they occur.
+/* Pass factor_dims: splits merged dimensions into factors wherever they occur, so that axes can cut
+ * the factors.
  *
- *     qkv : [b, 3 heads 64]; reshape to [b, 3, heads, 64]
- *     qkv : [b, 3, heads, 64]      after this pass, and so is the weight: [768, 3, heads, 64]
+ *     before    qkv : [b, 2304] = linear(x, w : [768, 2304]); r = reshape(qkv, [b, 3, 12, 64])
+ *     after     qkv : [b, 3, 12, 64] = linear(x, w : [768, 3, 12, 64])
  *
- * An axis can then cut `heads`, although the source multiplies by one matrix of 3 x heads x 64.
+ * An axis can then cut the 12 heads, although the source multiplies by one matrix.
  *
- * Requires: bindings as ir_bind makes them. Leaves:
- * - every dimension of every tensor is one bound factor. A reshape or a merged dimension that does
- *   not nest with the others keeps dimensions without a factor, which no axis cuts;
- * - dimensions of extent 1 and reshapes that only regroup are gone;
- * - names stand on factors; layouts that the source gives count the new dimensions.
+ * Requires: bindings as ir_bind makes them.
+ *
+ * Leaves:
+ * - every dimension of every tensor is one bound factor. A reshape or a merged dimension whose
+ *   factors do not match the rest of the model keeps dimensions without a factor, which no axis
+ *   cuts;
+ * - no dimensions of extent 1, and no reshapes that only regroup factors;
+ * - names on factors; layouts that the source writes refer to the new dimensions.
  */
 #include "passes/microbatch/cut.h"
 #include "passes/factor_dims/batches.h"
@@ -20,7 +24,7 @@
 
 #include <string.h>
 
-/* A value with a layout in the source. */
+/* A value for which the source writes a layout. */
 typedef struct Written {
     Value *value;
     Type source;
@@ -31,16 +35,16 @@ typedef struct Factoring {
     Module *module;
     Arena *arena; // scratch
     Classes *classes;
-    int devices;          // of the strategy
+    int devices;          // number of devices of the strategy
     const DimName *names; // by atom
-    Intern *shared;       // in the module's arena
-    Value **replacement;  // by value id: what a dropped reshape's result became
+    Intern *shared;       // interned data, in the module's arena
+    Value **replacement;  // by value id: the value that replaces a dropped reshape's result
     Array(Written) written;
 } Factoring;
 
 /* ---- values ---- */
 
-/* The atoms of all dimensions of a value in a row; returns how many. */
+/* Lists the atoms of all dimensions of a value in order. Returns how many there are. */
 static int value_atoms(Factoring *factoring, const Value *value, int *atoms) {
     int count = 0, node = factoring->classes->value_node[value->id];
     for (int d = 0; d < value->type.rank; d++)
@@ -49,7 +53,7 @@ static int value_atoms(Factoring *factoring, const Value *value, int *atoms) {
     return count;
 }
 
-/* By dimension after pass factor_dims: the one that it was before. */
+/* Finds the old dimension of each new dimension of a value. */
 static void find_origins(Factoring *factoring, const Value *value, int8_t *origin) {
     int count = 0, node = factoring->classes->value_node[value->id];
     for (int d = 0; d < value->type.rank; d++)
@@ -87,7 +91,7 @@ typedef struct Binder {
     const Op *op;
     int factor_count;
     BoundFactor factors[IR_MAX_FACTORS];
-    int first[IR_MAX_FACTORS]; // by old bound factor: the first of its new ones
+    int first[IR_MAX_FACTORS]; // by old bound factor: the first of its new factors
 } Binder;
 
 static int add_factor(Binder *binder, int factor, int64_t extent) {
@@ -97,7 +101,7 @@ static int add_factor(Binder *binder, int factor, int64_t extent) {
     return binder->factor_count++;
 }
 
-/* Every old bound factor becomes its atoms. */
+/* Replaces every old bound factor by its atoms. */
 static void factor_factors(Binder *binder) {
     const Classes *classes = binder->factoring->classes;
     for (int f = 0; f < binder->op->binding->factor_count; f++) {
@@ -120,8 +124,8 @@ static bool is_opaque(const Binder *binder, int node) {
     return false;
 }
 
-/* The new factors of one old dimension, in order; -1 for a dimension that no factor may cut.
- * Returns how many. */
+/* Lists the new factors of an old dimension in order; -1 for a dimension that may not be cut.
+ * Returns how many there are. */
 static int dim_factors(const Binder *binder, const BoundDim *dim, int node, int *factors) {
     const Classes *classes = binder->factoring->classes;
     int count = 0;
@@ -136,8 +140,8 @@ static int dim_factors(const Binder *binder, const BoundDim *dim, int node, int 
     return count;
 }
 
-/* Whether the kernel sees the new factors of an old dimension one by one: those of an ellipsis,
- * where it is told where its piece starts. */
+/* Whether the kernel sees the new factors of an old dimension as dimensions of their own: those of
+ * an ellipsis factor with clause `offset`. */
 static bool shows_factors(const Binder *binder, const BoundDim *dim) {
     const Op *op = binder->op;
     int factor = dim->count == 1 ? op->binding->factors[dim->factors[0]].factor : -1;
@@ -171,7 +175,7 @@ static BoundAccess factor_access(Binder *binder, const Value *value, const Bound
     return access;
 }
 
-/* The refined accesses of operands or results, shared. */
+/* Returns the factored accesses of operands or results, interned. */
 static const BoundAccess *factor_accesses(Binder *binder, Value *const *values,
                                           const BoundAccess *old, int count) {
     BoundAccess *accesses = arena_array(binder->factoring->arena, BoundAccess, count);
@@ -213,8 +217,8 @@ static const Binding *factor_binding(Factoring *factoring, const Op *op) {
 
 /* ---- reshapes ---- */
 
-/* One side of a reshape that stays: a dimension whose atom the other side has is a factor, the rest
- * may not be cut. */
+/* Makes the access of one side of a remaining reshape. Dimensions without a factor may not be
+ * cut. */
 static BoundAccess view_access(Binder *binder, const int *factor, int count) {
     Factoring *factoring = binder->factoring;
     BoundDim dims[IR_MAX_RANK];
@@ -230,8 +234,8 @@ static BoundAccess view_access(Binder *binder, const int *factor, int count) {
                          .dims = intern(factoring->shared, dims, sizeof *dims * (size_t)count)};
 }
 
-/* The binding of a reshape that does more than regroup: common leading and trailing atoms are
- * factors. */
+/* Makes the binding of a reshape that does more than regroup: the atoms that both sides begin or
+ * end with are factors. */
 static const Binding *view_binding(Factoring *factoring, const Op *op) {
     Binder *binder = arena_new(factoring->arena, Binder);
     binder->factoring = factoring;
@@ -258,8 +262,8 @@ static const Binding *view_binding(Factoring *factoring, const Op *op) {
                           intern(factoring->shared, &sides[1], sizeof *sides));
 }
 
-/* Whether a reshape only regroups: both sides are the same atoms, and nobody asked for a layout of
- * the result. */
+/* Whether a reshape only regroups: both sides have the same atoms, and the source writes no layout
+ * for the result. */
 static bool only_regroups(Factoring *factoring, const Op *op) {
     int x[IR_MAX_RANK], y[IR_MAX_RANK];
     int m = value_atoms(factoring, op->operands[0], x),
@@ -271,7 +275,7 @@ static Value *replaced(const Factoring *factoring, Value *value) {
     return value && factoring->replacement[value->id] ? factoring->replacement[value->id] : value;
 }
 
-/* Takes out the reshapes that only regroup; what they made is what they were given. */
+/* Removes reshapes that only regroup, and replaces their results by their operands. */
 static void drop_reshapes(Factoring *factoring) {
     Module *module = factoring->module;
     int kept = 0;
@@ -337,7 +341,7 @@ static void each_value(Factoring *factoring, void (*visit)(Factoring *, Value *)
             visit(factoring, module->ops.at[i]->results[r]);
 }
 
-/* Whether values and calls keep to what the compiler can hold; reports those that do not. */
+/* Whether all values and calls are within the compiler's limits; reports those that are not. */
 static bool check_limits(Factoring *factoring) {
     each_value(factoring, check_value);
     for (int i = 0; i < factoring->module->ops.count; i++)
@@ -356,7 +360,7 @@ static void factor_ops(Factoring *factoring) {
     for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->binding = bindings[i];
 }
 
-/* An output that is a parameter is copied in the beginning: training changes the parameter before
+/* Copies parameters that are outputs at the beginning, because training changes a parameter before
  * the output is fetched. */
 static void keep_outputs(Module *module) {
     const OpDef *copy = module_def(module, rule_inserted(module->arena, "copy", "y[i..] = x[i..]"));
@@ -383,8 +387,8 @@ static void factor_layouts(Factoring *factoring) {
     }
 }
 
-/* Finds the bodies of the micro-batches that the strategy makes of the batch; a batch that runs as
- * a whole has none. False after an error: rows that do not add up. */
+/* Cuts the batch into micro-batches as the strategy says, which gives the pipeline templates. False
+ * after an error. */
 static bool cut_batch(Factoring *factoring, const LengthVariant *variants) {
     Module *module = factoring->module;
     const Classes *classes = factoring->classes;

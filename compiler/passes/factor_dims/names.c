@@ -2,14 +2,15 @@
 
 #include <string.h>
 
+/* Names of atoms that have been found so far. */
 typedef struct Naming {
     const Module *module;
     const Classes *classes;
     Arena *arena;
     DimName *name;    // by atom
-    Position *at;     // where the name was given
-    int *equation[2]; // by class: 1 + the index of its first equation, of reshapes and of merged
-                      // dimensions
+    Position *at;     // where the name is given
+    int *equation[2]; // by class: 1 + the index of its first equation; [0]: of reshapes, [1]: of
+                      // merged dimensions
 } Naming;
 
 static const char *shown(const Naming *naming, DimName name) {
@@ -33,8 +34,8 @@ static void name_atom(Naming *naming, int atom, DimName name, Position at) {
     naming->at[atom] = at;
 }
 
-/* Whether atom j of a class is one of those before it: the two dimensions that a reshape merged are
- * one and the same. */
+/* Whether atom j of a class occurs among those before it: a reshape merged a dimension with
+ * itself. */
 static bool is_repeated(const Naming *naming, int node, int j) {
     for (int i = 0; i < j; i++)
         if (classes_atom(naming->classes, node, i) == classes_atom(naming->classes, node, j))
@@ -42,7 +43,7 @@ static bool is_repeated(const Naming *naming, int node, int j) {
     return false;
 }
 
-/* Gives the atoms of a class the parts of a name. */
+/* Names the atoms of a class: parts 0, 1, ... of a name. */
 static void name_run(Naming *naming, int node, const char *name, Position at) {
     for (int j = 0, k = 0; j < classes_atoms(naming->classes, node); j++) {
         int atom = classes_atom(naming->classes, node, j);
@@ -50,8 +51,8 @@ static void name_run(Naming *naming, int node, const char *name, Position at) {
     }
 }
 
-/* The side of an equation that says what the class of `node` is a product of: of a rule's merged
- * dimension, or of a reshape; NULL when there is none. */
+/* Returns the nodes that the class of `node` is the product of, by its merged dimension in a rule
+ * (`compound`) or by a reshape; NULL: none. */
 static const int *parts_of(const Naming *naming, int node, bool compound, int *count) {
     int root = classes_root(naming->classes, node), index = naming->equation[compound][root];
     if (!index) return NULL;
@@ -62,7 +63,7 @@ static const int *parts_of(const Naming *naming, int node, bool compound, int *c
     return left ? equation->right : equation->left;
 }
 
-/* Remembers for every class the first equation of each kind that has it alone on one side. */
+/* Finds for every class the first equation of each kind in which it stands alone on one side. */
 static void index_equations(Naming *naming) {
     const Classes *classes = naming->classes;
     for (int kind = 0; kind < 2; kind++)
@@ -84,15 +85,15 @@ static bool any_named(const Naming *naming, int node) {
     return false;
 }
 
-/* One name on one dimension. The first round names single atoms and merged dimensions of rules, the
- * second what is left. */
+/* Puts one name on one dimension. Round 0 names single atoms and merged dimensions of rules, round
+ * 1 the remaining ones. */
 static void name_class(Naming *naming, int node, const char *name, Position at, int round) {
     int count;
     bool direct = classes_atoms(naming->classes, node) <= 1 || parts_of(naming, node, true, &count);
     if (round == 0 ? direct : !direct && !any_named(naming, node)) name_run(naming, node, name, at);
 }
 
-/* Where the names of a value were given. */
+/* Returns the place where a value's names are written. */
 static Position named_at(const Value *value) {
     return value->dims_at.file ? value->dims_at : value->at;
 }
@@ -108,9 +109,8 @@ static void report_factors(const Naming *naming, const Value *value, int d, bool
                split ? "splits differently" : "never splits by a reshape");
 }
 
-/* Whether the atoms of a class, fewer than the names that a dimension has, have been named
- * elsewhere as some of these, in this order: the others are of factors of 1, as of heads that read
- * one key each. */
+/* Whether the atoms of a class are named elsewhere by a subsequence of a dimension's names. The
+ * other names then belong to factors of extent 1, such as groups of one head. */
 static bool names_some(const Naming *naming, int node, const Dim *dim) {
     int i = 0;
     for (int j = 0; j < classes_atoms(naming->classes, node); j++, i++) {
@@ -151,6 +151,7 @@ const DimName *atom_names(Arena *arena, const Module *module, const Classes *cla
     naming.name = arena_array(arena, DimName, classes->atom_total);
     naming.at = arena_array(arena, Position, classes->atom_total);
     index_equations(&naming);
+    // round 0 has precedence: see name_class
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < module->params.count; i++)
             name_value(&naming, module->params.at[i]->value, round);

@@ -1,17 +1,21 @@
-/* Names of factors: from the dimensions that `dims` names to the atoms of classes (equal_dims.h).
+/* Names of factors: from the names of dimensions in the source to atoms of classes (equal_dims.h).
  *
- * A name on a dimension that is one atom names it. `three heads _` on a merged dimension names what
- * the reshape splits it into. A single name on a merged dimension belongs to the factor that the
- * reshape names; on `(g r)` of a rule, and where nothing is named otherwise, to all its atoms: the
- * first is part 0 of the name, the others are parts 1, 2, ..., so that an axis too large for the
- * first goes on to the next.
+ *     qkv : [b, 2304]   named [batch, (three heads _)]    atoms 3, 12, 64: "three", "heads", none
+ *     q   : [b, 768]    named [batch, heads]              atoms 12, 64: "heads", "heads" part 1
+ *
+ * A name on a dimension of one atom names that atom. `(three heads _)` names the factors that a
+ * reshape splits the dimension into. A single name on a merged dimension names the factor that the
+ * reshape names so. If no factor is named so, or if the dimension is `(g r)` of a rule, it names
+ * all atoms: part 0, 1, 2, ... of the name. An axis that is too large for part 0 then continues
+ * with part 1.
  */
 #ifndef PASSES_FACTOR_DIMS_NAMES_H
 #define PASSES_FACTOR_DIMS_NAMES_H
 
 #include "passes/factor_dims/equal_dims.h"
 
-/* The name of every atom (by representative). Two names on one atom are reported as an error. */
+/* Returns the name of every atom, by its representative. Reports an error where an atom gets two
+ * names. */
 const DimName *atom_names(Arena *arena, const Module *module, const Classes *classes);
 
 #endif

@@ -1,6 +1,11 @@
-/* Layouts as the source writes them number the dimensions of the source, which pass factor_dims has
- * split since: they are made to number those that the value has now. A dimension of extent 1 is
- * gone, and cut by nothing. */
+/* Renumbers the dimensions of layouts that the source writes, after pass factor_dims has split the
+ * dimensions.
+ *
+ *     x : [b, 2304], {1:tp}    ->    x : [b, 3, 12, 64], {1:tp}, now the dimension of 3: allowed if
+ * tp divides 3
+ *
+ * A dimension of extent 1 disappears, and its state becomes `dup`.
+ */
 #include "passes/factor_dims/user_layouts.h"
 
 #include <string.h>
@@ -8,21 +13,21 @@
 typedef struct Reader {
     Module *module;
     const Value *value;
-    const int8_t *origin; // by dimension: the one that it was in the source
+    const int8_t *origin; // by new dimension: the dimension of the source that it is part of
     Type source;          // the type in the source
 } Reader;
 
-/* What a dimension of the written layout is now. */
+/* What became of a dimension of the written layout. */
 typedef struct Match {
     bool fits, gone;
     int dim;
     int64_t extent; // of the written dimension
 } Match;
 
-/* ---- over mesh axes ---- */
+/* ---- layouts over mesh axes ---- */
 
-/* The state over the first of the dimensions that its own became, or over none where that is
- * gone. */
+/* Returns the state on the first of the new dimensions of dimension `number`, or `dup` if that has
+ * disappeared. */
 static UserLayoutState numbered(const Reader *reader, UserLayoutState state, int number) {
     const Value *value = reader->value;
     state.name = NULL;
@@ -51,7 +56,7 @@ static void unknown_dimension(const Reader *reader, const UserLayoutState *state
     if (close) diag_note(reader->module->diag, state->at, "did you mean \"%s\"?", close);
 }
 
-/* The state with its dimension as it is now; false after an error. */
+/* Replaces the dimension of a state by the new one; false after an error. */
 static bool renumber_written(const Reader *reader, UserLayoutState *state) {
     const Value *value = reader->value;
     if (state->kind != STATE_SPLIT) return true;
@@ -78,9 +83,10 @@ static const UserLayout *renumber_states(const Reader *reader, UserLayout *writt
     return written;
 }
 
-/* ---- in device numbers ---- */
+/* ---- layouts over device numbers ---- */
 
-/* By dimension of the written layout (its view, or the source's shape): what it is now. */
+/* Matches each dimension of the written layout (of its view, or the source's shape) with the new
+ * dimensions. */
 static void match_dims(const Reader *reader, Shape written, Match *now) {
     int d = 0, rank = reader->value->type.rank;
     const int64_t *extent = reader->value->type.extent;
@@ -95,8 +101,8 @@ static void match_dims(const Reader *reader, Shape written, Match *now) {
     }
 }
 
-/* Pieces in which a group cuts dimension `dim` of the written layout; below 0 where they have
- * weights. */
+/* Returns the number of pieces into which a group cuts dimension `dim` of the written layout;
+ * negative if they have weights. */
 static int64_t group_pieces(const Group *group, int dim) {
     int64_t pieces = 1;
     for (int s = 0; s < group->state_count; s++)
@@ -105,9 +111,8 @@ static int64_t group_pieces(const Group *group, int dim) {
     return pieces;
 }
 
-/* Whether cutting the first factor of a dimension is the same as cutting the dimension: it has one
- * factor, or that factor divides evenly.
- */
+/* Whether a cut of a dimension is the same as a cut of its first factor: there is one factor, or
+ * the pieces divide the first factor. */
 static bool cuts_first(const Reader *reader, const Layout *layout, int dim, const Match *now) {
     int64_t first = now->gone ? 1 : reader->value->type.extent[now->dim];
     for (int g = 0; g < layout->group_count; g++) {
@@ -117,7 +122,8 @@ static bool cuts_first(const Reader *reader, const Layout *layout, int dim, cons
     return first == now->extent || layout->top != TOP_SPLIT || layout->top_dim != dim;
 }
 
-/* Whether a dimension that the layout cuts can be cut as it is now; reports it when it cannot. */
+/* Whether a dimension that the layout cuts can be cut in its new form; reports an error
+ * otherwise. */
 static bool check_cut(const Reader *reader, const Layout *layout, int dim, const Match *now) {
     Text factors = {.arena = reader->module->arena};
     if (now->fits && cuts_first(reader, layout, dim, now)) return true;
@@ -146,7 +152,8 @@ static bool check_cuts(const Reader *reader, const Layout *layout, const Match *
            check_cut(reader, layout, layout->top_dim, &now[layout->top_dim]);
 }
 
-/* A state of the dimensions as they are now; what one that is gone has, all hold. */
+/* Returns the state for the new dimensions. A cut of a dimension that has disappeared becomes
+ * copies. */
 static State renumber_state(State state, const Match *now) {
     if (state.kind != STATE_SPLIT) return state;
     if (state.count == 1 || now[state.dim].gone)
@@ -155,7 +162,7 @@ static State renumber_state(State state, const Match *now) {
     return state;
 }
 
-/* The layout with its dimensions numbered as they are now, and no view; NULL after an error. */
+/* Returns the layout for the new dimensions, without a view; NULL after an error. */
 static const Layout *renumber_layout(const Reader *reader, const Layout *layout) {
     Match now[LAYOUT_MAX_RANK];
     Arena *arena = reader->module->arena;
@@ -178,7 +185,8 @@ static const Layout *renumber_layout(const Reader *reader, const Layout *layout)
     return result;
 }
 
-/* On one device nothing is cut, whatever device numbers say. */
+/* Drops layouts over device numbers where there is no strategy, because a single device cuts
+ * nothing. */
 const UserLayout *factor_written(Module *module, const Value *value, Type source,
                                  const int8_t *origin) {
     Reader reader = {.module = module, .value = value, .origin = origin, .source = source};

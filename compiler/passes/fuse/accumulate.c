@@ -1,17 +1,21 @@
-/* Sums that an operator makes itself: where its rule says that an operand is added to a result
- * (clause plus), the sum of the result and something else is the operator with that operand. */
+/* Sums that the operator of one term computes itself (clause plus): the operator takes the other
+ * term as an operand.
+ *
+ *     before    dw = product(dy, x); s = add(dw, acc)
+ *     after     s = product(dy, x, acc)
+ */
 #include "passes/fuse/fuse.h"
 
 #include "ir/analysis/phases.h"
 
-/* What is known of operators while sums go; by their places, which do not move. */
+/* State of one run. Operators keep their indices while sums are removed. */
 typedef struct Adding {
     Fuse *fuse;
-    bool *runs_again; // by op index: another operator gives its bits once more
+    bool *runs_again; // by op index: another operator recomputes it
 } Adding;
 
-/* The operand by which an operator adds something to one of its results; -1: it has none, or adds
- * something already. */
+/* Returns the free operand by which an operator can add something to a result; -1: there is none,
+ * or it is in use. */
 static int free_operand(const Op *op, int result) {
     int plus = op->def->rule->results[op->binding->results[result].access].plus;
     for (int k = 0; plus >= 0 && k < op->operand_count; k++)
@@ -19,7 +23,7 @@ static int free_operand(const Op *op, int result) {
     return -1;
 }
 
-/* Whether a sum adds two values element by element that lie as it does. */
+/* Whether a sum adds two values elementwise that have its own layout. */
 static bool adds_alike(Module *module, const Op *sum) {
     const Value *result = sum->results[0];
     bool alike = op_adds_alike(sum) && !sum->source->recomputes && !sum->run_in_place;
@@ -32,7 +36,7 @@ static bool adds_alike(Module *module, const Op *sum) {
     return alike;
 }
 
-/* Whether all that reads the operator's other results stands behind a place. */
+/* Whether all readers of the operator's other results come after index `place`. */
 static bool read_behind(const Fuse *fuse, const Op *op, const Value *value, int place) {
     for (int r = 0; r < op->result_count; r++) {
         const Users *users = &fuse->users[op->results[r]->id];
@@ -42,8 +46,8 @@ static bool read_behind(const Fuse *fuse, const Op *op, const Value *value, int 
     return true;
 }
 
-/* Whether the operator that makes a term of a sum can make the sum, from where it stands or in the
- * sum's place. */
+/* Whether the operator that makes a term can compute the whole sum, at its own place or at that of
+ * the sum. */
 static bool may_add(const Adding *adding, const Op *sum, int term) {
     const Fuse *fuse = adding->fuse;
     const Value *value = sum->operands[term], *other = sum->operands[1 - term];
@@ -56,7 +60,7 @@ static bool may_add(const Adding *adding, const Op *sum, int term) {
     return !other->def || other->def->index < op->index || read_behind(fuse, op, value, sum->index);
 }
 
-/* The operator takes an operand that has the indices of a result. */
+/* Gives the operator an operand with the indices of a result. */
 static void take_operand(Module *module, Op *op, int operand, int result, Value *value) {
     Binding *binding = arena_copy(module->arena, op->binding, sizeof *binding);
     BoundAccess *operands =
@@ -72,8 +76,8 @@ static void take_operand(Module *module, Op *op, int operand, int result, Value 
     op->operands = values;
 }
 
-/* Puts the operator that makes a term in the place of the sum, or leaves it where something else
- * reads it before. */
+/* Removes the sum. The operator that makes a term takes its place, or stays where it is if
+ * something reads its other results earlier. */
 static void add_there(Adding *adding, Op *sum, int term) {
     Fuse *fuse = adding->fuse;
     Module *module = fuse->module;
@@ -96,6 +100,7 @@ void accumulate_in_place(Fuse *fuse) {
     Module *module = fuse->module;
     Adding adding = {fuse, arena_array(fuse->arena, bool, module->ops.count + 1)};
     int count = 0;
+    // recomputed operators must give the same bits as before
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->source->recomputes)
             adding.runs_again[module->ops.at[i]->source->recomputes->index] = true;
@@ -104,6 +109,7 @@ void accumulate_in_place(Fuse *fuse) {
         for (int term = 1; op && term >= 0 && module->ops.at[i] == op; term--)
             if (adds_alike(module, op) && may_add(&adding, op, term)) add_there(&adding, op, term);
     }
+    // close the gaps of removed sums
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]) module->ops.at[count++] = module->ops.at[i];
     module->ops.count = count;

@@ -1,7 +1,8 @@
-/* Products with an epilogue. */
+/* Matrix products with an epilogue: an elementwise operator that the product applies to its
+ * result. */
 #include "passes/fuse/fuse.h"
 
-/* Whether every tensor of the operator is complete, and of one of the types that products have. */
+/* Whether every tensor of the operator is complete and has an element type of products. */
 static bool tensors_fit(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && (!value_is_complete(op->operands[k], &op->binding->operands[k]) ||
@@ -10,7 +11,7 @@ static bool tensors_fit(const Op *op) {
     return value_is_complete(op->results[0], &op->binding->results[0]);
 }
 
-/* By bound factor of what is applied: the loop of the product. */
+/* Returns the product's loop for each bound factor of the epilogue. */
 static const int *applied_loops(Fuse *fuse, const Op *product, const Op *applied) {
     int *loop = arena_array(fuse->arena, int, applied->binding->factor_count + 1);
     const BoundAccess *made = &product->binding->results[0], *read = &applied->binding->operands[0];
@@ -18,7 +19,7 @@ static const int *applied_loops(Fuse *fuse, const Op *product, const Op *applied
     return loop;
 }
 
-/* The bound factors that the product adds up. */
+/* Returns the bound factors that the product sums over, as bits. */
 static uint32_t contracted(const Op *product) {
     const BoundAccess *made = &product->binding->results[0];
     uint32_t set = (UINT32_C(1) << product->binding->factor_count) - 1;

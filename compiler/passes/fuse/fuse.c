@@ -1,23 +1,25 @@
-/* Pass fuse: makes one operator of several elementwise or row operators, so that values stay in
+/* Pass fuse: combines several elementwise or row operators into one, so that values stay in
  * registers and operands are read once.
  *
- *     a = add(x, bias); h = gelu(a); y = mul(h, mask)
- *     y = fused(x, bias, mask)      one kernel, one loop
+ *     before    a = add(x, bias); h = gelu(a); y = mul(h, mask)
+ *     after     y = fused(x, bias, mask)      one kernel, one loop
  *
- * Steps: sums become operands of operators that add to what they are given (clause plus); pairs of
- * operators become one (clause with); groups grow along values; sums go in front of products that
- * compute them on the way, but not under zero 2 and 3, where the order of gradients decides how
- * many are held.
+ * Steps: sums become operands of operators that can add (clause plus). Pairs of operators become
+ * one (clause with). Groups of operators grow along values. Sums go in front of products that can
+ * compute them on the way. That last step is skipped under zero 2 and 3, where the order of
+ * gradients determines how many exist at a time.
  *
- * Requires: pass propagate_layouts. Leaves: an operator of equations in the place of each group. A
- * value that is used outside of its group is a result; the others are gone. A result that its own
- * operator reads is rounded to its type first, as it would be in memory.
+ * Requires: pass propagate_layouts.
+ *
+ * Leaves: an operator of equations in the place of each group. A value that is used outside its
+ * group is a result; the others disappear. A result that its own operator reads is first rounded to
+ * its type, as it would be in memory.
  */
 #include "passes/fuse/fuse.h"
 
 #include "passes/pipeline.h"
 
-/* ---- who uses what ---- */
+/* ---- users ---- */
 
 static void want(Fuse *fuse, const Value *value) {
     if (value) fuse->wanted[value->id] = true;
@@ -44,14 +46,14 @@ static void find_users(Fuse *fuse) {
 
 /* ---- groups ---- */
 
-/* Whether an operator is computed together with others. */
+/* Whether an operator is fused with others. */
 static bool is_joined(const Fuse *fuse, const Op *op) {
     return fuse->group[op->index] && fuse->group[op->index]->members.count > 1;
 }
 
-/* Whether two operators may be one as far as it matters which of them run again: those that do give
- * the bits that they gave before, so they are computed together with what they were computed with,
- * and with nothing else. */
+/* Whether two operators may be fused with regard to recomputation. A recomputed operator must give
+ * the same bits as before, so it is fused with the copies of the operators that its first run is
+ * fused with, and with no others. */
 static bool run_alike(const Fuse *fuse, const Op *a, const Op *b) {
     if (!a->source->recomputes || !b->source->recomputes)
         return a->source->recomputes == b->source->recomputes;
@@ -59,7 +61,7 @@ static bool run_alike(const Fuse *fuse, const Op *a, const Op *b) {
            fuse->group[a->source->recomputes->index] == fuse->group[b->source->recomputes->index];
 }
 
-/* Makes one group of an operator's and another's, where that can be. */
+/* Joins the groups of two operators if possible. */
 static void join(Fuse *fuse, const Op *a, const Op *b, const Value *value) {
     const FuseGroup *first = fuse->group[a->index], *second = fuse->group[b->index];
     if (!first || !second || first == second || !run_alike(fuse, a, b)) return;
@@ -68,14 +70,14 @@ static void join(Fuse *fuse, const Op *a, const Op *b, const Value *value) {
         fuse->group[joined->members.at[i].op->index] = joined;
 }
 
-/* Joins an operator with those that make its operands. */
+/* Joins an operator with the makers of its operands. */
 static void join_makers(Fuse *fuse, const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && op->operands[k]->def)
             join(fuse, op->operands[k]->def, op, op->operands[k]);
 }
 
-/* Joins an operator with those before it that read the same operands. */
+/* Joins an operator with earlier readers of the same operands. */
 static void join_siblings(Fuse *fuse, const Op *op) {
     for (int k = 0; k < op->operand_count; k++) {
         const Users *users = op->operands[k] ? &fuse->users[op->operands[k]->id] : NULL;
@@ -84,7 +86,8 @@ static void join_siblings(Fuse *fuse, const Op *op) {
     }
 }
 
-/* Puts an operator that is still alone behind the product that makes its operand. */
+/* Makes an operator that is in no larger group the epilogue of the product that makes its
+ * operand. */
 static void join_product(Fuse *fuse, Op *op) {
     const FuseGroup *own = fuse->group[op->index];
     Op *product = op->operand_count == 1 && op->operands[0] ? op->operands[0]->def : NULL;
@@ -107,6 +110,7 @@ static void find_groups(Fuse *fuse) {
     fuse->visited = arena_array(fuse->arena, int, module->ops.count);
     for (int i = 0; i < module->ops.count; i++)
         fuse->group[i] = group_of_op(fuse, module->ops.at[i]);
+    // groups grow from makers to readers, then among readers of one value, then behind products
     for (int i = 0; i < module->ops.count; i++) join_makers(fuse, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) join_siblings(fuse, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) join_product(fuse, module->ops.at[i]);
@@ -127,7 +131,7 @@ static void place_makers(Order *order, const Op *op) {
         if (op->operands[k] && op->operands[k]->def) place(order, op->operands[k]->def);
 }
 
-/* Places a group as one operator, behind all that it needs. */
+/* Places a group as one operator, after everything that it needs. */
 static void place_group(Order *order, const FuseGroup *group) {
     for (int i = 0; i < group->members.count; i++)
         order->placed[group->members.at[i].op->index] = true;
@@ -135,7 +139,7 @@ static void place_group(Order *order, const FuseGroup *group) {
     array_push(order->fuse->module->arena, &order->ops, group_op(order->fuse, group));
 }
 
-/* Places an operator behind all that it needs; one that is placed already, or is new, stays. */
+/* Places an operator after everything that it needs, unless it is placed already or is new. */
 static void place(Order *order, Op *op) {
     bool old =
         op->index < order->fuse->module->ops.count && order->fuse->module->ops.at[op->index] == op;
@@ -157,7 +161,8 @@ static bool waits(const Fuse *fuse, const Op *op) {
     return group && group->members.at[group->members.count - 1].op->index > op->index;
 }
 
-/* A group stands where its last member was, or earlier where its results are needed. */
+/* Orders the operators anew. A group stands where its last member was, or earlier if its results
+ * are needed earlier. */
 static void reorder(Fuse *fuse) {
     Module *module = fuse->module;
     Order order = {.fuse = fuse, .placed = arena_array(fuse->arena, bool, module->ops.count)};
@@ -172,15 +177,18 @@ static void reorder(Fuse *fuse) {
 void pass_fuse(Module *module, const PassContext *context) {
     (void)context;
     Fuse fuse = {.module = module, .arena = arena_create()};
+    // 1: sums that an operator makes by itself, and pairs
     ir_number(module);
     find_users(&fuse);
     accumulate_in_place(&fuse);
     find_users(&fuse);
     join_pairs(&fuse);
+    // 2: groups
     find_users(&fuse);
     find_places(&fuse);
     find_groups(&fuse);
     reorder(&fuse);
+    // 3: conversions of parameters, and sums that products make
     find_users(&fuse);
     hoist_casts(&fuse);
     if (module_zero(module) < 2) place_side_reductions(&fuse);

@@ -1,9 +1,9 @@
-/* The rule of a group: the members' equations one after the other, with loops as factors.
+/* Writes the rule of a group: the equations of its members in order, with loops as factors.
  *
  *     y[i0, i1], z[i0, i1] = scale_gelu(x[i0, i1]) body(y[i0, i1] = 2 * x[i0, i1]; z[i0, i1] = ...)
  *
- * What members make and nobody else needs stays inside. Values have the names that the members'
- * rules give them, numbered where they meet.
+ * Values that only members read are local values. Values have the names from the members' rules,
+ * with numbers where two have the same name.
  */
 #include "rule/build.h"
 #include "rule/equations.h"
@@ -12,18 +12,19 @@
 
 #include <string.h>
 
-/* A tensor of the group's rule, or a value that an equation of a member keeps to itself. */
+/* A tensor of the group's rule, or a local value of a member. */
 typedef struct Item {
     Value *value; // NULL: a member's local value
     int rank;
     int loops[IR_MAX_FACTORS];
     const char *name;
-    bool given; // a result
-    int number; // of what is made: among the group's results, or behind them
+    bool given; // a result of the group
+    int number; // of values that are made: the number among the group's results, or after them
+                // among local values
 } Item;
 
 typedef struct Statement {
-    int item; // into made
+    int item; // index into `made`
     const Expr *expr;
 } Statement;
 
@@ -32,14 +33,15 @@ typedef struct Composer {
     Arena *arena; // of the module
     const FuseGroup *group;
     Array(Item) read,
-        made; // EXPR_ACCESS numbers what is read, EXPR_RESULT has the numbers of what is made
+        made; // operands (EXPR_ACCESS is an index into `read`) and values (EXPR_RESULT: `number`)
     Array(Statement) statements;
-    Array(const char *) names; // taken: loops, then results in their order, then what comes up
-    int results;               // of the group
-    int given, inside; // how many results are numbered, and how many values that stay inside
-    /* the member at work */
+    Array(const char *) names; // used names: loops, results in their order, then all others
+    int results;               // number of results of the group
+    int given, inside;         // how many results, and how many local values, have numbers
+    /* ---- the current member ---- */
     const Member *member;
-    int first; // of its values in `made`, the results and then the local ones of its equations
+    int first; // index in `made` of its first value: its results, then the local values of its
+               // equations
 } Composer;
 
 /* ---- names ---- */
@@ -72,7 +74,8 @@ static bool same_item(const Item *a, const Item *b) {
            !memcmp(a->loops, b->loops, sizeof *a->loops * (size_t)a->rank);
 }
 
-/* What operand k of the member is: a value of the group, or a tensor that the group reads. */
+/* Returns the expression for operand k of the member: a value of the group, or a tensor that the
+ * group reads. */
 static const Expr *operand_leaf(Composer *composer, int k) {
     const Op *op = composer->member->op;
     Item item = item_of(composer, op->operands[k], &op->binding->operands[k]);
@@ -87,7 +90,8 @@ static const Expr *operand_leaf(Composer *composer, int k) {
     return expr_leaf(composer->arena, EXPR_ACCESS, composer->read.count - 1);
 }
 
-/* The operand of the call that operand `index` of the rule is; none of them is variadic. */
+/* Returns the operand of the call that is bound to operand `index` of the rule; none is
+ * variadic. */
 static int operand_of_rule(const Op *op, int index) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->binding->operands[k].access == index) return k;
@@ -106,7 +110,7 @@ static const Expr *size_leaf(const Composer *composer, int factor) {
     return size;
 }
 
-/* A leaf of a member's rule in the group's. An ExprLeafMap. */
+/* Converts a leaf of a member's rule to the group's rule. An ExprLeafMap. */
 static const Expr *group_leaf(const Expr *leaf, void *context) {
     Composer *composer = context;
     const Op *op = composer->member->op;
@@ -130,7 +134,7 @@ static const Expr *group_expr(Composer *composer, const Expr *expr) {
     return expr_mapped(composer->arena, expr, group_leaf, composer);
 }
 
-/* The equation of a value; one that stays inside is numbered here, behind the group's results. */
+/* Adds the equation of a value. A local value gets its number here, after the group's results. */
 static void add_statement(Composer *composer, int item, const Expr *expr) {
     if (!composer->made.at[item].given)
         composer->made.at[item].number = composer->results + composer->inside++;
@@ -139,7 +143,7 @@ static void add_statement(Composer *composer, int item, const Expr *expr) {
 
 /* ---- members ---- */
 
-/* Makes the values of a member: its results, and the local ones of its rule. */
+/* Adds the values of a member: its results, and the local values of its rule. */
 static void add_values(Composer *composer) {
     const Op *op = composer->member->op;
     const Rule *rule = op->def->rule;
@@ -152,12 +156,12 @@ static void add_values(Composer *composer) {
                                : new_name(composer, rule->results[r].name);
         array_push(composer->arena, &composer->made, item);
     }
-    for (int i = 0; i < rule->local_count; i++)
+    for (int i = 0; i < rule->equations.local_count; i++)
         array_push(composer->arena, &composer->made,
-                   (Item){.name = new_name(composer, rule->locals[i].name)});
+                   (Item){.name = new_name(composer, rule->equations.locals[i].name)});
 }
 
-/* The loops of a member's local value, in their order in the group. */
+/* Finds the loops of a member's local value, in the order of the group. */
 static void local_loops(const Composer *composer, const Access *access, Item *item) {
     const Binding *binding = composer->member->op->binding;
     for (int loop = 0; loop < composer->group->rank; loop++)
@@ -170,20 +174,20 @@ static void add_member(Composer *composer, const Member *member) {
     const Rule *rule = member->op->def->rule;
     composer->member = member;
     add_values(composer);
-    for (int i = 0; i < rule->local_count; i++)
-        local_loops(composer, &rule->locals[i],
+    for (int i = 0; i < rule->equations.local_count; i++)
+        local_loops(composer, &rule->equations.locals[i],
                     &composer->made.at[composer->first + rule->result_count + i]);
-    if (!rule->equation_count)
+    if (!rule->equations.count)
         add_statement(composer, composer->first, group_expr(composer, rule->body));
-    for (int e = 0; e < rule->equation_count; e++)
-        add_statement(composer, composer->first + rule->equations[e].value,
-                      group_expr(composer, rule->equations[e].expr));
+    for (int e = 0; e < rule->equations.count; e++)
+        add_statement(composer, composer->first + rule->equations.at[e].value,
+                      group_expr(composer, rule->equations.at[e].expr));
 }
 
 /* ---- the rule ---- */
 
-/* The extent over which the members run along a loop: rows of a micro-batch where that is what
- * their tensors have. */
+/* Returns the extent over which members run along a loop: the rows of a micro-batch where their
+ * tensors have only those. */
 static int64_t loop_extent(const FuseGroup *group, int loop) {
     int64_t extent = group->extent[loop];
     for (int i = 0; i < group->members.count; i++) {
@@ -195,8 +199,8 @@ static int64_t loop_extent(const FuseGroup *group, int loop) {
     return extent;
 }
 
-/* What a member's binding has for a dimension of one of its tensors, where the tensor has less of
- * it; 0: no member says so. */
+/* Returns a member's bound extent for a dimension of a tensor that has fewer elements along it; 0:
+ * no such extent. */
 static int64_t whole_along(const Op *op, const Value *value, const BoundAccess *access,
                            const Value *tensor, int dim) {
     if (value != tensor || dim >= access->rank || access->dims[dim].count != 1) return 0;
@@ -205,8 +209,9 @@ static int64_t whole_along(const Op *op, const Value *value, const BoundAccess *
     return op_extent(op, factor) != whole ? whole : 0;
 }
 
-/* The same of all members: the rows of the whole batch, where they have those of a micro-batch, and
- * the padded batch's length, where a pipeline reads rows only so far. */
+/* Returns whole_along of the first member that has one. This is the whole batch where tensors have
+ * the rows of a micro-batch, and the padded length where a pipeline reads rows only up to a shorter
+ * length. */
 static int64_t whole_extent(const FuseGroup *group, const Value *tensor, int dim) {
     int64_t whole = 0;
     for (int i = 0; i < group->members.count && !whole; i++) {
@@ -227,8 +232,8 @@ static void take_along(const FuseGroup *group, BoundFactor *factors, const Value
     }
 }
 
-/* Gives the factors of the operator that are rows of a micro-batch, or as long as a pipeline reads
- * them, the extents of the whole batch. */
+/* Gives factors that are rows of a micro-batch, or as long as a pipeline reads rows, the extents of
+ * the whole batch. */
 static void take_extents(Composer *composer, Op *op) {
     Binding *binding = arena_copy(composer->arena, op->binding, sizeof *binding);
     BoundFactor *factors = arena_copy(composer->arena, binding->factors,
@@ -241,7 +246,7 @@ static void take_extents(Composer *composer, Op *op) {
     op->binding = binding;
 }
 
-/* The loops as factors: with their extents where no operand tells them; those along rows are not
+/* Adds the loops as factors, with a size where no operand has them. Factors along rows may not be
  * cut. */
 static void add_loops(const Composer *composer, RuleDraft *draft) {
     const FuseGroup *group = composer->group;
@@ -259,8 +264,8 @@ static void add_loops(const Composer *composer, RuleDraft *draft) {
     }
 }
 
-/* A result or value in between; one that is not of the first operand's type, or that storage would
- * round, has a type of its own. */
+/* Makes the access of a result or local value. It gets a fixed type if the type differs from that
+ * of the first operand, or if storing the value would round it. */
 static Access made_access(const Composer *composer, const RuleDraft *draft, const Item *item) {
     DType follows = composer->read.count ? composer->read.at[0].value->type.dtype : DTYPE_F32;
     Access access = draft_access(draft, item->name, item->rank, item->loops);
@@ -269,7 +274,7 @@ static Access made_access(const Composer *composer, const RuleDraft *draft, cons
     return access;
 }
 
-/* The members' names in a row. */
+/* Joins the names of the first members. */
 static const char *group_name(const Composer *composer) {
     enum { NAMED = 4 };
     Text name = {.arena = composer->arena};
@@ -300,7 +305,7 @@ static const OpDef *group_def(Composer *composer) {
 
 /* ---- the operator ---- */
 
-/* Where the members stand in the source, the first left out. */
+/* Records the source positions of all members but the first. */
 static void set_places(Composer *composer, Op *op) {
     const FuseGroup *group = composer->group;
     Position *also = arena_array(composer->arena, Position, group->members.count);
@@ -310,7 +315,7 @@ static void set_places(Composer *composer, Op *op) {
     source->fused_count = group->members.count - 1;
 }
 
-/* The operator takes the places and the results of the members. */
+/* Gives the operator the source positions and the results of the members. */
 static void take_over(Composer *composer, Op *op) {
     int result = 0;
     set_places(composer, op);
@@ -326,7 +331,7 @@ static void take_over(Composer *composer, Op *op) {
     }
 }
 
-/* Takes the names of loops and results. */
+/* Reserves the names of loops and results. */
 static void take_names(Composer *composer) {
     const FuseGroup *group = composer->group;
     for (int loop = 0; loop < group->rank; loop++)
@@ -342,8 +347,10 @@ static void take_names(Composer *composer) {
 
 Op *group_op(Fuse *fuse, const FuseGroup *group) {
     Composer composer = {.fuse = fuse, .arena = fuse->module->arena, .group = group};
+    // 1: names, then the equations of the members
     take_names(&composer);
     for (int i = 0; i < group->members.count; i++) add_member(&composer, &group->members.at[i]);
+    // 2: the rule and the operator
     const OpDef *def = group_def(&composer);
     Value **operands = arena_array(fuse->arena, Value *, composer.read.count + 1);
     for (int i = 0; i < composer.read.count; i++) operands[i] = composer.read.at[i].value;

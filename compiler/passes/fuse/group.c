@@ -1,4 +1,4 @@
-/* Groups of operators: their index spaces, and whether two are one. */
+/* Groups of operators: their index spaces, and the conditions under which two groups become one. */
 #include "ir/analysis/phases.h"
 #include "passes/fuse/fuse.h"
 
@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* A group's members lie within so many operators, so that values are not kept for long, and have so
- * many tensors. */
+/* Limits of a group: the distance between its first and last member, so that values are not kept
+ * for long, and the number of its tensors. */
 enum { SPAN = 24, MOST_TENSORS = 24 };
 
 bool group_has(const FuseGroup *group, const Op *op) {
@@ -53,7 +53,7 @@ static bool tensors_fit(const Op *op) {
     return true;
 }
 
-/* Whether the operator computes each element of its result by itself. */
+/* Whether the operator is elementwise: no factor is contracted. */
 static bool is_elementwise(const Op *op) {
     return op->def->rule->kind == RULE_BODY &&
            op->binding->results[0].rank == op->binding->factor_count;
@@ -64,12 +64,12 @@ static bool may_fuse(const Module *module, const Op *op) {
         op->def == module->builtin->local_part || op->def == module->builtin->stage_union ||
         op->def == module->optimizer->op || op->run_in_place)
         return false;
-    return (is_elementwise(op) || op->def->rule->equation_count) && tensors_fit(op);
+    return (is_elementwise(op) || op->def->rule->equations.count) && tensors_fit(op);
 }
 
-/* The bound factors that go along rows. */
+/* Returns the bound factors along rows, as bits. */
 static uint32_t inner_factors(Fuse *fuse, const Op *op) {
-    if (!op->def->rule->equation_count) return 0;
+    if (!op->def->rule->equations.count) return 0;
     EquationPlan plan = equations_plan(fuse->arena, op->def->rule);
     uint32_t inner = 0;
     for (int f = 0; f < op->binding->factor_count; f++)
@@ -87,20 +87,20 @@ FuseGroup *group_of_op(Fuse *fuse, Op *op) {
         extent[f] = op->binding->factors[f].extent;
     }
     *group = (FuseGroup){.rank = count, .extent = extent, .inner = inner_factors(fuse, op)};
-    group->rows = op->def->rule->equation_count && group->inner;
+    group->rows = op->def->rule->equations.count && group->inner;
     array_push(fuse->arena, &group->members, (Member){op, loop});
     return group;
 }
 
 /* ---- one index space ---- */
 
-/* The loops of an access's dimensions. */
+/* Finds the loops of an access's dimensions. */
 static void access_loops(const Member *member, const BoundAccess *access, int *loops) {
     for (int d = 0; d < access->rank; d++) loops[d] = member->loop[access->dims[d].factors[0]];
 }
 
-/* The loops of a value's dimensions where some member reads or makes it with all loops of the
- * group; false where none does. */
+/* Finds the loops of a value's dimensions, if some member reads or makes the value with all loops
+ * of the group; false otherwise. */
 static bool value_loops(const FuseGroup *group, const Value *value, int *loops) {
     if (value->type.rank != group->rank) return false;
     for (int i = 0; i < group->members.count; i++) {
@@ -120,14 +120,14 @@ static bool value_loops(const FuseGroup *group, const Value *value, int *loops) 
     return false;
 }
 
-/* A member in the loops of another group; `to` says which loop each of its group's is. */
+/* Returns a member with the loops of another group; `to` maps its old loops to them. */
 static Member moved(Fuse *fuse, const Member *member, const int *to) {
     int count = member->op->binding->factor_count, *loop = arena_array(fuse->arena, int, count + 1);
     for (int f = 0; f < count; f++) loop[f] = to[member->loop[f]];
     return (Member){member->op, loop};
 }
 
-/* The members of both, in the module's order. */
+/* Merges the members of two groups in the order of the module. */
 static void merge_members(Fuse *fuse, FuseGroup *joined, const FuseGroup *a, const FuseGroup *b,
                           const int *to) {
     for (int i = 0, k = 0; i < a->members.count || k < b->members.count;) {
@@ -139,7 +139,8 @@ static void merge_members(Fuse *fuse, FuseGroup *joined, const FuseGroup *a, con
     }
 }
 
-/* The two as one index space, in which `value` stands in the same place; NULL where they differ. */
+/* Joins two groups to one index space in which `value` has the same loops; NULL: their spaces
+ * differ. */
 static FuseGroup *aligned(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, const Value *value) {
     int in_a[IR_MAX_FACTORS], in_b[IR_MAX_FACTORS], to[IR_MAX_FACTORS];
     if (a->rank != b->rank || !value_loops(a, value, in_a) || !value_loops(b, value, in_b))
@@ -159,7 +160,7 @@ static FuseGroup *aligned(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, co
     return joined;
 }
 
-/* ---- whether it may be one operator ---- */
+/* ---- conditions for fusion ---- */
 
 static const Member *maker_of(const FuseGroup *group, const Value *value) {
     for (int i = 0; value->def && i < group->members.count; i++)
@@ -167,7 +168,7 @@ static const Member *maker_of(const FuseGroup *group, const Value *value) {
     return NULL;
 }
 
-/* Whether what members make is read by members at the place where it is made. */
+/* Whether members read values of the group at the same indices at which these are computed. */
 static bool reads_in_place(const FuseGroup *group) {
     int made[IR_MAX_FACTORS], read[IR_MAX_FACTORS];
     for (int i = 0; i < group->members.count; i++) {
@@ -199,7 +200,7 @@ static bool is_small(const Fuse *fuse, const FuseGroup *group) {
            results + tensors <= MOST_TENSORS;
 }
 
-/* Whether all run at the same time of a step. */
+/* Whether all members run in the same phase of a step. */
 static bool same_time(const FuseGroup *group) {
     const Op *first = group->members.at[0].op;
     for (int i = 1; i < group->members.count; i++) {
@@ -214,8 +215,8 @@ static bool same_time(const FuseGroup *group) {
 
 static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int end);
 
-/* Walks on from an operator outside of the group, and from those that are one with it. Operators
- * whose place is behind `end` lead to no member. */
+/* Whether a path through an operator outside the group, or through its own group, leads back to a
+ * member. Operators after `end` lead to no member. */
 static bool goes_back(Fuse *fuse, const FuseGroup *group, const Op *op, int end) {
     const FuseGroup *own = fuse->group[op->index];
     if (fuse->place[op->index] > end || fuse->visited[op->index] == fuse->walk) return false;
@@ -227,7 +228,7 @@ static bool goes_back(Fuse *fuse, const FuseGroup *group, const Op *op, int end)
     return !own && leads_back(fuse, group, op, end);
 }
 
-/* Whether a way from the operator's results that leaves the group comes to a member. */
+/* Whether a path from the operator's results leaves the group and comes back to a member. */
 static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int end) {
     bool outside = !group_has(group, from);
     for (int r = 0; r < from->result_count; r++) {
@@ -240,7 +241,8 @@ static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int e
     return false;
 }
 
-/* Whether something outside of the group needs a member and is needed by one. */
+/* Whether an operator outside the group needs a member and is needed by one, so that it would have
+ * to run between them. */
 static bool is_interrupted(Fuse *fuse, const FuseGroup *group) {
     int end = fuse->place[group->members.at[group->members.count - 1].op->index] + SPAN;
     fuse->walk++;

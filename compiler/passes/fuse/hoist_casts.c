@@ -1,10 +1,14 @@
-/* Parameters in another type stand together, in front of all else, so that one launch may make all
- * of them. */
+/* Moves conversions of parameters to another type to the front, next to each other, so that one
+ * kernel launch can do them all.
+ *
+ *     before    c1 = to_bf16(w1); y = linear(x, c1); c2 = to_bf16(w2); z = linear(y, c2)
+ *     after     c1 = to_bf16(w1); c2 = to_bf16(w2); y = linear(x, c1); z = linear(y, c2)
+ */
 #include "passes/fuse/fuse.h"
 
-enum { SMALL = 1 << 16 }; // bytes that may be kept for longer than they are needed
+enum { SMALL = 1 << 16 }; // bytes of a value that may exist earlier than needed
 
-/* Whether a value is kept for the backward section, or is small. */
+/* Whether a value is kept for the backward section anyway, or is small. */
 static bool may_be_early(const Fuse *fuse, const Value *value) {
     const Users *users = &fuse->users[value->id];
     bool early = type_elements(value->type) * dtype_size(value->type.dtype) <= SMALL;

@@ -1,5 +1,10 @@
-/* Pairs: an operator and the one that makes one of its operands of the others, where its rule says
- * which operator computes both (clause with). */
+/* Pairs: two operators that one operator can compute together (clause with). The first computes an
+ * operand of the second from other operands of the second.
+ *
+ *     rule of b: with(x: a, ab)
+ *     before    x = a(u, v); y = b(x, u, v)
+ *     after     x, y = ab(u, v)
+ */
 #include "passes/fuse/fuse.h"
 
 #include "ir/analysis/phases.h"
@@ -12,14 +17,14 @@ static const OpDef *named_def(const Module *module, const char *name) {
     return NULL;
 }
 
-/* The operand of a call that an operand of its rule is, none of them variadic. */
+/* Returns the operand of a call that is bound to operand `index` of its rule; none is variadic. */
 static int operand_of_rule(const Op *op, int index) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->binding->operands[k].access == index) return k;
     return -1;
 }
 
-/* Whether the operator that makes operand `own` works on others of them alone. */
+/* Whether the maker of operand `own` has only operands that `op` has, too. */
 static bool shares_operands(const Op *op, int own) {
     const Op *first = op->operands[own]->def;
     for (int k = 0; k < first->operand_count; k++) {
@@ -31,7 +36,7 @@ static bool shares_operands(const Op *op, int own) {
     return true;
 }
 
-/* Whether all that reads a value stands at a place or behind it. */
+/* Whether all readers of a value are at index `place` or later. */
 static bool read_from(const Fuse *fuse, const Value *value, int place) {
     const Users *users = &fuse->users[value->id];
     for (int i = 0; i < users->count; i++)
@@ -39,14 +44,14 @@ static bool read_from(const Fuse *fuse, const Value *value, int place) {
     return true;
 }
 
-/* The operator that makes an operand which `op` can be computed together with; NULL: there is none.
- * A value that is complete on its devices needs nothing in between. */
+/* Returns the maker of an operand with which `op` can be computed together; NULL: there is none.
+ * The operand must be complete on its devices, so that no conversion is needed. */
 static const Op *partner(const Fuse *fuse, const Op *op, const bool *runs_again) {
     const Rule *rule = op->def->rule;
-    int own = rule->whole ? operand_of_rule(op, rule->with_operand) : -1;
+    int own = rule->with.whole ? operand_of_rule(op, rule->with.operand) : -1;
     const Value *value = own < 0 ? NULL : op->operands[own];
     const Op *first = value ? value->def : NULL;
-    bool fits = first && !strcmp(first->def->name, rule->with) && first->result_count == 1 &&
+    bool fits = first && !strcmp(first->def->name, rule->with.op) && first->result_count == 1 &&
                 first->def->attr_count == 0 && op->def->attr_count == 0 &&
                 layout_partial(value->layout) == STATE_DUP && same_phase(fuse->module, first, op) &&
                 !first->source->recomputes && !op->source->recomputes &&
@@ -55,7 +60,7 @@ static const Op *partner(const Fuse *fuse, const Op *op, const bool *runs_again)
     return fits && shares_operands(op, own) && read_from(fuse, value, op->index) ? first : NULL;
 }
 
-/* The factor of a rule by its name; -1: it has none. */
+/* Returns the factor of a rule by its name; -1: there is none. */
 static int factor_named(const Rule *rule, const char *name) {
     for (int f = 0; f < rule->factor_count; f++)
         if (!strcmp(rule->factors[f].name, name)) return f;
@@ -73,7 +78,8 @@ static bool same_indices(const Rule *a, const Access *x, const Rule *b, const Ac
     return true;
 }
 
-/* How `op` binds a tensor with the indices of this access of `rule`; NULL: it has none. */
+/* Returns the binding of a tensor of `op` with the indices of this access of `rule`; NULL: there is
+ * none. */
 static const BoundAccess *bound_like(const Op *op, const Rule *rule, const Access *access) {
     for (int r = 0; r < op->result_count; r++)
         if (same_indices(rule, access, op->def->rule,
@@ -87,8 +93,7 @@ static const BoundAccess *bound_like(const Op *op, const Rule *rule, const Acces
     return NULL;
 }
 
-/* Binds some tensors of a rule as `op` binds those with the same indices; false where there are
- * none. */
+/* Binds tensors of a rule like those of `op` with the same indices; false where there is none. */
 static bool bind_like(const Op *op, const Rule *rule, const Access *accesses, int count,
                       BoundAccess *bound) {
     for (int i = 0; i < count; i++) {
@@ -100,9 +105,9 @@ static bool bind_like(const Op *op, const Rule *rule, const Access *accesses, in
     return true;
 }
 
-/* The binding of an operator of `rule` whose tensors lie as those of `op` do; NULL where the rule
- * has other indices. Dimensions may be split by now, or left out, so that the rule cannot be bound
- * to the tensors. */
+/* Returns the binding of an operator of `rule` whose tensors have the dimensions of those of `op`;
+ * NULL: the rule has other indices. The rule cannot be bound to the tensors directly, because their
+ * dimensions have been split or removed since. */
 static const Binding *binding_like(Arena *arena, const Op *op, const Rule *rule) {
     BoundFactor *factors = arena_copy(arena, op->binding->factors,
                                       sizeof *factors * (size_t)op->binding->factor_count);
@@ -125,11 +130,11 @@ static const Binding *binding_like(Arena *arena, const Op *op, const Rule *rule)
     return arena_copy(arena, &binding, sizeof binding);
 }
 
-/* The operator that computes both, with their results; NULL where its rule has other tensors. */
+/* Makes the operator that computes both, with their results; NULL: its rule has other tensors. */
 static Op *joined(const Fuse *fuse, const Op *first, const Op *op, const OpDef *def) {
     Arena *arena = fuse->module->arena;
     const Binding *binding = binding_like(arena, op, def->rule);
-    int own = operand_of_rule(op, op->def->rule->with_operand);
+    int own = operand_of_rule(op, op->def->rule->with.operand);
     if (!binding || def->attr_count || binding->operand_count != op->operand_count - 1 ||
         binding->result_count != op->result_count + 1)
         return NULL;
@@ -159,13 +164,14 @@ void join_pairs(Fuse *fuse) {
             runs_again[module->ops.at[i]->source->recomputes->index] = true;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i], *first = op ? partner(fuse, op, runs_again) : NULL;
-        const OpDef *def = first ? named_def(module, op->def->rule->whole) : NULL;
+        const OpDef *def = first ? named_def(module, op->def->rule->with.whole) : NULL;
         Op *whole = def ? joined(fuse, first, op, def) : NULL;
         if (!whole) continue;
         whole->index = i;
         module->ops.at[first->index] = NULL;
         module->ops.at[i] = whole;
     }
+    // close the gaps of replaced operators
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]) module->ops.at[count++] = module->ops.at[i];
     module->ops.count = count;

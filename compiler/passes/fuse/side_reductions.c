@@ -1,11 +1,15 @@
-/* Sums go in front of products that can make them on their way (ir/analysis/side_reduction.h). */
+/* Moves sums in front of products that can compute them on the way (ir/analysis/side_reduction.h).
+ *
+ *     before    dx = product(dy, w); dw = product(dy, x); db = sum(dy)
+ *     after     dx = product(dy, w); db = sum(dy); dw = product(dy, x)    one kernel for both
+ */
 #include "ir/analysis/side_reduction.h"
 
 #include "passes/fuse/fuse.h"
 
 #include "ir/analysis/phases.h"
 
-/* Whether a sum may stand in front of a product: nothing reads it before. */
+/* Whether a sum may stand in front of a product: nothing reads it earlier. */
 static bool may_stand_before(const Fuse *fuse, const Op *sum, const Op *product) {
     const Users *users = &fuse->users[sum->results[0]->id];
     for (int i = 0; i < users->count; i++)
@@ -13,7 +17,7 @@ static bool may_stand_before(const Fuse *fuse, const Op *sum, const Op *product)
     return true;
 }
 
-/* The product that can make a sum, and makes none yet; NULL: there is none. */
+/* Returns a product that can compute the sum and has no other sum yet; NULL: there is none. */
 static const Op *product_for(const Fuse *fuse, const Op *sum, Op *const *before) {
     const Users *users =
         sum->operand_count == 1 && sum->operands[0] ? &fuse->users[sum->operands[0]->id] : NULL;

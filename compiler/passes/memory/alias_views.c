@@ -27,14 +27,15 @@ Views views_of(Arena *arena, Module *module) {
     return views;
 }
 
-/* ---- places ---- */
+/* ---- subviews ---- */
 
 static void lie_within(Views *views, Value *value, const Value *whole, int dim, int64_t start) {
     Subview within = {whole, dim, start};
     value->subview = arena_copy(views->module->arena, &within, sizeof within);
 }
 
-/* Whether all devices have one box of a value, and along `dim` (unless it is -1) all of it. */
+/* Whether every device has one box of a value, which along `dim` covers the whole extent. `dim` -1:
+ * any box. */
 static bool lies_whole(Views *views, const Value *value, int dim) {
     Module *module = views->module;
     for (int r = 0; r < module->devices->roles->role_count; r++) {
@@ -49,7 +50,7 @@ static bool lies_whole(Views *views, const Value *value, int dim) {
     return true;
 }
 
-/* Whether an operator gives its operand as it lies, with the same dimensions. */
+/* Whether an operator is a view that changes neither shape nor layout. */
 static bool is_same_view(const Views *views, const Op *op) {
     const Value *x = op->operand_count == 1 ? op->operands[0] : NULL, *y = op->results[0];
     return op->def->rule->kind == RULE_VIEW && type_equal(x->type, y->type) &&
@@ -57,8 +58,8 @@ static bool is_same_view(const Views *views, const Op *op) {
            module_layouts_equal(views->module, x->layout, y->layout, x->type);
 }
 
-/* Whether the kernel of an operator takes a tensor as it lies on all devices; k: an operand, or
- * behind them a result. */
+/* Whether the kernel of an operator accepts the strides that a tensor has on all devices. k counts
+ * operands, then results. */
 static bool takes_tensor(Views *views, const Op *op, int k) {
     Module *module = views->module;
     bool result = k >= op->operand_count;
@@ -77,7 +78,7 @@ static bool takes_tensor(Views *views, const Op *op, int k) {
     return takes;
 }
 
-/* Whether a kernel may write over an operand. */
+/* Whether a kernel may overwrite an operand. */
 static bool may_overwrite(const Op *op, int k) {
     for (int r = 0; r < op->result_count; r++)
         if (op->def->rule->results[op->binding->results[r].access].inplace ==
@@ -86,8 +87,8 @@ static bool may_overwrite(const Op *op, int k) {
     return false;
 }
 
-/* Whether all that reads a value, `row` aside, takes it as it lies; views of it in other shapes lie
- * as it does. */
+/* Whether all readers of a value, except `row`, accept its strides. Views of the value get the same
+ * storage and are checked, too. */
 static bool is_taken(Views *views, Value *value, const Op *row) {
     const Readers *readers = &views->readers[value->id];
     bool taken = !views->fetched[value->id];
@@ -106,7 +107,7 @@ static bool is_taken(Views *views, Value *value, const Op *row) {
     return taken;
 }
 
-/* Takes back what is_taken has noted of a value and its views. */
+/* Reverts the subviews that is_taken has set for a value and its views. */
 static void lie_alone(Views *views, Value *value) {
     value->subview = NULL;
     for (int i = 0; i < views->readers[value->id].count; i++) {
@@ -117,7 +118,7 @@ static void lie_alone(Views *views, Value *value) {
     }
 }
 
-/* The dimension of a tensor that is one factor of the rule; -1: it has none. */
+/* Returns the dimension of a tensor that is one factor of the rule; -1: there is none. */
 static int dim_of_factor(const Op *op, const BoundAccess *bound, int factor) {
     for (int d = 0; d < bound->rank; d++)
         if (bound->dims[d].count == 1 &&
@@ -126,8 +127,8 @@ static int dim_of_factor(const Op *op, const BoundAccess *bound, int factor) {
     return -1;
 }
 
-/* Whether a value has the dimensions of the whole, but for `dim`, which it may lack where it would
- * be 1. */
+/* Whether a value has the dimensions of the whole except `dim`, which it may lack if it would have
+ * extent 1 there. */
 static bool fits_into(const Value *value, const Value *whole, int dim) {
     int lacking = whole->type.rank - value->type.rank;
     if (lacking < 0 || lacking > 1 || value->type.dtype != whole->type.dtype ||
@@ -140,12 +141,12 @@ static bool fits_into(const Value *value, const Value *whole, int dim) {
     return true;
 }
 
-/* The extent of a value along the dimension of a whole that it may lack. */
+/* Returns the extent of a value along a dimension of the whole; 1: the value lacks it. */
 static int64_t extent_along(const Value *value, const Value *whole, int dim) {
     return value->type.rank < whole->type.rank ? 1 : value->type.extent[dim];
 }
 
-/* Whether a value is made by an operator, in the arena. */
+/* Whether an operator makes a value in the arena. */
 static bool is_made(const Module *module, const Value *value) {
     const Op *def = value->def;
     return value->kind == VALUE_RESULT && def && def->def != module->builtin->stage_union &&
@@ -157,13 +158,13 @@ static bool is_made(const Module *module, const Value *value) {
 bool view_slice(Views *views, Op *op) {
     const Module *module = views->module;
     const Rule *rule = op->def->rule;
-    if (rule->kind != RULE_CALL || !rule->shift || op->operand_count != 1 ||
+    if (rule->kind != RULE_CALL || !rule->copy.shift || op->operand_count != 1 ||
         op->result_count != 1 || views->none)
         return false;
     Value *x = op->operands[0], *y = op->results[0];
-    int dim = dim_of_factor(op, &op->binding->operands[0], rule->shift_whole);
+    int dim = dim_of_factor(op, &op->binding->operands[0], rule->copy.whole);
     int64_t start;
-    if (dim < 0 || !expr_integer(rule->shift, op->attrs, NULL, &start) ||
+    if (dim < 0 || !expr_integer(rule->copy.shift, op->attrs, NULL, &start) ||
         !is_made(module, value_storage(x)) || value_storage(x)->def->loop != op->loop ||
         !fits_into(y, x, dim) || !lies_whole(views, x, dim) || !lies_whole(views, y, -1))
         return false;
@@ -173,15 +174,15 @@ bool view_slice(Views *views, Op *op) {
     return false;
 }
 
-/* ---- members of a row ---- */
+/* ---- concatenations ---- */
 
-/* The value that is a member, perhaps in another shape. */
+/* Returns the value that a member of a concatenation is a view of, or the member itself. */
 static Value *maker_of(const Views *views, Value *member) {
     while (member->def && is_same_view(views, member->def)) member = member->def->operands[0];
     return member;
 }
 
-/* Whether a member can be made in its place. */
+/* Whether a member's maker can write it into its place in the concatenation. */
 static bool is_made_there(Views *views, const Op *row, Value *made) {
     const Module *module = views->module;
     return is_made(module, made) && same_phase(module, made->def, row) &&
@@ -191,12 +192,13 @@ static bool is_made_there(Views *views, const Op *row, Value *made) {
 
 bool view_members(Views *views, Op *op) {
     const Rule *rule = op->def->rule;
-    if (rule->kind != RULE_CALL || rule->row < 0 || op->result_count != 1 || views->none)
+    if (rule->kind != RULE_CALL || rule->copy.row < 0 || op->result_count != 1 || views->none)
         return false;
     Value *y = op->results[0];
-    int dim = dim_of_factor(op, &op->binding->results[0], rule->row), count = 0;
+    int dim = dim_of_factor(op, &op->binding->results[0], rule->copy.row), count = 0;
     int64_t start = 0;
     bool made = dim >= 0 && lies_whole(views, y, dim);
+    // assign places to members one after another, until one cannot be made in its place
     for (; made && count < op->operand_count; count++) {
         Value *member = op->operands[count], *own = maker_of(views, member);
         if (own->subview || !fits_into(member, y, dim) || !lies_whole(views, own, -1)) break;

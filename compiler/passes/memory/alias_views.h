@@ -1,6 +1,9 @@
-/* Views: slices that stay where they are, and members of a row that are made in their places, where
- * all kernels that read and make them can take rows that lie apart (clause pitch of a rule). Part
- * of pass memory.
+/* Subviews, a part of pass memory: a slice stays inside its operand, and members of a concatenation
+ * are written directly into their places. This requires that all kernels that read and write them
+ * accept strided rows (clause pitch of a rule).
+ *
+ *     q = slice(qkv)       q lies in qkv: no copy
+ *     y = concat(a, b)     the makers of a and b write into y: no copy
  */
 #ifndef PASSES_MEMORY_ALIAS_VIEWS_H
 #define PASSES_MEMORY_ALIAS_VIEWS_H
@@ -13,18 +16,18 @@ typedef struct Views {
     Module *module;
     bool none;        // --no-views
     Arena *arena;     // scratch
-    Readers *readers; // by value id
-    bool *fetched;    // by value id: something reads it when the operators are done
+    Readers *readers; // by value id: the operators that read it
+    bool *fetched;    // by value id: an output or update, read after the last operator
 } Views;
 
 Views views_of(Arena *arena, Module *module);
 
-/* Whether the result of a slice can be the place in its operand: then it has Value.subview, and so
- * have views of it in other shapes. */
+/* Makes the result of a slice a subview of its operand if possible (Value.subview), and views of
+ * the result, too. Returns whether it did. */
 bool view_slice(Views *views, Op *op);
 
-/* Whether the members of a row can be made in their places in the result; then they have
- * Value.subview. Their storage is still their own. */
+/* Makes the members of a concatenation subviews of the result if possible. Returns whether it did.
+ * Does not set the storage of the members. */
 bool view_members(Views *views, Op *op);
 
 #endif

@@ -4,22 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Longer than the least length by this part is good enough. */
+/* Length over the lower bound at which packing stops. */
 #define NEAR 1.04
 
-/* Comparisons of two items that further attempts may take, and in how many of those what was
- * highest is put in front. */
+/* Limits: comparisons of two items in further attempts, and attempts that move the highest items to
+ * the front. */
 enum { MOST_COMPARISONS = 20000000, LIFTS = 16 };
 
 typedef struct Packer {
     PackItem *items;
     int count;
-    PackItem **order;  // in which items are placed
+    PackItem **order;  // the order in which items are placed
     PackItem **kept;   // the order of the best attempt
-    PackItem **placed; // ascending by offset
+    PackItem **placed; // placed items, by ascending offset
     int placed_count;
-    int64_t bytes, best_bytes; // of this attempt, and of the best one
-    int64_t *best;             // by item: the offset in that
+    int64_t bytes, best_bytes; // bytes of this attempt, and of the best one
+    int64_t *best;             // by item: its offset in the best attempt
     int64_t comparisons;
     uint64_t random;
 } Packer;
@@ -34,8 +34,8 @@ static bool are_together(const PackItem *a, const PackItem *b) {
 
 /* ---- one attempt ---- */
 
-/* The smallest gap that fits between items that are needed together with this one, else behind the
- * last of them. */
+/* Returns the offset of the smallest gap that fits, between items whose lifetimes overlap this
+ * item's; otherwise the end of the last of them. */
 static int64_t find_gap(Packer *packer, const PackItem *item) {
     int64_t bytes = rounded(item->bytes), end = 0, best = -1, smallest = INT64_MAX;
     packer->comparisons += packer->placed_count;
@@ -63,7 +63,7 @@ static void place(Packer *packer, PackItem *item) {
     packer->bytes = end > packer->bytes ? end : packer->bytes;
 }
 
-/* Places all items in their order; keeps what comes of it unless there is better. */
+/* Places all items in order. Keeps the result if none before was shorter. */
 static void attempt(Packer *packer) {
     packer->placed_count = 0;
     packer->bytes = 0;
@@ -77,8 +77,8 @@ static void attempt(Packer *packer) {
 
 /* ---- orders ---- */
 
-/* Longer items come first; of equal ones those that are needed for longer, then those that are
- * needed earlier. */
+/* Compares items: longer ones first, then those with longer lifetimes, then those that come earlier
+ * in the list. */
 static int compare_sizes(const void *a, const void *b) {
     const PackItem *x = *(PackItem *const *)a, *y = *(PackItem *const *)b;
     int x_time = x->end - x->begin, y_time = y->end - y->begin;
@@ -87,7 +87,7 @@ static int compare_sizes(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Puts the items that reach into the last tenth of the stretch in front of the others. */
+/* Moves the items that reach into the highest tenth of the arena to the front of the order. */
 static void put_highest_first(Packer *packer, PackItem **scratch) {
     int64_t high = packer->bytes - packer->bytes / 10;
     int front = 0, back = 0;
@@ -101,14 +101,14 @@ static void put_highest_first(Packer *packer, PackItem **scratch) {
     memcpy(packer->order + front, scratch, sizeof *scratch * (size_t)back);
 }
 
-/* A number from 0 to below `count`: of a linear congruential generator, so that equal items always
- * get equal places. */
+/* Returns a pseudorandom number in [0, count). A linear congruential generator makes packing
+ * deterministic. */
 static int draw(Packer *packer, int count) {
     packer->random = packer->random * 6364136223846793005 + 1442695040888963407;
     return (int)((packer->random >> 33) % (uint64_t)count);
 }
 
-/* The best order, with some item in front of some that were before it. */
+/* Starts from the best order and moves a random item before a random earlier position. */
 static void move_one(Packer *packer) {
     int to = draw(packer, packer->count), from = to + draw(packer, packer->count - to);
     memcpy(packer->order, packer->kept, sizeof(PackItem *) * (size_t)packer->count);
@@ -119,8 +119,8 @@ static void move_one(Packer *packer) {
 
 /* ---- the whole ---- */
 
-/* The most bytes that are needed at one time, with the alignment of each item: without it nothing
- * would be near enough where items are short. */
+/* Returns the lower bound: the most bytes that are alive at one time. It includes alignment,
+ * because otherwise short items could never come near enough. */
 static int64_t least_length(Arena *scratch, const PackItem *items, int count) {
     int last = 0;
     for (int i = 0; i < count; i++) last = items[i].end > last ? items[i].end : last;
@@ -136,7 +136,8 @@ static int64_t least_length(Arena *scratch, const PackItem *items, int count) {
     return most;
 }
 
-/* Places the items in as many attempts as so many comparisons are enough for, three at least. */
+/* Packs the items with as many attempts as this number of comparisons allows, and at least
+ * three. */
 static int64_t pack_within(Arena *scratch, PackItem *items, int count, int64_t most) {
     Packer packer = {.items = items, .count = count, .best_bytes = INT64_MAX};
     double enough = NEAR * (double)least_length(scratch, items, count);
@@ -145,11 +146,13 @@ static int64_t pack_within(Arena *scratch, PackItem *items, int count, int64_t m
     packer.kept = arena_array(scratch, PackItem *, count + 1);
     packer.placed = arena_array(scratch, PackItem *, count + 1);
     packer.best = arena_array(scratch, int64_t, count + 1);
+    // the program's own order first
     for (int i = 0; i < count; i++) packer.order[i] = &items[i];
     attempt(&packer);
     packer.comparisons = 0;
     for (int i = 0; (double)packer.best_bytes > enough && (i < 2 || packer.comparisons < most);
          i++) {
+        // then longest first, then with the highest items in front, then random moves
         if (i == 0)
             qsort(packer.order, (size_t)count, sizeof *packer.order, compare_sizes);
         else if (i <= LIFTS)

@@ -1,14 +1,14 @@
-/* Packing: places in one stretch of memory for items that are needed at known times.
+/* Packing: offsets in one arena for items with known lifetimes (buffer assignment).
  *
  *     PackItem item[] = {{.begin = 0, .end = 3, .bytes = 4096}, ...};
- *     int64_t bytes = pack(scratch, item, count);      item[i].offset, and how long the stretch is
+ *     int64_t bytes = pack(scratch, item, count);      sets item[i].offset, returns the arena's
+ * length
  *
- * The least length is at least that of what is needed at one time; to find it is NP-hard. The items
- * are placed one after the other, each in the smallest gap between those that are needed together
- * with it, in several orders, of which the best counts: as a program asks for them; the longest
- * items first; then with those in front that made the last attempt long, and at last with one item
- * after the other moved to the front of some others, until the length is near the least, or enough
- * was tried.
+ * The length is at least the most bytes that are alive at one time; to find the minimum is NP-hard.
+ * The packer places items one after another, each in the smallest gap between items whose lifetimes
+ * overlap. It tries several orders and keeps the best: the order of the program; longest items
+ * first; the highest items of the last attempt in front; random moves of one item. It stops when
+ * the length is near the lower bound, or after a limited number of comparisons.
  */
 #ifndef PASSES_MEMORY_ARENA_PACKING_H
 #define PASSES_MEMORY_ARENA_PACKING_H
@@ -17,17 +17,18 @@
 
 #include <stdint.h>
 
-/* Needed from time `begin` to time `end`, both included. */
+/* An item that is alive from time `begin` to time `end`, both included. */
 typedef struct PackItem {
     int begin, end;
     int64_t bytes;
-    int64_t offset; // a multiple of ARENA_ALIGNMENT; 0 where there are no bytes
+    int64_t offset; // result: a multiple of ARENA_ALIGNMENT; 0 for an item of no bytes
 } PackItem;
 
-/* Places the items; returns the bytes of the stretch, up to the end of the last one. */
+/* Sets the offsets of the items. Returns the length of the arena, up to the end of the last
+ * item. */
 int64_t pack(Arena *scratch, PackItem *items, int count);
 
-/* The same in a few attempts: never fewer bytes than pack gives. */
+/* Does the same in fewer attempts; never gives fewer bytes than pack. */
 int64_t pack_roughly(Arena *scratch, PackItem *items, int count);
 
 #endif

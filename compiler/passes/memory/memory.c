@@ -1,16 +1,19 @@
-/* Pass memory: decides which values share storage, and where the others lie in a device's arena.
+/* Pass memory: decides which values share storage, and at which offset of a device's arena each
+ * value lies.
  *
- *     h = reshape(x)       h lies in x
- *     y = gelu(h)          y overwrites h, which nobody reads again
+ *     h = reshape(x)       h has the storage of x
+ *     y = gelu(h)          y overwrites h, which has no later reader
  *     q = slice(qkv)       q is a subview of qkv
  *
- * Requires: pass schedule. Leaves: Value.storage and Value.subview; in every role the offsets of
- * values and of conversions' scratch space, and the arena's size. A value shares storage
- * - where nothing has to move: reshapes, conversions that keep every element in place;
- * - where a rule says so (clause inplace);
- * - where a slice or a member of a concatenation can lie in the whole (memory/alias_views.h);
- * - where an elementwise operator can overwrite an operand that nobody reads again;
- * - where an updated parameter takes the parameter's place.
+ * Requires: pass schedule.
+ *
+ * Leaves: Value.storage and Value.subview; in every role the offsets of values and of conversions'
+ * scratch space, and the arena's size. A value shares storage
+ * - if no element has to move: reshapes, conversions that keep every element in place;
+ * - if a rule says so (clause inplace);
+ * - if a slice or a member of a concatenation can be a subview (memory/alias_views.h);
+ * - if an elementwise operator can overwrite an operand without later readers;
+ * - if it is the new value of a parameter.
  *
  * A role that needs more memory than its devices have is an error.
  */
@@ -33,9 +36,9 @@ typedef struct Memory {
     bool estimate_only; // CompileOptions
     Arena *arena;
     Roles *roles;
-    int *last; // by value id: the operator that reads it last; for owners of storage, over all that
-               // share it
-    int *readers; // by value id: how many operands it is
+    int *last; // by value id: index of its last reader; for owners of storage, of the last reader
+               // of all that share it
+    int *readers; // by value id: how many operands of operators it is
     Views views;
 } Memory;
 
@@ -43,7 +46,7 @@ static bool in_arena(const Value *value) { return value->kind == VALUE_RESULT; }
 
 /* ---- sharing ---- */
 
-/* What a union is made of is there as long as the union's storage is needed. */
+/* Extends the lifetimes of a union's parts to that of the union. */
 static void extend_unions(Memory *memory) {
     for (int i = memory->module->ops.count - 1; i >= 0; i--) {
         const Op *op = memory->module->ops.at[i];
@@ -56,7 +59,7 @@ static void extend_unions(Memory *memory) {
     }
 }
 
-/* `value` takes the storage of `from`. */
+/* Gives `value` the storage of `from`. */
 static void share(Memory *memory, Value *value, const Value *from) {
     const Value *owner = value_storage(from);
     value->storage = owner;
@@ -64,13 +67,13 @@ static void share(Memory *memory, Value *value, const Value *from) {
         memory->last[owner->id] = memory->last[value->id];
 }
 
-/* Whether nobody reads this value's storage after operator `op`. */
+/* Whether operator `op` is the last reader of this value's storage. */
 static bool dies_at(const Memory *memory, const Value *value, const Op *op) {
     const Value *owner = value_storage(value);
     return in_arena(owner) && memory->last[owner->id] == op->index && !value->subview;
 }
 
-/* Whether two values take as much room on every device. */
+/* Whether two values have equal numbers of bytes on every device. */
 static bool same_room(Memory *memory, const Value *a, const Value *b) {
     for (int r = 0; r < memory->roles->role_count; r++)
         if (value_local_bytes(memory->module, a, memory->roles->at[r].devices[0]) !=
@@ -88,7 +91,7 @@ static bool same_dims(const BoundAccess *a, const BoundAccess *b) {
     return true;
 }
 
-/* Whether every operand that lives in this storage is read at the indices of the result alone. */
+/* Whether every operand with this storage is read only at the indices of the result. */
 static bool read_in_step(const Op *op, const Value *owner) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && value_storage(op->operands[k]) == owner &&
@@ -97,8 +100,8 @@ static bool read_in_step(const Op *op, const Value *owner) {
     return true;
 }
 
-/* An elementwise body writes over the first operand that has the result's form and is not read
- * again. */
+/* Lets an elementwise body overwrite the first operand of the result's size and type that has no
+ * later reader. */
 static void share_body(Memory *memory, Op *op) {
     if (op->def->rule->form != RULE_MAP) return;
     for (int k = 0; k < op->operand_count; k++) {
@@ -111,8 +114,8 @@ static void share_body(Memory *memory, Op *op) {
     }
 }
 
-/* Whether no loop of the operator reads the operand after the one that makes the result, nor at
- * other indices. */
+/* Whether every loop that reads the operand comes no later than the one that makes the result, at
+ * the same indices. */
 static bool read_before(const Op *op, const EquationPlan *plan, int operand, int result) {
     int made = plan->step[plan->equation[op->binding->results[result].access]].loop;
     for (int k = 0; k < op->operand_count; k++)
@@ -124,14 +127,14 @@ static bool read_before(const Op *op, const EquationPlan *plan, int operand, int
     return true;
 }
 
-/* Whether a result of the operator has this storage already. */
+/* Whether another result of the operator has this storage already. */
 static bool is_given_away(const Op *op, const Value *owner) {
     for (int r = 0; r < op->result_count; r++)
         if (op->results[r]->storage && value_storage(op->results[r]) == owner) return true;
     return false;
 }
 
-/* Results of equations write over operands of their form that are not read again. */
+/* Lets results of equations overwrite operands of their size and type without later readers. */
 static void share_equations(Memory *memory, Op *op) {
     EquationPlan plan = equations_plan(memory->arena, op->def->rule);
     for (int r = 0; r < op->result_count; r++) {
@@ -149,7 +152,7 @@ static void share_equations(Memory *memory, Op *op) {
     }
 }
 
-/* Whether a value must be kept from what becomes of this storage: an output beside a parameter that
+/* Whether a value must not share this storage: it is an output, and the storage is a parameter that
  * training changes. */
 static bool must_copy(const Memory *memory, const Value *value, const Value *from) {
     return memory->last[value->id] == memory->module->ops.count &&
@@ -157,8 +160,8 @@ static bool must_copy(const Memory *memory, const Value *value, const Value *fro
            param_changes(memory->module, value_storage(from));
 }
 
-/* Results that a rule puts into the storage of an operand that is not read again; an optimizer's
- * into that of parameters and states. */
+/* Gives results the storage of operands by clause inplace: operands without later readers, and for
+ * an optimizer parameters and states. */
 static void share_inplace(Memory *memory, Op *op) {
     const bool updates = op->def == memory->module->optimizer->op;
     for (int r = 0; r < op->result_count; r++) {
@@ -174,7 +177,7 @@ static void share_inplace(Memory *memory, Op *op) {
     }
 }
 
-/* Whether nobody but the operator reads a value, nor what it is the union of. */
+/* Whether a value has one reader, and with it every value that it is the union of. */
 static bool reads_alone(const Memory *memory, const Value *value) {
     const Op *def = value->def;
     for (int k = 0; def->def == memory->module->builtin->stage_union && k < def->operand_count; k++)
@@ -192,8 +195,8 @@ static void share_conversion(Memory *memory, Op *op) {
         share(memory, y, x);
 }
 
-/* A member of a row, and what shares its storage, lies in the row, which is needed from its first
- * member on. */
+/* Gives the members of a concatenation, and everything that shares their storage, the storage of
+ * the result, which is then alive from its first member on. */
 static void share_row(Memory *memory, const Op *op) {
     Value *row = op->results[0];
     for (int k = 0; k < op->operand_count; k++) {
@@ -226,8 +229,8 @@ static void share_op(Memory *memory, Op *op) {
         share_body(memory, op);
 }
 
-/* A new value that was made elsewhere is written where the old one is, if that is read before
- * alone. */
+/* Lets a new value that another operator than the optimizer makes be written over the old one, if
+ * the old one has no later reader. */
 static void share_update(Memory *memory, const Value *old, Value *made) {
     if (made && made != old && made->def && !made->storage &&
         memory->last[old->id] < made->def->index)
@@ -243,9 +246,9 @@ static void share_updates(Memory *memory) {
     }
 }
 
-/* ---- what is kept of a micro-batch ---- */
+/* ---- slots of micro-batches ---- */
 
-/* Whether the role sends messages to another stage, or receives them. */
+/* Whether the role sends or receives messages between stages. */
 static bool has_messages(const Memory *memory, const Role *role) {
     for (int i = 0; i < memory->module->ops.count; i++) {
         const Op *op = memory->module->ops.at[i];
@@ -257,7 +260,7 @@ static bool has_messages(const Memory *memory, const Role *role) {
     return false;
 }
 
-/* Whether several micro-batches are at work at a time on a device of the role. */
+/* Whether a device of the role has several micro-batches in progress at a time. */
 static bool has_several(const Memory *memory, const Role *role) {
     for (int i = 0; i < role->device_count; i++) {
         int stage;
@@ -274,7 +277,8 @@ static void keep(const Memory *memory, Role *role, const Value *value) {
         role->kept[owner->id] = true;
 }
 
-/* What is read behind the loop as it is lies in the arena: it is of the only micro-batch. */
+/* Puts values that are read unaccumulated after the loop back into the arena; there is only one
+ * micro-batch then. */
 static void release_read_behind(const Memory *memory, Role *role) {
     for (int i = 0; i < memory->module->ops.count; i++) {
         const Op *op = memory->module->ops.at[i];
@@ -283,8 +287,9 @@ static void release_read_behind(const Memory *memory, Role *role) {
     }
 }
 
-/* Values that one part makes and another reads, and messages, lie in a slot of their micro-batch,
- * where the role has messages or several micro-batches at a time. */
+/* Finds the values that lie in a slot of their micro-batch: values that one phase makes and another
+ * reads, and messages. Only roles with messages, or with several micro-batches in progress, have
+ * such slots. */
 static void find_kept(const Memory *memory, Role *role) {
     const Module *module = memory->module;
     role->kept = arena_array(module->arena, bool, module->next_id);
@@ -304,10 +309,10 @@ static void find_kept(const Memory *memory, Role *role) {
 
 typedef Array(PackItem) PackItems;
 
-/* What has its place in the arena, or in the slot of a micro-batch. */
+/* Items of the arena, or of a micro-batch's slot. */
 typedef struct Packing {
     PackItems items;
-    Array(int64_t *) offsets; // of each item: where its offset goes
+    Array(int64_t *) offsets; // by item: where its offset is stored
 } Packing;
 
 static void add_item(Memory *memory, Packing *packing, PackItem item, int64_t *offset) {
@@ -315,8 +320,8 @@ static void add_item(Memory *memory, Packing *packing, PackItem item, int64_t *o
     array_push(memory->arena, &packing->offsets, offset);
 }
 
-/* Values that own their storage, and conversions' scratch space: of messages while the micro-batch
- * is at work. */
+/* Adds the values of an operator that own storage, and its scratch space. The scratch space of a
+ * message is alive as long as the micro-batch. */
 static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, Packing *slot) {
     const Module *module = memory->module;
     for (int r = 0; r < op->result_count && op->def != module->builtin->stage_union; r++) {
@@ -346,7 +351,7 @@ static int64_t place_items(Memory *memory, Packing *packing) {
     return bytes;
 }
 
-/* Unions lie where what the role has of them lies. */
+/* Sets the offsets of unions: that of the part that the role has. */
 static void place_unions(Memory *memory, Role *role) {
     for (int i = 0; i < memory->module->ops.count; i++) {
         const Op *op = memory->module->ops.at[i];
@@ -377,6 +382,7 @@ void pass_memory(Module *module, const PassContext *context) {
                      .arena = arena_create(),
                      .roles = module->devices->roles};
     ir_number(module);
+    // 1: lifetimes and numbers of readers
     memory.last = last_uses(memory.arena, module);
     memory.readers = arena_array(memory.arena, int, module->next_id);
     for (int i = 0; i < module->ops.count; i++)
@@ -385,9 +391,11 @@ void pass_memory(Module *module, const PassContext *context) {
                 memory.readers[module->ops.at[i]->operands[k]->id]++;
     memory.views = views_of(memory.arena, module);
     memory.views.none = context->options->no_views;
+    // 2: sharing of storage
     for (int i = 0; i < module->ops.count; i++) share_op(&memory, module->ops.at[i]);
     share_updates(&memory);
     extend_unions(&memory);
+    // 3: offsets of each role
     for (int r = 0; r < memory.roles->role_count; r++) lay_out(&memory, &memory.roles->at[r]);
     arena_destroy(memory.arena);
     memory_check(module);

@@ -9,7 +9,7 @@ const Value *microbatch_input(const Module *module) {
     return NULL;
 }
 
-/* How many of the strategy's pipelines the module runs on: without training the first alone. */
+/* Returns the number of pipelines that the module runs on: without training only the first. */
 static int pipeline_count(const Module *module) {
     return !module->strategy              ? 0
            : module->kind == MODULE_TRAIN ? module->strategy->pipelines.count
@@ -28,7 +28,7 @@ bool microbatch_loops(const Module *module) {
            (module->strategy && module->strategy->pipelines.at[0].stages.count > 1);
 }
 
-/* ---- what is alike ---- */
+/* ---- equal pipelines ---- */
 
 static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
 
@@ -62,15 +62,15 @@ static bool same_stages(const Pipeline *a, const Pipeline *b) {
 
 /* ---- rows ---- */
 
-/* The rows of a pipeline's micro-batch: what is written, else its part of a batch that it has
- * alone. */
+/* Returns the rows of a pipeline's micro-batch: as written, otherwise an equal part of the
+ * batch. */
 static int64_t rows_of(const Module *module, const Pipeline *pipeline, int64_t batch,
                        int64_t microbatches) {
     return module->kind != MODULE_TRAIN || !pipeline->rows ? batch / microbatches : pipeline->rows;
 }
 
-/* Whether a pipeline that does not say how many rows a micro-batch has, which a batch of its own
- * tells, cuts it evenly. */
+/* Checks a pipeline without rows(N): it must be the only one, and its micro-batches must divide the
+ * batch evenly. */
 static bool check_even(const Module *module, int64_t batch) {
     const Strategy *strategy = module->strategy;
     for (int i = 0; i < strategy->pipelines.count; i++) {
@@ -87,7 +87,7 @@ static bool check_even(const Module *module, int64_t batch) {
     return !diag_errors(module->diag);
 }
 
-/* Whether the pipelines share out the whole batch, where there is one to share. */
+/* Checks that the pipelines cover the batch, if there is one. */
 static bool check_rows(const Module *module, int64_t batch) {
     if (module->kind != MODULE_TRAIN || (!batch && !microbatch_cuts(module))) return true;
     if (batch)
@@ -100,7 +100,7 @@ static bool check_rows(const Module *module, int64_t batch) {
     return false;
 }
 
-/* Whether each micro-batch has whole units. */
+/* Checks that each micro-batch has whole units of rows. */
 static bool check_units(const Module *module, int64_t unit) {
     for (int i = 0; i < module->templates->runs.count; i++) {
         const PipelineRun *run = &module->templates->runs.at[i];
@@ -117,12 +117,13 @@ static bool check_units(const Module *module, int64_t unit) {
 
 /* ---- bodies ---- */
 
-/* The model with the lengths of a pipeline; NULL: it has the strategy's. */
+/* Returns the variant of the model for a pipeline's padding lengths; NULL: it has those of the
+ * strategy. */
 static const Module *shorter_of(const LengthVariant *variants, int pipeline) {
     return variants ? variants[pipeline].module : NULL;
 }
 
-/* The body of pipelines like this one; a new one where there is none. */
+/* Returns the template of pipelines with equal work; makes one if there is none. */
 static int body_of(Module *module, const LengthVariant *variants, int number, int64_t rows) {
     const Pipeline *pipeline = &module->strategy->pipelines.at[number];
     PipelineTemplates *bodies = module->templates;
@@ -147,6 +148,7 @@ bool microbatch_bodies(Module *module, const LengthVariant *variants, int64_t ba
     *module->templates = (PipelineTemplates){0};
     if (!module->strategy) return true;
     if (!check_rows(module, batch)) return false;
+    // each pipeline runs its micro-batches of consecutive rows on a template
     for (int i = 0; i < pipeline_count(module); i++) {
         const Pipeline *pipeline = &module->strategy->pipelines.at[i];
         int64_t count = module->kind == MODULE_TRAIN ? pipeline->microbatches : 1,

@@ -1,23 +1,26 @@
-/* Where the batch is cut into micro-batches: pass factor_dims marks its dimension, pass microbatch
- * makes the loop (loop.c). */
+/* Cutting the batch into micro-batches. Pass factor_dims marks the batch's dimension by these
+ * functions, pass microbatch makes the loop (loop.c).
+ *
+ *     batch of 32 rows, pipeline microbatches(4) rows(2), pipeline microbatches(8) rows(3)
+ *     runs: rows 0-7 in 4 micro-batches of 2, rows 8-31 in 8 micro-batches of 3
+ */
 #ifndef PASSES_MICROBATCH_CUT_H
 #define PASSES_MICROBATCH_CUT_H
 
 #include "ir/unit.h"
 
-/* Whether a step runs several micro-batches, each with some rows of the batch; and whether it is a
- * loop over micro-batches at all: over one, too, where it goes through several stages. */
+/* Whether a step runs several micro-batches, each with some rows of the batch. And whether there is
+ * a loop over micro-batches at all; one micro-batch in several stages makes a loop, too. */
 bool microbatch_cuts(const Module *module);
 bool microbatch_loops(const Module *module);
 
-/* The input whose leading dimension is the batch: the first that has one; NULL when no input
- * has. */
+/* Returns the input whose leading dimension is the batch: the first one that has dimensions; NULL:
+ * there is none. */
 const Value *microbatch_input(const Module *module);
 
-/* Finds the pipelines that run and the bodies that they share (ir/pipeline_template.h), without
- * meshes; `variants` is of ModuleLinks, `batch` the rows of the whole batch, 0 for no input that
- * has them, and `unit` how many rows belong together. False after an error: pipelines whose rows do
- * not add up to the batch. */
+/* Finds the pipelines that run and their templates (ir/pipeline_template.h), without meshes.
+ * `variants`: of ModuleLinks. `batch`: rows of the whole batch; 0: no input has rows. `unit`: rows
+ * that belong together. Returns false after an error: rows that do not add up to the batch. */
 bool microbatch_bodies(Module *module, const LengthVariant *variants, int64_t batch, int64_t unit);
 
 #endif

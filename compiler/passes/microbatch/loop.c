@@ -2,21 +2,23 @@
  *
  *     pipeline microbatches(4) rows(2)
  *
- *     before    gathers of parameters and other work that is the same in each micro-batch
- *     each      forward and backward on 2 rows; dw += this micro-batch's gradient
- *     after     the optimizer, on the sum
+ *     before    forward and backward on 8 rows, the optimizer
+ *     after     before the loop   gathers of parameters and other work equal in every iteration
+ *               in the loop       forward and backward on 2 rows; dw += gradient of the micro-batch
+ *               after the loop    the optimizer, on the sum
  *
- * Requires: pass factor_dims, which marks the batch's dimension (Value.micro). Leaves: Op.loop,
- * operators in the order of that position, and Value.micro. In addition:
+ * Requires: pass factor_dims, which marks the batch's dimension (Value.micro).
+ *
+ * Leaves: Op.loop, operators in the order of that position, and Value.micro. In addition:
  * - an accumulation (builtin.accumulate) of every contribution that is used after the loop;
- * - a collection (builtin.collect) of every output that has the batch's rows;
- * - the rows of each micro-batch of every input (local_part_def).
+ * - a collection (builtin.collect) of every output that has rows of the batch;
+ * - the rows of each micro-batch of every input (builtin.local_part).
  *
- * A value is cut by the loop, is a contribution to a sum over it, or is the same in each iteration.
- * An operator of the loop that needs a cut value as a whole, or the finished sum, is an error. A
- * sum of inputs alone, such as the number of rows that count, is known earlier: a loop of its own,
- * in front, adds it up. A batch that runs as a whole does not change, and one micro-batch that goes
- * through several stages cuts nothing.
+ * A value of the loop is cut by the loop, is a contribution to a sum over it, or is the same in
+ * each iteration. An operator of the loop that needs a cut value as a whole, or the finished sum,
+ * is an error. A sum of inputs alone, such as the number of rows that count, is needed earlier: a
+ * separate loop in front computes it. A batch that runs as a whole does not change, and one
+ * micro-batch in several stages cuts nothing.
  */
 #include "passes/microbatch/cut.h"
 #include "passes/differentiate/differentiate.h"
@@ -26,18 +28,19 @@
 
 enum {
     MOST_MADE = 6
-}; // values that the pass makes of one: it is counted, its sums, parts of it, and itself
+}; // limit of values that the pass makes from one: counted copies, sums, parts, and the value
+   // itself
 
 typedef struct Loop {
     Module *module;
     Arena *arena;
-    LoopPosition *turn;  // by value id: when it is known
+    LoopPosition *turn;  // by value id: where it is known
     Value **accumulated; // by value id: the accumulation of a contribution
-    bool *given;         // by value id: computed from inputs alone
-    Value **counted; // by value id: of what is given, the same in the loop that counts; of what it
-                     // adds up to, the sum
-    Value **part;    // by value id: of an input, the rows of the micro-batch at work
-    bool *fed;       // by value id: it depends on an input
+    bool *given;         // by value id: depends on inputs alone
+    Value **counted;     // by value id: of a value that depends on inputs alone, its copy in the
+                         // counting loop; of a sum over rows, the sum
+    Value **part;        // by value id: of an input, the rows of the current micro-batch
+    bool *fed;           // by value id: depends on an input
     Array(Op *) turns[4];
 } Loop;
 
@@ -61,7 +64,8 @@ static bool any_after(const Loop *loop, const Op *op) {
     return false;
 }
 
-/* Whether contributions go through an operator: they are the whole of one linear group. */
+/* Whether an operator is linear in contributions, so that these pass through it: they are exactly
+ * the operands of one linear group. */
 static bool passes_sum(const Op *op) {
     int group[64] = {0}, wanted = 0;
     if (op->def->rule->kind == RULE_VIEW) return true;
@@ -76,8 +80,8 @@ static bool passes_sum(const Op *op) {
     return wanted != 0;
 }
 
-/* The bound factor that the loop runs over in this operator; -1 when it has none, or several:
- * queries and keys, say. */
+/* Returns the bound factor of an operator that the loop cuts; -1: none, or several, such as queries
+ * and keys. */
 static int loop_factor(const Op *op) {
     int found = -1;
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
@@ -109,8 +113,8 @@ static void refuse(Loop *loop, const Op *op) {
               "use microbatches(1), or compute this per row");
 }
 
-/* An operator inside the loop: its results are cut where they have the loop's dimension, else
- * contributions. */
+/* Places an operator in the loop. Its results are cut if they have the batch's dimension; otherwise
+ * they are contributions. */
 static void place_inside(Loop *loop, const Op *op) {
     int f = loop_factor(op);
     if (any_contribution(op) || any_after(loop, op) || f < 0 || !may_loop(op, f)) {
@@ -140,8 +144,8 @@ static LoopPosition place(Loop *loop, const Op *op) {
     return turn;
 }
 
-/* Makes what adds up a value, or collects its rows: an operator of the loop in the layer of `like`,
- * at the line of `user`. */
+/* Makes an operator that accumulates a value, or collects its rows, in the loop. It has the layer
+ * of `like` and the source position of `user`. */
 static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op *like,
                            const Op *user, LoopPosition turn) {
     Module *module = loop->module;
@@ -155,7 +159,8 @@ static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op 
     return op->results[0];
 }
 
-/* Sums of the loop stand behind what they add up (order_turns). */
+/* Adds an accumulation. In the main loop order_turns puts it behind the operator whose result it
+ * accumulates. */
 static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user,
                              LoopPosition turn) {
     loop->accumulated[value->id] =
@@ -164,8 +169,8 @@ static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op 
         array_push(loop->module->arena, &loop->turns[turn], loop->accumulated[value->id]->def);
 }
 
-/* What a contribution adds up to, made once; other values are themselves. The line is that of
- * `user`, which needs the sum, the layer that of the contribution. */
+/* Returns the finished sum of a contribution, made once; other values themselves. The accumulation
+ * has the source position of `user`, which needs it, and the layer of the contribution. */
 static Value *whole(Loop *loop, Value *value, const Op *user) {
     if (value && loop->turn[value->id] == LOOP_COUNT) return loop->counted[value->id];
     if (!value || value->micro.kind != MICRO_SUM) return value;
@@ -175,7 +180,7 @@ static Value *whole(Loop *loop, Value *value, const Op *user) {
 
 /* ---- inputs ---- */
 
-/* The rows of an input that belong to the micro-batch at work; `turn` says in which loop. */
+/* Makes the rows of an input that the current micro-batch has, in loop `turn`. */
 static Value *part_of(Loop *loop, Value *input, LoopPosition turn, const Op *user) {
     Op *op = ir_op_like(loop->module, loop->module->builtin->local_part, &input, 1, NULL, user);
     op->section = SECTION_FORWARD;
@@ -194,7 +199,7 @@ static Value *part_of(Loop *loop, Value *input, LoopPosition turn, const Op *use
     return op->results[0];
 }
 
-/* The operands of an operator of the loop: of inputs, the micro-batch's part. */
+/* Replaces inputs among the operands of a loop's operator by the rows of the micro-batch. */
 static void take_parts(Loop *loop, Op *op) {
     for (int k = 0; k < op->operand_count; k++) {
         Value *value = op->operands[k];
@@ -204,7 +209,7 @@ static void take_parts(Loop *loop, Op *op) {
     }
 }
 
-/* ---- what inputs alone add up to ---- */
+/* ---- sums of inputs: the counting loop ---- */
 
 static bool is_given(const Loop *loop, const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
@@ -214,7 +219,7 @@ static bool is_given(const Loop *loop, const Op *op) {
 
 static Value *counted(Loop *loop, Value *value, const Op *user);
 
-/* The operator once more, in the loop that counts. */
+/* Copies an operator into the counting loop. */
 static Op *count_op(Loop *loop, const Op *op, const Op *user) {
     Value **operands = arena_array(loop->arena, Value *, op->operand_count + 1);
     for (int k = 0; k < op->operand_count; k++) operands[k] = counted(loop, op->operands[k], user);
@@ -224,8 +229,8 @@ static Op *count_op(Loop *loop, const Op *op, const Op *user) {
     return copy;
 }
 
-/* A value that is computed from inputs alone, in the loop that counts; sums that it has made are
- * known there. */
+/* Returns the copy of a value in the counting loop. The value depends on inputs alone. Sums that
+ * this loop has computed are used directly. */
 static Value *counted(Loop *loop, Value *value, const Op *user) {
     if (!value || loop->counted[value->id]) return value ? loop->counted[value->id] : NULL;
     if (!value->def)
@@ -240,7 +245,7 @@ static Value *counted(Loop *loop, Value *value, const Op *user) {
     return loop->counted[value->id];
 }
 
-/* Whether the operator adds up what inputs alone give. */
+/* Whether the operator sums over rows and depends on inputs alone. */
 static bool sums_given(const Loop *loop, const Op *op) {
     return is_given(loop, op) && any_cut(op->operands, op->operand_count) &&
            !any_cut(op->results, op->result_count);
@@ -249,7 +254,7 @@ static bool sums_given(const Loop *loop, const Op *op) {
 static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user,
                              LoopPosition turn);
 
-/* Adds up in the loop that counts; whoever reads the results reads the sums. */
+/* Moves a sum over rows to the counting loop. Readers of its results read the sums. */
 static void place_count(Loop *loop, Op *op) {
     int f = loop_factor(op);
     if (f < 0 || !may_loop(op, f)) {
@@ -265,8 +270,8 @@ static void place_count(Loop *loop, Op *op) {
     }
 }
 
-/* Notes what the operator computes from inputs alone; where that is a sum, it goes to the loop that
- * counts. Returns whether it does. */
+/* Records what the operator computes from inputs alone. Moves it to the counting loop if it sums
+ * over rows; returns whether it does. */
 static bool place_given(Loop *loop, Op *op) {
     bool sums = sums_given(loop, op);
     for (int k = 0; k < op->result_count; k++)
@@ -275,7 +280,7 @@ static bool place_given(Loop *loop, Op *op) {
     return sums;
 }
 
-/* Reads sums where operands were counted. */
+/* Replaces operands that the counting loop computes by their sums. */
 static void take_counts(Loop *loop, Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && loop->turn[op->operands[k]->id] == LOOP_COUNT)
@@ -284,8 +289,8 @@ static void take_counts(Loop *loop, Op *op) {
 
 /* ---- one micro-batch in several stages ---- */
 
-/* An operator outside of layers that no input reaches is computed before the loop, wherever it is
- * read; so is what gradients begin with. */
+/* Returns the place of an operator when the loop cuts nothing. Operators outside of layers that
+ * depend on no input run before the loop, for all stages; so do the seeds of gradients. */
 static LoopPosition place_whole(const Loop *loop, const Op *op) {
     bool fed = op->source->layer || (op->section != SECTION_FORWARD && op->operand_count);
     for (int k = 0; k < op->operand_count; k++)
@@ -295,7 +300,8 @@ static LoopPosition place_whole(const Loop *loop, const Op *op) {
     return op->section == SECTION_UPDATE ? LOOP_AFTER : fed ? LOOP_EACH : LOOP_BEFORE;
 }
 
-/* A parameter is updated once in a step, as a whole. */
+/* Reports parameters that have rows of the batch. A parameter is updated once in a step, as a
+ * whole. */
 static void check_parameters(const Module *module) {
     for (int i = 0; i < module->params.count; i++) {
         const Value *value = module->params.at[i]->value;
@@ -317,6 +323,7 @@ static void place_all(Loop *loop) {
         Op *op = module->ops.at[i];
         take_counts(loop, op);
         if (cuts && place_given(loop, op)) continue;
+        // sums are complete after the loop; inputs are cut in the loop
         op->loop = cuts ? place(loop, op) : place_whole(loop, op);
         if (diag_errors(module->diag)) return;
         for (int k = 0; op->loop == LOOP_AFTER && k < op->operand_count; k++)
@@ -326,7 +333,7 @@ static void place_all(Loop *loop) {
     }
 }
 
-/* The rows of all micro-batches of an output that has those of one. */
+/* Collects the rows of all micro-batches of an output. */
 static Value *collected(Loop *loop, Value *value, const Op *end) {
     Op place = op_place_at(end->at);
     const Op *like = value->def ? value->def : &place;
@@ -339,7 +346,7 @@ static Value *collected(Loop *loop, Value *value, const Op *end) {
     return rows;
 }
 
-/* The loss, the outputs and the gradients are what is known behind the loop. */
+/* Sets the loss, outputs and gradients to their values after the loop. */
 static void finish(Loop *loop) {
     Module *module = loop->module;
     Op end = op_place_at(module->source->at);
@@ -359,7 +366,7 @@ static void finish(Loop *loop) {
     }
 }
 
-/* An operator, and behind it the sums over micro-batches of what it makes. */
+/* Appends an operator, and behind it the accumulations of its results. */
 static void put_op(Loop *loop, Op *op) {
     Module *module = loop->module;
     array_push(module->arena, &module->ops, op);
@@ -396,6 +403,7 @@ void pass_microbatch(Module *module, const PassContext *context) {
         module_def(module, rule_inserted(module->arena, "part", "y[i..] = x[i..]"));
     module->builtin->collect =
         module_def(module, rule_inserted(module->arena, "collect", "y[i..] = x[i..]"));
+    // 1: place operators; 2: outputs and gradients; 3: order
     check_parameters(module);
     if (!diag_errors(module->diag)) place_all(&loop);
     if (!diag_errors(module->diag)) {

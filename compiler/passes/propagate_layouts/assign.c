@@ -6,14 +6,14 @@
 
 /* ---- prices ---- */
 
-/* Whether an operator hands a value on to another visit (passes/stage). */
+/* Whether an operator passes a value to another visit of a stage (passes/stage). */
 static bool hands(const Assigner *assigner, const Op *op) {
     return op->def == assigner->module->builtin->reshard && op->stage != STAGE_ALL &&
            op->loop == LOOP_EACH && !op->results[0]->layout;
 }
 
-/* Whether an operator of a visit may be handed what another of its stage makes in a visit that runs
- * before. */
+/* Whether a reader in one visit may get a value that another visit of its stage makes, because that
+ * visit runs earlier. */
 static bool runs_before(const Assigner *assigner, const Op *maker, const Op *reader) {
     bool forward = op_phase(assigner->module, reader) == PHASE_FORWARD;
     return maker->stage == reader->stage &&
@@ -52,9 +52,9 @@ const Version *cheapest_version(const Assigner *assigner, const Version *version
     return best;
 }
 
-/* ---- what an assignment means ---- */
+/* ---- shardings of an assignment ---- */
 
-/* The factor that an axis cuts in a tensor. */
+/* Returns the factor that an axis cuts in a tensor. */
 static int axis_factor(const Assignment *assignment, const BoundAccess *access, int axis) {
     bool turned =
         assignment->ring_axes >> axis & 1 && factor_dim(access, assignment->ring_factor) >= 0;
@@ -69,8 +69,8 @@ static void cut_access(const Mesh *mesh, const Assignment *assignment, const Bou
     }
 }
 
-/* What operand k is over the axis, for passing partial sums: a sum, a scalar that one holder could
- * keep, or neither. */
+/* What operand k is along an axis, for passing partial sums through an operator: a partial sum; a
+ * scalar, which one device could keep while others use 0; or neither. */
 typedef enum Share { SHARE_NO, SHARE_SCALAR, SHARE_SUM } Share;
 
 static Share share_of(const Assigner *assigner, const Op *op, Version *const *versions, int k,
@@ -82,8 +82,8 @@ static Share share_of(const Assigner *assigner, const Op *op, Version *const *ve
                : SHARE_NO;
 }
 
-/* The linear group whose operands are partial sums over the axis, or scalars beside at least one
- * that is; 0 when there is none. */
+/* Returns the linear group whose operands are partial sums along the axis, or scalars beside at
+ * least one partial sum; 0: there is none. */
 static int partial_group(const Assigner *assigner, const Op *op, Version *const *versions,
                          int axis) {
     int group[64] = {0};
@@ -139,7 +139,7 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
     return sharding;
 }
 
-/* What an axis may do: the factor as in an assignment, and whether a zigzag split. */
+/* What an axis may do: the factor as in an Assignment, and whether it cuts in a zigzag. */
 typedef struct Use {
     int factor;
     bool zigzag;
@@ -156,19 +156,21 @@ static void take_back(Assignment *assignment, int axis) {
     assignment->factor[axis] = ASSIGN_NONE;
 }
 
-/* Where result k, made as `made`, goes next: a gradient to its parameter's states, another partial
- * sum to its total. */
+/* Returns the sharding to which result k is converted next: a gradient to that of its parameter's
+ * states, any other partial sum to its complete value. */
 static Sharding next_sharding(const Assigner *assigner, const Op *op, int k, Sharding made) {
     const Sharding *gradient = assigner->gradient[op->results[k]->id];
     return gradient ? *gradient : sharding_complete(made);
 }
 
-/* The price of an assignment: conversions of the operands, reductions of the results still to come,
+/* Returns the price of an assignment: conversions of operands, later reductions of results, and
  * computing. */
 static double price_of(const Assigner *assigner, const Op *op, Version *const *versions,
                        const Assignment *assignment) {
     const Mesh *mesh = assigner->mesh;
+    // computing
     double total = price_computing(assigner, op, assignment);
+    // conversions of operands, from their cheapest versions
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k]) {
             Sharding need = assignment_operand(mesh, op, assignment, k);
@@ -176,6 +178,7 @@ static double price_of(const Assigner *assigner, const Op *op, Version *const *v
             cheapest_version(assigner, versions[k], &need, &price);
             total += price;
         }
+    // reductions of results
     for (int k = 0; k < op->result_count; k++) {
         Sharding made = assignment_result(mesh, op, assignment, k),
                  next = next_sharding(assigner, op, k, made);
@@ -184,9 +187,9 @@ static double price_of(const Assigner *assigner, const Op *op, Version *const *v
     return total;
 }
 
-/* ---- the choice ---- */
+/* ---- selection of cuts ---- */
 
-/* Whether an operand exists cut so by this axis. */
+/* Whether some operand has a version that the axis cuts in this way. */
 static bool already_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis,
                         Use use) {
     for (int k = 0; k < op->operand_count; k++)
@@ -199,9 +202,8 @@ static bool already_cut(const Assigner *assigner, const Op *op, Version *const *
     return false;
 }
 
-/* Where two rules give an axis to dimensions that all tensors of the operator have, the axis stays
- * on the one that operands arrive cut by.
- */
+/* If two split rules give an axis to factors that all tensors of the operator have, takes the one
+ * by which operands are already cut. */
 static void follow_operands(Assigner *assigner, const Op *op, Version *const *versions,
                             NamedCut *cut) {
     Use now = {cut->factor, cut->zigzag};
@@ -228,15 +230,16 @@ int constraint_factor(const Op *op, int k, const UserConstraint *held, int axis)
     return ASSIGN_NONE;
 }
 
-/* Whether what holds of an operand goes before a name: the name is that of a dimension of the
- * operand itself, or of one that not all tensors of a product of many matrices have, which the
- * operand numbers. */
+/* Whether the layout of operand k, which the source gives, takes precedence over a split rule. It
+ * does if the rule's dimension is one of the operand's own, or if the operand's layout cuts the
+ * batch of a batched matrix product and the rule's dimension is not in all tensors. */
 static bool goes_before(const Op *op, int k, int held, const NamedCut *cut) {
     bool travels = factor_dim(&op->binding->operands[k], cut->factor) >= 0;
     return travels || (held >= 0 && factor_numbers(op, held) && !factor_in_all(op, cut->factor));
 }
 
-/* The operand whose held layout says what an axis does instead of a name; -1: none. */
+/* Returns an operand whose layout from the source decides about an axis instead of a split rule;
+ * -1: none. `gradient`: looks at constraints of gradients. */
 static int holding_operand(const Assigner *assigner, const Op *op, const NamedCut *cut,
                            bool gradient) {
     for (int k = 0; k < op->operand_count; k++) {
@@ -249,8 +252,8 @@ static int holding_operand(const Assigner *assigner, const Op *op, const NamedCu
     return -1;
 }
 
-/* A layout that the source gives holds against names that the tensor has itself. False: the axis is
- * free then. */
+/* Replaces the cut of a split rule by the one that a layout in the source gives, if there is one.
+ * Returns false if that layout leaves the axis free. */
 static bool follow_held(const Assigner *assigner, const Op *op, NamedCut *cut) {
     int k = holding_operand(assigner, op, cut, false);
     k = k < 0 ? holding_operand(assigner, op, cut, true) : k;
@@ -263,7 +266,7 @@ static bool follow_held(const Assigner *assigner, const Op *op, NamedCut *cut) {
     return true;
 }
 
-/* Axes that split rules give a factor of this operator. */
+/* Assigns the axes that split rules give to factors of this operator. */
 static void assign_named(Assigner *assigner, const Op *op, Version *const *versions,
                          Assignment *assignment) {
     NamedCut cuts[MESH_MOST];
@@ -275,22 +278,22 @@ static void assign_named(Assigner *assigner, const Op *op, Version *const *versi
             put(assignment, cuts[i].axis, (Use){cuts[i].factor, cuts[i].zigzag});
 }
 
-/* What a free axis may do. */
+/* What a free axis may do in one operator. */
 typedef struct Candidates {
     int axis, count;
     Use *use; // the first is ASSIGN_NONE
 } Candidates;
 
-enum { MOST_TOGETHER = 4096 }; // assignments that are compared at once
+enum { MOST_TOGETHER = 4096 }; // limit of assignments that are compared at once
 
-/* The search for the cheapest assignment of some axes, the others being given. */
+/* Search for the cheapest assignment of free axes; the other axes are fixed. */
 typedef struct Search {
     const Assigner *assigner;
     const Op *op;
     Version *const *versions;
-    Candidates free[MESH_MOST]; // of the free axes, in order
+    Candidates free[MESH_MOST]; // for each free axis
     Assignment at, best;
-    double least; // price of the best so far; below 0 before there is one
+    double least; // price of the best so far; negative: none yet
 } Search;
 
 static Candidates candidates_of(const Search *search, int axis) {
@@ -299,8 +302,10 @@ static Candidates candidates_of(const Search *search, int axis) {
     Candidates candidates = {
         .axis = axis,
         .use = arena_array(search->assigner->arena, Use, 2 * op->binding->factor_count + 2)};
+    // leave the operator whole along the axis, or pass partial sums through it
     candidates.use[candidates.count++] = (Use){ASSIGN_NONE, false};
     if (group) candidates.use[candidates.count++] = (Use){ASSIGN_PASS + 1 - group, false};
+    // keep a cut of an operand
     for (int i = 0; i < 2 * op->binding->factor_count; i++) {
         Use use = {i / 2, i % 2};
         if (factor_may_cut(op, use.factor) &&
@@ -316,8 +321,8 @@ static int count_passes(const Mesh *mesh, const Assignment *assignment) {
     return count;
 }
 
-/* Of two assignments of one price: whether the second lets more sums pass through to where they are
- * added up at once. */
+/* Whether the second of two assignments of equal price passes more partial sums to a place where
+ * they are reduced together. */
 static bool passes_more(const Search *search) {
     const Value *result = search->op->results[0];
     return (result->type.rank == 0 || result->micro.kind == MICRO_SUM) &&
@@ -350,8 +355,8 @@ static void search_axes(Search *search, int first, int last) {
     }
 }
 
-/* Free axes get the cheapest assignment; of many axes, as many at a time as can be compared
- * together. */
+/* Assigns the free axes by price. Searches all combinations of as many axes at a time as have at
+ * most MOST_TOGETHER combinations. */
 static void assign_by_price(const Assigner *assigner, const Op *op, Version *const *versions,
                             Assignment *assignment) {
     const Mesh *mesh = assigner->mesh;
@@ -373,9 +378,9 @@ static void assign_by_price(const Assigner *assigner, const Op *op, Version *con
     *assignment = search.at;
 }
 
-/* ---- turns ---- */
+/* ---- ring steps ---- */
 
-/* Whether no tensor has both factors: then it is a piece of the one or of the other. */
+/* Whether no tensor has both factors, so that each tensor has pieces along only one of them. */
 static bool are_apart(const Op *op, int f, int g) {
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
         const BoundAccess *access = k < op->operand_count
@@ -386,8 +391,8 @@ static bool are_apart(const Op *op, int f, int g) {
     return true;
 }
 
-/* Whether every term of a body that is there has the factor: one that has not would count in each
- * turn. */
+/* Whether every present term of a body has the factor. A term without it would be added in each
+ * ring step. */
 static bool terms_have(const Op *op, const Expr *expr, int factor) {
     const Rule *rule = op->def->rule;
     if (expr->kind == EXPR_ADD || expr->kind == EXPR_SUB)
@@ -403,7 +408,8 @@ static bool terms_have(const Op *op, const Expr *expr, int factor) {
     return has;
 }
 
-/* Whether an operand that has the factor is nowhere whole along the axis: it arrives in pieces. */
+/* Whether some operand with the factor has no version that is whole along the axis: it arrives in
+ * pieces. */
 static bool arrives_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis,
                         int f) {
     for (int k = 0; k < op->operand_count; k++) {
@@ -415,7 +421,8 @@ static bool arrives_cut(const Assigner *assigner, const Op *op, Version *const *
     return false;
 }
 
-/* Whether the strategy asks for turns of a factor along an axis; the rule of the mesh, or NULL. */
+/* Returns the use of the split rule for which the strategy has `turns` of a factor along an axis;
+ * NULL: there is none. */
 static RuleUse *rule_of_turns(const Assigner *assigner, const Op *op, int axis, int f) {
     const Mesh *mesh = assigner->mesh;
     DimName name = factor_name(op, f);
@@ -428,8 +435,8 @@ static RuleUse *rule_of_turns(const Assigner *assigner, const Op *op, int axis, 
     return NULL;
 }
 
-/* Whether an operator whose other factor g is cut can run once a piece of factor f, as far as its
- * rule says. */
+/* Whether the rule of an operator that is cut along factor g allows one ring step for each piece of
+ * factor f. */
 static bool may_turn(const Op *op, int f, int g) {
     const Rule *rule = op->def->rule;
     int factor = op->binding->factors[f].factor;
@@ -440,7 +447,8 @@ static bool may_turn(const Op *op, int f, int g) {
     return rule->kind != RULE_BODY || terms_have(op, rule->body, factor);
 }
 
-/* Finds the factor whose pieces move on along the axes that cut another one. */
+/* Finds the factor whose pieces move in a ring along axes that cut another factor (`turns` of the
+ * strategy). */
 static void find_turns(const Assigner *assigner, const Op *op, Version *const *versions,
                        Assignment *assignment) {
     for (int i = 0; i < assignment->order_count; i++) {
@@ -465,6 +473,7 @@ Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *version
     memset(&assignment, 0, sizeof assignment);
     assignment.ring_factor = ASSIGN_NONE;
     for (int a = 0; a < MESH_MOST; a++) assignment.factor[a] = ASSIGN_NONE;
+    // 1: axes with split rules; 2: the other axes; 3: axes along which pieces move in a ring
     assign_named(assigner, op, versions, &assignment);
     assign_by_price(assigner, op, versions, &assignment);
     find_turns(assigner, op, versions, &assignment);

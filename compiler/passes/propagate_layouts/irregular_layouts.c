@@ -1,12 +1,16 @@
-/* Operators on tensors that lie in pieces of no mesh, as parameters of several stages do: they stay
- * there where nothing else decides. */
+/* Operators on tensors whose layouts are no shardings of a mesh, such as parameters that several
+ * stages read. Elementwise operators and reductions use such layouts where nothing else decides.
+ *
+ *     w : {dup} over devices 0, 1 and {dup} over 2, 3 (union of two stages)
+ *     norm = sum(w * w)    computed in this layout; each piece counts once
+ */
 #include "ir/analysis/phases.h"
 #include "ir/programs/regions.h"
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"
 
-/* Whether a value exists in no sharding of the mesh, but whole or in pieces on the devices of
- * `user`. */
+/* Whether no version of a value is a sharding of the mesh, and all are complete on devices that
+ * `user` can reach. */
 static bool in_pieces(const Propagation *propagation, const Value *value, const Op *user) {
     bool pieces = value->kind != VALUE_INPUT || value->micro.kind == MICRO_WHOLE;
     for (const Version *version = propagation->forms[value->id]; pieces && version;
@@ -17,8 +21,8 @@ static bool in_pieces(const Propagation *propagation, const Value *value, const 
     return pieces;
 }
 
-/* Whether an operator runs where its operands lie: on parameters and in the update, where nothing
- * else decides, and where the result is asked for in that layout. */
+/* Whether an operator keeps its operands' layout: in the update, on parameters alone, or if the
+ * source asks for this layout of the result. */
 static bool stays_in_pieces(const Propagation *propagation, const Op *op, const Layout *layout) {
     const Value *result = op->results[0];
     return op->section == SECTION_UPDATE || propagation->origin[result->id] == ORIGIN_PARAMETERS ||
@@ -26,8 +30,8 @@ static bool stays_in_pieces(const Propagation *propagation, const Op *op, const 
             module_layouts_equal(propagation->module, result->layout, layout, result->type));
 }
 
-/* The layout, no sharding of the mesh, that all operands have; NULL where the operator does not
- * take them as they lie. */
+/* Returns the layout that all operands share and that is no sharding of the mesh; NULL: the
+ * operator cannot use it. */
 static const Layout *common_pieces(const Propagation *propagation, const Op *op) {
     const Layout *common = NULL;
     for (int k = 0; k < op->operand_count; k++) {
@@ -43,7 +47,7 @@ static const Layout *common_pieces(const Propagation *propagation, const Op *op)
                                                                                        : NULL;
 }
 
-/* What an operator that adds up all elements gives of pieces: a contribution of each device. */
+/* Returns the sharding of the result of a full reduction: a contribution of each device. */
 static Sharding contributions(const Propagation *propagation, const Op *op) {
     Sharding sharding = sharding_whole();
     bool max = false;
@@ -54,17 +58,17 @@ static Sharding contributions(const Propagation *propagation, const Op *op) {
     return sharding;
 }
 
-/* A layout in which pieces that overlap are equal: of copies in several subgroups, the first
- * subgroup's. */
+/* Returns a layout in which every element is counted once: of copies in several subgroups, the
+ * first subgroup. */
 static const Layout *apart(const Propagation *propagation, const Layout *layout) {
     if (layout->top != TOP_DUP) return layout;
     return layout_intern(propagation->shared,
                          &(Layout){.group_count = 1, .groups = layout->groups});
 }
 
-/* A layout in which what all devices have adds up to a number of an operator: emitted loops leave
- * out all but one of equal pieces; a kernel cannot, so that devices with equal pieces get parts of
- * them. NULL where they still would have equal ones. */
+/* Returns a layout in which all devices together count each element once in an operator's scalar
+ * result; NULL: there is none. Emitted loops skip all but one of several equal pieces. A kernel
+ * cannot, so replicas are cut into distinct parts. */
 static const Layout *counted_once(const Propagation *propagation, const Op *op,
                                   const Layout *layout) {
     int k = 0, count;
@@ -87,6 +91,7 @@ bool propagate_irregular(Propagation *propagation, Op *op) {
     if (layout && !op->results[0]->type.rank) layout = counted_once(propagation, op, layout);
     if (!layout) return false;
     Sharding whole = sharding_whole(), each = contributions(propagation, op);
+    // operands in the common layout; scalars whole
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k])
             op->operands[k] =
@@ -95,6 +100,7 @@ bool propagate_irregular(Propagation *propagation, Op *op) {
                     : propagate_converted(propagation, op->operands[k], &whole, op,
                                           propagate_reason(propagation, op, k));
     array_push(propagation->module->arena, &propagation->out, op);
+    // results in the same layout; scalars as contributions
     for (int k = 0; k < op->result_count; k++) {
         bool number = !op->results[k]->type.rank;
         propagate_result(propagation, op, k,

@@ -8,10 +8,10 @@
 
 static const double BYTES_AN_OPERATION = 0.02;
 
-/* What a price depends on. */
+/* Everything that the price of a conversion depends on. */
 typedef struct PriceKey {
     const Mesh *mesh;
-    const Layout *layout; // NULL: it is `from`
+    const Layout *layout; // NULL: `from` is valid instead
     Sharding from, to;
     int64_t dtype, rank;
     Micro micro;
@@ -39,7 +39,7 @@ static PriceKey key_of(const Assigner *assigner, const Value *value, const Shard
     return key;
 }
 
-/* The kind of reduction that is pending; STATE_SPLIT where there are two. */
+/* Returns the pending reduction of a sharding; STATE_DUP: none, STATE_SPLIT: two different ones. */
 static StateKind pending(const Mesh *mesh, const Sharding *sharding) {
     StateKind kind = STATE_DUP;
     for (int a = 0; a < mesh->axis_count; a++)
@@ -50,29 +50,30 @@ static StateKind pending(const Mesh *mesh, const Sharding *sharding) {
     return kind;
 }
 
-/* Whether a conversion between these reductions has a meaning. */
+/* Whether a conversion between two states of pending reductions is possible. */
 static bool convertible(StateKind before, StateKind after) {
     return before != STATE_SPLIT && after != STATE_SPLIT &&
            (before == STATE_DUP || after == STATE_DUP || before == after);
 }
 
-/* What the first of several replica groups converts, as bytes: layouts and extents that are
- * shared. */
+/* Cache key of the conversion of the first of several replica groups. Layouts and extents are
+ * interned. */
 typedef struct ReplicaGroupKey {
     const Layout *from, *to;
     const int64_t *extent;
     int64_t rank, dtype;
 } ReplicaGroupKey;
 
-/* What a plan for the first replica group costs. */
+/* The price of a plan for the first replica group. */
 typedef struct ReplicaGroupPrice {
-    int64_t bytes;  // that it receives
-    double seconds; // with a cluster
+    int64_t bytes;  // that the group receives
+    double seconds; // only with a cluster
 } ReplicaGroupPrice;
 
-/* The price of the plan for what a first replica group converts, which the module keeps: most
- * conversions that are looked at are made. What a scalar moves within a device is nothing: sums of
- * scalars, as of the gradients' norm, so pass to where one message is enough for all of them. */
+/* Returns the price of the plan for the first replica group. The module keeps the plan, because
+ * most conversions that are priced are also made. Copies of scalars within a device cost nothing:
+ * so partial sums of scalars, as in the gradients' norm, stay partial until one message reduces all
+ * of them. */
 static ReplicaGroupPrice plan_replica_group(const Assigner *assigner, const Conversion *first) {
     const Cluster *cluster = cluster_of(assigner);
     const Plan *plan = module_plan(assigner->module, first, 1);
@@ -81,7 +82,7 @@ static ReplicaGroupPrice plan_replica_group(const Assigner *assigner, const Conv
                                                      : plan_seconds(plan)};
 }
 
-/* The same, remembered; meshes whose devices are alike have the same. */
+/* Returns the cached plan_replica_group. Meshes of equivalent devices share an entry. */
 static ReplicaGroupPrice first_price(const Assigner *assigner, const Conversion *first) {
     Intern *shared = assigner->replica_groups;
     ReplicaGroupKey key = {
@@ -96,7 +97,7 @@ static ReplicaGroupPrice first_price(const Assigner *assigner, const Conversion 
     return **price;
 }
 
-/* Seconds of a conversion on the module's cluster. */
+/* Returns the seconds of a conversion on the module's cluster, in a step. */
 static double cluster_price(const Assigner *assigner, const Value *value, Arena *scratch,
                             const Conversion *conversion) {
     ReplicaGroups replica_groups =
@@ -105,7 +106,7 @@ static double cluster_price(const Assigner *assigner, const Value *value, Arena 
            (value->def ? (double)op_runs(assigner->module, value->def) : 1);
 }
 
-/* Bytes that a device of the mesh receives on average. */
+/* Returns the bytes that a device of the mesh receives on average. */
 static double average_bytes(const Assigner *assigner, Arena *scratch,
                             const Conversion *conversion) {
     ReplicaGroups replica_groups = replica_groups_of(scratch, NULL, NULL, conversion, 1);
@@ -116,7 +117,7 @@ static double average_bytes(const Assigner *assigner, Arena *scratch,
     return (double)bytes / assigner->mesh->device_count;
 }
 
-/* Plans in a scratch arena; only the price is kept. */
+/* Plans a conversion in a scratch arena and returns its price. */
 static double plan_price(const Assigner *assigner, const Value *value, const Sharding *from,
                          const Sharding *to) {
     const Mesh *mesh = assigner->mesh;
@@ -133,7 +134,7 @@ static double plan_price(const Assigner *assigner, const Value *value, const Sha
     return price;
 }
 
-/* The price of a conversion, remembered; `from` NULL for the value's own layout. */
+/* Returns the cached price of a conversion; `from` NULL: from the value's own layout. */
 static double known_price(const Assigner *assigner, const Value *value, const Sharding *from,
                           const Sharding *to) {
     PriceKey key = key_of(assigner, value, from, to);
@@ -156,14 +157,15 @@ double price_crossing(const Assigner *assigner, const Value *value, const Shardi
     return known_price(assigner, value, NULL, to);
 }
 
-/* Bytes as a price: with a cluster, over the links of a host. */
+/* Converts bytes to a price: with a cluster, the seconds that they take over the links of a
+ * host. */
 static double bytes_price(const Assigner *assigner, double bytes) {
     return cluster_of(assigner) ? bytes / cluster_of(assigner)->local.bandwidth : bytes;
 }
 
 /* ---- computing ---- */
 
-/* The part of a device on average, by bound factor. */
+/* Finds the average extents of a device's piece, by bound factor. */
 static void local_extents(const Mesh *mesh, const Op *op, const Assignment *assignment,
                           double *extent) {
     for (int f = 0; f < op->binding->factor_count; f++) extent[f] = (double)op_extent(op, f);
@@ -171,7 +173,7 @@ static void local_extents(const Mesh *mesh, const Op *op, const Assignment *assi
         extent[assignment->factor[assignment->order[i]]] /= mesh->axis[assignment->order[i]].count;
 }
 
-/* Of every element of the space that the factors span, an operation. */
+/* Returns the price of computing with one operation for each point of the factors' index space. */
 static double plain_price(const Assigner *assigner, const Op *op, const Assignment *assignment) {
     double operations = 1;
     for (int f = 0; f < op->binding->factor_count; f++) operations *= (double)op_extent(op, f);
@@ -180,7 +182,7 @@ static double plain_price(const Assigner *assigner, const Op *op, const Assignme
     return bytes_price(assigner, operations * BYTES_AN_OPERATION);
 }
 
-/* Seconds on the slowest class of the mesh's devices; NAN where one does not say how fast it is. */
+/* Returns the seconds on the slowest device class of the mesh; NAN: a class lacks its speed. */
 static double slowest_seconds(const Assigner *assigner, const Work *work) {
     double slowest = 0;
     const DeviceClass *last = NULL;

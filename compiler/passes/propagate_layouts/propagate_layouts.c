@@ -3,16 +3,17 @@
  *
  *     y = linear(x, w)     x {batch:dp, dup:tp}, w {dup:dp, ffn:tp}
  *                          y {batch:dp, ffn:tp}    no communication
- *     z = linear(y, v)     v {dup:dp, ffn:tp}: the sum over ffn is cut by tp
- *                          z {batch:dp, sum:tp}    contributions
+ *     z = linear(y, v)     v {dup:dp, ffn:tp}: tp cuts the sum over ffn
+ *                          z {batch:dp, sum:tp}    partial sums
  *     z' = reshard(z)      z' {batch:dp, dup:tp}   an all-reduce, for the residual
  *
- * Requires: pass seed_layouts. A value that has a layout keeps it. Leaves: a layout on every value,
- * and conversions (operators of module->builtin->reshard) before their first use, each made once
- * for all users. The loss is whole on every device, outputs are complete, and a parameter's new
- * value has the parameter's layout. Under `zero 2` each micro-batch converts a gradient to the
- * layout of the optimizer's states. Under `zero 3` each layer gathers its parameters and does not
- * keep them.
+ * Requires: pass seed_layouts. A value that already has a layout keeps it.
+ *
+ * Leaves: a layout on every value, and conversions (operators of module->builtin->reshard) before
+ * their first use, each made once for all users. The loss is whole on every device, outputs are
+ * complete, and a parameter's new value has the parameter's layout. Under `zero 2` each micro-batch
+ * converts a gradient to the layout of the optimizer's states. Under `zero 3` each layer gathers
+ * its parameters and does not keep them.
  */
 #include "ir/analysis/phases.h"
 #include "ir/programs/device_programs.h"
@@ -43,7 +44,7 @@ const Version *propagate_newest(const Propagation *propagation, const Value *val
     return newest_version(&propagation->assigner, propagation->forms[value->id]);
 }
 
-/* Works on the mesh of a stage from here on. */
+/* Makes an operator the current one: uses the mesh and the split rules of its stage. */
 static void enter_stage(Propagation *propagation, const Op *op) {
     propagation->assigner.reader = op;
     propagation->mesh = propagation->assigner.mesh = op_mesh(propagation->module, op);
@@ -52,13 +53,13 @@ static void enter_stage(Propagation *propagation, const Op *op) {
                                                   : op->stage];
 }
 
-/* Whether a value is known before the loop over micro-batches. */
+/* Whether a value exists before the loop over micro-batches. */
 static bool is_known_before(const Value *value) {
     return value->micro.kind == MICRO_WHOLE &&
            (value->def ? value->def->loop == LOOP_BEFORE : true);
 }
 
-/* Puts an operator in front of the loop over micro-batches. */
+/* Inserts an operator before the loop over micro-batches. */
 static void push_before_loop(Propagation *propagation, Op *op) {
     int first = 0;
     while (first < propagation->out.count && (propagation->out.at[first]->loop == LOOP_BEFORE ||
@@ -70,7 +71,7 @@ static void push_before_loop(Propagation *propagation, Op *op) {
     propagation->out.at[first] = op;
 }
 
-/* Notes what an operator's results are computed from. */
+/* Records from what an operator's results are computed. */
 static void note_origin(Propagation *propagation, const Op *op) {
     Origin origin = ORIGIN_CONSTANTS;
     for (int k = 0; k < op->operand_count; k++)
@@ -79,14 +80,15 @@ static void note_origin(Propagation *propagation, const Op *op) {
     for (int r = 0; r < op->result_count; r++) propagation->origin[op->results[r]->id] = origin;
 }
 
-/* Whether conversions of a value on its stage serve one layer in one section alone. What came from
- * another stage is kept: it is not sent again backward. */
+/* Whether conversions of a value on its stage serve only one layer in one section (`zero 3`:
+ * gathered parameters). Values from other stages are kept, because they are not sent again in
+ * backward. */
 static bool is_passing(const Propagation *propagation, const Value *original) {
     return module_zero(propagation->module) == 3 &&
            propagation->origin[original->id] == ORIGIN_PARAMETERS;
 }
 
-/* Forgets the versions that served a layer. */
+/* Drops the versions that served a single layer. */
 static void end_layer(Propagation *propagation) {
     for (int i = 0; i < propagation->passing.count; i++) {
         Version **version = &propagation->forms[propagation->passing.at[i]->id];
@@ -107,14 +109,15 @@ static bool layer_equal(const Layer *a, const Layer *b) {
                       !strcmp(text_or_empty(a->tower), text_or_empty(b->tower)));
 }
 
-/* Whether two operators belong to one layer, in one section and at one time. */
+/* Whether two operators belong to one layer, in the same section and on the same side of the
+ * loop. */
 static bool same_layer(const Op *a, const Op *b) {
     return a->section == b->section && a->loop == b->loop &&
            layer_equal(a->source->layer, b->source->layer);
 }
 
-/* The value as a conversion to a layout can take it: contributions to a reduction of another kind
- * than the layout's are reduced before. */
+/* Returns the value in a form that can be converted to a layout: completes partial values whose
+ * reduction differs from that of the layout. */
 static Value *reducible(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                         const char *reason) {
     StateKind before = layout_partial(from->layout), after = layout_partial(to);
@@ -125,8 +128,8 @@ static Value *reducible(Propagation *propagation, Value *from, const Layout *to,
                                 user, reason);
 }
 
-/* An operator that converts `from` to a layout, placed here, or in front of the loop over
- * micro-batches; it has the place of `user` in the source. */
+/* Inserts a conversion of `from` to a layout, either here or before the loop over micro-batches.
+ * Its source position is that of `user`. */
 static Value *insert_at(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                         LoopPosition turn, const char *reason) {
     from = reducible(propagation, from, to, user, reason);
@@ -158,8 +161,8 @@ bool propagate_crosses_stages(const Value *value, const Op *user) {
            value->def->stage != user->stage;
 }
 
-/* A version without pending reductions, on the stage that made the value: what goes to the stage of
- * `user`. */
+/* Returns a version without pending reductions on the stage that makes the value, to be sent to the
+ * stage of `user`. */
 static const Version *completed(Propagation *propagation, const Value *original,
                                 const Version *from, const Op *user) {
     const Op *maker = from->value->def;
@@ -215,7 +218,7 @@ Value *propagate_laid_out(Propagation *propagation, Value *original, const Layou
     return value;
 }
 
-/* Adds a value that has its layout. */
+/* Registers a value that has its layout. */
 static void add_laid_out(Propagation *propagation, Value *value) {
     Sharding sharding;
     add_version(propagation, value, value,
@@ -264,8 +267,8 @@ void propagate_result(Propagation *propagation, Op *op, int k, const Layout *mad
     add_laid_out(propagation, value);
 }
 
-/* How the axes cut an operator; one that runs again is cut as before, so that it gives the same
- * bits. */
+/* Returns the assignment of an operator. An operator that is recomputed gets the assignment of its
+ * first run, so that it gives the same bits. */
 static Assignment assignment_of(Propagation *propagation, const Op *op) {
     Assignment **known =
         &propagation->assigned[op->source->recomputes ? op->source->recomputes->index : op->index];
@@ -284,8 +287,10 @@ static void propagate_op(Propagation *propagation, Op *op) {
     Assignment assignment = assignment_of(propagation, op);
     if (assignment.ring_axes && propagate_ring(propagation, op, &assignment)) return;
     assignment.ring_axes = 0;
+    // constraints of the source pass from operands to results
     for (int k = 0; k < op->operand_count; k++)
         propagate_user_constraints(propagation, op, k, op->results, &assignment);
+    // convert operands
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k]) {
             Sharding need = assignment_operand(propagation->mesh, op, &assignment, k);
@@ -293,6 +298,7 @@ static void propagate_op(Propagation *propagation, Op *op) {
                                                   propagate_reason(propagation, op, k));
         }
     array_push(propagation->module->arena, &propagation->out, op);
+    // lay out results
     for (int k = 0; k < op->result_count; k++) {
         Sharding made = assignment_result(propagation->mesh, op, &assignment, k);
         propagate_result(propagation, op, k,
@@ -300,8 +306,8 @@ static void propagate_op(Propagation *propagation, Op *op) {
     }
 }
 
-/* The layout in which a parameter is updated: that of its states; without states the one that pass
- * seed_layouts gave the new value. NULL when it is not. */
+/* Returns the layout in which a parameter is updated: that of its states, or without states the one
+ * that pass seed_layouts gave the new value. NULL: the parameter is not updated. */
 static const Layout *update_layout(const Propagation *propagation, const Parameter *parameter) {
     const Op *op = propagation->update[parameter->value->index];
     if (!op) return NULL;
@@ -309,17 +315,17 @@ static const Layout *update_layout(const Propagation *propagation, const Paramet
     return like->layout ? like->layout : parameter->value->layout;
 }
 
-/* The sharding in which a gradient goes to its update, or a stage keeps what it gives of it; false
- * when there is none. */
+/* Finds the sharding to which a gradient, or a stage's contribution to it, is converted for the
+ * update; false: there is none. */
 static bool reduced_sharding(const Propagation *propagation, const Mesh *mesh,
                              const Value *gradient, Sharding *sharding) {
     const Layout *layout = propagation->reduced[gradient->id];
     return layout && sharding_of_layout(mesh, layout, sharding);
 }
 
-/* The layout in which a sum over micro-batches is kept; NULL: that of what is added. Under `zero 2`
- * a gradient is cut as its states are, on a stage as they would be there; along axes where these
- * have copies it stays a sum, which is taken once. */
+/* Returns the layout in which a sum over micro-batches is accumulated; NULL: that of its terms.
+ * Under `zero 2` a gradient is cut like its states, on each stage. Along axes that replicate the
+ * states it stays a partial sum, which is reduced once after the loop. */
 static const Layout *kept_layout(const Propagation *propagation, const Value *sum,
                                  const Version *added) {
     Sharding kept;
@@ -333,8 +339,8 @@ static const Layout *kept_layout(const Propagation *propagation, const Value *su
     return sharding_layout(propagation->mesh, &kept, propagation->shared);
 }
 
-/* A sum over micro-batches lies as what is added, which is converted where the sum is kept in
- * another layout. */
+/* Lays out a sum over micro-batches like its terms, or converts these to the layout in which the
+ * sum is accumulated. */
 static void propagate_same(Propagation *propagation, Op *op) {
     Value *operand = op->operands[0];
     const Version *from = propagate_newest(propagation, operand);
@@ -350,7 +356,7 @@ static void propagate_same(Propagation *propagation, Op *op) {
     propagate_result(propagation, op, 0, op->operands[0]->layout, known ? &sharding : NULL);
 }
 
-/* Rows are collected complete. */
+/* Lays out the collected rows of an output: complete. */
 static void propagate_collection(Propagation *propagation, Op *op) {
     const Version *from = propagate_newest(propagation, op->operands[0]);
     Sharding complete =
@@ -361,8 +367,8 @@ static void propagate_collection(Propagation *propagation, Op *op) {
     add_version(propagation, op->results[0], op->results[0], &complete);
 }
 
-/* The parameter of which a value is what computes under `optimizer NAME`
- * (passes/seed_layouts/optimizer_layouts.c), or which it is; NULL: of none. */
+/* Returns the parameter that a value is, or is the computing copy of under `optimizer NAME`
+ * (passes/seed_layouts/optimizer_layouts.c); NULL: neither. */
 static const Value *computing_of(const Module *module, const Value *value) {
     if (value->def && value->def->def == module->builtin->reshard &&
         value->def->loop == LOOP_BEFORE && value->def->stage == STAGE_ALL)
@@ -370,9 +376,9 @@ static const Value *computing_of(const Module *module, const Value *value) {
     return value->kind == VALUE_PARAM ? value : NULL;
 }
 
-/* What a stage, or a micro-batch, has of a value. What was given has layouts (pass seed_layouts),
- * or an input one that is written into the text for each of its micro-batches; another is whole on
- * all devices before. */
+/* Lays out the part of a value that a stage or a micro-batch has. Parts of parameters and inputs
+ * have layouts from pass seed_layouts or from the IR text. Any other value is first made whole on
+ * all devices. */
 static void propagate_part(Propagation *propagation, Op *op) {
     const Module *module = propagation->module;
     Value *result = op->results[0];
@@ -393,9 +399,8 @@ static void propagate_part(Propagation *propagation, Op *op) {
     add_laid_out(propagation, result);
 }
 
-/* The newest version of a value that lies on the stage that made it. Another stage may have a
- * version for its own operators: in a union it would stand beside what that stage itself has made,
- * and one device has one piece of a union. */
+/* Returns the newest version of a value on the stage that makes it. Versions on other stages do not
+ * count: in a union they would give a device a second piece. */
 static const Version *newest_at_home(const Propagation *propagation, const Value *value) {
     for (const Version *version = propagation->forms[value->id]; version; version = version->next)
         if (version->value->def && version->value->def->stage == value->def->stage &&
@@ -404,8 +409,8 @@ static const Version *newest_at_home(const Propagation *propagation, const Value
     BUG("the stage that made a value has no version of it");
 }
 
-/* What stages have made, together: contributions to a sum; of rows, which no operator reads, the
- * layout says who has any. */
+/* Lays out a union of values from stages. Contributions make a sum. For collected rows, which no
+ * operator reads, the union lists the devices that have rows. */
 static void propagate_union(Propagation *propagation, Op *op) {
     bool rows = op->operands[0]->def->def == propagation->module->builtin->collect;
     for (int k = 0; k < op->operand_count; k++) {
@@ -424,7 +429,7 @@ static void propagate_union(Propagation *propagation, Op *op) {
     add_laid_out(propagation, op->results[0]);
 }
 
-/* A `reshard` of the source: the layout is the one written. */
+/* Lays out a `reshard` of the source: it has the written layout. */
 static void propagate_reshard(Propagation *propagation, Op *op) {
     op->operands[0] = reducible(propagation, propagate_newest(propagation, op->operands[0])->value,
                                 op->results[0]->layout, op, NULL);
@@ -434,7 +439,7 @@ static void propagate_reshard(Propagation *propagation, Op *op) {
 
 /* ---- the update ---- */
 
-/* Under `zero 2` a gradient goes to the layout of its states where it is made. */
+/* Converts gradients to the layout of their states as soon as they are made, under `zero 2`. */
 static void reduce_gradients(Propagation *propagation, const Op *op, Value *const *made) {
     for (int k = 0; k < op->result_count && module_zero(propagation->module) >= 2; k++) {
         const Parameter *parameter = propagation->gradient[made[k]->id];
@@ -446,8 +451,8 @@ static void reduce_gradients(Propagation *propagation, const Op *op, Value *cons
     }
 }
 
-/* A new value in the layout and in the place of the old one, which the operator read as
- * `operand`. */
+/* Returns a new value in the layout of the old one, in whose storage it goes. The update read the
+ * old value as `operand`. */
 static Value *stored(Propagation *propagation, const Op *op, Value *made, const Value *operand,
                      const Value *old) {
     if (operand == old &&
@@ -458,7 +463,7 @@ static Value *stored(Propagation *propagation, const Op *op, Value *made, const 
         arena_format(propagation->module->arena, "the updated %s", old->name));
 }
 
-/* Parameter, gradient and states in the layout of the update, the norm whole. */
+/* Converts parameter, gradient and states to the layout of the update, and makes the norm whole. */
 static void update_operands(Propagation *propagation, Op *op, const Layout *layout) {
     Arena *arena = propagation->module->arena;
     const char *name = op->operands[0]->name;
@@ -491,8 +496,8 @@ static void propagate_update(Propagation *propagation, Op *op) {
             stored(propagation, op, made[1 + s], op->operands[2 + s], parameter->states[s]);
 }
 
-/* Gradients go to the layout of their states before the norm is taken, so that it is taken of what
- * is updated. */
+/* Converts gradients to the layout of their states before the norm is computed, so that the norm is
+ * that of the values that the update reads. */
 static void convert_gradients(Propagation *propagation, const Op *first) {
     for (int i = 0; i < propagation->module->params.count; i++) {
         Parameter *parameter = propagation->module->params.at[i];
@@ -511,8 +516,9 @@ static void convert_gradients(Propagation *propagation, const Op *first) {
 
 /* ---- the pass ---- */
 
-/* A value is the gradient of a parameter, or what a stage gives of it, and goes to a layout of the
- * mesh; under `zero 2` what each micro-batch adds to it does. */
+/* Records that a value is the gradient of a parameter, or a stage's contribution to it, and to
+ * which layout on a mesh it is converted. Under `zero 2` the terms of each micro-batch are
+ * converted, too. */
 static void begin_sum(Propagation *propagation, const Parameter *parameter, const Value *sum,
                       const Mesh *mesh, const Layout *layout) {
     const Op *def = sum->def;
@@ -528,7 +534,7 @@ static void begin_sum(Propagation *propagation, const Parameter *parameter, cons
             propagation->assigner.gradient[sum->id];
 }
 
-/* What a stage has of a parameter; NULL: it does not read it. */
+/* Returns the part of a parameter that a stage has; NULL: the stage does not read it. */
 static const Value *part_of_stage(const Module *module, const Parameter *parameter, int stage) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
@@ -539,8 +545,8 @@ static const Value *part_of_stage(const Module *module, const Parameter *paramet
     return NULL;
 }
 
-/* Under `zero 2` each stage that gives something of a gradient cuts it as its own states would
- * be. */
+/* Records the layouts of all contributions to a gradient, under `zero 2`: each stage cuts its own
+ * like the states on its mesh. */
 static void begin_summands(Propagation *propagation, const Parameter *parameter,
                            const Value *value) {
     Module *module = propagation->module;
@@ -557,7 +563,7 @@ static void begin_summands(Propagation *propagation, const Parameter *parameter,
                   states_layout(module, op_mesh(module, def), part));
 }
 
-/* The gradient of a parameter goes to the layout of the states. */
+/* Records that the gradient of a parameter is converted to the layout of the states. */
 static void begin_gradient(Propagation *propagation, const Parameter *parameter) {
     begin_sum(propagation, parameter, parameter->gradient, propagation->module->devices->mesh,
               update_layout(propagation, parameter));
@@ -576,6 +582,7 @@ static void begin_parameter(Propagation *propagation, const Parameter *parameter
 
 static void begin(Propagation *propagation) {
     Module *module = propagation->module;
+    // 1: side tables
     propagation->forms = arena_array(propagation->arena, Version *, module->next_id);
     propagation->update = arena_array(propagation->arena, Op *, module->params.count);
     propagation->gradient = arena_array(propagation->arena, const Parameter *, module->next_id);
@@ -594,6 +601,7 @@ static void begin(Propagation *propagation) {
         .consumers = wanted_of(propagation->arena, module),
         .constraints = arena_array(propagation->arena, const UserConstraint *, module->next_id),
         .gradient = arena_array(propagation->arena, const Sharding *, module->next_id)};
+    // 2: operators that are recomputed, split rules of each stage, updates of parameters
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->source->recomputes)
@@ -609,6 +617,7 @@ static void begin(Propagation *propagation) {
     for (int i = 0; i < module->ops.count; i++)
         if (is_update(module, module->ops.at[i]))
             propagation->update[module->ops.at[i]->operands[0]->index] = module->ops.at[i];
+    // 3: parameters and inputs, which have layouts
     for (int i = 0; i < module->params.count; i++)
         begin_parameter(propagation, module->params.at[i]);
     for (int i = 0; i < module->inputs.count; i++) {
@@ -618,7 +627,7 @@ static void begin(Propagation *propagation) {
     }
 }
 
-/* What is assigned goes to where its state lies. */
+/* Converts values that are assigned to parameters to the parameters' layouts. */
 static void finish_assigned(Propagation *propagation, Op end) {
     end.section = SECTION_UPDATE;
     for (int i = 0; i < propagation->module->params.count; i++) {
@@ -631,7 +640,7 @@ static void finish_assigned(Propagation *propagation, Op end) {
     }
 }
 
-/* The loss whole everywhere, outputs without pending reductions. */
+/* Makes the loss whole on every device, and completes the reductions of outputs. */
 static void finish(Propagation *propagation) {
     Module *module = propagation->module;
     Op end = op_place_at(module->source->at);
@@ -656,7 +665,7 @@ static void finish(Propagation *propagation) {
     }
 }
 
-/* Split rules of a mesh that no operator's rule let through. */
+/* Reports the split rules of a mesh that no operator's rule allows. */
 static void report_refused(Propagation *propagation, const Mesh *mesh, const RuleUse *uses) {
     for (int i = 0; i < mesh->rules.count; i++) {
         if (uses[i].used || !uses[i].refused) continue;
@@ -668,7 +677,8 @@ static void report_refused(Propagation *propagation, const Mesh *mesh, const Rul
     }
 }
 
-/* A rule that one stage has let through is let through. */
+/* Reports the refused split rules of all stages' meshes. A stage whose mesh is that of all devices
+ * is reported once. */
 static void report_all_refused(Propagation *propagation) {
     const PipelineTemplates *bodies = propagation->module->templates;
     for (int s = 0; s < bodies->stages.count; s++)
@@ -678,7 +688,8 @@ static void report_all_refused(Propagation *propagation) {
                    propagation->rules[bodies->stages.count]);
 }
 
-/* What became of pieces along one axis of a rule of `turns` on all stages. */
+/* Returns how a rule of `turns` along one axis was used on all stages. `cuts`: the axis has several
+ * devices. */
 static RuleUse turns_of(const Propagation *propagation, const char *dim, const char *axis,
                         bool *cuts) {
     const Module *module = propagation->module;
@@ -699,8 +710,8 @@ static RuleUse turns_of(const Propagation *propagation, const char *dim, const c
     return all;
 }
 
-/* Rules of `turns` by which no pieces moved on: because operators need them together, or, of a
- * model that is trained and has the dimension, because none has it twice. */
+/* Reports rules of `turns` without effect: operators need the pieces together, or no operator of a
+ * trained model has pieces along one dimension and sums over another. */
 static void report_turns(const Propagation *propagation) {
     const Module *module = propagation->module;
     for (int i = 0; module->strategy && i < module->strategy->turns.count; i++) {
@@ -773,6 +784,7 @@ void pass_propagate_layouts(Module *module, const PassContext *context) {
                                .mesh = module->devices->mesh,
                                .arena = arena_create(),
                                .shared = module_interned(module)};
+    // 1: values with layouts; 2: operators in order; 3: outputs; 4: split rules without effect
     begin(&propagation);
     propagate_all(&propagation);
     finish(&propagation);

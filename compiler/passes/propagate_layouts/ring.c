@@ -1,11 +1,15 @@
-/* Ring attention (context parallelism, clause `turns`): an operator runs once for each piece of a
- * factor, and the pieces move round the devices in between.
+/* Ring attention (context parallelism, clause `turns`): an operator runs in ring steps, one for
+ * each piece of a factor, and the pieces move around the devices in between.
  *
  *     turns seq:cp, mesh(cp:4): device c has queries c. In ring step j it reads keys (c + j) % 4,
  *     while keys (c + j + 1) % 4 come from its neighbour. Clause merge joins the results of steps.
  *
- * An axis cuts a factor of the operator (queries), and operands come cut by the same axis along
- * another factor (keys). The layouts of ring steps differ in their devices alone. Results without
+ *     before    y = attention(q, k, v)
+ *     after     k1 = reshard(k); y0 = attention(q, k, v)
+ *               k2 = reshard(k1); y1 = attention(q, k1, v1); m1 = merge(y0, y1) ...
+ *
+ * An axis cuts a factor of the operator (queries), and operands arrive cut by the same axis along
+ * another factor (keys). The layouts of ring steps differ only in their devices. Results without
  * the second factor are joined step by step, as clause `reduction` or `merge` says. Results with it
  * (gradients of keys) go to the device where their piece began, and are joined there as the clause
  * of the first factor says. Along several axes, ring steps count through their coordinates.
@@ -14,17 +18,17 @@
 
 #include <string.h>
 
-/* An operator that runs in turns. */
+/* An operator that is replaced by ring steps. */
 typedef struct Round {
     Propagation *propagation;
     Op *op;
     const Assignment *assignment;
-    int count;                        // turns
-    Op *joiner[IR_MAX_RESULTS];       // by result: what joins it, of no operands yet
-    int place[IR_MAX_RESULTS];        // and as which of the joiner's results
-    Value *operands[IR_MAX_OPERANDS]; // of this turn
-    Value *joined[IR_MAX_RESULTS];    // of the turns so far
-    int made;                         // operators so far
+    int count;                        // number of ring steps
+    Op *joiner[IR_MAX_RESULTS];       // by result: a template of the operator that joins it
+    int place[IR_MAX_RESULTS];        // by result: its index among the joiner's results
+    Value *operands[IR_MAX_OPERANDS]; // in the current ring step
+    Value *joined[IR_MAX_RESULTS];    // results of the ring steps so far
+    int made;                         // number of operators so far
 } Round;
 
 /* ---- joining ---- */
@@ -46,8 +50,8 @@ static bool has_turned(const Round *round, const BoundAccess *access) {
     return factor_dim(access, round->assignment->ring_factor) >= 0;
 }
 
-/* How result k is joined where no operator is named; REDUCE_NONE where the axes do not agree, or
- * where contributions of another kind are pending. */
+/* Returns how result k is joined without clause merge; REDUCE_NONE: the axes require different
+ * reductions, or another reduction is pending. */
 static FactorReduction result_reduction(const Round *round, int k) {
     const Mesh *mesh = round->propagation->mesh;
     const BoundAccess *access = &round->op->binding->results[k];
@@ -68,7 +72,7 @@ static FactorReduction result_reduction(const Round *round, int k) {
     return reduction;
 }
 
-/* The operator that the clause merge names. */
+/* Returns the operator that the clause merge names. */
 static const OpDef *named_joiner(const Round *round, const char *name) {
     const Module *module = round->propagation->module;
     for (int i = 0; i < module->library->defs.count; i++)
@@ -76,7 +80,7 @@ static const OpDef *named_joiner(const Round *round, const char *name) {
     return NULL;
 }
 
-/* The type of a result before its dimensions became factors. */
+/* Returns the type of a result in the dimensions of the rule, before factors split them. */
 static Type written_type(const Round *round, int k) {
     const BoundAccess *access = &round->op->binding->results[k];
     int64_t *extent = arena_array(round->propagation->arena, int64_t, access->written_rank + 1);
@@ -87,16 +91,17 @@ static Type written_type(const Round *round, int k) {
     return (Type){round->op->results[k]->type.dtype, access->written_rank, extent};
 }
 
-/* The factors of a joiner in those into which the operator's dimensions are factored. */
+/* Splits the factors of a joiner as the operator's dimensions are split. */
 typedef struct Refining {
     const Binding *whole;
-    Array(int64_t) extents[IR_MAX_FACTORS]; // by factor of `whole`: of its parts, the first major
+    Array(int64_t)
+        extents[IR_MAX_FACTORS]; // by factor of `whole`: extents of its parts, the major one first
     bool known[IR_MAX_FACTORS];
-    int first[IR_MAX_FACTORS]; // the number of its first part
+    int first[IR_MAX_FACTORS]; // by factor of `whole`: the number of its first part
 } Refining;
 
-/* Takes dimensions of `like` from *d on as the parts of a factor; false where they are other parts
- * than before. */
+/* Matches dimensions of `like` from *d on with the parts of a factor. False if they differ from
+ * parts that were matched before. */
 static bool take_parts(Arena *arena, Refining *refining, int f, const Round *round,
                        const BoundAccess *like, int written, int *d) {
     int64_t product = 1, whole = refining->whole->factors[f].extent;
@@ -114,7 +119,7 @@ static bool take_parts(Arena *arena, Refining *refining, int f, const Round *rou
     return product == whole && parts == refining->extents[f].count;
 }
 
-/* Takes all dimensions of an access of the joiner, which is one of result `like`. */
+/* Matches all dimensions of an access of the joiner with those of result `like`. */
 static bool take_access(Arena *arena, Refining *refining, const BoundAccess *access,
                         const Round *round, const BoundAccess *like) {
     int d = 0;
@@ -140,8 +145,9 @@ static BoundAccess refined_access(Arena *arena, const Refining *refining,
     return (BoundAccess){access->access, dims.count, access->rank, dims.at};
 }
 
-/* A joiner's binding to results as they are, `result[k]` being the operator's result that its
- * result k is like; NULL where they are factored in a way that does not fit its rule. */
+/* Returns a joiner's binding to the operator's results in their factored form; NULL: the factors do
+ * not fit its rule. `result[k]` is the operator's result that the joiner's result k corresponds
+ * to. */
 static const Binding *refined_binding(const Round *round, const Binding *whole, const int *result) {
     Arena *arena = round->propagation->module->arena;
     Refining refining = {.whole = whole};
@@ -168,9 +174,8 @@ static const Binding *refined_binding(const Round *round, const Binding *whole, 
     return factors.count <= IR_MAX_FACTORS ? binding : NULL;
 }
 
-/* Whether devices may join the pieces of results that they have: what an axis cuts is one factor of
- * the joiner, which its rule lets be cut.
- */
+/* Whether devices can join the pieces of results that they have: each axis cuts the same factor of
+ * the joiner everywhere, and the joiner's rule allows this cut. */
 static bool joins_pieces(const Round *round, const Op *joiner, const int *result) {
     int count = joiner->result_count;
     for (int a = 0; a < round->propagation->mesh->axis_count; a++) {
@@ -190,7 +195,7 @@ static bool joins_pieces(const Round *round, const Op *joiner, const int *result
     return true;
 }
 
-/* Makes the operator that joins some results, of operands that are none yet; false where it does
+/* Makes the operator that joins some results; its operands are placeholders. False where it does
  * not fit. */
 static bool add_joiner(Round *round, const OpDef *def, const int *result, int count) {
     Module *module = round->propagation->module;
@@ -215,8 +220,8 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
     return true;
 }
 
-/* Of all results one operator, where a clause merge names it; false where some result has the
- * factor, or contributions are pending. */
+/* Makes one joiner for all results from clause merge. False where a result has the ring factor, or
+ * a reduction is pending. */
 static bool add_named_joiner(Round *round, const char *name) {
     int result[IR_MAX_RESULTS];
     const OpDef *def = named_joiner(round, name);
@@ -245,10 +250,10 @@ static bool add_joiners(Round *round) {
     return true;
 }
 
-/* ---- turns ---- */
+/* ---- ring steps ---- */
 
-/* Appends an operator; of one that runs again it is known which runs again, and of one that will,
- * what it is. */
+/* Appends an operator of the ring. If the replaced operator recomputes another one, links the new
+ * operators of both in order. */
 static void put(Round *round, Op *op) {
     Propagation *propagation = round->propagation;
     RingOps *kept = &propagation->ring_ops[round->op->index];
@@ -260,7 +265,7 @@ static void put(Round *round, Op *op) {
     array_push(propagation->module->arena, &propagation->out, op);
 }
 
-/* The layout of a tensor in a turn. */
+/* Returns the layout of a tensor in a ring step. */
 static const Layout *layout_in_turn(const Round *round, const Sharding *sharding,
                                     const BoundAccess *access, int turn) {
     const Mesh *mesh = round->propagation->mesh;
@@ -273,7 +278,7 @@ static const Layout *layout_in_turn(const Round *round, const Sharding *sharding
     return sharding_moved_layout(mesh, sharding, moved, round->propagation->shared);
 }
 
-/* The operand before k that is the same value in the same layout; -1 when there is none. */
+/* Returns an operand before k that is the same value in the same layout; -1: there is none. */
 static int same_operand(const Round *round, int k, const Layout *layout) {
     for (int i = 0; i < k; i++)
         if (round->op->operands[i] == round->op->operands[k] &&
@@ -282,7 +287,7 @@ static int same_operand(const Round *round, int k, const Layout *layout) {
     return -1;
 }
 
-/* Operands of the first turn. */
+/* Converts the operands for ring step 0. */
 static void begin_operands(Round *round) {
     Op *op = round->op;
     for (int k = 0; k < op->operand_count; k++) {
@@ -295,7 +300,7 @@ static void begin_operands(Round *round) {
     }
 }
 
-/* Pieces move on to those of a turn: each device gets what the next one had. */
+/* Moves the pieces for a ring step: each device gets the piece that its neighbour had. */
 static void move_operands(Round *round, int turn) {
     const Op *op = round->op;
     for (int k = 0; k < op->operand_count; k++) {
@@ -311,7 +316,7 @@ static void move_operands(Round *round, int turn) {
     }
 }
 
-/* The operator of a turn. */
+/* Makes the operator of a ring step. */
 static Op *turn_op(Round *round, Value *const *operands, int turn) {
     Op *op = ir_clone(round->propagation->module, round->op, operands);
     for (int k = 0; k < op->result_count; k++) {
@@ -323,7 +328,7 @@ static Op *turn_op(Round *round, Value *const *operands, int turn) {
     return op;
 }
 
-/* Result k of a turn where it is joined: where its piece began. */
+/* Returns result k of a ring step at the device where its piece began. */
 static Value *settled(Round *round, const Op *op, int k) {
     Sharding made = assignment_result(round->propagation->mesh, round->op, round->assignment, k);
     const Layout *layout = layout_in_turn(round, &made, &op->binding->results[k], 0);
@@ -333,7 +338,7 @@ static Value *settled(Round *round, const Op *op, int k) {
         arena_format(round->propagation->module->arena, "a piece of what %s gives", op->def->name));
 }
 
-/* Joins what the turns so far have given with what this one gives. */
+/* Joins the results of the ring steps so far with those of this one. */
 static void join(Round *round, Value *const *given) {
     Value *joined[IR_MAX_RESULTS];
     for (int k = 0; k < round->op->result_count; k++) {
@@ -354,7 +359,7 @@ static void join(Round *round, Value *const *given) {
     memcpy(round->joined, joined, sizeof *joined * (size_t)round->op->result_count);
 }
 
-/* One turn: the pieces of the next are on their way before it runs. */
+/* Makes one ring step. The pieces for the next step are sent before it runs. */
 static void take_turn(Round *round, int turn) {
     Value *operands[IR_MAX_OPERANDS], *given[IR_MAX_RESULTS];
     memcpy(operands, round->operands, sizeof *operands * (size_t)round->op->operand_count);
@@ -367,7 +372,7 @@ static void take_turn(Round *round, int turn) {
         memcpy(round->joined, given, sizeof *given * (size_t)op->result_count);
 }
 
-/* What was joined last is the operator's result. */
+/* Makes the last joined values the operator's results. */
 static void finish(Round *round) {
     for (int k = 0; k < round->op->result_count; k++) {
         Value *result = round->op->results[k], *last = round->joined[k];
@@ -381,7 +386,7 @@ static void finish(Round *round) {
     }
 }
 
-/* Notes of the strategy's rules that they were followed, or by what they could not be. */
+/* Records for the split rules with `turns` whether the operator ran in ring steps. */
 static void note_rules(const Round *round, bool turned) {
     const Propagation *propagation = round->propagation;
     for (int i = 0; i < propagation->mesh->rules.count; i++) {
@@ -398,11 +403,13 @@ static void note_rules(const Round *round, bool turned) {
 
 bool propagate_ring(Propagation *propagation, Op *op, const Assignment *assignment) {
     Round round = {.propagation = propagation, .op = op, .assignment = assignment, .count = 1};
+    // 1: number of ring steps, and how their results are joined
     for (int a = 0; a < propagation->mesh->axis_count; a++)
         round.count *= assignment->ring_axes >> a & 1 ? propagation->mesh->axis[a].count : 1;
     bool joins = add_joiners(&round);
     note_rules(&round, joins);
     if (!joins) return false;
+    // 2: the steps
     begin_operands(&round);
     for (int turn = 0; turn < round.count; turn++) take_turn(&round, turn);
     finish(&round);

@@ -1,8 +1,13 @@
-/* What the source gives a tensor as its layout holds for what is made of it, until a name or
- * another pragma changes that. */
+/* Constraints from layouts in the source. A layout that a pragma gives a tensor also holds for
+ * values computed from it, until a split rule or another pragma changes it.
+ *
+ *     #pragma hspmd shard(x: batch:dp, embed:tp)
+ *     y = gelu(x)      {batch:dp, embed:tp}, although split rules do not cut embed
+ *     z = linear(y, w) the product needs y whole along embed: a warning that the layout is undone
+ */
 #include "passes/propagate_layouts/propagate_layouts.h"
 
-/* Reports that an operator takes a tensor otherwise than the source gives it; once for each
+/* Reports that an operator needs a tensor in another layout than the source gives it; once for each
  * pragma. */
 static void report_undone(Propagation *propagation, const Op *op, int k, const UserConstraint *held,
                           const Sharding *need) {
@@ -19,7 +24,7 @@ static void report_undone(Propagation *propagation, const Op *op, int k, const U
               held->name, text_bytes(&layout));
 }
 
-/* The axes along which an operator leaves an operand as it is held. */
+/* Returns the axes along which an operator uses an operand as its constraint says. */
 static uint32_t followed_axes(Propagation *propagation, const Op *op, int k,
                               const UserConstraint *held, const Assignment *assignment) {
     Sharding need = assignment_operand(propagation->mesh, op, assignment, k);

@@ -5,13 +5,14 @@
 
 #include <string.h>
 
+/* State of one run over a module. */
 typedef struct Remaker {
     Module *module;
     Arena *arena; // scratch
     const Anew *anew;
-    bool *wanted; // by value id: its own region needs it in backward
-    bool *kept;   // by value id: something else does
-    Value **copy; // by value id and visit: the value made anew
+    bool *wanted; // by value id: backward operators of its own region need it
+    bool *kept;   // by value id: other operators need it
+    Value **copy; // by value id and visit: the recomputed value
     int visits;
     Array(Op *) ops;
 } Remaker;
@@ -21,9 +22,9 @@ bool op_in_step(const Module *module, const Op *op) {
            op->loop == (module->templates->at.count ? LOOP_EACH : LOOP_BEFORE);
 }
 
-/* ---- what is needed ---- */
+/* ---- needs ---- */
 
-/* Notes that `op` needs its operands in backward, or behind it, where nothing is made anew. */
+/* Records the operands that `op` needs in backward, or in a section that does not recompute. */
 static void need_operands(Remaker *remaker, const Op *op) {
     const Anew *anew = remaker->anew;
     for (int k = 0; k < op->operand_count; k++) {
@@ -47,8 +48,8 @@ static bool runs_again(const Remaker *remaker, const Op *op) {
     return false;
 }
 
-/* From the last operator to the first, so that all that need a value are known before its maker's
- * operands are looked at. */
+/* Finds the needs from the last operator to the first, so that all needs of a value are known
+ * before its maker's operands are examined. */
 static void find_needs(Remaker *remaker) {
     const Module *module = remaker->module;
     for (int i = module->ops.count - 1; i >= 0; i--) {
@@ -59,8 +60,8 @@ static void find_needs(Remaker *remaker) {
 
 /* ---- copies ---- */
 
-/* The operator once more, in the section and the visit of its reader, of these operands; its
- * results know all that is known of the old. */
+/* Copies an operator into the section and the visit of its reader. The results have all properties
+ * of the old ones. */
 static Op *repeated(Module *module, const Op *op, Value *const *operands, const Op *reader) {
     Op *copy = ir_clone(module, op, operands);
     copy->section = reader->section;
@@ -78,8 +79,8 @@ static Op *repeated(Module *module, const Op *op, Value *const *operands, const 
 
 static Value *needed_value(Remaker *remaker, Value *value, const Op *reader);
 
-/* The place of a value's copy for the visit of an operator: each visit makes its own, since they
- * run one after another. */
+/* Returns the slot for a value's copy in the visit of an operator. Each visit makes its own copy,
+ * because visits run one after another. */
 static Value **copy_for(Remaker *remaker, const Value *value, const Op *reader) {
     return &remaker->copy[(ptrdiff_t)value->id * remaker->visits + reader->visit];
 }
@@ -94,7 +95,7 @@ static void repeat(Remaker *remaker, const Op *op, const Op *reader) {
     array_push(remaker->module->arena, &remaker->ops, copy);
 }
 
-/* What an operator of a later section reads in the place of a value. */
+/* Returns what an operator of a later section reads in place of a value. */
 static Value *needed_value(Remaker *remaker, Value *value, const Op *reader) {
     if (!is_made_anew(remaker, value)) return value;
     if (!*copy_for(remaker, value, reader)) repeat(remaker, value->def, reader);
@@ -114,7 +115,7 @@ static void place_copies(Remaker *remaker) {
     module->ops.capacity = remaker->ops.capacity;
 }
 
-/* Operators that backward alone needed run there alone. */
+/* Removes operators whose first run nothing needs any more, so that they run only in backward. */
 static void remove_first_runs(Module *module) {
     for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->index = -1;
     remove_dead_ops(module);
@@ -135,6 +136,7 @@ void make_anew(Module *module, const Anew *anew) {
                                                                     : remaker.visits;
     remaker.copy =
         arena_array(remaker.arena, Value *, (size_t)module->next_id * (size_t)remaker.visits);
+    // 1: what is needed; 2: copies before their first readers; 3: first runs without readers
     find_needs(&remaker);
     place_copies(&remaker);
     remove_first_runs(module);

@@ -1,24 +1,27 @@
-/* What backward needs of the forward section, made anew there instead of kept. */
+/* Recomputation: operators of the forward section run again in the backward section, so that their
+ * results need not be kept.
+ *
+ *     before    h = gelu(x); ... dw = linear_dw(dy, h)
+ *     after     h = gelu(x); ... h' = gelu(x) recomputes h; dw = linear_dw(dy, h')
+ */
 #ifndef PASSES_RECOMPUTE_CLONE_H
 #define PASSES_RECOMPUTE_CLONE_H
 
 #include "ir/module.h"
 
-/* Which operators may run once more in the backward section; both by index in module->ops. */
+/* The operators that may run again in the backward section. Both arrays are by op index. */
 typedef struct Anew {
-    const bool *may;   // of the forward section
-    const int *region; // of all: an operator makes anew what others of its region need, and what
-                       // another region needs is kept
+    const bool *may;   // operators of the forward section that may
+    const int *region; // region of each operator. Values are recomputed for their own region only;
+                       // values that another region needs are kept
 } Anew;
 
-/* Whether an operator of the forward section runs as often as backward does: with micro-batches,
- * once for each. */
+/* Whether a forward operator runs as often as backward does: with micro-batches, once for each. */
 bool op_in_step(const Module *module, const Op *op);
 
-/* Operators of the backward section get what they need of their own region from operators that run
- * again, in front of the first that needs them, of what these make and of what is kept; what the
- * update needs of the forward section is kept. `again` of a new operator is the old one. Requires
- * numbered operators, leaves them numbered. */
+/* Makes backward operators read recomputed values of their own region. A recomputed operator stands
+ * before its first reader, and reads recomputed or kept values. Values that the update needs are
+ * kept. Op.recomputes of a new operator is the old one. Requires and leaves numbered operators. */
 void make_anew(Module *module, const Anew *anew);
 
 #endif

@@ -3,18 +3,22 @@
  *
  *     stage devices(0-3) recompute(selective)
  *
- *     h = gelu(x)                  forward, not kept
- *     h' = gelu(x) recomputes h    backward
- *     dw = linear_dw(dy, h')
+ *     before    h = gelu(x)                  forward, kept for backward
+ *               dw = linear_dw(dy, h)        backward
+ *     after     h = gelu(x)                  forward, not kept
+ *               h' = gelu(x) recomputes h    backward
+ *               dw = linear_dw(dy, h')
  *
  * - The pragma `recompute` marks the operators of one statement; their operands are kept.
- * - recompute(full) of a stage marks every operator: each layer keeps its inputs alone. Operators
+ * - recompute(full) of a stage marks every operator: each layer keeps only its inputs. Operators
  *   outside of layers form one more layer.
- * - recompute(selective) marks, in each layer, operators that do little work for the bytes that
- *   they touch: all but products, attention and their like.
+ * - recompute(selective) marks, in each layer, operators with few arithmetic operations for each
+ *   byte: all but products, attention and the like.
  *
- * Requires: the loop over micro-batches. Leaves: copies in the backward section, whose
- * OpSource.recomputes names the operator of the forward section.
+ * Requires: the loop over micro-batches.
+ *
+ * Leaves: copies in the backward section, whose OpSource.recomputes names the operator of the forward
+ * section.
  */
 #include "ir/analysis/phases.h"
 #include "passes/recompute/clone.h"
@@ -24,14 +28,14 @@
 
 #include <string.h>
 
-/* ---- what is dear ---- */
+/* ---- compute-bound operators ---- */
 
-/* Operations for a byte from which on an operator is bound by computing: what processors do in the
- * time in which their memory gives one. */
+/* Arithmetic operations for each byte of memory traffic above which an operator counts as
+ * compute-bound. */
 #define OPERATIONS_A_BYTE 32
 
-/* Whether an operator does much with each byte once its dimensions are long; a model's own lengths
- * do not matter, so that a small one is treated like a large one. */
+/* Whether an operator is compute-bound when all of its dimensions are long. Does not use the
+ * model's own extents, so that small models are treated like large ones. */
 static bool is_dear(Arena *scratch, const Op *op) {
     const double length = 1024;
     double *extent = arena_array(scratch, double, op->binding->factor_count + 1);
@@ -40,9 +44,9 @@ static bool is_dear(Arena *scratch, const Op *op) {
     return work.operations > OPERATIONS_A_BYTE * work.bytes;
 }
 
-/* ---- what is marked ---- */
+/* ---- marked operators ---- */
 
-/* What the stage of an operator says: "full", "selective", or NULL. */
+/* Returns the recompute option of an operator's stage: "full", "selective", or NULL. */
 static const char *stage_recompute(const Module *module, const Op *op) {
     const PipelineTemplates *bodies = module->templates;
     if (!module->strategy) return NULL;
@@ -64,8 +68,8 @@ static bool is_marked(Arena *scratch, const Module *module, const Op *op) {
 }
 
 typedef struct RegionKey {
-    const char *tower, *name; // of the layer; NULL outside of layers
-    int64_t number;           // -1 outside of layers
+    const char *tower, *name; // of the layer; NULL: outside of layers
+    int64_t number;           // -1: outside of layers
     int64_t stage, visit;
 } RegionKey;
 
@@ -73,7 +77,7 @@ static const char *shared_text(Intern *shared, const char *text) {
     return text ? intern(shared, text, strlen(text) + 1) : NULL;
 }
 
-/* The number of an operator's region: its layer, or where the stage says nothing the run of the
+/* Returns the number of an operator's region: its layer, or without an option of the stage the
  * statement that the pragma marks. */
 static int region_of(Arena *scratch, Intern *regions, const Module *module, const Op *op,
                      int *count) {
@@ -98,7 +102,7 @@ static int region_of(Arena *scratch, Intern *regions, const Module *module, cons
 
 /* ---- the pass ---- */
 
-/* A stage whose layers are made anew wants some. */
+/* Warns where a stage recomputes layers but the model has none. */
 static void check_layers(const Module *module) {
     const Stage *stage = module->strategy ? &module->strategy->pipelines.at[0].stages.at[0] : NULL;
     bool layers = false;
@@ -121,6 +125,7 @@ void pass_recompute(Module *module, const PassContext *context) {
     int *region = arena_array(scratch, int, count);
     if (module->kind == MODULE_TRAIN) check_layers(module);
     ir_number(module);
+    // mark operators and number their regions
     for (int i = 0; i < count; i++) {
         may[i] = is_marked(scratch, module, module->ops.at[i]);
         region[i] = region_of(scratch, regions, module, module->ops.at[i], &region_count);

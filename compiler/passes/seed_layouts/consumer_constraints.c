@@ -4,7 +4,8 @@
 
 _Static_assert(MESH_MOST <= 16, "axes are bits of 16");
 
-/* Whether an operator has operands, and all are parameters or made of them alone. */
+/* Whether all operands of a forward operator are parameters or computed from parameters alone, and
+ * it has operands. */
 static bool is_given(const bool *given, const Op *op) {
     bool any = false, all = true;
     for (int k = 0; k < op->operand_count; k++)
@@ -15,7 +16,8 @@ static bool is_given(const bool *given, const Op *op) {
     return any && all && op->section == SECTION_FORWARD;
 }
 
-/* Notes which of the axes that names give an operand cut another factor of the operator. */
+/* Adds to `unwanted` each axis that cuts a factor of the operator that operand k lacks, although a
+ * split rule would give that axis to a named dimension of the operand. */
 static void note_operand(const Mesh *mesh, const Op *op, int k, const NamedCut *cuts, int count,
                          uint16_t *unwanted) {
     const Value *value = op->operands[k];
@@ -29,8 +31,8 @@ static void note_operand(const Mesh *mesh, const Op *op, int k, const NamedCut *
         }
 }
 
-/* The same of an operator on parameters alone: what readers of its results do not want is not
- * wanted of its operands. */
+/* Adds the constraints that an operator puts on its operands. An operator on parameters alone also
+ * passes on the constraints of its results. */
 static void note_op(const Module *module, const Op *op, const bool *given, uint16_t *unwanted) {
     NamedCut cuts[MESH_MOST];
     const Mesh *mesh = op_mesh(module, op);
@@ -46,6 +48,7 @@ static void note_op(const Module *module, const Op *op, const bool *given, uint1
 }
 
 const ConsumerConstraints *wanted_of(Arena *arena, const Module *module) {
+    // find the values that are computed from parameters alone
     ConsumerConstraints *wanted = arena_new(arena, ConsumerConstraints);
     bool *given = arena_array(arena, bool, module->next_id);
     uint16_t *unwanted = arena_array(arena, uint16_t, module->next_id);
@@ -54,6 +57,7 @@ const ConsumerConstraints *wanted_of(Arena *arena, const Module *module) {
         for (int r = 0; r < module->ops.at[i]->result_count && is_given(given, module->ops.at[i]);
              r++)
             given[module->ops.at[i]->results[r]->id] = true;
+    // walk backward, so that the constraints of results are known before those of operands
     for (int i = module->ops.count - 1; i >= 0; i--)
         if (module->ops.at[i]->section == SECTION_FORWARD)
             note_op(module, module->ops.at[i], given, unwanted);

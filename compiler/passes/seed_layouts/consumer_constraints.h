@@ -1,9 +1,14 @@
-/* What readers of parameters want of them.
+/* Layout constraints that consumers put on parameters.
  *
- * A parameter, and what is made of parameters alone, is cut as its readers want it: where an axis
- * could cut a dimension that has a name, but cuts another factor of an operator that reads it, it
- * stays whole along that axis. So `split seq:cp heads:cp` leaves the weights of query, key and
- * value whole, whose readers are cut along the sequence.
+ *     split seq:cp heads:cp
+ *     q[seq, heads] = x[seq, embed] * w[heads, embed]
+ *
+ *     x is cut along seq, so q's operator uses cp for seq, and w must not be cut by cp:
+ *     w : [heads, embed]    {dup:cp}, not {heads:cp}
+ *
+ * The names of a parameter's dimensions alone would give it an axis. If an operator that reads the
+ * parameter uses that axis for another factor, the parameter is not cut by it. The same holds for
+ * values that are computed from parameters alone.
  */
 #ifndef PASSES_SEED_LAYOUTS_CONSUMER_CONSTRAINTS_H
 #define PASSES_SEED_LAYOUTS_CONSUMER_CONSTRAINTS_H
@@ -11,15 +16,15 @@
 #include "ir/module.h"
 
 typedef struct ConsumerConstraints {
-    const uint16_t *unwanted; // by value id: a bit an axis of the mesh on which the value lies
-    const bool *given;        // by value id: parameters, and what is made of them alone
+    const uint16_t *unwanted; // by value id: bit a: axis a of the value's mesh may not cut it
+    const bool *given;        // by value id: a parameter, or computed from parameters alone
 } ConsumerConstraints;
 
-/* Of a module with a mesh. */
+/* Finds the constraints of a module whose meshes exist. */
 const ConsumerConstraints *wanted_of(Arena *arena, const Module *module);
 
-/* The axes that may not cut an operator on parameters alone, since readers of its results do not
- * want it; 0 for others. */
+/* Returns the axes that may not cut an operator on parameters alone, because consumers of its
+ * results forbid them; bit a: axis a. 0 for all other operators. */
 uint16_t op_unwanted(const ConsumerConstraints *wanted, const Op *op);
 
 #endif

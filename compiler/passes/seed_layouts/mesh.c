@@ -1,12 +1,18 @@
-/* The mesh of a strategy. */
+/* Makes the meshes of a strategy: the named axes of each stage's devices, and the split rules on
+ * them.
+ *
+ *     split heads:tp
+ *     stage devices(0-5) mesh(tp:6)          ->  mesh axes tp:2, tp:3 where `heads` is the merged
+ *                                               dimension (kv:2 group:3): 2 cuts kv, 3 cuts group
+ */
 #include "passes/seed_layouts/seed_layouts.h"
 
 #include "cluster/cluster.h"
 
 /* ---- axes ---- */
 
-/* The extent of the first factor of a name that goes on in a second one; 0 when no two dimensions
- * of the value are such a pair. */
+/* Returns the extent of the first factor of a dimension named `dim` that is split into two
+ * neighbouring dimensions of the value; 0: the value has no such pair. */
 static int64_t run_head(const Value *value, const char *dim) {
     for (int d = 0; d + 1 < value->type.rank; d++) {
         DimName first = dim_name(value->dims, d), next = dim_name(value->dims, d + 1);
@@ -17,8 +23,7 @@ static int64_t run_head(const Value *value, const char *dim) {
     return 0;
 }
 
-/* The extent of the first factor of `dim` in any value of the module in which it goes on; 0 when
- * there is none. */
+/* Returns run_head of the first parameter or result that has such a pair; 0: there is none. */
 static int64_t head_extent(const Module *module, const char *dim) {
     int64_t extent = 0;
     for (int i = 0; !extent && i < module->params.count; i++)
@@ -37,8 +42,8 @@ static const MeshAxis *find_axis(const Stage *stage, const char *name) {
     return NULL;
 }
 
-/* Whether some split rule needs this axis in parts: its dimension's first factor takes a part of it
- * and the next the rest. */
+/* Whether a split rule needs the axis in prime factors: a part of it cuts the first factor of a
+ * merged dimension, and the rest cuts the next factor. */
 static bool must_factor(const Module *module, const MeshAxis *axis) {
     const Strategy *strategy = module->strategy;
     for (int i = 0; !axis->weights && i < strategy->splits.count; i++)
@@ -50,7 +55,7 @@ static bool must_factor(const Module *module, const MeshAxis *axis) {
     return false;
 }
 
-/* NULL for weights that are all equal. */
+/* Returns NULL if all weights are equal. */
 static const int64_t *unequal(const int64_t *weights, int count) {
     for (int i = 1; weights && i < count; i++)
         if (weights[i] != weights[0]) return weights;
@@ -69,7 +74,7 @@ static void add_axis(Module *module, Mesh *mesh, const MeshAxis *axis, int count
     mesh->axis[mesh->axis_count++] = (Axis){axis->name, count, unequal(weights, count)};
 }
 
-/* An axis of the strategy, as a whole or as its primes. */
+/* Adds an axis of the strategy to the mesh, whole or as its prime factors. */
 static void add_axes(Module *module, Mesh *mesh, const MeshAxis *axis) {
     if (!must_factor(module, axis)) {
         add_axis(module, mesh, axis, axis->count, axis->weights);
@@ -81,8 +86,8 @@ static void add_axes(Module *module, Mesh *mesh, const MeshAxis *axis) {
 
 /* ---- rules ---- */
 
-/* One `name:axis`: every part of the axis goes to the name's first factor while that divides, then
- * to the next. */
+/* Adds the mesh rules of one `name:axis`. Each part of the axis cuts the name's first factor as
+ * long as its extent divides, then the next factor. `cut`: pieces of the first factor so far. */
 static void add_rules(Module *module, Mesh *mesh, const SplitRule *split, const char *axis,
                       int64_t *cut) {
     int64_t head = head_extent(module, split->dim);
@@ -98,7 +103,7 @@ static void add_rules(Module *module, Mesh *mesh, const SplitRule *split, const 
     }
 }
 
-/* Whether the cluster has all devices of a stage; reports the first that it lacks. */
+/* Whether the cluster has all devices of a stage; reports the first missing one. */
 static bool is_on_cluster(const Module *module, const Stage *stage) {
     const Cluster *cluster = module->devices->target.cluster;
     for (int i = 0; cluster && i < stage->devices.count; i++)
@@ -135,8 +140,8 @@ static Mesh *stage_mesh(Module *module, const Stage *stage) {
     return diag_errors(module->diag) ? NULL : mesh;
 }
 
-/* The devices of all stages of all pipelines as one axis, which no rule cuts by. NULL after an
- * error. */
+/* Makes a mesh with one axis over the devices of all stages of all pipelines, which no split rule
+ * uses. NULL after an error. */
 static Mesh *all_devices(Module *module) {
     Mesh *mesh = arena_new(module->arena, Mesh);
     Array(int) devices = {0};

@@ -1,15 +1,21 @@
-/* The statement `optimizer NAME`: what training keeps lies as it does under the strategy NAME.
+/* Statement `optimizer NAME`: trained parameters and optimizer states keep the layouts that the
+ * strategy NAME gives the states. A switch between the two strategies then moves no states.
  *
- * A parameter that is trained, its states and what a rule of the optimizer keeps get the layouts
- * that the states have there. What computes is a conversion of the parameter to the layout that it
- * would have without the statement, made once at the beginning of a step; the new value is made
- * where the states are, and stays there.
+ *     strategy long   ... optimizer short            strategy short  ... zero
+ *     w under short: states {dup:tp, ffn:dp}         w under long, computing: {ffn:tp}
+ *
+ *     before    y = x * w                            w : {ffn:tp}
+ *     after     w' = reshard(w), y = x * w'          w : {dup:tp, ffn:dp}, w' : {ffn:tp}
+ *
+ * A trained parameter, its states and what a rule of the optimizer keeps get the layout of those
+ * states. Operators read a conversion of the parameter to the layout that it would have without the
+ * statement. The conversion runs once, at the beginning of a step.
  */
 #include "passes/seed_layouts/seed_layouts.h"
 
 #include <string.h>
 
-/* The parameter under the other strategy; NULL: it lacks it. */
+/* Returns the parameter of that name in the other module; NULL: there is none. */
 static const Parameter *find_there(const Module *home, const char *name) {
     for (int p = 0; p < home->params.count; p++)
         if (!strcmp(home->params.at[p]->name, name)) return home->params.at[p];
@@ -22,7 +28,7 @@ static bool same_extents(Type a, Type b) {
     return same;
 }
 
-/* A device that the layout names and the strategy does not use; -1: none. */
+/* Returns a device of the layout that the strategy does not use; -1: there is none. */
 static int missing_device(Arena *arena, const Mesh *mesh, const Layout *layout) {
     int count;
     const int *devices = layout_devices(arena, layout, &count);
@@ -34,7 +40,8 @@ static int missing_device(Arena *arena, const Mesh *mesh, const Layout *layout) 
     return -1;
 }
 
-/* Whether a tensor can lie here as it does there; an error at the statement otherwise. */
+/* Whether a tensor may have the layout that it has under the other strategy; reports an error at
+ * the statement otherwise. */
 static bool may_lie(const Module *module, const Value *here, const Value *there,
                     const Layout *layout) {
     const Strategy *strategy = module->strategy;
@@ -57,13 +64,13 @@ static bool may_lie(const Module *module, const Value *here, const Value *there,
     return same && missing < 0;
 }
 
-/* The layout in which the other strategy keeps the states of a parameter; without any, the
- * parameter itself. */
+/* Returns the layout of a parameter's states under the other strategy, or of the parameter itself
+ * if it has none. */
 static const Layout *layout_there(const Parameter *there) {
     return there->state_count ? there->states[0]->layout : there->value->layout;
 }
 
-/* Gives all readers of a value but those of the update another one. */
+/* Replaces a value by another one in all operators that read it, except those of the update. */
 static void replace_readers(Module *module, const Value *value, Value *by) {
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
@@ -73,7 +80,8 @@ static void replace_readers(Module *module, const Value *value, Value *by) {
     }
 }
 
-/* What computes of a parameter: a conversion to `layout` in front of all else. */
+/* Inserts a conversion of the parameter to `layout` before all other operators, for the operators
+ * that compute with it. */
 static void add_computing(Module *module, Value *param, const Layout *layout) {
     Op place = op_place_at(param->at);
     Op *op = ir_op_like(module, module->builtin->reshard, &param, 1, NULL, &place);
@@ -112,7 +120,8 @@ void place_as_home(Module *module, const Module *program) {
         diag_error(module->diag, module->strategy->optimizer_at,
                    "there is no program under the strategy \"%s\" here",
                    module->strategy->optimizer);
-    int errors = diag_errors(module->diag); // what is wrong with one is wrong with all
+    // one mistake usually concerns all parameters: report it once
+    int errors = diag_errors(module->diag);
     for (int p = 0; program && p < module->params.count && diag_errors(module->diag) == errors; p++)
         keep_parameter(module, program, module->params.at[p]);
 }

@@ -4,17 +4,20 @@
  *     split batch:dp heads:tp ffn:tp
  *     stage devices(0-3) mesh(dp:2, tp:2)
  *
- *     x : [batch, seq, embed]    {batch:dp, dup:tp}
- *     w : [ffn, embed]           {dup:dp, ffn:tp}
+ *     before    x : [batch, seq, embed]                      after    {batch:dp, dup:tp}
+ *               w : [ffn, embed]                                      {dup:dp, ffn:tp}
  *
- * Requires: pass stage. Leaves:
- * - the mesh of each stage, and that of all devices;
- * - a layout on every parameter, state and input, on the local parts that stages have of them, and
- *   on values with `shard` or `reshard`. What several stages read has the union of their layouts;
- * - a layout on the new value of a parameter without states: the parameter is updated in it.
+ * Requires: pass stage.
  *
- * An input that micro-batches read in parts has no layout of its own. A person who edits the text
- * after this pass may give any value a layout.
+ * Leaves:
+ * - the mesh of each stage, and the mesh of all devices;
+ * - a layout on every parameter, state and input, on the parts of them that stages have, and on
+ *   values with `shard` or `reshard`. A value that several stages read has the union of their
+ *   layouts;
+ * - a layout on the new value of a parameter without states, which is updated in that layout.
+ *
+ * An input that micro-batches read in parts has no layout of its own. Layouts in the IR text after
+ * this pass may be edited by hand: propagation starts from them.
  */
 #include "passes/seed_layouts/seed_layouts.h"
 #include "passes/seed_layouts/consumer_constraints.h"
@@ -31,14 +34,14 @@ typedef struct Place {
     Module *module;
     const Module *program; // under the strategy that `optimizer` names; NULL: none
     Arena *arena;          // scratch
-    Values *parts;         // by value id: what operators of module->part_def make of it
+    Values *parts;         // by value id: the results of local_part operators on it
     const ConsumerConstraints *wanted;
 } Place;
 
-/* ---- what the source writes ---- */
+/* ---- layouts in the source ---- */
 
-/* Puts all parts of a mesh axis to the use that a state has for them; one that the strategy does
- * not have is of one device. */
+/* Applies a state of a written layout to all parts of a mesh axis. An axis that the strategy does
+ * not have counts as one device: nothing to do. */
 static void use_axis(const Mesh *mesh, const UserLayoutState *state, const char *name,
                      Sharding *sharding) {
     static const int8_t uses[] = {
@@ -60,7 +63,7 @@ static const Layout *layout_over_axes(Module *module, const Mesh *mesh, const Us
     return sharding_layout(mesh, &sharding, module_interned(module));
 }
 
-/* Gives a value the layout that the source writes for it, where there is one. */
+/* Gives a value the layout that the source writes for it, if there is one. */
 static void place_written(Module *module, const Mesh *mesh, Value *value) {
     const UserLayout *written = value->user_layout;
     if (!written) return;
@@ -80,17 +83,17 @@ static void place_value(Place *place, const Mesh *mesh, Value *value) {
     value->layout = sharding_layout(mesh, &sharding, module_interned(place->module));
 }
 
-/* The values that are parts of `whole` on stages. */
+/* Returns the parts of a value on stages. */
 static Values parts_of(Place *place, const Value *whole) { return place->parts[whole->id]; }
 
-/* Whether a value is one of all devices, which stages have parts of. */
+/* Whether a value lies on all devices and stages have parts of it. */
 static bool is_staged(Place *place, const Value *value) {
     Values parts = parts_of(place, value);
     return value->micro.kind == MICRO_WHOLE && parts.count && parts.at[0]->def->stage != STAGE_ALL;
 }
 
-/* A value of all devices, which stages have parts of: each has its part in the layout that its mesh
- * gives it, `cut` as states on it, and the value is their union. */
+/* Gives a layout to a value and its parts on stages. Each part gets its layout from its stage's
+ * mesh (`cut`: the layout of states there), and the value gets the union of them. */
 static void place_whole(Place *place, Value *value, bool cut) {
     Values parts = parts_of(place, value);
     for (int i = 0; i < parts.count; i++) {
@@ -107,8 +110,8 @@ static void place_whole(Place *place, Value *value, bool cut) {
     value->user_layout = NULL;
 }
 
-/* Where the states of a value of all devices lie. Under `zero 2` a device of a stage updates a part
- * of what the stage leaves it of the gradient, which the stage cuts as states on it. */
+/* Returns the layout of the states of a value on all devices. Under `zero 2` a stage leaves a shard
+ * of the gradient on each of its devices; the states are cut in the same way. */
 static const Layout *states_of_whole(Place *place, Value *value) {
     Values parts = parts_of(place, value);
     Value whole = *value;
@@ -124,8 +127,9 @@ static const Layout *states_of_whole(Place *place, Value *value) {
     return states_layout(place->module, place->module->devices->mesh, &whole);
 }
 
-/* Under `zero 3` a parameter lies as its states would, on each stage that reads it, unless the
- * source says where it lies; what a rule of the optimizer keeps lies so under any `zero`. */
+/* Gives layouts to a parameter and its states. Under `zero 3` the parameter has the layout of its
+ * states on each stage that reads it, unless the source writes a layout. What a rule of the
+ * optimizer keeps has it under any `zero`. */
 static void place_parameter(Place *place, Parameter *parameter) {
     bool cut =
         module_zero(place->module) >= (parameter->kept ? 1 : 3) && !parameter->value->user_layout;
@@ -135,8 +139,8 @@ static void place_parameter(Place *place, Parameter *parameter) {
     if (cut && !is_staged(place, parameter->value)) parameter->value->layout = states;
 }
 
-/* What an operator makes: where the source says so, and a parameter that is updated without
- * states. */
+/* Gives layouts to an operator's results: those that the source writes, and that of a parameter
+ * that is updated without states. */
 static void place_results(Place *place, const Op *op) {
     Module *module = place->module;
     for (int r = 0; r < op->result_count; r++)
@@ -147,7 +151,7 @@ static void place_results(Place *place, const Op *op) {
             place->program ? op->operands[0]->layout : states_of_whole(place, op->operands[0]);
 }
 
-/* Finds the parts of what is given. */
+/* Finds the parts of parameters and inputs that stages have. */
 static void find_parts(Place *place) {
     const Module *module = place->module;
     place->parts = arena_array(place->arena, Values, module->next_id);

@@ -56,8 +56,8 @@ bool sharding_equal(const Mesh *mesh, const Sharding *a, const Sharding *b) {
 
 /* ---- layouts ---- */
 
-/* The axes in an order in which the major axes of every dimension come first; that of the mesh
- * wherever it is one. */
+/* Orders the axes so that of the axes that cut one dimension the major one comes first. Keeps the
+ * mesh's order otherwise. */
 static void order_axes(const Mesh *mesh, const Sharding *sharding, int *order) {
     bool placed[MESH_MOST] = {false};
     for (int n = 0; n < mesh->axis_count; n++)
@@ -74,8 +74,8 @@ static void order_axes(const Mesh *mesh, const Sharding *sharding, int *order) {
         }
 }
 
-/* The device that has what belongs to mixed-radix position `index` over the axes in `order`, pieces
- * having moved on. */
+/* Returns the device at mixed-radix position `index` over the axes in `order`, after the pieces
+ * have moved by `moved` along each axis. */
 static int device_at(const Mesh *mesh, const int *order, const int *moved, int index) {
     int coordinate[MESH_MOST], position = 0;
     for (int n = mesh->axis_count - 1; n >= 0; n--) {
@@ -103,7 +103,8 @@ static State axis_state(const Mesh *mesh, const Sharding *sharding, int axis) {
     return state;
 }
 
-/* The states in order, neighbours that do the same in one; returns how many. */
+/* Lists the states in order, merging neighbours with the same effect. Returns how many there
+ * are. */
 static int states_of(const Mesh *mesh, const Sharding *sharding, const int *order, State *states) {
     int count = 0;
     for (int n = 0; n < mesh->axis_count; n++) {
@@ -139,7 +140,7 @@ static const Layout *make_layout(const Mesh *mesh, const Sharding *sharding, con
     return layout;
 }
 
-/* What a layout follows from; `shared` has the layout under it. */
+/* The key of a cached layout: everything that it depends on. `shared` maps it to the layout. */
 typedef struct Spoken {
     const Mesh *mesh;
     int at[MESH_MOST], major[MESH_MOST], zigzag[MESH_MOST], moved[MESH_MOST];
@@ -158,19 +159,20 @@ const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, 
     }
     const Layout *layout = *(const Layout **)intern_slot(shared, &spoken, sizeof spoken);
     if (layout) return layout;
-    layout = make_layout(mesh, sharding, moved, shared); // which may move what the table has
+    layout = make_layout(mesh, sharding, moved,
+                         shared); // may resize the table, so the slot is looked up again below
     return *(const Layout **)intern_slot(shared, &spoken, sizeof spoken) = layout;
 }
 
-/* The devices from one to the next along an axis, counted over the mesh. */
+/* Returns the distance between neighbours along an axis in the mesh's list of devices. */
 static int stride_of(const Mesh *mesh, int axis) {
     int stride = 1;
     for (int a = axis + 1; a < mesh->axis_count; a++) stride *= mesh->axis[a].count;
     return stride;
 }
 
-/* The axes of more than one device in the order in which the devices of a group count them, the
- * last one fastest; how many, or -1 when no order is the group's. */
+/* Finds the order of the axes of more than one device in which a group lists its devices, the last
+ * axis fastest. Returns how many there are; -1: the group follows no such order. */
 static int find_order(const Mesh *mesh, const Group *group, int *order) {
     int step = 1, count = 0;
     bool placed[MESH_MOST] = {false};
@@ -188,7 +190,7 @@ static int find_order(const Mesh *mesh, const Group *group, int *order) {
     return count;
 }
 
-/* Whether the devices of a group are those of the mesh, counted in this order of its axes. */
+/* Whether a group lists the devices of the mesh in this order of the axes. */
 static bool counts_devices(const Mesh *mesh, const Group *group, const int *order, int count) {
     for (int i = 0; i < mesh->device_count; i++) {
         int position = 0, rest = i;
@@ -201,7 +203,7 @@ static bool counts_devices(const Mesh *mesh, const Group *group, const int *orde
     return true;
 }
 
-/* Whether a state that cuts does so as the axis does. */
+/* Whether a split state has the same weights as the axis. True for other states. */
 static bool same_weights(const State *state, const Axis *axis) {
     if (state->kind != STATE_SPLIT || !state->weights || !axis->weights)
         return state->kind != STATE_SPLIT || state->weights == axis->weights;
@@ -209,8 +211,8 @@ static bool same_weights(const State *state, const Axis *axis) {
            !memcmp(state->weights, axis->weights, sizeof *axis->weights * (size_t)axis->count);
 }
 
-/* The sharding that gives a group its states in turn; false when an axis would have to be cut in
- * two. */
+/* Assigns the states of a group to axes in order. False when a state would cover a part of an
+ * axis. */
 static bool assign_states(const Mesh *mesh, const Group *group, const int *order, int count,
                           Sharding *sharding) {
     static const int8_t uses[] = {

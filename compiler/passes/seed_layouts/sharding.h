@@ -1,49 +1,56 @@
-/* Shardings: layouts spoken in the axes of a mesh.
+/* Shardings: layouts in terms of mesh axes. A sharding says for each axis which dimension the axis
+ * cuts, or that it replicates or leaves partial sums.
  *
- * Layout propagation works on shardings: for every axis, what it does to a value. In the end a
- * sharding becomes a layout in device numbers.
+ *     mesh(dp:2, tp:2), x : [batch, embed]
+ *     sharding {dp: batch, tp: AXIS_DUP}    ->   layout {batch:dp, dup:tp} over devices 0, 1, 2, 3
+ *
+ * Layout propagation works on shardings, and converts them to layouts over device numbers at its
+ * end.
  */
 #ifndef PASSES_SEED_LAYOUTS_SHARDING_H
 #define PASSES_SEED_LAYOUTS_SHARDING_H
 
 #include "ir/module.h"
 
-/* What an axis does to a value, where it is no dimension. */
+/* The states of an axis that cuts no dimension: copies, partial sums, partial maxima. */
 enum { AXIS_DUP = -1, AXIS_SUM = -2, AXIS_MAX = -3 };
 
 typedef struct Sharding {
-    int8_t at[MESH_MOST];    // a dimension, or AXIS_*
-    int8_t major[MESH_MOST]; // among the axes of one dimension: 0 is the major one
-    bool zigzag[MESH_MOST];  // of an axis that cuts a dimension: its split is zigzag
+    int8_t at[MESH_MOST]; // the dimension that the axis cuts, or AXIS_*
+    int8_t
+        major[MESH_MOST];   // position among the axes that cut the same dimension; 0: the major one
+    bool zigzag[MESH_MOST]; // the axis cuts its dimension in a zigzag
 } Sharding;
 
-/* All devices hold the whole. */
+/* Returns the sharding in which every device has the whole value. */
 Sharding sharding_whole(void);
 
-/* Adds an axis to a dimension, inside what already cuts it; nothing for an axis of size 1. */
+/* Cuts a dimension along an axis, inside the axes that already cut it. Does nothing for an axis of
+ * size 1. */
 void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim, bool zigzag);
 
-/* How many pieces `dim` is in. */
+/* Returns the number of pieces of a dimension. */
 int sharding_pieces(const Mesh *mesh, const Sharding *sharding, int dim);
 
-/* What the names of a value's dimensions say, earlier rules first; axes of `without`, a bit each,
- * are left out. */
+/* Returns the sharding that split rules give the named dimensions of a value; earlier rules win.
+ * Bit a of `without`: axis a is not used. */
 Sharding sharding_named(const Mesh *mesh, const Value *value, uint16_t without);
 
-/* The sharding with nothing left to reduce. */
+/* Returns the sharding with copies in place of partial sums and maxima. */
 Sharding sharding_complete(Sharding sharding);
 
 bool sharding_equal(const Mesh *mesh, const Sharding *a, const Sharding *b);
 
-/* The layout of a sharding; equal shardings give one pointer out of `shared`. */
+/* Returns the layout of a sharding. Equal shardings give the same pointer, from `shared`. */
 const Layout *sharding_layout(const Mesh *mesh, const Sharding *sharding, Intern *shared);
 
-/* The same when pieces have moved on: along axis a, the device at coordinate c has what that at
- * coordinate c + moved[a], modulo the axis, had. */
+/* Returns the layout after pieces have moved: along axis a, the device at coordinate c has the
+ * piece that the device at (c + moved[a]) modulo the axis's size had. */
 const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, const int *moved,
                                     Intern *shared);
 
-/* The sharding of a layout that is made of whole axes of the mesh; false when it is not. */
+/* Finds the sharding of a layout; false when the layout does not consist of whole axes of the
+ * mesh. */
 bool sharding_of_layout(const Mesh *mesh, const Layout *layout, Sharding *sharding);
 
 #endif

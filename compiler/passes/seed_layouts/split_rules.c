@@ -1,4 +1,4 @@
-/* What split rules say of an operator's factors, by the names of its tensors' dimensions. */
+/* Implements the choice of factors that split rules cut, by the names of tensors' dimensions. */
 #include "passes/seed_layouts/split_rules.h"
 
 int factor_dim(const BoundAccess *access, int f) {
@@ -26,8 +26,8 @@ static bool all_results_have(const Op *op, int f) {
     return true;
 }
 
-/* Whether a tensor has a dimension that no factor may cut, because a merged dimension does not nest
- * with the rest of the model. */
+/* Whether a tensor has a dimension without factors, which cannot be cut: a merged dimension whose
+ * factors do not match the rest of the model. */
 static bool has_opaque(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         for (int d = 0; op->operands[k] && d < op->binding->operands[k].rank; d++)
@@ -38,7 +38,7 @@ static bool has_opaque(const Op *op) {
     return false;
 }
 
-/* Whether factor `factor` of the rule is merged with others in some dimension. */
+/* Whether a factor of the rule is merged with others in some dimension. */
 static bool is_merged(const Rule *rule, int factor) {
     for (int k = 0; k < rule->operand_count + rule->result_count; k++) {
         const Access *access =
@@ -50,16 +50,16 @@ static bool is_merged(const Rule *rule, int factor) {
     return false;
 }
 
-/* Whether bound factor f goes on inside a dimension that its kernel sees as one: a piece of it
- * would not be a range of that dimension. */
+/* Whether bound factor f is an inner part of a dimension that the kernel sees as one. A piece of f
+ * would then not be a contiguous range of that dimension. */
 static bool is_inner(const Value *value, const BoundAccess *access, int f) {
     int d = value ? factor_dim(access, f) : -1;
     return d > 0 && access->dims[d - 1].written == access->dims[d].written &&
            !value_cut_along(value, d - 1);
 }
 
-/* Whether a cut of bound factor f leaves a kernel that is told where its piece starts with a
- * range. */
+/* Whether a cut of bound factor f gives contiguous ranges to a kernel that uses its piece's
+ * offset. */
 static bool keeps_range(const Op *op, int f) {
     if (!op->def->rule->factors[op->binding->factors[f].factor].offset) return true;
     for (int k = 0; k < op->operand_count; k++)
@@ -85,7 +85,7 @@ bool factor_may_cut(const Op *op, int f) {
            (all_results_have(op, f) || rule->factors[factor].reduction != REDUCE_NONE);
 }
 
-/* How many factors have the name, and the first of them that may be cut (-1: none). */
+/* Counts the bound factors with this name. Gives the first that may be cut; -1: none. */
 static int count_named(const Op *op, DimName name, int *first) {
     int count = 0;
     *first = -1;
@@ -103,7 +103,7 @@ static bool has_axis(const NamedCut *cuts, int count, int axis) {
     return false;
 }
 
-/* Whether every tensor of the operator but numbers has the factor. */
+/* Whether every tensor of the operator except scalars has the factor. */
 static bool all_have(const Op *op, int f) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && op->operands[k]->type.rank &&
@@ -112,8 +112,7 @@ static bool all_have(const Op *op, int f) {
     return all_results_have(op, f);
 }
 
-/* Whether the operator sums products: it has several operands, and a factor of two of them that no
- * result has. */
+/* Whether the operator sums products: two of its operands have a factor that no result has. */
 static bool is_product(const Op *op) {
     for (int f = 0; f < op->binding->factor_count; f++) {
         int operands = 0, results = 0;
@@ -143,8 +142,8 @@ bool factor_in_all(const Op *op, int f) { return all_have(op, f); }
 
 bool factor_numbers(const Op *op, int f) { return is_product(op) && all_have(op, f); }
 
-/* Products of many matrices, one by one, go by what numbers the matrices, which all tensors have:
- * so each expert's weights stay where they are, whatever else cuts its rows. */
+/* Prefers the batch factor of a batched matrix product, which all tensors have, over a factor that
+ * some lack. So each expert's weights stay in place, whatever else the axis could cut. */
 static void prefer_common(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut *cuts,
                           int count) {
     for (int i = 0; i < count && is_product(op); i++) {
@@ -159,6 +158,7 @@ static void prefer_common(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCu
 
 int factors_named(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut cuts[MESH_MOST]) {
     int count = 0;
+    // rules for one factor of the operator come first, then those for several
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < mesh->rules.count; i++) {
             const MeshRule *rule = &mesh->rules.at[i];

@@ -1,54 +1,58 @@
-/* What split rules say of an operator's factors, by the names of its tensors' dimensions.
+/* Split rules on an operator: which axis cuts which of its factors, by the names of dimensions.
  *
- * The earlier rule has the axis; but one whose dimension is two factors of the operator (the
- * queries and the keys of attention) could cut one alone and would leave the other whole, so it
- * stands behind those whose dimension is one: `split seq:cp heads:cp` cuts attention by heads, and
- * all else along the sequence. In a product of many matrices, one by one, a rule whose dimension
- * numbers the matrices stands before one whose dimension some of the tensors lack: experts stay
- * where their weights are.
+ *     split seq:cp heads:cp
+ *
+ *     y[seq, heads] = x[seq, embed] * w[heads, embed]      cp cuts seq: the first rule that fits
+ *     attention over q[seq, heads], k[seq', heads]          cp cuts heads
+ *
+ * The earliest rule gets the axis, with two exceptions:
+ * - A rule whose dimension is two factors of the operator (the queries and the keys of attention)
+ *   can cut one of them and would leave the other whole. It comes after rules for a single factor.
+ * - In a batched matrix product, a rule for the batch factor comes before a rule for a factor that
+ *   some tensors lack: each expert is computed where its weights are.
  */
 #ifndef PASSES_SEED_LAYOUTS_SPLIT_RULES_H
 #define PASSES_SEED_LAYOUTS_SPLIT_RULES_H
 
 #include "ir/module.h"
 
-/* The dimension of an access that bound factor f is; -1 when it has none. */
+/* Returns the dimension of an access that is bound factor f; -1: there is none. */
 int factor_dim(const BoundAccess *access, int f);
 
-/* The name of a bound factor: that of any dimension that it is. */
+/* Returns the name of a bound factor: the name of any dimension that it is. */
 DimName factor_name(const Op *op, int f);
 
-/* Whether a kernel may have a piece of bound factor f alone, whatever becomes of its results. */
+/* Whether a kernel may compute a piece of bound factor f, even if its results then need merging. */
 bool factor_takes_pieces(const Op *op, int f);
 
-/* Whether the rule lets bound factor f be cut. */
+/* Whether the rule allows bound factor f to be cut. */
 bool factor_may_cut(const Op *op, int f);
 
-/* Whether every tensor of the operator but numbers has the bound factor; and whether the operator
- * is a product of many matrices, one by one, which it numbers. */
+/* Whether every tensor of the operator except scalars has the bound factor; and whether the
+ * operator is also a batched matrix product, so that f is its batch. */
 bool factor_in_all(const Op *op, int f);
 bool factor_numbers(const Op *op, int f);
 
-/* What becomes of a rule of the mesh. */
+/* What became of a split rule, for warnings about rules without effect. */
 typedef struct RuleUse {
     bool used;         // some operator was cut by it
-    const Op *refused; // an operator whose rule forbade it, the axis being free
-    bool turns;        // pieces moved on in turns along it
-    const Op *stayed;  // an operator for which they could not
+    const Op *refused; // an operator whose rule forbids the cut, though the axis was free
+    bool turns;        // ring steps moved pieces along it
+    const Op *stayed;  // an operator that could not run in ring steps
 } RuleUse;
 
-/* An axis that cuts a bound factor. */
+/* An axis and the bound factor that it cuts. */
 typedef struct NamedCut {
     int axis, factor;
     bool zigzag;
 } NamedCut;
 
-/* The axes that split rules give factors of an operator, the first major; returns how many. Marks
- * rules as used or refused; `uses` may be NULL. */
+/* Returns how many axes cut factors of an operator, and lists them, the major ones first. Marks
+ * rules in `uses` as used or refused; NULL: marks nothing. */
 int factors_named(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut cuts[MESH_MOST]);
 
-/* Another factor that a rule gives the axis of a cut, and that every tensor of the operator has;
- * `rule` is its number, `after` or more. -1: there is none. */
+/* Finds another factor that a split rule gives the axis of `cut`, and that every tensor of the
+ * operator has. `rule` is the rule's number, at least `after`. -1: there is none. */
 int factor_beside(const Mesh *mesh, const Op *op, const NamedCut *cut, int after, int *rule);
 
 #endif

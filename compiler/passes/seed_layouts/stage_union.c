@@ -4,7 +4,7 @@
 
 typedef Array(Group) Groups;
 
-/* The places of a subgroup's devices in its stage's mesh. */
+/* Returns the positions of a subgroup's devices in its stage's mesh. */
 static const int *mesh_positions(Arena *arena, const Mesh *mesh, const Group *group) {
     int most = 0, *positions = arena_array(arena, int, group->device_count);
     for (int i = 0; i < mesh->device_count; i++)
@@ -15,8 +15,8 @@ static const int *mesh_positions(Arena *arena, const Mesh *mesh, const Group *gr
     return positions;
 }
 
-/* The subgroup of one pipeline, where its devices do what those of `group` do in the body's
- * first. */
+/* Returns the subgroup of one pipeline: the devices that correspond to those of `group` in the
+ * template's first pipeline. */
 static Group group_of_run(Arena *arena, const Module *module, const TemplateStage *stage,
                           const PipelineRun *run, const Group *group, const int *positions) {
     const Stage *own = &module->strategy->pipelines.at[run->pipeline].stages.at[stage->number];
@@ -38,7 +38,7 @@ static void add_groups(Arena *arena, const Module *module, Groups *groups, const
                                     positions));
 }
 
-/* Aborts where a device stands in two subgroups of a sum: conversions read one piece of each
+/* Aborts if a device stands in two subgroups of a sum, because conversions read one piece of each
  * device. */
 static void check_apart(Arena *arena, const Groups *groups) {
     int most = 0;

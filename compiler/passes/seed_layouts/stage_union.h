@@ -1,11 +1,16 @@
-/* Layouts over the stages of all pipelines. */
+/* Unions of layouts over the stages of all pipelines.
+ *
+ *     stage 0 on devices 0, 1: {dup:dp}   stage 1 on devices 2, 3: {dup:dp}
+ *     union of copies (TOP_DUP):          {dup} over 0, 1 and {dup} over 2, 3
+ */
 #ifndef PASSES_SEED_LAYOUTS_STAGE_UNION_H
 #define PASSES_SEED_LAYOUTS_STAGE_UNION_H
 
 #include "ir/module.h"
 
-/* What values that lie on stages are together: a subgroup of each, in every pipeline of the stage's
- * body. `top` says how subgroups belong together; of one subgroup the layout is the value's own. */
+/* Returns the union of the layouts of values on stages: a subgroup for each stage in each pipeline.
+ * `top` says whether subgroups are copies or contributions to a sum. With one subgroup the result
+ * is the value's own layout. */
 const Layout *union_layout(Module *module, TopKind top, Value *const *values, int count);
 
 #endif

@@ -1,10 +1,15 @@
-/* Where the states of an optimizer lie: the statement `zero`. */
+/* Statement `zero`: the layout of optimizer states (ZeRO).
+ *
+ *     w : [ffn, embed]  {dup:dp, ffn:tp}     zero     ->   states {embed:dp, ffn:tp}
+ *
+ * Every axis that replicates the parameter cuts the states, along one dimension.
+ */
 #include "passes/seed_layouts/seed_layouts.h"
 
 #include <string.h>
 
-/* The dimension in which `pieces` more pieces are most even: the first that divides, else the
- * longest. -1 for scalars. */
+/* Returns the dimension in which `pieces` more pieces are most even: the first that they divide,
+ * else the longest; -1 for scalars. */
 static int best_dim(const Mesh *mesh, const Value *value, const Sharding *sharding, int pieces) {
     int best = -1;
     for (int d = 0; d < value->type.rank; d++) {
@@ -17,7 +22,7 @@ static int best_dim(const Mesh *mesh, const Value *value, const Sharding *shardi
     return best;
 }
 
-/* Whether `zero` cuts states along the axis of a mesh where they have copies. */
+/* Whether `zero` cuts states along this axis of a mesh. */
 static bool is_zero_axis(const Module *module, const Mesh *mesh, int axis) {
     const Strategy *strategy = module->strategy;
     bool cuts = module_zero(module) > 0 && !strategy->zero_axes.count;
@@ -26,7 +31,8 @@ static bool is_zero_axis(const Module *module, const Mesh *mesh, int axis) {
     return cuts;
 }
 
-/* Where the layout is made of no axes: over all copies, whose devices no axis names. */
+/* Returns the layout of states for a layout that does not consist of mesh axes: every set of
+ * replicas is cut. */
 static const Layout *spread_layout(Module *module, const Value *param) {
     if (module_zero(module) == 0 || module->strategy->zero_axes.count) return param->layout;
     return module_layout_shard_replicas(module, param->layout, param->type);

@@ -1,9 +1,13 @@
-/* Lengths: the operators of a body whose pipelines read their rows only so far.
+/* Padding lengths: operators of pipelines that read their rows only up to shorter lengths.
  *
- * The model was evaluated once more with these lengths (Module.shorter) and came through the same
- * passes, so operator i of the one is operator i of the other. A body's tensors begin those of the
- * padded batch: bindings and numbers, such as how many elements a mean counts, stay those of the
- * padded batch.
+ *     pipeline lengths(seq: 512) of a model with seq 1024
+ *     x : [8, 1024] in the padded batch, [8, 512] in this pipeline
+ *
+ * The frontend evaluates the model again with these lengths (Module.lengths.variants), and the
+ * variant goes through the same passes. So operator i of the variant corresponds to operator i of
+ * the module. A pipeline's tensors are the leading parts of those of the padded batch. Bindings and
+ * constants, such as the number of elements that a mean divides by, remain those of the padded
+ * batch.
  */
 #include "passes/stage/padding_safety/padding_safety.h"
 #include "passes/stage/stage.h"
@@ -15,7 +19,7 @@ static bool same_shape(const Value *a, const Value *b) {
            !memcmp(a->type.extent, b->type.extent, sizeof *a->type.extent * (size_t)a->type.rank);
 }
 
-/* Whether two operators are one with other extents. */
+/* Whether two operators are the same except for extents. */
 static bool same_operator(const Op *op, const Op *other) {
     bool same = !strcmp(op->def->name, other->def->name) &&
                 op->operand_count == other->operand_count &&
@@ -30,12 +34,13 @@ static bool same_operator(const Op *op, const Op *other) {
     return same;
 }
 
-/* Whether the module adds up or collects an operator's results over all pipelines. */
+/* Whether an operator accumulates or collects over all pipelines. */
 static bool is_common(const Module *module, const Op *op) {
     return op->def == module->builtin->accumulate || op->def == module->builtin->collect;
 }
 
-/* Operator i of both: the same, and what is known behind the loop of the same shape. */
+/* Checks that operator i of both modules is the same, and that results which all pipelines
+ * contribute to have equal shapes. */
 static bool operators_fit(const Module *module, const Module *other, int i, Position at) {
     const Op *op = module->ops.at[i], *own = i < other->ops.count ? other->ops.at[i] : NULL;
     if (!own || !same_operator(op, own)) {
@@ -61,9 +66,8 @@ static bool operators_fit(const Module *module, const Module *other, int i, Posi
     return true;
 }
 
-/* Whether each dimension of the source that is shorter, in types `given`, is one of the refined
- * input: a pipeline reads its first elements.
- */
+/* Whether each dimension of the source that is shorter in the variant is one dimension of the
+ * refined input, so that a pipeline reads its first elements. */
 static bool stays_whole(const Type given[2], Type refined) {
     int at = 0;
     for (int d = 0; d < given[0].rank; d++) {
@@ -75,7 +79,7 @@ static bool stays_whole(const Type given[2], Type refined) {
     return true;
 }
 
-/* What is shorter of an input is as in the source. */
+/* Checks that the shorter dimensions of inputs are those of the source. */
 static bool inputs_fit(const Module *module, const ModuleLinks *links, const LengthVariant *variant,
                        Position at) {
     for (int i = 0; i < module->inputs.count; i++) {
@@ -105,7 +109,7 @@ static bool shorter_fits(const Module *module, const ModuleLinks *links,
                        module->params.at[i]->name);
             fits = false;
         }
-    // what differs in name is what the source says
+    // an operator with another name shows the difference in the source best, so report it first
     for (int i = 0; fits && i < module->ops.count && i < other->ops.count; i++)
         if (strcmp(module->ops.at[i]->def->name, other->ops.at[i]->def->name))
             fits = operators_fit(module, other, i, at);

@@ -1,16 +1,20 @@
-/* Sums over visits: what a parameter that several visits read has of each of them goes into the sum
- * over all devices, not from stage to stage. */
+/* Partial sums of visits. If several visits read a parameter, each gives a part of its gradient.
+ * The parts go directly into the sum over all devices, not from stage to stage.
+ *
+ *     before    dw = add(dw of visit 0, dw of visit 3)           a message between stages
+ *     after     dw = union(dw of visit 0, dw of visit 3)         part of the gradient's reduction
+ */
 #include "ir/analysis/phases.h"
 #include "passes/stage/stage.h"
 
-/* Whether a value is a sum of what the loop makes, and read once. */
+/* Whether a value is a sum of two values of the loop and has one reader. */
 static bool is_sum(const Staging *staging, const Value *value) {
     const Op *op = value->def;
     return op_is_addition(op) && staging->readers[value->id] == 1 && in_loop(op->operands[0]) &&
            in_loop(op->operands[1]);
 }
 
-/* Marks a sum that is read behind the loop alone, and those that it adds up. */
+/* Marks a sum that is read only after the loop, and the sums that it adds. */
 static void mark_loose(Staging *staging, const Value *value) {
     if (!in_loop(value) || !is_sum(staging, value)) return;
     staging->loose[value->def->index] = true;
@@ -39,7 +43,7 @@ static void collect(Staging *staging, Value *value, Summands *summands) {
     collect(staging, op->operands[1], summands);
 }
 
-/* Marks the additions between a sum and its summands. */
+/* Marks the additions between a sum and its terms as dissolved. */
 static void dissolve(Staging *staging, const Value *value, const Summands *summands) {
     for (int i = 0; i < summands->count; i++)
         if (summands->at[i] == value) return;
@@ -48,7 +52,7 @@ static void dissolve(Staging *staging, const Value *value, const Summands *summa
     dissolve(staging, value->def->operands[1], summands);
 }
 
-/* Whether a value, or what it adds up, is of another visit than the one given. */
+/* Whether a value, or a term of it, is in another visit than the given one. */
 static bool is_apart(const Staging *staging, const Value *value, int visit) {
     const Op *op = value->def;
     return staging->visit[op->index] != visit ||

@@ -5,14 +5,17 @@
  *       stage devices(0-1) layers(0-5)
  *       stage devices(2) layers(6-11, head)
  *
- *     h6 = block(h5, w5) stage 0 visit 0    its weights are a local part of w on devices 0-1
- *     h7 = block(h6, w6) stage 1 visit 1    h6 goes from stage 0 to stage 1
- *     dw = union(dw of stage 0, dw of stage 1)    after the loop, for the optimizer
+ *     before    h6 = block(h5, w5); h7 = block(h6, w6); dw accumulated in the loop
+ *     after     h6 = block(h5, w5) stage 0 visit 0    its weights are a local part of w on devices
+ * 0-1 h7 = block(h6, w6) stage 1 visit 1    h6 is sent from stage 0 to stage 1 dw = union(dw of
+ * stage 0, dw of stage 1)    after the loop, for the optimizer
  *
- * Requires: pass microbatch. Leaves: values of the loop with the rows of one micro-batch; Op.stage
- * and Op.visit; operators in the order of their phases. With several pipelines or stages, a stage
- * reads its own part of each parameter, input and sum, and computes itself what depends on no
- * input. With one stage of one pipeline only the types change.
+ * Requires: pass microbatch.
+ *
+ * Leaves: values of the loop with the rows of one micro-batch; Op.stage and Op.visit; operators in
+ * the order of their phases. With several pipelines or stages, a stage reads its own part of each
+ * parameter, input and sum, and computes by itself what depends on no input. With one stage of one
+ * pipeline only the types change.
  */
 #include "ir/analysis/phases.h"
 #include "passes/differentiate/differentiate.h"
@@ -23,7 +26,7 @@
 
 /* ---- rows ---- */
 
-/* Gives a value that has rows of the batch those of the body's micro-batch. */
+/* Gives a value with rows of the batch the rows of the template's micro-batch. */
 static void take_rows(Module *module, Value *value, int64_t rows) {
     if (value->micro.kind != MICRO_ROWS) return;
     int64_t *extent =
@@ -37,7 +40,7 @@ static void take_rows_of_results(Module *module, const Op *op, int64_t rows) {
     for (int r = 0; r < op->result_count; r++) take_rows(module, op->results[r], rows);
 }
 
-/* ---- who reads what ---- */
+/* ---- readers ---- */
 
 static void note_reader(Staging *staging, const Value *value) {
     if (value) staging->readers[value->id]++;
@@ -53,19 +56,19 @@ static void find_readers(Staging *staging) {
         note_reader(staging, module->outputs.at[i].value);
 }
 
-/* ---- what a stage reads ---- */
+/* ---- values on stages ---- */
 
 static Value *on_stage(Staging *staging, Value *value, int stage);
 static Value *behind_loop(Staging *staging, Value *value);
 
-/* Puts an operator of a stage behind what was made so far. */
+/* Appends an operator to those of a stage. */
 static void push(Staging *staging, Op *op, int stage, LoopPosition turn) {
     op->stage = stage;
     op->loop = turn;
     array_push(staging->module->arena, &staging->turns[turn], op);
 }
 
-/* What a stage has of a value that is on all devices. */
+/* Makes the part that a stage has of a value on all devices. */
 static Value *make_part(Staging *staging, Value *value, const Op *like, int stage) {
     Module *module = staging->module;
     Op *op = ir_op_like(module, module->builtin->local_part, &value, 1, NULL, like);
@@ -78,7 +81,7 @@ static Value *make_part(Staging *staging, Value *value, const Op *like, int stag
     return op->results[0];
 }
 
-/* An operator that stands before the loop, or a part of an input, once more on a stage. */
+/* Copies an operator from before the loop, or a part of an input, to a stage. */
 static void repeat_on_stage(Staging *staging, const Op *op, int stage) {
     Value **operands = arena_array(staging->arena, Value *, op->operand_count + 1);
     bool part = op->def == staging->module->builtin->local_part;
@@ -96,7 +99,7 @@ static void repeat_on_stage(Staging *staging, const Op *op, int stage) {
     push(staging, copy, stage, op->loop);
 }
 
-/* The value as an operator of a stage reads it. */
+/* Returns a value as operators of a stage read it. */
 static Value *on_stage(Staging *staging, Value *value, int stage) {
     if (!value) return NULL;
     bool part = value->def && value->def->def == staging->module->builtin->local_part;
@@ -123,14 +126,14 @@ static LoopPosition behind(LoopPosition turn) {
     return turn == LOOP_COUNT ? LOOP_BEFORE : LOOP_AFTER;
 }
 
-/* The sum of two values of a stage that are like `value`. */
+/* Adds two values of a stage that are terms of `value`. */
 static Op *add_two(Staging *staging, const Value *value, Value *a, Value *b) {
     Op *add = ir_op_like(staging->module, value->def->def, (Value *[]){a, b}, 2, NULL, a->def);
     add->results[0]->dims = value->dims;
     return add;
 }
 
-/* The sum of those summands that are of the same part as summand `first`; they are taken then. */
+/* Adds the terms of the same phase as term `first`, and marks them as taken. */
 static Value *add_part(Staging *staging, const Value *value, const Summands *summands, int first,
                        bool *taken) {
     Value *sum = staging->copy[summands->at[first]->id];
@@ -146,8 +149,8 @@ static Value *add_part(Staging *staging, const Value *value, const Summands *sum
     return sum;
 }
 
-/* Adds what a visit gives of a value, when the loop is over, to what others of its stage give, or
- * lists it where it is the first. */
+/* Adds the sum of a visit to those of other visits on its stage, after the loop; lists it if it is
+ * the stage's first. */
 static void add_visit(Staging *staging, const Value *value, Value *sum, LoopPosition turn,
                       Summands *given) {
     for (int i = 0; i < given->count; i++)
@@ -165,8 +168,8 @@ static void add_visit(Staging *staging, const Value *value, Value *sum, LoopPosi
     array_push(staging->arena, given, sum);
 }
 
-/* What the stages give of a value that is read behind the loop: of the summands on one stage the
- * sum, added up over micro-batches where the value is. */
+/* Makes the terms that stages contribute to a value which is read after the loop: sums of terms on
+ * one stage, accumulated over micro-batches if the value is. */
 static void add_summands(Staging *staging, const Op *accumulation, Value *value) {
     Value *read = accumulation ? accumulation->results[0] : value;
     Summands summands = find_summands(staging, value);
@@ -184,7 +187,7 @@ static void add_summands(Staging *staging, const Op *accumulation, Value *value)
     }
 }
 
-/* Whether an operator only hands on what others add up or collect. */
+/* Whether an operator only accumulates or collects. */
 static bool gathers(const Staging *staging, const Op *op) {
     return op->def == staging->module->builtin->accumulate ||
            op->def == staging->module->builtin->collect;
@@ -205,9 +208,9 @@ static Value *note_handed(Staging *staging, const Value *original, int stage, in
     return value;
 }
 
-/* What a visit reads of a value that the loop makes: what its stage makes or gets in another visit
- * is handed on, since each visit keeps its own micro-batches. The conversion goes where `reader` is
- * put next. */
+/* Returns a loop's value as a visit reads it. If the stage makes or receives the value in another
+ * visit, it is passed on by a conversion, because each visit stores its own micro-batches. The
+ * conversion comes right before `reader`. */
 static Value *in_visit(Staging *staging, const Value *original, Value *value, const Op *reader,
                        int stage, int visit) {
     Module *module = staging->module;
@@ -223,15 +226,16 @@ static Value *in_visit(Staging *staging, const Value *original, Value *value, co
     return note_handed(staging, original, stage, visit, hand->results[0]);
 }
 
-/* When a visit runs an operator of the loop, among those of the body. */
+/* Returns the position at which a visit runs an operator of the loop, among all visits of a
+ * micro-batch. */
 static int run_order(const Staging *staging, const Op *op) {
     int visit = staging->visit[op->index],
         visits = staging->module->templates->at.at[staging->run->template_index].visit_count;
     return op->section == SECTION_FORWARD ? visit : 2 * visits - visit;
 }
 
-/* Notes in which visit a stage has a value of the loop first: where it makes it, else where it
- * reads it first. */
+/* Records the visit in which a stage first has a value of the loop: the visit that makes it,
+ * otherwise the first that reads it. */
 static void note_home(Staging *staging, const Value *original, const Op *reader) {
     const Op *maker = in_loop(original) && original->id < staging->values ? original->def : NULL;
     if (!maker || maker->loop != LOOP_EACH || maker->def == staging->module->builtin->local_part ||
@@ -252,7 +256,7 @@ static void note_home(Staging *staging, const Value *original, const Op *reader)
     }
 }
 
-/* Operand k of an operator of the body, as its stage and visit read it. */
+/* Returns operand k of an operator as its stage and visit read it. */
 static Value *read_operand(Staging *staging, const Op *op, int k, int stage) {
     Value *original = op->operands[k], *value = on_stage(staging, original, stage);
     bool made = value && op->loop == LOOP_EACH && value->def && value->def->loop == LOOP_EACH &&
@@ -278,7 +282,7 @@ static void copy_op(Staging *staging, const Op *op) {
     push(staging, copy, stage, op->loop);
 }
 
-/* By value id, whether it is read behind the loop as it is. */
+/* Finds the values that are read after the loop directly, without an accumulation; by value id. */
 static bool *find_read_behind(const Staging *staging) {
     const Module *module = staging->module;
     bool *read = arena_array(staging->arena, bool, staging->values);
@@ -291,13 +295,14 @@ static bool *find_read_behind(const Staging *staging) {
     return read;
 }
 
-/* The body's operators of one of the two loops. What additions put together only to be read behind
- * it is looked at first: these additions go. */
+/* Makes the operators of one loop for the current template. Finds first which additions only serve
+ * readers after the loop: these are dissolved. */
 static void make_body(Staging *staging, const bool *read, LoopPosition turn) {
     Module *module = staging->module;
     memset(staging->dissolved, 0, sizeof *staging->dissolved * (size_t)staging->ops);
     memset(staging->copy, 0, sizeof *staging->copy * (size_t)staging->values);
     memset(staging->handed, 0, sizeof *staging->handed * (size_t)staging->values);
+    // 1: dissolved additions
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         if (op->def == module->builtin->accumulate)
@@ -306,10 +311,12 @@ static void make_body(Staging *staging, const bool *read, LoopPosition turn) {
                  !gathers(staging, op))
             find_summands(staging, op->results[0]);
     }
+    // 2: the first visit of each value on each stage
     for (int i = 0; i < module->ops.count; i++)
         for (int k = 0;
              module->ops.at[i]->loop == LOOP_EACH && k < module->ops.at[i]->operand_count; k++)
             note_home(staging, module->ops.at[i]->operands[k], module->ops.at[i]);
+    // 3: copies of the operators
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         if (op->loop != turn || op->def == module->builtin->local_part) continue;
@@ -322,9 +329,9 @@ static void make_body(Staging *staging, const bool *read, LoopPosition turn) {
     }
 }
 
-/* ---- behind the loop ---- */
+/* ---- after the loop ---- */
 
-/* The value as it is read outside of the loop. */
+/* Returns a value as it is read outside of the loop: the union of what the stages have. */
 static Value *behind_loop(Staging *staging, Value *value) {
     Module *module = staging->module;
     if (!in_loop(value)) return value;
@@ -351,7 +358,7 @@ static void read_behind_loop(Staging *staging, Op *op) {
     array_push(staging->module->arena, &staging->turns[op->loop], op);
 }
 
-/* Ends of the module that are made in the loop. */
+/* Replaces outputs that the loop makes by their unions. */
 static void finish(Staging *staging) {
     Module *module = staging->module;
     if (module->loss) module->loss = behind_loop(staging, module->loss);
@@ -366,7 +373,7 @@ static void append_ops(Module *module, const Ops *ops) {
     for (int i = 0; i < ops->count; i++) array_push(module->arena, &module->ops, ops->at[i]);
 }
 
-/* The unions stand behind their loop. */
+/* Orders the operators by position; unions stand behind their loop. */
 static void order_turns(Staging *staging) {
     static const LoopPosition order[] = {LOOP_COUNT, LOOP_BEFORE, LOOP_EACH, LOOP_AFTER};
     Module *module = staging->module;
@@ -402,7 +409,7 @@ static void begin(Staging *staging) {
     find_readers(staging);
 }
 
-/* One of the two loops, of all bodies. False after errors. */
+/* Makes one of the two loops for all templates. False after errors. */
 static bool make_loop(Staging *staging, const bool *read, LoopPosition turn) {
     Module *module = staging->module;
     for (int b = 0; b < module->templates->at.count; b++) {
@@ -416,13 +423,14 @@ static bool make_loop(Staging *staging, const bool *read, LoopPosition turn) {
     return true;
 }
 
-/* Several stages: the bodies, one after another, and what stands around them. What is counted is
- * known in all of them. */
+/* Makes the loops of all templates, one after another, and what stands around them. All templates
+ * can read counted sums. */
 static void make_bodies(Staging *staging) {
     Module *module = staging->module;
     begin(staging);
     const bool *read = find_read_behind(staging);
     find_loose(staging, read);
+    // the counting loop comes first, because the main loop reads its sums
     if (!make_loop(staging, read, LOOP_COUNT) || !make_loop(staging, read, LOOP_EACH)) return;
     for (int i = 0; i < module->ops.count; i++)
         if (!loop_repeats(module->ops.at[i]->loop)) read_behind_loop(staging, module->ops.at[i]);
@@ -432,7 +440,7 @@ static void make_bodies(Staging *staging) {
     ir_order_parts(module);
 }
 
-/* The one stage of one pipeline: its loop is the module's. */
+/* Gives values of the module's only pipeline with one stage the rows of a micro-batch. */
 static void shrink_rows(Module *module) {
     for (int i = 0; i < module->ops.count; i++)
         if (loop_repeats(module->ops.at[i]->loop))

@@ -1,17 +1,19 @@
-/* What the files of pass stage share: visits.c says in which stage an operator runs, partial_sums.c
- * what of a sum each stage adds up, stage.c makes the bodies. */
+/* Declarations that the files of pass stage share. visits.c finds the stage of each operator,
+ * partial_sums.c the terms that each stage adds to a sum, lengths.c handles padding lengths,
+ * stage.c makes the templates' operators. */
 #ifndef PASSES_STAGE_STAGE_H
 #define PASSES_STAGE_STAGE_H
 
 #include "ir/unit.h"
 #include "strategy/place.h"
 
-/* What a value is in another visit than the one in which its stage makes it or gets it first. */
+/* A value in a visit that did not make it or receive it first: the result of a conversion that
+ * passes it on. */
 typedef struct Handed Handed;
 struct Handed {
     int stage, visit;
-    Value *value; // NULL: the value itself, which is at home there
-    int order;    // of the visit at home: when it runs
+    Value *value; // NULL: the value itself, in the first visit that has it
+    int order;    // run order of that first visit
     Handed *next;
 };
 
@@ -21,53 +23,53 @@ typedef struct Staging {
     Module *module;
     const ModuleLinks *links;
     Arena *arena;    // scratch
-    int values, ops; // of the module before the pass
-    int *readers;    // by value id: operators that read it, outputs and the loss included
-    bool *dissolved; // by op index: an addition that the stages and the union make instead
-    bool *loose; // by op index: an addition that may be dissolved, so that nothing goes from visit
-                 // to visit for it
-    const PipelineRun *run; // the first of the body at hand
-    const Module *shorter;  // the model with the body's lengths, operator by operator the same;
-                            // NULL: it has the module's
+    int values, ops; // counts of the module before the pass
+    int *readers;    // by value id: number of reading operators, outputs and the loss included
+    bool *dissolved; // by op index: an addition that stages and the union do instead
+    bool *loose;     // by op index: an addition that may be dissolved, so that no message between
+                     // visits is needed
+    const PipelineRun *run; // the first one of the current template
+    const Module *shorter; // the variant of the model with the template's padding lengths; NULL: it
+                           // has the module's
     Array(const Layer *) layers;
-    Placement *placement; // of the layers in the body
-    int *visit;           // by op index: of the body's visits; -1 outside of the loop
-    Value **copy;         // by value id: of what the loop makes, in the body
-    Value **held;         // by stage and value id: of what the loop only reads, on that stage
-    Handed **handed; // by value id: of what the loop makes, in the body, on each stage, the first
-                     // for where it is at home there
-    Summands *summands;      // by value id: of what is read behind the loop, what the stages of all
-                             // bodies give
-    Value **total;           // by value id: of the same, the union of the summands
-    Ops turns[4], unions[4]; // by turn
+    Placement *placement; // of the layers in the template
+    int *visit;           // by op index: its visit in the template; -1: outside of the loop
+    Value **copy;         // by value id: its copy in the template, for values that the loop makes
+    Value **held;    // by stage and value id: its copy there, for values that the loop only reads
+    Handed **handed; // by value id: its copies in visits, for values that the loop makes; for each
+                     // stage the first visit that has it comes first
+    Summands *summands; // by value id: for values that are read after the loop, the contributions
+                        // of the stages of all templates
+    Value **total;      // by value id: the union of the contributions
+    Ops turns[4], unions[4]; // by position
 } Staging;
 
-/* Whether an operator of the loop makes a value. */
+/* Whether an operator of the loop makes the value. */
 static inline bool in_loop(const Value *value) {
     return value && value->def && loop_repeats(value->def->loop);
 }
 
-/* Whether the model with the lengths of each pipeline is the module's, operator by operator, and
- * differs only inside the loop; else false, after an error. */
+/* Whether the variant of each pipeline's padding lengths has the same operators as the module and
+ * differs only inside the loop; reports an error otherwise. */
 bool lengths_fit(const Module *module, const ModuleLinks *links);
 
-/* Gives the copy of an operator of the module for the body at hand the body's lengths: the shapes
- * of its results and of its arguments. All else stays: numbers and sizes are the padded batch's. */
+/* Gives the copy of an operator the current template's lengths: shapes of results and extents in
+ * arguments. Constants and sizes remain those of the padded batch. */
 void take_lengths(const Staging *staging, const Op *op, Op *copy);
 
-/* Finds the body's visits, and for each operator of the loop the one that runs it. False after
- * errors: layers that no stage has, or that stand against the flow of the data. */
+/* Finds the template's visits, and the visit of each operator of the loop. False after errors:
+ * layers without a stage, or stages against the data flow. */
 bool find_visits(Staging *staging);
 
-/* The stage that runs operator i of the module, of module->templates->stages. */
+/* Returns the stage that runs an operator of the module, an index into module->templates->stages. */
 int stage_of(const Staging *staging, const Op *op);
 
-/* Finds the additions that only lead to what is read behind the loop; `read`: by value id, whether
- * it is read there as it is. */
+/* Finds the additions that only lead to readers after the loop. `read`: by value id, whether such a
+ * reader reads it directly. */
 void find_loose(Staging *staging, const bool *read);
 
-/* What a value adds up, each summand in one visit: the value itself, or what additions that nobody
- * else reads put together from several visits. */
+/* Returns the terms of a value, each in one visit: the value itself, or the operands of additions
+ * over several visits that have no other reader. */
 Summands find_summands(Staging *staging, Value *value);
 
 #endif

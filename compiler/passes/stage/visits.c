@@ -1,15 +1,18 @@
-/* Which stage runs an operator.
+/* Finds the stage of each operator.
  *
- * An operator of a layer runs where the strategy puts the layer; one outside of layers where the
- * last-placed of its operands is, or its first user if it has none. What belongs to the gradient of
- * an operator runs where that operator does, and what inputs alone give, which is counted before,
- * in the last visit.
+ *     stages: layers 0-5 on stage 0, layers 6-11 on stage 1
+ *     forward:  embedding -> visit 0 (its first reader is layer 0), layer 6 -> visit 1, loss ->
+ * visit 1 backward: the gradient of layer 6 -> visit 1, the gradient of layer 0 -> visit 0
  *
- * Forward goes through the visits in ascending order and backward in descending order. A value goes
- * to readers forward, so what each of them gives of its gradient comes back from the same visit or
- * a later one; these are added up where the last of them is made. So the forward section is placed
- * first, visits are put together and numbered by it, and the backward section is placed by these
- * numbers.
+ * An operator of a layer runs where the strategy places the layer. An operator outside of layers
+ * runs in the latest visit of its operands, or with its first reader if it has none. A gradient
+ * runs where its forward operator runs. Sums of inputs alone, which are counted earlier, run in the
+ * last visit.
+ *
+ * Forward passes through visits in ascending order, backward in descending order. The readers of a
+ * value are in its visit or later ones, so the contributions to its gradient come from these
+ * visits. They are added in the last of these to run. So the forward section is placed first,
+ * visits are joined and numbered by it, and the backward section is placed by these numbers.
  */
 #include "ir/analysis/phases.h"
 #include "passes/stage/stage.h"
@@ -21,15 +24,14 @@ static bool is_forward(const Op *op) {
     return loop_repeats(op->loop) && op->section == SECTION_FORWARD;
 }
 
-/* The number of a layer among those of the model, in the order in which it runs them; -1: it is
- * none. */
+/* Returns the number of a layer in the order in which the model runs them; -1: unknown. */
 static int layer_number(const Staging *staging, const Layer *layer) {
     for (int i = 0; layer && i < staging->layers.count; i++)
         if (staging->layers.at[i] == layer || layer_same(staging->layers.at[i], layer)) return i;
     return -1;
 }
 
-/* Lists the layers that a turn has and that are not listed yet. */
+/* Lists the layers of one position that are not listed yet. */
 static void list_layers_of(Staging *staging, LoopPosition turn) {
     const Module *module = staging->module;
     for (int i = 0; i < module->ops.count; i++) {
@@ -40,17 +42,16 @@ static void list_layers_of(Staging *staging, LoopPosition turn) {
     }
 }
 
-/* Lists the layers. What is counted stands before the model's loop and says nothing of their
- * order. */
+/* Lists the layers. The counting loop comes last, because it says nothing of their order. */
 static void list_layers(Staging *staging) {
     staging->layers.count = 0;
     list_layers_of(staging, LOOP_EACH);
     list_layers_of(staging, LOOP_COUNT);
 }
 
-/* The operator of the loop that makes what another one reads; NULL where nothing is handed on:
- * every stage has its own part of an input, and what all micro-batches make, as a count, is known
- * everywhere. */
+/* Returns the loop's operator that makes a value which must be passed on to its reader; NULL:
+ * nothing is passed on. Every stage has its own part of inputs, and sums over all micro-batches are
+ * known everywhere. */
 static const Op *maker_of(const Staging *staging, const Value *value) {
     const Op *maker = in_loop(value) ? value->def : NULL;
     bool handed =
@@ -58,7 +59,7 @@ static const Op *maker_of(const Staging *staging, const Value *value) {
     return handed && !op_gathers(staging->module, maker) ? maker : NULL;
 }
 
-/* Whether an operator of forward needs what it reads in its visit. */
+/* Whether an operator of the forward section needs its operands in its own visit. */
 static bool orders(const Staging *staging, const Op *op) {
     return is_forward(op) && !staging->loose[op->index];
 }
@@ -76,13 +77,12 @@ static void add_edge(Staging *staging, VisitEdges *edges, int from, int to) {
     if (!known) array_push(staging->arena, edges, ((VisitEdge){from, to}));
 }
 
-/* Edges as compiler/strategy takes them. */
+/* Converts edges to the form that compiler/strategy takes. */
 static const int (*edge_pairs(const VisitEdges *edges))[2] {
     return (const int(*)[2])(const void *)edges->at;
 }
 
-/* What goes from the layers of a visit to those of another, by operators outside of layers as
- * well. */
+/* Finds the data flow between the layers of visits, also through operators outside of layers. */
 static VisitEdges find_layer_edges(Staging *staging) {
     const Module *module = staging->module;
     int count = staging->placement->visit_count;
@@ -105,8 +105,8 @@ static VisitEdges find_layer_edges(Staging *staging) {
     return edges;
 }
 
-/* The visits of the body along the data, and the one of each layer. False after an error: layers
- * that no stage has. */
+/* Finds the visits in the order of the data flow, and the visit of each layer. False after an
+ * error: layers without a stage. */
 static bool place_layers(Staging *staging) {
     Module *module = staging->module;
     list_layers(staging);
@@ -119,7 +119,7 @@ static bool place_layers(Staging *staging) {
     return true;
 }
 
-/* The latest visit of what an operator reads in the loop; -1: none. */
+/* Returns the latest visit of an operator's operands in the loop; -1: none. */
 static int operands_visit(const Staging *staging, const Op *op) {
     int latest = -1;
     for (int k = 0; k < op->operand_count; k++) {
@@ -129,9 +129,9 @@ static int operands_visit(const Staging *staging, const Op *op) {
     return latest;
 }
 
-/* The visit of an operator of backward: `visit`, or the one that runs later and makes what the
- * operator needs, if there is one. With -1, the last to run of those that make it; -1 stays where
- * there is none. */
+/* Returns the visit of a backward operator: `visit`, or the one that runs later and makes an
+ * operand. With `visit` -1 it is the last to run of those that make operands; -1: there are
+ * none. */
 static int backward_visit(const Staging *staging, const Op *op, int visit) {
     for (int k = 0; k < op->operand_count; k++) {
         const Op *maker = maker_of(staging, op->operands[k]);
@@ -141,9 +141,9 @@ static int backward_visit(const Staging *staging, const Op *op, int visit) {
     return visit;
 }
 
-/* The visit of an operator as far as it is known when those before it are; `unit`: by unit, that of
- * its operator of the model. An addition of gradients is of no layer: it is for the value, which
- * several may read. */
+/* Returns the visit of an operator, as far as those of earlier operators determine it; -1: unknown.
+ * `unit`: by number of a forward operator, its visit. An addition of gradients belongs to no layer,
+ * because several layers may read the value. */
 static int known_visit(const Staging *staging, const Op *op, const int *unit) {
     int layer = layer_number(staging, op->source->layer);
     if (op->loop == LOOP_COUNT) return staging->placement->visit_count - 1;
@@ -157,7 +157,7 @@ static int known_visit(const Staging *staging, const Op *op, const int *unit) {
     return backward_visit(staging, op, own);
 }
 
-/* What goes from visit to visit forward. */
+/* Finds the data flow between visits in the forward section. */
 static VisitEdges find_edges(Staging *staging) {
     const Module *module = staging->module;
     VisitEdges edges = {0};
@@ -173,8 +173,8 @@ static VisitEdges find_edges(Staging *staging) {
     return edges;
 }
 
-/* Puts visits together that nothing stands between, and tells the body which there are. False where
- * they are against the flow of the data. */
+/* Joins visits with nothing in between, and stores the visits of the template. False where they run
+ * against the data flow. */
 static bool settle_visits(Staging *staging) {
     Module *module = staging->module;
     VisitEdges edges = find_edges(staging);
@@ -193,13 +193,13 @@ static bool settle_visits(Staging *staging) {
     return true;
 }
 
-/* Of two visits the one that the section runs first; -1: none. */
+/* Returns the visit that the section runs first; -1: unknown. */
 static int first_of(Section section, int a, int b) {
     if (a < 0 || b < 0) return a < 0 ? b : a;
     return (section == SECTION_FORWARD) == (a < b) ? a : b;
 }
 
-/* Notes a visit in which what an operator reads is read. */
+/* Records that a visit reads the operands of an operator. */
 static void note_visit(const Op *op, int visit, int *earliest) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k])
@@ -207,7 +207,7 @@ static void note_visit(const Op *op, int visit, int *earliest) {
                 first_of(op->section, earliest[op->operands[k]->id], visit);
 }
 
-/* The earliest visit that reads a result; -1: none is known. */
+/* Returns the earliest visit that reads a result; -1: unknown. */
 static int reader_visit(const Op *op, const int *earliest) {
     int visit = -1;
     for (int r = 0; r < op->result_count; r++)
@@ -215,16 +215,18 @@ static int reader_visit(const Op *op, const int *earliest) {
     return visit;
 }
 
-/* Finds the visits of a section's operators. Those that read nothing of the loop run where they are
- * read first. */
+/* Finds the visits of a section's operators. An operator without operands from the loop runs in the
+ * visit that reads its result first. */
 static void assign_visits(Staging *staging, Section section, int *unit) {
     Module *module = staging->module;
     int last = staging->placement->visit_count - 1,
         *earliest = arena_array(staging->arena, int, staging->values);
     memset(earliest, -1, sizeof *earliest * (size_t)staging->values);
+    // forward over operators: visits from layers and operands
     for (int i = 0; i < module->ops.count; i++)
         if (loop_repeats(module->ops.at[i]->loop) && module->ops.at[i]->section == section)
             staging->visit[i] = known_visit(staging, module->ops.at[i], unit);
+    // backward over operators: visits from readers for the remaining ones
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
         if (!loop_repeats(op->loop) || op->section != section) continue;
@@ -234,7 +236,7 @@ static void assign_visits(Staging *staging, Section section, int *unit) {
     }
 }
 
-/* By unit, the visit of its operator of the model; -1: it is not of the loop. */
+/* Returns by number of a forward operator its visit; -1: it is not in the loop. */
 static int *visits_of_units(Staging *staging) {
     const Module *module = staging->module;
     int count = staging->ops + staging->values, *unit = arena_array(staging->arena, int, count);

@@ -1,5 +1,7 @@
 #include "planner/search/neighbours.h"
 
+#include "planner/search/evaluated.h"
+
 /* A block strategy: the first devices of a group, cut into equal stages with equal meshes. */
 typedef struct Blocks {
     const DeviceGroup *group;

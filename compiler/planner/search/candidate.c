@@ -1,5 +1,8 @@
 #include "planner/search/candidate.h"
 
+#include "planner/search/devices.h"
+#include "planner/search/model_limits.h"
+#include "support/text.h"
 #include "support/array.h"
 
 #include <string.h>

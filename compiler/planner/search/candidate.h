@@ -10,9 +10,12 @@
 #ifndef PLANNER_SEARCH_CANDIDATE_H
 #define PLANNER_SEARCH_CANDIDATE_H
 
-#include "planner/search/devices.h"
-#include "planner/search/model_limits.h"
-#include "support/text.h"
+#include <stdint.h>
+
+typedef struct Arena Arena;
+typedef struct Fleet Fleet;
+typedef struct SearchModel SearchModel;
+typedef struct Text Text;
 
 typedef enum Recompute {
     RECOMPUTE_NONE,

@@ -9,7 +9,11 @@
 #ifndef PLANNER_SEARCH_CLOSED_FORM_H
 #define PLANNER_SEARCH_CLOSED_FORM_H
 
-#include "planner/search/layer_costs.h"
+#include "cluster/cluster.h"
+#include "planner/search/candidate.h"
+
+typedef struct Costs Costs;
+typedef struct Profile Profile;
 
 /* A stage to be filled with layers: its devices and mesh, and what layers cost on it. */
 typedef struct StagePlan {

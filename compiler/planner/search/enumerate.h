@@ -11,7 +11,6 @@
 #ifndef PLANNER_SEARCH_ENUMERATE_H
 #define PLANNER_SEARCH_ENUMERATE_H
 
-#include "planner/search/closed_form.h"
 #include "planner/search/space.h"
 
 typedef Array(Candidate) CandidateList;

@@ -1,5 +1,7 @@
 #include "planner/search/evaluate.h"
 
+#include "planner/search/devices.h"
+#include "planner/search/model_limits.h"
 #include "cost/cost.h"
 #include "frontend/frontend.h"
 #include "passes/pipeline.h"

@@ -10,9 +10,11 @@
 #define PLANNER_SEARCH_EVALUATE_H
 
 #include "passes/pipeline.h"
-#include "planner/search/devices.h"
-#include "planner/search/model_limits.h"
 #include "support/text.h"
+
+typedef struct Fleet Fleet;
+typedef struct SearchModel SearchModel;
+typedef struct Unit Unit;
 
 /* The context that all evaluations share. */
 typedef struct EvaluationContext {

@@ -2,8 +2,12 @@
 #ifndef PLANNER_SEARCH_EVALUATED_H
 #define PLANNER_SEARCH_EVALUATED_H
 
+#include "planner/search/closed_form.h"
+#include "planner/search/devices.h"
 #include "planner/search/enumerate.h"
 #include "planner/search/explain.h"
+#include "planner/search/layer_costs.h"
+#include "planner/search/model_limits.h"
 
 enum { ENUMERATED = 400, VARIANTS_MOST = 36 };
 

@@ -1,4 +1,6 @@
 #include "planner/search/explain.h"
+#include "planner/search/devices.h"
+#include "planner/search/model_limits.h"
 
 #include <math.h>
 #include <string.h>

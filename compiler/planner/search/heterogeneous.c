@@ -1,4 +1,10 @@
 #include "planner/search/enumerate.h"
+#include "planner/search/closed_form.h"
+#include "planner/search/devices.h"
+#include "planner/search/evaluate.h"
+#include "planner/search/layer_costs.h"
+#include "planner/search/model_limits.h"
+#include "planner/search/probe.h"
 
 #include <math.h>
 #include <string.h>

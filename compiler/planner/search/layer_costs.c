@@ -1,4 +1,8 @@
 #include "planner/search/layer_costs.h"
+#include "planner/search/devices.h"
+#include "planner/search/evaluate.h"
+#include "planner/search/model_limits.h"
+#include "planner/search/probe.h"
 
 #include <math.h>
 #include <string.h>
@@ -266,8 +270,8 @@ const Costs *profile_costs(Profile *profile, int group, double tensor, double ro
         if (known->group == group && known->tensor == tensor && known->rows == rows) return known;
     }
     Costs *costs = arena_new(profile->arena, Costs);
-    *costs = (Costs){
-        .group = group, .tensor = tensor, .rows = rows, .inputs = grid->at[0][0].inputs};
+    *costs =
+        (Costs){.group = group, .tensor = tensor, .rows = rows, .inputs = grid->at[0][0].inputs};
     for (int mode = 0; mode < RECOMPUTES; mode++)
         costs->slots[mode] = arena_array(profile->arena, SlotCost, slots);
     for (int slot = 0; slot < slots; slot++) {

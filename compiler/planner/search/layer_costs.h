@@ -11,7 +11,13 @@
 #define PLANNER_SEARCH_LAYER_COSTS_H
 
 #include "planner/search/candidate.h"
-#include "planner/search/probe.h"
+#include "support/array.h"
+
+#include <stdbool.h>
+
+typedef struct EvaluationContext EvaluationContext;
+typedef struct Probe Probe;
+typedef struct SlotCost SlotCost;
 
 /* The costs on a group of devices at one degree and number of rows, by slot (model_slot). */
 typedef struct Costs {

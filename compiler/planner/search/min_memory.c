@@ -1,4 +1,6 @@
 #include "planner/search/neighbours.h"
+
+#include "planner/search/evaluated.h"
 #include "planner/search/space.h"
 #include "planner/search/tensor_parallel.h"
 

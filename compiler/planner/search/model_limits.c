@@ -1,5 +1,6 @@
 #include "planner/search/model_limits.h"
 
+#include "ir/unit.h"
 #include "support/text.h"
 
 #include <string.h>

@@ -2,7 +2,14 @@
 #ifndef PLANNER_SEARCH_MODEL_LIMITS_H
 #define PLANNER_SEARCH_MODEL_LIMITS_H
 
-#include "ir/unit.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct Arena Arena;
+typedef struct Layer Layer;
+typedef struct Module Module;
+typedef struct Op Op;
+typedef struct Unit Unit;
 
 typedef struct SearchDim {
     const char *name;

@@ -1,5 +1,6 @@
 #include "planner/search/neighbours.h"
 
+#include "planner/search/evaluated.h"
 #include "planner/search/space.h"
 
 void add_changed(Search *search, CandidateList *list, const Candidate *changed) {

@@ -3,7 +3,10 @@
 #ifndef PLANNER_SEARCH_NEIGHBOURS_H
 #define PLANNER_SEARCH_NEIGHBOURS_H
 
-#include "planner/search/evaluated.h"
+#include "planner/search/candidate.h"
+#include "planner/search/enumerate.h"
+
+typedef struct Search Search;
 
 /* Adds a copy of a candidate, with the closed forms' seconds and need, that lives as long as the
  * search. */

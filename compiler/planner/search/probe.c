@@ -1,5 +1,8 @@
 #include "planner/search/probe.h"
 
+#include "planner/search/devices.h"
+#include "planner/search/evaluate.h"
+#include "planner/search/model_limits.h"
 #include "cost/cost.h"
 #include "ir/analysis/liveness.h"
 #include "ir/analysis/phases.h"

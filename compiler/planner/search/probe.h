@@ -3,7 +3,10 @@
 #ifndef PLANNER_SEARCH_PROBE_H
 #define PLANNER_SEARCH_PROBE_H
 
-#include "planner/search/evaluate.h"
+#include <stdbool.h>
+
+typedef struct Arena Arena;
+typedef struct EvaluationContext EvaluationContext;
 
 /* The costs of one slot, a layer or what runs before or behind all layers (model_slot), on the
  * slowest device with one micro-batch. */

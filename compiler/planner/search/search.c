@@ -1,5 +1,6 @@
 #include "planner/search/search.h"
 
+#include "planner/search/evaluated.h"
 #include "planner/search/neighbours.h"
 #include "planner/search/tensor_parallel.h"
 

@@ -1,4 +1,9 @@
 #include "planner/search/space.h"
+#include "planner/search/closed_form.h"
+#include "planner/search/devices.h"
+#include "planner/search/evaluate.h"
+#include "planner/search/layer_costs.h"
+#include "planner/search/model_limits.h"
 
 #include <math.h>
 #include <string.h>

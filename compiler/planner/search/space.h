@@ -6,7 +6,14 @@
 #ifndef PLANNER_SEARCH_SPACE_H
 #define PLANNER_SEARCH_SPACE_H
 
-#include "planner/search/closed_form.h"
+#include "planner/search/candidate.h"
+#include "support/array.h"
+
+#include <stdbool.h>
+
+typedef struct Correction Correction;
+typedef struct PipelinePlan PipelinePlan;
+typedef struct Profile Profile;
 
 enum { GROUPS_MOST = 4 }; // the most classes that work together
 

@@ -1,5 +1,9 @@
 #include "planner/search/tensor_parallel.h"
 
+#include "planner/search/devices.h"
+#include "planner/search/evaluate.h"
+#include "planner/search/model_limits.h"
+#include "planner/search/probe.h"
 #include "planner/search/layer_costs.h"
 
 #include <math.h>

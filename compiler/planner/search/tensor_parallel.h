@@ -4,7 +4,9 @@
 #define PLANNER_SEARCH_TENSOR_PARALLEL_H
 
 #include "planner/search/candidate.h"
-#include "planner/search/evaluate.h"
+#include "support/array.h"
+
+typedef struct EvaluationContext EvaluationContext;
 
 enum { SPLITS_FAST = 2 };
 

@@ -1,5 +1,6 @@
 #include "planner/simulate/changes.h"
 
+#include "cluster/cluster.h"
 #include "planner/kinds/input.h"
 #include "support/array.h"
 

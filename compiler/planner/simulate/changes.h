@@ -14,7 +14,10 @@
 #ifndef PLANNER_SIMULATE_CHANGES_H
 #define PLANNER_SIMULATE_CHANGES_H
 
-#include "cluster/cluster.h"
+#include <stdbool.h>
+
+typedef struct Arena Arena;
+typedef struct Cluster Cluster;
 
 typedef struct Change {
     double at;

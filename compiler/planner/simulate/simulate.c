@@ -1,4 +1,5 @@
 #include "planner/simulate/simulate.h"
+#include "cluster/cluster.h"
 
 #include <math.h>
 

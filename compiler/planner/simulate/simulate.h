@@ -12,7 +12,9 @@
 #ifndef PLANNER_SIMULATE_SIMULATE_H
 #define PLANNER_SIMULATE_SIMULATE_H
 
+#include "planner/simulate/changes.h"
 #include "planner/simulate/step.h"
+#include "planner/simulate/symmetry.h"
 #include "support/text.h"
 
 #include <jansson.h>

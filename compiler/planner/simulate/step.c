@@ -1,5 +1,6 @@
 #include "planner/simulate/step.h"
 
+#include "planner/simulate/transfers.h"
 #include "ir/analysis/async_collectives.h"
 #include "ir/programs/device_programs.h"
 #include "cost/stage_seconds.h"

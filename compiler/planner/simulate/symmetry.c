@@ -1,5 +1,9 @@
 #include "planner/simulate/symmetry.h"
 
+#include "planner/simulate/changes.h"
+#include "planner/simulate/transfers.h"
+#include "ir/programs/device_programs.h"
+#include "cost/cost.h"
 #include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"

@@ -12,9 +12,15 @@
 
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
-#include "planner/simulate/changes.h"
 #include "planner/simulate/engine.h"
-#include "planner/simulate/transfers.h"
+
+typedef struct Changes Changes;
+typedef struct DeviceClass DeviceClass;
+typedef struct Module Module;
+typedef struct PipelineRun PipelineRun;
+typedef struct PlannedConversion PlannedConversion;
+typedef struct Role Role;
+typedef struct SimulatedTransfer SimulatedTransfer;
 
 typedef struct Actor {
     int device_count;

@@ -2,6 +2,9 @@
 #include "planner/simulate/simulate.h"
 #include "ir/programs/device_programs.h"
 
+#include "cluster/cluster.h"
+#include "ir/programs/device_programs.h"
+
 void print_devices(Text *out, const int *devices, int count) {
     text_string(out, "[");
     for (int i = 0, end; i < count; i = end) {

@@ -2,7 +2,9 @@
  * for each stream. A task that runs beside another of its stream, such as one of several
  * reductions, goes to an additional row. */
 #include "reshard/plan.h"
+
 #include "ir/programs/conversions.h"
+#include "ir/programs/device_programs.h"
 #include "planner/simulate/simulate.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 #include "planner/simulate/transfers.h"
 
+#include "cost/cost.h"
 #include "reshard/cost/price.h"
 
 #include <math.h>

@@ -10,8 +10,11 @@
 #ifndef PLANNER_SIMULATE_TRANSFERS_H
 #define PLANNER_SIMULATE_TRANSFERS_H
 
-#include "cost/cost.h"
-#include "reshard/plan.h"
+#include "hetu/reshard.h"
+
+typedef struct Arena Arena;
+typedef struct Cluster Cluster;
+typedef struct Plan Plan;
 
 typedef struct TransferPort {
     int member; // index in the transfer's members

@@ -48,7 +48,7 @@ Bounds call_operand(const Call *call, int k, unsigned assignment) {
         ->blocks[value->id][call_block(call, value, &call->op->binding->operands[k], assignment)];
 }
 
-/* Whether what is shorter of a tensor is what is shorter of the operator along its dimensions. */
+/* Whether the shorter dimensions of a tensor are those along the operator's shorter factors. */
 static bool tensor_fits(const Call *call, const Value *value, const BoundAccess *access) {
     for (int d = 0; d < value->type.rank; d++) {
         bool factor = access->dims[d].count == 1 && call_bit(call, access->dims[d].factors[0]) >= 0;
@@ -73,9 +73,9 @@ bool call_find_factors(Call *call) {
     return fits;
 }
 
-/* ---- what is wrong ---- */
+/* ---- errors ---- */
 
-/* What the source calls the dimension of a shorter factor; NULL: nothing. */
+/* Returns the source's name of the dimension of one of these shorter factors; NULL: unnamed. */
 static const char *dimension_name(const Call *call, unsigned bits) {
     for (int k = 0; k < call->op->operand_count; k++) {
         const Value *value = call->op->operands[k];

@@ -1,16 +1,19 @@
-/* What the files of this folder share: an operator that is followed. Whether what rows lose by the
- * lengths of a pipeline changes anything.
+/* Padding safety: whether the elements that shorter padding lengths remove change any result. This
+ * header has what the files of the folder share; they analyse one operator at a time.
  *
- * In the padded batch a tensor has elements in front, which the pipeline computes, too, and
- * elements behind its lengths, which it lacks. In the model of the padded batch each operator is
- * followed with the ranges (rule/bounds.h) of its operands' elements in front and behind: what it
- * makes in front must come of what is in front alone, or of elements behind that count for nothing
- * there, such as 0 in a sum. Of inputs the pragma `padding` says what is behind, of all else
- * nothing is known.
+ *     loss[b, s] masked by `padding`, lengths seq: 512 of 1024
+ *     total = sum over s of loss[b, s]     safe: elements behind 512 are 0
+ *     m = max over s of x[b, s]            refused: elements behind 512 may be larger
  *
- * Where k dimensions of a tensor are shorter, it has 2^k blocks: bit j of a block's number says
- * that it is behind in the j-th of them. An operator's factors are numbered in the same way, by
- * assignments.
+ * In the padded batch a tensor has elements in front, which the shorter pipeline computes, too, and
+ * elements behind its lengths, which the pipeline lacks. The analysis follows each operator of the
+ * padded model with the ranges (rule/bounds.h) of its operands' elements in front and behind.
+ * Results in front must depend only on elements in front, or on elements behind that have no effect
+ * there, such as 0 in a sum. The pragma `padding` gives the elements behind of inputs; of other
+ * values nothing is known.
+ *
+ * A tensor with k shorter dimensions has 2^k blocks. Bit j of a block's number: it is behind in the
+ * j-th shorter dimension. An assignment gives the same bits for the shorter factors of an operator.
  */
 #ifndef PASSES_STAGE_PADDING_SAFETY_CALL_H
 #define PASSES_STAGE_PADDING_SAFETY_CALL_H
@@ -18,53 +21,55 @@
 #include "ir/module.h"
 #include "rule/bounds.h"
 
-enum { MOST_SHORT = 10 }; // factors of an operator that are shorter
+enum { MOST_SHORT = 10 }; // shorter factors of an operator
 
 typedef struct PaddingCheck {
-    const Module *module, *other; // of the padded batch, and with the lengths
+    const Module *module, *other; // the padded model, and its variant with the shorter lengths
     Arena *arena;                 // scratch
     Position at;                  // of the lengths
-    const Value **own;            // by value id: what it is in `other`
-    Bounds **blocks;              // by value id
+    const Value **own;            // by value id: the value of `other`
+    Bounds **blocks;              // by value id: range of each block
 } PaddingCheck;
 
-/* An operator at hand. */
+/* The operator that is analysed. */
 typedef struct Call {
     PaddingCheck *behind;
     const Op *op, *own;
-    int count;               // shorter factors
-    int factors[MOST_SHORT]; // of the binding
+    int count;               // number of shorter factors
+    int factors[MOST_SHORT]; // indices of these in the binding
     bool *present;           // by operand of the rule
-    int64_t *sizes;          // by factor of the rule
-    Bounds **values;         // of equations, by value and assignment
-    unsigned assignment;     // at hand, for the leaves of an expression
+    int64_t *sizes;          // by factor of the rule: its padded extent
+    Bounds **values;         // by value of equations, then by assignment
+    unsigned assignment;     // the current one, for leaves of an expression
 } Call;
 
-/* Whether dimension d of a value is shorter; how many are. */
+/* Whether dimension d of a value is shorter; and how many dimensions are. */
 bool padding_shortens(const PaddingCheck *behind, const Value *value, int d);
 int padding_short_dims(const PaddingCheck *behind, const Value *value);
 
-/* Finds the shorter factors; false: there are too many, or they are not those of the tensors. */
+/* Finds the shorter factors. False: there are too many, or tensors are shorter along other
+ * dimensions. */
 bool call_find_factors(Call *call);
 
-/* The bit of a bound factor among the shorter ones; -1: it is none. The factor of the rule that a
- * bit stands for. */
+/* Return the bit of a bound factor among the shorter ones (-1: it is not one of them), and the
+ * rule's factor of a bit. */
 int call_bit(const Call *call, int factor);
 const Factor *call_factor(const Call *call, int bit);
 
-/* The shorter factors of which the rule's access has some. */
+/* Returns the shorter factors that an access of the rule has, as bits. */
 unsigned call_bits(const Call *call, const Access *access);
 
-/* The block of a tensor of the operator in an assignment; what operand k is there. */
+/* Return the block of a tensor of the operator in an assignment, and the range of operand k
+ * there. */
 unsigned call_block(const Call *call, const Value *value, const BoundAccess *access,
                     unsigned assignment);
 Bounds call_operand(const Call *call, int k, unsigned assignment);
 
-/* Reports that what is behind some of the shorter factors matters: false. */
+/* Reports that elements behind some of the shorter factors have an effect. Returns false. */
 bool call_refuse(const Call *call, unsigned bits, const char *why);
 
-/* What an operator makes by its expression or equations, and by a kernel, into call->values; false
- * after an error. */
+/* Compute the ranges of an operator's results into call->values: from its body or equations, or
+ * from the clauses of a kernel's rule. False after an error. */
 bool follow_equations(Call *call);
 bool follow_kernel(Call *call);
 

@@ -7,7 +7,7 @@ static Bounds attribute(const Call *call, int index) {
                                                                               : (double)attr->i);
 }
 
-/* The operand of the call that stands for operand `index` of the rule, which is present. */
+/* Returns the operand of the call that is bound to operand `index` of the rule and is present. */
 static int operand_of(const Call *call, int index) {
     for (int k = 0; k < call->op->operand_count; k++)
         if (call->op->binding->operands[k].access == index && call->op->operands[k]) return k;
@@ -34,8 +34,8 @@ static const Access *leaf_access(const Call *call, const Expr *leaf) {
                                        : NULL;
 }
 
-/* The shorter factors of an expression; sets *sums where it has factors, shorter or not, that the
- * value lacks. */
+/* Returns the shorter factors of an expression as bits. Sets *sums if the expression has factors,
+ * shorter or not, that the value lacks. */
 static unsigned term_bits(const Call *call, const Expr *expr, const Access *value, bool *sums) {
     const Access *access = leaf_access(call, expr);
     unsigned bits = access ? call_bits(call, access) : 0;
@@ -45,8 +45,9 @@ static unsigned term_bits(const Call *call, const Expr *expr, const Access *valu
     return bits;
 }
 
-/* A term of the value in an assignment of the value's factors, added up over those that it lacks;
- * in *more those along which there is something to add behind the lengths. */
+/* Returns the range of a term in an assignment of the value's factors, summed over the factors that
+ * the value lacks. Sets bits of *more for factors along which elements behind the lengths
+ * contribute. */
 static Bounds term_range(Call *call, const Expr *term, const Access *value, unsigned assignment,
                          unsigned *more) {
     bool sums = false;
@@ -64,7 +65,7 @@ static Bounds term_range(Call *call, const Expr *term, const Access *value, unsi
     return total;
 }
 
-/* The value of an equation in all assignments of its factors; false after an error. */
+/* Computes the ranges of an equation's value in all assignments; false after an error. */
 static bool evaluate(Call *call, const Expr *expr, const Access *value, Bounds *ranges) {
     const Expr *whole =
         equations_present(call->behind->arena, call->op->def->rule, expr, call->present);
@@ -87,13 +88,13 @@ static bool evaluate(Call *call, const Expr *expr, const Access *value, Bounds *
 
 bool follow_equations(Call *call) {
     const Rule *rule = call->op->def->rule;
-    for (int v = 0; v < rule->result_count + rule->local_count; v++)
+    for (int v = 0; v < rule->result_count + rule->equations.local_count; v++)
         call->values[v] = arena_array(call->behind->arena, Bounds, 1 << call->count);
-    for (int e = 0; e < rule->equation_count; e++) {
-        const RuleEquation *equation = &rule->equations[e];
+    for (int e = 0; e < rule->equations.count; e++) {
+        const RuleEquation *equation = &rule->equations.at[e];
         if (!evaluate(call, equation->expr, equations_value(rule, equation->value),
                       call->values[equation->value]))
             return false;
     }
-    return rule->equation_count || evaluate(call, rule->body, &rule->results[0], call->values[0]);
+    return rule->equations.count || evaluate(call, rule->body, &rule->results[0], call->values[0]);
 }

@@ -21,8 +21,7 @@ static Bounds no_leaf(const Expr *leaf, void *context) {
     return bounds_open();
 }
 
-/* Whether an operand has, in an assignment with some of `bits` behind, the number that counts for
- * nothing there. */
+/* Whether an operand that has some factors of `bits` behind has the neutral number there. */
 static bool is_neutral(const Call *call, unsigned assignment, unsigned bits) {
     const Rule *rule = call->op->def->rule;
     for (int k = 0; k < call->op->operand_count; k++) {
@@ -36,21 +35,23 @@ static bool is_neutral(const Call *call, unsigned assignment, unsigned bits) {
     return false;
 }
 
-/* Whether the clause causal keeps from elements in front what is behind in an assignment. */
+/* Whether the clause causal prevents elements in front from depending on elements behind in this
+ * assignment. */
 static bool is_unseen(const Call *call, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
     const Binding *binding = call->own->binding;
     int64_t when = 0, from = 0, to = 0;
     bool behind = false, front = false;
-    if (!rule->causal || !expr_integer(rule->causal, call->op->attrs, call->sizes, &when) || !when)
+    if (!rule->causal.when ||
+        !expr_integer(rule->causal.when, call->op->attrs, call->sizes, &when) || !when)
         return false;
     for (int f = 0; f < binding->factor_count; f++) {
         int bit = call_bit(call, f);
-        if (binding->factors[f].factor == rule->causal_from) {
+        if (binding->factors[f].factor == rule->causal.from) {
             from = binding->factors[f].extent;
             front = bit < 0 || !(assignment >> bit & 1);
         }
-        if (binding->factors[f].factor == rule->causal_to) {
+        if (binding->factors[f].factor == rule->causal.to) {
             to = binding->factors[f].extent;
             behind = bit >= 0 && assignment >> bit & 1;
         }
@@ -60,8 +61,8 @@ static bool is_unseen(const Call *call, unsigned assignment) {
 
 /* ---- the clause shift ---- */
 
-/* What is in front of a factor of the rule that stands for one dimension: its elements with the
- * lengths; *bit among the shorter ones, or -1. */
+/* Returns the length in front of a factor of one dimension. Sets *bit to its bit among the shorter
+ * factors; -1: it is not one. */
 static int64_t front_of(const Call *call, int factor, int *bit) {
     const Binding *binding = call->own->binding;
     for (int f = 0; f < binding->factor_count; f++)
@@ -69,25 +70,26 @@ static int64_t front_of(const Call *call, int factor, int *bit) {
             *bit = call_bit(call, f);
             return binding->factors[f].extent;
         }
-    *bit = -1; // pass factor_dims leaves out dimensions of one element
+    *bit = -1; // pass factor_dims removes dimensions of one element
     return 1;
 }
 
-/* How the parts in front of a shift's two factors lie to each other. */
+/* How the parts in front of a shift's two factors lie relative to each other. */
 typedef struct Shift {
-    unsigned whole, part; // their bits; 0: not shorter
+    unsigned whole, part; // their bits as masks; 0: not shorter
     bool part_in,
-        whole_out; // the part's front lies in the whole's, and what is behind it behind that
+        whole_out; // the part's front lies in that of the whole, and its elements behind lie behind
+                   // that
 } Shift;
 
 static bool find_shift(const Call *call, Shift *shift) {
     const Rule *rule = call->op->def->rule;
     int64_t start;
     int whole_bit, part_bit;
-    if (!rule->shift || !expr_integer(rule->shift, call->op->attrs, call->sizes, &start))
+    if (!rule->copy.shift || !expr_integer(rule->copy.shift, call->op->attrs, call->sizes, &start))
         return false;
-    int64_t whole = front_of(call, rule->shift_whole, &whole_bit),
-            part = front_of(call, rule->shift_part, &part_bit);
+    int64_t whole = front_of(call, rule->copy.whole, &whole_bit),
+            part = front_of(call, rule->copy.part, &part_bit);
     *shift = (Shift){.whole = whole_bit < 0 ? 0 : 1u << whole_bit,
                      .part = part_bit < 0 ? 0 : 1u << part_bit,
                      .part_in = start + part <= whole,
@@ -95,24 +97,24 @@ static bool find_shift(const Call *call, Shift *shift) {
     return true;
 }
 
-/* Whether a result of a shift that has the whole, or the part, has in front nothing of what is
- * behind in the assignment. */
+/* Whether a result of a shift reads in front none of the elements that are behind in this
+ * assignment. */
 static bool is_elsewhere(const Call *call, const Access *result, unsigned assignment) {
     Shift shift;
     if (!find_shift(call, &shift)) return false;
-    bool copies = access_has(result, call->op->def->rule->shift_part);
+    bool copies = access_has(result, call->op->def->rule->copy.part);
     return copies
                ? shift.part_in && !(assignment & ~shift.whole)
                : (shift.whole_out || linear_zero(call, assignment)) && !(assignment & ~shift.part);
 }
 
-/* What a result of a shift is in an assignment of its factors. */
+/* Returns the range of a shift's result in an assignment of its factors. */
 static Bounds shift_range(const Call *call, const Access *result, unsigned assignment,
                           const Shift *shift) {
     unsigned both = shift->whole | shift->part, rest = assignment & ~both;
     Bounds front = call_operand(call, 0, rest), behind = call_operand(call, 0, rest | both),
            zero = bounds_number(0);
-    if (access_has(result, call->op->def->rule->shift_part)) {
+    if (access_has(result, call->op->def->rule->copy.part)) {
         bool own = assignment & shift->part ? shift->whole_out : shift->part_in;
         return !own ? bounds_hull(front, behind) : assignment & shift->part ? behind : front;
     }
@@ -123,8 +125,8 @@ static Bounds shift_range(const Call *call, const Access *result, unsigned assig
 
 /* ---- results ---- */
 
-/* Factors of which a result's elements see more than their own side: those that it lacks, and those
- * that may not be cut. Of the first kind alone that are added up, in *summed. */
+/* Returns the factors along which a result depends on elements of both sides: those that it lacks,
+ * and those that may not be cut. *summed: those of the first kind that are sums. */
 static unsigned open_bits(const Call *call, const Access *result, unsigned *summed) {
     unsigned bits = 0;
     *summed = 0;
@@ -137,12 +139,12 @@ static unsigned open_bits(const Call *call, const Access *result, unsigned *summ
     return bits;
 }
 
-/* Whether what a result has in front depends on nothing behind in the assignment, which is one of
- * factors that it sees. */
+/* Whether the part in front of a result is independent of the elements behind in this assignment of
+ * open factors. */
 static bool counts_for_nothing(const Call *call, const Access *result, unsigned assignment,
                                unsigned summed) {
-    bool sees = access_has(result, call->op->def->rule->causal_from) &&
-                !access_has(result, call->op->def->rule->causal_to);
+    bool sees = access_has(result, call->op->def->rule->causal.from) &&
+                !access_has(result, call->op->def->rule->causal.to);
     unsigned read = 0;
     for (int k = 0; k < call->op->operand_count; k++)
         read |=
@@ -156,16 +158,16 @@ static bool counts_for_nothing(const Call *call, const Access *result, unsigned 
            (!(assignment & ~summed) && linear_zero(call, assignment));
 }
 
-/* Whether the clause causal says that nothing is added to a result in an assignment: it is added up
- * over places that do not see it. */
+/* Whether the clause causal says that nothing is added to a result in this assignment, because it
+ * sums over indices that do not see it. */
 static bool is_unseeing(const Call *call, const Access *result, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
-    bool sums = rule->causal && !access_has(result, rule->causal_from) &&
-                rule->factors[rule->causal_from].reduction == REDUCE_SUM;
-    return sums && access_has(result, rule->causal_to) && is_unseen(call, assignment);
+    bool sums = rule->causal.when && !access_has(result, rule->causal.from) &&
+                rule->factors[rule->causal.from].reduction == REDUCE_SUM;
+    return sums && access_has(result, rule->causal.to) && is_unseen(call, assignment);
 }
 
-/* What a result's elements are in an assignment of its factors. */
+/* Returns the range of a result's elements in an assignment of its factors. */
 static Bounds kernel_range(const Call *call, const Access *result, unsigned assignment,
                            unsigned open) {
     bool zero = true;
@@ -180,7 +182,7 @@ static Bounds kernel_range(const Call *call, const Access *result, unsigned assi
     return zero ? bounds_number(0) : bounds_finite();
 }
 
-/* The places of a result: in front, or behind. */
+/* Returns the range of a result that has its own indices as elements (clause place). */
 static Bounds place_range(const Call *call, const Access *result, unsigned assignment) {
     const Binding *binding = call->op->binding;
     for (int f = 0; f < binding->factor_count; f++)

@@ -1,9 +1,9 @@
 #include "passes/stage/padding_safety/padding_safety.h"
 #include "passes/stage/padding_safety/call.h"
 
-/* ---- what is given ---- */
+/* ---- inputs and parameters ---- */
 
-/* Notes a value, and gives its blocks, of which nothing is known. */
+/* Registers a value. Nothing is known of its blocks yet. */
 static Bounds *new_blocks(PaddingCheck *behind, const Value *value, const Value *own) {
     behind->own[value->id] = own;
     int count = 1 << padding_short_dims(behind, value);
@@ -35,12 +35,12 @@ static void note_parameters(PaddingCheck *behind) {
 
 static bool mentions(const Rule *rule, int attr) {
     bool found = rule->body && expr_mentions(rule->body, EXPR_ATTR, attr);
-    for (int e = 0; e < rule->equation_count; e++)
-        found = found || expr_mentions(rule->equations[e].expr, EXPR_ATTR, attr);
+    for (int e = 0; e < rule->equations.count; e++)
+        found = found || expr_mentions(rule->equations.at[e].expr, EXPR_ATTR, attr);
     return found;
 }
 
-/* Whether an argument is no more than the extent of a result. */
+/* Whether an argument is used only as the extent of a result. */
 static bool is_extent(const Rule *rule, int attr) {
     bool found = rule->kind == RULE_VIEW;
     for (int f = 0; f < rule->factor_count; f++)
@@ -49,8 +49,8 @@ static bool is_extent(const Rule *rule, int attr) {
     return found && !mentions(rule, attr);
 }
 
-/* Integer arguments that depend on the lengths: a pipeline computes with its own, so they may be
- * extents and nothing else. */
+/* Checks the integer arguments that depend on the lengths. A pipeline computes with its own values,
+ * so they may only be extents. */
 static bool check_arguments(const Call *call) {
     for (int a = 0; a < call->op->def->attr_count; a++) {
         bool integer = opdef_attr_kind(call->op->def, a) == PARAM_INT;
@@ -82,7 +82,8 @@ static bool follow(PaddingCheck *behind, const Op *op, const Op *own) {
     const Rule *rule = op->def->rule;
     Call call = {.behind = behind, .op = op, .own = own};
     call.present = arena_array(behind->arena, bool, rule->operand_count + 1);
-    call.values = arena_array(behind->arena, Bounds *, rule->result_count + rule->local_count);
+    call.values =
+        arena_array(behind->arena, Bounds *, rule->result_count + rule->equations.local_count);
     for (int k = 0; k < op->operand_count; k++)
         call.present[op->binding->operands[k].access] |= op->operands[k] != NULL;
     call.sizes = arena_array(behind->arena, int64_t, rule->factor_count + 1);
@@ -90,11 +91,13 @@ static bool follow(PaddingCheck *behind, const Op *op, const Op *own) {
     for (int f = 0; f < op->binding->factor_count; f++)
         call.sizes[op->binding->factors[f].factor] *= op->binding->factors[f].extent;
     for (int r = 0; r < op->result_count; r++) new_blocks(behind, op->results[r], own->results[r]);
+    // 1: which factors are shorter, and arguments
     if (!call_find_factors(&call)) return call_refuse(&call, 0, "takes the length of a row apart");
     if (!check_arguments(&call)) return false;
+    // 2: ranges of the results
     if (rule->kind == RULE_VIEW)
         copy_view(&call);
-    else if (rule->body || rule->equation_count ? !follow_equations(&call) : !follow_kernel(&call))
+    else if (rule->body || rule->equations.count ? !follow_equations(&call) : !follow_kernel(&call))
         return false;
     keep_results(&call);
     return true;

@@ -1,11 +1,13 @@
-/* Whether what rows lose by the lengths of a pipeline changes anything. */
+/* Padding safety: decides whether pipelines may drop the elements behind their padding lengths
+ * (call.h explains the analysis). */
 #ifndef PASSES_STAGE_PADDING_SAFETY_PADDING_SAFETY_H
 #define PASSES_STAGE_PADDING_SAFETY_PADDING_SAFETY_H
 
 #include "ir/module.h"
 
-/* Whether what the rows of `other` lose, which is the module with the lengths at `at`, operator by
- * operator the same, counts for nothing in what both compute; else false, after an error. */
+/* Whether the elements that `other` lacks have no effect on what both modules compute; reports an
+ * error otherwise. `other` is the module with the lengths that the source writes at `at`, and
+ * corresponds to it operator by operator. */
 bool padding_is_safe(const Module *module, const Module *other, Position at);
 
 #endif

@@ -1,0 +1,57 @@
+/* Factor notation: the factors of a rule and the accesses in which they stand.
+ *
+ *     y[b.., (g r)] = x[b.., g, r]      factors b (an ellipsis), g, r
+ *                                       access y: dimensions {b}, {g, r}; access x: {b}, {g}, {r}
+ */
+#ifndef RULE_ACCESS_H
+#define RULE_ACCESS_H
+
+#include "rule/dtype.h"
+#include "rule/expr.h"
+#include "support/diag.h"
+
+typedef enum FactorReduction { REDUCE_NONE, REDUCE_SUM, REDUCE_MAX } FactorReduction;
+
+typedef struct Factor {
+    const char *name;
+    Position at;
+    bool ellipsis;             // stands for any number of dimensions: `b..`
+    const Expr *count;         // `a..{count}`; NULL: matching an operand's rank gives the number
+    const Expr *size;          // clause size; NULL: the shape of an operand gives the extent
+    bool replicate, offset;    // clauses of these names
+    bool contracted;           // no result has it
+    FactorReduction reduction; // clause reduction; of a contracted factor of a RULE_BODY REDUCE_SUM
+    const char *merge;         // clause merge: the operator; NULL: none
+    Position merge_at;         // of this name
+} Factor;
+
+/* A dimension as written: one factor, or several merged factors, the major one first. */
+typedef struct RuleDim {
+    int count;
+    const int *factors;
+} RuleDim;
+
+/* A tensor of the rule and the factors of its dimensions: a result, an operand, or a local value of
+ * the clause `body`. */
+typedef struct Access {
+    const char *name;
+    Position at;
+    bool optional, variadic; // `?x`, `xs[]`
+    int dim_count;
+    const RuleDim *dims;
+    int linear;  // operands: number (1, 2, ...) of the clause linear that names it; 0: none does
+    int inplace; // results: clause inplace: the operand whose storage is reused; -1: none
+    int pitch;   // clause pitch: the factor behind which rows begin; -1: none
+    int plus;    // results: clause plus: the operand that is added; -1: none
+    Element element;
+    const Expr *reads;   // operands: clause reads: elements that a call reads; NULL: all
+    int place;           // results: clause place: the factor; -1: none
+    const Expr *neutral; // clause neutral: the number; NULL: none
+    const Expr *absent;  // operands: the number that equations use for an absent operand; NULL:
+                         // terms with an absent operand are left out
+} Access;
+
+/* Whether the factor stands in some dimension. */
+bool access_has(const Access *access, int factor);
+
+#endif
