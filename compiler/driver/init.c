@@ -1,5 +1,6 @@
 #include "driver/init.h"
 
+#include "driver/output.h"
 #include "support/reading.h"
 #include "support/secure.h"
 
@@ -32,14 +33,13 @@ static bool check_folder(Arena *arena, const char *folder) {
 
 /* Copies one file to a path where nothing is. Returns false after an error. */
 static bool copy_file(Arena *arena, const char *from, const char *to) {
-    size_t length = 0;
-    const char *why, *text = reading_text(arena, READ_FILES, from, MOST_BYTES, &length, &why);
-    if (!text) {
-        complain("%s cannot be read: %s; hetucc is not installed as a whole", from, why);
+    InputText text = reading_text(arena, READ_FILES, from, MOST_BYTES);
+    if (!text.bytes) {
+        complain("%s cannot be read: %s; hetucc is not installed as a whole", from, text.why);
         return false;
     }
     FILE *file = secure_create(to);
-    bool good = file && fwrite(text, 1, length, file) == length;
+    bool good = file && fwrite(text.bytes, 1, text.length, file) == text.length;
     if (file && fclose(file)) good = false;
     if (!good) complain("%s cannot be written: %s", to, strerror(errno));
     if (file && !good) unlink(to);

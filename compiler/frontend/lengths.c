@@ -2,7 +2,7 @@
 
 #include "frontend/pragma/pragma.h"
 #include "frontend/strategies.h"
-#include "ir/module.h"
+#include "ir/unit.h"
 #include "strategy/strategy.h"
 
 #include <string.h>

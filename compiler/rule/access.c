@@ -5,6 +5,7 @@
  *     size(i)          a leaf EXPR_SIZE; factor i may appear later in a body
  */
 #include "rule/draft.h"
+#include "syntax/lex.h"
 
 #include <string.h>
 

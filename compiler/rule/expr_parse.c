@@ -1,5 +1,6 @@
 #include "rule/expr.h"
 
+#include "syntax/lex.h"
 #include "syntax/tokens.h"
 
 #include <stdlib.h>

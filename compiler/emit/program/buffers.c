@@ -9,6 +9,7 @@
 #include "emit/words.h"
 #include "hetu/rt.h"
 #include "ir/analysis/subviews.h"
+#include "ir/programs/regions.h"
 
 /* ---- slots of parameters, states and inputs ---- */
 
