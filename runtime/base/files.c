@@ -107,27 +107,6 @@ int file_open_made(const char *path) {
     return -1;
 }
 
-FILE *file_create_beside(const char *path, char **name) {
-    mode_t mask = umask(0);
-    umask(mask);
-    if (asprintf(name, "%s.XXXXXX", path) < 0) {
-        *name = NULL;
-        return NULL;
-    }
-    int file = mkostemp(*name, O_CLOEXEC), error = errno;
-    FILE *stream = file < 0 || fchmod(file, 0666 & ~mask) ? NULL : fdopen(file, "w");
-    if (stream) return stream;
-    if (file >= 0) {
-        error = errno;
-        close(file);
-        unlink(*name);
-    }
-    free(*name);
-    *name = NULL;
-    errno = error;
-    return NULL;
-}
-
 /* ---- folders that are written into ---- */
 
 /* The way along a path. */
@@ -136,6 +115,7 @@ typedef struct Way {
     char rest[PATH_ROOM];
     int links;
     bool foreign; // it has come to what another user has put into a folder in which all may write
+    bool led;     // it has come to a link of another user's there
     bool looks;   // nothing is made, and every link is followed
 } Way;
 
@@ -169,10 +149,11 @@ static int take_name(Way *way, const char *name) {
         return errno;
     if (stat(*way->whole ? way->whole : "/", &folder)) return errno;
     way->foreign |= is_others(&about) && folder.st_mode & S_IWOTH;
-    if (S_ISLNK(about.st_mode))
-        return ++way->links > MOST_LINKS || (!way->looks && way->foreign && is_others(&about))
-                   ? ELOOP
-                   : take_link(way, next);
+    bool link = S_ISLNK(about.st_mode);
+    way->led |= link && way->foreign && is_others(&about);
+    if (link)
+        return ++way->links > MOST_LINKS || (way->led && !way->looks) ? ELOOP
+                                                                      : take_link(way, next);
     memcpy(way->whole, next, sizeof next);
     return 0;
 }
@@ -207,6 +188,43 @@ bool file_is_led(const char *path) {
     bool there = !take_path(&way, path, true) && !stat(*way.whole ? way.whole : "/", &about);
     bool same = there && !stat("/proc/self/exe", &program) && program.st_uid == about.st_uid;
     return !there || (way.foreign && !same);
+}
+
+/* Whether a link of another user's leads to the folder of a path. */
+static bool parent_is_led(const char *path) {
+    char parent[PATH_ROOM];
+    Way way;
+    const char *slash = strrchr(path, '/');
+    snprintf(parent, sizeof parent, "%.*s", slash > path ? (int)(slash - path) : 1,
+             slash ? path : ".");
+    take_path(&way, parent, true);
+    return way.led;
+}
+
+FILE *file_create_beside(const char *path, char **name) {
+    mode_t mask = umask(0);
+    umask(mask);
+    *name = NULL;
+    if (parent_is_led(path)) {
+        errno = ELOOP;
+        return NULL;
+    }
+    if (asprintf(name, "%s.XXXXXX", path) < 0) {
+        *name = NULL;
+        return NULL;
+    }
+    int file = mkostemp(*name, O_CLOEXEC), error = errno;
+    FILE *stream = file < 0 || fchmod(file, 0666 & ~mask) ? NULL : fdopen(file, "w");
+    if (stream) return stream;
+    if (file >= 0) {
+        error = errno;
+        close(file);
+        unlink(*name);
+    }
+    free(*name);
+    *name = NULL;
+    errno = error;
+    return NULL;
 }
 
 int folder_open(OpenFolder *folder, const char *path) {

@@ -60,8 +60,8 @@ int file_create(const char *path);
  * errno on failure. */
 int file_open_made(const char *path);
 
-/* Creates a new file of random name in the folder of `path`; *name is its path, free() it. Returns
- * NULL and sets errno on failure. */
+/* Creates a new file of random name in the folder of `path`, to which no link of another user's may
+ * lead; *name is its path, free() it. Returns NULL and sets errno on failure, for folder_error. */
 FILE *file_create_beside(const char *path, char **name);
 
 /* An open folder for output files. It stays the same folder if another user replaces its path. */

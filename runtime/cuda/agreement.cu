@@ -108,7 +108,7 @@ static void write_cache(const char *path) {
         free(fresh);
         return;
     }
-    fprintf(stderr, "hetu: HETU_CACHE: %s was not written: %s\n", path, plain_error(errno));
+    fprintf(stderr, "hetu: HETU_CACHE: %s was not written: %s\n", path, folder_error(errno));
     if (fresh) unlink(fresh);
     free(fresh);
 }

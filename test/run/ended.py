@@ -219,6 +219,16 @@ def check_launched(bench, number):
     goes_on(bench, 4, label, "s", 12 + last_step(job), last_step(job))
 
 
+def check_killed(bench):
+    """mpirun kills ranks a second behind SIGTERM: they do not wait so long for numbers that main alone knows."""
+    label = "mpirun15"
+    job = start(bench, 4, label, "sn", 1000, every=20, nap=100, prefix=("mpirun", "-n", "4", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"))
+    job.wait(STEP, 21)
+    job.finish(job.tell(signal.SIGTERM), MOST)
+    made = len(log_of(bench, label))
+    goes_on(bench, 4, label, "s", made + 3, made)
+
+
 def check_handler(bench, mode, number, who, ranks=4):
     """main's own handler is called, wherever the signal comes, and no rank dies of it."""
     job = start(bench, ranks, f"handler{mode}{who}{ranks}", mode, 1000)
@@ -409,6 +419,7 @@ def tests(bench, a):
     for seed in range(60):
         yield f"moment.{seed}", case(check_moment, bench, seed), seed >= 30
     yield "mpirun", case(check_launched, bench, signal.SIGUSR1)
+    yield "mpirun.killed", case(check_killed, bench)
     for mode, number in (("lx", signal.SIGTERM), ("bx", signal.SIGTERM), ("bux", signal.SIGUSR1)):
         for who in ("job", 0, 2):
             yield f"handler.{mode}.{who}", case(check_handler, bench, mode, number, who), (mode, who) not in {("lx", 2), ("bx", "job")}

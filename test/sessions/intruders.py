@@ -57,7 +57,7 @@ def precious_tree(place, *names):
 
 def hetucc(bench, place, *words, wanted=0, cwd=None, **env):
     """Runs hetucc as the victim in the folder of all."""
-    return finish([start([bench.hetucc, *words], env=place.env(**env), cwd=cwd or place.shared)], wanted)
+    return finish([start([bench.hetucc, *words], env=place.env(**env), cwd=cwd or place.shared)], wanted, None if wanted is None else False)
 
 
 def expect(said, text):
@@ -192,11 +192,12 @@ def compiler_output(bench, kind):
         stop = place.theirs / "stop"
         replacer = start([PYTHON, "-c", REPLACER, place.shared, ".x", place.precious, stop], uid=STRANGER)
         replacer.stdout.readline()
-        words = {"object": ["-c", SMALL, "-o", "x.o"], "program": [SMALL, place.top / "helper.c", "-o", "x"], "known": ["--known=0", SMALL, "-o", "x.so"],
+        words = {"object": ["-c", SMALL, "-o", "x.o"], "program": [SMALL, place.top / "helper.c", "-o", "x"], "known": ["--known=1", f"--strategy={place.top}/late.strategy", SMALL, "-o", "x.so"],
                  "report": ["--report=x.html", "-c", SMALL, "-o", place.home / "y.o"]}[kind]
         (place.top / "helper.c").write_text("int helper(void) { return 0; }\n")
+        (place.top / "late.strategy").write_text("strategy late\nsplit width:tp\nstage devices(0-1) mesh(tp:2)\nend strategy\n")
         try:
-            hetucc(bench, place, "--strategy=dp2", "-O0", *words, CC=str(slow), wanted=None if kind == "known" else 0)
+            hetucc(bench, place, "--strategy=dp2", "-O0", *words, CC=str(slow))
         finally:
             stop.touch()
             replacer.communicate(timeout=10)
@@ -245,7 +246,7 @@ def dumped_conversion(bench, kind):
         harness.run(["chown", "-R", VICTIM, fill])
         case = "f32[4,4]: [0,1]{0:2} -> [0,1]{1:2}"
         words = [bench.build / "bin" / "hetu-reshard", "--fill", fill, "--dump", dump, case]
-        two_ranks(place, words, wanted=None)
+        two_ranks(place, words, any_end=None)
         check()
 
 
@@ -286,7 +287,7 @@ def small_memory(place, words, mount, fill, **env):
              f'unset FILL\nexec setpriv --reuid={VICTIM} --regid={VICTIM} --clear-groups "$@"'
     process = subprocess.Popen(["unshare", "-m", "sh", "-c", script, "sh", *map(str, words)], env=place.env(FILL=fill, **env), cwd=place.home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                text=True, errors="replace")
-    said = finish([process], None)
+    said = finish([process], any_end=None)
     if process.returncode in (1, 77) and ("unshare" in said or "mount:" in said):
         raise Skip(f"/dev/shm cannot be made small here: {said.splitlines()[0]}")
     if process.returncode:
@@ -356,7 +357,7 @@ def swapped(bench, kind):
         swapper.stdout.readline()
         try:
             for _ in range(3):
-                two_ranks(place, place.words(program(bench) / "program", steps=8, save=1, saved=named if kind == "saved" else None), wanted=None, **({} if kind == "saved" else {"HETU_DUMP": str(named)}))
+                two_ranks(place, place.words(program(bench) / "program", steps=8, save=1, saved=named if kind == "saved" else None), any_end=None, **({} if kind == "saved" else {"HETU_DUMP": str(named)}))
         finally:
             stop.touch()
             swapper.communicate(timeout=10)
@@ -396,7 +397,7 @@ def harmful_files(bench, kind):
             stem.with_suffix(".manifest").write_bytes(b"0 4 00000000\n" * 4)
             (saved / "copies").write_bytes(b" " * 1000000)
         as_user(STRANGER, work)
-        said = two_ranks(place, place.words(program(bench) / "program", saved=saved), wanted=None)
+        said = two_ranks(place, place.words(program(bench) / "program", saved=saved), any_end=None)
         expect(said, "goes on behind step 0")
         expect(said, "step 4")
 

@@ -77,7 +77,7 @@ static void read_data(void *data, size_t bytes, int device, const char *fill) {
     const char *why;
     snprintf(path, sizeof path, "%.4000s/%d.bin", fill, device);
     FILE *file = file_read_input(path, &why);
-    if (!file) ht_fail("cannot open %s: %s", path, why);
+    if (!file) ht_fail("cannot read %s: %s", path, why);
     void *host = device_map(data, (int64_t)bytes, DEVICE_WRITE);
     bool short_of = fread(host, 1, bytes, file) != bytes, more = !short_of && fgetc(file) != EOF;
     if (ferror(file)) ht_fail("cannot read %s/%d.bin: %s", fill, device, strerror(errno));

@@ -17,7 +17,8 @@
 
 enum { SIGNAL_STATUS = 128, PATH_ROOM = 4096 };
 
-static const double PATIENCE = 2; // seconds after the signal in which main's own ht_save is awaited
+/* Seconds in which main's own ht_save is awaited: mpirun kills ranks one second after SIGTERM. */
+static const double PATIENCE = 0.5;
 
 /* How main saves, and at which point of its loop. */
 struct Ending {

@@ -205,7 +205,7 @@ void trace_check(const char *path) {
         ht_fail("HETU_TRACE=%s: cannot write this file: %s", path,
                 !*path ? "it has no name"
                 : kind ? kind
-                       : plain_error(errno));
+                       : folder_error(errno));
     fclose(file);
     unlink(name);
     free(name);
@@ -215,7 +215,7 @@ void trace_check(const char *path) {
 static void say_unwritten(const char *path, int error) {
     fprintf(stderr,
             "hetu: HETU_TRACE: %s was not written: %s; the run itself is as it would be without\n",
-            path, plain_error(error));
+            path, folder_error(error));
 }
 
 /* Rank 0's file, opened; none on others. */
