@@ -23,15 +23,13 @@ static int count_lines(const char *text, const char *end) {
  * that are no text. */
 static const char *read_file(Arena *arena, Diag *diag, const char *file) {
     enum { MOST = 1 << 28 };
-    size_t length;
-    const char *why,
-        *whole = reading_text(arena, READ_PIPES, strcmp(file, "-") ? file : "/dev/stdin", MOST,
-                              &length, &why);
-    if (!whole) {
-        diag_error(diag, (Position){0}, "%s cannot be read: %s", file, why);
+    InputText text =
+        reading_text(arena, READ_PIPES, strcmp(file, "-") ? file : "/dev/stdin", MOST);
+    if (!text.bytes) {
+        diag_error(diag, (Position){0}, "%s cannot be read: %s", file, text.why);
         return NULL;
     }
-    const char *end = memchr(whole, 0, length), *line = end;
+    const char *whole = text.bytes, *end = memchr(whole, 0, text.length), *line = end;
     while (end && line > whole && line[-1] != '\n') line--;
     if (end)
         diag_error(diag, (Position){file, count_lines(whole, end) + 1, (int)(end - line) + 1},

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Inputs that are no files: a pipe that nobody writes to, a folder, a socket and a device as every input of every tool are named, with exit status 1, and nothing is waited for; pipes of a shell
-are read, again and again. And a trace for which the disk has no room: the run is as it would be without."""
+"""Inputs that are no files: every input of every tool and of the runtime, as a pipe that nobody writes to, a folder, a socket, a device, /dev/null, an empty file, one that may not be read, and none at all:
+each is named with the reason, exit status 1, nothing is waited for, and nothing is left behind. Files that become shorter while they are read; pipes of a shell, which are read again and again. And a trace for which the disk has no room: the run is as it would be without."""
 import functools
 import os
 import pathlib
 import re
 import resource
+import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -17,31 +19,63 @@ import harness
 from harness import Failure, Skip
 
 SMALL = harness.ROOT / "test" / "driver" / "Inputs" / "small.c"
-KINDS = {"pipe": "it is a pipe", "folder": "it is a (folder|directory)|this is a folder", "socket": "it is a socket, and no file", "device": "it is a device, and no file"}
+READER = HERE / "inputs.c"
 STRATEGIES = "strategy a\n  split rows:dp\n  stage devices(0-1) mesh(dp:2)\nend strategy\nstrategy b\n  split rows:dp\n  stage devices(0-2) mesh(dp:3)\nend strategy\n"
-# By what the input is: the tool and its words, of which "{}" is the input.
+# By kind: what is said of it.
+KINDS = {"pipe": "it is a pipe", "folder": "it is a (folder|directory)|this is a folder", "socket": "it is a socket, and no file", "device": "it is a device, and no file",
+         "null": "it is a device, and no file", "empty": "is empty|there is no strategy here|'\\[' or '{' expected|expected a module|too short for a header", "closed": "Permission denied", "missing": "No such file or directory"}
+WORKS, ALLOWED = "", None  # what is expected instead of a message: exit status 0, or nothing that is looked at
+EMPTY = {"null": KINDS["empty"]}  # /dev/null is an empty file
+HEADER = {"null": WORKS, "empty": WORKS, "missing": "file not found"}
+NOTHING = {"null": WORKS, "empty": WORKS}
+FOLDER = {**{kind: "cannot read the folder .*: Not a directory" for kind in ("pipe", "socket", "device", "null", "empty")}, "folder": WORKS, "missing": WORKS}
+# By what the input is: its ending, what is expected other than KINDS, the program and its words, of which "{}" is the input.
 INPUTS = {
-    "strategy": ["hetucc", "--strategy={}", "-c", SMALL, "-o", "x.o"],
-    "strategy.of": ["hetucc", "--strategy={}:a", "-c", SMALL, "-o", "x.o"],
-    "cluster": ["hetucc", "--strategy=dp2", "--cluster={}", "-c", SMALL, "-o", "x.o"],
-    "response": ["hetucc", "@{}", "--strategy=dp2", "-c", SMALL, "-o", "x.o"],
-    "resume": ["hetucc", "--strategy=dp2", "--resume={}", "-c", SMALL, "-o", "x.o"],
-    "plan": ["hetu-plan", "malleus", "{}"],
-    "simulate": ["hetu-simulate", "--cluster={}", "--strategy=dp2", SMALL],
-    "balance": ["hetu-balance", SMALL, "--strategy={}", "--rates=1,2", "-o", "x.strategy"],
-    "reshard": ["hetu-reshard", "--cluster={}", "f32[8]: [0]{} -> [0]{}"],
-    "elastic": ["heturun", "--elastic", "{}", "--slots", "slots", "--", "true"],
-    "slots": ["heturun", "--elastic", "s.strategy", "--slots", "{}", "--", "true"],
+    "source": (".c", NOTHING, ["hetucc", "--strategy=own", "-O0", "-c", "{}", "-o", "x.o"]),
+    "source.language": (".x", NOTHING, ["hetucc", "--strategy=own", "-O0", "-c", "-x", "c", "{}", "-o", "x.o"]),
+    "source.second": (".c", NOTHING, ["hetucc", "--strategy=own", "-O0", READER, "{}", "-o", "x"]),
+    "object": (".o", NOTHING, ["hetucc", "--strategy=own", "-O0", READER, "{}", "-o", "x"]),
+    "archive": (".a", NOTHING, ["hetucc", "--strategy=own", "-O0", READER, "{}", "-o", "x"]),
+    "header": (".h", HEADER, ["hetucc", "--strategy=own", "-O0", "-include", "{}", "-c", READER, "-o", "x.o"]),
+    "macros": (".h", HEADER, ["hetucc", "--strategy=own", "-O0", "-imacros", "{}", "-c", READER, "-o", "x.o"]),
+    "strategy": (".strategy", {}, ["hetucc", "--strategy={}", "-c", SMALL, "-o", "x.o"]),
+    "strategy.of": (".strategy", {}, ["hetucc", "--strategy={}:a", "-c", SMALL, "-o", "x.o"]),
+    "cluster": (".json", EMPTY, ["hetucc", "--strategy=dp2", "--cluster={}", "-c", SMALL, "-o", "x.o"]),
+    "response": ("", NOTHING, ["hetucc", "@{}", "--strategy=dp2", "-O0", "-c", SMALL, "-o", "x.o"]),
+    "resume": (".ir", EMPTY, ["hetucc", "--strategy=dp2", "--resume={}", "-c", SMALL, "-o", "x.o"]),
+    "plan.cluster": (".json", EMPTY, ["hetucc", "--plan", "--cluster={}", SMALL, "-o", "x.strategy"]),
+    "opt": (".ir", EMPTY, ["hetu-opt", "{}"]),
+    "plan": (".json", EMPTY, ["hetu-plan", "malleus", "{}"]),
+    "simulate": (".json", EMPTY, ["hetu-simulate", "--cluster={}", "--strategy=dp2", SMALL]),
+    "simulate.strategy": (".strategy", {}, ["hetu-simulate", "--cluster=cluster.json", "--strategy={}", SMALL]),
+    "simulate.events": (".json", EMPTY, ["hetu-simulate", "--cluster=cluster.json", "--strategy=dp2", "--events={}", SMALL]),
+    "simulate.source": (".c", EMPTY, ["hetu-simulate", "--cluster=cluster.json", "--strategy=own", "{}"]),
+    "balance": (".strategy", {}, ["hetu-balance", SMALL, "--strategy={}", "--rates=1,2", "-o", "x.strategy"]),
+    "balance.cluster": (".json", EMPTY, ["hetu-balance", SMALL, "--strategy=dp2", "--cluster={}", "--rates=1,2", "-o", "x.strategy"]),
+    "balance.source": (".c", EMPTY, ["hetu-balance", "{}", "--strategy=own", "--rates=1,2", "-o", "x.strategy"]),
+    "reshard": (".json", EMPTY, ["hetu-reshard", "--cluster={}", "f32[8]: [0]{} -> [0]{}"]),
+    "operators": (".h", NOTHING, ["hetu-operators", "{}", "x.c", "x1.h", "x2.h"]),
+    "operators.reference": (".h", NOTHING, ["hetu-operators", "--reference", "{}"]),
+    "elastic": (".strategy", {"folder": "has no files \\*.strategy"}, ["heturun", "--elastic", "{}", "--slots", "slots", "--", "true"]),
+    "slots": ("", {"empty": ALLOWED}, ["heturun", "--elastic", "s.strategy", "--slots", "{}", "--", "true"]),  # it waits for lines in an empty one
+    "data": (".bin", {}, ["READER", "data={}"]),
+    "load": (".safetensors", {"folder": "there is no file \\*.safetensors in it"}, ["READER", "load={}"]),
+    "checkpoints": ("", FOLDER, ["READER", "resume={}"]),
 }
+SECONDS = 30  # in which all ends on a machine that is loaded; 5 on one that is not
 
 
-def made(bench, kind):
+def made(bench, kind, ending=""):
+    """Something of a kind, with an ending. `closed` is a folder where there is no ending, since a folder is asked for."""
     def make():
-        path = bench.path(f"input.{kind}")
+        path = bench.path(f"input.{kind}{ending}")
         with socket.socket(socket.AF_UNIX) as bound:
-            {"pipe": lambda: os.mkfifo(path), "folder": path.mkdir, "socket": lambda: bound.bind(str(path)), "device": lambda: path.symlink_to("/dev/zero")}[kind]()
+            {"pipe": lambda: os.mkfifo(path), "folder": path.mkdir, "socket": lambda: bound.bind(str(path)), "device": lambda: path.symlink_to("/dev/zero"), "null": lambda: path.symlink_to("/dev/null"),
+             "empty": path.touch, "closed": path.touch if ending else path.mkdir, "missing": lambda: None}[kind]()
+        if kind == "closed":
+            path.chmod(0)
         return path
-    return bench.once(("kind", kind), make)
+    return bench.once(("kind", kind, ending), make)
 
 
 def prepared(bench):
@@ -50,31 +84,123 @@ def prepared(bench):
         folder.mkdir()
         (folder / "s.strategy").write_text(STRATEGIES)
         (folder / "slots").write_text("localhost slots=2\n")
+        (folder / "cluster.json").write_text(CLUSTER)
         return folder
     return bench.once("inputs", make)
 
 
-def words_of(bench, name, path):
-    tool, *words = INPUTS[name]
-    return [str(bench.build / "bin" / tool), *[str(w).replace("{}", str(path)) if str(w).count("{}") == 1 else str(w) for w in words]]
+def bound(words):
+    """Words that run a program without root's right to read all files."""
+    return ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", *words] if os.geteuid() == 0 else words
+
+
+def words_of(bench, words, path):
+    tool = str(bench.plain(READER)) if words[0] == "READER" else str(bench.build / "bin" / words[0])
+    return [tool, *[str(w).replace("{}", str(path)) if str(w).count("{}") == 1 else str(w) for w in words[1:]]]
+
+
+def ended(words, cwd, **more):
+    """(what was said, exit status) of a program; it is killed with what it has started when it does not end."""
+    process = subprocess.Popen(words, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True, **more)
+    try:
+        return process.communicate(timeout=SECONDS)[0], process.returncode
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        return f"not done after {SECONDS} s\n{process.communicate()[0]}", None
+
+
+def no_file(bench, name, kind):
+    """One input of a kind. Outputs are named x, x.o, ...: after an error there are none, and nothing that was to become one."""
+    ending, expected, words = INPUTS[name]
+    path, wanted = made(bench, kind, ending), expected.get(kind, KINDS[kind])
+    if wanted is ALLOWED:
+        return
+    folder = bench.path(f"inputs.{name}.{kind}")
+    shutil.copytree(prepared(bench), folder)
+    before = set(os.listdir(folder))
+    command = words_of(bench, words, path)
+    said, status = ended(bound(command) if kind == "closed" else command, folder)
+    left = set(os.listdir(folder)) - before
+    named = path.name in said or path.resolve().name in said
+    if (status != 0) if wanted == WORKS else (status != 1 or not re.search(wanted, said) or not named or left):
+        return f"{name} {kind}: exit {status}, left {sorted(left)}\n{said}"
 
 
 def no_files(bench, kind):
-    """All tools at once, since each waits a second for a writer to come."""
-    path, folder = made(bench, kind), prepared(bench)
-    names = [name for name in INPUTS if (name, kind) != ("elastic", "folder")]  # a folder of strategies is an input there
-    running = {name: subprocess.Popen(words_of(bench, name, path), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for name in names}
-    wrong, end = [], time.time() + 20
-    for name, process in running.items():
-        try:
-            said = process.communicate(timeout=max(0.1, end - time.time()))[0]
-        except subprocess.TimeoutExpired:
-            process.kill()
-            said = f"not done\n{process.communicate()[0]}"
-        if process.returncode != 1 or not re.search(KINDS[kind], said) or not (path.name in said or path.resolve().name in said):
-            wrong.append(f"{name}: exit {process.returncode}\n{said}")
+    wrong, longest = [], (0, "")
+    for name in INPUTS:
+        begin, text = time.time(), no_file(bench, name, kind)
+        longest = max(longest, (time.time() - begin, name))
+        wrong += [text] if text else []
     if wrong:
         raise Failure("\n".join(wrong))
+    return f"{len(INPUTS)} inputs, {longest[0]:.1f} s at most ({longest[1]})"
+
+
+def checkpoint_parts(bench, kind):
+    """The newest checkpoint's file, or its manifest, is of a kind: that is said, and the one before is taken."""
+    for part in ("safetensors", "manifest"):
+        folder = bench.path(f"parts.{part}.{kind}")
+        harness.run([bench.plain(READER), "step", f"save={folder}", "step", f"save={folder}"])
+        path = folder / f"step-00000002.{part}"
+        path.unlink()
+        if kind != "missing":
+            made(bench, kind, ".part")
+            os.symlink(bench.path(f"input.{kind}.part"), path)
+        command = [str(bench.plain(READER)), f"resume={folder}"]
+        said, status = ended(bound(command) if kind == "closed" else command, folder)
+        whole = "resumed 1\n" in said and (kind == "missing" and part == "safetensors" or re.search(f"the checkpoint .*step-00000002.safetensors is not used: .*({KINDS[kind]}|it has no manifest|its manifest is not whole)", said))
+        if status != 0 or not whole:
+            raise Failure(f"{part}: exit {status}\n{said}")
+
+
+ARRIVING = {"empty": "there is no strategy here"}
+
+
+def arriving(bench, kind):
+    """A strategy for ht_prepare and HETU_STRATEGY: refused once, with its name; the program goes on, or does not begin."""
+    path = made(bench, kind, ".strategy")
+    program, ranks = bench.compiled(READER, "own", ("-g",)), ["mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "2"]
+    for words, env, status in ((["step", f"prepare={path}", f"prepare={path}", "step"], {}, 0), (["step"], {"HETU_STRATEGY": str(path)}, 121)):
+        command = [*ranks, *(bound([str(program)]) if kind == "closed" else [str(program)]), *words]
+        said, got = ended(command, prepared(bench), env={**os.environ, **harness.MPI, "OMP_NUM_THREADS": "1", **env})
+        if got != status or len(re.findall(KINDS[kind], said)) != 1 or path.name not in said or ("prepare" in words[-2:][0] and said.count("switch 0") != 2):
+            raise Failure(f"{words} {env}: exit {got}\n{said}")
+
+
+# ---- files that change ----
+
+def shrinks(bench):
+    """A file that another process makes shorter and whole again, all the time: what reads it ends well or with an error, by no signal."""
+    folder = bench.path("shrinks")
+    folder.mkdir()
+    harness.run([bench.hetucc, "--strategy=own", "-O0", "-c", READER, "-o", "x.o"], cwd=folder)
+    harness.run(["ar", "rcs", "x.a", "x.o"], cwd=folder)
+    harness.run([bench.plain(READER), "step", f"save={folder}/saved"])
+    for name, text in {"x.strategy": STRATEGIES, "x.json": CLUSTER, "x.ir": harness.run([bench.hetucc, "--strategy=own", "--emit=ir", READER, "-o", "-"]).stdout, "x.words": "-O0 -c", "x.c": READER.read_text()}.items():
+        (folder / name).write_text(text)
+    for path, times, words in (("x.o", 10, ["hetucc", "-O0", "{}", "-o", "out"]), ("x.a", 10, ["hetucc", "-O0", "{}", "-o", "out"]), ("x.c", 3, ["hetucc", "--strategy=own", "-O0", "-c", "{}", "-o", "out"]),
+                               ("x.strategy", 3, ["hetucc", "--strategy={}:a", "-O0", "-c", SMALL, "-o", "out"]), ("x.json", 3, ["hetucc", "--strategy=dp2", "--cluster={}", "--emit=cost", SMALL, "-o", "out"]),
+                               ("x.ir", 10, ["hetu-opt", "{}"]), ("x.words", 3, ["hetucc", "@{}", "--strategy=dp2", SMALL, "-o", "out"]), ("saved/step-00000001.safetensors", 20, ["READER", "load={}"]),
+                               ("saved/step-00000001.manifest", 20, ["READER", f"resume={folder}/saved"])):
+        whole, done = (folder / path).read_bytes(), threading.Event()
+
+        def change(file=folder / path, whole=whole, done=done):
+            with open(file, "r+b", buffering=0) as stream:
+                while not done.is_set():
+                    stream.truncate(0)
+                    os.pwrite(stream.fileno(), whole, 0)
+                    time.sleep(2e-5)
+        changer = threading.Thread(target=change)
+        changer.start()
+        try:
+            for _ in range(times):
+                said, status = ended(words_of(bench, words, folder / path), folder)
+                if status not in (0, 1) or "signal" in said or "internal" in said:
+                    raise Failure(f"{path}: exit {status}\n{said}")
+        finally:
+            done.set()
+            changer.join()
 
 
 def shell(bench, script, status=0, **more):
@@ -120,7 +246,6 @@ CLUSTER = """{"classes": {"h": {"memory": 1e9, "memory_bandwidth": 1e10, "start"
 
 
 def command_of(bench, name, path):
-    (prepared(bench) / "cluster.json").write_text(CLUSTER)
     tool, *words = OUTPUTS[name]
     return [str(bench.build / "bin" / tool), *[str(w).replace("{}", str(path)) for w in words]]
 
@@ -187,7 +312,10 @@ def full_disk(bench):
 
 
 def tests(bench, _):
-    found = [(f"none.{kind}", functools.partial(no_files, bench, kind)) for kind in KINDS]
+    found = [(f"none.{kind}", functools.partial(no_files, bench, kind), kind in ("null", "closed", "missing")) for kind in KINDS]
+    found += [(f"parts.{kind}", functools.partial(checkpoint_parts, bench, kind), kind in ("socket", "device", "null")) for kind in KINDS]
+    found += [(f"arriving.{kind}", functools.partial(arriving, bench, kind), kind not in ("pipe", "missing")) for kind in KINDS]
+    found += [("shrinks", functools.partial(shrinks, bench))]
     found += [("shells", functools.partial(shells, bench)), ("silent", functools.partial(silent, bench), True)]
     found += [(f"outputs.{kind}", functools.partial(no_outputs, bench, kind)) for kind in ("pipe", "folder")]
     found += [("outputs.read", functools.partial(read_outputs, bench)), ("outputs.full", functools.partial(full_outputs, bench))]

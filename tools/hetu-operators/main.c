@@ -16,12 +16,12 @@
 
 static const char *read_file(Arena *arena, const char *file) {
     enum { MOST = 1 << 26 };
-    const char *why, *text = reading_text(arena, READ_PIPES, file, MOST, NULL, &why);
-    if (!text) {
-        fprintf(stderr, "hetu-operators: %s cannot be read: %s\n", file, why);
+    InputText text = reading_text(arena, READ_PIPES, file, MOST);
+    if (!text.bytes) {
+        fprintf(stderr, "hetu-operators: %s cannot be read: %s\n", file, text.why);
         exit(1);
     }
-    return text;
+    return text.bytes;
 }
 
 static void write_file(Arena *arena, const char *file,
