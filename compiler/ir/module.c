@@ -144,6 +144,16 @@ const OpDef *module_def(Module *module, const OpDef *def) {
     return own;
 }
 
+const OpDef *placeholder_def(Module *module, OptimizerPlaceholder placeholder) {
+    static const struct {
+        const char *name, *rule;
+    } texts[] = {[PLACEHOLDER_GRADIENT] = {"gradient", "g[i..] = p[i..]"},
+                 [PLACEHOLDER_NORM] = {"gradient_norm", "n[] = p[i..] * p[i..]"},
+                 [PLACEHOLDER_UPDATED] = {"updated", "q[i..] = p[i..]"}};
+    return module_def(
+        module, rule_inserted(module->arena, texts[placeholder].name, texts[placeholder].rule));
+}
+
 /* ---- operators ---- */
 
 static void append(Text *key, const void *bytes, size_t size) {

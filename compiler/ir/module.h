@@ -1,13 +1,13 @@
 /* Modules: the intermediate representation of one model function, straight-line SSA over tensors.
  *
  * A module has parameters, inputs, and one list of operators in execution order, each in a section
- * (forward, backward, update). The text form (ir/text/print.h) parses back (ir/text/parse.h), and
+ * (forward, backward, update). The text form (ir/text/text.h) parses back, and
  * ir_verify says whether a module is well formed.
  */
 #ifndef IR_MODULE_H
 #define IR_MODULE_H
 
-#include "ir/captured_globals.h"
+#include "ir/builtin.h"
 #include "ir/op.h"
 #include "support/intern.h"
 
@@ -51,6 +51,8 @@ typedef struct Target {
     bool overlap;                  // ZeRO's collectives run beside computing, for more memory
 } Target;
 
+typedef struct CapturedGlobal CapturedGlobal; // ir/unit.h
+
 /* Where a module comes from. Only `file` and `at` are part of the text form. */
 typedef struct ModuleSource {
     const char *file;
@@ -64,20 +66,6 @@ typedef struct ModuleLibrary {
     Array(const OpDef *) defs;
     Array(const Function *) gradients;
 } ModuleLibrary;
-
-/* Definitions of the compiler's own operators. */
-typedef struct BuiltinDefs {
-    const OpDef *reshard;     // conversions of the source and of pass propagate_layouts; the layout
-                              // of the result says what they make
-    const OpDef *accumulate;  // its operand in the first micro-batch, then the sum so far; NULL:
-                              // the batch runs as a whole (pass microbatch)
-    const OpDef *local_part;  // a micro-batch's rows, or what a stage has, of a value that exists
-                              // elsewhere too (passes microbatch and stage)
-    const OpDef *stage_union; // the operands, each on the devices of its stage, as one tensor
-                              // (pass stage)
-    const OpDef *collect;     // the rows of all micro-batches, of an operand with one's (pass
-                              // microbatch)
-} BuiltinDefs;
 
 /* The optimizer of MODULE_TRAIN. */
 typedef struct ModuleOptimizer {

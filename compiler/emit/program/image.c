@@ -6,7 +6,7 @@
 
 #include "emit/words.h"
 #include "hetu/rt.h"
-#include "ir/text/print.h"
+#include "ir/text/text.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Rules of optimizers: C functions that build the new value of a parameter, evaluated once for
  * each. */
 #include "frontend/eval/eval.h"
-#include "ir/optimizer_placeholders.h"
+#include "ir/module.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* The numbers that a model's evaluation read and that its program may set to something else before
  * it runs. */
 #include "frontend/state/state.h"
+#include "ir/unit.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "ir/text/print.h"
+#include "ir/text/text.h"
 
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
