@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What equal calls share: attributes, binding and types. */
+/* The parts that equal calls share. */
 typedef struct Shared {
     const Attr *attrs;
     const Binding *binding;
@@ -104,8 +104,8 @@ static bool params_equal(const OpDef *a, const OpDef *b) {
     return true;
 }
 
-/* A definition already there: the same name, or that name with a number that an earlier call gave
- * it, and the same rule. */
+/* Returns the known definition with the same rule and the same name, apart from a number that
+ * unique_name appended: "add" or "add_2"; NULL if there is none. */
 static const OpDef *find_def(const Module *module, const OpDef *def) {
     size_t length = strlen(def->name);
     for (int i = 0; i < module->library->defs.count; i++) {
@@ -144,57 +144,66 @@ const OpDef *module_def(Module *module, const OpDef *def) {
     return own;
 }
 
+const OpDef *placeholder_def(Module *module, OptimizerPlaceholder placeholder) {
+    static const struct {
+        const char *name, *rule;
+    } texts[] = {[PLACEHOLDER_GRADIENT] = {"gradient", "g[i..] = p[i..]"},
+                 [PLACEHOLDER_NORM] = {"gradient_norm", "n[] = p[i..] * p[i..]"},
+                 [PLACEHOLDER_UPDATED] = {"updated", "q[i..] = p[i..]"}};
+    return module_def(
+        module, rule_inserted(module->arena, texts[placeholder].name, texts[placeholder].rule));
+}
+
 /* ---- operators ---- */
 
 static void append(Text *key, const void *bytes, size_t size) {
     if (size) text_append(key, bytes, size);
 }
 
-/* Writes what a call's binding depends on, as bytes. */
-static void write_key(Text *key, const OpDef *def, Value *const *operands, int operand_count,
-                      const Attr *attrs) {
+/* Writes everything that the binding of a call depends on, as bytes. */
+static void write_key(Text *key, const OpCall *call) {
     key->length = 0;
-    append(key, &def, sizeof def);
-    for (int i = 0; i < def->attr_count; i++) {
-        append(key, &attrs[i].i, sizeof attrs[i].i);
-        append(key, &attrs[i].f, sizeof attrs[i].f);
-        append(key, &attrs[i].count, sizeof attrs[i].count);
-        append(key, attrs[i].ints, sizeof *attrs[i].ints * (size_t)attrs[i].count);
+    append(key, &call->def, sizeof call->def);
+    for (int i = 0; i < call->def->attr_count; i++) {
+        const Attr *attr = &call->attrs[i];
+        append(key, &attr->i, sizeof attr->i);
+        append(key, &attr->f, sizeof attr->f);
+        append(key, &attr->count, sizeof attr->count);
+        append(key, attr->ints, sizeof *attr->ints * (size_t)attr->count);
     }
-    for (int i = 0; i < operand_count; i++) {
-        int head[2] = {operands[i] ? (int)operands[i]->type.dtype : -1,
-                       operands[i] ? operands[i]->type.rank : 0};
+    for (int i = 0; i < call->operand_count; i++) {
+        const Value *operand = call->operands[i];
+        int head[2] = {operand ? (int)operand->type.dtype : -1, operand ? operand->type.rank : 0};
         append(key, head, sizeof head);
-        if (operands[i]) append(key, operands[i]->type.extent, sizeof(int64_t) * (size_t)head[1]);
+        if (operand) append(key, operand->type.extent, sizeof(int64_t) * (size_t)head[1]);
     }
 }
 
-static const Attr *copy_attrs(Arena *arena, const OpDef *def, const Attr *attrs) {
-    Attr *copy = arena_array(arena, Attr, def->attr_count + 1);
-    for (int i = 0; i < def->attr_count; i++) {
-        copy[i] = attrs[i];
-        if (attrs[i].count)
-            copy[i].ints =
-                arena_copy(arena, attrs[i].ints, sizeof *attrs[i].ints * (size_t)attrs[i].count);
+static const Attr *copy_attrs(Arena *arena, const OpCall *call) {
+    Attr *copy = arena_array(arena, Attr, call->def->attr_count + 1);
+    for (int i = 0; i < call->def->attr_count; i++) {
+        const Attr *attr = &call->attrs[i];
+        copy[i] = *attr;
+        if (attr->count)
+            copy[i].ints = arena_copy(arena, attr->ints, sizeof *attr->ints * (size_t)attr->count);
     }
     return copy;
 }
 
-/* Binds a call, or finds what an equal call was bound to; NULL after an error. */
-static const Shared *bind_shared(Module *module, const OpDef *def, Value *const *operands,
-                                 int operand_count, const Attr *attrs, Position at) {
+/* Binds a call, or finds the binding of an equal call; returns NULL after an error. */
+static const Shared *bind_shared(Module *module, const OpCall *call, Position at) {
     struct CallTable *table = module->cache->calls;
     CallEntry *entry;
-    write_key(&table->key, def, operands, operand_count, attrs);
+    write_key(&table->key, call);
     HASH_FIND(hh, table->calls, text_bytes(&table->key), table->key.length, entry);
     if (!entry) {
-        Type *types = arena_array(module->arena, Type, def->rule->result_count);
-        const Attr *own = copy_attrs(module->arena, def, attrs);
-        const Binding *binding =
-            ir_bind(module->arena, module->diag, at, def, own, operands, operand_count, types);
+        Type *types = arena_array(module->arena, Type, call->def->rule->result_count);
+        OpCall own = *call;
+        own.attrs = copy_attrs(module->arena, call);
+        const Binding *binding = ir_bind(module->arena, module->diag, at, &own, types);
         if (binding) {
             entry = arena_new(module->arena, CallEntry);
-            entry->shared = (Shared){own, binding, types};
+            entry->shared = (Shared){own.attrs, binding, types};
             const char *bytes =
                 arena_copy(module->arena, text_bytes(&table->key), table->key.length);
             HASH_ADD_KEYPTR(hh, table->calls, bytes, table->key.length, entry);
@@ -203,24 +212,24 @@ static const Shared *bind_shared(Module *module, const OpDef *def, Value *const 
     return entry ? &entry->shared : NULL;
 }
 
-Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_count,
-          const Attr *attrs, Position at) {
-    const OpDef *own = module_def(module, def);
-    const Shared *shared = bind_shared(module, own, operands, operand_count, attrs, at);
+Op *ir_op(Module *module, const OpCall *call, Position at) {
+    OpCall own = *call;
+    own.def = module_def(module, call->def);
+    const Shared *shared = bind_shared(module, &own, at);
     if (!shared) return NULL;
-    int result_count = own->rule->result_count;
+    int result_count = own.def->rule->result_count;
     Op *op = arena_new(module->arena, Op);
-    *op = (Op){.def = own,
+    *op = (Op){.def = own.def,
                .attrs = shared->attrs,
                .binding = shared->binding,
-               .operand_count = operand_count,
+               .operand_count = call->operand_count,
                .result_count = result_count,
-               .operands = arena_array(module->arena, Value *, operand_count + 1),
+               .operands = arena_array(module->arena, Value *, call->operand_count + 1),
                .results = arena_array(module->arena, Value *, result_count),
                .at = at,
                .stage = STAGE_ALL,
                .source = &op_no_source};
-    for (int i = 0; i < operand_count; i++) op->operands[i] = operands[i];
+    for (int i = 0; i < call->operand_count; i++) op->operands[i] = call->operands[i];
     for (int i = 0; i < result_count; i++) {
         op->results[i] = ir_value(module, VALUE_RESULT, NULL, shared->types[i], at);
         op->results[i]->def = op;
@@ -255,10 +264,10 @@ void op_take_place(Arena *arena, Op *op, const Op *like) {
     for (int i = 0; i < op->result_count; i++) op->results[i]->at = like->at;
 }
 
-Op *ir_op_like(Module *module, const OpDef *def, Value *const *operands, int operand_count,
-               const Attr *attrs, const Op *like) {
-    Op *op = ir_op(module, def, operands, operand_count, attrs, like->at);
-    if (!op) BUG("the inserted operator %s does not bind: %s", def->name, def->rule->text);
+Op *ir_op_like(Module *module, const OpCall *call, const Op *like) {
+    Op *op = ir_op(module, call, like->at);
+    if (!op)
+        BUG("the inserted operator %s does not bind: %s", call->def->name, call->def->rule->text);
     op_take_place(module->arena, op, like);
     return op;
 }
@@ -281,14 +290,14 @@ Op *ir_clone(Module *module, const Op *op, Value *const *operands) {
 }
 
 void ir_rebind(Module *module, Op *op) {
-    const Shared *shared =
-        bind_shared(module, op->def, op->operands, op->operand_count, op->attrs, op->at);
+    OpCall call = {op->def, op->operands, op->operand_count, op->attrs};
+    const Shared *shared = bind_shared(module, &call, op->at);
     if (!shared) BUG("%s does not bind to operands of other element types", op->def->name);
     op->binding = shared->binding;
     for (int i = 0; i < op->result_count; i++) op->results[i]->type = shared->types[i];
 }
 
-/* The rows of a micro-batch that a tensor has along a bound factor; -1 where it has none. */
+/* Returns the rows of a micro-batch that a tensor has along a bound factor; -1 if it has none. */
 static int64_t rows_along(const Value *value, const BoundAccess *access, int factor) {
     const BoundDim *dim =
         value && value->micro.kind == MICRO_ROWS ? &access->dims[value->micro.dim] : NULL;
@@ -297,8 +306,8 @@ static int64_t rows_along(const Value *value, const BoundAccess *access, int fac
                : -1;
 }
 
-/* The least extent that tensors have along a bound factor: where a pipeline reads rows only so far
- * it is less than the padded batch's, which the binding has. */
+/* Returns the least of `least` and the extents of a tensor along a bound factor. It is less than
+ * the binding's, that of the padded batch, in a pipeline of a shorter length. */
 static int64_t length_along(int64_t least, const Value *value, const BoundAccess *access,
                             int factor) {
     for (int d = 0; value && d < access->rank && d < value->type.rank; d++)
@@ -322,7 +331,7 @@ int64_t op_extent(const Op *op, int factor) {
     return rows < 0 ? length : rows;
 }
 
-/* The most micro-batches of a pipeline of a body, or of any for body -1. */
+/* Returns the most micro-batches of any pipeline of a template; of all templates for -1. */
 static int64_t most_microbatches(const Module *module, int body) {
     int64_t most = 1;
     for (int i = 0; i < module->templates->runs.count; i++) {
@@ -364,7 +373,7 @@ bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type
     return *known == EQUAL;
 }
 
-/* Where what is known of the layout is kept. It moves when more becomes known. */
+/* Returns the slot of a layout in the memoization cache. Slots move when the cache grows. */
 static const Layout **spread_slot(Module *module, const Layout *layout, Type type) {
     if (!module->cache->sharded_replicas)
         module->cache->sharded_replicas = intern_create(module->arena);

@@ -1,13 +1,13 @@
 /* Modules: the intermediate representation of one model function, straight-line SSA over tensors.
  *
  * A module has parameters, inputs, and one list of operators in execution order, each in a section
- * (forward, backward, update). The text form (ir/text/print.h) parses back (ir/text/parse.h), and
+ * (forward, backward, update). The text form (ir/text/text.h) parses back, and
  * ir_verify says whether a module is well formed.
  */
 #ifndef IR_MODULE_H
 #define IR_MODULE_H
 
-#include "ir/captured_globals.h"
+#include "ir/builtin.h"
 #include "ir/op.h"
 #include "support/intern.h"
 
@@ -51,6 +51,8 @@ typedef struct Target {
     bool overlap;                  // ZeRO's collectives run beside computing, for more memory
 } Target;
 
+typedef struct CapturedGlobal CapturedGlobal; // ir/unit.h
+
 /* Where a module comes from. Only `file` and `at` are part of the text form. */
 typedef struct ModuleSource {
     const char *file;
@@ -64,20 +66,6 @@ typedef struct ModuleLibrary {
     Array(const OpDef *) defs;
     Array(const Function *) gradients;
 } ModuleLibrary;
-
-/* Definitions of the compiler's own operators. */
-typedef struct BuiltinDefs {
-    const OpDef *reshard;     // conversions of the source and of pass propagate_layouts; the layout
-                              // of the result says what they make
-    const OpDef *accumulate;  // its operand in the first micro-batch, then the sum so far; NULL:
-                              // the batch runs as a whole (pass microbatch)
-    const OpDef *local_part;  // a micro-batch's rows, or what a stage has, of a value that exists
-                              // elsewhere too (passes microbatch and stage)
-    const OpDef *stage_union; // the operands, each on the devices of its stage, as one tensor
-                              // (pass stage)
-    const OpDef *collect;     // the rows of all micro-batches, of an operand with one's (pass
-                              // microbatch)
-} BuiltinDefs;
 
 /* The optimizer of MODULE_TRAIN. */
 typedef struct ModuleOptimizer {
@@ -125,25 +113,29 @@ Module *module_create(Arena *arena, Diag *diag, const char *name);
 /* Adds a value to the module; the caller sets its other fields. */
 Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Position at);
 
-/* Makes an operator: binds the rule to the operands, infers the results' types, makes the results.
- * The operator is appended nowhere. `operands` has one entry a tensor in the order of the rule's
- * operands, variadic ones spread, NULL for absent ones. Returns NULL after it reported an error
- * (shapes that do not match the rule, too few operands). */
-Op *ir_op(Module *module, const OpDef *def, Value *const *operands, int operand_count,
-          const Attr *attrs, Position at);
+/* A call of a declared operator. */
+typedef struct OpCall {
+    const OpDef *def;
+    Value *const *operands; // one a tensor, in the rule's order, variadic ones spread; NULL: absent
+    int operand_count;
+    const Attr *attrs; // def->attr_count
+} OpCall;
+
+/* Makes the operator of a call: binds the rule, infers the results' types, makes the results. The
+ * operator is appended nowhere. Returns NULL after it reported an error (shapes that do not match
+ * the rule, too few operands). */
+Op *ir_op(Module *module, const OpCall *call, Position at);
 
 /* Makes an operator for `like`, in its place. A failure to bind is a bug. */
-Op *ir_op_like(Module *module, const OpDef *def, Value *const *operands, int operand_count,
-               const Attr *attrs, const Op *like);
+Op *ir_op_like(Module *module, const OpCall *call, const Op *like);
 
 /* Copies an operator, with other operands (op->operand_count entries, of the same types). The
  * results are new values with the names and types of the old. */
 Op *ir_clone(Module *module, const Op *op, Value *const *operands);
 
-/* Binds a rule. Writes the results' types to `types` (rule->result_count). Returns NULL after it
- * reported an error. */
-const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpDef *def, const Attr *attrs,
-                       Value *const *operands, int operand_count, Type *types);
+/* Binds the rule of a call to its operands. Writes the results' types to `types`
+ * (rule->result_count). Returns NULL after it reported an error; `diag` NULL: reports none. */
+const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpCall *call, Type *types);
 
 /* Binds an operator again whose operands have other element types than before, and sets its
  * results' types. A failure is a bug. */

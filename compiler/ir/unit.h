@@ -33,6 +33,22 @@ typedef struct ModuleLinks {
     uint64_t digest;           // of its text after pass seed_layouts; 0: not asked for
 } ModuleLinks;
 
+typedef enum NumberKind { NUMBER_SIGNED, NUMBER_UNSIGNED, NUMBER_FLOATING } NumberKind;
+/* Numbers that evaluating the model read from a variable of static storage, in a row. The program
+ * may change the variable before it runs, so a compiled program compares the numbers with its own
+ * and refuses others. */
+struct CapturedGlobal {
+    const char *name;     // "seq"; of an array's elements the array: "grid.sizes"
+    const char *variable; // at file scope
+    bool far;             // the main file does not declare it: another source of the program does
+    int64_t offset;       // of the first one there, in bytes
+    int64_t first, count; // its index; -1: it is in no array
+    NumberKind kind;
+    int size;             // of one, in bytes
+    const uint8_t *bytes; // what was read
+    Position at;
+};
+
 typedef struct Unit {
     Arena *arena;
     Diag *diag;

@@ -133,7 +133,7 @@ static Groups group_terms(const Sums *sums) {
 static Op *insert(Sums *sums, const OpDef *def, Value *const *operands, int count,
                   const Layout *layout) {
     const Value *root = sums->root->results[0];
-    Op *op = ir_op_like(sums->module, def, operands, count, NULL, sums->root);
+    Op *op = ir_op_like(sums->module, &(OpCall){def, operands, count, NULL}, sums->root);
     op->results[0]->type = root->type;
     op->results[0]->micro = root->micro;
     op->results[0]->layout = layout;

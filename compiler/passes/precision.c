@@ -84,7 +84,8 @@ static Known *known_of(Lowering *lowering, const Value *value) {
 
 static Value *insert_conversion(Lowering *lowering, Value *value, DType dtype, const Op *user) {
     Module *module = lowering->module;
-    Op *op = ir_op_like(module, rule_convert(module->arena, dtype), &value, 1, NULL, user);
+    Op *op =
+        ir_op_like(module, &(OpCall){rule_convert(module->arena, dtype), &value, 1, NULL}, user);
     op->results[0]->dims = value->dims;
     op->results[0]->name = value->name;
     array_push(module->arena, lowering->out, op);

@@ -119,7 +119,7 @@ static Op *put_together(Tile *tile, const Pieces *pieces, const Op *sum) {
         if (attr) attrs[a++] = *attr;
     }
     for (int i = 0; i < pieces->count; i++) operands[i] = pieces->at[i]->operands[0];
-    Op *op = def ? ir_op(module, def, operands, pieces->count, attrs, sum->at) : NULL;
+    Op *op = def ? ir_op(module, &(OpCall){def, operands, pieces->count, attrs}, sum->at) : NULL;
     return op && type_equal(op->results[0]->type, sum->results[0]->type) ? op : NULL;
 }
 

@@ -2,7 +2,7 @@
 #include "emit/kernel/kernel.h"
 #include "emit/kernel/local.h"
 #include "emit/words.h"
-#include "ir/text/print.h"
+#include "ir/text/text.h"
 
 #include <math.h>
 

@@ -83,7 +83,7 @@ static bool local_tensor(LocalOp *local, const RoleWriter *writer, Tensor *tenso
                   "the pieces are those of this value; convert it with `reshard` before");
         return false;
     }
-    if (!tensor_pitch(writer->module, local->op, access, bound, value, local->device,
+    if (!tensor_pitch(writer->module, local->op, (BoundTensor){access, bound, value}, local->device,
                       &tensor->pitch))
         BUG("%s cannot read or make %%%d where it lies", local->op->def->name, value->id);
     tensor->empty = !value_region(writer->module, value, local->device)->box_count;

@@ -14,7 +14,7 @@
 #include "ir/programs/representatives.h"
 
 #include "emit/words.h"
-#include "ir/text/print.h"
+#include "ir/text/text.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
 #include "emit/program/calls.h"
 #include "emit/words.h"
 #include "hetu/rt.h"
-#include "ir/text/print.h"
+#include "ir/text/text.h"
 
 #include <string.h>
 

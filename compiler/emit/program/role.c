@@ -4,7 +4,6 @@
 #include "emit/program/calls.h"
 #include "emit/words.h"
 #include "hetu/rt.h"
-#include "ir/analysis/prefetch.h"
 #include "ir/analysis/side_reduction.h"
 #include "ir/analysis/async_collectives.h"
 #include "ir/analysis/joined_results.h"

@@ -167,7 +167,8 @@ static void add_joiner(Eval *ev, const Op *op, const Factor *factor) {
     Type types[IR_MAX_RESULTS];
     for (int k = 0; k < 2 * op->result_count; k++) operands[k] = op->results[k % op->result_count];
     const OpDef *joiner = module_def(ev->module, function->op->def);
-    if (!ir_bind(ev->arena, ev->diag, op->at, joiner, NULL, operands, 2 * op->result_count, types))
+    if (!ir_bind(ev->arena, ev->diag, op->at,
+                 &(OpCall){joiner, operands, 2 * op->result_count, NULL}, types))
         eval_fail(ev);
     for (int k = 0; k < op->result_count; k++)
         if (!type_equal(types[k], op->results[k]->type))
@@ -204,7 +205,8 @@ static void promote(Eval *ev, const Call *call, const OpDef *def, Values *operan
     for (int k = 0; k < operands->count; k++) {
         Value *value = operands->at[k];
         if (!is_open(value, accesses->at[k]) || value->type.dtype != DTYPE_BF16) continue;
-        Op *op = ir_op(ev->module, convert, &value, 1, NULL, operator_position(ev, call->at));
+        Op *op =
+            ir_op(ev->module, &(OpCall){convert, &value, 1, NULL}, operator_position(ev, call->at));
         op->results[0]->name = value->name;
         operator_emit(ev, op);
         operands->at[k] = op->results[0];
@@ -223,8 +225,8 @@ Val operator_call(Eval *ev, const Call *call) {
     for (int i = 0; i < def->attr_count; i++)
         attrs[i] = attribute(ev, call, call->function->op->attr_param[i]);
     promote(ev, call, def, &operands, &accesses);
-    Op *op =
-        ir_op(ev->module, def, operands.at, operands.count, attrs, operator_position(ev, call->at));
+    Op *op = ir_op(ev->module, &(OpCall){def, operands.at, operands.count, attrs},
+                   operator_position(ev, call->at));
     if (!op) eval_fail(ev);
     add_named(ev, call, "tiles", def->rule->tiles.op);
     add_named(ev, call, "with", def->rule->with.op);

@@ -75,7 +75,8 @@ static void shard(Eval *ev, const Pragma *pragma, const CExpr *expr) {
 static void reshard(Eval *ev, const Pragma *pragma, const CExpr *expr) {
     Place place;
     Value *value = operand(ev, expr, &place);
-    Op *op = ir_op(ev->module, ev->module->builtin->reshard, &value, 1, NULL, pragma->at);
+    Op *op =
+        ir_op(ev->module, &(OpCall){ev->module->builtin->reshard, &value, 1, NULL}, pragma->at);
     if (!op) eval_fail(ev);
     operator_emit(ev, op);
     op->results[0]->dims = value->dims;

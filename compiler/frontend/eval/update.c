@@ -3,13 +3,13 @@
  *
  *     sgd(p, g) { return p - rate * g; }   ─▶   update section: %9 = sgd(%p, %g) */
 #include "frontend/eval/eval.h"
-#include "ir/optimizer_placeholders.h"
+#include "ir/module.h"
 
 #include <string.h>
 
 /* Adds an op behind all others for a parameter; returns its result. */
 static Value *given(Eval *ev, OptimizerPlaceholder kind, Parameter *param) {
-    Op *op = ir_op(ev->module, placeholder_def(ev->module, kind), &param->value, 1, NULL,
+    Op *op = ir_op(ev->module, &(OpCall){placeholder_def(ev->module, kind), &param->value, 1, NULL},
                    param->value->at);
     operator_update(ev, op);
     if (op->results[0]->type.rank) op->results[0]->dims = param->value->dims;
@@ -19,7 +19,7 @@ static Value *given(Eval *ev, OptimizerPlaceholder kind, Parameter *param) {
 Value *update_to(Eval *ev, Value *value, Position at) {
     const OpDef *def =
         module_def(ev->module, rule_inserted(ev->arena, "assign", "y[i..] = x[i..]"));
-    Op *op = ir_op(ev->module, def, &value, 1, NULL, at);
+    Op *op = ir_op(ev->module, &(OpCall){def, &value, 1, NULL}, at);
     operator_update(ev, op);
     return op->results[0];
 }

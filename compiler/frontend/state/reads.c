@@ -3,6 +3,7 @@
  *
  *     int heads = 8;    read by the model: the program must still have 8 when it starts */
 #include "frontend/state/state.h"
+#include "ir/unit.h"
 
 #include "ir/module.h"
 

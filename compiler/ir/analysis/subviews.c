@@ -41,10 +41,10 @@ static int row_dim(const Op *op, const Access *access, const BoundAccess *bound)
     return -1;
 }
 
-bool tensor_pitch(Module *module, const Op *op, const Access *access, const BoundAccess *bound,
-                  const Value *value, int device, int64_t *pitch) {
+bool tensor_pitch(Module *module, const Op *op, BoundTensor tensor, int device, int64_t *pitch) {
+    const Value *value = tensor.value;
     int64_t stride[IR_MAX_RANK], extent[IR_MAX_RANK], first;
-    int row = access->pitch < 0 ? -1 : row_dim(op, access, bound);
+    int row = tensor.access->pitch < 0 ? -1 : row_dim(op, tensor.access, tensor.bound);
     *pitch = 0;
     if (!value->subview) return true;
     if (row < 0 || !value_local(module, value, device, extent)) return false;

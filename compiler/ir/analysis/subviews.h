@@ -19,11 +19,17 @@ void value_strides(Module *module, const Value *value, int device, int64_t *stri
 /* Returns the bytes from the beginning of a value's storage to its first element. */
 int64_t value_displacement(Module *module, const Value *value, int device);
 
+/* An operand or a result of an operator. */
+typedef struct BoundTensor {
+    const Access *access; // of the rule
+    const BoundAccess *bound;
+    const Value *value;
+} BoundTensor;
+
 /* Returns whether a kernel can read or write a tensor where it lies on a device. Writes to *pitch
  * the distance in elements between rows, which the factor of clause pitch ends; 0 if the tensor is
  * contiguous. */
-bool tensor_pitch(Module *module, const Op *op, const Access *access, const BoundAccess *bound,
-                  const Value *value, int device, int64_t *pitch);
+bool tensor_pitch(Module *module, const Op *op, BoundTensor tensor, int device, int64_t *pitch);
 
 /* Returns whether an operator copies nothing, because its operand is a subview of its result or the
  * other way round. */

@@ -237,23 +237,23 @@ static const Binding *bind_rule(Binder *binder, Type *types) {
     return binder->failed ? NULL : binding;
 }
 
-const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpDef *def, const Attr *attrs,
-                       Value *const *operands, int operand_count, Type *types) {
-    int factors = def->rule->factor_count + 1;
+const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpCall *call, Type *types) {
+    const Rule *rule = call->def->rule;
+    int factors = rule->factor_count + 1;
     Binder binder = {.arena = arena,
                      .diag = diag,
                      .at = at,
-                     .def = def,
-                     .rule = def->rule,
-                     .attrs = attrs,
-                     .operands = operands,
-                     .operand_count = operand_count,
-                     .access = arena_array(arena, int, operand_count + 1),
-                     .member = arena_array(arena, int, operand_count + 1),
+                     .def = call->def,
+                     .rule = rule,
+                     .attrs = call->attrs,
+                     .operands = call->operands,
+                     .operand_count = call->operand_count,
+                     .access = arena_array(arena, int, call->operand_count + 1),
+                     .member = arena_array(arena, int, call->operand_count + 1),
                      .count = arena_array(arena, int, factors),
                      .each = arena_array(arena, bool, factors),
                      .used = arena_array(arena, bool, factors),
                      .base = arena_array(arena, int, factors)};
     if (!map_operands(&binder) || !check_present(&binder)) return NULL;
-    return def->rule->kind == RULE_VIEW ? bind_view(&binder, types) : bind_rule(&binder, types);
+    return rule->kind == RULE_VIEW ? bind_view(&binder, types) : bind_rule(&binder, types);
 }

@@ -1,9 +1,13 @@
-/* Views: the factors that two shapes of the same elements have in common. */
+/* Binding of views (reshapes): the factors that two shapes of the same elements have in common.
+ *
+ *     f32[12, 5] as f32[3, 4, 5]        factors 3, 4, 5: dimension 0 of the operand is 3 x 4
+ */
 #include "ir/bind/bind.h"
 
 #include <string.h>
 
-/* The type that the shape argument gives; one extent may be -1, and is what is left. */
+/* Writes the type that the shape argument gives. One extent may be -1: it follows from the number
+ * of elements. Returns false after an error. */
 static bool view_type(Binder *binder, Type *type) {
     const Attr *shape = &binder->attrs[binder->rule->shape_attr];
     Type from = binder->operands[0]->type;
@@ -35,6 +39,14 @@ static bool view_type(Binder *binder, Type *type) {
 typedef Array(BoundFactor) Factors;
 typedef Array(int) Ints;
 
+/* Dimensions of the operand or of the result, in a row. */
+typedef struct Side {
+    int count;
+    const int64_t *extent;
+    Ints *factors; // by dimension: the bound factors that it is made of
+} Side;
+
+/* Adds a bound factor to a dimension of either side; NULL: to none. */
 static void add_factor(Binder *binder, Factors *factors, int64_t extent, Ints *a, Ints *b) {
     int index = factors->count;
     array_push(binder->arena, factors, (BoundFactor){.factor = -1, .extent = extent});
@@ -42,61 +54,73 @@ static void add_factor(Binder *binder, Factors *factors, int64_t extent, Ints *a
     if (b) array_push(binder->arena, b, index);
 }
 
-/* Dimensions [from, to) of each side hold the same elements: as long as one side's extent divides
- * the other's they share factors. Where none does, each side keeps factors of its own. Walks from
- * the major end. */
-static void match_segment(Binder *binder, Factors *factors, const int64_t *x, int x_count,
-                          Ints *x_dims, const int64_t *y, int y_count, Ints *y_dims) {
-    int start = factors->count, i = 0, j = 0;
-    int64_t left = x[0], right = y[0];
-    while (i < x_count && j < y_count) {
-        int64_t shared = left < right ? left : right;
-        if (left == 1) {
-            add_factor(binder, factors, 1, &x_dims[i], NULL);
-            left = ++i < x_count ? x[i] : 1;
-            continue;
-        }
-        if (right == 1) {
-            add_factor(binder, factors, 1, NULL, &y_dims[j]);
-            right = ++j < y_count ? y[j] : 1;
-            continue;
-        }
-        if (left % shared || right % shared) break;
-        add_factor(binder, factors, shared, &x_dims[i], &y_dims[j]);
-        left /= shared;
-        right /= shared;
-        if (left == 1 && ++i < x_count) left = x[i];
-        if (right == 1 && ++j < y_count) right = y[j];
-    }
-    bool complete = i == x_count && j == y_count;
-    for (; !complete && i < x_count && x[i] == 1; complete = ++i == x_count && j == y_count)
-        add_factor(binder, factors, 1, &x_dims[i], NULL);
-    for (; !complete && j < y_count && y[j] == 1; complete = ++j == y_count && i == x_count)
-        add_factor(binder, factors, 1, NULL, &y_dims[j]);
-    if (complete) return;
-    factors->count = start;
-    for (int d = 0; d < x_count; d++) {
-        x_dims[d].count = 0;
-        add_factor(binder, factors, x[d], &x_dims[d], NULL);
-    }
-    for (int d = 0; d < y_count; d++) {
-        y_dims[d].count = 0;
-        add_factor(binder, factors, y[d], NULL, &y_dims[d]);
+/* Gives each dimension of a side a factor of its own. */
+static void add_own_factors(Binder *binder, Factors *factors, Side side) {
+    for (int d = 0; d < side.count; d++) {
+        side.factors[d].count = 0;
+        add_factor(binder, factors, side.extent[d], &side.factors[d], NULL);
     }
 }
 
-/* Cuts both shapes into the shortest runs of equal products and matches each; extents of 1 have
- * factors of their own. */
-static void match_views(Binder *binder, Factors *factors, Type x, Ints *x_dims, Type y,
-                        Ints *y_dims) {
-    int i = 0, j = 0;
-    while (i < x.rank || j < y.rank) {
-        if (i < x.rank && x.extent[i] == 1) {
-            add_factor(binder, factors, 1, &x_dims[i++], NULL);
+/* Finds the factors of two sides that hold the same elements, from the major end.
+ *
+ *     [12] and [3, 4]        factors 3, 4: both shapes are made of them
+ *     [4, 6] and [6, 4]      6 does not divide 4: each side has factors of its own
+ */
+static void match_segment(Binder *binder, Factors *factors, Side x, Side y) {
+    int start = factors->count, i = 0, j = 0;
+    int64_t left = x.extent[0], right = y.extent[0];
+    // take the smaller extent from both sides, as long as it divides the larger one
+    while (i < x.count && j < y.count) {
+        int64_t shared = left < right ? left : right;
+        if (left == 1) {
+            add_factor(binder, factors, 1, &x.factors[i], NULL);
+            left = ++i < x.count ? x.extent[i] : 1;
             continue;
         }
-        if (j < y.rank && y.extent[j] == 1) {
-            add_factor(binder, factors, 1, NULL, &y_dims[j++]);
+        if (right == 1) {
+            add_factor(binder, factors, 1, NULL, &y.factors[j]);
+            right = ++j < y.count ? y.extent[j] : 1;
+            continue;
+        }
+        if (left % shared || right % shared) break;
+        add_factor(binder, factors, shared, &x.factors[i], &y.factors[j]);
+        left /= shared;
+        right /= shared;
+        if (left == 1 && ++i < x.count) left = x.extent[i];
+        if (right == 1 && ++j < y.count) right = y.extent[j];
+    }
+    // extents of 1 behind the last shared factor
+    bool complete = i == x.count && j == y.count;
+    for (; !complete && i < x.count && x.extent[i] == 1; complete = ++i == x.count && j == y.count)
+        add_factor(binder, factors, 1, &x.factors[i], NULL);
+    for (; !complete && j < y.count && y.extent[j] == 1; complete = ++j == y.count && i == x.count)
+        add_factor(binder, factors, 1, NULL, &y.factors[j]);
+    if (complete) return;
+    // no common factors: start again
+    factors->count = start;
+    add_own_factors(binder, factors, x);
+    add_own_factors(binder, factors, y);
+}
+
+static Side part_of(Side side, int from, int to) {
+    return (Side){to - from, side.extent + from, side.factors + from};
+}
+
+/* Cuts both shapes into the shortest runs of dimensions with equal products, and matches each.
+ * Extents of 1 between runs have factors of their own.
+ *
+ *     [2, 12, 5] and [24, 5]        runs: [2, 12] and [24], then [5] and [5]
+ */
+static void match_views(Binder *binder, Factors *factors, Side x, Side y) {
+    int i = 0, j = 0;
+    while (i < x.count || j < y.count) {
+        if (i < x.count && x.extent[i] == 1) {
+            add_factor(binder, factors, 1, &x.factors[i++], NULL);
+            continue;
+        }
+        if (j < y.count && y.extent[j] == 1) {
+            add_factor(binder, factors, 1, NULL, &y.factors[j++]);
             continue;
         }
         int i_end = i + 1, j_end = j + 1;
@@ -106,40 +130,38 @@ static void match_views(Binder *binder, Factors *factors, Type x, Ints *x_dims, 
                 left *= x.extent[i_end++];
             else
                 right *= y.extent[j_end++];
-        match_segment(binder, factors, x.extent + i, i_end - i, x_dims + i, y.extent + j, j_end - j,
-                      y_dims + j);
+        match_segment(binder, factors, part_of(x, i, i_end), part_of(y, j, j_end));
         i = i_end;
         j = j_end;
     }
 }
 
-/* Without elements there is nothing to match: every dimension is on its own. */
-static void match_empty(Binder *binder, Factors *factors, Type type, Ints *dims) {
-    for (int d = 0; d < type.rank; d++) add_factor(binder, factors, type.extent[d], &dims[d], NULL);
+static BoundAccess view_access(Binder *binder, Side side) {
+    BoundDim *dims = arena_array(binder->arena, BoundDim, side.count + 1);
+    for (int d = 0; d < side.count; d++)
+        dims[d] =
+            (BoundDim){.count = side.factors[d].count, .factors = side.factors[d].at, .written = d};
+    return (BoundAccess){.access = 0, .rank = side.count, .written_rank = side.count, .dims = dims};
 }
 
-static BoundAccess view_access(Binder *binder, const Ints *factors, int rank) {
-    BoundDim *dims = arena_array(binder->arena, BoundDim, rank + 1);
-    for (int d = 0; d < rank; d++)
-        dims[d] = (BoundDim){.count = factors[d].count, .factors = factors[d].at, .written = d};
-    return (BoundAccess){.access = 0, .rank = rank, .written_rank = rank, .dims = dims};
+static Side side_of(Binder *binder, Type type) {
+    return (Side){type.rank, type.extent, arena_array(binder->arena, Ints, IR_MAX_RANK)};
 }
 
 const Binding *bind_view(Binder *binder, Type *types) {
     Factors factors = {0};
-    Ints *x_dims = arena_array(binder->arena, Ints, IR_MAX_RANK),
-         *y_dims = arena_array(binder->arena, Ints, IR_MAX_RANK);
-    Type x = binder->operands[0]->type;
+    Type from = binder->operands[0]->type;
     if (!view_type(binder, &types[0])) return NULL;
-    if (type_elements(x) > 0) {
-        match_views(binder, &factors, x, x_dims, types[0], y_dims);
-    } else {
-        match_empty(binder, &factors, x, x_dims);
-        match_empty(binder, &factors, types[0], y_dims);
+    Side x = side_of(binder, from), y = side_of(binder, types[0]);
+    if (type_elements(from) > 0) {
+        match_views(binder, &factors, x, y);
+    } else { // no element to match
+        add_own_factors(binder, &factors, x);
+        add_own_factors(binder, &factors, y);
     }
     BoundAccess *accesses = arena_array(binder->arena, BoundAccess, 2);
-    accesses[0] = view_access(binder, x_dims, x.rank);
-    accesses[1] = view_access(binder, y_dims, types[0].rank);
+    accesses[0] = view_access(binder, x);
+    accesses[1] = view_access(binder, y);
     Binding *binding = arena_new(binder->arena, Binding);
     *binding = (Binding){.factor_count = factors.count,
                          .operand_count = 1,

@@ -1,7 +1,7 @@
 #include "ir/text/parse.h"
 #include "ir/verify/verify.h"
 
-#include "ir/text/print.h"
+#include "ir/text/text.h"
 #include "cluster/cluster.h"
 #include "syntax/lex.h"
 

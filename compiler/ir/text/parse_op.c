@@ -298,7 +298,8 @@ static Op *make_op(IrParser *parser, const OpDef *def, const Values *operands, c
                    const Op *marks) {
     Op *op = marks->binding
                  ? refined_op(parser, def, operands, attrs, marks)
-                 : ir_op(parser->module, def, operands->at, operands->count, attrs, marks->at);
+                 : ir_op(parser->module, &(OpCall){def, operands->at, operands->count, attrs},
+                         marks->at);
     if (!op) return NULL;
     op_take_place(parser->arena, op, marks);
     op->source = marks->source;

@@ -1,4 +1,4 @@
-#include "ir/text/print.h"
+#include "ir/text/text.h"
 
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
@@ -223,8 +223,9 @@ static bool binding_equal(const Binding *a, const Binding *b) {
 /* Whether binding the rule again gives the operator's binding and its results' types. */
 static bool is_plain(Printer *printer, const Op *op) {
     Type *types = arena_array(printer->scratch, Type, op->def->rule->result_count);
-    const Binding *again = ir_bind(printer->scratch, NULL, op->at, op->def, op->attrs, op->operands,
-                                   op->operand_count, types);
+    const Binding *again =
+        ir_bind(printer->scratch, NULL, op->at,
+                &(OpCall){op->def, op->operands, op->operand_count, op->attrs}, types);
     if (!again || !binding_equal(again, op->binding)) return false;
     for (int i = 0; i < op->result_count; i++)
         if (!type_equal(types[i], op->results[i]->type)) return false;

@@ -1,4 +1,21 @@
-/* The IR's text form (print.h says what it looks like). */
+/* The IR's text form, which print.c writes and the files of parse.h read back.
+ *
+ *     module "gpt_loss" train source "gpt.c" @12:1 next 120
+ *     op ht_linear(tensor x, tensor w, tensor bias) @"ops.h":18:1
+ *         y[b.., o..] = x[b.., i] * w[o.., i] + ?bias[o..]
+ *     param %0 "h0.up.w" init normal 0.02 : f32[1024, 256] dims(ffn, embed) @14:19
+ *     input %1 "tokens" : i32[16, 128]
+ *     plan 0 f32[16, 128, 1024] from<[0-3]{2:4}> to<[0-3]{dup:4}>
+ *     section forward
+ *       %12 = ht_linear(%3, %0, -) layer 0 scope "h0" from 2 @42:10 : f32[16, 128, 1024] "h"
+ *           dims(batch, seq, ffn) layout<[0-3]{2:4}>
+ *       %13 = reshard(%12) plan 0 @43:1 : f32[16, 128, 1024] "h" dims(batch, seq, ffn)
+ *           layout<[0-3]{dup:4}>
+ *     loss %40
+ *
+ * A position without a file is in the module's source. What several operators share (calls that led
+ * there, bindings that a pass has factored, what the planner plans from) stands once, numbered.
+ */
 #ifndef IR_TEXT_TEXT_H
 #define IR_TEXT_TEXT_H
 
@@ -16,5 +33,28 @@ void ir_print(Text *out, const Module *module);
 
 /* Reads all modules of a text; false after errors, or where there is none. */
 bool ir_parse(Arena *arena, Diag *diag, const char *file, const char *text, ReadModules *modules);
+
+/* ---- parts of the text, for messages and emitted comments ---- */
+
+/* What is printed so far: which objects have numbers. */
+typedef struct Printer {
+    Text *out;
+    Arena *scratch;
+    const Module *module;
+    struct NumberEntry *frames, *bindings, *gradients; // by pointer
+    struct TextEntry *texts;                           // frames and bindings by what they print as
+    int frame_count, binding_count;
+} Printer;
+
+/* Numbers all that the operators refer to, so that it stands before them. */
+void print_references(Printer *printer, const Op *op);
+
+void print_op(Printer *printer, const Op *op);
+
+/* The shortest text that reads as the same number. */
+void print_number(Text *out, double number);
+
+/* f32[4, 6] from<LAYOUT> to<LAYOUT>. */
+void print_conversion(Text *out, Type type, const Layout *from, const Layout *to);
 
 #endif

@@ -11,7 +11,7 @@
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
-#include "ir/verify/verifier.h"
+#include "ir/verify/verify.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* The verifier: what every pass must leave. */
-#include "ir/verify/verifier.h"
+#include "ir/verify/verify.h"
 
 #include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"
-#include "ir/text/print.h"
+#include "ir/text/text.h"
 
 #include <stdio.h>
 #include <string.h>

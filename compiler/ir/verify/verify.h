@@ -18,4 +18,22 @@ bool ir_verify_op(Module *module, const Op *op, Position at);
  * `at`. */
 bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, Position at);
 
+/* ---- shared by verify.c and storage.c ---- */
+
+typedef struct Verifier {
+    Module *module;
+    Arena *scratch;
+    Position at;        // of the text that is verified; without a file: problems are bugs
+    const Value **made; // by id: the value that is known under it
+    int problems;
+} Verifier;
+
+/* Reports one problem with the operator's line, where there is one; the first few problems only. */
+void verify_problem(Verifier *verifier, const Op *op, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Checks the roles and, after pass memory, the storage of a module without other problems, whose
+ * values have layouts. */
+void verify_storage(Verifier *verifier);
+
 #endif

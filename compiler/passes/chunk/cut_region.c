@@ -120,8 +120,9 @@ static Value *take_piece(Cutter *cutter, Value *value, int dim, const Op *user) 
     attrs[movers->piece_dim].i = dim;
     attrs[movers->piece_start].i = chunk_start(cutter, cutter->number);
     attrs[movers->piece_length].i = chunk_length(cutter);
-    Op *op = put(cutter, ir_op_like(cutter->region->module, movers->piece, &value, 1, attrs, user),
-                 true);
+    Op *op = put(
+        cutter,
+        ir_op_like(cutter->region->module, &(OpCall){movers->piece, &value, 1, attrs}, user), true);
     note_chunk(cutter, op->results[0], value, dim);
     array_push(cutter->region->arena, &cutter->pieces, (Piece){value, dim, op->results[0]});
     return op->results[0];
@@ -166,10 +167,10 @@ static void shorten(const Cutter *cutter, Value *value, const Value *whole, int 
 static void add_up(Cutter *cutter, const Value *whole, Value *value, const Op *op) {
     Value **sum = &cutter->sum[whole->id];
     if (*sum) {
-        Op *add = put(
-            cutter,
-            ir_op_like(cutter->region->module, cutter->add, (Value *[]){*sum, value}, 2, NULL, op),
-            true);
+        Op *add = put(cutter,
+                      ir_op_like(cutter->region->module,
+                                 &(OpCall){cutter->add, (Value *[]){*sum, value}, 2, NULL}, op),
+                      true);
         add->results[0]->micro = whole->micro;
         add->results[0]->dims = whole->dims;
         value = add->results[0];
@@ -225,8 +226,10 @@ static void give(Cutter *cutter, const Op *op, Value *value) {
     }
     Attr attr = {.i = dim};
     make(put(cutter,
-             ir_op_like(region->module, cutter->movers->row,
-                        &cutter->members[value->id * cutter->count], cutter->count, &attr, op),
+             ir_op_like(region->module,
+                        &(OpCall){cutter->movers->row, &cutter->members[value->id * cutter->count],
+                                  cutter->count, &attr},
+                        op),
              false),
          value);
 }

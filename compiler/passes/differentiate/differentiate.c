@@ -72,7 +72,8 @@ static void find_needs(Differentiator *diff) {
 
 Value *emit_op(Differentiator *diff, const OpDef *def, Value *const *operands, int operand_count,
                const Attr *attrs) {
-    Op *op = ir_op_like(diff->module, def, operands, operand_count, attrs, diff->forward);
+    Op *op =
+        ir_op_like(diff->module, &(OpCall){def, operands, operand_count, attrs}, diff->forward);
     op->section = diff->section;
     array_push(diff->module->arena, &diff->module->ops, op);
     return op->results[0];

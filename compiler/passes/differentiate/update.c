@@ -6,7 +6,7 @@
 #include "passes/differentiate/differentiate.h"
 
 #include "hetu/rt.h"
-#include "ir/optimizer_placeholders.h"
+#include "ir/module.h"
 
 #include <string.h>
 

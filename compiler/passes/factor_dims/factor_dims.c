@@ -368,7 +368,7 @@ static void keep_outputs(Module *module) {
         Output *output = &module->outputs.at[i];
         if (output->value->kind != VALUE_PARAM || !param_changes(module, output->value)) continue;
         Op place = op_place_at(output->value->at),
-           *op = ir_op_like(module, copy, &output->value, 1, NULL, &place);
+           *op = ir_op_like(module, &(OpCall){copy, &output->value, 1, NULL}, &place);
         op->results[0]->dims = output->value->dims;
         op->results[0]->name = output->value->name;
         array_push(module->arena, &module->ops, op);

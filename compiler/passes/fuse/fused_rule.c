@@ -354,8 +354,8 @@ Op *group_op(Fuse *fuse, const FuseGroup *group) {
     const OpDef *def = group_def(&composer);
     Value **operands = arena_array(fuse->arena, Value *, composer.read.count + 1);
     for (int i = 0; i < composer.read.count; i++) operands[i] = composer.read.at[i].value;
-    Op *op =
-        ir_op_like(fuse->module, def, operands, composer.read.count, NULL, group->members.at[0].op);
+    Op *op = ir_op_like(fuse->module, &(OpCall){def, operands, composer.read.count, NULL},
+                        group->members.at[0].op);
     take_over(&composer, op);
     take_extents(&composer, op);
     return op;

@@ -72,7 +72,7 @@ static bool takes_tensor(Views *views, const Op *op, int k) {
     for (int i = 0; takes && i < module->devices->roles->role_count; i++) {
         int64_t pitch;
         if (role_runs(module, &module->devices->roles->at[i], op))
-            takes = tensor_pitch(module, op, access, bound, value,
+            takes = tensor_pitch(module, op, (BoundTensor){access, bound, value},
                                  module->devices->roles->at[i].devices[0], &pitch);
     }
     return takes;

@@ -149,7 +149,7 @@ static LoopPosition place(Loop *loop, const Op *op) {
 static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op *like,
                            const Op *user, LoopPosition turn) {
     Module *module = loop->module;
-    Op *op = ir_op_like(module, def, &value, 1, NULL, like);
+    Op *op = ir_op_like(module, &(OpCall){def, &value, 1, NULL}, like);
     op->at = user->at;
     op_change_source(module->arena, op)->frames = user->source->frames;
     op->loop = turn;
@@ -182,7 +182,8 @@ static Value *whole(Loop *loop, Value *value, const Op *user) {
 
 /* Makes the rows of an input that the current micro-batch has, in loop `turn`. */
 static Value *part_of(Loop *loop, Value *input, LoopPosition turn, const Op *user) {
-    Op *op = ir_op_like(loop->module, loop->module->builtin->local_part, &input, 1, NULL, user);
+    Op *op = ir_op_like(loop->module, &(OpCall){loop->module->builtin->local_part, &input, 1, NULL},
+                        user);
     op->section = SECTION_FORWARD;
     OpSource *source = op_change_source(loop->module->arena, op);
     source->layer = NULL;

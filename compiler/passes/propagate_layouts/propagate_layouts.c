@@ -133,8 +133,8 @@ static Value *reducible(Propagation *propagation, Value *from, const Layout *to,
 static Value *insert_at(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                         LoopPosition turn, const char *reason) {
     from = reducible(propagation, from, to, user, reason);
-    Op *op = ir_op_like(propagation->module, propagation->module->builtin->reshard, &from, 1, NULL,
-                        user);
+    Op *op = ir_op_like(propagation->module,
+                        &(OpCall){propagation->module->builtin->reshard, &from, 1, NULL}, user);
     op->loop = turn;
     op_change_source(propagation->module->arena, op)->reason = reason;
     op->results[0]->micro = from->micro;

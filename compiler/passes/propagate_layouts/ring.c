@@ -204,7 +204,7 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
         whole[k] = (Value){.kind = VALUE_ARGUMENT, .type = written_type(round, result[k])};
         operands[k] = operands[count + k] = &whole[k];
     }
-    Op *joiner = ir_op_like(module, def, operands, 2 * count, NULL, round->op);
+    Op *joiner = ir_op_like(module, &(OpCall){def, operands, 2 * count, NULL}, round->op);
     joiner->run_in_place = true;
     joiner->binding = refined_binding(round, joiner->binding, result);
     if (!joiner->binding || !joins_pieces(round, joiner, result)) return false;

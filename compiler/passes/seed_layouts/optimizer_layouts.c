@@ -84,7 +84,7 @@ static void replace_readers(Module *module, const Value *value, Value *by) {
  * that compute with it. */
 static void add_computing(Module *module, Value *param, const Layout *layout) {
     Op place = op_place_at(param->at);
-    Op *op = ir_op_like(module, module->builtin->reshard, &param, 1, NULL, &place);
+    Op *op = ir_op_like(module, &(OpCall){module->builtin->reshard, &param, 1, NULL}, &place);
     Value *made = op->results[0];
     op->section = SECTION_FORWARD;
     op->loop = LOOP_BEFORE;

@@ -71,7 +71,7 @@ static void push(Staging *staging, Op *op, int stage, LoopPosition turn) {
 /* Makes the part that a stage has of a value on all devices. */
 static Value *make_part(Staging *staging, Value *value, const Op *like, int stage) {
     Module *module = staging->module;
-    Op *op = ir_op_like(module, module->builtin->local_part, &value, 1, NULL, like);
+    Op *op = ir_op_like(module, &(OpCall){module->builtin->local_part, &value, 1, NULL}, like);
     op->section = SECTION_FORWARD;
     op->results[0]->type = value->type;
     op->results[0]->dims = value->dims;
@@ -128,7 +128,8 @@ static LoopPosition behind(LoopPosition turn) {
 
 /* Adds two values of a stage that are terms of `value`. */
 static Op *add_two(Staging *staging, const Value *value, Value *a, Value *b) {
-    Op *add = ir_op_like(staging->module, value->def->def, (Value *[]){a, b}, 2, NULL, a->def);
+    Op *add =
+        ir_op_like(staging->module, &(OpCall){value->def->def, (Value *[]){a, b}, 2, NULL}, a->def);
     add->results[0]->dims = value->dims;
     return add;
 }
@@ -216,7 +217,7 @@ static Value *in_visit(Staging *staging, const Value *original, Value *value, co
     Module *module = staging->module;
     const Handed *known = find_handed(staging->handed[original->id], stage, visit);
     if (known) return known->value ? known->value : value;
-    Op *hand = ir_op_like(module, module->builtin->reshard, &value, 1, NULL, reader);
+    Op *hand = ir_op_like(module, &(OpCall){module->builtin->reshard, &value, 1, NULL}, reader);
     hand->visit = visit;
     hand->results[0]->type = value->type;
     hand->results[0]->dims = value->dims;
@@ -338,8 +339,9 @@ static Value *behind_loop(Staging *staging, Value *value) {
     Value **total = &staging->total[value->id];
     if (*total) return *total;
     const Summands *summands = &staging->summands[value->id];
-    Op *op = ir_op_like(module, module->builtin->stage_union, summands->at, summands->count, NULL,
-                        value->def);
+    Op *op = ir_op_like(
+        module, &(OpCall){module->builtin->stage_union, summands->at, summands->count, NULL},
+        value->def);
     op->visit = 0;
     op->is_wgrad = false;
     op->section = value->def->loop == LOOP_COUNT ? SECTION_FORWARD : SECTION_UPDATE;

@@ -1,0 +1,36 @@
+/* Built-in operators: those that the compiler makes by itself, beside the declared ones.
+ *
+ *     %9 = reshard(%8)             a conversion
+ *     %11 = part(%2)               the rows of %2 that one micro-batch has
+ *     %31 = accumulate(%30)        the sum of %30 over the micro-batches so far
+ *     %40 = union(%38, %39)        a tensor of which two stages have %38 and %39
+ *     %41 = collect(%12)           the rows of %12 of all micro-batches
+ */
+#ifndef IR_BUILTIN_H
+#define IR_BUILTIN_H
+
+#include "ir/value.h"
+
+/* Their definitions in a module; all but `reshard` are NULL before the pass that makes them. */
+typedef struct BuiltinDefs {
+    const OpDef *reshard;     // the layout of the result says what it converts to
+    const OpDef *accumulate;  // pass microbatch; NULL: the batch runs as a whole
+    const OpDef *local_part;  // passes microbatch and stage: the rows of a micro-batch, or the
+                              // elements of a stage
+    const OpDef *stage_union; // pass stage: each operand is on the devices of its stage
+    const OpDef *collect;     // pass microbatch
+} BuiltinDefs;
+
+/* Operands of an optimizer's rule that only pass differentiate makes. Until then these operators of
+ * a parameter stand for them. */
+typedef enum OptimizerPlaceholder {
+    PLACEHOLDER_GRADIENT, // the parameter's gradient
+    PLACEHOLDER_NORM,     // the square of the norm of all gradients together
+    PLACEHOLDER_UPDATED,  // the parameter's new value
+    PLACEHOLDER_COUNT
+} OptimizerPlaceholder;
+
+/* Returns the definition of a placeholder in the module's library. */
+const OpDef *placeholder_def(Module *module, OptimizerPlaceholder placeholder);
+
+#endif
