@@ -17,7 +17,7 @@ typedef struct Toolchain {
     const char *prefix; // the folder that holds bin, lib and include
     const char *folder; // for temporary files
     bool dry_run;       // print commands instead of running them
-    bool inside;        // this process is the C compiler of another hetucc: it runs cc, not CC again
+    bool inside;        // runs as the C compiler of another hetucc: uses cc, not CC again
 } Toolchain;
 
 /* A command line. */
