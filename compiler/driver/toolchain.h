@@ -39,8 +39,7 @@ Command command_cc(const Toolchain *tools);
 void command_add(Command *command, ...) __attribute__((sentinel));
 
 /* Runs a command and waits. Returns the exit status, from 128 on when a signal ended the command or
- * a child of it, which is reported. Ends the process with a message when the command cannot be
- * started. */
+ * a child of it, which is reported. Ends the process when the command cannot be started. */
 int command_run(const Toolchain *tools, const Command *command);
 
 /* Runs the commands, a few at a time; writes the exit status of each. */

@@ -33,8 +33,7 @@ InputText reading_text(Arena *arena, ReadKinds kinds, const char *path, size_t m
 /* Opens a plain file for reading. Returns its descriptor, or -1 with the reason. */
 int reading_open(const char *path, const char **why);
 
-/* Returns why a mode is not that of a plain file: "it is a folder, and no file"; NULL for a plain
- * file. */
+/* Returns why a mode is no plain file's: "it is a folder, and no file"; NULL: it is. */
 const char *reading_kind(mode_t mode);
 
 #endif
