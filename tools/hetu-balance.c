@@ -1,21 +1,20 @@
-/* hetu-balance: plans a strategy for devices of which some straggle.
+/* hetu-balance: plans a strategy around straggling devices.
  *
  *     hetu-balance MODEL.c --strategy=S --rates=1,1,4,1 [--now=NAME] [--base=NAME]
  *         [--model=FUNCTION] [--name=NAME] [-o FILE]
  *
- * Reads the model as hetucc does, whose options it takes, too. Rate d is how many times as long
- * device d takes as a healthy one of its class. Prints the best strategy in lines of a word and
+ * Reads the model as hetucc does, and takes hetucc's options, too. Rate d is the time of device d
+ * divided by that of a healthy device of its class. Prints the best strategy in lines of a word and
  * values, and writes a new strategy to FILE:
  *
  *     strategy NAME new       or known
- *     now UNITS               a step under --now, the first strategy if that is not given
- *     then UNITS              under the strategy
+ *     now UNITS               time of a step under --now, or else under the first strategy
+ *     then UNITS              time of a step under the printed strategy
  *     moves BYTES SECONDS     of a switch to it
  *     work DEVICE A B         computing of a healthy device under --base (default: the first
  *                             strategy) and under the printed strategy
  *
- * An error is a line, or a diagnostic with its place, and exit status 1.
- */
+ * An error is a line, or a diagnostic with its place, and exit status 1. */
 #include "planner/rebalance/rebalance.h"
 #include "driver/object_sections.h"
 
@@ -28,7 +27,7 @@
 typedef struct Request {
     const char *rates, *now, *base, *model, *name;
     Array(double) list;
-    Array(char *) rest; // hetucc's
+    Array(char *) rest; // options for hetucc
 } Request;
 
 _Noreturn static void refuse(const char *word, const char *why) {
@@ -197,7 +196,7 @@ int main(int argc, char **argv) {
     Options options;
     options_read(arena, &options, request.rest.count - 1, request.rest.at);
     if (!options.cc.input_count) refuse("MODEL.c", "there is no source");
-    options.stop_after = "specialize"; // what devices compute is known then
+    options.stop_after = "specialize"; // devices' work is known after this pass
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     toolchain_open(&driver.tools, arena, options.dry_run);
     bool good = sections_read(&driver) && plan(&driver, &request);

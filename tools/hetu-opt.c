@@ -1,7 +1,7 @@
-/* hetu-opt: reads IR text of one module or several, runs one pass (or none) over each, prints the
- * IR. For tests and for looking at one pass alone.
+/* hetu-opt: reads IR text, runs one pass (or none) over each module, and prints the IR. For tests,
+ * and for looking at a single pass.
  *
- *     hetu-opt [PASS] FILE        FILE - is the standard input
+ *     hetu-opt [PASS] FILE        FILE - is standard input
  */
 #include "ir/module.h"
 #include "ir/verify/verify.h"
@@ -19,8 +19,8 @@ static int count_lines(const char *text, const char *end) {
     return lines;
 }
 
-/* Returns the text of a file, or of the standard input for "-"; NULL after an error, such as bytes
- * that are no text. */
+/* Returns the text of a file, or of standard input for "-"; NULL after an error, such as bytes that
+ * are no text. */
 static const char *read_file(Arena *arena, Diag *diag, const char *file) {
     enum { MOST = 1 << 28 };
     InputText text =
@@ -51,7 +51,7 @@ static int run_module(Arena *arena, Diag *diag, const char *pass, const ReadModu
     return 0;
 }
 
-/* All modules of a file, each by itself. */
+/* Runs the pass over all modules of a file, one by one. Returns the exit status. */
 static int run(Arena *arena, Diag *diag, const char *pass, const char *file) {
     ReadModules modules = {0};
     const char *text = read_file(arena, diag, file);

@@ -1,11 +1,10 @@
 /* hetu-plan: plans how models are laid over devices, and certifies how good a plan can be.
  *
- *     hetu-plan [--certify] [--limit=SECONDS] [--effort=TIMES] [--seed=N] KIND INPUT.json      FILE
- *         - is the standard input
+ *     hetu-plan [--certify] [--limit=SECONDS] [--effort=TIMES] [--seed=N] KIND INPUT.json
+ *     (INPUT - is standard input)
  *
- * Prints one JSON object: the plan, or with --certify a lower bound of every plan's objective and
- * its proof. An error in the input is one line with file, key and reason, and exit status 1.
- */
+ * Prints one JSON object: the plan, or with --certify a lower bound of every plan's objective, with
+ * its proof. An error in the input is one line with file, key and reason, and exit status 1. */
 #include "planner/kinds/kinds.h"
 
 #include <argp.h>
@@ -15,7 +14,7 @@
 
 typedef struct Options {
     bool certify;
-    double limit, effort; // seconds; times the usual work
+    double limit, effort; // seconds; a multiple of the usual work
     uint64_t seed;
     const char *kind, *file;
 } Options;
@@ -31,7 +30,7 @@ static const struct argp_option option_table[] = {
     {0},
 };
 
-/* A number above 0. */
+/* Reads a number above 0. */
 static double read_number(const char *option, const char *text, struct argp_state *state) {
     char *end;
     double number = strtod(text, &end);
@@ -70,7 +69,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
 }
 
-/* The kinds, a line each, behind the options in --help. */
+/* Adds the kinds to --help, a line each. */
 static char *list_kinds(int key, const char *text, void *input) {
     (void)input;
     if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;
@@ -84,7 +83,7 @@ static char *list_kinds(int key, const char *text, void *input) {
     return list;
 }
 
-/* Plans or certifies, and prints; the exit status. */
+/* Plans or certifies, and prints the result. Returns the exit status. */
 static int run(const Options *options, const PlanKind *kind) {
     Budget budget = budget_begin(options->limit);
     budget.effort = options->effort;

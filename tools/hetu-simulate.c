@@ -1,13 +1,11 @@
 /* hetu-simulate: simulates the steps of a program on a cluster, event by event.
  *
  *     hetu-simulate MODEL.c --strategy=S --cluster=C.json [--events=E.json] [--steps=N]
- *         [--trace=OUT.json] [--report=OUT.html] [--json]
- *                   [--each-device]
+ *         [--trace=OUT.json] [--report=OUT.html] [--json] [--each-device]
  *
- * Reads the model as hetucc does, whose options for that it takes, too (-D, -I, --no-fuse, ...),
- * and prints for each model the seconds of a step and what its devices do with them. An error is a
- * line, or a diagnostic with its place, and exit status 1.
- */
+ * Reads the model as hetucc does, with hetucc's options for it (-D, -I, --no-fuse, ...). Prints for
+ * each model the seconds of a step and how its devices spend them. An error is a line, or a
+ * diagnostic with its place, and exit status 1. */
 #include "driver/object_sections.h"
 #include "planner/simulate/simulate.h"
 #include "support/secure.h"
@@ -18,10 +16,10 @@
 #include <string.h>
 
 typedef struct Request {
-    const char *events, *trace, *page; // files; NULL: not wanted
+    const char *events, *trace, *page; // files; NULL: not written
     bool json, alone;
     int steps;
-    Array(char *) rest; // hetucc's
+    Array(char *) rest; // options for hetucc
 } Request;
 
 _Noreturn static void refuse(const char *word, const char *why) {

@@ -338,8 +338,7 @@ static Measured read_measured(Reader *reader, const json_t *entry, const char *p
     if (verb == HT_COPY)
         FAIL(reader, place,
              "what was measured needs a string \"what\": all-reduce, reduce-scatter, all-gather, "
-             "all-to-all, broadcast, reduce, "
-             "send-receive or send");
+             "all-to-all, broadcast, reduce, send-receive or send");
     else if (ranks < 2 || ranks > 1 << 20)
         FAIL(reader, place, "what was measured needs a number \"ranks\" of devices, 2 at least");
     else if (groups < 1 || groups > 1 << 20)

@@ -29,8 +29,7 @@ static int numbered(int *numbers, int own, int *count) {
     return numbers[own];
 }
 
-/* Adds the devices' classes, hosts and processors, and how many devices of the cluster share these.
- */
+/* Adds the devices' classes, hosts and processors, and how many of the cluster share these. */
 static void add_devices(Likeness *likeness, const int *devices, int count) {
     const Cluster *cluster = likeness->cluster;
     int hosts = 0, processors = 0,

@@ -2,7 +2,6 @@
 
 #include "driver/object_sections.h"
 
-#include "frontend/frontend.h"
 #include "cluster/cluster.h"
 #include "ir/text/text.h"
 #include "migration/migration.h"
@@ -11,7 +10,6 @@
 
 #include <hetu/version.h>
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,8 +226,7 @@ static void recipe_files(Driver *driver, const Unit *unit, Command *recipe) {
     }
 }
 
-/* Returns whether a name is of no use once hetucc has ended: it names a pipe, or a file descriptor
- * of hetucc. */
+/* Returns whether a name is useless once hetucc has ended: a pipe, or hetucc's descriptor. */
 static bool is_passing(const char *path) {
     struct stat found;
     return begins(path, "/dev/fd/") || begins(path, "/dev/stdin") ||
@@ -248,8 +245,7 @@ static const char *option_of_passing(Arena *arena, const Options *options) {
                : NULL;
 }
 
-/* Returns why hetucc could not make further strategies of a unit while its program runs; NULL: it
- * can. */
+/* Returns why hetucc cannot make further strategies while the program runs; NULL: it can. */
 static const char *reason_against_recipe(Arena *arena, const Options *options, const Unit *unit) {
     const char *passing = option_of_passing(arena, options);
     if (options->backend->folder)
@@ -260,8 +256,7 @@ static const char *reason_against_recipe(Arena *arena, const Options *options, c
         return "the program was compiled from standard input, which is gone; give hetucc a file";
     if (options->resume)
         return "the program was compiled with --resume, and another strategy cannot be made of "
-               "that text; compile it from its sources "
-               "alone";
+               "that text; compile it from its sources alone";
     if (passing)
         return arena_format(arena,
                             "the program was compiled with %s, a pipe or standard input, which is "

@@ -37,8 +37,7 @@ CompileOptions compile_options(const Options *options);
 /* Returns what the options compile for. */
 Target compile_target(const Options *options, const struct Cluster *cluster);
 
-/* Runs the frontend and the passes on a source. Returns NULL after errors; the user's are
- * reported. */
+/* Runs the frontend and the passes on a source. Returns NULL on errors, which are reported. */
 Unit *unit_read(Driver *driver, const char *source);
 
 /* Appends the C files of a unit; `include` is how they name its source. */
@@ -91,8 +90,7 @@ bool item_is_source(const Item *item);
 /* Adds the options that decide what a unit becomes, except its strategies. */
 void add_options(Driver *driver, Command *command);
 
-/* Writes the dependency file that -MD or -MMD asks for, with target `object`. Returns the exit
- * status. */
+/* Writes the dependency file of -MD or -MMD, with target `object`. Returns the exit status. */
 int write_dependencies(Driver *driver, const char *source, const char *object);
 
 /* Returns the absolute name of a file; "" is the current folder. */

@@ -373,8 +373,7 @@ static bool is_command(Arena *arena, const char *name) {
     return false;
 }
 
-/* Checks that the backend's compiler exists where its makefile looks for it; reports when it does
- * not. */
+/* Checks that the backend's compiler exists where its makefile looks for it. */
 static bool check_compiler(Arena *arena, const BackendFolder *backend) {
     const char *advice = arena_format(
         arena, "with --emit=c -o FOLDER hetucc writes sources that make builds where %s is",
@@ -455,8 +454,7 @@ static const char *runtime_cache(Arena *arena, bool *good) {
     return NULL;
 }
 
-/* Runs make for the runtime's missing objects in the cache, under a lock. Returns the exit status
- * of make. */
+/* Runs make for the runtime's missing objects in the cache, under a lock. Returns its status. */
 static int build_runtime(Toolchain *tools, const Command *make, const char *cache) {
     Command command = {.arena = tools->arena};
     int lock = tools->dry_run ? -1

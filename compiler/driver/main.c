@@ -4,7 +4,6 @@
  *                      ─▶ whole_command: the C compiler links them with libhetu */
 #include "driver/folder.h"
 #include "driver/object_sections.h"
-#include "driver/compile.h"
 #include "ir/text/text.h"
 
 #include "cost/cost.h"
@@ -274,8 +273,7 @@ static bool check_sources(Driver *driver) {
     return waiting && !waiting->count && driver->options->cc.source_count;
 }
 
-/* Reads every source, and writes the output of --emit when all are good. Returns the exit status.
- */
+/* Reads every source, and writes the output of --emit if all are good. Returns the exit status. */
 static int translate(Driver *driver) {
     Units units = {0};
     if (!check_sources(driver)) return 1;

@@ -52,8 +52,7 @@ bool sections_prepare(Driver *driver);
  * False after errors. */
 bool sections_give(Driver *driver, FrontendOptions *options);
 
-/* Writes what the section of a unit's object keeps to a temporary file; its path, NULL after a
- * message. */
+/* Writes what the section of a unit's object keeps to a temporary file; its path, or NULL. */
 const char *section_keep(Driver *driver, const Unit *unit, const char *source);
 
 /* Makes `object` from a part that waits: what its own object has, and its programs. The exit

@@ -80,10 +80,8 @@ static const struct argp_option option_table[] = {
     {"backend", KEY_BACKEND, "NAME", 0, "What the program runs on; the first if not given", 3},
     {0, 'R', "comm|switch|memory|sharding", 0,
      "Report each conversion of a layout: line, reason, collective, bytes, and sums by layer "
-     "(written -Rcomm); what each switch between "
-     "two "
-     "strategies moves (-Rswitch); what each device keeps (-Rmemory); the layout of each parameter "
-     "and named value (-Rsharding)",
+     "(written -Rcomm); what each switch between two strategies moves (-Rswitch); what each device "
+     "keeps (-Rmemory); the layout of each parameter and named value (-Rsharding)",
      4},
     {"Wimplicit-reshard", KEY_IMPLICIT, 0, 0,
      "Warn of conversions that nobody wrote (written -Wimplicit-reshard)", 4},
@@ -130,44 +128,22 @@ static const struct argp_option option_table[] = {
     {0}};
 
 /* The C compiler's options whose value may be the next word. */
-static const char *const with_value[] = {"-MF",
-                                         "-MT",
-                                         "-MQ",
-                                         "-isystem",
-                                         "-iquote",
-                                         "-idirafter",
-                                         "-imacros",
-                                         "-iprefix",
-                                         "-isysroot",
-                                         "-iwithprefix",
-                                         "-iwithprefixbefore",
-                                         "-Xlinker",
-                                         "-Xassembler",
-                                         "-Xpreprocessor",
-                                         "-T",
-                                         "-u",
-                                         "-z",
-                                         "-x",
-                                         "-l",
-                                         "-L",
-                                         "-e",
-                                         "-A",
-                                         "-aux-info",
-                                         "--param",
-                                         "-B",
-                                         "-dumpdir",
-                                         "-dumpbase",
-                                         "-wrapper"};
+static const char with_value[] =
+    "-MF -MT -MQ -isystem -iquote -idirafter -imacros -iprefix -isysroot -iwithprefix "
+    "-iwithprefixbefore -Xlinker -Xassembler -Xpreprocessor -T -u -z -x -l -L -e -A -aux-info "
+    "--param -B -dumpdir -dumpbase -wrapper";
 
 /* Options after which the C compiler does everything. */
-static const char *const handed_over[] = {"-E", "-S", "-M", "-MM", "-fsyntax-only"};
+static const char handed_over[] = "-E -S -M -MM -fsyntax-only";
 
-static bool is_one_of(const char *word, const char *const *words, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(word, words[i])) return true;
-    return false;
+/* Returns whether a word is among words that blanks separate. */
+static bool is_one_of(const char *word, const char *words) {
+    size_t length = strlen(word);
+    bool found = false;
+    for (const char *at = words; length && !found && (at = strstr(at, word)); at += length)
+        found = (at == words || at[-1] == ' ') && (!at[length] || at[length] == ' ');
+    return found && !strchr(word, ' ');
 }
-#define IS_ONE_OF(word, words) is_one_of((word), (words), sizeof(words) / sizeof *(words))
 
 bool begins(const char *word, const char *with) { return !strncmp(word, with, strlen(with)); }
 
@@ -205,8 +181,7 @@ _Noreturn static void mistake(const char *text, const char *word) {
     exit(1);
 }
 
-/* Reports a long option that resembles an option of hetucc: the C compiler's message would not name
- * it. */
+/* Reports a long option that resembles one of hetucc; the C compiler would not name it. */
 static void refuse_misspelled(Arena *arena, const char *word) {
     const char *names[sizeof option_table / sizeof *option_table] = {NULL},
                                                    *name = arena_substring(arena, word,
@@ -224,17 +199,16 @@ static void refuse_misspelled(Arena *arena, const char *word) {
 static void hand_word(Line *line) {
     const char *word = *line->next++;
     put(line, "--Xcc=%s", word);
-    if (IS_ONE_OF(word, with_value)) {
+    if (is_one_of(word, with_value)) {
         if (!*line->next) mistake("the option %s needs a value", word);
         put(line, "--Xcc-value=%s", *line->next++);
     }
 }
 
 static void read_long(Line *line) {
-    static const char *const of_argp[] = {"--help", "--usage", "--version"};
     const char *word = *line->next;
     size_t length = strcspn(word + 2, "=");
-    if (IS_ONE_OF(word, of_argp)) {
+    if (is_one_of(word, "--help --usage --version")) {
         copy(line);
         return;
     }
@@ -342,7 +316,7 @@ static void add_cc_word(Reader *reader, const char *word) {
         add_input(reader);
         return;
     }
-    if (IS_ONE_OF(word, handed_over)) reader->options->cc.hand_over = true;
+    if (is_one_of(word, handed_over)) reader->options->cc.hand_over = true;
     bool input = begins(word, "-l") || begins(word, "-Wl,") || begins(word, "-L") ||
                  !strcmp(word, "-Xlinker") || !strcmp(word, "-T");
     reader->options->cc.input_count += begins(word, "-l");
@@ -388,8 +362,7 @@ static void set_report(Reader *reader, const char *file) {
     reader->options->report = arena_string(reader->arena, file);
 }
 
-/* Sets where diagnostics go. Called before other options are parsed, so that their mistakes go
- * there, too. */
+/* Sets where diagnostics go. Called before other options are parsed, for their mistakes. */
 static void set_diagnostics(Reader *reader, const char *value) {
     const char *dot = strrchr(value, '.');
     bool file = dot && dot > value && !strcmp(dot, ".sarif");
@@ -531,18 +504,17 @@ static const struct argp_option *described_options(Arena *arena) {
 }
 
 void options_read(Arena *arena, Options *options, int argc, char **argv) {
-    const struct argp argp = {described_options(arena),
-                              read_option,
-                              "FILE...",
-                              "Compiles annotated C models (.c) for many devices, and everything "
-                              "else as the C compiler does (environment variable CC, or cc).\v"
-                              "Any other option and file goes to the C compiler. A program is "
-                              "started with: mpirun -n DEVICES PROGRAM. "
-                              "The exit status is 0, 1 after an error in what was given, 2 after "
-                              "an error of hetucc itself.",
-                              NULL,
-                              NULL,
-                              NULL};
+    const struct argp argp = {
+        described_options(arena),
+        read_option,
+        "FILE...",
+        "Compiles annotated C models (.c) for many devices, and everything else as the C compiler "
+        "does (environment variable CC, or cc).\vAny other option and file goes to the C compiler. "
+        "A program is started with: mpirun -n DEVICES PROGRAM. The exit status is 0, 1 after an "
+        "error in what was given, 2 after an error of hetucc itself.",
+        NULL,
+        NULL,
+        NULL};
     char **words = response_expand(arena, argc ? argv + 1 : argv);
     Line line = {.arena = arena, .next = words};
     Reader reader = {.arena = arena, .options = options};

@@ -82,12 +82,10 @@ bool begins(const char *word, const char *with);
 /* Returns whether the command line has `word` for the C compiler. */
 bool options_have(const Options *options, const char *word);
 
-/* Returns whether a source is C only because of -x c: it has another suffix, or is standard
- * input. */
+/* Returns whether a source is C only because of -x c: by its suffix, or as standard input. */
 bool is_c_by_option(const char *source);
 
-/* Reads the command line. Ends the process with status 1 after a mistake, with 0 after --help and
- * --version. */
+/* Reads the command line. Exits with 1 after a mistake, with 0 after --help and --version. */
 void options_read(Arena *arena, Options *options, int argc, char **argv);
 
 /* ---- response files (response.c) ---- */

@@ -19,8 +19,7 @@
  * named before the files in it. */
 const char *temporary(Toolchain *tools, const char *name);
 
-/* Returns whether the folder for temporary files is almost full, after writing there failed;
- * reports it. */
+/* Reports, after writing failed, whether the folder for temporary files is almost full. */
 bool temporary_full(const Toolchain *tools);
 
 /* Returns where to write an output: a new file beside `path`, or `path` itself when it is no plain
@@ -31,16 +30,14 @@ const char *output_begin(Toolchain *tools, const char *path);
  * than 256 MiB. */
 bool file_read(const char *path, Text *bytes);
 
-/* Opens a path of output_begin for writing; follows no link. Returns NULL, with errno set, on
- * failure. */
+/* Opens a path of output_begin for writing; follows no link. NULL, with errno set, on failure. */
 FILE *output_open(const char *written);
 
 /* Writes bytes to a path of output_begin; false after a message. */
 bool output_fill(const Toolchain *tools, const char *written, const char *path, const char *bytes,
                  size_t size);
 
-/* Writes bytes to a new path of output_begin and returns this path, for output_finish. NULL after a
- * message. */
+/* Writes bytes to a new path of output_begin and returns the path; NULL after a message. */
 const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size);
 
 /* Where programs that hetucc runs write what shall become `written`: a file that no other user can
@@ -48,8 +45,7 @@ const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, 
 const char *output_private(Toolchain *tools, const char *written);
 bool output_take(const Toolchain *tools, const char *made, const char *written);
 
-/* Renames the finished file to `path`; `mode` has its permissions before umask. False after a
- * message. */
+/* Renames the finished file to `path`; `mode` is applied with umask. False after a message. */
 bool output_finish(Toolchain *tools, const char *written, const char *path, unsigned mode);
 
 /* Writes a whole file by output_bytes and output_finish. False after a message. */
@@ -58,8 +54,7 @@ bool output_text(Toolchain *tools, const char *path, const char *text);
 /* Removes temporary files and unfinished outputs. Safe in a signal handler. */
 void outputs_clean(void);
 
-/* Removes temporary files and unfinished outputs, and forgets them, so that the arena may be
- * destroyed. */
+/* Removes temporary files and unfinished outputs, so that the arena may be destroyed. */
 void outputs_close(void);
 
 /* Prints "hetucc: error: ..." for a mistake without a place in a source. */

@@ -1,7 +1,6 @@
 #include "driver/options.h"
 
 #include "driver/output.h"
-#include "support/array.h"
 #include "support/reading.h"
 
 #include <stdlib.h>
@@ -27,8 +26,7 @@ static char *next_word(Arena *arena, const char **at) {
     return word;
 }
 
-/* Reads a response file. Returns false when it does not exist: C compilers then take the word as it
- * is. */
+/* Reads a response file. False when it does not exist: the word then stays. */
 static bool read_words(const char *path, Text *text) {
     enum { MOST = 1 << 28 };
     InputText words = reading_text(text->arena, READ_PIPES, path, MOST);

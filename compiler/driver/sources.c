@@ -1,6 +1,5 @@
 #include "driver/folder.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -38,8 +37,7 @@ static const char *folder_of(Arena *arena, const char *path) {
 
 /* ---- collecting ---- */
 
-/* Adds a file; leaves out names that are no file, such as a header that the C compiler did not
- * find. */
+/* Adds a file; leaves out names of no file, such as a header that was not found. */
 static void add_file(UserFiles *files, const char *path) {
     struct stat found;
     const char *name = absolute_path(files->arena, path);

@@ -79,8 +79,7 @@ void command_add(Command *command, ...) {
     va_end(words);
 }
 
-/* Returns whether the file `name` in the folder given by `length` bytes at `folder` is this
- * program. */
+/* Returns whether file `name` in the folder of `length` bytes at `folder` is this program. */
 static bool is_this_program(Arena *arena, const char *folder, size_t length, const char *name) {
     struct stat self, other;
     const char *path = length ? arena_format(arena, "%.*s/%s", (int)length, folder, name) : name;
@@ -88,8 +87,7 @@ static bool is_this_program(Arena *arena, const char *folder, size_t length, con
            self.st_ino == other.st_ino;
 }
 
-/* Returns whether a word of CC, found along PATH, is this program: `CC=hetucc make` sets CC for
- * hetucc, too. */
+/* Returns whether a word of CC, found along PATH, is this program, as in `CC=hetucc make`. */
 static bool names_this_program(Arena *arena, const char *word) {
     if (strchr(word, '/')) return is_this_program(arena, "", 0, word);
     const char *path = getenv("PATH");
@@ -159,8 +157,7 @@ static void say_killed(const Command *command, int number) {
              strsignal(number), memory_hint(number), command_text(command));
 }
 
-/* Returns the line in which a C compiler reports that a signal ended a child of it; NULL for none.
- */
+/* Returns the line in which a C compiler tells of a child that a signal ended; NULL: none. */
 static const char *killed_line(Arena *arena, const char *said) {
     static const char *const signs[] = {"signal terminated program", "terminated with signal",
                                         "command failed due to signal",
@@ -173,8 +170,7 @@ static const char *killed_line(Arena *arena, const char *said) {
     return NULL;
 }
 
-/* Returns whether a failed C compiler reports that a signal ended a child of it; reports the
- * command. */
+/* Returns whether a failed C compiler tells of a child that a signal ended; reports that. */
 static bool say_part_killed(const Command *command, const char *said) {
     const char *line = killed_line(command->arena, said);
     if (line)

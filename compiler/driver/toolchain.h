@@ -17,7 +17,7 @@ typedef struct Toolchain {
     const char *prefix; // the folder that holds bin, lib and include
     const char *folder; // for temporary files
     bool dry_run;       // print commands instead of running them
-    bool inside;        // this process is the C compiler of another hetucc: it runs cc, not CC again
+    bool inside;        // runs as the C compiler of another hetucc: uses cc, not CC again
 } Toolchain;
 
 /* A command line. */
@@ -39,8 +39,7 @@ Command command_cc(const Toolchain *tools);
 void command_add(Command *command, ...) __attribute__((sentinel));
 
 /* Runs a command and waits. Returns the exit status, from 128 on when a signal ended the command or
- * a child of it, which is reported. Ends the process with a message when the command cannot be
- * started. */
+ * a child of it, which is reported. Ends the process when the command cannot be started. */
 int command_run(const Toolchain *tools, const Command *command);
 
 /* Runs the commands, a few at a time; writes the exit status of each. */

@@ -79,8 +79,7 @@ typedef struct CDesignator {
     const CExpr *first, *last; // of an array: [first] or [first ... last]
 } CDesignator;
 
-/* A string: its bytes with the null byte, and their number. For C_REFUSED a message, without
- * length. */
+/* A string: its bytes with the null byte, and their number. For C_REFUSED a message. */
 typedef struct CText {
     const char *bytes;
     int64_t length;
@@ -164,8 +163,7 @@ CFunction *cexpr_function(const CExpr *expr);
  * none. */
 const CExpr *cexpr_member(const CExpr *list, int index, const char *name);
 
-/* Call `visit` for every expression inside an expression or a statement, outer ones first. NULL has
- * none. */
+/* Call `visit` for every expression inside an expression or statement, which may be NULL. */
 typedef void CVisit(const CExpr *expr, void *data);
 void cexpr_walk(const CExpr *expr, CVisit *visit, void *data);
 void cstmt_walk(const CStmt *stmt, CVisit *visit, void *data);

@@ -73,8 +73,7 @@ bool ctype_is_arithmetic(const CType *type);
 bool ctype_is_integer(const CType *type); // CT_BOOL or CT_INT
 bool ctype_is_floating(const CType *type);
 
-/* Return C's integer promotion of a type, and the usual arithmetic conversions of two arithmetic
- * types. */
+/* Return C's integer promotion of a type, and the usual arithmetic conversions of two. */
 const CType *ctype_promoted(const CTypes *types, const CType *type);
 const CType *ctype_common(const CTypes *types, const CType *a, const CType *b);
 

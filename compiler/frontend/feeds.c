@@ -42,8 +42,7 @@ static void count_values(const CExpr *expr, void *data) {
     search->value = expr->kind == C_ASSIGN ? without_casts(expr->b) : NULL;
 }
 
-/* Returns the call of ht_train or ht_infer that made the program of an expression; NULL: unknown.
- */
+/* Returns the call of ht_train or ht_infer that made an expression's program; NULL: unknown. */
 static const CExpr *maker_of(const Search *search, const CExpr *program) {
     program = without_casts(program);
     if (!program || program->kind != C_VAR || program->var->part) return NULL;
@@ -66,8 +65,7 @@ static const CType *element_of(const CType *type) {
     return type;
 }
 
-/* Returns whether the runtime knows the element type of an array, too: it has one or two dimensions
- * of numbers. */
+/* Returns whether the runtime knows the element type: of one or two dimensions of numbers. */
 static bool has_known_element(const CType *array) {
     return (array->base->kind != CT_ARRAY || array->base->base->kind != CT_ARRAY) &&
            ctype_is_arithmetic(element_of(array));
@@ -134,8 +132,7 @@ static const CType *array_of(const CExpr *fields) {
                                                                               : data->var->type;
 }
 
-/* Returns the name of the input that ht_dataset feeds: the given name, else the dataset's. NULL:
- * unknown. */
+/* Returns the input's name of ht_dataset: the given name, else the dataset's. NULL: unknown. */
 static const CExpr *dataset_input(const CExpr *call) {
     const CExpr *fields = call->args.count == 1 ? fields_of(call->args.at[0]) : NULL,
                 *said = fields ? field_of(fields, "input") : NULL;

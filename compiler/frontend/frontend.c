@@ -2,7 +2,6 @@
 #include "frontend/eval/eval.h"
 #include "frontend/linkage.h"
 #include "frontend/models.h"
-#include "frontend/pragma/pragma.h"
 #include "frontend/strategies.h"
 #include "ir/unit.h"
 #include "strategy/strategy.h"

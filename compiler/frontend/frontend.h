@@ -61,15 +61,13 @@ Unit *frontend_read(Arena *arena, Diag *diag, const FrontendOptions *options);
 
 typedef struct Frontend Frontend;
 
-/* Reads a file without its models; NULL after errors. `arena`, `diag` and `options` must outlive
- * the result. */
+/* Reads a file without its models; NULL on errors. All arguments must outlive the result. */
 Frontend *frontend_open(Arena *arena, Diag *diag, const FrontendOptions *options);
 
 /* Returns whether the file calls ht_train or ht_infer. */
 bool frontend_has_models(const Frontend *frontend);
 
-/* Returns the unit that frontend_read would, under the one strategy in `text` instead of those of
- * the options. */
+/* Returns the unit of frontend_read under the strategy in `text`, not those of the options. */
 Unit *frontend_under(Frontend *frontend, const char *text);
 
 void frontend_close(Frontend *frontend);

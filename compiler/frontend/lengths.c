@@ -125,8 +125,7 @@ static bool check_inputs(const Module *module, const Module *other, const ShapeV
     else if (!padded)
         diag_error(module->diag, length->at,
                    "nothing says what a row may lose behind this length; \"#pragma hspmd "
-                   "padding(targets: -100)\" "
-                   "says what stands for nothing in an input");
+                   "padding(targets: -100)\" says what stands for nothing in an input");
     return cut && padded;
 }
 

@@ -281,8 +281,7 @@ static void check_groups(const Module *module, const CExpr *options, const bool 
                        module->name, module->optimizer->groups.at[g].names);
 }
 
-/* Assigns every parameter to a group and evaluates the rules of its optimizer. False after an
- * error. */
+/* Assigns every parameter to a group and evaluates the rules of its optimizer. False on error. */
 static bool evaluate_rules(Eval *ev, const Arguments *arguments) {
     Module *module = ev->module;
     bool used[MOST_GROUPS] = {false};
@@ -437,8 +436,7 @@ static void add_program(CUnit *cunit, const ModelCall *call, Programs *programs)
     eval_destroy(ev);
 }
 
-/* Makes the modules of all programs under a strategy, whose values the shape variables have; NULL:
- * one device. */
+/* Makes the modules of all programs under a strategy; shape variables have its values. */
 static void make_modules(CUnit *cunit, Unit *unit, const FrontendOptions *options,
                          const Strategy *strategy, const Programs *programs) {
     strategies_give_shapes(cunit, strategy);
@@ -472,8 +470,7 @@ static bool parameters_agree(const Module *module, const Module *other) {
         else if (strcmp(own->shape, its->shape))
             diag_error(module->diag, own->value->at,
                        "the parameter \"%s\" has the shape %s under strategy \"%s\", and %s under "
-                       "strategy \"%s\"; give it a size that "
-                       "depends on no shape variable",
+                       "strategy \"%s\"; give it a size that depends on no shape variable",
                        own->name, own->shape, here, its->shape, there);
         else
             diag_error(module->diag, own->value->at,

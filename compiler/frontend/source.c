@@ -76,8 +76,7 @@ Source *source_of_text(Arena *arena, const char *file, const char *text) {
 
 /* ---- pragmas ---- */
 
-/* Reads the directive behind the `#` at `hash`, and keeps a pragma. Returns the token that ends the
- * line. */
+/* Reads the directive behind the `#` at `hash`, and keeps a pragma. Returns the line's end. */
 static Token scan_directive(Lexer *lexer, Source *source, const Token *hash) {
     TokenList line = {0};
     do {

@@ -27,8 +27,7 @@ typedef struct Chooser {
 
 /* ---- names in strategies ---- */
 
-/* Returns an integer constant for strategies: an enumerator, or a macro that expands to an integer
- * expression. */
+/* Returns an integer constant for strategies: an enumerator or a macro. */
 static bool constant_value(void *state, const char *name, int64_t *value) {
     const Chooser *chooser = state;
     CName what = cunit_lookup(chooser->unit, name);
@@ -120,8 +119,7 @@ static void several_strategies(Chooser *chooser, const StrategyList *list, const
 
 /* ---- files ---- */
 
-/* Returns whether a file is a program or an object, such as one that an earlier run named like its
- * strategy. */
+/* Returns whether a file is a program or object, such as an earlier output. */
 static bool is_compiled(const char *name) {
     char magic[4] = "";
     const char *why;
@@ -156,8 +154,7 @@ static const char *asked_for(const Chooser *chooser, const char *file) {
     return chooser->word && chooser->word[strlen(file)] ? chooser->word + strlen(file) + 1 : NULL;
 }
 
-/* Returns the only strategy of a file, or the one that the word names behind a colon; NULL after an
- * error. */
+/* Returns the only strategy of a file, or the one named behind a colon; NULL on error. */
 static Strategy *choose_of_file(Chooser *chooser, const StrategyList *list, const char *file) {
     const char *name = asked_for(chooser, file);
     Strategy *found = name ? find_strategy(list, name) : list->count == 1 ? list->at[0] : NULL;

@@ -26,13 +26,11 @@ typedef Array(ChosenStrategy) StrategyChoice; // strategies of a program, the fi
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text,
                        StrategyChoice *choice);
 
-/* Sets the shape variables to a strategy's values, others to the source's; NULL: all to the
- * source's. */
+/* Sets the shape variables to a strategy's values, else (NULL: all) to the source's. */
 void strategies_give_shapes(CUnit *unit, const Strategy *strategy);
 
 /* Sets the shape variables to a strategy's values and a pipeline's over them. Returns whether the
- * pipeline changes one; sets *good to false after an error, a length above the strategy's or below
- * 2. */
+ * pipeline changes one; sets *good to false on error, a length above the strategy's or below 2. */
 bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeline *pipeline,
                              bool *good);
 

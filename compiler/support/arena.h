@@ -17,8 +17,7 @@
 
 typedef struct Arena Arena;
 
-/* Returns a new, empty arena. Ends the process with a message when the system has no memory left.
- */
+/* Returns a new, empty arena. Ends the process with a message when memory is exhausted. */
 Arena *arena_create(void);
 
 /* Frees everything that was allocated from `arena`, and the arena itself. NULL is allowed. */

@@ -4,7 +4,6 @@
 #include "support/sarif.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define uthash_malloc(size) arena_alloc(diag->arena, (size))
@@ -78,8 +77,7 @@ static const char *source_text(Diag *diag, const char *file) {
 /* Returns whether a byte continues a letter of UTF-8, and so takes no column. */
 static bool continues_letter(char c) { return ((unsigned char)c & 0xc0) == 0x80; }
 
-/* Sets *begin and *end to the part of a long line around a column, counted from 1, that is printed.
- */
+/* Sets *begin and *end to the printed part of a long line, around a column counted from 1. */
 static void cut_line(const char *line, int column, int *begin, int *end) {
     enum { MOST = 200, BEFORE = 80 };
     int length = *end;
@@ -91,8 +89,7 @@ static void cut_line(const char *line, int column, int *begin, int *end) {
     while (*end < length && continues_letter(line[*end])) ++*end;
 }
 
-/* Returns the source line of `at`; NULL when it is missing, or when nothing follows it and it is
- * empty. */
+/* Returns the source line of `at`; NULL when it is missing, or the file's last and empty. */
 static const char *line_of(Diag *diag, Position at) {
     const char *line = source_text(diag, at.file);
     for (int i = 1; i < at.line && line; i++) line = (line = strchr(line, '\n')) ? line + 1 : NULL;

@@ -8,8 +8,7 @@
  *
  * The function that detects an error reports it; callers only ask diag_errors. A run reports
  * several errors. Errors beyond DIAG_MOST are counted only, and an error with the place and text of
- * an earlier one is dropped. Source lines come from the file, or from a buffer given to
- * diag_source. */
+ * an earlier one is dropped. Source lines come from files, or from diag_source. */
 #ifndef SUPPORT_DIAG_H
 #define SUPPORT_DIAG_H
 
@@ -32,8 +31,7 @@ typedef struct Diag Diag;
 /* Creates diagnostics that are printed to `out`, normally stderr; they live in `arena`. */
 Diag *diag_create(Arena *arena, FILE *out);
 
-/* Takes the lines of `file` from `text`, which is kept by reference, instead of from the file
- * system. */
+/* Takes the lines of `file` from `text`, kept by reference, instead of from disk. */
 void diag_source(Diag *diag, const char *file, const char *text);
 
 /* Sets the name of a file in messages, such as "<stdin>". */
@@ -53,8 +51,7 @@ void diag_note(Diag *diag, Position at, const char *format, ...)
  * that is standard error and the log is written there. */
 void diag_log(Diag *diag);
 
-/* Prints errors as warnings, since the program works without what they refuse. They still count as
- * errors. */
+/* Prints errors as warnings, where the program works all the same. They count as errors. */
 void diag_soften(Diag *diag);
 
 /* Prints a text of several lines that is no diagnostic, such as a table. */

@@ -37,8 +37,7 @@ int reading_open(const char *path, const char **why);
 /* Whether it is /dev/null, an empty input. */
 bool reading_is_null(const struct stat *about);
 
-/* Returns why a mode is not that of a plain file: "it is a folder, and no file"; NULL for a plain
- * file. */
+/* Returns why a mode is no plain file's: "it is a folder, and no file"; NULL: it is. */
 const char *reading_kind(mode_t mode);
 
 #endif

@@ -38,8 +38,7 @@ static json_t *message_json(const char *text) {
     return message;
 }
 
-/* Returns a path as a URI reference with special characters as %XX; an absolute path gets a scheme.
- */
+/* Returns a path as a URI reference with %XX; an absolute path gets a scheme. */
 static json_t *uri_json(const char *path) {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";

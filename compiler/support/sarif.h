@@ -28,8 +28,7 @@ typedef struct SarifPlace {
     size_t length;
 } SarifPlace;
 
-/* Opens the log for the file `path`. NULL: for standard error, which then has nothing but the log.
- */
+/* Opens the log for file `path`; NULL: for standard error, which then has only the log. */
 void sarif_open(const char *tool, const char *version, const char *path);
 
 /* Return whether there is a log, and whether it is written to standard error. */

@@ -24,8 +24,7 @@ bool secure_is_private(const char *path) {
 
 static bool way_is_led(const char *path, int links);
 
-/* Returns why other users could replace files in a folder, or the folder itself; NULL: they cannot.
- */
+/* Returns why other users could replace files in a folder or the folder; NULL: they cannot. */
 static const char *folder_wrong(const char *folder) {
     enum { NOBODY = 65534 }; // the owner that a container shows for unknown users
     struct stat about;
@@ -148,8 +147,7 @@ bool secure_is_descriptor(const char *path) {
            !strncmp(target, "/proc/self/fd/", 14);
 }
 
-/* Opens an output that is no plain file for writing; never creates one. Returns -1, with errno set,
- * on failure. */
+/* Opens an existing output that is no plain file. Returns -1, with errno set, on failure. */
 static int open_other(const char *path) {
     enum { TRIES = 100 };
     struct stat about;
@@ -220,8 +218,7 @@ static bool replace(const char *path, const char *bytes, size_t size) {
     return good;
 }
 
-/* Replaces a file while all signals are blocked; also SIGXFSZ, for a file that becomes too large.
- */
+/* Replaces a file while all signals are blocked, also SIGXFSZ (a file that is too large). */
 static bool replace_whole(const char *path, const char *bytes, size_t size) {
     sigset_t all, had, large;
     sigfillset(&all);

@@ -14,8 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A growing string in an arena, always terminated by a null byte. Initialize it with {.arena =
- * arena}. */
+/* A growing string in an arena, ended by a null byte. Initialize it with {.arena = arena}. */
 typedef struct Text {
     Arena *arena;
     char *bytes;
@@ -30,8 +29,7 @@ void text_print(Text *text, const char *format, ...) __attribute__((format(print
  * for lists with an entry for each device. */
 void text_item(Text *text, bool first, int64_t number);
 
-/* Appends `template` with each $name replaced; the arguments are name, value, name, value, ...,
- * NULL. */
+/* Appends `template` with each $name replaced; arguments: name, value, name, value, ..., NULL. */
 void text_fill(Text *text, const char *template, ...) __attribute__((sentinel));
 
 /* Returns the text; never NULL. */

@@ -43,8 +43,7 @@ typedef struct Lexer {
     bool lines;  // line ends are tokens
 } Lexer;
 
-/* Starts a lexer at `text`, whose position is `at`. Skips a byte order mark at the beginning of a
- * file. */
+/* Starts a lexer at `text`, whose position is `at`. Skips a file's byte order mark. */
 Lexer lex_begin(Arena *arena, Diag *diag, Position at, const char *text);
 
 /* Returns the next token; TOKEN_END at the end, repeatedly. Reports a comment without end, and
@@ -63,8 +62,7 @@ static inline bool token_ends(const Token *token) { return token->kind >= TOKEN_
 /* Returns whether blanks separate a token from the one before it. */
 bool token_spaced(const Token *before, const Token *token);
 
-/* Returns the text of the tokens from `first` to before `end`, with one blank for each run of
- * blanks. */
+/* Returns the text of the tokens from `first` to before `end`; runs of blanks become one. */
 const char *token_line(Arena *arena, const Token *first, const Token *end);
 
 /* Returns the value of a TOKEN_STRING, without quotes and escapes. */

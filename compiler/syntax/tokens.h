@@ -3,8 +3,7 @@
  *     if (!tokens_expect(tokens, "(", "after \"dims\"")) return false;
  *     const char *name = tokens_name(tokens, "a dimension");
  *
- * Functions that return bool report their error and return false; the position then stays at the
- * error. */
+ * Functions that return bool report their error, stay at it, and return false. */
 #ifndef SYNTAX_TOKENS_H
 #define SYNTAX_TOKENS_H
 
@@ -24,16 +23,14 @@ typedef struct Tokens {
     bool found; // messages say: expected "this", found "that"; else: expected 'this', not 'that'
 } Tokens;
 
-/* Returns the position at the first token of a text that begins at `at`. Line ends count as blanks.
- */
+/* Returns the position at the first token of a text that begins at `at`. Line ends are blanks. */
 Tokens tokens_of(Arena *arena, Diag *diag, Position at, const char *text);
 
 /* Move to the next token of the line, and behind the end of the line. */
 void tokens_next(Tokens *tokens);
 void tokens_next_line(Tokens *tokens);
 
-/* Return whether the current token is the mark, name or number `text`; tokens_take also passes it.
- */
+/* Return whether the current token is the word or mark `text`; tokens_take also passes it. */
 bool tokens_is(const Tokens *tokens, const char *text);
 bool tokens_take(Tokens *tokens, const char *text);
 
@@ -43,8 +40,7 @@ bool tokens_end(const Tokens *tokens);
 /* Returns whether the token behind the current one is `text`. */
 bool tokens_before(const Tokens *tokens, const char *text);
 
-/* Reports that `expected` is missing here, unless the current token was reported already. Returns
- * false. */
+/* Reports that `expected` is missing here, unless the token was reported. Returns false. */
 bool tokens_unexpected(Tokens *tokens, const char *expected);
 
 /* Reports an error at the current token. Returns false. */

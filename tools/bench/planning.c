@@ -2,10 +2,9 @@
  *
  *     planning
  *
- * A line a measurement: devices, tensors, the seconds that planning computes, the shortest of
- * several times, and what is planned. Layouts are read beforehand; a plan is made, and one device's
- * part of it is lowered, as a rank does when it starts.
- */
+ * Prints a line for each measurement: devices, tensors, seconds of planning (the shortest of
+ * several times), and the conversion. Layouts are parsed beforehand. Each measurement plans a
+ * conversion and lowers one device's part of it, as a rank does at its start. */
 #include "reshard/plan.h"
 
 #include <math.h>
@@ -15,8 +14,8 @@
 
 enum { TENSOR_PARALLEL = 16, LEAST_DEVICES = 64, MOST_DEVICES = 16384, EXTENT = 8192, TIMES = 5 };
 
-/* Seconds that the process has computed: the planner has one thread, and what else the machine does
- * shall not count. */
+/* Returns the CPU seconds of this process. The planner has one thread, and other load of the
+ * machine must not count. */
 static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
@@ -31,7 +30,7 @@ static const Layout *read_layout(Arena *arena, Shape shape, const char *text) {
     return layout;
 }
 
-/* Plans the conversions, and prints the line. */
+/* Plans the conversions and prints the line. */
 static void time_plan(const char *name, int devices, const Conversion *conversions, int count) {
     double shortest = INFINITY;
     for (int i = 0; i < TIMES; i++) {
@@ -46,8 +45,8 @@ static void time_plan(const char *name, int devices, const Conversion *conversio
 
 /* ---- one weight on many devices ---- */
 
-/* A weight of two dimensions whose columns are cut by tensor parallelism, which doubles. Data
- * parallelism has `rows` of the weight: "dup" copies, or "0" cuts them. */
+/* Times a weight (rows, columns) whose columns are cut by tensor parallelism, of growing degree.
+ * `rows` is the layout of the rows: "dup" for data-parallel copies, "0" to cut them. */
 static void time_weight(const char *name, const char *rows, int devices) {
     Arena *arena = arena_create();
     const int64_t extents[] = {EXTENT, EXTENT};
@@ -67,8 +66,8 @@ static void time_weight(const char *name, const char *rows, int devices) {
 
 enum { DEVICES = 64, LAYERS = 83, WIDTH = 1024, VOCABULARY = 50304 };
 
-/* A tensor of a transformer; extents of 0 are not there. `cut` is the dimension that tensor
- * parallelism cuts, or "dup". */
+/* A tensor of a transformer; unused extents are 0. Tensor parallelism cuts dimension `cut`; "dup":
+ * none. */
 typedef struct Weight {
     int rows, columns;
     const char *cut;
@@ -90,13 +89,14 @@ enum {
     TENSORS = LAYERS * LAYER_WEIGHTS + FIRST_WEIGHTS + LAST_WEIGHTS
 };
 
-/* One pipeline of four stages, each dp2 x tp8. */
+/* Returns the layout in one pipeline of four stages, each dp2 x tp8. */
 static const char *one_pipeline(Arena *arena, const char *cut, int layer) {
     int first = 16 * (4 * layer / LAYERS);
     return arena_format(arena, "[%d-%d]{dup:2,%s:8}", first, first + 15, cut);
 }
 
-/* Two pipelines: one of two stages, each dp4 x tp4, and one of four stages, each tp8. */
+/* Returns the layout in two pipelines: one of two stages, each dp4 x tp4, and one of four stages,
+ * each tp8. */
 static const char *two_pipelines(Arena *arena, const char *cut, int layer) {
     int first = 16 * (2 * layer / LAYERS), second = 32 + 8 * (4 * layer / LAYERS);
     return arena_format(arena, "dup([%d-%d]{dup:4,%s:4} | [%d-%d]{%s:8})", first, first + 15, cut,
@@ -113,8 +113,8 @@ static Conversion convert_weight(Arena *arena, const Weight *weight, int layer, 
                         read_layout(arena, shape, two_pipelines(arena, weight->cut, layer))};
 }
 
-/* All weights of a transformer go from one strategy to another; each has layouts of its own, as
- * they are read. Each has `more` rows more than the one before it: with 0, layers are alike. */
+/* Times a switch of all weights of a transformer. Each weight has parsed layouts of its own, and
+ * `more` rows more than the one before; with 0, layers are alike. */
 static void time_switch(const char *name, int more) {
     Arena *arena = arena_create();
     Conversion *conversions = arena_array(arena, Conversion, TENSORS);

@@ -1,13 +1,10 @@
 /* Measures how long a program of 12 layers pauses when its strategy changes.
  *
- *     switching between A B N      the shortest of N switches each way between strategies of the
- *                                  binary
- *     switching wait FILE          ht_prepare of a new strategy, and the switch to it at once: when
- *                                  it is ready, at the latest
- *     switching beside FILE        the same with steps in between, until it must be ready: what is
- *                                  left to do then
- *     switching save FOLDER        two steps and a checkpoint, and the time of day
- *     switching resume FOLDER      goes on from there, makes a step, and says what time it is
+ *     switching between A B N      the shortest of N switches each way, both strategies compiled in
+ *     switching wait FILE          ht_prepare of a new strategy, then a switch as soon as it is
+ * ready switching beside FILE        the same while training continues until it must be ready
+ *     switching save FOLDER        two steps and a checkpoint; prints the time of day
+ *     switching resume FOLDER      resumes, makes a step, and prints the time of day
  */
 #include <hetu/hetu.h>
 
@@ -85,7 +82,7 @@ static float rows[BATCH * SEQ * EMBED];
 
 static void step(ht_program *program) { ht_step(program, ht_feed("x", rows)); }
 
-/* Seconds of a switch; the steps around it are not counted. */
+/* Returns the seconds of a switch, without the steps around it. */
 static double change(ht_program *program, const char *strategy) {
     step(program);
     double begin = now();
@@ -105,7 +102,7 @@ static void go_between(ht_program *program, const char *a, const char *b, int co
     printf("there %.4f back %.4f\n", there, back);
 }
 
-/* `beside`: training goes on until the strategy must be ready. */
+/* Prepares a new strategy and switches to it. `beside`: trains until the strategy must be ready. */
 static void go_to_new(ht_program *program, const char *file, bool beside) {
     double begin = now(), longest = 0;
     ht_prepare(program, file);

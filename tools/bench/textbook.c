@@ -1,16 +1,16 @@
-/* Times the textbook's conversions beside the plain MPI calls, on four ranks of one machine:
+/* Times common conversions ("textbook") beside the plain MPI calls, on four ranks of one machine:
  *
  *     mpirun -np 4 textbook [SECONDS]
  *
- * Each conversion is measured on tensors whose largest piece has 4 KiB and 16 MiB. Two ways take
- * turns for SECONDS (default 1): the plain call, with one copy of the piece before or after it
- * where pieces are strided; and the run-time library, by the planner's plan. A time is from when
- * the first rank begins until the last one is done, by the clock that the ranks share; the shortest
- * one counts, since whatever else the machine does only adds. Where the library takes more than 1.1
- * times as long, the measurement goes on for up to ten times SECONDS. Rank 0 prints a line a
- * conversion: bytes, microseconds of the plain way and of the library's, the ratio, and the name.
- * The exit status is 1 when a ratio stays above 1.1.
- */
+ * Tensors have largest pieces of 4 KiB and 16 MiB. Two ways alternate for SECONDS (default 1): the
+ * MPI call, with a copy of the piece before or after it where pieces are strided; and the run-time
+ * library with the planner's plan.
+ *
+ * A time lasts from the first rank's begin to the last rank's end, by a shared clock; the shortest
+ * counts, since disturbances only add time. Where the library takes more than 1.1 times as long,
+ * the measurement continues for up to ten times SECONDS. Rank 0 prints a line for each conversion:
+ * bytes, microseconds of MPI and of the library, their ratio, the name. The exit status is 1 when a
+ * ratio stays above 1.1. */
 #include <hetu/reshard.h>
 
 #include "reshard/plan.h"
@@ -24,21 +24,20 @@
 
 enum { RANKS = 4, SMALL_BYTES = 4 << 10, LARGE_BYTES = 16 << 20, ALIGNMENT = 64 };
 
-/* A sample takes about SAMPLE_SECONDS, for which short conversions run several times. */
+/* A sample takes about SAMPLE_SECONDS; short conversions run several times in it. */
 enum { MOST_REPEATS = 100, LEAST_SAMPLES = 8, WARM_UPS = 3, PATIENCE = 10 };
 static const double SAMPLE_SECONDS = 5e-4, MOST_RATIO = 1.1;
 
-/* Which buffer of a rank is strided: none, the sent one, or the received one. */
+/* The buffer of a rank that is strided. */
 typedef enum Strided { NOT_STRIDED, SENT_STRIDED, RECEIVED_STRIDED } Strided;
 
 typedef struct Job Job;
 
-/* A conversion, the MPI call that it is compared with, and the tensor's size as a multiple of a
- * rank's largest piece. */
+/* A conversion, its MPI call, and the tensor's size as a multiple of a rank's largest piece. */
 typedef struct Textbook {
     const char *name, *from, *to;
     void (*call)(const Job *job, const float *from, float *to);
-    bool rooted; // one rank has all that is strided
+    bool rooted; // all strided pieces are on one rank
     Strided strided;
     int whole;
 } Textbook;
@@ -47,7 +46,7 @@ typedef struct Textbook {
 struct Job {
     const Textbook *textbook;
     int rank;
-    int64_t piece, rows, columns; // elements of the largest piece; of the tensor (rows, columns)
+    int64_t piece, rows, columns; // elements of the largest piece, and extents of the tensor
     float *from, *to, *packed;    // (piece)
     void *scratch;
     const ht_reshard *plan;
@@ -73,7 +72,7 @@ static void all_to_all(const Job *job, const float *from, float *to) {
     MPI_Alltoall(from, part(job), MPI_FLOAT, to, part(job), MPI_FLOAT, MPI_COMM_WORLD);
 }
 
-/* The root, too, has the result in another buffer. */
+/* Broadcasts, and copies the result on the root, too. */
 static void broadcast(const Job *job, const float *from, float *to) {
     if (!job->rank) memcpy(to, from, sizeof(float) * (size_t)job->piece);
     MPI_Bcast(to, (int)job->piece, MPI_FLOAT, 0, MPI_COMM_WORLD);
@@ -127,8 +126,8 @@ static void *buffer(Arena *arena, size_t bytes) {
     return memory + ALIGNMENT - (uintptr_t)memory % ALIGNMENT;
 }
 
-/* The conversion of a tensor whose largest piece has `bytes`. A row has four times as many columns
- * as there are rows, so that strided runs are as long as the columns are high. */
+/* Makes the conversion of a tensor whose largest piece has `bytes`. The tensor has four times as
+ * many columns as rows. */
 static Job make_job(Arena *arena, const Textbook *textbook, int64_t bytes, int rank) {
     Job job = {
         .textbook = textbook, .rank = rank, .piece = bytes / (int64_t)sizeof(float), .rows = 1};
@@ -146,9 +145,9 @@ static Job make_job(Arena *arena, const Textbook *textbook, int64_t bytes, int r
     return job;
 }
 
-/* ---- MPI call and library ---- */
+/* ---- the two ways ---- */
 
-/* One copy of the piece, from its rows to four packed blocks of columns or back. */
+/* Copies the piece between its rows and four packed blocks of columns. */
 static void copy_piece(const Job *job, bool pack, float *stored, float *packed) {
     int64_t run = job->columns / RANKS, rows = job->piece / job->columns;
     for (int64_t block = 0; block < RANKS; block++)
@@ -178,14 +177,14 @@ enum { WAYS = sizeof ways / sizeof *ways };
 
 /* ---- times ---- */
 
-/* Seconds by the machine's clock; MPI_Wtime counts from another moment in each rank. */
+/* Returns the machine's clock in seconds; MPI_Wtime starts at another moment in each rank. */
 static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Seconds of one run, of several in a row; all ranks get the same. */
+/* Returns the seconds of one run, the mean of several in a row; the same on all ranks. */
 static double take_sample(const Job *job, int way, int repeats) {
     double span[2];
     MPI_Barrier(MPI_COMM_WORLD);
@@ -203,8 +202,8 @@ static int choose_repeats(const Job *job) {
     return (int)fmin(MOST_REPEATS, 1 + SAMPLE_SECONDS / seconds);
 }
 
-/* Both ways' shortest times, by samples in turns that take `seconds`, or more while their ratio is
- * too large. */
+/* Finds the shortest time of both ways, in alternating samples for `seconds`, or longer while their
+ * ratio is too large. */
 static void find_shortest(const Job *job, double seconds, double *shortest) {
     int repeats = choose_repeats(job);
     double spent = 0;
@@ -220,8 +219,8 @@ static void find_shortest(const Job *job, double seconds, double *shortest) {
         }
 }
 
-/* Measures a conversion and prints its line; whether it is fast enough, which all ranks find
- * alike. */
+/* Measures a conversion and prints its line. Returns whether the library is fast enough, the same
+ * on all ranks. */
 static bool measure(const Textbook *textbook, int64_t bytes, double seconds, int rank) {
     Arena *arena = arena_create();
     Job job = make_job(arena, textbook, bytes, rank);

@@ -1,5 +1,5 @@
-/* Operators as a header declares them: a pragma with a rule, and behind it the prototype of a C
- * function. */
+/* Reads the operators that a header declares: a pragma with a rule, followed by the prototype of a
+ * C function. */
 #include "operators.h"
 
 #include "syntax/lex.h"
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The place in the header that is read. */
+/* The position in the header. */
 typedef struct Reader {
     Arena *arena;
     Diag *diag;
@@ -15,7 +15,7 @@ typedef struct Reader {
     int line;
 } Reader;
 
-/* The line at `at`, with those that backslashes join to it; goes on behind it. */
+/* Returns the line at `at`, joined with the lines that a backslash continues; moves behind it. */
 static const char *take_line(Reader *reader) {
     const char *start = reader->at, *end = start;
     bool joined = true;
@@ -46,7 +46,7 @@ static bool param_kind(const char *type, ParamKind *kind) {
     return false;
 }
 
-/* `TYPE NAME`; false after an error. */
+/* Reads `TYPE NAME`; false after an error. */
 static bool read_param(Tokens *tokens, OpParam *param) {
     if (tokens->token->kind != TOKEN_NAME || !param_kind(tokens->token->text, &param->kind))
         return tokens_unexpected(tokens, "the type of an operator's parameter");
@@ -55,8 +55,8 @@ static bool read_param(Tokens *tokens, OpParam *param) {
     return param->name != NULL;
 }
 
-/* TYPE NAME(PARAMETERS); from what stands behind a rule. False after an error, and for a function
- * with a body. */
+/* Reads TYPE NAME(PARAMETERS); behind a rule. False after an error, and for a function with a body.
+ */
 static bool read_prototype(const Reader *reader, Declaration *declaration) {
     size_t length = strcspn(reader->at, ";{");
     Tokens tokens =

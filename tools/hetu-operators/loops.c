@@ -1,12 +1,11 @@
-/* Expressions of rules as loops in C.
+/* Writes expressions of rules as loops in C.
  *
  *     for (int64_t i_a = 0; i_a < n_a; i_a++)
  *         for (int64_t i_b = 0; i_b < n_b; i_b++)
  *             y[i_a * n_b + i_b] = x[i_a * n_b + i_b] + z[i_b];
  *
- * A factor f has the index i_f and the extent n_f. Sums are added up in double, or of integers in
- * int64_t, in the order of the indices.
- */
+ * A factor f has index i_f and extent n_f. Sums accumulate in double, sums of integers in int64_t,
+ * in the order of the indices. */
 #include "operators.h"
 
 #include "rule/expr.h"
@@ -14,7 +13,7 @@
 
 #include <string.h>
 
-/* State while one function is written. */
+/* The function that is being written. */
 typedef struct Loops {
     Text *out;
     const OpDef *def;
@@ -111,7 +110,7 @@ static void write_access(Text *out, const Expr *leaf, const Loops *loops) {
     if (absent) text_print(out, " : %s)", access->absent->spelling);
 }
 
-/* An ExprLeaf; maxima and minima keep NaN. */
+/* Writes a leaf (an ExprLeaf); maxima and minima keep NaN. */
 static void write_leaf(Text *out, const Expr *leaf, void *context) {
     const Loops *loops = context;
     bool extreme = leaf->spelling &&
@@ -235,14 +234,14 @@ static int sum_sets(const Loops *loops, const Value *value, uint32_t *sets, uint
     return found;
 }
 
-/* Whether an expression divides by the extent of a factor. */
+/* Returns whether an expression divides by the extent of a factor. */
 static bool divides_by(const Expr *expr, int factor) {
     bool divides = expr->kind == EXPR_DIV && expr_mentions(expr->arg[1], EXPR_SIZE, factor);
     for (int i = 0; i < expr->arg_count; i++) divides = divides || divides_by(expr->arg[i], factor);
     return divides;
 }
 
-/* What a sum begins with: 0, but the mean of nothing is none. */
+/* Writes the initial value of a sum: 0, but NaN for a mean over nothing. */
 static void write_start(const Loops *loops, const Value *value, uint32_t summed) {
     for (int f = 0; f < loops->rule->factor_count; f++)
         if (summed >> f & 1 && divides_by(value->expr, f))

@@ -1,13 +1,11 @@
-/* The reference of operators: what headers declare, as Markdown.
+/* Writes the reference of operators: the declarations of headers, as Markdown.
  *
  *     hetu-operators --reference compiler/rule/grammar.h include/hetu/ops.h > operators.md
  *
- * Each operator is an entry of a list: its prototype, the comment above it, its rule, and the
- * values of arguments that are left out. A friendly form that is a macro takes the place of the
- * function behind it, `ht_sum(x, ...)` that of `ht_sum_with`, and inherits its comment and rule.
- * Of a header that declares no operator the comment at its top is written as it stands: the grammar
- * of rules, in grammar.h.
- */
+ * Each operator is a list entry: its prototype, the comment above it, its rule, and the default
+ * values of arguments. A macro such as `ht_sum(x, ...)` replaces the function behind it,
+ * `ht_sum_with`, and inherits its comment and rule. For a header without operators, such as
+ * grammar.h with the grammar of rules, the opening comment is copied. */
 #define _GNU_SOURCE
 #include "operators.h"
 
@@ -21,18 +19,19 @@ enum { NAME_SIZE = 96, MOST_ENTRIES = 1024 };
 
 typedef struct Entry {
     char name[NAME_SIZE];
-    const char *prototype, *comment, *rule, *defaults; // NULL: there is none
-    bool shown;                                        // not only behind a friendlier form
+    const char *prototype, *comment, *rule, *defaults; // NULL: none
+    bool shown;                                        // false: only the function behind a macro
 } Entry;
 
 typedef struct Reference {
     Arena *arena;
     Entry *entries;
     int count;
-    const char *comment, *rule; // read, and not yet given to a declaration
+    const char *comment, *rule; // read, but not yet attached to a declaration
 } Reference;
 
-/* The suffixes of forms behind friendlier ones, of gradients, and of what optimizers call. */
+/* Returns whether a name is that of a function behind a macro, of a gradient, or of an optimizer's
+ * operator, by its suffix. */
 static bool is_hidden(const char *name) {
     static const char *const suffixes[] = {"_at",       "_over",  "_with",   "_stats", "_backward",
                                            "_gradient", "_merge", "_update", "_rule"};
@@ -51,7 +50,7 @@ static Entry *find_entry(const Reference *reference, const char *name) {
 
 /* ---- reading a header ---- */
 
-/* Reads a line, with the lines that a backslash joins to it; NULL at the end. */
+/* Reads a line, joined with the lines that a backslash continues; NULL at the end. */
 static const char *read_line(FILE *header, Arena *arena) {
     Text text = {.arena = arena};
     char *line = NULL;
@@ -94,7 +93,7 @@ static bool matches(const char *pattern, const char *line, const char **end) {
     return good;
 }
 
-/* Notes a declaration, with the comment and the rule that stand above it. */
+/* Adds a declaration with the comment and the rule above it. */
 static void add_entry(Reference *reference, const char *prototype, const char *defaults) {
     char name[NAME_SIZE];
     const char *open = strchr(prototype, '('), *begin = open;
@@ -129,7 +128,8 @@ static const char *read_comment(FILE *header, Arena *arena, const char *line) {
     return copy_words(arena, whole, whole + strlen(whole));
 }
 
-/* The default arguments of a macro: those between the options' brace and the caller's own. */
+/* Returns the default arguments of a macro: the text between the options' brace and the caller's
+ * arguments. */
 static const char *defaults_of(Arena *arena, const char *macro) {
     const char *open = strstr(macro, "_options){"), *end = strstr(macro, " __VA_OPT__");
     if (!open || !end || end < open) return NULL;
@@ -137,7 +137,7 @@ static const char *defaults_of(Arena *arena, const char *macro) {
     return end > open ? copy_words(arena, open, end) : NULL;
 }
 
-/* Takes in a line that is no comment. */
+/* Reads a line outside of comments. */
 static void take_line(Reference *reference, const char *line) {
     static const char *const RULE = "#pragma hspmd op ";
     Arena *arena = reference->arena;
@@ -170,7 +170,7 @@ static void read_header(Reference *reference, FILE *header) {
 
 /* ---- writing Markdown ---- */
 
-/* Writes prose: characters that mean something in Markdown are escaped outside of `code`. */
+/* Writes prose; escapes Markdown's special characters outside of `code`. */
 static void write_prose(const char *text) {
     bool code = false, paired = true;
     for (const char *c = text; *c; c++) paired ^= *c == '`';
@@ -181,7 +181,7 @@ static void write_prose(const char *text) {
     }
 }
 
-/* What the form behind a friendlier one knows: its comment, or its rule. */
+/* Returns the comment or the rule of the function behind a macro. */
 static const char *inherited(const Reference *reference, const Entry *entry, bool rule) {
     static const char *const suffixes[] = {"", "_at", "_over", "_with"};
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
@@ -205,7 +205,7 @@ static void write_entry(const Reference *reference, const Entry *entry) {
     printf("\n\n");
 }
 
-/* Writes the comment at the top of a header as it stands. */
+/* Writes the opening comment of a header unchanged. */
 static void write_comment(FILE *header, Arena *arena) {
     bool inside = false, ended = false;
     rewind(header);

@@ -11,7 +11,7 @@ static bool is_tensors(ParamKind kind) { return kind == PARAM_TENSOR || kind == 
 
 /* ---- integers over arguments and extents ---- */
 
-/* An ExprLeaf; the context is the OpDef. */
+/* Writes a leaf (an ExprLeaf); the context is the OpDef. */
 static void write_leaf(Text *out, const Expr *leaf, void *context) {
     if (leaf->kind == EXPR_SIZE)
         text_print(out, "(Wide)size[%d]", leaf->index);
@@ -22,7 +22,7 @@ static void write_leaf(Text *out, const Expr *leaf, void *context) {
                    leaf->index);
 }
 
-/* Whether a divisor of integers is zero: then there is no number. */
+/* Writes a check of each divisor of integers: for 0 the function returns `none`. */
 static void write_guards(Text *out, const OpDef *def, const Expr *expr, const char *none) {
     bool divides = expr->kind == EXPR_DIV || expr->kind == EXPR_MOD;
     if (divides && !opdef_float_in(def, expr->arg[0], 0) && !opdef_float_in(def, expr->arg[1], 0)) {
@@ -104,7 +104,7 @@ static void write_value_operations(Text *out, const Rule *rule, const Access *va
     }
 }
 
-/* Whether a rule says how many operations a call does. */
+/* Returns whether a rule has a clause `operations`. */
 static bool has_operations(const Rule *rule) {
     return rule->call.operations || rule->kind == RULE_BODY || rule->equations.count;
 }
@@ -300,7 +300,7 @@ static const char *kernel_of(const Rule *rule) {
     return kernel ? kernel->function : NULL;
 }
 
-/* Whether values are computed by loops. */
+/* Returns whether loops compute the values. */
 static bool has_loops(const Rule *rule) {
     return rule->kind == RULE_BODY || rule->kind == RULE_EQUATIONS;
 }
@@ -320,8 +320,8 @@ static const Expr *gradient(Arena *arena, const Rule *rule, int operand) {
     return rule_gradient(arena, rule, operand, 0);
 }
 
-/* Whether an operator has an optimizer's form: the parameter comes first, and its new value takes
- * its place. */
+/* Returns whether an operator is an optimizer's update: its first operand is a parameter, and its
+ * result replaces the parameter. */
 static bool is_update(const Rule *rule) {
     return rule->result_count > 0 && rule->results[0].inplace == 0;
 }
@@ -355,7 +355,7 @@ static void write_factors(Text *out, const OpDef *def) {
     text_string(out, "    },\n");
 }
 
-/* "x[b.., (g r)]" */
+/* Writes "x[b.., (g r)]". */
 static void write_access_text(Text *out, const Rule *rule, const Access *access) {
     text_print(out, "%s%s[", access->name, access->variadic ? "[]" : "");
     for (int d = 0; d < access->dim_count; d++) {

@@ -24,7 +24,7 @@ static double now(void) {
 
 /* ---- kernels ---- */
 
-/* Memory that samples compute on: the same values each time. */
+/* Returns memory for samples to compute on, with the same values each time. */
 static float *memory_of(int which) {
     static float *rooms[5];
     if (!rooms[which]) {
@@ -43,7 +43,7 @@ static ht_view view_of(void *data, int rank, const int64_t *extent) {
     view_of((data), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),                     \
             (int64_t[]){__VA_ARGS__})
 
-/* y[m, n] = x[m, k] * w[n, k] */
+/* Computes y[m, n] = x[m, k] * w[n, k]. */
 static void run_product(const int64_t *s) {
     ht_axis axes[] = {{s[0], s[1], s[2], 0, 0}, {s[1], 1, 0, s[2], 0}, {s[2], 0, 1, 1, 0}};
     ht_product(&(ht_product_call){.y = memory_of(0),

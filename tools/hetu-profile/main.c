@@ -1,13 +1,12 @@
-/* hetu-profile: measures this machine into a cluster file.
+/* hetu-profile: measures this machine and writes a cluster file.
  *
  *     mpirun -n RANKS hetu-profile CLUSTER.json
  *
- * First all that hetu-reshard --measure measures: memory, messages, and collectives by size and
- * group. Then products, attention and operators that memory bounds, on all ranks at once; a layer
- * of a transformer from two depths of a stack; and the slowdown when computing and communication
- * overlap. A rank has as many threads as in a program. Rates are fitted on some samples and checked
- * on the others; the errors are printed.
- */
+ * Step 1 measures what hetu-reshard --measure does: memory, messages, and collectives by size and
+ * group. Step 2 measures products, attention and memory-bound operators on all ranks at once, a
+ * transformer layer (from stacks of two depths), and the slowdown when computing and communication
+ * overlap. Ranks have as many threads as in a program. Step 3 fits rates to some samples, checks
+ * them on the others, and prints the errors. */
 #include "case.h"
 #include "computing.h"
 #include "timing.h"
@@ -20,7 +19,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Time limit for measuring links, in seconds; all else takes about ten seconds. */
+/* Time limit for measuring links, in seconds; all other measurements take about ten seconds. */
 static const double LINKS_LIMIT = 75;
 
 static double seconds_of_day(void) {
@@ -31,7 +30,7 @@ static double seconds_of_day(void) {
 
 /* ---- fitting ---- */
 
-enum { SMALL = 1000 }; // operations of a kernel that does little but start
+enum { SMALL = 1000 }; // operations of a kernel whose time is its launch
 
 /* Fits the rates of a device class to the samples marked `fits`. Kernel launch time is the shortest
  * sample; products give a rate by size; other samples above SMALL give the mean arithmetic rate. */
@@ -66,7 +65,7 @@ static json_t *json_curve_of(const Curve *curve) {
     return list;
 }
 
-/* Adds what was fitted to the class of the file; false when the file cannot be read or written. */
+/* Adds the fitted rates to the class of the file; false when the file cannot be read or written. */
 static bool extend_file(const char *path, const DeviceClass *class) {
     json_error_t error;
     json_t *cluster = json_load_file(path, 0, &error),

@@ -1,14 +1,13 @@
-/* Waits for a moment at which the machine is fit for measurements.
- *
- * The host of a virtual machine may move its processors while ranks run. Ranks that shared a cache
- * are then far apart for some seconds, and exchanges between them take up to twice as long. So one
- * conversion, the probe, is timed before each measurement. While the probe takes longer than at its
- * fastest, or than the cluster file predicts, the measurement waits:
+/* Waits until the machine is quiet enough for measurements.
  *
  *     calm_begin(arena, cluster);
  *     calm_wait();
  *     ... time_set(...) ...
- */
+ *
+ * The host of a virtual machine may move its processors while ranks run. Ranks that shared a cache
+ * are then far apart for some seconds, and their exchanges take up to twice as long. So one
+ * conversion, the probe, is timed before each measurement. The measurement waits while the probe
+ * takes longer than its shortest time, or than the cluster file predicts. */
 #include "timing.h"
 
 #include "cost/cost.h"
@@ -40,7 +39,7 @@ void calm_begin(Arena *arena, const Cluster *cluster) {
     calm.patience = 20;
 }
 
-/* Tells the user, on one rank. */
+/* Prints a warning, on one rank. */
 static void tell(const char *advice, double seconds) {
     if (!world_rank())
         fprintf(

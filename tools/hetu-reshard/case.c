@@ -27,7 +27,7 @@ int case_element(const Case *conversion) {
     BUG("dtype %d", (int)conversion->dtype);
 }
 
-/* The element type that the text begins with; its length goes to *length. */
+/* Reads the element type at the beginning of a text; its length goes to *length. */
 static bool read_dtype(Diag *diag, Position at, const char *text, Case *conversion,
                        size_t *length) {
     for (int i = 0; i < DTYPES; i++) {
@@ -48,7 +48,7 @@ typedef struct ShapeReader {
     Diag *diag;
     Position at;      // where `text` begins
     const char *text; // of the case
-    const char *next; // what is read next
+    const char *next; // the unread rest
 } ShapeReader;
 
 static bool shape_error(const ShapeReader *reader, const char *at, const char *message) {

@@ -1,4 +1,7 @@
-/* hetu-reshard: plans conversions between layouts, shows the plan, and runs it. */
+/* Cases of hetu-reshard, which plans conversions between layouts, shows the plan, and runs it.
+ *
+ *     f32[8,12]: [0-3]{0:4} -> [0-3]{1:4}      an all-to-all of four devices
+ */
 #ifndef HETU_RESHARD_CASE_H
 #define HETU_RESHARD_CASE_H
 
@@ -9,7 +12,7 @@
 
 #include <stdio.h>
 
-/* 'f32[8,12]: SOURCE -> TARGET', as it was read. */
+/* A conversion 'f32[8,12]: SOURCE -> TARGET'; `text` is its source. */
 typedef struct Case {
     const char *text;
     ht_dtype dtype;
@@ -35,24 +38,25 @@ bool case_on_cluster(Diag *diag, const Case *conversion, const Cluster *cluster)
 /* Returns whether a case can be planned; reports the reason when not. */
 bool case_plannable(Diag *diag, const Case *conversion);
 
-/* Bytes of an element. */
+/* Returns the bytes of an element. */
 int case_element(const Case *conversion);
 
 /* Plans cases for a cluster; NULL: one host with equal links. */
 Set set_plan(Arena *arena, Case *const *cases, int count, const Cluster *cluster);
 
-/* Shows the plan: a table, or JSON. */
+/* Print the plan: as a table, or as JSON. */
 void report_table(FILE *out, const Set *set);
 void report_json(FILE *out, const Set *set);
 
-/* Connects the ranks that were launched: how many, and which this one is. */
+/* Connect the ranks that were launched, and disconnect them. Set the rank of this process and the
+ * number of ranks. */
 void run_open(int *argc, char ***argv, int *rank, int *ranks);
 void run_close(void);
 
 /* Sets the number of kernel threads of this rank as programs do (hetu-profile). */
 void run_threads(void);
 
-/* Where the values of a case come from, and where they go. */
+/* Folders of a case's input and output values. */
 typedef struct Folders {
     const char *fill, *dump;
 } Folders;

@@ -1,12 +1,15 @@
 /* hetu-reshard 'f32[8,12]: [0-3]{0:4} -> [0-3]{1:4}'
  *
- * Prints the plan of a conversion, as a table or as JSON; under mpirun, with --fill and --dump,
- * runs it. Several cases are converted together, by one plan. With --time, under mpirun, prints
- * measured beside predicted times; with --measure, writes a cluster file of the ranks. With
- * --batch, each line of a file is a case; lines that are empty or begin with '#' or '!' are left
- * out. The cases of a batch are run one after another, or with --together by one plan. Where there
- * are several cases, case n (from 0) uses the subfolders n of both folders.
- */
+ * Prints the plan of a conversion, as a table or as JSON; under mpirun with --fill and --dump, runs
+ * it. Several cases are converted by one plan. Options:
+ *
+ *     --time            under mpirun: prints measured and predicted times
+ *     --measure         writes a cluster file of the ranks
+ *     --batch           each line of a file is a case; lines that are empty or begin with # or !
+ *                       are skipped; cases run one after another
+ *     --together        with --batch: one plan for all cases
+ *
+ * Of several cases, case n (from 0) uses the subfolders n of both folders. */
 #include "timing.h"
 
 #include "cost/cost.h"
@@ -81,7 +84,7 @@ static void add_case(Arena *arena, Diag *diag, Position at, const char *text, Ca
     if (conversion) array_push(arena, cases, conversion);
 }
 
-/* The case of one line of a batch, if it has one; its text is cut at '#'. */
+/* Reads the case of one line of a batch, if it has one; cuts the line at '#'. */
 static void read_line(Arena *arena, Diag *diag, Position at, char *line, Cases *cases) {
     line[strcspn(line, "#\n")] = 0;
     size_t blank = strspn(line, " \t");
@@ -105,14 +108,15 @@ static void read_batch(Arena *arena, Diag *diag, const char *path, Cases *cases)
         diag_error(diag, (Position){path, 1, 1}, "the file has no case");
 }
 
-/* A text in one line, so that a caret can stand under each of its places. */
+/* Replaces line ends by blanks, so that a caret can point at every position. */
 static char *one_line(Arena *arena, const char *text) {
     char *line = arena_string(arena, text);
     for (char *c = line; (c = strpbrk(c, "\r\n"));) *c = ' ';
     return line;
 }
 
-/* The cases of the command line, each a text of its own: "case", or "case 0" and so on. */
+/* Reads the cases of the command line; the names of their texts are "case", or "case 0" and so on.
+ */
 static void read_texts(const Options *options, Diag *diag, Cases *cases) {
     for (int i = 0; i < options->texts.count; i++) {
         const char *name =
@@ -131,7 +135,7 @@ static void check_ranks(const Set *set, int ranks) {
         ht_fail("%s needs %d ranks: mpirun -np %d hetu-reshard ...", set->label, needed, needed);
 }
 
-/* The folders of case `number`: those of the command line where there is only one case. */
+/* Returns the folders of case `number`: those of the command line when there is only one case. */
 static Folders folders_of(const Options *options, Arena *arena, int number) {
     if (!options->batch && options->texts.count == 1)
         return (Folders){options->fill, options->dump};
@@ -139,7 +143,7 @@ static Folders folders_of(const Options *options, Arena *arena, int number) {
                      arena_format(arena, "%s/%d", options->dump, number)};
 }
 
-/* One after another. */
+/* Runs the cases one after another. */
 static void run_each(const Options *options, const Cases *cases, const Cluster *cluster, int rank,
                      int ranks) {
     for (int i = 0; i < cases->count; i++) {
@@ -159,14 +163,14 @@ static void run_together(const Options *options, const Set *set, int rank, int r
     run_set(set, rank, folders, options->dump);
 }
 
-/* What does not reach standard output fails. */
+/* Prints the plan; fails when standard output cannot be written. */
 static void show(const Options *options, const Set *set) {
     (options->json ? report_json : report_table)(stdout, set);
     if (fflush(stdout) || ferror(stdout))
         ht_fail("cannot write to standard output: %s", strerror(errno));
 }
 
-/* Predicts, and measures, the seconds of a case. */
+/* Predicts and measures the seconds of a case. */
 static void time_case(Case *conversion, const Cluster *cluster, int ranks, double *predicted,
                       double *measured) {
     const double budget = 0.04;

@@ -1,12 +1,11 @@
 #define _GNU_SOURCE
-/* hetu-reshard --measure: the cluster file of the ranks that were launched.
+/* Measures the cluster file of the ranks that were launched (hetu-reshard --measure).
  *
- * Everything is measured with the planner's own conversions on the program's own channel. A link's
- * latency and bandwidth come from ping-pong messages between two ranks. Each verb (collective) is
- * also timed by bytes: on two ranks of a host, on more, on all, and on two that share a processor,
- * since ranks of a host share processors and memory. Copies within a device's memory are
- * subtracted; the planner predicts them separately.
- */
+ * Measurements use the planner's conversions and the program's channel. A link's latency and
+ * bandwidth come from ping-pong messages between two ranks. Each verb (collective) is also timed by
+ * bytes: on two ranks of a host, on more, on all, and on two that share a processor, since ranks of
+ * a host share processors and memory. The time of copies within a device's memory is subtracted;
+ * the planner predicts it separately. */
 #include "timing.h"
 
 #include "cost/cost.h"
@@ -22,16 +21,16 @@
 
 enum { NAME_BYTES = 64, LEAST_MESSAGE = 1 << 9, LEAST_BYTES = 1 << 13, MOST_BYTES = 1 << 24 };
 
-/* Seconds a point and pass. Disturbances of the machine last a while: point by point, the best of
- * several passes counts. */
+/* Seconds for each point and pass. Disturbances of the machine last a while, so the best of several
+ * passes counts, point by point. */
 static const double BUDGET = 0.015;
 enum { PASSES = 3 };
 
-/* Ranks by host. */
+/* The ranks of each host. */
 typedef struct Hosts {
-    int count, *of;                 // by rank: the number of its host
-    const char (*name)[NAME_BYTES]; // by rank
-    const int *processor;           // by rank: its number on its host; -1: not known
+    int count, *of;                 // for each rank, the number of its host
+    const char (*name)[NAME_BYTES]; // for each rank
+    const int *processor;           // for each rank, its number on the host; -1: unknown
 } Hosts;
 
 static Hosts find_hosts(Arena *arena) {
@@ -50,7 +49,7 @@ static Hosts find_hosts(Arena *arena) {
     return hosts;
 }
 
-/* The ranks of a host. */
+/* Lists the ranks of a host; returns how many. */
 static int host_ranks(const Hosts *hosts, int host, int *ranks) {
     int count = 0;
     for (int rank = 0; rank < world_size(); rank++)
@@ -132,7 +131,7 @@ static Set set_of(Arena *arena, const char *pattern, const Groups *of, int64_t b
     return set_plan(arena, cases, of->groups, NULL);
 }
 
-/* Whether a plan is one step of a verb for each of the groups. */
+/* Returns whether a plan is one step of a verb for each of the groups. */
 static bool is_verb(const Plan *plan, ht_verb verb, int groups) {
     bool all = plan->steps.count == groups;
     for (int s = 0; s < plan->steps.count; s++) all &= plan->steps.at[s].verb == verb;
@@ -178,14 +177,14 @@ static Curve measure_memory(Arena *arena, int64_t row, int64_t apart) {
     return (Curve){series.count, arena_copy(arena, series.at, sizeof series.at)};
 }
 
-/* The part of a host's memory for each of its ranks, of the rank that has least. */
+/* Returns a host's memory divided by its ranks, the minimum over all hosts. */
 static int64_t rank_memory(void) {
     int mebibytes = (int)((double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) /
                           (1 << 20) / world_node_size());
     return (int64_t)world_least(mebibytes) << 20;
 }
 
-/* Seconds of a conversion that is one copy of a few bytes on each rank. */
+/* Returns the seconds of a conversion that is one small copy on each rank. */
 static double measure_start(Arena *arena) {
     int *ranks = arena_array(arena, int, world_size());
     for (int rank = 0; rank < world_size(); rank++) ranks[rank] = rank;
@@ -210,7 +209,7 @@ static DeviceClass measure_class(Arena *arena) {
     return class;
 }
 
-/* The cluster of the ranks, without links. */
+/* Makes the cluster of the ranks, without links. */
 static const Cluster *describe(Arena *arena, const Hosts *hosts, const DeviceClass *class) {
     Cluster *machine = arena_new(arena, Cluster);
     ClusterDevice *devices = arena_array(arena, ClusterDevice, world_size());
@@ -248,8 +247,7 @@ static int count_processors(const Cluster *machine, const int *devices, int coun
     return found;
 }
 
-/* Adds the seconds of a verb by bytes in groups of some devices, but where the planner makes
- * something else of its conversion. */
+/* Adds the seconds of a verb by bytes, as far as the planner uses this verb for the conversion. */
 static void add_verb(json_t *list, int number, const Groups *of, const Cluster *machine) {
     Series series = {0};
     calm_wait();
@@ -310,7 +308,7 @@ static void add_in_turn(json_t *list, const int *ranks, int count, const Cluster
         }
 }
 
-/* Seconds of a conversion of two devices. */
+/* Returns the seconds of a conversion between two devices. */
 static double pair_seconds(const char *pattern, const int *devices, int64_t bytes) {
     Arena *arena = arena_create();
     Set set = set_of(arena, pattern, &(Groups){devices, 2, 1, false}, bytes);
@@ -349,7 +347,7 @@ static json_t *measure_local(const Hosts *hosts, int host, const Cluster *machin
     return measure_link(ranks, measured);
 }
 
-/* The link of the first ranks of two hosts. */
+/* Measures the link of the first ranks of two hosts. */
 static json_t *measure_pair(const Hosts *hosts, int a, int b, const Cluster *machine) {
     int first[world_size()], second[world_size()];
     host_ranks(hosts, a, first);
@@ -403,7 +401,7 @@ static void write_file(const json_t *cluster, const char *path) {
     free(text);
 }
 
-/* Rates by element type. */
+/* Returns rates by element type as JSON. */
 static json_t *json_rates(const double *rates) {
     json_t *object = json_object();
     for (int dtype = 0; dtype < CLUSTER_DTYPES; dtype++)
@@ -442,7 +440,7 @@ static void keep_best(json_t *first, const json_t *second, bool rates) {
         json_real_set(first, json_real_value(second));
 }
 
-/* Seconds, as rank 0 has them. */
+/* Returns the clock of rank 0 in seconds. */
 static double common_clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

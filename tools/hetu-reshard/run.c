@@ -71,7 +71,7 @@ static void write_data(void *data, size_t bytes, int device, const char *dump) {
     close_written(file, dump);
 }
 
-/* Reads what a device holds of the source: all of the file. */
+/* Reads a device's piece of the source from a file, which must have exactly these bytes. */
 static void read_data(void *data, size_t bytes, int device, const char *fill) {
     char path[PATH_MAX];
     const char *why;
@@ -88,7 +88,7 @@ static void read_data(void *data, size_t bytes, int device, const char *fill) {
     fclose(file);
 }
 
-/* Fills a buffer with NaN, so that an element that the conversion does not write is noticed. */
+/* Fills a buffer with NaN, so that elements which the conversion does not write are noticed. */
 static void spoil_data(void *data, size_t bytes) {
     void *host = device_map(data, (int64_t)bytes, DEVICE_WRITE);
     memset(host, 0xff, bytes);
@@ -105,7 +105,7 @@ static void write_traffic(const Set *set, const ht_reshard *plan, const char *fo
 
 /* ---- running ---- */
 
-/* What this rank holds of a case before and after. */
+/* This rank's storage of a case before and after the conversion. */
 typedef struct Held {
     Region from, to;
     size_t from_bytes, to_bytes;
@@ -120,7 +120,7 @@ static Held held_of(Arena *arena, const Case *conversion, int rank) {
     return held;
 }
 
-/* Storage of the source, with the values of `fill`. */
+/* Allocates the source and reads its values from `fill`. */
 static void *make_source(const Held *held, int rank, const char *fill) {
     void *source = device_alloc((int64_t)held->from_bytes);
     if (held->from.member) read_data(source, held->from_bytes, rank, fill);
@@ -139,7 +139,7 @@ static void write_result(const Held *held, void *target, int rank, const char *d
     write_data(target, held->to_bytes, rank, dump);
 }
 
-/* The conversion itself. */
+/* Runs the conversion. */
 static void convert(const ht_reshard *plan, int rank, void *const *sources, void *const *targets) {
     void *scratch = device_alloc(ht_reshard_scratch(plan, rank));
     if (channel_of_device()->prepare)

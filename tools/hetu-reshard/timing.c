@@ -1,7 +1,7 @@
 /* Times runs on ranks that share processors with other processes. Runs are timed in batches, long
  * enough for the ranks to take turns. A batch ends when its slowest rank is done; the shortest
  * batch counts, since disturbances only add time. */
-#define _GNU_SOURCE // sched.h: processors
+#define _GNU_SOURCE // for sched_setaffinity
 #include "timing.h"
 
 #include "device/device.h"
@@ -106,7 +106,7 @@ static void run_plan(void *context) {
     ht_reshard_run_all(run->plan, world_rank(), run->from, run->to, run->scratch);
 }
 
-/* Bytes of a buffer that holds what this rank has of a case before or after. */
+/* Returns the bytes of a buffer for this rank's piece of a case before or after. */
 static int64_t held_bytes(Arena *arena, const Case *conversion, const Layout *layout) {
     return layout_region(arena, layout, conversion->shape, world_rank()).volume *
            case_element(conversion);

@@ -1,5 +1,4 @@
-/* How long conversions take on the ranks that were launched, and the cluster file that describes
- * them. */
+/* Times conversions on the ranks that were launched, and measures their cluster file. */
 #ifndef HETU_RESHARD_TIME_H
 #define HETU_RESHARD_TIME_H
 
@@ -23,9 +22,9 @@ double time_copies(int64_t bytes, int64_t row, int64_t apart, double budget);
  * `reduction`. */
 double time_combinations(ht_dtype dtype, ht_reduction reduction, int64_t bytes, double budget);
 
-/* Measures the links and the memory of the ranks, and writes a cluster file: several times, of
- * which the best counts, as far as `limit` seconds allow it. Ends the program with a message when
- * it cannot be written. */
+/* Measures the links and the memory of the ranks and writes a cluster file. Measures several times,
+ * of which the best counts, within about `limit` seconds. Ends the program with a message when the
+ * file cannot be written. */
 void measure_cluster(const char *path, double limit);
 
 /* ---- waiting for a quiet machine (calm.c) ---- */

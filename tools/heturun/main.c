@@ -44,10 +44,10 @@ enum {
     REMOTE_SETTLE = 20000,
     DEFAULT_TIMEOUT = 600,
     DEFAULT_GRACE = 30,
-    AGAIN = 1, // after which another SIGTERM is a second one: launchers send one twice at once
+    AGAIN = 1, // seconds in which a second SIGTERM is ignored, since launchers send one twice
     MOST_GRACE = 1000000,
     MOST_RANKS = 1 << 16
-}; // milliseconds; the last seconds
+}; // LOOK and both SETTLE in milliseconds, the others in seconds
 
 typedef struct Options {
     const char *strategies, *slots, *cluster, *shell;

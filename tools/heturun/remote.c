@@ -12,7 +12,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_WORDS = 64, PATH_ROOM = 4096, CANNOT_START = 127, LOOK = 20 }; // milliseconds
+enum {
+    MOST_WORDS = 64,
+    PATH_ROOM = 4096,
+    CANNOT_START = 127,
+    LOOK = 20
+}; // LOOK is in milliseconds
 
 extern char **environ;
 
@@ -56,7 +61,7 @@ static char *hold_command(char **words) {
     return text;
 }
 
-/* The words of the shell, the host, and a command. */
+/* Returns the words of the shell, the host, and a command. */
 static char **shell_words(const char *shell, const char *host, char *command) {
     char **words = calloc(MOST_WORDS + 3, sizeof *words), *copy = strdup(shell), *rest = copy;
     int count = 0;

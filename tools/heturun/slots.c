@@ -62,7 +62,7 @@ static int read_count(Reading *reading, const char *word, Position at) {
     return -1;
 }
 
-/* One line: HOST, or HOST slots=N. */
+/* Reads one line: HOST, or HOST slots=N. */
 static void read_line(Reading *reading, char *line, int number) {
     static const char BLANKS[] = " \t\r";
     line[strcspn(line, "#")] = 0;
@@ -129,7 +129,7 @@ bool slots_changed(Slots *slots) {
     bool still = same_file(&now, &slots->seen);
     slots->seen = now;
     if (!still || !now.st_size || same_file(&now, &slots->read))
-        return false; // an empty file is one that is being written
+        return false; // the file is being written
     slots->read = now;
     return read_slots(slots);
 }

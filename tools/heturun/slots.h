@@ -1,11 +1,10 @@
-/* The file of slots: where ranks may run. A line is a host, and how many slots it has; # begins a
- * comment:
+/* The file of slots, which lists where ranks may run. A line has a host and its number of slots; #
+ * begins a comment:
  *
  *     localhost slots=4
  *     node7
  *
- * A rewritten file replaces the slots; a lost slot that the file lists is available again.
- */
+ * A rewritten file replaces the slots; a lost slot that the file lists is available again. */
 #ifndef HETURUN_SLOTS_H
 #define HETURUN_SLOTS_H
 
@@ -31,7 +30,7 @@ typedef struct Slots {
     struct stat seen, read; // the file as it was last looked at, and as it was read
 } Slots;
 
-/* Reads the file for the first time. Returns whether that could be done; errors are reported. */
+/* Reads the file for the first time. Reports errors and returns false after them. */
 bool slots_open(Slots *slots, const char *path, int parts);
 
 /* Makes `count` slots on this host, without a file; free slots.at. */
@@ -42,11 +41,10 @@ Slots slots_here(int count);
  * start of a write. A file with a comment alone lists no slots. */
 bool slots_changed(Slots *slots);
 
-/* Slots that are not lost. */
+/* Returns the number of slots that are not lost. */
 int slots_left(const Slots *slots);
 
-/* Returns the text of a file, of which diagnostics show lines; NULL after it has reported an
- * error. */
+/* Returns the text of a file for slots_open; NULL after an error was reported. */
 char *file_text(Arena *arena, Diag *diag, const char *path);
 
 #endif

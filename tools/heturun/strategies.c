@@ -23,7 +23,7 @@ typedef struct Reader {
     ChoiceList *list;
 } Reader;
 
-/* The name of a strategy that its file leaves unnamed, as hetucc has it. */
+/* Returns the name of a strategy that its file leaves unnamed, as hetucc does. */
 static const char *base_name(Arena *arena, const char *file) {
     const char *slash = strrchr(file, '/'), *begin = slash ? slash + 1 : file;
     return arena_substring(arena, begin, strcspn(begin, "."));

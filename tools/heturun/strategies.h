@@ -1,5 +1,5 @@
-/* The strategies of an elastic run (heturun --elastic): those of a file, or of all files
- * *.strategy of a folder in the order of their names. The first one that fits the slots is chosen:
+/* The strategies of an elastic run (heturun --elastic): those of a file, or of all files *.strategy
+ * of a folder in the order of their names. heturun chooses the first one that fits the slots:
  *
  *     dp8 (8 devices), dp4 (4 devices); 6 slots  ->  dp4
  */
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 typedef struct Choice {
-    const char *name, *word; // as hetucc's option --strategy has it: FILE:NAME
+    const char *name, *word; // `word` is the word of hetucc's option --strategy: FILE:NAME
     int devices;
     uint64_t digest; // of its text
 } Choice;

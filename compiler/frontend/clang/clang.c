@@ -73,8 +73,7 @@ Cursors clang_children(Reader *r, CXCursor cursor) {
 
 /* ---- the command line ---- */
 
-/* Returns whether an argument is about warnings. clang is not given these: the C compiler reports
- * warnings. */
+/* Returns whether an argument is about warnings, which only the C compiler reports. */
 static bool is_warning_flag(const char *arg) {
     return !strcmp(arg, "-w") || (!strncmp(arg, "-W", 2) && strncmp(arg, "-Wp,", 4) != 0) ||
            !strncmp(arg, "-pedantic", 9) || !strcmp(arg, "-c") || !strncmp(arg, "-fmax-errors", 12);

@@ -120,8 +120,7 @@ CVar *clang_variable(Reader *r, CXCursor decl) {
     return var;
 }
 
-/* Reads a declaration of a variable at file scope. The type and initializer of the definition
- * count. */
+/* Reads a declaration of a variable at file scope. The definition's type and initializer count. */
 static void declare_variable(Reader *r, CXCursor decl) {
     CVar *var = clang_variable(r, decl);
     cunit_declare(r->unit, var->name, (CName){.var = var});

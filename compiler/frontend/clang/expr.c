@@ -307,8 +307,7 @@ static const CExpr *cast(Reader *r, CXCursor cursor, CXCursor inner) {
     return expr;
 }
 
-/* Returns whether an expression extends from the first to the last operand, with no name in front.
- */
+/* Returns whether an expression extends from first to last operand, without a name in front. */
 static bool starts_and_ends(CXCursor cursor, CXCursor first, CXCursor last) {
     CXSourceRange whole = clang_getCursorExtent(cursor), a = clang_getCursorExtent(first),
                   b = clang_getCursorExtent(last);
@@ -407,8 +406,7 @@ static const CExpr *statement_expression(Reader *r, CXCursor cursor) {
     return expr;
 }
 
-/* Reads sizeof and alignof. The size of a variable-length array is known where the array is
- * declared. */
+/* Reads sizeof and alignof. A variable-length array has its size where it is declared. */
 static const CExpr *size_of(Reader *r, CXCursor cursor) {
     Cursors list = operands(r, cursor);
     CXCursor inner = list.count == 1 ? list.at[0] : cursor;

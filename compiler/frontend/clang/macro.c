@@ -58,8 +58,7 @@ static const Macro *read_macro(Reader *r, SeenMacro *seen) {
     return macro;
 }
 
-/* Returns whether a definition is visible to a pragma: in the same file before it, or in another
- * file. */
+/* Returns whether a definition is visible to a pragma: before it, or in another file. */
 static bool is_visible(Reader *r, const SeenMacro *seen, const Pragma *pragma) {
     Extent extent = clang_extent(r, seen->cursor);
     if (!pragma || !extent.file || !pragma->line.file || strcmp(extent.file, pragma->line.file))

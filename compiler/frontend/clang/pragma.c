@@ -1,6 +1,5 @@
 /* Finds the active pragmas, and the declarations that they belong to. */
 #include "frontend/clang/reader.h"
-#include "frontend/pragma/pragma.h"
 
 #include <string.h>
 
@@ -38,8 +37,7 @@ static bool is_skipped(Reader *r, const char *file, const PragmaLine *line) {
     return skipped && !was_warned(r, file, line);
 }
 
-/* Returns whether a pragma outside of functions is in a header that an earlier source includes,
- * too. */
+/* Returns whether a pragma outside of functions is in a header of an earlier source, too. */
 static bool read_before(Reader *r, const Pragma *pragma) {
     bool found = false;
     bool free = pragma->kind == PRAGMA_PADDING || pragma->kind == PRAGMA_STRATEGY;
@@ -195,8 +193,7 @@ typedef struct InclusionSearch {
     bool in_function; // some place is inside a function
 } InclusionSearch;
 
-/* Visits an inclusion: `stack` has the position of its directive, then those of the including
- * files. */
+/* Visits an inclusion: `stack` has its directive's position, then those of outer files. */
 static void visit_inclusion(CXFile included, CXSourceLocation *stack, unsigned depth, void *data) {
     InclusionSearch *search = data;
     Reader *r = search->r;

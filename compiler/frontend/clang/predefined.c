@@ -203,12 +203,11 @@ static void refuse(Search *search, const FileTokens *tokens, unsigned i, const P
     Position at = clang_position(search->r, clang_getTokenLocation(search->r->tu, tokens->at[i]));
     const char *through =
         !fits(macro, name) ? arena_format(search->r->arena, " (through %s)", macro->name) : "";
-    diag_error(search->r->diag, at,
-               "%s%s is not the same in the C compiler and in hetucc's parser, so that each would "
-               "read another program; ask for a macro of "
-               "your own "
-               "(-D), or move this to a file without models",
-               name, through);
+    diag_error(
+        search->r->diag, at,
+        "%s%s is not the same in the C compiler and in hetucc's parser, so that each would read "
+        "another program; ask for a macro of your own (-D), or move this to a file without models",
+        name, through);
 }
 
 /* Pragmas that only one of the two compilers has. */

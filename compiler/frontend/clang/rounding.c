@@ -23,8 +23,7 @@ static const char *free_option(const FrontendPart *part) {
     return NULL;
 }
 
-/* Returns whether a product and a sum may be contracted: always in GNU C, unless an option forbids
- * it. */
+/* Returns whether products and sums may be contracted: in GNU C, unless an option forbids it. */
 static bool may_contract(const FrontendPart *part) {
     bool standard = false, given = false, fast = false;
     for (int i = 0; i < part->arg_count; i++) {
@@ -49,8 +48,7 @@ static enum CXChildVisitResult find_fma(CXCursor cursor, CXCursor parent, CXClie
     return CXChildVisit_Continue;
 }
 
-/* Returns whether the target has fused multiply-add, by options, a function's attribute or a
- * pragma. */
+/* Returns whether the target, or that of an attribute or pragma, has fused multiply-add. */
 static bool has_fma(Reader *r) {
     bool found = false;
     clang_visitChildren(clang_getTranslationUnitCursor(r->tu), find_fma, &found);

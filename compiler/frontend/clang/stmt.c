@@ -14,8 +14,7 @@ static CStmt *node(Reader *r, CXCursor cursor, CStmtKind kind) {
     return stmt;
 }
 
-/* Makes a CS_REFUSED. The statements and expressions inside are read, since they may change
- * variables. */
+/* Makes a CS_REFUSED. Its content is read, since it may change variables. */
 static CStmt *refused(Reader *r, CXCursor cursor, const char *what) {
     CStmt *stmt = node(r, cursor, CS_REFUSED);
     stmt->text = what;
@@ -237,8 +236,7 @@ static const char *next_for(const char *at) {
     return NULL;
 }
 
-/* Finds which of the three parts behind a `for` are present. False when clang does not print such a
- * text. */
+/* Finds which of the three parts behind a `for` are present. False for any other text. */
 static bool read_head(const char *at, bool present[3]) {
     int depth = 0, part = 0;
     for (at += strspn(at, " "); *at;) {

@@ -44,8 +44,7 @@ static const char *pointer_key(Reader *r, const CType *base, bool to_const) {
     return arena_format(r->arena, "pointer %s%s", to_const ? "const " : "", base->key);
 }
 
-/* Returns the key of a type without qualifiers. Each variable-length array type has a key of its
- * own. */
+/* Returns the key of a type without qualifiers. A variable-length array has its own key. */
 static const char *type_key(Reader *r, CXType clang) {
     switch (clang.kind) {
     case CXType_Record:
@@ -96,8 +95,7 @@ static enum CXVisitorResult visit_field(CXCursor cursor, CXClientData data) {
     return CXVisit_Continue;
 }
 
-/* Returns whether a struct is hetu's ht_tensor. A struct of that name inside a function is another
- * type. */
+/* Returns whether a struct is hetu's ht_tensor. One inside a function is not. */
 static bool is_tensor(CXCursor decl, const char *name) {
     return !strcmp(name, "struct ht_tensor") &&
            clang_getCursorKind(clang_getCursorSemanticParent(decl)) == CXCursor_TranslationUnit;

@@ -111,20 +111,18 @@ static _Noreturn void refuse_library(Eval *ev, const Call *call) {
                                          "fwrite", "fputs", "fputc",   "putc",  "fflush", "perror",
                                          "scanf",  "fgets", "getenv",  "read",  "write",  "open"};
     const char *name = call->function->name,
-               *note = "a model may call functions that have a body here, operators, snprintf, "
-                       "assert, what math.h has "
-                       "for float and double, most of string.h and ctype.h, and of stdlib.h abs, "
-                       "atoi, strtol, strtod and their kin, qsort and bsearch";
+               *note =
+                   "a model may call functions that have a body here, operators, snprintf, assert, "
+                   "what math.h has for float and double, most of string.h and ctype.h, and of "
+                   "stdlib.h abs, atoi, strtol, strtod and their kin, qsort and bsearch";
     for (size_t i = 0; i < sizeof output / sizeof *output; i++)
         if (strstr(name, output[i]))
             note = "input and output are for main: a model may call functions that have a body "
-                   "here, operators, math.h, string.h, snprintf "
-                   "and assert";
+                   "here, operators, math.h, string.h, snprintf and assert";
     if (!strncmp(name, "__builtin_", 10))
         note = "of what is built into the C compiler a model may call what has a name in math.h or "
-               "string.h, and __builtin_expect, "
-               "popcount, parity, "
-               "clz, ctz, ffs, bswap and those of overflow; write anything else in C";
+               "string.h, and __builtin_expect, popcount, parity, clz, ctz, ffs, bswap and those "
+               "of overflow; write anything else in C";
     diag_error(ev->diag, operator_position(ev, call->at),
                "%s cannot be called in a model, which is evaluated at compile time", name);
     diag_note(ev->diag, call->function->at, "%s", note);

@@ -69,8 +69,7 @@ void eval_bodiless(Eval *ev, Position at, const CFunction *function) {
                function->name);
     diag_note(ev->diag, function->at,
               "it is declared here; give hetucc the file that has its body, too, which must "
-              "include <hetu/hetu.h>, or the object or archive "
-              "that hetucc -c made of it");
+              "include <hetu/hetu.h>, or the object or archive that hetucc -c made of it");
     eval_fail(ev);
 }
 

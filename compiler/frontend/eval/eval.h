@@ -93,8 +93,7 @@ struct Eval {
     struct Products *products; // rounded ones (rounding.c); NULL: none
 };
 
-/* Creates an evaluator with the initial values of all variables. `module` NULL: operators cannot be
- * called. */
+/* Creates an evaluator with the initial values of all variables. `module` NULL: no operators. */
 Eval *eval_create(CUnit *unit, Module *module);
 void eval_destroy(Eval *ev);
 
@@ -158,8 +157,7 @@ Val rounding_check(Eval *ev, const Binary *operation, Val result);
 /* Records that a value, which may be a rounded product, is negated. */
 void rounding_negated(Eval *ev, Val value);
 
-/* Returns whether options leave the result of a math.h function open; an error unless evaluation is
- * lenient. */
+/* Returns whether options leave the result of a math.h function open; an error unless lenient. */
 bool rounding_call_open(Eval *ev, const Call *call);
 
 /* Returns whether an expression has literals only, so that a C compiler folds it. */

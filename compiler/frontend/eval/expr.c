@@ -294,8 +294,7 @@ static Val value_of(Eval *ev, const CExpr *expr, const CType *type) {
     return eval(ev, expr);
 }
 
-/* Returns whether an expression is a call, or, with `with_number`, a call combined with a number.
- */
+/* Returns whether an expression is a call, or with `with_number`, a call and a number. */
 static bool is_call(const CExpr *expr, bool with_number) {
     if (with_number && expr->kind == C_BINARY)
         return (expr->a->kind == C_CALL && is_number(expr->b)) ||

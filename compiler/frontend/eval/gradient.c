@@ -10,8 +10,7 @@
 #include <string.h>
 #include <uthash.h>
 
-/* Equal calls share their binding (ir_op), which has the definition, the attributes and the types.
- */
+/* Equal calls share their binding (ir_op): definition, attributes and types. */
 typedef struct Memo {
     const void *binding;
     const Function *function;

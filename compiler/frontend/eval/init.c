@@ -504,8 +504,7 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
                    var->name);
         diag_note(ev->diag, var->at,
                   "it is declared here; give hetucc the file that defines it, too, which must "
-                  "include <hetu/hetu.h>, or the object or archive "
-                  "that hetucc -c made of it");
+                  "include <hetu/hetu.h>, or the object or archive that hetucc -c made of it");
         eval_fail(ev);
     }
     *object = object_create(ev, var->type->size, var->name);

@@ -50,8 +50,7 @@ static Val fraction_and_whole(Eval *ev, const Call *call) {
 
 enum { BELOW = 128, ABOVE = 256 }; // a table's characters are -128 to 255
 
-/* Returns the pointer to a table as glibc's macros use it: a pointer to a pointer to the entry of
- * character 0. */
+/* Returns a table for glibc's macros: a pointer to a pointer to the entry of character 0. */
 static Val table(Eval *ev, const Call *call, int which, const void *host, int64_t size) {
     if (!ev->heap.characters[which]) {
         Object *bytes = object_create(ev, (BELOW + ABOVE) * size, "a table of ctype.h"),

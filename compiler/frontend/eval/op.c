@@ -156,8 +156,7 @@ static void add_named(Eval *ev, const Call *call, const char *clause, const char
     }
 }
 
-/* Declares in the module the operator of a clause `merge`, and checks that it joins two results
- * into one. */
+/* Declares in the module the operator of a clause `merge`, and checks that it joins two results. */
 static void add_joiner(Eval *ev, const Op *op, const Factor *factor) {
     const CFunction *function = cunit_lookup_beside(ev->unit, op->def, factor->merge).function;
     if (!function || !function->op)

@@ -132,8 +132,7 @@ void order_next(Eval *ev, Order *order, Position at, bool known) {
     if (object)
         eval_error(ev, at,
                    "C leaves open which operand of this is evaluated first, and one of them "
-                   "changes %s, which another one uses; make it two "
-                   "statements",
+                   "changes %s, which another one uses; make it two statements",
                    object->name ? object->name : "an object");
     order->middle = ev->order.from = ev->order.touches.count;
 }

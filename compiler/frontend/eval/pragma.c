@@ -117,8 +117,7 @@ static void eval_layer(Eval *ev, const Pragma *pragma) {
     ev->build.layer = layer;
 }
 
-/* Sets the layer or recompute of a statement. Marks inside a marked statement have no effect on the
- * outer one. */
+/* Sets the layer or recompute of a statement; inner marks do not replace outer ones. */
 void eval_mark(Eval *ev, const Pragma *pragma) {
     if (pragma->kind == PRAGMA_LAYER)
         eval_layer(ev, pragma);

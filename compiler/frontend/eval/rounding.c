@@ -71,8 +71,7 @@ static bool is_plain(const Val *value) {
     return class == FP_NORMAL || (class == FP_ZERO && !signbit(value->f));
 }
 
-/* Returns whether options leave the result of an operation open. gcc folds constants exactly even
- * then. */
+/* Returns whether options leave the result of an operation open. gcc folds constants exactly. */
 static bool is_open(Eval *ev, const Binary *e, const Val *result) {
     COperation op = e->op;
     const Val *a = &e->a, *b = &e->b;

@@ -13,9 +13,8 @@ static _Noreturn void out_of_steps(Eval *ev) {
                    MOST_STEPS / 1000000);
     eval_error(ev, longest->at,
                "this loop is too long to be evaluated at compile time, or does not end: after %lld "
-               "rounds and %d million steps the "
-               "evaluation was stopped; a model's tables are best made by operators (ht_arange, "
-               "...) or given as inputs",
+               "rounds and %d million steps the evaluation was stopped; a model's tables are best "
+               "made by operators (ht_arange, ...) or given as inputs",
                (long long)longest->rounds, MOST_STEPS / 1000000);
 }
 

@@ -1,5 +1,4 @@
-/* Evaluates functions of hetu.h that are no operators: parameters, inputs, outputs, scopes, shapes.
- */
+/* Evaluates hetu.h's functions beside operators: parameters, inputs, outputs, scopes, shapes. */
 #include "frontend/eval/eval.h"
 
 #include "ir/module.h"
@@ -121,8 +120,7 @@ static void read_init(Eval *ev, const Call *call, Parameter *param) {
         eval_error(ev, call->at, "%g is no deviation or bound of an initialisation", param->a);
 }
 
-/* Reads a parameter's shape and initialization from the arguments of a call, and its name with the
- * open scopes. */
+/* Reads a parameter's shape, initialization, and name with its scopes from a call's arguments. */
 static void read_parameter(Eval *ev, const Call *call, uint64_t pointer, const char *what,
                            Parameter *param) {
     const char *name = name_argument(ev, call, pointer, what);
@@ -130,8 +128,7 @@ static void read_parameter(Eval *ev, const Call *call, uint64_t pointer, const c
     read_init(ev, call, param);
 }
 
-/* Returns the parameter of a name, which is made when it is new, else must agree with the existing
- * one. */
+/* Returns the parameter of a name; makes a new one, or checks that the existing one agrees. */
 static Val named_parameter(Eval *ev, const Call *call, Parameter *param) {
     Position at = operator_position(ev, call->at);
     Type type = shape_argument(ev, call, 0, DTYPE_F32);

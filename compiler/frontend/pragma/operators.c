@@ -180,8 +180,7 @@ static void check_merge(CUnit *unit, const CFunction *function, const Factor *fa
     } else if (!joins(joiner->op->def->rule, joiner->op->def, rule)) {
         diag_error(unit->diag, factor->merge_at,
                    "%s does not join results of %s: it would take %d tensors and nothing else, all "
-                   "results of one piece and then of the "
-                   "other, and give %d",
+                   "results of one piece and then of the other, and give %d",
                    factor->merge, function->name, 2 * rule->result_count, rule->result_count);
         diag_note(unit->diag, joiner->op->def->at, "its rule is here");
     }

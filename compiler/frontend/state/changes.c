@@ -113,8 +113,7 @@ static CVar *place_root(const CExpr *expr, const CExpr **pointer) {
     }
 }
 
-/* Returns the bytes of its variable that a place covers: of a member, its own; of an element, the
- * whole array. */
+/* Returns the bytes that a place covers: of a member, its own; of an element, the whole array. */
 static CBytes place_bytes(const CExpr *expr) {
     if (expr->kind == C_VAR) return (CBytes){0, expr->type->size};
     const CExpr *whole = is_decay(expr->a) ? expr->a->a : expr->a;
@@ -126,8 +125,7 @@ static CBytes place_bytes(const CExpr *expr) {
                   : bytes;
 }
 
-/* Returns the argument that a function of the C library returns as a pointer to non-const; NULL for
- * none. */
+/* Returns the argument that a C library function returns without const; NULL: none. */
 static const CExpr *given_back(const CExpr *call) {
     static const char *const first[] = {"strchr", "strrchr", "strstr", "strpbrk", "memchr"};
     const CFunction *function = cexpr_function(call->a);

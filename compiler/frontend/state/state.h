@@ -18,8 +18,7 @@ void changes_find(CUnit *unit);
 /* Records what a model's evaluation did with variables of static storage. */
 void state_note(Eval *ev, const CFunction *model);
 
-/* Gives the module the numbers that its evaluation read and that the program may set before it
- * runs. */
+/* Gives the module the numbers that its evaluation read and that the program may set later. */
 void state_reads(Eval *ev);
 
 /* Reports variables that connect evaluations of models, or models and the rest of the program. */
