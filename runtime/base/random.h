@@ -7,7 +7,7 @@
 
 #include "base/philox.h"
 
-#include <hetu/hetu.h>
+#include <hetu/model.h>
 
 #include <stdint.h>
 

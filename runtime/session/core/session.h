@@ -5,6 +5,9 @@
 #include "session/core/commands.h"
 #include "session/core/eager.h"
 
+#include <hetu/checkpoints.h>
+#include <hetu/strategies.h>
+
 /* A dataset and the number of rows read so far. */
 typedef struct Dataset {
     char *name;
