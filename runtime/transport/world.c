@@ -123,7 +123,7 @@ void world_open(int *argc, char ***argv, int use) {
     world.place = world.opening->open(argc, argv, use & WORLD_CHANNELS);
     world.kind = world.opening;
     world.opening = NULL;
-    watch_connect(use & WORLD_PULSE);
+    watch_connect(use & WORLD_HEARTBEAT);
 }
 
 void world_close(void) {

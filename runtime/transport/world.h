@@ -17,10 +17,10 @@ extern "C" {
 #endif
 
 /* Connects the ranks; before it, and after world_close, the process is rank 0 of 1. All ranks call
- * both together. With a pulse the ranks hear of each other all the time (transport/watch/watch.h);
- * without one they exchange nothing but what the caller asks for. With lanes, threads of a rank may
- * exchange messages of their own (transport/post.h). */
-typedef enum WorldUse { WORLD_PLAIN = 0, WORLD_PULSE = 1, WORLD_CHANNELS = 2 } WorldUse;
+ * both together. With a heartbeat the ranks hear of each other all the time
+ * (transport/watch/watch.h); without one they exchange nothing but what the caller asks for. With
+ * lanes, threads of a rank may exchange messages of their own (transport/post.h). */
+typedef enum WorldUse { WORLD_PLAIN = 0, WORLD_HEARTBEAT = 1, WORLD_CHANNELS = 2 } WorldUse;
 void world_open(int *argc, char ***argv, int use);
 void world_close(void);
 

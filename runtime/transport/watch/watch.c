@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "transport/watch/watch.h"
 
-#include "transport/watch/pulse.h"
+#include "transport/watch/heartbeat.h"
 #include "transport/world.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -42,8 +42,8 @@ typedef struct Failure {
 
 /* What is known of a rank. */
 typedef struct Peer {
-    int silent; // ticks since its last pulse
-    Pulse last;
+    int silent; // ticks since its last heartbeat
+    Heartbeat last;
     int gone; // ticks since its connection was closed; 0: it is not
     bool leaving;
 } Peer;
@@ -56,7 +56,7 @@ static struct {
     int ticks;       // since the start
     int waited;      // ticks since something moved in a wait
     unsigned moves;  // as seen last
-    Pulse own;       // of this rank
+    Heartbeat own;   // of this rank
     Failure failed;  // on rank 0 the newest of all ranks, elsewhere this rank's
     sigset_t ending; // signals that end this process
     Peer *peers;     // by rank; other ranks than 0 know rank 0 only
@@ -87,9 +87,9 @@ void watch_end(void) {
 
 /* On rank 0: ends all ranks. */
 _Noreturn static void end_all(const char *why) {
-    Pulse end = {.kind = PULSE_END};
+    Heartbeat end = {.kind = HEARTBEAT_END};
     snprintf(end.text, sizeof end.text, "%s", why);
-    for (int rank = 1; rank < watch.peer_count; rank++) pulse_send(rank, &end);
+    for (int rank = 1; rank < watch.peer_count; rank++) heartbeat_send(rank, &end);
     fail_end(end.text);
 }
 
@@ -120,14 +120,14 @@ static void count_wait(void) {
     watch.moves = now;
 }
 
-static Pulse take_pulse(void) {
+static Heartbeat take_heartbeat(void) {
     bool late = watch.limit && watch.waited > watch.limit,
          waiting = atomic_load_explicit(&waits, memory_order_relaxed) > 0;
-    Pulse own = {.kind = watch.stage == STAGE_LEAVING ? PULSE_LEAVING
-                         : late                       ? PULSE_LATE
-                         : waiting                    ? PULSE_WAITING
-                                                      : PULSE_BUSY};
-    own.signals = told_pulse();
+    Heartbeat own = {.kind = watch.stage == STAGE_LEAVING ? HEARTBEAT_LEAVING
+                             : late                       ? HEARTBEAT_LATE
+                             : waiting                    ? HEARTBEAT_WAITING
+                                                          : HEARTBEAT_BUSY};
+    own.signals = told_heartbeat();
     own.task = watch.failed.task;
     own.error = watch.failed.error;
     fail_describe(own.text, sizeof own.text);
@@ -138,11 +138,11 @@ static Pulse take_pulse(void) {
 
 static void hear(int rank) {
     Peer *peer = &watch.peers[rank];
-    Pulse heard = pulse_hear(rank);
-    if (heard.kind == PULSE_END) fail_end(heard.text);
-    peer->gone += !peer->gone && heard.kind == PULSE_GONE;
-    peer->leaving = peer->leaving || heard.kind == PULSE_LEAVING;
-    if (heard.kind == PULSE_NONE || heard.kind == PULSE_GONE) return;
+    Heartbeat heard = heartbeat_hear(rank);
+    if (heard.kind == HEARTBEAT_END) fail_end(heard.text);
+    peer->gone += !peer->gone && heard.kind == HEARTBEAT_GONE;
+    peer->leaving = peer->leaving || heard.kind == HEARTBEAT_LEAVING;
+    if (heard.kind == HEARTBEAT_NONE || heard.kind == HEARTBEAT_GONE) return;
     told_hear(heard.signals);
     bool tells_more = heard.task == watch.failed.task && watch.failed.error < 0 && heard.error > 0;
     if (watch.rank == 0 && (heard.task > watch.failed.task || tells_more))
@@ -151,7 +151,7 @@ static void hear(int rank) {
     peer->last = heard;
 }
 
-/* Why a rank ends the job: it died, or has no pulse. False when it does not. */
+/* Why a rank ends the job: it died, or has no heartbeat. False when it does not. */
 static bool is_lost(int rank, char *why, size_t size) {
     const Peer *peer = &watch.peers[rank];
     const char *doing = peer->last.text;
@@ -168,20 +168,20 @@ static bool is_lost(int rank, char *why, size_t size) {
     return true;
 }
 
-/* On rank 0: the rank that others wait for: without a pulse, else the first that waits for nobody
- * itself; -1 when there is none. */
+/* On rank 0: the rank that others wait for: without a heartbeat, else the first that waits for
+ * nobody itself; -1 when there is none. */
 static int find_awaited(void) {
     int busy = -1;
     for (int rank = watch.peer_count - 1; rank >= 0; rank--) {
         if (watch.peers[rank].silent > 2 * GRACE) return rank;
-        if (watch.peers[rank].last.kind == PULSE_BUSY) busy = rank;
+        if (watch.peers[rank].last.kind == HEARTBEAT_BUSY) busy = rank;
     }
     return busy;
 }
 
 /* On rank 0: ends all ranks, since one waits for too long. */
 _Noreturn static void end_wait(int late) {
-    char why[sizeof((Pulse *)0)->text];
+    char why[sizeof((Heartbeat *)0)->text];
     int awaited = find_awaited();
     const char *doing = awaited < 0 ? "" : watch.peers[awaited].last.text;
     if (awaited < 0)
@@ -195,7 +195,7 @@ _Noreturn static void end_wait(int late) {
 
 /* At a tick: listens to a rank, and calls `end` when it is lost. */
 static void look_after(int rank, void (*end)(const char *why)) {
-    char why[sizeof((Pulse *)0)->text];
+    char why[sizeof((Heartbeat *)0)->text];
     watch.peers[rank].silent++;
     watch.peers[rank].gone += watch.peers[rank].gone > 0;
     hear(rank);
@@ -205,11 +205,11 @@ static void look_after(int rank, void (*end)(const char *why)) {
 /* What rank 0 does at a tick. A rank that does not listen is told nothing, lest the connection fill
  * up. */
 static void lead(void) {
-    int late = watch.peers[0].last.kind == PULSE_LATE ? 0 : -1;
+    int late = watch.peers[0].last.kind == HEARTBEAT_LATE ? 0 : -1;
     for (int rank = 1; rank < watch.peer_count; rank++) {
         look_after(rank, end_all);
-        if (watch.peers[rank].last.kind == PULSE_LATE) late = rank;
-        if (watch.peers[rank].silent <= 2 * GRACE) pulse_send(rank, &watch.own);
+        if (watch.peers[rank].last.kind == HEARTBEAT_LATE) late = rank;
+        if (watch.peers[rank].silent <= 2 * GRACE) heartbeat_send(rank, &watch.own);
     }
     if (late >= 0) end_wait(late);
 }
@@ -219,13 +219,13 @@ static void look_inward(void) {
     char why[128];
     snprintf(why, sizeof why, "other ranks keep rank %d waiting for %d s (HETU_TIMEOUT)",
              world_rank(), seconds(watch.limit));
-    if (watch.own.kind == PULSE_LATE) fail_end(why);
+    if (watch.own.kind == HEARTBEAT_LATE) fail_end(why);
 }
 
 /* What another rank does at a tick. */
 static void follow(void) {
     if (!watch.peers[0].leaving) look_after(0, fail_end);
-    pulse_send(0, &watch.own);
+    heartbeat_send(0, &watch.own);
 }
 
 /* ---- the thread ---- */
@@ -235,7 +235,7 @@ static void tick(void) {
     count_wait();
     if (watch.stage == STAGE_START && watch.limit && watch.ticks > watch.limit + 1) end_start();
     if (watch.stage < STAGE_TOGETHER) return;
-    watch.own = take_pulse();
+    watch.own = take_heartbeat();
     if (!watch.peers) {
         look_inward();
     } else if (watch.rank == 0) {
@@ -335,13 +335,13 @@ void watch_open(void) {
     start_thread();
 }
 
-void watch_connect(bool pulse) {
-    if (pulse) pulse_open();
-    Peer *peers = pulse ? memory_array(world_size(), sizeof *peers) : NULL;
+void watch_connect(bool heartbeat) {
+    if (heartbeat) heartbeat_open();
+    Peer *peers = heartbeat ? memory_array(world_size(), sizeof *peers) : NULL;
     pthread_mutex_lock(&watch.lock);
     watch.rank = world_rank();
     watch.peers = peers;
-    watch.peer_count = !pulse ? 0 : watch.rank ? 1 : world_size();
+    watch.peer_count = !heartbeat ? 0 : watch.rank ? 1 : world_size();
     watch.stage = STAGE_TOGETHER;
     pthread_mutex_unlock(&watch.lock);
     pthread_sigmask(SIG_UNBLOCK, &watch.ending, NULL);
@@ -360,9 +360,9 @@ static bool all_gone(void) {
 void watch_close(void) {
     pthread_mutex_lock(&watch.lock);
     watch.stage = STAGE_LEAVING;
-    watch.own = take_pulse();
+    watch.own = take_heartbeat();
     for (int rank = watch.rank ? 0 : 1; rank < watch.peer_count; rank++)
-        pulse_send(rank, &watch.own);
+        heartbeat_send(rank, &watch.own);
     while (watch.rank == 0 && !all_gone()) {
         pthread_mutex_unlock(&watch.lock);
         nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
@@ -379,5 +379,5 @@ void watch_settle(void) {
 
 void watch_forget(void) {
     watch.stage = STAGE_NONE;
-    pulse_forget();
+    heartbeat_forget();
 }

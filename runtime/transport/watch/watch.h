@@ -6,13 +6,12 @@
  *
  *     until all ranks have come together     that may take the time of HETU_TIMEOUT
  *     in a wait (watch_begin, watch_end)     nothing may move for that time
- *     all the time                           no rank may be without a pulse
- *                                            (transport/watch/pulse.h) for that time: stopped, or
- *                                            out of
- * reach
+ *     all the time                           no rank may be without a heartbeat
+ *                                            (transport/watch/heartbeat.h) for that time: stopped,
+ * or out of reach
  *
- * A rank that computes, or whose main does something else, has a pulse and may take as long as it
- * likes while no one waits for it; the ranks that wait for rank 0's next command are in no wait.
+ * A rank that computes, or whose main does something else, has a heartbeat and may take as long as
+ * it likes while no one waits for it; the ranks that wait for rank 0's next command are in no wait.
  * Rank 0 decides and tells all the same: who keeps the others waiting. Ranks of this run that are
  * stopped are killed, wherever another rank of their machine ends. Time is counted in wakings of
  * the thread, so what stops a whole machine, or all ranks, stops it, too.
@@ -28,10 +27,10 @@ extern "C" {
 #endif
 
 /* Before the ranks come together; when they have; and when this rank has nothing to do with others
- * any more. The last waits on rank 0 until all others have ended. Without a pulse each rank counts
- * its own waits alone. */
+ * any more. The last waits on rank 0 until all others have ended. Without a heartbeat each rank
+ * counts its own waits alone. */
 void watch_open(void);
-void watch_connect(bool pulse);
+void watch_connect(bool heartbeat);
 void watch_close(void);
 
 /* Around what other ranks may hold up; may be nested. These make no system call. */
@@ -41,7 +40,7 @@ void watch_end(void);
 /* Within a wait: something has moved. */
 void watch_moved(void);
 
-/* Tells rank 0, with the next pulse, that this rank failed at a task that all ranks carry out
+/* Tells rank 0, with the next heartbeat, that this rank failed at a task that all ranks carry out
  * beside the training: its number, which grows from task to task, and an errno; or a negative
  * number where another rank may know more. From any thread. */
 void watch_report(int task, int error);

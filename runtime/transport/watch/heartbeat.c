@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "transport/watch/pulse.h"
+#include "transport/watch/heartbeat.h"
 
 #include "base/memory.h"
 #include "transport/meet/acceptor.h"
@@ -30,8 +30,8 @@ typedef struct Call {
 typedef struct Line {
     int socket; // -1: not connected yet, or no more
     bool closed;
-    size_t done; // bytes of the next pulse
-    Pulse next;
+    size_t done; // bytes of the next heartbeat
+    Heartbeat next;
 } Line;
 
 static struct {
@@ -39,31 +39,32 @@ static struct {
     Acceptor acceptor; // of rank 0
     Line *lines;       // by rank; other ranks than 0 have that of rank 0
     int count;
-} pulse;
+} heartbeat;
 
 static void open_lobby(uint64_t node, bool alone) {
-    int listener = socket_listen(&pulse.call.place, alone);
-    pulse.call.key = socket_key();
-    pulse.call.node = node;
-    pulse.acceptor = acceptor_open(listener, sizeof(Hello));
+    int listener = socket_listen(&heartbeat.call.place, alone);
+    heartbeat.call.key = socket_key();
+    heartbeat.call.node = node;
+    heartbeat.acceptor = acceptor_open(listener, sizeof(Hello));
 }
 
 static void call_zero(uint64_t node) {
-    Hello hello = {pulse.call.key, world_rank()};
-    int socket = socket_connect(&pulse.call.place, pulse.call.node == node, CONNECT_SECONDS);
+    Hello hello = {heartbeat.call.key, world_rank()};
+    int socket =
+        socket_connect(&heartbeat.call.place, heartbeat.call.node == node, CONNECT_SECONDS);
     if (socket < 0 || !socket_write(socket, &hello, sizeof hello))
         ht_fail("no connection to rank 0");
-    pulse.lines[0].socket = socket;
+    heartbeat.lines[0].socket = socket;
 }
 
-void pulse_open(void) {
+void heartbeat_open(void) {
     uint64_t node = socket_node();
     bool zero = world_rank() == 0, alone = world_node_size() == world_size();
-    pulse.count = zero ? world_size() : 1;
-    pulse.lines = memory_array(pulse.count, sizeof *pulse.lines);
-    for (int i = 0; i < pulse.count; i++) pulse.lines[i].socket = -1;
+    heartbeat.count = zero ? world_size() : 1;
+    heartbeat.lines = memory_array(heartbeat.count, sizeof *heartbeat.lines);
+    for (int i = 0; i < heartbeat.count; i++) heartbeat.lines[i].socket = -1;
     if (zero) open_lobby(node, alone);
-    world_broadcast(&pulse.call, sizeof pulse.call);
+    world_broadcast(&heartbeat.call, sizeof heartbeat.call);
     if (!zero) call_zero(node);
 }
 
@@ -71,11 +72,12 @@ void pulse_open(void) {
 static void answer_calls(void) {
     Hello hello;
     int socket;
-    while (pulse.acceptor.bytes && (socket = acceptor_next(&pulse.acceptor, &hello, 0)) >= 0) {
-        bool known = socket_key_equal(&hello.key, &pulse.call.key) && hello.rank > 0 &&
-                     hello.rank < pulse.count;
-        if (known && pulse.lines[hello.rank].socket < 0)
-            pulse.lines[hello.rank].socket = socket;
+    while (heartbeat.acceptor.bytes &&
+           (socket = acceptor_next(&heartbeat.acceptor, &hello, 0)) >= 0) {
+        bool known = socket_key_equal(&hello.key, &heartbeat.call.key) && hello.rank > 0 &&
+                     hello.rank < heartbeat.count;
+        if (known && heartbeat.lines[hello.rank].socket < 0)
+            heartbeat.lines[hello.rank].socket = socket;
         else
             close(socket);
     }
@@ -87,16 +89,16 @@ static void hang_up(Line *line) {
     line->closed = true;
 }
 
-void pulse_send(int rank, const Pulse *message) {
-    Line *line = &pulse.lines[rank];
+void heartbeat_send(int rank, const Heartbeat *message) {
+    Line *line = &heartbeat.lines[rank];
     if (line->socket < 0) return;
     ssize_t sent = socket_put(line->socket, message, sizeof *message);
     if (sent > 0 && sent < (ssize_t)sizeof *message) hang_up(line);
 }
 
-Pulse pulse_hear(int rank) {
-    Line *line = &pulse.lines[rank];
-    Pulse heard = {.kind = PULSE_NONE};
+Heartbeat heartbeat_hear(int rank) {
+    Line *line = &heartbeat.lines[rank];
+    Heartbeat heard = {.kind = HEARTBEAT_NONE};
     answer_calls();
     while (line->socket >= 0) {
         ssize_t got = socket_get(line->socket, (char *)&line->next + line->done,
@@ -107,17 +109,17 @@ Pulse pulse_hear(int rank) {
         if (line->done == sizeof line->next) {
             line->done = 0;
             line->next.text[sizeof line->next.text - 1] = 0;
-            if (heard.kind != PULSE_END) heard = line->next;
+            if (heard.kind != HEARTBEAT_END) heard = line->next;
         }
     }
-    if (line->closed && heard.kind == PULSE_NONE) heard.kind = PULSE_GONE;
+    if (line->closed && heard.kind == HEARTBEAT_NONE) heard.kind = HEARTBEAT_GONE;
     return heard;
 }
 
-void pulse_forget(void) {
-    for (int i = 0; i < pulse.count; i++)
-        if (pulse.lines[i].socket >= 0) close(pulse.lines[i].socket);
-    if (pulse.acceptor.bytes) acceptor_close(&pulse.acceptor);
-    free(pulse.lines);
-    memset(&pulse, 0, sizeof pulse);
+void heartbeat_forget(void) {
+    for (int i = 0; i < heartbeat.count; i++)
+        if (heartbeat.lines[i].socket >= 0) close(heartbeat.lines[i].socket);
+    if (heartbeat.acceptor.bytes) acceptor_close(&heartbeat.acceptor);
+    free(heartbeat.lines);
+    memset(&heartbeat, 0, sizeof heartbeat);
 }
