@@ -113,18 +113,3 @@ void cuda_note(cudaStream_t stream, const char *what, const char *where) {
 }
 
 const volatile FailNote *cuda_noted(void) { return streams.note; }
-
-/* ---- collected calls ---- */
-
-static CollectLaunch *pending; // what launches the calls that wait; nullptr: none wait
-
-void collect_for(CollectLaunch *launch) {
-    if (pending != launch) cuda_collected_launch();
-    pending = launch;
-}
-
-void cuda_collected_launch(void) {
-    CollectLaunch *launch = pending;
-    pending = nullptr;
-    if (launch) launch();
-}

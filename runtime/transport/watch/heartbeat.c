@@ -41,7 +41,7 @@ static struct {
     int count;
 } heartbeat;
 
-static void open_lobby(uint64_t node, bool alone) {
+static void open_acceptor(uint64_t node, bool alone) {
     int listener = socket_listen(&heartbeat.call.place, alone);
     heartbeat.call.key = socket_key();
     heartbeat.call.node = node;
@@ -63,7 +63,7 @@ void heartbeat_open(void) {
     heartbeat.count = zero ? world_size() : 1;
     heartbeat.lines = memory_array(heartbeat.count, sizeof *heartbeat.lines);
     for (int i = 0; i < heartbeat.count; i++) heartbeat.lines[i].socket = -1;
-    if (zero) open_lobby(node, alone);
+    if (zero) open_acceptor(node, alone);
     world_broadcast(&heartbeat.call, sizeof heartbeat.call);
     if (!zero) call_zero(node);
 }
