@@ -14,13 +14,13 @@
 
 enum { CONNECT_SECONDS = 30 };
 
-/* What a rank says first. */
+/* The first message on a connection to rank 0. */
 typedef struct Hello {
     SocketKey key;
     int32_t rank;
 } Hello;
 
-/* Where rank 0 is called. */
+/* The address of rank 0 and the key to present there, which rank 0 broadcasts. */
 typedef struct Call {
     SocketKey key;
     SocketPlace place;
@@ -28,16 +28,16 @@ typedef struct Call {
 } Call;
 
 typedef struct Line {
-    int socket; // -1: not connected yet, or no more
+    int socket; // -1: not connected yet, or closed
     bool closed;
-    size_t done; // bytes of the next heartbeat
+    size_t done; // bytes received of the next heartbeat
     Heartbeat next;
 } Line;
 
 static struct {
     Call call;
-    Acceptor acceptor; // of rank 0
-    Line *lines;       // by rank; other ranks than 0 have that of rank 0
+    Acceptor acceptor; // on rank 0
+    Line *lines;       // by rank; on ranks other than 0, the connection to rank 0 alone
     int count;
 } heartbeat;
 
@@ -68,7 +68,7 @@ void heartbeat_open(void) {
     if (!zero) call_zero(node);
 }
 
-/* Takes in the ranks that have come. */
+/* Accepts the connections of other ranks. Closes connections that do not present the key. */
 static void answer_calls(void) {
     Hello hello;
     int socket;
