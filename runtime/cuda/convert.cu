@@ -1,10 +1,9 @@
 /* Moves of boxes between buffers on the device: the local steps of conversions, sums over
  * micro-batches, fills.
  *
- * The moves of a step are one launch, or few: each is cut into spans of units, neighbouring bytes
- * that are read and written as one, and a block of threads takes a span. Moves that write where an
- * earlier move of the step may have written or read go to a later launch.
- */
+ * The moves of a step run in one launch, or few. A unit is a run of bytes that is read and written
+ * at once, a span is 2048 units, and a block of threads takes one span. A sum that writes where an
+ * earlier move of the step reads or writes goes to a later launch. */
 #include "exchange/copy_boxes.h"
 #include "cuda/streams.h"
 
@@ -14,12 +13,12 @@
 
 enum {
     THREADS = 256,
-    UNITS_EACH = 8, // a thread's share of a span
+    UNITS_EACH = 8, // units of a thread in a span
     SPAN = THREADS * UNITS_EACH,
-    MOVE_DIMS = 4, // of a move in a launch; outer ones become moves of their own
-    BATCH = 30,    // moves of a launch, at most: with all CUDA 12 a kernel's arguments have 4 KB
-    FEW = 4,       // and of most launches
-    WIDEST = 16    // bytes of a unit
+    MOVE_DIMS = 4, // dimensions of a move in a launch; outer dimensions become moves of their own
+    BATCH = 30, // moves of a launch, at most: kernel arguments have at most 4 KB with all CUDA 12
+    FEW = 4,    // moves of most launches
+    WIDEST = 16 // bytes of the largest unit
 };
 
 /* One dimension, outermost first; strides in bytes. */
@@ -31,8 +30,8 @@ struct MoveDim {
 struct DeviceMove {
     char *to;
     const char *from;
-    uint32_t units, first_span; // of this move; of the launch, where it begins
-    int32_t rank, unit;         // bytes of a unit
+    uint32_t units, first_span; // units of this move; first span of this move in the launch
+    int32_t rank, unit;         // unit: bytes of a unit
     MoveDim dim[MOVE_DIMS];
 };
 
@@ -87,7 +86,7 @@ static __device__ inline void copy_unit(char *to, const char *from, int unit) {
     }
 }
 
-/* The move that a span belongs to. */
+/* Returns the move that a span belongs to. */
 template <int MOST>
 static __device__ inline int find_move(const MoveBatch<MOST> &batch, uint32_t span) {
     int low = 0, high = batch.count - 1;
@@ -128,14 +127,14 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- on the host ---- */
 
-/* Bytes from `low` to before `high` of memory. */
+/* The memory from address `low` to before `high`. */
 struct Reach {
     const char *low, *high;
 };
 
 static bool overlap(Reach a, Reach b) { return a.low < b.high && b.low < a.high; }
 
-/* What is collected for a launch. */
+/* The moves that are collected for one launch. */
 class Launch {
   public:
     Launch(cudaStream_t target, ht_verb verb, ht_dtype dtype, ht_reduction reduction)
@@ -163,7 +162,7 @@ class Launch {
     MoveBatch<BATCH> batch = {};
 };
 
-/* Less to hand over for most launches. */
+/* A smaller kernel argument for most launches. */
 static MoveBatch<FEW> first_few(const MoveBatch<BATCH> &batch) {
     MoveBatch<FEW> few = {batch.count, batch.verb, batch.dtype, batch.reduction, {}};
     for (int i = 0; i < batch.count; i++) few.move[i] = batch.move[i];
@@ -181,9 +180,8 @@ void Launch::run() {
     written.clear();
 }
 
-/* Whether a move must come after one that is collected. The boxes that a step copies or fills are
- * apart, so only sums depend on an order.
- */
+/* Returns whether a move must run after one that is collected. Boxes that a step copies or fills
+ * are disjoint, so only sums depend on the order. */
 bool Launch::must_wait(Reach from, Reach to) const {
     if (batch.verb != HT_COMBINE) return false;
     for (Reach w : written)
@@ -193,7 +191,7 @@ bool Launch::must_wait(Reach from, Reach to) const {
     return false;
 }
 
-/* What a move touches on one side. */
+/* Returns the memory that a move reads or writes. */
 static Reach reach_of(const DeviceMove &move, bool to) {
     int64_t bytes = move.unit;
     for (int d = 0; d < move.rank; d++)
