@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- einsum ---- */
+
 /* A tensor with a letter for each dimension. */
 typedef struct ht_lettered {
     ht_tensor x;

@@ -7,6 +7,8 @@
 
 #include <hetu/tensors.h>
 
+/* ---- indices ---- */
+
 /* start, start + step, ... before end. */
 static inline ht_tensor ht_arange(double start, double end, double step, ht_dtype dtype)
 {

@@ -8,6 +8,8 @@
 
 #include <hetu/tensors.h>
 
+/* ---- reductions ---- */
+
 /* Dimensions of a reduction: `dim`, empty: all; `keepdim` keeps them with extent 1. */
 typedef struct ht_over {
     ht_dims dim;

@@ -16,6 +16,8 @@ static inline int ht_dim_of(ht_tensor x, int dim)
     return dim < 0 ? dim + ht_rank(x) : dim;
 }
 
+/* ---- shapes ---- */
+
 /* x with a new dimension of extent 1. */
 static inline ht_tensor ht_unsqueeze(ht_tensor x, int dim)
 {
