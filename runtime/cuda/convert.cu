@@ -303,14 +303,9 @@ void cuda_move(const ChannelRun *run, const ht_reshard_step *step, cudaStream_t 
 
 /* ---- what emitted code calls ---- */
 
-/* Runs one move of `count` elements in a row on the compute stream. */
-static void move_row(ht_verb verb, ht_reduction reduction, ht_dtype dtype, int64_t count,
-                     MovedBox box) {
-    ht_stride row = {count, 1, 1};
+/* Runs one move on the compute stream. */
+static void run_move(ht_verb verb, ht_reduction reduction, ht_dtype dtype, const MovedBox &box) {
     Launch launch(ht_compute_stream(), verb, dtype, reduction);
-    box.dim = &row;
-    box.rank = 1;
-    box.size = (int64_t)ht_dtype_bytes(dtype);
     add_boxes(launch, verb, box);
     launch.run();
 }
@@ -322,13 +317,16 @@ extern "C" void ht_copy(void *to, const void *from, size_t bytes) {
 
 extern "C" void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count,
                               ht_dtype dtype) {
+    const ht_stride row = {count, 1, 1};
+    const int64_t size = (int64_t)ht_dtype_bytes(dtype);
     if (r->microbatch)
-        move_row(HT_COMBINE, HT_SUM, dtype, count, {.to = (char *)to, .from = (const char *)from});
+        run_move(HT_COMBINE, HT_SUM, dtype, {&row, 1, size, (char *)to, (const char *)from});
     else
-        ht_copy(to, from, (size_t)count * ht_dtype_bytes(dtype));
+        ht_copy(to, from, (size_t)(count * size));
 }
 
 extern "C" void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum) {
-    move_row(HT_FILL, maximum ? HT_MAX : HT_SUM, dtype, count,
-             {.to = (char *)to, .from = (const char *)to});
+    const ht_stride row = {count, 1, 1};
+    const int64_t size = (int64_t)ht_dtype_bytes(dtype);
+    run_move(HT_FILL, maximum ? HT_MAX : HT_SUM, dtype, {&row, 1, size, (char *)to, (char *)to});
 }
