@@ -1,4 +1,4 @@
-/* What is drawn from Philox4x32-10. */
+/* Random numbers from Philox4x32-10, initial values of parameters, and permutations. */
 #include "base/random.h"
 #include "base/hash.h"
 
@@ -22,10 +22,10 @@ void random_bits_fill(uint32_t *to, uint64_t seed, uint64_t stream, uint64_t fir
     for (; i < count; i++) to[i] = random_bits(seed, stream, first + (uint64_t)i);
 }
 
-/* A number of [0, 1) with 24 bits. */
+/* Returns a number in [0, 1) with 24 random bits. */
 static float uniform_of_bits(uint32_t bits) { return (float)(bits >> 8) * 0x1p-24f; }
 
-/* Box and Muller: two normal numbers from two uniform ones. */
+/* Computes two normal numbers from two uniform ones (Box and Muller). */
 static void normal_pair(uint32_t first, uint32_t second, float *to) {
     float u = (float)(((double)first + 0.5) * 0x1p-32);
     float radius = sqrtf(-2.0f * logf(u)), angle = 6.28318530718f * uniform_of_bits(second);
@@ -33,7 +33,7 @@ static void normal_pair(uint32_t first, uint32_t second, float *to) {
     to[1] = radius * sinf(angle);
 }
 
-/* The initial values of the four elements that share a block. */
+/* Computes the initial values of the four elements that share a block. */
 static void init_block(float *to, const ht_init *init, RandomBlock block) {
     if (init->kind == HT_INIT_NORMAL) {
         normal_pair(block.at[0], block.at[1], to);
@@ -45,8 +45,13 @@ static void init_block(float *to, const ht_init *init, RandomBlock block) {
         to[j] = (float)init->a * (2.0f * uniform_of_bits(block.at[j]) - 1.0f);
 }
 
-/* `count` consecutive elements from element `first` of the whole tensor on. */
-static void init_run(float *to, const ht_init *init, uint64_t seed, uint64_t stream, uint64_t first,
+/* The random stream of one parameter. */
+typedef struct ParamStream {
+    uint64_t seed, stream;
+} ParamStream;
+
+/* Fills `to` with the initial values of `count` elements from element `first` of the tensor on. */
+static void init_run(float *to, const ht_init *init, ParamStream of, uint64_t first,
                      int64_t count) {
     float value[4];
     uint64_t have = UINT64_MAX;
@@ -54,15 +59,17 @@ static void init_run(float *to, const ht_init *init, uint64_t seed, uint64_t str
         uint64_t element = first + (uint64_t)i;
         if (element / 4 != have) {
             have = element / 4;
-            init_block(value, init, random_block(seed, stream, have));
+            init_block(value, init, random_block(of.seed, of.stream, have));
         }
         to[i] = value[element % 4];
     }
 }
 
-/* Where row `row` of a box starts in the whole tensor; rows run along the last dimension. */
-static uint64_t row_start(int64_t row, int rank, const int64_t *global, const int64_t *lo,
-                          const int64_t *hi) {
+/* Returns the index in the whole tensor at which row `row` of a box begins. Rows run along the last
+ * dimension. */
+static uint64_t row_start(int64_t row, const TensorBox *box) {
+    int rank = box->rank;
+    const int64_t *global = box->global, *lo = box->lo, *hi = box->hi;
     uint64_t start = rank > 0 ? (uint64_t)lo[rank - 1] : 0,
              pitch = rank > 0 ? (uint64_t)global[rank - 1] : 1;
     for (int d = rank - 2; d >= 0; d--) {
@@ -73,18 +80,44 @@ static uint64_t row_start(int64_t row, int rank, const int64_t *global, const in
     return start;
 }
 
-void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name, int rank,
-                 const int64_t *global, const int64_t *lo, const int64_t *hi) {
-    int64_t rows = 1, width = rank > 0 ? hi[rank - 1] - lo[rank - 1] : 1;
-    for (int d = 0; d < rank - 1; d++) rows *= hi[d] - lo[d];
-    uint64_t stream = random_stream_of_name(name);
+void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name,
+                 const TensorBox *box) {
+    int last = box->rank - 1;
+    int64_t rows = 1, width = last >= 0 ? box->hi[last] - box->lo[last] : 1;
+    for (int d = 0; d < last; d++) rows *= box->hi[d] - box->lo[d];
+    ParamStream stream = {seed, random_stream_of_name(name)};
     bool drawn = init->kind == HT_INIT_NORMAL || init->kind == HT_INIT_UNIFORM;
     float fill = init->kind == HT_INIT_CONSTANT ? (float)init->a : 0.0f;
 #pragma omp parallel for schedule(static) if (rows * width > 4096)
     for (int64_t row = 0; row < rows; row++) {
-        if (drawn)
-            init_run(to + row * width, init, seed, stream, row_start(row, rank, global, lo, hi),
-                     width);
+        if (drawn) init_run(to + row * width, init, stream, row_start(row, box), width);
         for (int64_t i = 0; !drawn && i < width; i++) to[row * width + i] = fill;
     }
+}
+
+/* ---- permutations ---- */
+
+enum { ROUNDS = 8 };
+
+/* Computes one pass of a Feistel network over 2 * `bits` bits: in each round the halves swap, and
+ * one half is XORed with a hash of the other. */
+static uint64_t feistel(uint64_t seed, uint64_t stream, int bits, uint64_t x) {
+    uint64_t mask = ((uint64_t)1 << bits) - 1, left = x >> bits, right = x & mask;
+    for (int round = 0; round < ROUNDS; round++) {
+        RandomBlock block = random_block(seed, stream, (uint64_t)round << 32 | right);
+        uint64_t mixed = left ^ (block.at[0] & mask);
+        left = right;
+        right = mixed;
+    }
+    return left << bits | right;
+}
+
+int64_t permutation_place(uint64_t seed, uint64_t stream, int64_t number, int64_t count,
+                          int64_t index) {
+    int bits = 1;
+    while (bits < 31 && (int64_t)1 << 2 * bits < count) bits++;
+    uint64_t place = (uint64_t)index, own = random_stream_of_step((int64_t)stream, number);
+    do place = feistel(seed, own, bits, place);
+    while (place >= (uint64_t)count);
+    return (int64_t)place;
 }

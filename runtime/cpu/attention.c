@@ -200,11 +200,16 @@ HT_CLONES static float dot_row(const float *x, const float *y, int64_t n) {
     return sum;
 }
 
+/* Statistics of a row of scores. */
+typedef struct RowStatistics {
+    float lse, delta;
+} RowStatistics;
+
 /* Replaces scores in `p` by probabilities, and `dp` by the gradient of the scores: scale * p * (dp
  * - delta). */
 HT_CLONES static void score_gradient_row(float *restrict p, float *restrict dp, int64_t n,
-                                         float lse, float delta, float scale) {
-    float base = lse == -INFINITY ? 0.0f : lse;
+                                         RowStatistics row, float scale) {
+    float base = row.lse == -INFINITY ? 0.0f : row.lse, delta = row.delta;
     for (int64_t j = 0; j < n; j++) {
         p[j] = ht_expf(p[j] - base);
         dp[j] = scale * p[j] * (dp[j] - delta);
@@ -228,8 +233,8 @@ static void backward_block(const Backward *w, const Block *k, float *p, float *d
                 (blasint)a->v_pitch, 0, dp, KEYS);
     for (int64_t i = 0; i < k->rows; i++) {
         int64_t row = (k->b * a->s + k->query + i) * a->heads + k->h;
-        score_gradient_row(p + i * KEYS, dp + i * KEYS, k->columns, w->lse[row], w->delta[row],
-                           a->scale);
+        score_gradient_row(p + i * KEYS, dp + i * KEYS, k->columns,
+                           (RowStatistics){w->lse[row], w->delta[row]}, a->scale);
     }
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, d, rows, 1, p, KEYS, dy, dy_pitch,
                 1, dv, (blasint)w->dv_pitch);
@@ -240,14 +245,14 @@ static void backward_block(const Backward *w, const Block *k, float *p, float *d
 }
 
 /* Adds the gradients of one query head, over all its keys. */
-static void backward_head(const Backward *w, int64_t b, int64_t h, int64_t g, float *p, float *dp) {
+static void backward_head(const Backward *w, int64_t b, int64_t h, int64_t g, float *scratch) {
     const Attention *a = &w->a;
     for (int64_t query = 0; query < a->s; query += QUERIES) {
         Block k = {b, h, g, query, 0, a->s - query < QUERIES ? a->s - query : QUERIES, 0};
         int64_t end = key_end(a, query, k.rows);
         for (k.key = 0; k.key < end; k.key += KEYS) {
             k.columns = end - k.key < KEYS ? end - k.key : KEYS;
-            backward_block(w, &k, p, dp);
+            backward_block(w, &k, scratch, scratch + QUERIES * KEYS);
         }
     }
 }
@@ -266,12 +271,12 @@ static void backward_all(const Backward *w) {
             shared = groups > 0 ? w->a.heads / groups : 0;
 #pragma omp parallel if (tasks > 1)
     {
-        float *p = cpu_alloc((size_t)2 * QUERIES * KEYS * sizeof(float)), *dp = p + QUERIES * KEYS;
+        float *scratch = cpu_alloc((size_t)2 * QUERIES * KEYS * sizeof(float));
 #pragma omp for schedule(dynamic)
         for (int64_t task = 0; task < tasks; task++)
             for (int64_t r = 0; r < shared; r++)
-                backward_head(w, task / groups, task % groups * shared + r, task % groups, p, dp);
-        free(p);
+                backward_head(w, task / groups, task % groups * shared + r, task % groups, scratch);
+        free(scratch);
     }
 }
 

@@ -1,12 +1,12 @@
-/* Conversions of device memory through host memory: for ranks that share a GPU, which NCCL does not
- * connect. Moves run on the device. */
+/* A channel for device memory through host memory, for ranks that share a GPU, which NCCL does not
+ * connect. Local moves run on the device. */
 #include "cuda/channels.h"
 
 #include "device/device.h"
 #include "exchange/async_exchange.h"
 #include "exchange/staging.h"
 
-/* Host memory for a step's blocks; it only grows. */
+/* Returns host memory for a step's blocks. The memory only grows. */
 static char *room_for(int64_t bytes) {
     static char *room;
     static int64_t size;
@@ -31,15 +31,15 @@ static void store(void *argument, void *to, const void *from, int64_t bytes) {
 static void staged_communicate(const ChannelRun *run, const ht_reshard_step *step) {
     Staged staged = staging_open(step);
     ChannelRun on_host = staging_run(run, room_for(staged.bytes));
-    staging_load(&staged, &on_host, run, step, load, NULL);
+    staging_load(&staged, &on_host, run, step, (StagingCopy){load, NULL});
     device_wait();
     channel_of_host()->communicate(&on_host, &staged.step);
-    staging_store(&staged, &on_host, run, step, store, NULL);
+    staging_store(&staged, &on_host, run, step, (StagingCopy){store, NULL});
     device_wait();
     staging_close(&staged);
 }
 
-/* What is exchanged goes the host's way. */
+/* Prepares the host's channel, which communicates. */
 static void staged_prepare(const ChannelPlans *plans) { channel_of_host()->prepare(plans); }
 
 const Channel channel_staged = {.prepare = staged_prepare,

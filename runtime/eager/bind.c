@@ -74,12 +74,12 @@ static void check_given(const Call *call) {
 static void check_open(const Call *call) {
     const Operator *op = call->op;
     int first = -1;
-    for (int i = 0; i < call->count && op->types; i++)
-        if (is_open(call, i) && !(op->types >> call->operand[i]->dtype & 1))
+    for (int i = 0; i < call->count && op->values.types; i++)
+        if (is_open(call, i) && !(op->values.types >> call->operand[i]->dtype & 1))
             ht_fail("%s: the kernel does not work in %s, the element type of %s; convert it first "
                     "with ht_cast",
                     op->name, type_name(call->operand[i]->dtype), call->access[i]->name);
-    for (int i = 0; i < call->count && op->alike; i++) {
+    for (int i = 0; i < call->count && op->values.alike; i++) {
         first = first < 0 && is_open(call, i) ? i : first;
         if (is_open(call, i) && call->operand[first]->dtype != call->operand[i]->dtype)
             ht_fail("%s: the element types of %s (%s) and %s (%s) differ; convert one of them "
@@ -96,7 +96,7 @@ static void check_integral(const Call *call) {
     const char *name;
     const ht_node *working = working_operand(call, &name);
     ht_dtype dtype = element_type(call, result);
-    if (call->op->integral || !working || result->element == ELEMENT_FIXED ||
+    if (call->op->values.integral || !working || result->element == ELEMENT_FIXED ||
         result->element == ELEMENT_ARGUMENT || (dtype != HT_I32 && dtype != HT_I64))
         return;
     ht_fail("%s: %s is of type %s, and would make the result integers, which hold no fractions; "
@@ -170,12 +170,18 @@ static int64_t product(const int64_t *extent, int count) {
     return all;
 }
 
-static bool know(Call *call, Factors *factors, int f, const int64_t *extent,
-                 const OperatorAccess *from, int at) {
+/* The source of a factor's extents. */
+typedef struct Origin {
+    const OperatorAccess *access; // NULL: an argument
+    int dim;
+} Origin;
+
+/* Sets the extents of factor f. Returns true. */
+static bool know(Call *call, Factors *factors, int f, const int64_t *extent, Origin from) {
     memcpy(factors->extent[f], extent, sizeof *extent * (size_t)factors->count[f]);
     factors->known[f] = true;
-    factors->from[f] = from;
-    factors->at[f] = at;
+    factors->from[f] = from.access;
+    factors->at[f] = from.dim;
     call->size[f] = product(extent, factors->count[f]);
     return true;
 }
@@ -185,7 +191,7 @@ static bool know(Call *call, Factors *factors, int f, const int64_t *extent,
 static bool learn_single(Call *call, Factors *factors, int i, int dim, int f) {
     const OperatorAccess *access = call->access[i], *from = factors->from[f];
     const int64_t *extent = call->operand[i]->dims.extent + dim;
-    if (!factors->known[f]) return know(call, factors, f, extent, access, dim);
+    if (!factors->known[f]) return know(call, factors, f, extent, (Origin){access, dim});
     for (int d = 0; d < factors->count[f]; d++) {
         int64_t known = factors->extent[f][d];
         const char *name = call->op->factors[f].name;
@@ -220,7 +226,7 @@ static bool learn_merged(Call *call, Factors *factors, int i, int dim, const Ope
                 call->op->name, dim, call->access[i]->name, (long)extent,
                 unknown >= 0 ? "a multiple of " : "", (long)known, call->access[i]->text);
     if (unknown < 0) return false;
-    return know(call, factors, unknown, &(int64_t){extent / known}, call->access[i], dim);
+    return know(call, factors, unknown, &(int64_t){extent / known}, (Origin){call->access[i], dim});
 }
 
 static bool learn_operand(Call *call, Factors *factors, int i, bool merged) {
@@ -248,7 +254,7 @@ static bool learn_size(Call *call, Factors *factors, int f) {
     if (size < 0 || size > INT64_MAX)
         ht_fail("%s: the extent of factor %s is %lld", call->op->name, factor->name,
                 (long long)size);
-    return know(call, factors, f, &(int64_t){(int64_t)size}, NULL, 0);
+    return know(call, factors, f, &(int64_t){(int64_t)size}, (Origin){NULL, 0});
 }
 
 /* Sums the extents of `each` factors over the members of a variadic operand: concatenating (2, 5)

@@ -41,7 +41,7 @@ typedef struct OperatorFactor {
     uint32_t size_of;             // bit mask of the factors that `size` reads
 } OperatorFactor;
 
-/* How a rule fixes the element type of an operand or result; as Element of compiler/rule/dtype.h.
+/* The element type that a rule gives an operand or result; as Element of compiler/rule/dtype.h.
  */
 typedef enum OperatorElement {
     ELEMENT_FOLLOWS,
@@ -96,12 +96,26 @@ typedef struct OperatorVariants {
     const OperatorVariant *at;
 } OperatorVariants;
 
-/* How the gradient of one operand is computed; no gradient if `same` is false and there are no
- * loops. */
+/* The gradient of one operand; there is none if `same` is false and there are no loops. */
 typedef struct OperatorGradient {
     bool same; // dx is dy if operand and result have the same shape
     OperatorVariants loops;
 } OperatorGradient;
+
+/* The backward of an operator. */
+typedef struct OperatorBackward {
+    bool exists;
+    void (*function)(ht_grad *g);      // NULL: `gradients` of the rule apply
+    const OperatorGradient *gradients; // by operand; NULL: there are none
+} OperatorBackward;
+
+/* Types and values of tensors. Open types are those that the rule leaves open. */
+typedef struct OperatorValues {
+    unsigned types; // bit mask of the ht_dtypes that operands of open type may have; 0: any
+    bool alike;     // operands of open type must have equal types
+    bool integral;  // integer operands may give an integer result
+    bool endless;   // results may be infinite though all operands are finite
+} OperatorValues;
 
 typedef enum OperatorKind {
     OPERATOR_LOOPS,
@@ -118,10 +132,7 @@ typedef struct Operator {
     const OperatorFactor *factors;
     const OperatorAccess *results, *operands;
     const OperatorRequirement *requirements;
-    unsigned types; // bit mask of the ht_dtypes that operands of open type may have; 0: any
-    bool alike;     // operands of open type must have equal types
-    bool integral;  // integer operands may give an integer result
-    bool endless;   // results may be infinite though all operands are finite
+    OperatorValues values;
     /* Bit mask of operands that equal the result if all other operands are zero (x in x + 0). */
     uint32_t passes;
     /* Bit masks of operands in which the results are jointly linear: if all are zero, so is the
@@ -130,9 +141,7 @@ typedef struct Operator {
     OperatorVariants loops;
     OperatorWork *operations; // NULL: one operation per element read or written
     ht_kernel *kernel;
-    bool grows;                        // the operator has a gradient
-    void (*gradient)(ht_grad *g);      // NULL: `gradients` of the rule apply
-    const OperatorGradient *gradients; // by operand; NULL: there are none
+    OperatorBackward backward;
 } Operator;
 
 /* Calls an operator: checks the call, computes the results, and records the call on the tape for
@@ -141,7 +150,7 @@ typedef struct Operator {
 void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr *attr,
                    ht_tensor *results);
 
-/* One call of an operator. */
+/* A call of an operator. */
 typedef struct Call {
     const Operator *op;
     const ht_attr *attr;

@@ -1,4 +1,4 @@
-/* Writes the tables of tensors' pieces on devices (ht_pieces of <hetu/rt.h>).
+/* Writes the tables of tensors' pieces on devices (ht_pieces of <hetu/image.h>).
  *
  *     x (8, 4), {0:dp} over devices 0-3: device d has rows 2d to 2d + 2
  *     devices {0, 4, 0, 1}: 4 devices from 0 on have pieces 0, 1, 2, 3

@@ -46,14 +46,15 @@ const int64_t *updated_slots_of(Arena *arena, const Module *module, const int64_
 
 int64_t value_buffer(const RoleWriter *writer, const Value *value) {
     const Value *owner = role_storage(writer->module, writer->role, value);
-    if (writer->slot_of[owner->id] >= 0) return -1 - writer->slot_of[owner->id];
-    if (writer->role->offset[owner->id] >= 0)
-        return (writer->role->offset[owner->id] +
-                value_displacement(writer->module, value, writer->role->devices[0])) |
-               (writer->role->kept[owner->id] ? HT_KEPT : 0);
+    if (writer->slot_of[owner->id] >= 0) return ht_buffer_of_slot(writer->slot_of[owner->id]);
+    if (writer->role->offset[owner->id] >= 0) {
+        int64_t offset = writer->role->offset[owner->id] +
+                         value_displacement(writer->module, value, writer->role->devices[0]);
+        return writer->role->kept[owner->id] ? ht_buffer_of_kept(offset) : offset;
+    }
     int64_t slot = writer->updated_of[owner->id];
     if (slot < 0) BUG("value %%%d of %s has no storage", owner->id, writer->module->name);
-    return -1 - slot;
+    return ht_buffer_of_slot(slot);
 }
 
 void call_describe(Calls *calls, Call *call) {

@@ -1,4 +1,4 @@
-/* Writes the migrations of the unit's programs between strategies, as <hetu/rt.h> describes.
+/* Writes the migrations of the unit's programs between strategies, as <hetu/image.h> describes.
  *
  *     static const ht_migration_window windows_a_to_b[] = {{&plan_gpt_migration_0, slots, slots},
  * ...}; static const ht_migration gpt_migrations_rows[] = {{&a_image, &b_image, 3,

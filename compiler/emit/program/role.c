@@ -212,8 +212,8 @@ static void add_transfer(RoleParts *parts, const Op *op) {
     int number = parts->text.transfers.count;
     RoleTransfer transfer = transfer_of(writer, op);
     if (!transfer.sends && !transfer.receives) return;
-    transfer.scratch =
-        writer->role->scratch[op->index] >= 0 ? writer->role->scratch[op->index] | HT_KEPT : 0;
+    int64_t scratch = writer->role->scratch[op->index];
+    transfer.scratch = scratch >= 0 ? ht_buffer_of_kept(scratch) : 0;
     array_push(arena, &parts->text.transfers, transfer);
     if (transfer.sends) {
         int part = part_of(parts, op->operands[0]->def);

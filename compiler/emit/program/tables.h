@@ -1,4 +1,4 @@
-/* The tables of a unit's programs: the image of each module (ht_image of <hetu/rt.h>), the pieces
+/* The tables of a unit's programs: the image of each module (ht_image of <hetu/image.h>), the pieces
  * of tensors on devices, conversions, and migrations between strategies. */
 #ifndef EMIT_PROGRAM_TABLES_H
 #define EMIT_PROGRAM_TABLES_H
@@ -53,7 +53,7 @@ void emit_migrations(Text *out, Emitter *emitter, const char *const *names);
 const char *migrations_name(const Emitter *emitter);
 int migrations_count(const Emitter *emitter);
 
-/* Appends the table ht_arriving (ht_arrival of <hetu/rt.h>) of a unit whose first strategies the
+/* Appends the table ht_arriving (ht_arrival of <hetu/image.h>) of a unit whose first strategies the
  * running program already has. */
 void emit_arrival(Text *out, Emitter *emitter, const char *const *names);
 

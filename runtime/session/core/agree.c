@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "session/core/agree.h"
+#include "session/core/session.h"
 
 #include "transport/world.h"
 #include "session/core/image.h"
@@ -14,22 +14,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank runs. */
+/* The fingerprint of a rank's program. */
 typedef struct Fingerprint {
     uint64_t whole;      // hash of the whole text
-    uint64_t executable; // hash of its bytes; 0: not looked at
-    char text[1008];     // its beginning
+    uint64_t executable; // checksum of the executable, with bit 32 set; 0: not compared
+    char text[1008];     // beginning of the text
 } Fingerprint;
 
-static uint64_t hash_executable(void) {
+/* Returns the checksum of this program's file, with bit 32 set to distinguish it from 0. */
+static uint64_t sum_executable(void) {
     char bytes[1 << 14];
-    uint64_t hash = HASH_START;
+    uint32_t sum = 0;
     FILE *file = fopen("/proc/self/exe", "rb");
     if (!file) ht_fail("cannot read this program (/proc/self/exe): %s", plain_error(errno));
     for (size_t count; (count = fread(bytes, 1, sizeof bytes, file)) > 0;)
-        hash = hash_bytes(hash, bytes, count);
+        sum = checksum(sum, bytes, count);
     fclose(file);
-    return hash ? hash : 1;
+    return UINT64_C(1) << 32 | sum;
 }
 
 static void add_text(Fingerprint *fingerprint, const char *text) {
@@ -38,7 +39,7 @@ static void add_text(Fingerprint *fingerprint, const char *text) {
     fingerprint->whole = hash_bytes(fingerprint->whole, text, strlen(text));
 }
 
-/* Whether an earlier image is of the same unit. */
+/* Returns whether an earlier image has the same fingerprint. */
 static bool is_known(int index) {
     for (int i = 0; i < index; i++)
         if (!strcmp(image_at(i)->image->fingerprint, image_at(index)->image->fingerprint))
@@ -47,7 +48,7 @@ static bool is_known(int index) {
 }
 
 static Fingerprint own_fingerprint(bool check) {
-    Fingerprint own = {.whole = HASH_START, .executable = check ? hash_executable() : 0};
+    Fingerprint own = {.whole = HASH_START, .executable = check ? sum_executable() : 0};
     for (int i = 0; i < image_count(); i++)
         if (!is_known(i)) {
             add_text(&own, image_at(i)->image->fingerprint);
@@ -69,16 +70,17 @@ static bool same(const Fingerprint *a, const Fingerprint *b) {
     return same_text(a, b) && (a->executable == b->executable || !a->executable || !b->executable);
 }
 
-/* Says how two ranks differ, in one piece. */
+/* Prints how two ranks differ. */
 static void explain(const Fingerprint *all, int first, int second) {
     const Fingerprint *a = &all[first], *b = &all[second];
     if (same_text(a, b))
         fprintf(stderr,
                 "hetu: rank %d: rank %d and rank %d run different builds of one program "
                 "(HETU_CHECK)\nhetu:   both: %s\nhetu:   rank %d: "
-                "executable %016llx\nhetu:   rank %d: executable %016llx\n",
-                world_rank(), first, second, a->text, first, (unsigned long long)a->executable,
-                second, (unsigned long long)b->executable);
+                "executable %08llx\nhetu:   rank %d: executable %08llx\n",
+                world_rank(), first, second, a->text, first,
+                (unsigned long long)(uint32_t)a->executable, second,
+                (unsigned long long)(uint32_t)b->executable);
     else
         fprintf(stderr,
                 "hetu: rank %d: rank %d and rank %d run different programs\nhetu:   rank %d: "

@@ -1,17 +1,13 @@
-/* The public interface of <hetu/hetu.h>: sessions, programs, feeds and fetches, on rank 0. */
+/* The public interface of sessions, on rank 0: opening and closing, steps, fetches, parameters. */
 #include "session/persist/checkpoint.h"
 
 #include "transport/world.h"
 #include "exchange/async_exchange.h"
-#include "session/core/agree.h"
+#include "session/core/session.h"
 #include "session/control/arrival.h"
-#include "session/control/balance.h"
+#include "session/control/control.h"
 #include "session/core/initial_strategy.h"
-#include "session/persist/memory_checkpoints.h"
-#include "session/control/dispatch.h"
-#include "session/control/ending.h"
 #include "session/data/feed.h"
-#include "session/core/arguments.h"
 #include "session/control/pace.h"
 #include "session/data/boxes.h"
 #include "session/control/recompile_command.h"
@@ -70,14 +66,13 @@ void ht_close(ht_session *closed) {
     if (!closed) ht_fail("ht_close was called with NULL for the session");
     if (!closed->open) return;
     closed->open = false;
-    Command command = {.kind = COMMAND_CLOSE};
-    session_issue(closed, &command, &(Payload){0});
+    session_issue(closed, &(Command){.kind = COMMAND_CLOSE}, &(Payload){0});
     session_close(closed);
 }
 
 static void close_at_exit(void) { ht_close(&session); }
 
-/* A child process that main forks has no part in the session: its end is its own. */
+/* Detaches a child process that main forks from the session. */
 static void forget_in_child(void) {
     if (!session.open) return;
     session.open = false;
@@ -89,7 +84,8 @@ ht_session *ht_open(int *argc, char ***argv) {
     if (session.open) ht_fail("ht_open is called a second time");
     bool own_ranks = session_start_ranks();
     world_open(argc, argv,
-               WORLD_PULSE | (image_any_transfers() || recompile_possible() ? WORLD_CHANNELS : 0));
+               WORLD_HEARTBEAT |
+                   (image_any_transfers() || recompile_possible() ? WORLD_CHANNELS : 0));
     told_open(world_rank() == 0);
     session.check = getenv("HETU_CHECK") && strcmp(getenv("HETU_CHECK"), "0");
     if (!session_agree(session.check)) session_leave(1);
@@ -127,115 +123,17 @@ void ht_seed(ht_session *open, uint64_t seed) {
 
 /* ---- programs ---- */
 
-static ht_program *new_program(ht_session *open, bool trains) {
-    ht_program *program = memory_array(1, sizeof *program);
-    *program = (ht_program){.session = open, .trains = trains, .number = -1};
-    open->handles = realloc(open->handles, sizeof program * (size_t)(open->handle_count + 1));
-    if (!open->handles) ht_fail("no memory for another program");
-    return open->handles[open->handle_count++] = program;
-}
-
-/* A model without an image: the one-device library, where it is linked. */
-static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void),
-                              const ht_optimizer *optimizer, const ht_program_options *options) {
-    if (open->program_count || world_size() > 1 || !eager)
-        ht_fail("%s got a model function that hetucc did not compile; function and call must stand "
-                "in one source file",
-                optimizer ? "ht_train" : "ht_infer");
-    if (!open->eager) open->eager = eager->store_create(open->seed);
-    ht_program *program = new_program(open, optimizer);
-    program->eager = eager->program_create(open->eager, model, optimizer, options);
-    return program;
-}
-
-/* The image that a program is opened with: the first one's is that of HETU_STRATEGY, if that is
- * set; else the one under the strategy of the session's programs so far, else the first that was
- * compiled with the variables as they are set, else the first. */
-static int begin_with(ht_session *open, int first) {
-    if (initial_strategy_word() && !open->program_count) return initial_strategy_begin(open, first);
-    const char *strategy =
-        open->program_count ? open->programs[open->program_count - 1]->image->strategy : NULL;
-    int same = strategy ? image_under(first, strategy) : -1,
-        fits = initial_strategy_next(first, -1);
-    while (fits >= 0 && !image_reads_agree(fits)) fits = initial_strategy_next(first, fits);
-    return same >= 0 && image_reads_agree(same) ? same : fits >= 0 ? fits : first;
-}
-
-static ht_program *open_image(ht_session *open, int index) {
-    if (open->eager)
-        ht_fail("the model %s was compiled by hetucc, but an earlier one of this session was not",
-                image_at(index)->image->model);
-    if (!initial_strategy_possible(index))
-        ht_fail("the model %s was compiled for %d devices, and %d ranks run the program",
-                image_at(index)->image->model, image_devices(image_at(index)->image), world_size());
-    image_check_reads(index, false);
-    ht_program *program = new_program(open, image_at(index)->image->trains);
-    program->number = open->program_count;
-    Command command = {.kind = COMMAND_OPEN, .index = index, .seed = open->seed};
-    session_issue(open, &command, &(Payload){0});
-    return program;
-}
-
-ht_program *ht_train_with(ht_session *open, ht_tensor (*model)(void), ht_optimizer optimizer,
-                          ht_program_options options) {
-    session_check_open(open);
-    check_given(model, &options);
-    check_optimizers(&optimizer, options.groups);
-    int index = image_find(model, &optimizer, &options);
-    ht_program *program = index < 0 ? open_eager(open, model, &optimizer, &options)
-                                    : open_image(open, begin_with(open, index));
-    take_numbers(program->hyper, &optimizer, options.groups);
-    program->optimizers = optimizer_names(&optimizer, options.groups);
-    return program;
-}
-
-ht_program *ht_infer_with(ht_session *open, ht_tensor (*model)(void), ht_program_options options) {
-    session_check_open(open);
-    check_given(model, &options);
-    int index = image_find(model, NULL, &options);
-    return index < 0 ? open_eager(open, model, NULL, &options)
-                     : open_image(open, begin_with(open, index));
-}
-
-static Program *image_program(const ht_program *program) {
+Program *session_image_program(const ht_program *program) {
     return program->session->programs[program->number];
 }
 
-/* Ends the program when it was given no program: `call` names the function. */
-static void check_program(const ht_program *program, const char *call) {
+void session_check_program(const ht_program *program, const char *call) {
     if (!program) ht_fail("%s was called with NULL for the program", call);
-}
-
-/* ---- strategies that arrive ---- */
-
-static void take_ready(ht_session *open) {
-    size_t size;
-    for (void *object; (object = arrivals_next(&size));) {
-        Command command = {.kind = COMMAND_ARRIVE, .bytes = (int64_t)size};
-        session_issue(open, &command, &(Payload){.from = object});
-        free(object);
-    }
-}
-
-void session_take_arrivals(ht_session *open, bool wait) {
-    enum { LOOK = 10000000 }; // nanoseconds
-    take_ready(open);
-    while (wait && arrivals_pending() && !ending_signal(open)) {
-        nanosleep(&(struct timespec){.tv_nsec = LOOK}, NULL);
-        take_ready(open);
-    }
-}
-
-void ht_prepare(ht_program *program, const char *strategy) {
-    check_program(program, "ht_prepare");
-    session_check_open(program->session);
-    if (!strategy || !*strategy) ht_fail("ht_prepare was called without a strategy");
-    if (!program->eager) arrivals_ask(image_program(program)->number, strategy);
 }
 
 /* ---- running ---- */
 
-/* Fails with the names that there are. */
+/* Ends the program with a message that lists the model's inputs. */
 static void no_input(const Program *program, const char *name) {
     char names[1024] = "";
     for (int i = 0; i < program->image->input_count; i++) {
@@ -258,19 +156,19 @@ static void gather_feeds(const Program *program, const ht_fed *feeds, Command *c
         const ht_image_input *taken = &program->image->inputs[input];
         feed_check(feeds, taken->dtype, boxes_elements(taken->pieces), taken->at);
         if (taken->padding) padding_check(taken, feeds->data);
-        command->fed[input / 8] |= (unsigned char)(1 << input % 8);
+        command->run.fed[input / 8] |= (unsigned char)(1 << input % 8);
         data[input] = feeds->data;
     }
     for (int i = 0; i < program->image->input_count; i++)
-        if (!program->fed[i] && !(command->fed[i / 8] >> (i % 8) & 1))
+        if (!program->fed[i] && !(command->run.fed[i / 8] >> (i % 8) & 1))
             ht_fail(
                 "the input \"%s\" (%s) was never fed: give it to the step by ht_feed(\"%s\", data)",
                 program->image->inputs[i].name, program->image->inputs[i].at,
                 program->image->inputs[i].name);
 }
 
-/* How many optimizers behind the first have numbers that are not 0, those in front of the last one
- * included. */
+/* Returns how many optimizers after the first have numbers other than 0, up to the last such
+ * optimizer. */
 static int count_more(const float *hyper) {
     int count = HT_GROUPS * HT_HYPER;
     while (count > HT_HYPER && hyper[count - 1] == 0) count--;
@@ -280,34 +178,33 @@ static int count_more(const float *hyper) {
 static float run_image(ht_program *program, const ht_fed *feeds, const float *hyper) {
     const void *data[PROGRAM_MAX_INPUTS] = {0};
     Command command = {.kind = COMMAND_RUN,
-                       .number = program->number,
-                       .check = program->session->check,
-                       .more = count_more(hyper)};
-    memcpy(command.hyper, hyper, sizeof command.hyper);
-    image_check_reads(image_program(program)->number, false);
-    balance_ask(program, &command);
-    rows_read(program->session, image_program(program), program->number, feeds);
-    gather_feeds(image_program(program), feeds, &command, data);
-    Payload payload = {
-        .feeds = data,
-        .reports = command.report ? memory_array(world_size(), sizeof *payload.reports) : NULL};
-    memcpy(payload.hyper, hyper, sizeof payload.hyper);
+                       .run = {.program = program->number,
+                               .report = balance_wants(program),
+                               .check = program->session->check,
+                               .more = count_more(hyper)}};
+    memcpy(command.run.hyper, hyper, sizeof command.run.hyper);
+    image_check_reads(session_image_program(program)->number, false);
+    rows_read(program->session, session_image_program(program), program->number, feeds);
+    gather_feeds(session_image_program(program), feeds, &command, data);
+    PaceReport *reports = command.run.report ? memory_array(world_size(), sizeof *reports) : NULL;
+    Payload payload = {.run = {.feeds = data, .reports = reports}};
+    memcpy(payload.run.hyper, hyper, sizeof payload.run.hyper);
     double begin = pace_now();
     session_issue(program->session, &command, &payload);
     dispatch_note(program, pace_now() - begin);
-    balance_note(program, payload.reports);
-    free(payload.reports);
-    return payload.loss;
+    balance_note(program, reports);
+    free(reports);
+    return payload.run.loss;
 }
 
-/* The optimizers' numbers in the step to come. */
+/* Computes the optimizers' numbers for the next step. */
 static void step_numbers(const ht_program *program, float *hyper) {
     memcpy(hyper, program->hyper, sizeof program->hyper);
     for (int g = 0; program->factor && g < HT_GROUPS; g++)
         hyper[g * HT_HYPER] = (float)(hyper[g * HT_HYPER] * program->factor(program->step));
 }
 
-/* The one-device library is fed what stands in files as arrays. */
+/* Runs a step in the one-device library, which gets arrays in place of files. */
 static float run_eager(ht_program *program, const ht_fed *feeds, const float *hyper) {
     ht_fed *arrays = rows_arrays(program->session, program->eager, feeds);
     float loss = eager->program_step(program->eager, arrays ? arrays : feeds, hyper);
@@ -317,7 +214,7 @@ static float run_eager(ht_program *program, const ht_fed *feeds, const float *hy
 
 static float run(ht_program *program, const ht_fed *feeds, bool trains) {
     float hyper[HT_GROUPS * HT_HYPER];
-    check_program(program, trains ? "ht_step" : "ht_run");
+    session_check_program(program, trains ? "ht_step" : "ht_run");
     session_check_open(program->session);
     if (!feeds) ht_fail("%s was called with NULL for the feeds", trains ? "ht_step" : "ht_run");
     if (program->trains != trains)
@@ -343,7 +240,7 @@ float ht_step_with(ht_program *program, const ht_fed *feeds) { return run(progra
 
 void ht_run_with(ht_program *program, const ht_fed *feeds) { run(program, feeds, false); }
 
-/* The value of a program that a name stands for. */
+/* Returns the value of a program that has a name. */
 static Named find_named(const ht_program *program, const char *name) {
     NamedValues values = {0};
     Named named;
@@ -351,31 +248,30 @@ static Named find_named(const ht_program *program, const char *name) {
     for (int i = 0; program->eager && eager->program_named(program->eager, i, &named); i++)
         named_add(&values, named);
     if (!program->eager) {
-        named_of_image(&values, image_program(program)->image);
-        snprintf(model, sizeof model, "the model %s", image_program(program)->image->model);
+        named_of_image(&values, session_image_program(program)->image);
+        snprintf(model, sizeof model, "the model %s", session_image_program(program)->image->model);
     }
     named = named_find(&values, name, model);
     named_free(&values);
     return named;
 }
 
-/* The command that brings a named value of an image to rank 0. */
+/* Returns the command that brings a named value to rank 0. */
 static Command fetching(const ht_program *program, const Named *named) {
-    const Program *own = image_program(program);
+    const Program *own = session_image_program(program);
     if (named->kind == NAMED_PARAM)
         return (Command){.kind = COMMAND_GET_PARAM,
-                         .number = own->params[named->index].param->number};
+                         .param.param = own->params[named->index].param->number};
     if (named->kind == NAMED_OUTPUT && !own->ran)
         ht_fail("the output \"%s\" is fetched before the program ran", named->name);
     if (named->kind == NAMED_INPUT && !own->fed[named->index])
         ht_fail("the input \"%s\" is fetched, and was never fed", named->name);
     return (Command){.kind = named->kind == NAMED_INPUT ? COMMAND_FETCH_INPUT : COMMAND_FETCH,
-                     .number = program->number,
-                     .index = named->index};
+                     .fetch = {.program = program->number, .index = named->index}};
 }
 
 void ht_fetch(ht_program *program, const char *name, void *to) {
-    check_program(program, "ht_fetch");
+    session_check_program(program, "ht_fetch");
     if (!name) ht_fail("ht_fetch was called with NULL for the name");
     if (!to) ht_fail("ht_fetch of \"%s\" was given NULL to copy to", name);
     session_check_open(program->session);
@@ -389,7 +285,7 @@ void ht_fetch(ht_program *program, const char *name, void *to) {
 }
 
 void ht_set_hyper(ht_program *program, int index, float value) {
-    check_program(program, "ht_set_hyper");
+    session_check_program(program, "ht_set_hyper");
     if (index < 0 || index >= HT_GROUPS * HT_HYPER)
         ht_fail("the optimizers of a program have the numbers 0 to %d; there is no number %d",
                 HT_GROUPS * HT_HYPER - 1, index);
@@ -397,17 +293,17 @@ void ht_set_hyper(ht_program *program, int index, float value) {
 }
 
 void ht_set_schedule(ht_program *program, double (*factor)(int64_t step)) {
-    check_program(program, "ht_set_schedule");
+    session_check_program(program, "ht_set_schedule");
     program->factor = factor;
 }
 
 void ht_set_rate(ht_program *program, float rate) { ht_set_hyper(program, 0, rate); }
 
-/* Elements of the largest input of integers: tokens; 0 where there is none. */
+/* Returns the number of tokens: the elements of the largest integer input; 0: there is none. */
 static int64_t count_tokens(const ht_program *program) {
     int64_t most = 0;
     if (program->eager) return eager->program_tokens(program->eager);
-    const ht_image *image = image_program(program)->image;
+    const ht_image *image = session_image_program(program)->image;
     for (int i = 0; i < image->input_count; i++) {
         int64_t count = boxes_elements(image->inputs[i].pieces);
         bool integers = image->inputs[i].dtype == HT_I32 || image->inputs[i].dtype == HT_I64;
@@ -417,23 +313,23 @@ static int64_t count_tokens(const ht_program *program) {
 }
 
 float ht_grad_norm(ht_program *program) {
-    check_program(program, "ht_grad_norm");
+    session_check_program(program, "ht_grad_norm");
     session_check_open(program->session);
     if (!program->trains || !program->step)
         ht_fail("ht_grad_norm is for programs of ht_train, behind a step");
     if (program->eager) return eager->program_grad_norm(program->eager);
     float square;
-    if (program_output(image_program(program), HT_GRADIENT_NORM) < 0)
+    if (program_output(session_image_program(program), HT_GRADIENT_NORM) < 0)
         ht_fail("ht_grad_norm: the program of %s makes no norm of its gradients; hetucc has it "
                 "made where the file that calls ht_train calls "
                 "ht_grad_norm",
-                image_program(program)->image->model);
+                session_image_program(program)->image->model);
     ht_fetch(program, HT_GRADIENT_NORM, &square);
     return sqrtf(square);
 }
 
 void ht_progress(ht_program *program, int64_t steps) {
-    check_program(program, "ht_progress");
+    session_check_program(program, "ht_progress");
     session_check_open(program->session);
     if (!program->trains || !program->step)
         ht_fail("ht_progress is for programs of ht_train, behind a step");
@@ -441,122 +337,6 @@ void ht_progress(ht_program *program, int64_t steps) {
     progress_print(&program->progress,
                    &(ProgressStep){program->step, steps, count_tokens(program), program->loss,
                                    (float)(program->hyper[0] * factor)});
-}
-
-/* ---- strategies ---- */
-
-/* "a", "b" */
-static const char *strategy_names(int image) {
-    static char names[1024];
-    *names = 0;
-    for (int i = image_next(image, -1); i >= 0; i = image_next(image, i)) {
-        size_t length = strlen(names);
-        const char *name = image_at(i)->image->strategy;
-        snprintf(names + length, sizeof names - length, "%s\"%s\"", length ? ", " : "",
-                 name ? name : "");
-    }
-    return names;
-}
-
-/* The image of the program for a strategy, NULL: for the first one that fits the variables as they
- * are set. */
-static int find_strategy(int image, const char *strategy) {
-    int found = strategy ? image_under(image, strategy) : initial_strategy_next(image, -1);
-    while (!strategy && found >= 0 && !image_reads_agree(found))
-        found = initial_strategy_next(image, found);
-    if (found < 0 && strategy)
-        ht_fail("the model %s has no strategy \"%s\"; it was compiled with %s",
-                image_at(image)->image->model, strategy, strategy_names(image));
-    if (found < 0)
-        ht_fail("no strategy of the model %s (%s) was compiled with the variables as they are set",
-                image_at(image)->image->model, strategy_names(image));
-    image_check_reads(found, true);
-    return found;
-}
-
-/* Whether an image of the program is what ht_switch asks for. */
-static bool is_there(int image, const char *strategy) {
-    int found = strategy ? image_under(image, strategy) : image_next(image, -1);
-    while (!strategy && found >= 0 && !image_reads_agree(found)) found = image_next(image, found);
-    return found >= 0;
-}
-
-/* Says why the program stays under the strategy of its image. */
-static void no_switch(int own, const char *strategy, const char *reason) {
-    fprintf(stderr,
-            "hetu: rank 0: ht_switch cannot go to strategy \"%s\": %s; training goes on under "
-            "strategy \"%s\"\n",
-            strategy, reason, image_at(own)->image->strategy ? image_at(own)->image->strategy : "");
-}
-
-/* Whether the ranks are enough for what ht_switch asks for; false after a message. */
-static bool ranks_suffice(int own, const char *strategy) {
-    char reason[128];
-    int found = strategy ? image_under(own, strategy) : image_next(own, -1), possible = -1;
-    while (!strategy && found >= 0 && !image_reads_agree(found)) found = image_next(own, found);
-    for (int i = found; !strategy && i >= 0 && possible < 0; i = image_next(own, i))
-        possible = image_reads_agree(i) && initial_strategy_possible(i) ? i : -1;
-    if (found < 0 || possible >= 0 || initial_strategy_possible(found)) return true;
-    const ht_image *image = image_at(found)->image;
-    snprintf(reason, sizeof reason, "it is for %d devices, and %d ranks run the program",
-             image_devices(image), world_size());
-    no_switch(own, image->strategy, reason);
-    return false;
-}
-
-/* The name of the strategy that ht_switch asks for, by its name or by the word of ht_prepare, when
- * all that it may mean is there; false, after a message, when it could not be had. A signal that
- * asks the program to end cuts the wait for hetucc short. */
-static bool await_strategy(ht_program *program, const char **strategy) {
-    const char *asked = *strategy, *reason = NULL;
-    int own = image_program(program)->number;
-    session_take_arrivals(program->session, false);
-    if (!is_there(own, asked)) session_take_arrivals(program->session, true);
-    if (asked && !is_there(own, asked)) *strategy = arrivals_name(asked, &reason);
-    if (!is_there(own, asked) && arrivals_pending()) {
-        ending_check(program);
-        reason = "hetucc still compiles it, and the program is told to end";
-    }
-    if (reason) no_switch(own, asked, reason);
-    return !reason && ranks_suffice(own, *strategy);
-}
-
-bool ht_switch(ht_program *program, const char *strategy) {
-    check_program(program, "ht_switch");
-    session_check_open(program->session);
-    if (program->eager) {
-        eager->program_forget(program->eager);
-        return true;
-    }
-    if (!await_strategy(program, &strategy)) return false;
-    int own = image_program(program)->number, found = find_strategy(own, strategy);
-    Command command = {.kind = COMMAND_SWITCH, .number = program->number, .index = found};
-    if (found != own) session_issue(program->session, &command, &(Payload){0});
-    return true;
-}
-
-int64_t ht_fit(ht_program *program, const void *variable, int64_t least) {
-    check_program(program, "ht_fit");
-    session_check_open(program->session);
-    if (program->eager) return least;
-    session_take_arrivals(program->session, false);
-    int image = image_program(program)->number;
-    int64_t value, most = 0, fit = INT64_MAX;
-    bool known = false;
-    for (int i = initial_strategy_next(image, -1); i >= 0; i = initial_strategy_next(image, i)) {
-        if (!image_read_integer(i, variable, &value)) continue;
-        most = !known || value > most ? value : most;
-        fit = value >= least && value < fit ? value : fit;
-        known = true;
-    }
-    if (!known)
-        ht_fail("ht_fit was given a variable that the model %s does not read",
-                image_at(image)->image->model);
-    if (most < least)
-        ht_fail("ht_fit looks for a value from %lld on, and the strategies of the model %s have "
-                "%lld at most",
-                (long long)least, image_at(image)->image->model, (long long)most);
-    return fit;
 }
 
 /* ---- parameters ---- */
@@ -593,7 +373,7 @@ static int find_param(const ht_session *open, const char *name, size_t count) {
     return param->number;
 }
 
-/* Ends the program where a parameter's name, or the memory of its elements, is NULL. */
+/* Ends the program if a parameter's name, or the memory for its elements, is NULL. */
 static void check_param(const char *call, const char *name, const void *memory, size_t count) {
     if (!name || (!memory && count))
         ht_fail("%s was called with NULL for the %s", call, name ? "memory" : "name");
@@ -606,7 +386,7 @@ void ht_get_param(ht_session *open, const char *name, float *to, size_t count) {
         memcpy(to, find_eager(open, name, count)->data, count * sizeof *to);
         return;
     }
-    Command command = {.kind = COMMAND_GET_PARAM, .number = find_param(open, name, count)};
+    Command command = {.kind = COMMAND_GET_PARAM, .param.param = find_param(open, name, count)};
     session_issue(open, &command, &(Payload){.to = to});
 }
 
@@ -617,6 +397,6 @@ void ht_set_param(ht_session *open, const char *name, const float *from, size_t 
         memcpy(find_eager(open, name, count)->data, from, count * sizeof *from);
         return;
     }
-    Command command = {.kind = COMMAND_SET_PARAM, .number = find_param(open, name, count)};
+    Command command = {.kind = COMMAND_SET_PARAM, .param.param = find_param(open, name, count)};
     session_issue(open, &command, &(Payload){.from = from});
 }

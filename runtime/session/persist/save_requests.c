@@ -1,13 +1,12 @@
-/* The public interface of checkpoints and copies, on rank 0. */
+/* The public interface of checkpoints and in-memory checkpoints, on rank 0. */
 #include "base/fail.h"
 #include "base/c_locale.h"
 #include "base/files.h"
 #include "checkpoint/copies.h"
 #include "checkpoint/writing.h"
 #include "session/persist/checkpoint.h"
-#include "session/control/ending.h"
+#include "session/control/control.h"
 #include "session/data/rows.h"
-#include "session/persist/save_requests.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +23,7 @@ void ht_keep(ht_session *open, int checkpoints) {
     open->keep = checkpoints;
 }
 
-/* The note of the step that main's numbers are of, where they are older than the rest. */
+/* Metadata key of the step to which main's numbers belong, if they are older than the tensors. */
 static const char STALE[] = "numbers.step";
 
 int64_t saved_steps(const ht_session *open) {
@@ -41,7 +40,8 @@ static int add_note(SafeNote *notes, int count, const char *key, const char *val
     return count + 1;
 }
 
-/* The seed, the steps and optimizers of each program that trains, and main's numbers. */
+/* Collects the metadata of a checkpoint: the seed, the steps and optimizers of each program that
+ * trains, and main's numbers. */
 static int take_notes(const ht_session *open, const ht_noted *noted, SafeNote *notes) {
     char key[4 * NOTE_ROOM], value[NOTE_ROOM];
     int count = add_note(notes, 0, "format", "hetu");
@@ -76,7 +76,7 @@ static void free_notes(SafeNote *notes, int count) {
     }
 }
 
-/* What ht_save and ht_remember are given. */
+/* Checks the arguments of ht_save and ht_remember. */
 static void check_saving(const char *call, const ht_session *open, const char *folder,
                          const ht_noted *noted) {
     session_check_open(open);
@@ -93,8 +93,9 @@ void saved_save(ht_session *open, const char *folder, const ht_noted *noted, int
     snprintf(step, sizeof step, "%lld", (long long)noted_at);
     if (noted->name && noted_at != saved_steps(open)) count = add_note(notes, count, STALE, step);
     Command command = {
-        .kind = COMMAND_SAVE, .number = count, .index = open->keep, .step = saved_steps(open)};
-    session_issue(open, &command, &(Payload){.path = folder, .notes = notes});
+        .kind = COMMAND_SAVE,
+        .save = {.step = saved_steps(open), .note_count = count, .keep = open->keep}};
+    session_issue(open, &command, &(Payload){.save = {.folder = folder, .notes = notes}});
     free_notes(notes, count);
 }
 
@@ -105,7 +106,7 @@ void ht_save_with(ht_session *open, const char *folder, const ht_noted *noted) {
     ending_saved(open, folder, noted);
 }
 
-/* Whether copies are taken in shared memory. */
+/* Returns whether in-memory checkpoints are taken (HETU_COPIES). */
 static bool copies_wanted(void) {
     const char *folder = getenv("HETU_COPIES");
     return folder && *folder;
@@ -125,13 +126,13 @@ void ht_remember_with(ht_session *open, const char *folder, const ht_noted *note
     said = !key;
     if (!key) return;
     int count = take_notes(open, noted, notes);
-    Command command = {
-        .kind = COMMAND_REMEMBER, .number = count, .seed = key, .step = saved_steps(open)};
-    session_issue(open, &command, &(Payload){.notes = notes});
+    Command command = {.kind = COMMAND_REMEMBER,
+                       .remember = {.step = saved_steps(open), .note_count = count, .key = key}};
+    session_issue(open, &command, &(Payload){.save = {.notes = notes}});
     free_notes(notes, count);
 }
 
-/* The datasets go on where those that were saved stopped; one that was not saved begins anew. */
+/* Sets the datasets' positions to the saved ones; datasets without a saved position begin at 0. */
 static void take_datasets(ht_session *open) {
     static const char prefix[] = "rows.";
     for (int d = 0; d < open->datasets.count; d++) open->datasets.at[d].position = 0;
@@ -141,7 +142,7 @@ static void take_datasets(ht_session *open) {
                 strtoll(open->loaded.notes[n].value, NULL, 10);
 }
 
-/* The programs go on where those that were saved stopped. */
+/* Sets the programs' steps, the seed and the datasets' positions to the saved ones. */
 static void take_steps(ht_session *open) {
     char key[NOTE_ROOM];
     take_datasets(open);
@@ -161,10 +162,9 @@ static void take_steps(ht_session *open) {
         const char *step = program->trains ? safetensors_note(&open->loaded, key) : NULL;
         if (!step) continue;
         program->step = strtoll(step, NULL, 10);
-        Command command = {.kind = COMMAND_STEPS,
-                           .number = program->number,
-                           .step = program->step,
-                           .seed = open->seed};
+        Command command = {
+            .kind = COMMAND_STEPS,
+            .steps = {.program = program->number, .step = program->step, .seed = open->seed}};
         if (program->eager)
             session_eager()->program_resume(program->eager, program->step);
         else
@@ -174,14 +174,13 @@ static void take_steps(ht_session *open) {
 
 static const char *load(ht_session *open, const char *path, const char *manifest,
                         const char *names) {
-    Payload payload = {.path = path, .manifest = manifest, .names = names};
-    Command command = {.kind = COMMAND_LOAD};
-    session_issue(open, &command, &payload);
-    if (!payload.reason) take_steps(open);
-    return payload.reason;
+    Payload payload = {.load = {.path = path, .manifest = manifest, .names = names}};
+    session_issue(open, &(Command){.kind = COMMAND_LOAD}, &payload);
+    if (!payload.load.reason) take_steps(open);
+    return payload.load.reason;
 }
 
-/* The lines that Stored has of names; free() them. */
+/* Returns the names of ht_load_as as lines for Stored; free() them. */
 static char *names_text(const ht_stored *names) {
     char *text = NULL;
     size_t length;
@@ -207,28 +206,28 @@ void ht_load_as(ht_session *open, const char *path, const ht_stored *names) {
 
 void ht_load(ht_session *open, const char *path) { ht_load_as(open, path, NULL); }
 
-/* The step of the newest copy in shared memory that goes with a folder; -1: there is none. What
- * this program has saved is written then. */
+/* Returns the step of the newest in-memory checkpoint for a folder; -1: there is none. Waits until
+ * this program's checkpoints are written. */
 static int64_t find_copy(ht_session *open, const char *folder) {
     uint64_t key = copies_wanted() ? copies_key(folder, false) : 0;
     Payload payload = {.found = -1};
-    session_issue(open, &(Command){.kind = COMMAND_FIND, .seed = key}, &payload);
+    session_issue(open, &(Command){.kind = COMMAND_FIND, .find.key = key}, &payload);
     return payload.found;
 }
 
-/* Goes on from the copy that was found; false after a message. */
+/* Resumes from the in-memory checkpoint that was found. Returns false after a message. */
 static bool take_copy(ht_session *open, int64_t step) {
     Payload payload = {0};
     session_issue(open, &(Command){.kind = COMMAND_RECALL}, &payload);
-    if (payload.reason)
+    if (payload.load.reason)
         fprintf(stderr, "hetu: the copy of step %lld in shared memory is not used: %s\n",
-                (long long)step, payload.reason);
+                (long long)step, payload.load.reason);
     else
         take_steps(open);
-    return !payload.reason;
+    return !payload.load.reason;
 }
 
-/* Goes on from a checkpoint; false after a message. */
+/* Resumes from a checkpoint. Returns false after a message. */
 static bool take_checkpoint(ht_session *open, const char *folder, int64_t step) {
     char path[PATH_ROOM], manifest[PATH_ROOM];
     writing_path(path, sizeof path, folder, step, "safetensors");

@@ -1,9 +1,9 @@
 #define _GNU_SOURCE
-#include "transport/fabric/channels.h"
+#include "transport/fabric/fabric.h"
 
 #include "base/memory.h"
 #include "transport/fabric/sockets.h"
-#include "transport/meet/lobby.h"
+#include "transport/meet/acceptor.h"
 
 #include <hetu/kernel.h>
 
@@ -14,39 +14,36 @@ enum { CONNECT_SECONDS = 30 };
 
 static const double NEVER = 1e9; // seconds
 
-/* What stands in front of all that goes over a line. */
-typedef enum FrameKind {
-    FRAME_NONE,
-    FRAME_ASK,
-    FRAME_DATA
-} FrameKind; // a receiver asks for a message; a message follows
+/* The header of every message on a line. FRAME_ASK: the receiver asks for a message; FRAME_DATA:
+ * the message follows. */
+typedef enum FrameKind { FRAME_NONE, FRAME_ASK, FRAME_DATA } FrameKind;
 typedef struct Frame {
     int32_t kind, tag;
     uint64_t bytes;
 } Frame;
 
-/* A message that is not done. */
-typedef struct Mail Mail;
-struct Mail {
-    Mail *next; // that began later
+/* A message that is not complete. */
+typedef struct Message Message;
+struct Message {
+    Message *next; // the next one that began
     HostTransfer transfer;
     int tag;
-    bool sends, asked, over; // asked: the receiver has asked for it, or this one has
+    bool sends, asked, over; // asked: the receiver has asked for it; over: complete
 };
 
-/* A frame that is under way, and the bytes of it and of its message that have gone. */
+/* A frame being transmitted: the bytes transmitted of its header and of its message. */
 typedef struct Stream {
     Frame frame;
     size_t head, body;
-    Mail *mail;
+    Message *message;
 } Stream;
 
-/* What goes to a rank and comes from it. */
+/* The connection of a lane with one rank. */
 typedef struct Line {
     int socket; // -1: shared memory
-    Mail *first;
+    Message *first;
     Stream out, in;
-    Frame *early; // asked for before they began
+    Frame *early; // frames that asked for messages which this rank has not begun
     int early_count, early_room;
 } Line;
 
@@ -78,37 +75,37 @@ static size_t get(const Lane *lane, int rank, void *data, size_t bytes) {
 
 /* ---- messages ---- */
 
-/* The first message of a line that goes this way and is, or is not, asked for; with a tag of its
- * own, or any (-1). NULL: there is none. */
-static Mail *find_mail(const Line *line, bool sends, bool asked, int tag) {
-    for (Mail *mail = line->first; mail; mail = mail->next)
-        if (mail->sends == sends && mail->asked == asked && (tag < 0 || mail->tag == tag))
-            return mail;
+/* Returns the first message of a line with this direction, asked state and tag (-1: any); NULL:
+ * none. */
+static Message *find_message(const Line *line, bool sends, bool asked, int tag) {
+    for (Message *message = line->first; message; message = message->next)
+        if (message->sends == sends && message->asked == asked && (tag < 0 || message->tag == tag))
+            return message;
     return NULL;
 }
 
-static void check_bytes(const Mail *mail, uint64_t bytes) {
-    if (mail->transfer.bytes != bytes)
+static void check_bytes(const Message *message, uint64_t bytes) {
+    if (message->transfer.bytes != bytes)
         ht_fail("a message between the ranks %d and %d has %llu bytes on one side and %llu on the "
                 "other; the program and the library are of "
                 "different versions",
-                ground.rank, mail->transfer.rank, (unsigned long long)bytes,
-                (unsigned long long)mail->transfer.bytes);
+                ground.rank, message->transfer.rank, (unsigned long long)bytes,
+                (unsigned long long)message->transfer.bytes);
 }
 
-static void end_mail(Line *line, Mail *mail) {
-    Mail **link = &line->first;
-    while (*link != mail) link = &(*link)->next;
-    *link = mail->next;
-    mail->over = true;
+static void end_message(Line *line, Message *message) {
+    Message **link = &line->first;
+    while (*link != message) link = &(*link)->next;
+    *link = message->next;
+    message->over = true;
 }
 
-/* The other rank asks for a message. */
+/* Handles the other rank's request for a message. */
 static void take_ask(Line *line, const Frame *frame) {
-    Mail *mail = find_mail(line, true, false, frame->tag);
-    if (mail) {
-        check_bytes(mail, frame->bytes);
-        mail->asked = true;
+    Message *message = find_message(line, true, false, frame->tag);
+    if (message) {
+        check_bytes(message, frame->bytes);
+        message->asked = true;
         return;
     }
     if (line->early_count == line->early_room) {
@@ -120,11 +117,12 @@ static void take_ask(Line *line, const Frame *frame) {
     line->early[line->early_count++] = *frame;
 }
 
-/* Whether the other rank has asked for a message before it began. */
-static bool was_asked(Line *line, const Mail *mail) {
+/* Returns whether the other rank asked for a message before this rank began it, and removes the
+ * request. */
+static bool was_asked(Line *line, const Message *message) {
     for (int i = 0; i < line->early_count; i++)
-        if (line->early[i].tag == mail->tag) {
-            check_bytes(mail, line->early[i].bytes);
+        if (line->early[i].tag == message->tag) {
+            check_bytes(message, line->early[i].bytes);
             line->early_count--;
             for (int j = i; j < line->early_count; j++) line->early[j] = line->early[j + 1];
             return true;
@@ -134,43 +132,43 @@ static bool was_asked(Line *line, const Mail *mail) {
 
 /* ---- streams ---- */
 
-/* Chooses the next frame that goes out: what this rank asks for, then messages that it was asked
- * for. False: there is none. */
+/* Chooses the next frame to send: requests of this rank first, then messages that were asked for.
+ * Returns false if there is none. */
 static bool next_out(Line *line) {
-    Mail *ask = find_mail(line, false, false, -1),
-         *mail = ask ? ask : find_mail(line, true, true, -1);
-    if (!mail) return false;
-    line->out =
-        (Stream){{ask ? FRAME_ASK : FRAME_DATA, mail->tag, mail->transfer.bytes}, 0, 0, mail};
+    Message *ask = find_message(line, false, false, -1),
+            *message = ask ? ask : find_message(line, true, true, -1);
+    if (!message) return false;
+    line->out = (Stream){
+        {ask ? FRAME_ASK : FRAME_DATA, message->tag, message->transfer.bytes}, 0, 0, message};
     return true;
 }
 
 static void finish_out(Line *line) {
     if (line->out.frame.kind == FRAME_ASK)
-        line->out.mail->asked = true;
+        line->out.message->asked = true;
     else
-        end_mail(line, line->out.mail);
+        end_message(line, line->out.message);
     line->out = (Stream){0};
 }
 
-/* Sends what can be sent now. */
+/* Sends as much as possible without waiting. */
 static void write_line(const Lane *lane, int rank) {
     Line *line = &lane->line[rank];
     Stream *out = &line->out;
     while (out->frame.kind || next_out(line)) {
-        size_t body = out->frame.kind == FRAME_DATA ? out->mail->transfer.bytes : 0;
+        size_t body = out->frame.kind == FRAME_DATA ? out->message->transfer.bytes : 0;
         if (out->head < sizeof out->frame)
             out->head +=
                 put(lane, rank, (char *)&out->frame + out->head, sizeof out->frame - out->head);
         if (out->head == sizeof out->frame && out->body < body)
             out->body +=
-                put(lane, rank, (char *)out->mail->transfer.data + out->body, body - out->body);
+                put(lane, rank, (char *)out->message->transfer.data + out->body, body - out->body);
         if (out->head < sizeof out->frame || out->body < body) return;
         finish_out(line);
     }
 }
 
-/* A frame has come whole. */
+/* Handles a frame whose header has been received. */
 static void begin_in(Line *line, int rank) {
     Stream *in = &line->in;
     if (in->frame.kind == FRAME_ASK) {
@@ -178,29 +176,29 @@ static void begin_in(Line *line, int rank) {
         *in = (Stream){0};
         return;
     }
-    in->mail = find_mail(line, false, true, in->frame.tag);
-    if (in->frame.kind != FRAME_DATA || !in->mail)
+    in->message = find_message(line, false, true, in->frame.tag);
+    if (in->frame.kind != FRAME_DATA || !in->message)
         ht_fail("rank %d sent what nobody asked for; the program and the library are of different "
                 "versions",
                 rank);
-    check_bytes(in->mail, in->frame.bytes);
+    check_bytes(in->message, in->frame.bytes);
 }
 
-/* Receives what has come. */
+/* Receives as much as possible without waiting. */
 static void read_line(const Lane *lane, int rank) {
     Line *line = &lane->line[rank];
     Stream *in = &line->in;
     for (size_t moved = 1; moved;) {
-        if (!in->mail) {
+        if (!in->message) {
             in->head += moved =
                 get(lane, rank, (char *)&in->frame + in->head, sizeof in->frame - in->head);
             if (in->head == sizeof in->frame) begin_in(line, rank);
             continue;
         }
-        in->body += moved = get(lane, rank, (char *)in->mail->transfer.data + in->body,
-                                in->mail->transfer.bytes - in->body);
-        if (in->body == in->mail->transfer.bytes) {
-            end_mail(line, in->mail);
+        in->body += moved = get(lane, rank, (char *)in->message->transfer.data + in->body,
+                                in->message->transfer.bytes - in->body);
+        if (in->body == in->message->transfer.bytes) {
+            end_message(line, in->message);
             *in = (Stream){0};
             moved = 1;
         }
@@ -209,38 +207,38 @@ static void read_line(const Lane *lane, int rank) {
 
 void fabric_post_begin(int number, Post *post) {
     Line *line = &lanes[number].line[post->transfer.rank];
-    Mail *mail = memory_array(1, sizeof *mail), **link = &line->first;
-    *mail = (Mail){.transfer = post->transfer, .tag = post->tag, .sends = post->sends};
-    mail->asked = mail->sends && was_asked(line, mail);
+    Message *message = memory_array(1, sizeof *message), **link = &line->first;
+    *message = (Message){.transfer = post->transfer, .tag = post->tag, .sends = post->sends};
+    message->asked = message->sends && was_asked(line, message);
     while (*link) link = &(*link)->next;
-    *link = mail;
-    post->state = mail;
+    *link = message;
+    post->state = message;
 }
 
 bool fabric_post_done(int number, Post *post) {
-    Mail *mail = post->state;
-    if (!mail->over) read_line(&lanes[number], post->transfer.rank);
-    if (!mail->over) write_line(&lanes[number], post->transfer.rank);
-    if (!mail->over) return false;
-    free(mail);
+    Message *message = post->state;
+    if (!message->over) read_line(&lanes[number], post->transfer.rank);
+    if (!message->over) write_line(&lanes[number], post->transfer.rank);
+    if (!message->over) return false;
+    free(message);
     return true;
 }
 
 /* ---- opening and closing ---- */
 
-/* Where a rank is called. */
+/* The address of a rank and the key to present there. */
 typedef struct Call {
     SocketKey key;
     SocketPlace place;
 } Call;
 
-/* What a rank says first. */
+/* The first message on a connection. */
 typedef struct Hello {
     SocketKey key;
     int32_t rank, lane;
 } Hello;
 
-/* Whether two ranks need a socket for a lane. */
+/* Returns whether a lane needs a socket to a rank. */
 static bool is_apart(int rank) {
     return rank != ground.rank && (!lanes[0].queues || ground.node_rank[rank] < 0);
 }
@@ -258,12 +256,12 @@ static void call_lower(const Call *calls) {
         }
 }
 
-static void await_higher(Lobby *lobby, const SocketKey *key) {
+static void await_higher(Acceptor *acceptor, const SocketKey *key) {
     int left = 0;
     for (int rank = ground.rank + 1; rank < ground.size; rank++) left += is_apart(rank) ? LANES : 0;
     while (left > 0) {
         Hello hello;
-        int socket = lobby_next(lobby, &hello, socket_clock() + NEVER);
+        int socket = acceptor_next(acceptor, &hello, socket_clock() + NEVER);
         bool known = socket_key_equal(&hello.key, key) && hello.rank > ground.rank &&
                      hello.rank < ground.size && hello.lane >= 0 && hello.lane < LANES &&
                      lanes[hello.lane].line[hello.rank].socket < 0;
@@ -276,7 +274,7 @@ static void await_higher(Lobby *lobby, const SocketKey *key) {
     }
 }
 
-/* Whether all ranks are on this machine. */
+/* Returns whether all ranks are on this machine. */
 static bool is_one_machine(void) {
     for (int rank = 0; rank < ground.size; rank++)
         if (ground.node_rank[rank] < 0) return false;
@@ -285,11 +283,11 @@ static bool is_one_machine(void) {
 
 static void connect_lines(void) {
     Call mine = {.key = socket_key()}, *calls = memory_array(ground.size, sizeof *calls);
-    Lobby lobby = lobby_open(socket_listen(&mine.place, is_one_machine()), sizeof(Hello));
+    Acceptor acceptor = acceptor_open(socket_listen(&mine.place, is_one_machine()), sizeof(Hello));
     ground.gather(&mine, sizeof mine, calls);
     call_lower(calls);
-    await_higher(&lobby, &mine.key);
-    lobby_close(&lobby);
+    await_higher(&acceptor, &mine.key);
+    acceptor_close(&acceptor);
     free(calls);
 }
 

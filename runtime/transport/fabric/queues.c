@@ -17,20 +17,20 @@
 
 enum {
     LINE = 64,           // bytes of a cache line
-    MOST_ROOM = 1 << 18, // bytes of a queue, at most and at least
+    MOST_ROOM = 1 << 18, // largest and smallest number of bytes of a queue
     LEAST_ROOM = 1 << 12,
-    ALL_ROOM = 32 << 20 // of all queues of a machine
+    ALL_ROOM = 32 << 20 // bytes of all queues of a machine
 };
 
-/* The bytes from `read` to before `written` of a stream lie in the queue, each at its number modulo
- * the queue's room. */
+/* A ring buffer of `room` bytes. Bytes `read` to `written` - 1 of the stream are in the ring, byte
+ * n at index n modulo `room`. */
 typedef struct Queue {
     _Alignas(LINE) _Atomic uint64_t written;
     _Alignas(LINE) _Atomic uint64_t read;
     _Alignas(LINE) char data[];
 } Queue;
 
-/* What stands in front of the queues that a rank reads. */
+/* Header of the memory with the queues that a rank reads. */
 typedef struct QueuesHead {
     _Alignas(LINE) uint64_t key;
 } QueuesHead;
@@ -39,7 +39,7 @@ struct Queues {
     int rank, count, file;
     uint64_t key;
     size_t room;
-    char **from; // by rank: the head and the queues that it reads, by the rank that writes them
+    char **from; // by rank: the memory that it reads, with one queue for each rank that writes
 };
 
 static size_t queue_bytes(const Queues *queues) { return sizeof(Queue) + queues->room; }
@@ -53,7 +53,7 @@ static Queue *queue_at(const Queues *queues, int reader, int writer) {
                      queue_bytes(queues) * (size_t)writer);
 }
 
-/* Maps a rank's queues; NULL when that cannot be. */
+/* Maps the memory of a rank; returns NULL on failure. */
 static char *map_queues(const Queues *queues, int file) {
     struct stat about;
     if (file < 0 || fstat(file, &about) || about.st_size != (off_t)all_bytes(queues)) return NULL;
@@ -85,8 +85,8 @@ QueueFile queues_file(const Queues *queues) {
                        queues->key};
 }
 
-/* The queues of another rank; NULL when they cannot be had: of a process that this one may not see,
- * or sees under another number. */
+/* Maps the memory of another rank; NULL if that process is not visible, or visible under another
+ * process number (another container). */
 static char *open_queues(const Queues *queues, const QueueFile *at) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)at->process, (int)at->file);
@@ -119,16 +119,16 @@ void queues_close(Queues *queues) {
     free(queues);
 }
 
-/* Copies between a queue, from the stream's byte `at` on, and memory. */
-static void queue_copy(Queue *queue, size_t room, uint64_t at, char *data, size_t bytes,
-                       bool to_queue) {
+/* A range of the ring in two parts: up to the ring's end, and from its start. */
+typedef struct Span {
+    char *part[2];
+    size_t bytes[2];
+} Span;
+
+/* Returns the parts of the ring with `bytes` bytes from byte `at` of the stream on. */
+static Span span_of(Queue *queue, size_t room, uint64_t at, size_t bytes) {
     size_t first = room - (size_t)(at % room), head = first < bytes ? first : bytes;
-    char *part[2] = {queue->data + at % room, queue->data};
-    size_t length[2] = {head, bytes - head};
-    for (int i = 0; i < 2; i++) {
-        memcpy(to_queue ? part[i] : data, to_queue ? data : part[i], length[i]);
-        data += length[i];
-    }
+    return (Span){{queue->data + at % room, queue->data}, {head, bytes - head}};
 }
 
 size_t queue_put(Queues *queues, int to, const void *data, size_t bytes) {
@@ -137,7 +137,9 @@ size_t queue_put(Queues *queues, int to, const void *data, size_t bytes) {
              read = atomic_load_explicit(&queue->read, memory_order_acquire);
     size_t free_bytes = queues->room - (size_t)(written - read),
            moved = bytes < free_bytes ? bytes : free_bytes;
-    queue_copy(queue, queues->room, written, (char *)data, moved, true);
+    Span span = span_of(queue, queues->room, written, moved);
+    memcpy(span.part[0], data, span.bytes[0]);
+    memcpy(span.part[1], (const char *)data + span.bytes[0], span.bytes[1]);
     atomic_store_explicit(&queue->written, written + moved, memory_order_release);
     return moved;
 }
@@ -147,7 +149,9 @@ size_t queue_get(Queues *queues, int from, void *data, size_t bytes) {
     uint64_t read = atomic_load_explicit(&queue->read, memory_order_relaxed),
              written = atomic_load_explicit(&queue->written, memory_order_acquire);
     size_t ready = (size_t)(written - read), moved = bytes < ready ? bytes : ready;
-    queue_copy(queue, queues->room, read, data, moved, false);
+    Span span = span_of(queue, queues->room, read, moved);
+    memcpy(data, span.part[0], span.bytes[0]);
+    memcpy((char *)data + span.bytes[0], span.part[1], span.bytes[1]);
     atomic_store_explicit(&queue->read, read + moved, memory_order_release);
     return moved;
 }

@@ -2,9 +2,8 @@
 #include "transport/meet/rendezvous.h"
 
 #include "base/memory.h"
-#include "transport/meet/invitation.h"
-#include "transport/meet/lobby.h"
-#include "transport/watch/peers.h"
+#include "transport/meet/rendezvous_file.h"
+#include "transport/meet/acceptor.h"
 #include "transport/fabric/sockets.h"
 
 #include <hetu/kernel.h>
@@ -15,11 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HELLO_SECONDS = 5, PAUSE = 20000000 }; // PAUSE: nanoseconds between two looks at the file
+enum { HELLO_SECONDS = 5, PAUSE = 20000000 }; // PAUSE: nanoseconds between two reads of the file
 
 static const double NEVER = 1e9; // seconds
 
-/* What a process says first on a connection. */
+/* The first message on a connection. */
 typedef struct Hello {
     SocketKey key;
     uint64_t node;
@@ -27,7 +26,7 @@ typedef struct Hello {
     SocketPlace place;
 } Hello;
 
-/* What rank 0 answers. */
+/* Rank 0's answer to a Hello. */
 typedef enum AnswerKind {
     ANSWER_WELCOME = 0x600d,
     ANSWER_TAKEN = 0x7a4e,
@@ -41,14 +40,14 @@ typedef struct Answer {
 typedef struct Gathering {
     const Launch *launch;
     double deadline;
-    Lobby lobby;
+    Acceptor acceptor;
     SocketKey ask, answer;
-    Hello mine, *all; // by rank; those of rank 0 reach all
+    Hello mine, *all; // by rank; rank 0 sends them to all ranks
     bool taken;       // another process has this rank
     Meeting meeting;
 } Gathering;
 
-static const Launch *unfinished; // the meeting at work
+static const Launch *unfinished; // the rendezvous in progress; NULL: none
 
 static void pause_briefly(void) { nanosleep(&(struct timespec){.tv_nsec = PAUSE}, NULL); }
 
@@ -78,7 +77,7 @@ static AnswerKind judge(const Gathering *g, const Hello *hello) {
                : ANSWER_WELCOME;
 }
 
-/* Takes in a rank; strangers are sent away. */
+/* Answers a caller, and adds it as a rank. Disconnects callers without the key. */
 static void admit(Gathering *g, int socket, const Hello *hello) {
     if (!socket_key_equal(&hello->key, &g->ask)) {
         close(socket);
@@ -98,7 +97,7 @@ static void admit(Gathering *g, int socket, const Hello *hello) {
     g->all[hello->rank] = *hello;
 }
 
-/* Whoever died while others still came is missed again. */
+/* Removes ranks that died during the rendezvous, so that their places are free again. */
 static void forget_dead(Gathering *g) {
     int dead;
     while ((dead = socket_first_closed(g->meeting.socket, g->launch->size)) >= 0) {
@@ -107,7 +106,7 @@ static void forget_dead(Gathering *g) {
     }
 }
 
-/* Ends the program: some ranks did not come. */
+/* Ends the program because some ranks did not come. */
 _Noreturn static void fail_missing(const Gathering *g, const char *list, int count) {
     char stopped[512];
     int halted = peers_stopped(stopped, sizeof stopped);
@@ -116,45 +115,46 @@ _Noreturn static void fail_missing(const Gathering *g, const char *list, int cou
             count > 8 ? ", ..." : "", halted ? "; stopped: " : "", stopped);
 }
 
-static void invite(Gathering *g) {
-    Invitation invitation = {
+static void gather_ranks(Gathering *g) {
+    RendezvousFile record = {
         .size = g->launch->size, .ask = g->ask, .answer = g->answer, .place = g->mine.place};
-    invitation_write(g->launch, &invitation);
+    rendezvous_file_write(g->launch, &record);
     char list[128];
     for (int count; (count = missing(g, list, sizeof list));) {
         Hello hello;
         if (socket_clock() > g->deadline) fail_missing(g, list, count);
-        int socket = lobby_next(&g->lobby, &hello, earlier(socket_clock() + 0.5, g->deadline));
+        int socket =
+            acceptor_next(&g->acceptor, &hello, earlier(socket_clock() + 0.5, g->deadline));
         if (socket >= 0) admit(g, socket, &hello);
         forget_dead(g);
-        invitation_keep(g->launch, &invitation);
+        rendezvous_file_keep(g->launch, &record);
     }
-    invitation_remove();
+    rendezvous_file_remove();
     for (int rank = 1; rank < g->launch->size; rank++)
         if (!socket_write(g->meeting.socket[rank], g->all,
                           sizeof *g->all * (size_t)g->launch->size))
             ht_fail("rank %d has ended", rank);
 }
 
-/* ---- the others ---- */
+/* ---- ranks 1, 2, ... ---- */
 
-/* Follows an invitation; false when it leads nowhere, since it is of an earlier run. */
-static bool follow(Gathering *g, const Invitation *invitation) {
+/* Connects to rank 0 by a rendezvous file. Returns false if the file is of an earlier run. */
+static bool follow(Gathering *g, const RendezvousFile *record) {
     double patience = earlier(socket_clock() + HELLO_SECONDS, g->deadline);
-    int socket = socket_connect(&invitation->place, invitation->node == g->mine.node,
-                                patience - socket_clock());
+    int socket =
+        socket_connect(&record->place, record->node == g->mine.node, patience - socket_clock());
     Answer answer;
-    g->mine.key = g->ask = invitation->ask;
+    g->mine.key = g->ask = record->ask;
     if (socket < 0) return false;
     if (!socket_write(socket, &g->mine, sizeof g->mine) ||
         !socket_read(socket, &answer, sizeof answer, patience) ||
-        !socket_key_equal(&answer.key, &invitation->answer)) {
+        !socket_key_equal(&answer.key, &record->answer)) {
         close(socket);
         return false;
     }
     if (answer.kind == ANSWER_SIZE)
         ht_fail("rank %d was told that there are %d ranks, rank 0 that there are %d",
-                g->launch->rank, g->launch->size, invitation->size);
+                g->launch->rank, g->launch->size, record->size);
     g->taken = answer.kind == ANSWER_TAKEN;
     if (answer.kind != ANSWER_WELCOME) {
         close(socket);
@@ -167,7 +167,7 @@ static bool follow(Gathering *g, const Invitation *invitation) {
     return true;
 }
 
-/* Ends the program: rank 0 did not come. */
+/* Ends the program because rank 0 did not come. */
 _Noreturn static void fail_alone(const Gathering *g) {
     char stopped[512];
     if (g->taken) ht_fail("another process is rank %d, too", g->launch->rank);
@@ -178,14 +178,14 @@ _Noreturn static void fail_alone(const Gathering *g) {
 }
 
 static void seek(Gathering *g) {
-    Invitation invitation;
-    while (!invitation_read(g->launch, &invitation) || !follow(g, &invitation)) {
+    RendezvousFile record;
+    while (!rendezvous_file_read(g->launch, &record) || !follow(g, &record)) {
         if (socket_clock() > g->deadline) fail_alone(g);
         pause_briefly();
     }
 }
 
-/* Connects this rank, which is not 0, to all below it. */
+/* Connects this rank to all lower ranks but 0. */
 static void call_lower(Gathering *g) {
     for (int rank = 1; rank < g->launch->rank; rank++) {
         int socket =
@@ -199,7 +199,7 @@ static void call_lower(Gathering *g) {
 static void await_higher(Gathering *g) {
     for (int left = g->launch->size - 1 - g->launch->rank; left > 0;) {
         Hello hello;
-        int socket = lobby_next(&g->lobby, &hello, socket_clock() + NEVER);
+        int socket = acceptor_next(&g->acceptor, &hello, socket_clock() + NEVER);
         bool known = socket_key_equal(&hello.key, &g->ask) && hello.rank > g->launch->rank &&
                      hello.rank < g->launch->size && g->meeting.socket[hello.rank] < 0;
         if (!known) {
@@ -211,18 +211,18 @@ static void await_higher(Gathering *g) {
     }
 }
 
-/* ---- all ---- */
+/* ---- all ranks ---- */
 
 static Meeting finish(Gathering *g) {
     for (int rank = 0; rank < g->launch->size; rank++) g->meeting.node[rank] = g->all[rank].node;
-    lobby_close(&g->lobby);
+    acceptor_close(&g->acceptor);
     free(g->all);
     unfinished = NULL;
     return g->meeting;
 }
 
 void rendezvous_abandon(void) {
-    if (unfinished) invitation_abandon(unfinished);
+    if (unfinished) rendezvous_file_abandon(unfinished);
 }
 
 Meeting rendezvous_meet(const Launch *launch, int seconds) {
@@ -238,12 +238,13 @@ Meeting rendezvous_meet(const Launch *launch, int seconds) {
                           .node = memory_array(launch->size, sizeof(uint64_t))};
     for (int rank = 0; rank < launch->size; rank++) g.meeting.socket[rank] = -1;
     g.mine = (Hello){.node = socket_node(), .rank = launch->rank, .size = launch->size};
-    g.lobby = lobby_open(socket_listen(&g.mine.place, invitation_is_local(launch)), sizeof(Hello));
+    g.acceptor = acceptor_open(socket_listen(&g.mine.place, rendezvous_file_is_local(launch)),
+                               sizeof(Hello));
     if (launch->rank == 0) {
         g.ask = socket_key();
         g.answer = socket_key();
         g.all[0] = g.mine;
-        invite(&g);
+        gather_ranks(&g);
     } else {
         seek(&g);
         call_lower(&g);

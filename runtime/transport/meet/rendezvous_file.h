@@ -1,0 +1,49 @@
+/* The rendezvous file: rank 0 writes the address where it listens, the other ranks read it.
+ *
+ * Its path is one of these:
+ *
+ *     the path that the user chose (HETU_RENDEZVOUS)
+ *     a file in a private folder beside that path, PATH+..., if another user's file is at the path
+ *     a file in a private folder of random name below /dev/shm
+ *
+ * A file is read only if this user owns it and no other user can write it. Links and pipes are not
+ * read. */
+#ifndef TRANSPORT_MEET_RENDEZVOUS_FILE_H
+#define TRANSPORT_MEET_RENDEZVOUS_FILE_H
+
+#include "transport/meet/rendezvous.h"
+#include "transport/fabric/sockets.h"
+
+typedef struct RendezvousFile {
+    char magic[8];
+    int32_t format, size, process;
+    SocketKey ask, answer; // keys that callers and rank 0 present
+    uint64_t node;
+    SocketPlace place;
+} RendezvousFile;
+
+/* Returns whether only this machine sees the file, so that all ranks are on it. */
+bool rendezvous_file_is_local(const Launch *launch);
+
+/* Writes the file, and replaces one of an earlier run. Ends the program if the path is taken by
+ * anything else. */
+void rendezvous_file_write(const Launch *launch, const RendezvousFile *record);
+
+/* Returns false if there is no file yet. Ends the program if the path is taken by anything else. */
+bool rendezvous_file_read(const Launch *launch, RendezvousFile *record);
+
+/* Writes the file again if it was removed, such as by a rank of an earlier run that ends late. */
+void rendezvous_file_keep(const Launch *launch, const RendezvousFile *record);
+
+/* Removes the file, unless a later run has replaced it. */
+void rendezvous_file_remove(void);
+
+/* Returns whether `mark`, "NODE.PROCESS" in the name of a file or folder, names a dead process of
+ * this machine. */
+bool rendezvous_file_of_dead(const char *mark);
+
+/* Removes the file of a process that ends early, and the files of dead processes at the same
+ * places. Afterwards no thread of this process writes the file. */
+void rendezvous_file_abandon(const Launch *launch);
+
+#endif
