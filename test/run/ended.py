@@ -108,14 +108,14 @@ class Job:
 
 
 def arriving(bench):
-    """The program for four ranks and a strategy that arrives, by a C compiler that takes its time while a file is there: (program, that file, the strategy's file)."""
+    """The program for four ranks and a strategy that arrives, by a C compiler that takes its time while the file TEST_SLOW is there; and the strategy's file."""
     def make():
-        out, slow, compiler, late = (bench.path(f"ended.{name}") for name in ("arriving", "slow", "cc", "late.strategy"))
-        compiler.write_text(f'#!/bin/sh\ntest ! -e {slow} || exec sleep 60\nexec cc "$@"\n')
+        out, compiler, late = (bench.path(f"ended.{name}") for name in ("arriving", "cc", "late.strategy"))
+        compiler.write_text('#!/bin/sh\ntest ! -e "$TEST_SLOW" || exec sleep 60\nexec cc "$@"\n')
         compiler.chmod(0o755)
         late.write_text("strategy late\n  split batch:dp  hidden:tp\n  stage devices(0-3) mesh(dp:2, tp:2)\nend strategy\n")
         harness.run([bench.hetucc, f"--strategy={strategies(bench)}:dp4", "-O0", "-DARRIVING", *harness.WARNINGS, SOURCE, "-o", out, "-lm"], timeout=300, env={"CC": str(compiler)})
-        return out, slow, late
+        return out, late
     return bench.once("ended.arriving", make)
 
 
@@ -195,8 +195,9 @@ def check_moment(bench, seed, steps=24):
 
 def check_arriving(bench, mode, who):
     """A switch to a strategy that hetucc still compiles waits no longer."""
-    program, slow, late = arriving(bench)
-    label, more = f"arriving{mode}{who}", {"switches": ("dp4", "late"), "program": program, "TEST_PREPARE": str(late)}
+    program, late = arriving(bench)
+    label, slow = f"arriving{mode}{who}", bench.path(f"ended.slow{mode}{who}")
+    more = {"switches": ("dp4", "late"), "program": program, "TEST_PREPARE": str(late), "TEST_SLOW": str(slow)}
     slow.touch()
     job = start(bench, 4, label, mode, 1000, every=1, **more)
     job.wait("^switching", 2)
