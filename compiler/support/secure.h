@@ -15,10 +15,6 @@ bool secure_is_private(const char *path);
  * way; NULL: they cannot. The text is kept until the next call. */
 const char *secure_parent_wrong(const char *parent);
 
-/* The path without links of the first of TMPDIR, /tmp and /dev/shm where they cannot; NULL:
- * none. */
-const char *secure_parent(void);
-
 /* Whether what has a path, or the link there, can have been put there by another user: it is
  * theirs, and all may write in its folder. */
 bool secure_is_foreign(const char *path);
