@@ -209,6 +209,39 @@ def check_arriving(bench, mode, who):
     goes_on(bench, 4, label, mode, 9, last_step(job), **more)
 
 
+def check_orphans(bench, number):
+    """hetucc, and the C compiler that it runs, end with the program that has begun them, whatever ends that."""
+    program, late = arriving(bench)
+    label, slow = f"orphans{number}", bench.path(f"ended.slow.orphans{number}")
+    slow.touch()
+    job = start(bench, 4, label, "x", 1000, program=program, TEST_PREPARE=str(late), TEST_SLOW=str(slow))
+    job.wait(STEP, 1)
+    mark, end = f"TEST_SLOW={slow}".encode(), time.monotonic() + 20
+    while len(with_mark(mark)) < 6 and time.monotonic() < end:  # four ranks, hetucc and the compiler
+        time.sleep(0.02)
+    job.finish(job.tell(number), MOST)
+    end = time.monotonic() + 2
+    while with_mark(mark) and time.monotonic() < end:
+        time.sleep(0.02)
+    left = with_mark(mark)
+    for process in left:
+        os.kill(process, signal.SIGKILL)
+    if left:
+        raise Failure(f"left: {left}\n{job.said()}")
+
+
+def with_mark(mark):
+    """The processes that have something in their environment."""
+    found = []
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if mark in pathlib.Path(f"/proc/{process}/environ").read_bytes().split(b"\0"):
+                found.append(int(process))
+        except OSError:
+            pass
+    return found
+
+
 def check_launched(bench, number):
     """mpirun hands SIGUSR1 on to all ranks."""
     label = f"mpirun{number}"
@@ -441,6 +474,8 @@ def tests(bench, a):
         yield f"heturun.told.{number.name}.{rank}", case(check_rank_told, bench, number, rank)
     for mode, who in (("s", "job"), ("as", 2), ("sn", 0)):
         yield f"arriving.{mode}.{who}", case(check_arriving, bench, mode, who), mode == "sn"
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        yield f"orphans.{number.name}", case(check_orphans, bench, number)
     yield "heturun.grace", case(check_grace, bench)
     yield "example.mlp", case(check_example, bench, "mlp", 3)
     yield "example.mlp.alone", case(check_example, bench, "mlp", 0)

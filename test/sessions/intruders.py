@@ -216,6 +216,11 @@ def led_outputs(bench):
             check()
             if "another user's link leads there" not in said:
                 raise Failure(f"{words}: {said}")
+        cluster = harness.ROOT / "test" / "simulate" / "Inputs" / "cluster.json"
+        for option in ("--trace=way/x.json", "--report=way/x.html"):
+            said = finish([start([bench.build / "bin" / "hetu-simulate", SMALL, "--strategy=dp2", f"--cluster={cluster}", option], env=place.env(), cwd=place.shared)], any_end=None)
+            check()
+            expect(said, "another user's link leads there")
 
 
 def planted_strategy(bench, kind):
