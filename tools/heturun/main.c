@@ -235,8 +235,9 @@ static int told_to_end(const Ranks *ranks, int number) {
     for (int rank = 0; rank < ranks->count; rank++) {
         int told = ranks->at[rank].died ? ranks->at[rank].status - 128 : 0;
         if (told != SIGTERM && told != SIGUSR1 && told != SIGUSR2) continue;
-        fprintf(stderr, "heturun: rank %d of start %d was told to end by signal %d; all ranks end\n",
-                rank, number, told);
+        fprintf(stderr,
+                "heturun: rank %d of start %d was told to end by signal %d; all ranks end\n", rank,
+                number, told);
         return told;
     }
     return 0;
