@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -53,8 +54,17 @@ static const char *find_prefix(Arena *arena) {
     return arena_substring(arena, path, length ? (size_t)length : 1);
 }
 
+/* Ends with the program that compiles a strategy beside its training, and says so by HETUCC_PARENT:
+ * a rank that is killed ends nothing itself. */
+static void end_with_parent(void) {
+    const char *parent = getenv("HETUCC_PARENT");
+    if (parent && strtol(parent, NULL, 10) == (long)getppid()) prctl(PR_SET_PDEATHSIG, SIGTERM);
+    unsetenv("HETUCC_PARENT");
+}
+
 void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run) {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    end_with_parent();
     *tools = (Toolchain){.arena = arena,
                          .prefix = find_prefix(arena),
                          .dry_run = dry_run,

@@ -55,16 +55,6 @@ const char *secure_parent_wrong(const char *parent) {
     return wrong ? wrong : access(whole, W_OK | X_OK) ? strerror(errno) : NULL;
 }
 
-const char *secure_parent(void) {
-    static char whole[PATH_MAX];
-    const char *const parents[] = {getenv("TMPDIR"), "/tmp", "/dev/shm"};
-    for (size_t i = 0; i < sizeof parents / sizeof *parents; i++)
-        if (parents[i] && *parents[i] && !secure_parent_wrong(parents[i]) &&
-            realpath(parents[i], whole))
-            return whole;
-    return NULL;
-}
-
 /* Splits off the folder of a path. */
 static void parent_of(char *parent, size_t room, const char *path) {
     const char *slash = strrchr(path, '/');

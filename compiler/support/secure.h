@@ -19,10 +19,6 @@ bool secure_is_private(const char *path);
  * cannot. The text is valid until the next call. */
 const char *secure_parent_wrong(const char *parent);
 
-/* Returns the first of TMPDIR, /tmp and /dev/shm in which other users can replace nothing, with
- * links resolved; NULL: none. */
-const char *secure_parent(void);
-
 /* Returns whether another user may have created a file or link: that user owns it, in a folder
  * where all may write. */
 bool secure_is_foreign(const char *path);

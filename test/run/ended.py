@@ -108,14 +108,14 @@ class Job:
 
 
 def arriving(bench):
-    """The program for four ranks and a strategy that arrives, by a C compiler that takes its time while a file is there: (program, that file, the strategy's file)."""
+    """The program for four ranks and a strategy that arrives, by a C compiler that takes its time while the file TEST_SLOW is there; and the strategy's file."""
     def make():
-        out, slow, compiler, late = (bench.path(f"ended.{name}") for name in ("arriving", "slow", "cc", "late.strategy"))
-        compiler.write_text(f'#!/bin/sh\ntest ! -e {slow} || exec sleep 60\nexec cc "$@"\n')
+        out, compiler, late = (bench.path(f"ended.{name}") for name in ("arriving", "cc", "late.strategy"))
+        compiler.write_text('#!/bin/sh\ntest ! -e "$TEST_SLOW" || exec sleep 60\nexec cc "$@"\n')
         compiler.chmod(0o755)
         late.write_text("strategy late\n  split batch:dp  hidden:tp\n  stage devices(0-3) mesh(dp:2, tp:2)\nend strategy\n")
         harness.run([bench.hetucc, f"--strategy={strategies(bench)}:dp4", "-O0", "-DARRIVING", *harness.WARNINGS, SOURCE, "-o", out, "-lm"], timeout=300, env={"CC": str(compiler)})
-        return out, slow, late
+        return out, late
     return bench.once("ended.arriving", make)
 
 
@@ -195,8 +195,9 @@ def check_moment(bench, seed, steps=24):
 
 def check_arriving(bench, mode, who):
     """A switch to a strategy that hetucc still compiles waits no longer."""
-    program, slow, late = arriving(bench)
-    label, more = f"arriving{mode}{who}", {"switches": ("dp4", "late"), "program": program, "TEST_PREPARE": str(late)}
+    program, late = arriving(bench)
+    label, slow = f"arriving{mode}{who}", bench.path(f"ended.slow{mode}{who}")
+    more = {"switches": ("dp4", "late"), "program": program, "TEST_PREPARE": str(late), "TEST_SLOW": str(slow)}
     slow.touch()
     job = start(bench, 4, label, mode, 1000, every=1, **more)
     job.wait("^switching", 2)
@@ -206,6 +207,39 @@ def check_arriving(bench, mode, who):
     if codes != [9 if "a" in mode else 143, 0, 0, 0] or "hetucc still compiles it, and the program is told to end" not in job.said() and "a" in mode:
         raise Failure(f"{codes}\n{job.said()}")
     goes_on(bench, 4, label, mode, 9, last_step(job), **more)
+
+
+def check_orphans(bench, number):
+    """hetucc, and the C compiler that it runs, end with the program that has begun them, whatever ends that."""
+    program, late = arriving(bench)
+    label, slow = f"orphans{number}", bench.path(f"ended.slow.orphans{number}")
+    slow.touch()
+    job = start(bench, 4, label, "x", 1000, program=program, TEST_PREPARE=str(late), TEST_SLOW=str(slow))
+    job.wait(STEP, 1)
+    mark, end = f"TEST_SLOW={slow}".encode(), time.monotonic() + 20
+    while len(with_mark(mark)) < 6 and time.monotonic() < end:  # four ranks, hetucc and the compiler
+        time.sleep(0.02)
+    job.finish(job.tell(number), MOST)
+    end = time.monotonic() + 2
+    while with_mark(mark) and time.monotonic() < end:
+        time.sleep(0.02)
+    left = with_mark(mark)
+    for process in left:
+        os.kill(process, signal.SIGKILL)
+    if left:
+        raise Failure(f"left: {left}\n{job.said()}")
+
+
+def with_mark(mark):
+    """The processes that have something in their environment."""
+    found = []
+    for process in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if mark in pathlib.Path(f"/proc/{process}/environ").read_bytes().split(b"\0"):
+                found.append(int(process))
+        except OSError:
+            pass
+    return found
 
 
 def check_launched(bench, number):
@@ -440,6 +474,8 @@ def tests(bench, a):
         yield f"heturun.told.{number.name}.{rank}", case(check_rank_told, bench, number, rank)
     for mode, who in (("s", "job"), ("as", 2), ("sn", 0)):
         yield f"arriving.{mode}.{who}", case(check_arriving, bench, mode, who), mode == "sn"
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        yield f"orphans.{number.name}", case(check_orphans, bench, number)
     yield "heturun.grace", case(check_grace, bench)
     yield "example.mlp", case(check_example, bench, "mlp", 3)
     yield "example.mlp.alone", case(check_example, bench, "mlp", 0)

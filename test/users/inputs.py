@@ -236,7 +236,7 @@ def silent(bench):
 # By what the output is: the tool and its words, of which "{}" is the output.
 OUTPUTS = {
     "object": ["hetucc", "--strategy=dp2", "-O0", "-c", SMALL, "-o", "{}"],
-    "program": ["hetucc", "--strategy=dp2", "-O0", SMALL, "-o", "{}"],
+    "program": ["hetucc", "--strategy=dp2", "-O0", SMALL, SMALL.parent / "helper.c", "-o", "{}"],
     "cost": ["hetucc", "--strategy=dp2", "--emit=cost", SMALL, "-o", "{}"],
     "depends": ["hetucc", "--strategy=dp2", "-O0", "-MMD", "-MF", "{}", "-c", SMALL, "-o", "depends.o"],
     "trace": ["hetu-simulate", "--strategy=dp2", "--cluster=cluster.json", "--trace={}", SMALL],

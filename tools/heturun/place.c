@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +22,15 @@ static const char LOCK[] = "lock";
 
 /* ---- private folders ---- */
 
-/* Returns a folder for private folders by its number, the best first; NULL: other users could
- * replace what is made there. *end: there is no such number. */
-static const char *parent_at(int number, bool *end) {
-    const char *const parents[] = {"/dev/shm", getenv("TMPDIR"), "/tmp"};
-    *end = number >= (int)(sizeof parents / sizeof *parents);
-    const char *parent = *end ? NULL : parents[number];
-    return parent && *parent && !secure_parent_wrong(parent) ? parent : NULL;
+enum { PARENTS = 3 };
+
+/* Returns a folder for private folders by its number, the best first, without links; NULL: other
+ * users could replace what is made there. The text is kept until the next call. */
+static const char *parent_at(int number) {
+    static char whole[PATH_MAX];
+    const char *parent = (const char *[PARENTS]){"/dev/shm", getenv("TMPDIR"), "/tmp"}[number];
+    bool safe = parent && *parent && !secure_parent_wrong(parent);
+    return safe ? realpath(parent, whole) : NULL;
 }
 
 /* Returns whether a private folder has room for what is kept there: other users may have filled the
@@ -119,10 +122,11 @@ static int make(Place *place, const char *parent, const char *name) {
 
 /* Makes the folder in the first parent where that can be. False after a message. */
 static bool make_anywhere(Place *place, const char *name) {
-    bool end;
     int error = 0;
-    for (int i = 0; parent_at(i, &end) || !end; i++)
-        if (parent_at(i, &end) && !(error = make(place, parent_at(i, &end), name))) return true;
+    for (int i = 0; i < PARENTS; i++) {
+        const char *parent = parent_at(i);
+        if (parent && !(error = make(place, parent, name))) return true;
+    }
     fprintf(stderr,
             "heturun: no folder can be made in /dev/shm, TMPDIR or /tmp: %s; TMPDIR names another "
             "one\n",
@@ -134,11 +138,12 @@ static bool make_anywhere(Place *place, const char *name) {
 static bool any_anywhere(const char *name, bool (*is_it)(const char *path, const void *argument),
                          const void *argument) {
     char head[PATH_ROOM];
-    bool end, found = false;
-    for (int i = 0; !found && (parent_at(i, &end) || !end); i++)
-        if (parent_at(i, &end) &&
-            snprintf(head, sizeof head, "%s/%s", parent_at(i, &end), name) < (int)sizeof head)
+    bool found = false;
+    for (int i = 0; !found && i < PARENTS; i++) {
+        const char *parent = parent_at(i);
+        if (parent && snprintf(head, sizeof head, "%s/%s", parent, name) < (int)sizeof head)
             found = any_private(head, is_it, argument);
+    }
     return found;
 }
 
@@ -178,12 +183,13 @@ void place_close(Place *place) {
 
 char *place_inside(const Place *place) {
     char folder[sizeof place->folder], path[sizeof folder + 16];
-    bool end, room = has_room(place->folder);
+    bool room = has_room(place->folder);
     memcpy(folder, place->folder, sizeof folder);
-    for (int i = 0; !room && (parent_at(i, &end) || !end); i++) {
-        if (!parent_at(i, &end) ||
-            snprintf(folder, sizeof folder, "%s/heturun-ranks-%d.XXXXXX", parent_at(i, &end),
-                     (int)geteuid()) >= (int)sizeof folder ||
+    for (int i = 0; !room && i < PARENTS; i++) {
+        const char *parent = parent_at(i);
+        if (!parent ||
+            snprintf(folder, sizeof folder, "%s/heturun-ranks-%d.XXXXXX", parent, (int)geteuid()) >=
+                (int)sizeof folder ||
             !mkdtemp(folder))
             continue;
         room = has_room(folder);

@@ -112,20 +112,22 @@ char *recompile_file(const char *kind, int number, const char *suffix, char *rea
 /* ---- processes ---- */
 
 /* The environment of hetucc: the program's, without what is loaded into it, with the C compiler
- * that it was made with, and with this process's private folder for temporary files. */
+ * that it was made with, with this process's private folder for temporary files, and with this
+ * process as the one that hetucc ends with. */
 static char **maker_environment(const char *cc) {
     const char *why;
     char *folder = private_path("", socket_node(), rendezvous_file_of_dead, &why);
 
     int count = 0, kept = 0;
     while (environ[count]) count++;
-    char **own = memory_array(count + 3, sizeof *own);
+    char **own = memory_array(count + 4, sizeof *own);
     for (int i = 0; i < count; i++)
         if (strncmp(environ[i], "LD_PRELOAD=", 11) && strncmp(environ[i], "CC=", 3) &&
             (!folder || strncmp(environ[i], "TMPDIR=", 7)))
             own[kept++] = environ[i];
     if ((*cc && asprintf(&own[kept++], "CC=%s", cc) < 0) ||
-        (folder && asprintf(&own[kept++], "TMPDIR=%s", folder) < 0))
+        (folder && asprintf(&own[kept++], "TMPDIR=%s", folder) < 0) ||
+        asprintf(&own[kept++], "HETUCC_PARENT=%d", (int)getpid()) < 0)
         ht_fail("no memory for a strategy");
     free(folder);
     return own;

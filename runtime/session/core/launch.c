@@ -1,13 +1,13 @@
 /* Checks that enough ranks run, and sets the number of threads of each. */
 #define _GNU_SOURCE
-#include "transport/meet/launcher.h"
+#include "transport/meet/rendezvous.h"
 #include "transport/meet/local_ranks.h"
 #include "transport/world.h"
 #include "base/fail.h"
 #include "base/signals.h"
 #include "device/device.h"
 #include "session/core/initial_strategy.h"
-#include "session/core/schedule.h"
+#include "session/core/program.h"
 #include "session/data/boxes.h"
 
 #include <errno.h>
