@@ -109,6 +109,11 @@ static const CExpr *string_literal(Reader *r, CXCursor cursor) {
     if (*quoted != '"' && strncmp(quoted, "u8\"", 3)) return refused(r, cursor, "a wide string");
     if (is_open_line(r, cursor, quoted))
         return refused(r, cursor, "__LINE__ in a macro call over several lines");
+    const char *own = clang_spelled_otherwise(r, cursor, quoted);
+    if (own)
+        return refused(
+            r, cursor,
+            arena_format(r->arena, "the text of %s, which the C compiler spells otherwise,", own));
     CExpr *expr = node(r, cursor, C_STRING);
     expr->slot = r->unit->string_count++;
     expr->string = clang_unquoted(r, quoted + strcspn(quoted, "\""), &expr->length);

@@ -124,6 +124,8 @@ clang_asserted(Reader *r,
 void clang_macro_seen(Reader *r, CXCursor cursor);
 void clang_note_lines(Reader *r); // finds the lines of open_lines
 bool clang_line_is_open(const Reader *r, int line);
+/* The macro of the parser's own, whose text the preprocessor made a string of; NULL: none. */
+const char *clang_spelled_otherwise(Reader *r, CXCursor string, const char *text);
 
 /* predefined.c */
 void clang_note_rounding(Reader *r); // notes what the C compiler may compute otherwise than C says
