@@ -258,7 +258,8 @@ typedef enum CStmtKind {
     CS_BREAK,
     CS_CONTINUE,
     CS_RETURN, // expr or NULL
-    CS_LABEL,  // then
+    CS_LABEL,  // label, then
+    CS_GOTO,   // label
     CS_PRAGMA, // pragma: dims, shard, reshard
     CS_MARKED, // pragmas layer and recompute, then
     CS_REFUSED // text says what; body is what stands in it
@@ -275,6 +276,7 @@ struct CStmt {
     int first_slot, last_slot; // CS_COMPOUND: what lives as long as it, the last one excluded
     Array(const Pragma *) pragmas;
     const char *text;
+    const void *label; // which label it is, or goes to
 };
 
 /* ---- the unit ---- */

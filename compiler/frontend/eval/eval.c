@@ -89,6 +89,7 @@ bool eval_try(Eval *ev, void (*work)(Eval *ev, void *data), void *data) {
     ev->escape = outer;
     ev->frame = frame;
     ev->loop = loop;
+    ev->target = NULL;
     ev->depth = depth;
     ev->touches.count = touches;
     ev->touches_from = from;

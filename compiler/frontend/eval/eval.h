@@ -67,7 +67,7 @@ struct Eval {
     int touches_from, touches_most;
     uint64_t born, since; // how many objects there were; since which of them touches are noted, 0:
                           // they are not
-    const CStmt *target;  // the label that a switch jumps to; NULL: none
+    const CStmt *target;  // the label that a switch or a goto jumps to; NULL: none
     jmp_buf *escape;
     bool lenient;
     /* the module that is being built */
@@ -116,7 +116,7 @@ bool eval_integer(Eval *ev, const CExpr *expr, int slots, int64_t *value);
 
 /* ---- expressions and statements ---- */
 
-typedef enum Flow { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN } Flow;
+typedef enum Flow { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN, FLOW_GOTO } Flow;
 
 Val eval(Eval *ev, const CExpr *expr);
 Place eval_place(Eval *ev, const CExpr *expr);
