@@ -114,6 +114,9 @@ static const CExpr *string_literal(Reader *r, CXCursor cursor) {
         return refused(
             r, cursor,
             arena_format(r->arena, "the text of %s, which the C compiler spells otherwise,", own));
+    CXType element = clang_getArrayElementType(clang_getCursorType(cursor));
+    if (*quoted != '"' && element.kind == CXType_UChar) // as of C23
+        return refused(r, cursor, "a u8 string, whose type compilers differ in,");
     CExpr *expr = node(r, cursor, C_STRING);
     expr->slot = r->unit->string_count++;
     expr->string = clang_unquoted(r, quoted + strcspn(quoted, "\""), &expr->length);
