@@ -164,15 +164,38 @@ static void report_errors(Reader *r) {
     }
 }
 
-/* Reports attributes that clang does not know, although they change values. */
-static void check_attributes(Reader *r) {
+/* Whether C is to be the revision of which gcc has trigraphs still, and the parser none. */
+static bool is_revised(const Reader *r) {
+    bool revised = false;
+    for (int i = 0; i < r->args.count; i++)
+        if (!strncmp(r->args.at[i], "-std=", 5))
+            revised = !strcmp(r->args.at[i], "-std=c2x") || !strcmp(r->args.at[i], "-std=c23");
+    return revised;
+}
+
+/* What is wrong with a text of which the parser warns, since the C compiler takes it otherwise;
+ * NULL: nothing. */
+static const char *taken_otherwise(const Reader *r, const char *warning) {
+    if (!strncmp(warning, "unknown attribute", 17) && strstr(warning, "scalar_storage_order"))
+        return "the attribute scalar_storage_order cannot be evaluated at compile time; move it to "
+               "a file without models";
+    if (!strncmp(warning, "integer literal is too large", 28))
+        return "this number fits no signed type, so that compilers give it different ones; write "
+               "it with the suffix u";
+    if (!strcmp(warning, "trigraph ignored") && is_revised(r))
+        return "compilers differ in whether they replace this trigraph; write its character, or "
+               "its question marks apart";
+    return NULL;
+}
+
+static void check_warnings(Reader *r) {
     for (unsigned i = 0; i < clang_getNumDiagnostics(r->tu); i++) {
         CXDiagnostic diagnostic = clang_getDiagnostic(r->tu, i);
-        const char *text = clang_string(r, clang_getDiagnosticSpelling(diagnostic));
-        if (!strncmp(text, "unknown attribute", 17) && strstr(text, "scalar_storage_order"))
-            diag_error(r->diag, clang_position(r, clang_getDiagnosticLocation(diagnostic)),
-                       "the attribute scalar_storage_order cannot be evaluated at compile time; "
-                       "move it to a file without models");
+        const char *what =
+            taken_otherwise(r, clang_string(r, clang_getDiagnosticSpelling(diagnostic)));
+        if (what)
+            diag_error(r->diag, clang_position(r, clang_getDiagnosticLocation(diagnostic)), "%s",
+                       what);
         clang_disposeDiagnostic(diagnostic);
     }
 }
@@ -285,7 +308,7 @@ static bool read_part(Reader *r) {
     }
     read_sources(r);
     clang_check_predefined(r);
-    check_attributes(r);
+    check_warnings(r);
     clang_note_rounding(r);
     reparse_pragma_operators(r);
     clang_types_begin(r);

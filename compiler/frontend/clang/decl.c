@@ -73,6 +73,19 @@ static bool is_const(CXType type) {
             is_const(clang_getArrayElementType(type)));
 }
 
+/* Refuses a variable whose type is auto: it is a double in `auto x = 1.5` of C23, an int in older
+ * compilers, while __auto_type is one in all. */
+static void check_typed(Reader *r, CXCursor decl, CXType type) {
+    Extent extent = clang_extent(r, decl);
+    const Source *source = type.kind == CXType_Auto ? clang_source(r, extent.file) : NULL;
+    const char *found = source ? strstr(source->text + extent.begin, "auto") : NULL;
+    if (!found || found >= source->text + extent.end || (extent.begin && found[-1] == '_')) return;
+    const char *name = clang_string(r, clang_getCursorSpelling(decl));
+    diag_error(r->diag, clang_position(r, clang_getCursorLocation(decl)),
+               "compilers differ in the type that auto gives %s; write __auto_type, or its type",
+               name);
+}
+
 static CVar *new_variable(Reader *r, CXCursor decl) {
     bool external = clang_getCursorLinkage(decl) == CXLinkage_External;
     CVar *var =
@@ -81,6 +94,7 @@ static CVar *new_variable(Reader *r, CXCursor decl) {
     var = arena_new(r->arena, CVar);
     CXType type = clang_getCursorType(decl);
     bool parameter = clang_getCursorKind(decl) == CXCursor_ParmDecl;
+    check_typed(r, decl, type);
     *var = (CVar){.name = clang_string(r, clang_getCursorSpelling(decl)),
                   .type = parameter ? clang_adjusted(r, type) : clang_type(r, type),
                   .at = clang_position(r, clang_getCursorLocation(decl))};

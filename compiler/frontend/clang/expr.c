@@ -108,6 +108,14 @@ static const CExpr *string_literal(Reader *r, CXCursor cursor) {
     if (*quoted != '"' && strncmp(quoted, "u8\"", 3)) return refused(r, cursor, "a wide string");
     if (is_open_line(r, cursor, quoted))
         return refused(r, cursor, "__LINE__ in a macro call over several lines");
+    const char *own = clang_spelled_otherwise(r, cursor, quoted);
+    if (own)
+        return refused(
+            r, cursor,
+            arena_format(r->arena, "the text of %s, which the C compiler spells otherwise,", own));
+    CXType element = clang_getArrayElementType(clang_getCursorType(cursor));
+    if (*quoted != '"' && element.kind == CXType_UChar) // as of C23
+        return refused(r, cursor, "a u8 string, whose type compilers differ in,");
     CExpr *expr = node(r, cursor, C_STRING);
     expr->slot = r->unit->string_count++;
     expr->text.bytes = clang_unquoted(r, quoted + strcspn(quoted, "\""), &expr->text.length);
@@ -423,6 +431,44 @@ static const CExpr *size_of(Reader *r, CXCursor cursor) {
     return expr;
 }
 
+/* ---- _Generic ---- */
+
+static enum CXChildVisitResult find_bit_field(CXCursor cursor, CXCursor parent, CXClientData data) {
+    (void)parent;
+    if (clang_getCursorKind(cursor) == CXCursor_MemberRefExpr &&
+        clang_Cursor_isBitField(clang_getCursorReferenced(cursor)))
+        *(bool *)data = true;
+    return CXChildVisit_Recurse;
+}
+
+/* The association that a selection takes, whose type is that of the selection. libclang does not
+ * say which one that is: of numbers with the same type, clang's value; else there must be one.
+ *
+ *     _Generic(x, float: sinf, default: sin)(x)    sinf has another type than sin
+ *     _Generic(x, float: 1, default: 2)            1 or 2
+ *     _Generic(x, float: p, default: q)            refused where p and q have one type
+ */
+static const CExpr *selection(Reader *r, CXCursor cursor) {
+    static const char several[] = "a _Generic with several associations of the type that it takes";
+    Cursors list = operands(r, cursor);
+    CXType type = clang_getCursorType(cursor);
+    const CExpr *chosen = NULL;
+    bool bits = false, numbers = true;
+    int count = 0;
+    if (list.count) find_bit_field(list.at[0], cursor, &bits);
+    if (list.count) clang_visitChildren(list.at[0], find_bit_field, &bits);
+    if (bits)
+        return refused(r, cursor, "a _Generic of a bit-field, whose type compilers differ in,");
+    for (int i = 1; i < list.count; i++) {
+        if (!clang_equalTypes(clang_getCursorType(list.at[i]), type)) continue;
+        chosen = clang_expr(r, list.at[i]);
+        numbers &= chosen->kind == C_INT || chosen->kind == C_FLOAT;
+        count++;
+    }
+    if (count == 1) return chosen;
+    return count && numbers ? evaluated(r, cursor, several) : refused(r, cursor, several);
+}
+
 const CExpr *clang_expr(Reader *r, CXCursor cursor) {
     switch (clang_getCursorKind(cursor)) {
     case CXCursor_IntegerLiteral: return integer_literal(r, cursor);
@@ -445,7 +491,7 @@ const CExpr *clang_expr(Reader *r, CXCursor cursor) {
     case CXCursor_StmtExpr: return statement_expression(r, cursor);
     case CXCursor_UnexposedExpr: return unexposed(r, cursor);
     case CXCursor_ParenExpr: return parenthesised(r, cursor);
-    case CXCursor_GenericSelectionExpr: return refused(r, cursor, "_Generic");
+    case CXCursor_GenericSelectionExpr: return selection(r, cursor);
     default: return refused(r, cursor, "this expression");
     }
 }

@@ -118,6 +118,21 @@ static int closing(const Source *source, int at) {
     return at;
 }
 
+static bool begins_name(const Source *source, int at) {
+    return isalpha((unsigned char)source->text[at]) || source->text[at] == '_';
+}
+
+static int name_end(const Source *source, int at) {
+    while (isalnum((unsigned char)source->text[at]) || source->text[at] == '_') at++;
+    return at;
+}
+
+/* The offset behind the arguments that follow a name which ends at `at`; `at` itself: none do. */
+static int call_end(const Source *source, int at) {
+    int open = at + (int)strspn(source->text + at, " \t\n");
+    return source->text[open] == '(' ? closing(source, open) : at;
+}
+
 static int lines_between(const Source *source, int from, int to) {
     int count = 0;
     for (; from < to; from++) count += source->text[from] == '\n';
@@ -129,11 +144,10 @@ static int lines_between(const Source *source, int from, int to) {
 static void note_calls(Reader *r, const Source *source) {
     for (int at = 0, next; at < source->length; at = next) {
         next = skip(source, at);
-        if (!isalpha((unsigned char)source->text[at]) && source->text[at] != '_') continue;
-        while (isalnum((unsigned char)source->text[next]) || source->text[next] == '_') next++;
-        int open = next + (int)strspn(source->text + next, " \t\n"),
-            end = source->text[open] == '(' ? closing(source, open) : open;
-        if (source->text[open] != '(' || !lines_between(source, at, end)) continue;
+        if (!begins_name(source, at)) continue;
+        next = name_end(source, at);
+        int end = call_end(source, next);
+        if (end == next || !lines_between(source, at, end)) continue;
         if (!has_line(r, arena_substring(r->arena, source->text + at, (size_t)(next - at)), 0))
             continue;
         array_push(r->arena, &r->open_lines, 1 + lines_between(source, 0, end));
@@ -148,4 +162,55 @@ bool clang_line_is_open(const Reader *r, int line) {
     for (int i = 0; i < r->open_lines.count; i++)
         if (r->open_lines.at[i] == line) return true;
     return false;
+}
+
+/* ---- macros that become strings ---- */
+
+/* Whether a macro has another text in the C compiler: it is one of the parser's limits, or of a
+ * header of its own.
+ *
+ *     INT_MAX   2147483647, 0x7fffffff in gcc
+ *     NULL      ((void*)0), ((void *)0) in gcc
+ */
+static bool has_own_text(Reader *r, const SeenMacro *seen) {
+    const char *name = seen->name, *file = clang_extent(r, seen->cursor).file;
+    size_t length = strlen(name);
+    if (file) return strstr(file, "/clang/") && seen->macro->body.count > 2;
+    return (length > 6 && !strcmp(name + length - 6, "_MAX__")) || !strncmp(name, "__FLT_", 6) ||
+           !strncmp(name, "__DBL_", 6) || !strncmp(name, "__LDBL_", 7);
+}
+
+/* The first macro with another text in what `name` stands for, of which `text` has the longest
+ * word. NULL: none. */
+static const char *own_macro(Reader *r, const char *name, const char *text, int depth) {
+    const Macro *macro = depth < 16 ? lookup(r, NULL, name) : NULL;
+    const char *longest = "", *found = NULL;
+    SeenMacro *seen;
+    if (!macro) return NULL;
+    for (int i = 0; i < macro->body.count && !found; i++) {
+        const char *word = macro->body.at[i].text;
+        if (strlen(word) > strlen(longest)) longest = word;
+        found = own_macro(r, word, text, depth + 1);
+    }
+    HASH_FIND_STR(r->macros, name, seen);
+    bool own = strlen(longest) > 2 && strstr(text, longest) && has_own_text(r, seen);
+    return found ? found : own ? name : NULL;
+}
+
+const char *clang_spelled_otherwise(Reader *r, CXCursor string, const char *text) {
+    CXFile file;
+    Extent extent = clang_extent(r, string);
+    const Source *source = clang_source(r, extent.file);
+    const char *found = NULL;
+    clang_getSpellingLocation(clang_getCursorLocation(string), &file, NULL, NULL, NULL);
+    if (file || !source) return NULL;
+    for (int at = extent.begin, end = call_end(source, name_end(source, at)), next;
+         at < end && !found; at = next) {
+        next = skip(source, at);
+        if (!begins_name(source, at)) continue;
+        next = name_end(source, at);
+        found = own_macro(r, arena_substring(r->arena, source->text + at, (size_t)(next - at)),
+                          text, 0);
+    }
+    return found;
 }

@@ -29,6 +29,8 @@ static const Predefined predefined[] = {
     {"__has_attribute", true, 0},
     {"__has_builtin", true, 0},
     {"__has_c_attribute", true, 0},
+    {"__has_include", true, 0},
+    {"__has_include_next", true, 0},
     {"__has_feature", false, 0},
     {"__has_extension", false, 0},
     {"__has_warning", false, 0},
@@ -185,6 +187,19 @@ static bool is_certain(const Predefined *macro, const char *comparison, const ch
     return (!strcmp(comparison, ">") || !strcmp(comparison, "<=")) && read && limit < macro->least;
 }
 
+/* Whether the header that a condition asks for is one of those that compilers bring. */
+static bool asks_for_own_header(const Search *search, const FileTokens *tokens, unsigned i) {
+    static const char *const own[] = {"omp",       "acc_",    "openacc", "quadmath",  "arm_",
+                                      "stdckdint", "cpuid",   "cet",     "sanitizer", "__",
+                                      "opencl",    "altivec", "gcov",    "stdbit",    "unwind"};
+    bool found = strcmp(spelling(search, tokens, i + 1), "(") != 0;
+    if (*spelling(search, tokens, i + 2) == '"') return found;
+    const char *name = spelling(search, tokens, i + 3);
+    for (size_t n = 0; n < sizeof own / sizeof *own; n++)
+        found |= !strncmp(name, own[n], strlen(own[n]));
+    return found || strstr(name, "intrin");
+}
+
 /* Returns whether a use in a condition has the same result in both compilers: defined() of a macro
  * that both define. */
 static bool is_same(const Search *search, const FileTokens *tokens, unsigned i,
@@ -195,6 +210,8 @@ static bool is_same(const Search *search, const FileTokens *tokens, unsigned i,
                  !strcmp(before, "ifndef") || (!strcmp(before, "(") && !strcmp(further, "defined"));
     bool own = !fits(macro, spelling(search, tokens, i)); // a macro of the user's
     if (asked) return macro->defined || own;
+    if (!own && !strcmp(macro->name, "__has_include"))
+        return !asks_for_own_header(search, tokens, i);
     return is_certain(macro, spelling(search, tokens, i + 1), spelling(search, tokens, i + 2));
 }
 

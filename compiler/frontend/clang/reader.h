@@ -153,6 +153,8 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor);
 void clang_macro_seen(Reader *r, CXCursor cursor);
 void clang_note_lines(Reader *r); // fills open_lines
 bool clang_line_is_open(const Reader *r, int line);
+/* The macro of the parser's own, whose text the preprocessor made a string of; NULL: none. */
+const char *clang_spelled_otherwise(Reader *r, CXCursor string, const char *text);
 
 /* ---- rounding.c, predefined.c ---- */
 

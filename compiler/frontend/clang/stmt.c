@@ -351,9 +351,19 @@ static const CStmt *labelled(Reader *r, CXCursor cursor, CStmtKind kind) {
     Extent extent = clang_extent(r, cursor);
     Cursors list = clang_children(r, cursor);
     if (!list.count) return refused(r, cursor, "this label");
+    stmt->label = cursor.data[1];
     if (list.count > 1) stmt->first = stmt->last = clang_expr(r, list.at[0]);
     if (list.count > 2) stmt->last = clang_expr(r, list.at[1]);
     stmt->then = body(r, extent.file, extent.begin, list.at[list.count - 1]);
+    return stmt;
+}
+
+static const CStmt *jump(Reader *r, CXCursor cursor) {
+    CStmt *stmt = node(r, cursor, CS_GOTO);
+    Cursors list = clang_children(r, cursor);
+    CXCursor label = list.count == 1 ? clang_getCursorReferenced(list.at[0]) : cursor;
+    if (clang_getCursorKind(label) != CXCursor_LabelStmt) return refused(r, cursor, "this goto");
+    stmt->label = label.data[1];
     return stmt;
 }
 
@@ -387,8 +397,8 @@ const CStmt *clang_stmt(Reader *r, CXCursor cursor) {
     case CXCursor_ContinueStmt: return node(r, cursor, CS_CONTINUE);
     case CXCursor_ReturnStmt: return returned(r, cursor);
     case CXCursor_NullStmt: return node(r, cursor, CS_EXPR);
-    case CXCursor_GotoStmt:
-    case CXCursor_IndirectGotoStmt: return refused(r, cursor, "goto");
+    case CXCursor_GotoStmt: return jump(r, cursor);
+    case CXCursor_IndirectGotoStmt: return refused(r, cursor, "a goto to an address");
     case CXCursor_GCCAsmStmt:
     case CXCursor_MSAsmStmt: return assembly(r, cursor);
     default:

@@ -88,6 +88,7 @@ bool eval_try(Eval *ev, void (*work)(Eval *ev, void *data), void *data) {
     ev->escape = outer;
     ev->frame = frame;
     ev->loop = loop;
+    ev->target = NULL;
     ev->depth = depth;
     ev->order.touches.count = touches;
     ev->order.from = from;

@@ -85,7 +85,7 @@ struct Eval {
     Position at;                // of the statement that changes memory
     Array(Val) values_of_lists; // of initializers that are being evaluated
     Text formatted;             // by snprintf
-    const CStmt *target;        // the label of a running jump of a switch; NULL: none
+    const CStmt *target;        // the label of a running jump of a switch or goto; NULL: none
     jmp_buf *escape;
     bool lenient;
     Module *module; // that is being built
@@ -123,7 +123,7 @@ bool eval_integer(Eval *ev, const CExpr *expr, int slots, int64_t *value);
 /* ---- expressions and statements (expr.c, init.c, stmt.c) ---- */
 
 /* Where evaluation continues after a statement. */
-typedef enum Flow { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN } Flow;
+typedef enum Flow { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN, FLOW_GOTO } Flow;
 
 /* Evaluates an expression: to its value, to an lvalue, and for its side effects alone. */
 Val eval(Eval *ev, const CExpr *expr);

@@ -444,7 +444,9 @@ Val eval(Eval *ev, const CExpr *expr) {
     case C_SELECT: return conditional(ev, expr);
     case C_STATEMENT: return statement_value(ev, expr);
     case C_REFUSED:
-        eval_error(ev, expr->at, "%s cannot be evaluated at compile time", expr->text.bytes);
+        eval_error(ev, expr->at,
+                   "%s cannot be evaluated at compile time; write the model without it",
+                   expr->text.bytes);
     case C_INIT:
     case C_DESIGNATED: break;
     }

@@ -199,8 +199,16 @@ static bool comparison_call(const Call *call, const char *name, Val *value) {
     return false;
 }
 
+/* Returns what gcc gives for signbit of a negative number: 1, or INT32_MIN for a float that gcc
+ * does not fold. */
+static Val sign_bit(const Eval *ev, const Call *call) {
+    const Val *x = &call->args[0];
+    bool whole = x->type->kind == CT_FLOAT && !x->literal && !ev->unit->optimizes;
+    return val_int(call->function->result, !signbit(x->f) ? 0 : whole ? INT32_MIN : 1);
+}
+
 /* Evaluates the builtin functions that macros of math.h expand to. */
-static bool macro_call(const Call *call, const char *name, Val *value) {
+static bool macro_call(const Eval *ev, const Call *call, const char *name, Val *value) {
     const CType *type = call->function->result;
     double x = call->count ? call->args[0].f : 0;
     if (!strncmp(name, "huge_val", 8) || !strncmp(name, "inf", 3))
@@ -209,7 +217,7 @@ static bool macro_call(const Call *call, const char *name, Val *value) {
     if (!strcmp(name, "isinf") || !strcmp(name, "isinf_sign"))
         return *value = val_int(type, isinf(x) ? (x > 0 ? 1 : -1) : 0), true;
     if (!strcmp(name, "isfinite")) return *value = val_int(type, isfinite(x) != 0), true;
-    if (!strncmp(name, "signbit", 7)) return *value = val_int(type, signbit(x) != 0), true;
+    if (!strncmp(name, "signbit", 7)) return *value = sign_bit(ev, call), true;
     if (!strcmp(name, "isnormal"))
         return *value = val_int(type, class_of(&call->args[0]) == FP_NORMAL), true;
     return comparison_call(call, name, value);
@@ -237,7 +245,7 @@ static bool evaluated(Eval *ev, const Call *call, Val *value) {
         eval_error(ev, call->at, "C leaves open which of two NaNs %s gives", name);
     return folded_call(call, name, value) || floating_call(call, name, value) ||
            (call->count && integer_call(ev, call, name, value)) ||
-           (builtin && macro_call(call, name, value));
+           (builtin && macro_call(ev, call, name, value));
 }
 
 bool math_call(Eval *ev, const Call *call, Val *value) {

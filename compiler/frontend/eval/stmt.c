@@ -29,7 +29,7 @@ void eval_step(Eval *ev) {
 
 /* ---- blocks ---- */
 
-/* Returns whether a statement is, or contains, the label that a switch jumps to. */
+/* Returns whether a statement is, or contains, the label that a switch or a goto jumps to. */
 static bool has_target(const CStmt *stmt, const CStmt *target) {
     if (!stmt || stmt == target) return stmt;
     if (has_target(stmt->then, target) || has_target(stmt->other, target)) return true;
@@ -38,18 +38,30 @@ static bool has_target(const CStmt *stmt, const CStmt *target) {
     return false;
 }
 
-/* Skips a statement before the label that a switch jumps to. */
+/* Skips a statement before the label of a running jump. */
 static void skip(Eval *ev, const CStmt *stmt) {
     for (int i = 0; i < stmt->vars.count; i++) eval_skipped(ev, stmt->vars.at[i]);
 }
 
+/* Evaluates the statements of a block. A goto to a label in it goes on at the statement that has
+ * the label; in front of it, where that comes later, it goes past declarations. */
 static Flow sequence(Eval *ev, const CStmt *block) {
     Flow flow = FLOW_NEXT;
-    for (int i = 0; i < block->body.count && flow == FLOW_NEXT; i++)
+    for (int i = 0, next; i < block->body.count && flow == FLOW_NEXT; i = next) {
+        next = i + 1;
         if (ev->target && !has_target(block->body.at[i], ev->target))
             skip(ev, block->body.at[i]);
         else
             flow = eval_statement(ev, block->body.at[i]);
+        if (flow != FLOW_GOTO || !has_target(block, ev->target)) continue;
+        if (block->scoped)
+            eval_error(ev, block->at,
+                       "a goto inside a block with an ht_scope cannot be evaluated at compile "
+                       "time; put what it repeats into a loop");
+        flow = FLOW_NEXT;
+        for (int k = 0; k <= i; k++)
+            if (has_target(block->body.at[k], ev->target)) next = k;
+    }
     return flow;
 }
 
@@ -135,15 +147,37 @@ static const CStmt *find_label(Eval *ev, const CStmt *stmt, Val value, bool fall
 }
 
 static Flow switch_statement(Eval *ev, const CStmt *stmt) {
-    Val value = eval(ev, stmt->expr);
+    Val value = ev->target ? (Val){0} : eval(ev, stmt->expr); // a goto may jump inside
     if (value.unknown)
         eval_error(ev, stmt->expr->at, "the value of this switch is not known at compile time");
-    const CStmt *target = find_label(ev, stmt->then, value, false);
-    if (!target) target = find_label(ev, stmt->then, value, true);
-    if (!target) return FLOW_NEXT;
-    ev->target = target;
+    if (!ev->target) {
+        const CStmt *label = find_label(ev, stmt->then, value, false);
+        ev->target = label ? label : find_label(ev, stmt->then, value, true);
+        if (!ev->target) return FLOW_NEXT;
+    }
     Flow flow = eval_statement(ev, stmt->then);
     return flow == FLOW_BREAK ? FLOW_NEXT : flow;
+}
+
+/* ---- goto ---- */
+
+static const CStmt *find_named(const CStmt *stmt, const void *label) {
+    if (!stmt || (stmt->kind == CS_LABEL && stmt->label == label)) return stmt;
+    const CStmt *found = find_named(stmt->then, label);
+    if (!found) found = find_named(stmt->other, label);
+    for (int i = 0; i < stmt->body.count && !found; i++)
+        found = find_named(stmt->body.at[i], label);
+    return found;
+}
+
+/* Leaves statements up to the block that has the label. */
+static Flow jump(Eval *ev, const CStmt *stmt) {
+    ev->target = find_named(ev->frame->function->body, stmt->label);
+    if (!ev->target)
+        eval_error(ev, stmt->at,
+                   "a goto to a label in a statement expression cannot be evaluated at compile "
+                   "time; write a loop");
+    return FLOW_GOTO;
 }
 
 /* ---- other statements ---- */
@@ -207,12 +241,16 @@ Flow eval_statement(Eval *ev, const CStmt *stmt) {
     case CS_CASE:
     case CS_DEFAULT:
     case CS_LABEL: return eval_statement(ev, stmt->then);
+    case CS_GOTO: return jump(ev, stmt);
     case CS_BREAK: return FLOW_BREAK;
     case CS_CONTINUE: return FLOW_CONTINUE;
     case CS_RETURN: return return_statement(ev, stmt);
     case CS_PRAGMA: eval_pragma(ev, stmt->pragmas.at[0]); return FLOW_NEXT;
     case CS_MARKED: return marked_statement(ev, stmt);
-    case CS_REFUSED: eval_error(ev, stmt->at, "%s cannot be evaluated at compile time", stmt->text);
+    case CS_REFUSED:
+        eval_error(ev, stmt->at,
+                   "%s cannot be evaluated at compile time; write the model without it",
+                   stmt->text);
     }
     BUG("statement %d", stmt->kind);
 }
