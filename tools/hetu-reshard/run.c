@@ -1,5 +1,6 @@
 #include "case.h"
 
+#include "base/files.h"
 #include "exchange/channel.h"
 #include "transport/world.h"
 #include "device/device.h"
@@ -27,8 +28,9 @@ static FILE *open_file(const char *folder, int device, const char *suffix, const
     Arena *arena = arena_create();
     const char *path = device < 0 ? arena_format(arena, "%s/%s", folder, suffix)
                                   : arena_format(arena, "%s/%d.%s", folder, device, suffix);
-    FILE *file = fopen(path, mode);
-    if (!file) ht_fail("cannot open %s: %s", path, strerror(errno));
+    const char *why = NULL;
+    FILE *file = *mode == 'r' ? file_read_input(path, &why) : fopen(path, mode);
+    if (!file) ht_fail("cannot open %s: %s", path, why ? why : strerror(errno));
     arena_destroy(arena);
     return file;
 }
