@@ -490,11 +490,17 @@ static int make_with_report(Driver *driver) {
 
 /* Writes standard input, a source, to a temporary file. */
 static bool read_input(Driver *driver, Options *options) {
+    enum { MOST = 1 << 26 };
     Item *item = &options->cc.items.at[options->cc.from_input];
     Text text = {.arena = driver->arena};
     char bytes[4096];
-    for (size_t length; (length = fread(bytes, 1, sizeof bytes, stdin));)
+    for (size_t length; text.length <= MOST && (length = fread(bytes, 1, sizeof bytes, stdin));)
         text_append(&text, bytes, length);
+    if (ferror(stdin) || text.length > MOST) {
+        complain("cannot read standard input: %s",
+                 ferror(stdin) ? strerror(errno) : "it has more than 64 MiB");
+        return false;
+    }
     item->text = temporary(&driver->tools, "stdin.c");
     diag_call(driver->diag, item->text, "<stdin>");
     options->output = options->output || !options->compile_only ? options->output : "stdin.o";

@@ -133,7 +133,8 @@ typedef enum CStmtKind {
     CS_BREAK,
     CS_CONTINUE,
     CS_RETURN, // expr; NULL without value
-    CS_LABEL,  // then
+    CS_LABEL,  // label, then
+    CS_GOTO,   // label
     CS_PRAGMA, // pragmas: dims, shard, reshard
     CS_MARKED, // pragmas (layer, recompute), then
     CS_REFUSED // the evaluator cannot do this: text is the message, body are the statements in it
@@ -151,6 +152,7 @@ struct CStmt {
         last_slot; // CS_COMPOUND: slots of its variables, from first_slot to before last_slot
     Array(const Pragma *) pragmas;
     const char *text;
+    const void *label; // identity of the label of a CS_LABEL or CS_GOTO
 };
 
 /* Makes an expression of a kind, type and position. */

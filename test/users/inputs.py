@@ -29,10 +29,12 @@ EMPTY = {"null": KINDS["empty"]}  # /dev/null is an empty file
 HEADER = {"null": WORKS, "empty": WORKS, "missing": "file not found"}
 NOTHING = {"null": WORKS, "empty": WORKS}
 FOLDER = {**{kind: "cannot read the folder .*: Not a directory" for kind in ("pipe", "socket", "device", "null", "empty")}, "folder": WORKS, "missing": WORKS}
+INPUT = {"pipe": ALLOWED, "folder": "cannot read standard input: Is a directory", "socket": ALLOWED, "device": "cannot read standard input: it has more than 64 MiB", "closed": ALLOWED, "missing": ALLOWED, **NOTHING}
 # By what the input is: its ending, what is expected other than KINDS, the program and its words, of which "{}" is the input.
 INPUTS = {
     "source": (".c", NOTHING, ["hetucc", "--strategy=own", "-O0", "-c", "{}", "-o", "x.o"]),
     "source.language": (".x", NOTHING, ["hetucc", "--strategy=own", "-O0", "-c", "-x", "c", "{}", "-o", "x.o"]),
+    "source.input": ("", INPUT, ["hetucc", "--strategy=own", "-O0", "-c", "-x", "c", "-", "-o", "x.o"]),  # the input is standard input
     "source.second": (".c", NOTHING, ["hetucc", "--strategy=own", "-O0", READER, "{}", "-o", "x"]),
     "object": (".o", NOTHING, ["hetucc", "--strategy=own", "-O0", READER, "{}", "-o", "x"]),
     "archive": (".a", NOTHING, ["hetucc", "--strategy=own", "-O0", READER, "{}", "-o", "x"]),
@@ -54,6 +56,8 @@ INPUTS = {
     "balance.cluster": (".json", EMPTY, ["hetu-balance", SMALL, "--strategy=dp2", "--cluster={}", "--rates=1,2", "-o", "x.strategy"]),
     "balance.source": (".c", EMPTY, ["hetu-balance", "{}", "--strategy=own", "--rates=1,2", "-o", "x.strategy"]),
     "reshard": (".json", EMPTY, ["hetu-reshard", "--cluster={}", "f32[8]: [0]{} -> [0]{}"]),
+    "reshard.batch": ("", EMPTY, ["hetu-reshard", "--together", "--batch={}"]),
+    "reshard.fill": ("/0.bin", EMPTY, ["hetu-reshard", "--fill={folder}", "--dump=.", "f32[8]: [0]{} -> [0]{}"]),
     "operators": (".h", NOTHING, ["hetu-operators", "{}", "x.c", "x1.h", "x2.h"]),
     "operators.reference": (".h", NOTHING, ["hetu-operators", "--reference", "{}"]),
     "elastic": (".strategy", {"folder": "has no files \\*.strategy"}, ["heturun", "--elastic", "{}", "--slots", "slots", "--", "true"]),
@@ -69,6 +73,9 @@ def made(bench, kind, ending=""):
     """Something of a kind, with an ending. `closed` is a folder where there is no ending, since a folder is asked for."""
     def make():
         path = bench.path(f"input.{kind}{ending}")
+        if ending.startswith("/"):
+            path = bench.path(f"folder.{kind}") / ending[1:]
+            path.parent.mkdir(exist_ok=True)
         with socket.socket(socket.AF_UNIX) as bound:
             {"pipe": lambda: os.mkfifo(path), "folder": path.mkdir, "socket": lambda: bound.bind(str(path)), "device": lambda: path.symlink_to("/dev/zero"), "null": lambda: path.symlink_to("/dev/null"),
              "empty": path.touch, "closed": path.touch if ending else path.mkdir, "missing": lambda: None}[kind]()
@@ -96,12 +103,12 @@ def bound(words):
 
 def words_of(bench, words, path):
     tool = str(bench.plain(READER)) if words[0] == "READER" else str(bench.build / "bin" / words[0])
-    return [tool, *[str(w).replace("{}", str(path)) if str(w).count("{}") == 1 else str(w) for w in words[1:]]]
+    return [tool, *[str(w).replace("{folder}", str(path.parent)).replace("{}", str(path)) if str(w).count("{}") < 2 else str(w) for w in words[1:]]]
 
 
 def ended(words, cwd, **more):
     """(what was said, exit status) of a program; it is killed with what it has started when it does not end."""
-    process = subprocess.Popen(words, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True, **more)
+    process = subprocess.Popen(words, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True, **{"stdin": subprocess.DEVNULL, **more})
     try:
         return process.communicate(timeout=SECONDS)[0], process.returncode
     except subprocess.TimeoutExpired:
@@ -119,9 +126,11 @@ def no_file(bench, name, kind):
     shutil.copytree(prepared(bench), folder)
     before = set(os.listdir(folder))
     command = words_of(bench, words, path)
-    said, status = ended(bound(command) if kind == "closed" else command, folder)
+    stdin = os.open(path if name == "source.input" else "/dev/null", os.O_RDONLY)
+    said, status = ended(bound(command) if kind == "closed" else command, folder, stdin=stdin)
+    os.close(stdin)
     left = set(os.listdir(folder)) - before
-    named = path.name in said or path.resolve().name in said
+    named = path.name in said or path.resolve().name in said or name == "source.input"
     if (status != 0) if wanted == WORKS else (status != 1 or not re.search(wanted, said) or not named or left):
         return f"{name} {kind}: exit {status}, left {sorted(left)}\n{said}"
 
@@ -235,27 +244,36 @@ def silent(bench):
 
 # By what the output is: the tool and its words, of which "{}" is the output.
 OUTPUTS = {
-    "object": ["hetucc", "--strategy=dp2", "-O0", "-c", SMALL, "-o", "{}"],
-    "program": ["hetucc", "--strategy=dp2", "-O0", SMALL, SMALL.parent / "helper.c", "-o", "{}"],
-    "cost": ["hetucc", "--strategy=dp2", "--emit=cost", SMALL, "-o", "{}"],
-    "depends": ["hetucc", "--strategy=dp2", "-O0", "-MMD", "-MF", "{}", "-c", SMALL, "-o", "depends.o"],
-    "trace": ["hetu-simulate", "--strategy=dp2", "--cluster=cluster.json", "--trace={}", SMALL],
+    "object": (".o", ["hetucc", "--strategy=dp2", "-O0", "-c", SMALL, "-o", "{}"]),
+    "program": ("", ["hetucc", "--strategy=own", "-O0", READER, "-o", "{}"]),
+    "cost": ("", ["hetucc", "--strategy=dp2", "--emit=cost", SMALL, "-o", "{}"]),
+    "ir": (".ir", ["hetucc", "--strategy=dp2", "--emit=ir", SMALL, "-o", "{}"]),
+    "depends": (".d", ["hetucc", "--strategy=dp2", "-O0", "-MMD", "-MF", "{}", "-c", SMALL, "-o", "depends.o"]),
+    "report": (".json", ["hetucc", "--strategy=dp2", "-O0", "--cluster=cluster.json", "--report={}", "-c", SMALL, "-o", "report.o"]),
+    "page": (".html", ["hetucc", "--strategy=dp2", "-O0", "--cluster=cluster.json", "--report={}", "-c", SMALL, "-o", "page.o"]),
+    "diagnostics": (".sarif", ["hetucc", "--strategy=dp2", "-O0", "--diagnostics={}", "-c", SMALL, "-o", "diagnostics.o"]),
+    "plan": (".strategy", ["hetucc", "--plan", "--cluster=cluster.json", READER, "-o", "{}"]),
+    "balance": (".strategy", ["hetu-balance", READER, "--strategy=own", "--rates=1,4", "-o", "{}"]),
+    "trace": (".json", ["hetu-simulate", "--strategy=dp2", "--cluster=cluster.json", "--trace={}", SMALL]),
 }
 CLUSTER = """{"classes": {"h": {"memory": 1e9, "memory_bandwidth": 1e10, "start": 1e-6, "arithmetic": 1e10, "products": {"f32": [[1e9, 1e10]]}}},
  "devices": [{"class": "h", "host": "a", "count": 2}], "links": {"local": {"latency": 1e-6, "bandwidth": 1e9}, "remote": {"latency": 1e-6, "bandwidth": 1e9}}}"""
 
 
 def command_of(bench, name, path):
-    tool, *words = OUTPUTS[name]
+    tool, *words = OUTPUTS[name][1]
     return [str(bench.build / "bin" / tool), *[str(w).replace("{}", str(path)) for w in words]]
 
 
 def no_outputs(bench, kind):
-    """An output that is a folder, or a pipe that nobody reads, is named, and nothing is waited for."""
-    for name in OUTPUTS:
-        done = subprocess.run(command_of(bench, name, made(bench, kind)), cwd=prepared(bench), capture_output=True, text=True, timeout=60)
-        if done.returncode != 1 or ("it is a folder" if kind == "folder" else "it is a pipe that nobody reads") not in done.stderr:
-            raise Failure(f"{name}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    """An output that is a folder, a socket, or a pipe that nobody reads, is named, and nothing is waited for."""
+    wrong = []
+    for name, (ending, _) in OUTPUTS.items():
+        said, status = ended(command_of(bench, name, made(bench, kind, ending)), prepared(bench))
+        if status != 1 or {"pipe": "it is a pipe that nobody reads", "folder": "it is a folder", "socket": "it is a socket"}[kind] not in said or f"input.{kind}{ending}" not in said:
+            wrong.append(f"{name}: exit {status}\n{said}")
+    if wrong:
+        raise Failure("\n".join(wrong))
 
 
 def read_outputs(bench):
@@ -269,12 +287,12 @@ def full_outputs(bench):
     folder = bench.path("full.outputs")
     folder.mkdir()
     for name in OUTPUTS:
-        script = 'mount -t tmpfs -o size=16k tmpfs "$0" || exit 99; echo old > "$0/x"; head -c 9000 /dev/zero > "$0/room"; "$@"; status=$?; ls -A "$0"; cat "$0/x"; exit $status'
-        done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, str(folder), *command_of(bench, name, folder / "x")], cwd=prepared(bench), capture_output=True,
-                              text=True, timeout=60)
+        script = 'mount -t tmpfs -o size=16k tmpfs "$0" || exit 99; echo old > "$0/$X"; head -c 9000 /dev/zero > "$0/room"; "$@"; status=$?; ls -A "$0"; cat "$0/$X"; exit $status'
+        done = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, str(folder), *command_of(bench, name, folder / f"x{OUTPUTS[name][0]}")], cwd=prepared(bench), capture_output=True,
+                              text=True, timeout=60, env={**os.environ, "X": f"x{OUTPUTS[name][0]}"})
         if done.returncode == 99 or "unshare" in done.stderr:
             raise Skip("nothing can be mounted here")
-        if done.returncode and (done.stdout != "room\nx\nold\n" or "No space left on device" not in done.stderr):
+        if done.returncode and (done.stdout != f"room\nx{OUTPUTS[name][0]}\nold\n" or "No space left on device" not in done.stderr):
             raise Failure(f"{name}: exit {done.returncode}\n{done.stdout}{done.stderr}")
     return ""
 
@@ -317,7 +335,7 @@ def tests(bench, _):
     found += [(f"arriving.{kind}", functools.partial(arriving, bench, kind), kind not in ("pipe", "missing")) for kind in KINDS]
     found += [("shrinks", functools.partial(shrinks, bench))]
     found += [("shells", functools.partial(shells, bench)), ("silent", functools.partial(silent, bench), True)]
-    found += [(f"outputs.{kind}", functools.partial(no_outputs, bench, kind)) for kind in ("pipe", "folder")]
+    found += [(f"outputs.{kind}", functools.partial(no_outputs, bench, kind)) for kind in ("pipe", "folder", "socket")]
     found += [("outputs.read", functools.partial(read_outputs, bench)), ("outputs.full", functools.partial(full_outputs, bench))]
     return found + [("trace", functools.partial(full, bench)), ("trace.disk", functools.partial(full_disk, bench))]
 
