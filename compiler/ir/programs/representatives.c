@@ -4,19 +4,19 @@
 
 /* Where a device stands in the strategy. */
 typedef struct Post {
-    int run;      // of the module's bodies; -1: of none
-    int stage;    // of that pipeline
-    int stand_in; // the device of the body's first pipeline that does the same
-    int next;     // device with the same stand-in; -1: there is none
+    int run;            // pipeline, of module->templates->runs; -1: none
+    int stage;          // of that pipeline
+    int representative; // device of the template's first pipeline that does the same
+    int next;           // device with the same representative; -1: none
 } Post;
 
-/* By device number. */
 struct Posts {
     int count;
-    Post *at;
-    int *first; // device that has it as its stand-in; -1: there is none
+    Post *at;   // by device
+    int *first; // by representative: the first device that it represents; -1: none
 };
 
+/* Enters the devices of one pipeline. */
 static void add_posts(const Module *module, struct Posts *posts, int number) {
     const PipelineRun *run = &module->templates->runs.at[number];
     const Pipeline *own = &module->strategy->pipelines.at[run->pipeline];
@@ -29,17 +29,18 @@ static void add_posts(const Module *module, struct Posts *posts, int number) {
                 (Post){number, s, first->stages.at[s].devices.at[i], -1};
 }
 
-/* Links the devices that have one stand-in, in ascending order. */
+/* Links the devices of each representative, in ascending order. */
 static void link_posts(Arena *arena, struct Posts *posts) {
     posts->first = arena_array(arena, int, posts->count);
     for (int i = 0; i < posts->count; i++) posts->first[i] = -1;
     for (int i = posts->count - 1; i >= 0; i--) {
-        int *first = &posts->first[posts->at[i].stand_in];
+        int *first = &posts->first[posts->at[i].representative];
         posts->at[i].next = *first;
         *first = i;
     }
 }
 
+/* Returns the posts of all devices, memoized. */
 static const struct Posts *module_posts(Module *module) {
     if (module->cache->posts) return module->cache->posts;
     struct Posts *posts = module->cache->posts = arena_new(module->arena, struct Posts);
@@ -48,7 +49,7 @@ static const struct Posts *module_posts(Module *module) {
                            ? module->devices->mesh->devices[i] + 1
                            : posts->count;
     posts->at = arena_array(module->arena, Post, posts->count);
-    for (int i = 0; i < posts->count; i++) posts->at[i] = (Post){.run = -1, .stand_in = i};
+    for (int i = 0; i < posts->count; i++) posts->at[i] = (Post){.run = -1, .representative = i};
     for (int r = 0; r < module->templates->runs.count; r++) add_posts(module, posts, r);
     link_posts(module->arena, posts);
     return posts;
@@ -56,7 +57,7 @@ static const struct Posts *module_posts(Module *module) {
 
 int representative_device(Module *module, int device) {
     const struct Posts *posts = module_posts(module);
-    return device < posts->count ? posts->at[device].stand_in : device;
+    return device < posts->count ? posts->at[device].representative : device;
 }
 
 const PipelineRun *device_run(Module *module, int device, int *stage) {
