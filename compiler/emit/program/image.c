@@ -2,7 +2,6 @@
 #include "emit/program/tables.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
-#include "ir/programs/representatives.h"
 
 #include "emit/words.h"
 #include "hetu/rt.h"

@@ -1,7 +1,7 @@
 #include "ir/programs/conversions.h"
 
 #include "ir/analysis_cache.h"
-#include "ir/programs/representatives.h"
+#include "ir/programs/device_programs.h"
 #include "support/intern.h"
 
 ht_dtype dtype_runtime(DType dtype) {

@@ -1,7 +1,7 @@
 #include "ir/programs/regions.h"
 
 #include "ir/analysis_cache.h"
-#include "ir/programs/representatives.h"
+#include "ir/programs/device_programs.h"
 #include "support/intern.h"
 #include "support/text.h"
 

@@ -3,7 +3,6 @@
 #include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
-#include "ir/programs/representatives.h"
 #include "reshard/plan.h"
 
 #include <stdint.h>
