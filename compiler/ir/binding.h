@@ -9,7 +9,7 @@
 #ifndef IR_BINDING_H
 #define IR_BINDING_H
 
-#include "ir/type.h"
+#include <stdint.h>
 
 enum { IR_MAX_FACTORS = 32, IR_MAX_OPERANDS = 64 }; // of a call
 

@@ -18,6 +18,7 @@
 
 #include "ir/builtin.h"
 #include "ir/op.h"
+#include "strategy/strategy.h"
 #include "support/intern.h"
 
 typedef enum InitKind { INIT_ZEROS, INIT_CONSTANT, INIT_NORMAL, INIT_UNIFORM } InitKind;
@@ -62,13 +63,11 @@ typedef struct Target {
     bool overlap;                  // ZeRO's collectives run beside computing, for more memory
 } Target;
 
-typedef struct CapturedGlobal CapturedGlobal; // ir/unit.h
-
 /* The source of a module. Only `file` and `at` are part of the text form. */
 typedef struct ModuleSource {
     const char *file;
-    Position at; // of the model function
-    Array(const CapturedGlobal *) captured_globals;
+    Position at;                                           // of the model function
+    Array(const struct CapturedGlobal *) captured_globals; // ir/unit.h
     Array(const OpDef *) slice_concat_ops; // declared operators that slice or concatenate tensors
 } ModuleSource;
 

@@ -10,10 +10,11 @@
 #include "ir/mesh.h"
 #include "ir/pipeline_template.h"
 #include "ir/value.h"
-#include "strategy/strategy.h"
+#include "rule/rule.h"
 #include "support/array.h"
 
 typedef struct Function Function;
+typedef struct Layer Layer; // strategy/strategy.h
 
 /* The position of an operator around the loop over micro-batches (gradient accumulation). */
 typedef enum LoopPosition {

@@ -2,8 +2,8 @@
 #ifndef IR_TYPE_H
 #define IR_TYPE_H
 
-#include "rule/rule.h"
 #include "layout/layout.h"
+#include "rule/dtype.h"
 
 /* The most elements of a tensor: bytes, and sums of a few tensors, still fit 64 bits.
  * runtime/eager/tape.c has the same limit. */

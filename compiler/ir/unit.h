@@ -41,7 +41,7 @@ typedef enum NumberKind { NUMBER_SIGNED, NUMBER_UNSIGNED, NUMBER_FLOATING } Numb
 /* Numbers that evaluating the model read from a variable of static storage, in a row. The program
  * may change the variable before it runs, so a compiled program compares the numbers with its own
  * and refuses others. */
-struct CapturedGlobal {
+typedef struct CapturedGlobal {
     const char *name;     // "seq"; of an array's elements the array: "grid.sizes"
     const char *variable; // at file scope
     bool far;             // the main file does not declare it: another source of the program does
@@ -51,7 +51,7 @@ struct CapturedGlobal {
     int size;             // of one, in bytes
     const uint8_t *bytes; // what was read
     Position at;
-};
+} CapturedGlobal;
 
 typedef struct Unit {
     Arena *arena;

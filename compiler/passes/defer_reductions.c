@@ -11,7 +11,6 @@
  * conversions, in another order of their terms; other sums do not change.
  */
 #include "ir/analysis/phases.h"
-#include "ir/programs/device_programs.h"
 #include "passes/pipeline.h"
 
 typedef Array(Value *) Terms;

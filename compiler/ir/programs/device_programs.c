@@ -1,6 +1,5 @@
 #include "ir/programs/device_programs.h"
 
-#include "ir/analysis/async_collectives.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis_cache.h"
 #include "ir/programs/conversions.h"

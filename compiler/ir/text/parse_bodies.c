@@ -11,6 +11,7 @@
  * line `stage` is the mesh of that stage.
  */
 #include "ir/text/parse.h"
+#include "schedule/schedule.h"
 
 enum { MOST_MICROBATCHES = 1 << 24 };
 

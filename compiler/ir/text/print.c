@@ -2,6 +2,7 @@
 
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
+#include "schedule/schedule.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,5 @@
 /* Operators on tensors that lie in pieces of no mesh, as parameters of several stages do: they stay
  * there where nothing else decides. */
-#include "ir/analysis/phases.h"
 #include "ir/programs/regions.h"
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"

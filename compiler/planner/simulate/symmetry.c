@@ -1,9 +1,9 @@
 #include "planner/simulate/symmetry.h"
 
-#include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 #include "reshard/plan.h"
+#include "schedule/schedule.h"
 
 #include <stdint.h>
 #include <stdlib.h>
