@@ -79,7 +79,7 @@ static StageEdge edge_of(const Module *module, const Op *op) {
 StageGraph template_graph(Arena *arena, const Module *module, int number) {
     static const int zero[] = {0};
     const Body *body = &module->templates->at.at[number];
-    Array(StageEdge) edges = {0};
+    Array(StageEdge) edges = {0}; // each once
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         if (!op_crosses_stages(module, op) || op->loop != LOOP_EACH ||

@@ -181,6 +181,7 @@ static bool count_ellipses(Binder *binder) {
 
 /* ---- results ---- */
 
+/* Returns the type of a result from the extents of its factors. */
 static Type result_type(Binder *binder, const Access *result, const BoundAccess *bound) {
     int64_t *extent = arena_array(binder->arena, int64_t, bound->rank + 1);
     if (bound->rank > IR_MAX_RANK)
@@ -206,6 +207,7 @@ static const BoundFactor *bound_factors(Binder *binder) {
     return factors;
 }
 
+/* Binds a rule that is no view, in the steps above. */
 static const Binding *bind_rule(Binder *binder, Type *types) {
     const Rule *rule = binder->rule;
     find_used(binder);
@@ -218,6 +220,7 @@ static const Binding *bind_rule(Binder *binder, Type *types) {
         NOTE(binder, binder->at, "make it of several calls");
         return NULL;
     }
+    // dimensions of operands and results
     BoundAccess *operands = arena_array(binder->arena, BoundAccess, binder->operand_count + 1);
     BoundAccess *results = arena_array(binder->arena, BoundAccess, rule->result_count);
     for (int i = 0; i < binder->operand_count; i++) {
@@ -228,6 +231,7 @@ static const Binding *bind_rule(Binder *binder, Type *types) {
     }
     for (int i = 0; i < rule->result_count; i++)
         results[i] = bind_expand(binder, &rule->results[i], i, 0);
+    // extents, conditions, types
     if (!bind_extents(binder, operands) || !bind_check_requirements(binder)) return NULL;
     for (int i = 0; i < rule->result_count; i++)
         types[i] = result_type(binder, &rule->results[i], &results[i]);

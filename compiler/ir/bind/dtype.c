@@ -105,6 +105,7 @@ static void check_kernel(Binder *binder, const Typing *typing) {
         }
 }
 
+/* Reports operands of different types whose types the rule leaves open. */
 static void check_open(Binder *binder, const Typing *typing) {
     int first = -1;
     if (!rule_of_one_type(typing->rule)) return;

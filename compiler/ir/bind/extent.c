@@ -52,6 +52,7 @@ BoundAccess bind_expand(Binder *binder, const Access *access, int index, int mem
     return (BoundAccess){.access = index, .rank = rank, .written_rank = rank, .dims = dims};
 }
 
+/* Reports two extents of one factor, with the operands that they come from. */
 static void report_extent(Binder *binder, int bound, int operand, int dim, int64_t extent) {
     const Access *access = &binder->rule->operands[binder->access[operand]];
     const char *factor = binder->rule->factors[bind_rule_factor(binder, bound)].name;

@@ -103,6 +103,7 @@ static PositionRegions position_regions(Module *module, const Layout *layout, Ty
     return **known;
 }
 
+/* Finds the devices of a layout, and the position of each. */
 static const Regions *all_regions(Module *module, const Layout *layout, Type type) {
     Regions *all = arena_new(module->arena, Regions);
     int most = -1;

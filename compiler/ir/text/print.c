@@ -324,6 +324,7 @@ static void print_layer(Text *out, const Layer *layer) {
         text_print(out, "%d", layer->number);
 }
 
+/* Prints the attributes of an operator, as parse_mark of parse_op.c reads them. */
 static void print_marks(Printer *printer, const Op *op) {
     Text *out = printer->out;
     int binding = print_binding(printer, op);
@@ -511,6 +512,7 @@ static const char *const init_names[] = {[INIT_ZEROS] = "zeros",
                                          [INIT_NORMAL] = "normal",
                                          [INIT_UNIFORM] = "uniform"};
 
+/* Prints a parameter and its states. */
 static void print_param(Printer *printer, const Parameter *param) {
     Text *out = printer->out;
     text_print(out, "param %%%d ", param->value->id);
