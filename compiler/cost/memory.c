@@ -4,7 +4,6 @@
 #include "ir/analysis/phases.h"
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
-#include "ir/programs/representatives.h"
 
 #include <string.h>
 

@@ -4,7 +4,6 @@
 #include "ir/analysis/subviews.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
-#include "ir/programs/representatives.h"
 #include "reshard/plan.h"
 
 #include <jansson.h>

@@ -1,6 +1,5 @@
 /* The memory of a session that runs several programs of a strategy. */
 #include "cost/cost.h"
-#include "ir/analysis/phases.h"
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
 

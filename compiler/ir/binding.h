@@ -1,29 +1,35 @@
-/* Bindings: how the rule of an operator fits the tensors of one call. */
+/* Bindings: the factors of a rule on the dimensions of one call's tensors.
+ *
+ *     y[b.., o] = x[b.., i] * w[o, i]        x: f32[8, 16, 64], w: f32[32, 64]
+ *
+ *     factors     0: b of extent 8   1: b of extent 16   2: i of extent 64   3: o of extent 32
+ *     operands    x: 0, 1, 2   w: 3, 2
+ *     results     y: 0, 1, 3
+ */
 #ifndef IR_BINDING_H
 #define IR_BINDING_H
 
-#include "ir/type.h"
+#include <stdint.h>
 
 enum { IR_MAX_FACTORS = 32, IR_MAX_OPERANDS = 64 }; // of a call
 
-/* How the factors of a rule fell onto the dimensions of one call. An ellipsis gives one bound
- * factor a dimension; pass factor_dims (passes/factor_dims/factor_dims.c) splits bound factors,
- * after which every dimension of every tensor is exactly one of them. */
+/* A factor of the call. An ellipsis has one for each dimension that it stands for. Pass factor_dims
+ * splits bound factors until each dimension of each tensor is one of them. */
 typedef struct BoundFactor {
     int factor;     // index into the rule's factors
     int64_t extent; // global
 } BoundFactor;
 typedef struct BoundDim {
-    int count;          // 1 after pass factor_dims; the number of merged factors before
-    const int *factors; // indices of bound factors, the first major
-    int written; // which written dimension this one belongs to, counted over the expanded access:
-                 // what a kernel sees as one dimension
+    int count;          // number of merged factors; 1 after pass factor_dims
+    const int *factors; // indices of bound factors, the major one first
+    int written; // the dimension of the call as the source wrote it, which the kernel sees; several
+                 // factors may belong to one
 } BoundDim;
 typedef struct BoundAccess {
-    int access;       // index into the rule's operands or results (several share a variadic one)
+    int access;       // index into the rule's operands or results; a variadic one has several
     int rank;         // 0 with dims NULL for an absent operand
-    int written_rank; // dimensions that a kernel sees; one that no `written` names has extent 1
-                      // (pass factor_dims drops dimensions of extent 1)
+    int written_rank; // dimensions that the kernel sees; those that no `written` names have extent
+                      // 1, because pass factor_dims drops them
     const BoundDim *dims;
 } BoundAccess;
 typedef struct Binding {

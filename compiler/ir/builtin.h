@@ -10,6 +10,7 @@
 #define IR_BUILTIN_H
 
 #include "ir/value.h"
+#include "rule/rule.h"
 
 /* Their definitions in a module; all but `reshard` are NULL before the pass that makes them. */
 typedef struct BuiltinDefs {

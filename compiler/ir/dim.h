@@ -1,18 +1,19 @@
-/* Names of dimensions, from the source's `dims`. */
+/* Names of dimensions, from the pragma `dims` of the source. */
 #ifndef IR_DIM_H
 #define IR_DIM_H
 
 #include <stdbool.h>
 #include <string.h>
 
-/* The name of a dimension. If a named dimension is split into factors, the first has part 0 of the
- * name, the next ones 1, 2, ...; in IR text `heads` and `heads:1`. */
+/* The name of a dimension. If pass factor_dims splits a named dimension, its factors are parts 0,
+ * 1,
+ * ... of the name: `heads` and `heads:1` in IR text. */
 typedef struct DimName {
     const char *name; // NULL: none
     int part;
 } DimName;
 
-/* The names of one dimension: none, one, or before pass factor_dims those of the factors that a
+/* The names of one dimension: none, one, or, before pass factor_dims, one for each factor that a
  * reshape splits it into. */
 typedef struct Dim {
     int count;

@@ -387,6 +387,7 @@ const Layout *module_layout_shard_replicas(Module *module, const Layout *layout,
     if (known) return known;
     Arena *scratch = arena_create();
     Intern *shared = module_interned(module);
+    // compute it for devices 0, 1, ..., then put the layout's devices in
     const Layout *numbered = layout_intern(shared, layout_renumbered(scratch, layout)), *spread;
     int count;
     if (numbered == layout)

@@ -1,14 +1,24 @@
 /* Modules: the intermediate representation of one model function, straight-line SSA over tensors.
  *
- * A module has parameters, inputs, and one list of operators in execution order, each in a section
- * (forward, backward, update). The text form (ir/text/text.h) parses back, and
- * ir_verify says whether a module is well formed.
+ *     param %0 "up.w" init normal 0.02 : f32[1024, 256] dims(ffn, embed)
+ *     input %1 "x" : f32[16, 256] dims(batch, embed)
+ *     section forward
+ *       %2 = ht_linear(%1, %0, -) : f32[16, 1024] dims(batch, ffn)
+ *       %3 = ht_mean(%2) : f32[]
+ *     loss %3
+ *
+ * The operators stand in execution order, each in a section: forward, backward, update. A pass
+ * (passes/pipeline.h) changes a module in place. ir/text/text.h prints and parses modules, and
+ * ir/verify/verify.h says whether one is well formed. A module holds IR alone: options of the
+ * command line are in PassContext, other programs in ModuleLinks (ir/unit.h), and memoized results
+ * in an AnalysisCache.
  */
 #ifndef IR_MODULE_H
 #define IR_MODULE_H
 
 #include "ir/builtin.h"
 #include "ir/op.h"
+#include "strategy/strategy.h"
 #include "support/intern.h"
 
 typedef enum InitKind { INIT_ZEROS, INIT_CONSTANT, INIT_NORMAL, INIT_UNIFORM } InitKind;
@@ -18,23 +28,25 @@ typedef struct Parameter {
     const char *name;  // full, scopes included: "h0.up.w"
     const char *shape; // as declared: "(3, 4)"
     InitKind init;
-    double a; // constant; standard deviation; bound of [-a, a)
+    double a; // INIT_CONSTANT: the value; INIT_NORMAL: the deviation; INIT_UNIFORM: of [-a, a)
     bool no_decay, frozen;
-    bool state;      // the model assigns it, or nobody; frozen, too
+    bool state;      // frozen; the model may assign it, such as a running mean
     bool kept;       // a state of an optimizer's rule
     int group;       // of module->optimizer->groups
-    Value *gradient; // after differentiation; NULL when frozen or unused
-    Value *updated; // the new value, in value's layout after pass propagate_layouts; NULL: it stays
+    Value *gradient; // after pass differentiate; NULL: frozen or unused
+    Value *updated;  // its value after the step; NULL: unchanged
     int state_count;
-    Value *states[4], *states_updated[4]; // the optimizer's, same shape, zero at the start
+    Value *states[4],
+        *states_updated[4]; // of the optimizer: same shape, zero before the first step
 } Parameter;
 
-/* Parameters that have one optimizer. */
+/* Parameters with an optimizer of their own. */
 typedef struct ParamGroup {
-    const char *names; // the pattern that their names match; NULL: the others
-    // in C: the optimizer's operator or rule, and what follows or NULL
-    const char *function, *after;
-    const char *function_name, *after_name; // for programs; NULL: they are known by address
+    const char *names;         // the pattern that their names match; NULL: all other parameters
+    const char *function;      // C name of the optimizer's operator or rule
+    const char *after;         // C name of the function that runs after it; NULL: none
+    const char *function_name; // their names for ht_image; NULL: known by their address
+    const char *after_name;
 } ParamGroup;
 
 typedef struct Output {
@@ -51,14 +63,12 @@ typedef struct Target {
     bool overlap;                  // ZeRO's collectives run beside computing, for more memory
 } Target;
 
-typedef struct CapturedGlobal CapturedGlobal; // ir/unit.h
-
-/* Where a module comes from. Only `file` and `at` are part of the text form. */
+/* The source of a module. Only `file` and `at` are part of the text form. */
 typedef struct ModuleSource {
     const char *file;
-    Position at; // of the model function
-    Array(const CapturedGlobal *) captured_globals;
-    Array(const OpDef *) slice_concat_ops; // declared operators that slice and concatenate tensors
+    Position at;                                           // of the model function
+    Array(const struct CapturedGlobal *) captured_globals; // ir/unit.h
+    Array(const OpDef *) slice_concat_ops; // declared operators that slice or concatenate tensors
 } ModuleSource;
 
 /* Definitions and gradient functions of the operators in use, each once. */
@@ -69,20 +79,20 @@ typedef struct ModuleLibrary {
 
 /* The optimizer of MODULE_TRAIN. */
 typedef struct ModuleOptimizer {
-    const OpDef *op;          // (p, g, states..., ?norm) -> (p, states...); NULL for MODULE_INFER
-    int state_count;          // states a parameter
-    Array(ParamGroup) groups; // the group of the others first; not part of the text form
-    bool averaged;            // of MODULE_INFER: it reads averages of parameters
-    bool clip;                // update gets the global gradient norm as its operand ?norm
+    const OpDef *op;          // (p, g, states..., ?norm) -> (p, states...); NULL: MODULE_INFER
+    int state_count;          // states of each parameter
+    Array(ParamGroup) groups; // the group without names first; not part of the text form
+    bool averaged;            // MODULE_INFER reads averages of parameters
+    bool clip;                // `op` gets the global gradient norm as its operand ?norm
     bool norm;                // the square of that norm is an output (ht_grad_norm)
 } ModuleOptimizer;
 
-/* What the module runs on, and what is laid out over it. */
+/* The devices that a module runs on, and its programs for them. */
 typedef struct ModuleDevices {
     Target target;
     const Mesh *mesh;    // after pass seed_layouts: of all devices
     struct Roles *roles; // after pass specialize (ir/programs/device_programs.h)
-    Array(struct PlannedConversion *) conversions; // after pass specialize: the distinct ones
+    Array(struct PlannedConversion *) conversions; // after pass specialize, each once
 } ModuleDevices;
 
 struct Module {
@@ -93,24 +103,24 @@ struct Module {
     ModuleSource *source;
     Array(Parameter *) params;
     Array(Value *) inputs;
-    Array(Output) outputs; // the model's value is output "" of MODULE_INFER
+    Array(Output) outputs; // of MODULE_INFER, "" is the result of the model function
     Value *loss;           // of MODULE_TRAIN
     Array(Op *) ops;
     ModuleLibrary *library;
     BuiltinDefs *builtin;
     ModuleOptimizer *optimizer;
-    DType precision; // of operators whose rules leave it open: DTYPE_F32 or DTYPE_BF16
+    DType precision; // DTYPE_F32 or DTYPE_BF16: of operators whose rules leave the type open
     const Strategy *strategy;
     PipelineTemplates *templates; // after pass stage
     ModuleDevices *devices;
-    const char *last_pass;       // that it has come through; NULL: none
-    int next_id;                 // of a value
-    struct AnalysisCache *cache; // memoized results of analyses (ir/analysis_cache.h)
+    const char *last_pass;       // that has run; NULL: none
+    int next_id;                 // of the next value
+    struct AnalysisCache *cache; // ir/analysis_cache.h
 };
 
 Module *module_create(Arena *arena, Diag *diag, const char *name);
 
-/* Adds a value to the module; the caller sets its other fields. */
+/* Makes a value with an id of its own. The caller sets the other fields. */
 Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Position at);
 
 /* A call of a declared operator. */
@@ -130,15 +140,15 @@ Op *ir_op(Module *module, const OpCall *call, Position at);
 Op *ir_op_like(Module *module, const OpCall *call, const Op *like);
 
 /* Copies an operator, with other operands (op->operand_count entries, of the same types). The
- * results are new values with the names and types of the old. */
+ * results are new values with the names and types of the old ones. */
 Op *ir_clone(Module *module, const Op *op, Value *const *operands);
 
 /* Binds the rule of a call to its operands. Writes the results' types to `types`
  * (rule->result_count). Returns NULL after it reported an error; `diag` NULL: reports none. */
 const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpCall *call, Type *types);
 
-/* Binds an operator again whose operands have other element types than before, and sets its
- * results' types. A failure is a bug. */
+/* Binds an operator again after the element types of its operands changed, and sets the types of
+ * its results. A failure is a bug. */
 void ir_rebind(Module *module, Op *op);
 
 /* Returns the devices on which an operator runs. */
@@ -161,7 +171,7 @@ void ir_number(Module *module);
  * `def` when there is none. */
 const OpDef *module_def(Module *module, const OpDef *def);
 
-/* Whether a step may give a parameter another value. */
+/* Returns whether a step may change a parameter. */
 static inline bool param_changes(const Module *module, const Value *param) {
     return module->kind == MODULE_TRAIN || module->params.at[param->index]->updated;
 }
@@ -171,20 +181,19 @@ static inline int module_zero(const Module *module) {
     return module->strategy ? module->strategy->zero : 0;
 }
 
-/* Returns the table in which equal things (layouts, extents, names of dimensions) are one
- * pointer. */
+/* Returns the table that interns layouts, extents and names of dimensions. */
 Intern *module_interned(Module *module);
 
 /* Returns the table of equivalent devices of the module's cluster
  * (cluster/device_equivalence.h). */
 Intern *module_equivalent_devices(Module *module);
 
-/* Whether two layouts, which live as long as the module, are equal (layout_equal); each pair is
- * compared once. */
+/* Returns whether two layouts are equal (layout_equal), memoized. The layouts must live as long as
+ * the module. */
 bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type);
 
-/* Returns layout_shard_replicas of a layout, computed once for all layouts that differ in their
- * devices' numbers alone. */
+/* Returns layout_shard_replicas of a layout, memoized for all layouts that differ in their devices
+ * alone. */
 const Layout *module_layout_shard_replicas(Module *module, const Layout *layout, Type type);
 
 #endif

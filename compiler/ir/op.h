@@ -10,17 +10,18 @@
 #include "ir/mesh.h"
 #include "ir/pipeline_template.h"
 #include "ir/value.h"
-#include "strategy/strategy.h"
+#include "rule/rule.h"
 #include "support/array.h"
 
 typedef struct Function Function;
+typedef struct Layer Layer; // strategy/strategy.h
 
-/* When an operator runs in a step of micro-batches. */
+/* The position of an operator around the loop over micro-batches (gradient accumulation). */
 typedef enum LoopPosition {
-    LOOP_BEFORE, // once, before the loop; every operator, when the step has no micro-batches
+    LOOP_BEFORE, // once, before the loop; all operators if the step has no loop
     LOOP_EACH,   // with each micro-batch
     LOOP_AFTER,  // once, after the loop
-    LOOP_COUNT   // with each micro-batch, before everything else: sums of inputs alone
+    LOOP_COUNT   // with each micro-batch, in a loop before all else: sums of inputs alone
 } LoopPosition;
 
 static inline bool loop_repeats(LoopPosition loop) {
@@ -29,7 +30,7 @@ static inline bool loop_repeats(LoopPosition loop) {
 
 typedef enum Section { SECTION_FORWARD, SECTION_BACKWARD, SECTION_UPDATE } Section;
 
-/* The chain of calls that led to an operator, innermost first. */
+/* The call stack at which the frontend evaluated an operator, innermost call first. */
 typedef struct Frame Frame;
 struct Frame {
     const char *function;
@@ -37,19 +38,19 @@ struct Frame {
     const Frame *caller;
 };
 
-/* What an operator comes from. Operators share it; op_change_source gives one a copy. */
+/* The provenance of an operator. Operators share it; op_change_source gives one a copy. */
 typedef struct OpSource {
-    int op;             // number of the operator of the model whose work or gradient it is; -1 none
-    const char *scope;  // "h3": ht_scope's path; NULL none
-    const Layer *layer; // of the pragma `layer`; NULL none
-    int recompute;      // run of a statement with pragma `recompute`, from 1 on; 0 none
+    int op;             // number of the model's operator that it runs, or whose gradient; -1: none
+    const char *scope;  // "h3": ht_scope's path; NULL: none
+    const Layer *layer; // of the pragma `layer`; NULL: none
+    int recompute;      // execution of a statement with pragma `recompute`, from 1 on; 0: none
     const Frame *frames;
-    const Position *fused_at; // of the other operators that pass fuse put into this one
+    const Position *fused_at; // of the operators that pass fuse joined to this one
     int fused_count;
-    int chunk; // after pass chunk: number of the chunk that it computes, from 1 on; 0 none
-    const Op *recomputes; // between passes recompute and fuse: the forward operator that it runs
-                          // again; NULL elsewhere
-    const char *reason; // of a conversion that no one wrote: why a pass inserted it; NULL elsewhere
+    int chunk;            // after pass chunk: the chunk that it computes, from 1 on; 0: none
+    const Op *recomputes; // from pass recompute to pass fuse: the forward operator that it runs
+                          // again; NULL: none
+    const char *reason;   // why a pass inserted the conversion; NULL: the source has it
 } OpSource;
 
 /* What a conversion does, after pass specialize (ir/programs/conversions.h). */
@@ -63,27 +64,26 @@ struct Op {
     const Attr *attrs; // def->attr_count
     const Binding *binding;
     int operand_count, result_count;
-    Value **operands; // NULL entries are absent
+    Value **operands; // NULL: an absent optional operand
     Value **results;
     Section section;
     LoopPosition loop;
     int stage; // of module->templates->stages; STAGE_ALL: it runs on all devices
-    int visit; // number of the model chunk in its template, along the data; 0 in LOOP_COUNT
+    int visit; // model chunk of its template, in the order of the data; 0 in LOOP_COUNT
     Position at;
     const OpSource *source;
     bool is_wgrad;     // weight-gradient op: only the optimizer depends on it (pass split_wgrad)
     bool run_in_place; // must run as soon as its operands exist, so that they can be freed
     OpConversion convert;
-    const Function *gradient; // of clause grad, for this call's types and attributes; NULL for
-                              // bodies, views and grad(none)
+    const Function *gradient; // of clause grad, for the types and attributes of this call; NULL:
+                              // the rule is an expression, a view, or has grad(none)
     int index;                // in module->ops, set by ir_number
-    int loop_first; // index of the first operator of this run of one loop position; set by
-                    // ir_number
+    int loop_first; // index of the first of the neighbours with its loop position, set by ir_number
 };
 
 typedef Array(Op *) Ops;
 
-/* The gradient of a call as a piece of IR. Params: dy of each result, the results, the operands
+/* The gradient of a call, as IR. Its parameters: dy of each result, the results, the operands
  * (NULL where absent or not used). Returns: one value an operand, NULL where no gradient flows. */
 struct Function {
     const char *name;

@@ -1,4 +1,4 @@
-/* Pipeline templates (Body): the operators that equal pipelines share.
+/* Pipeline templates: the operators that equal pipelines share.
  *
  *     pipeline stage devices(0-1) mesh(tp:2)     template 0, laid out on devices 0 and 1
  *     pipeline stage devices(2-3) mesh(tp:2)     template 0, too
@@ -12,26 +12,28 @@
 #define IR_PIPELINE_TEMPLATE_H
 
 #include "ir/mesh.h"
-#include "schedule/schedule.h"
 
 #include <stdint.h>
+
+typedef struct Schedule Schedule; // schedule/schedule.h
 
 enum { STAGE_ALL = -1 }; // stage of an operator that runs on all devices
 
 /* A stage of a template. */
 typedef struct TemplateStage {
     int template_index;
-    int number;       // in the strategy's pipeline
+    int number;       // of the stage in the strategy's pipeline
     const Mesh *mesh; // after pass seed_layouts
 } TemplateStage;
 
+/* A template. */
 typedef struct Body {
     int64_t rows;    // of a micro-batch; a multiple of PipelineTemplates.row_unit
-    bool short_rows; // its rows are read only so far: its tensors begin those of the padded batch,
-                     // which bindings have
-    int first_stage, stage_count; // of Bodies.stages
+    bool short_rows; // padding lengths: its tensors are the first elements of the padded batch's,
+                     // whose extents the bindings have
+    int first_stage, stage_count; // of PipelineTemplates.stages
     int visit_count;
-    const int *visit_stage; // by visit along the data: the stage, counted from first_stage
+    const int *visit_stage; // by visit, in the order of the data: the stage, from first_stage on
 } Body;
 
 /* A pipeline of the strategy. */
@@ -44,14 +46,13 @@ typedef struct PipelineRun {
 } PipelineRun;
 
 typedef struct PipelineTemplates {
-    int64_t row_unit; // rows of the batch that belong together: a dimension of it counts in them
+    int64_t row_unit; // rows of the batch that stay together; its first dimension counts in them
     Array(TemplateStage) stages;
     Array(Body) at;
     Array(PipelineRun) runs;
 } PipelineTemplates;
 
-/* Returns the first pipeline of a template: its operators are laid out on the devices of this one.
- */
+/* Returns the first pipeline of a template. The operators are laid out on its devices. */
 static inline const PipelineRun *template_first_run(const PipelineTemplates *bodies, int body) {
     int first = 0;
     while (bodies->runs.at[first].template_index != body) first++;

@@ -1,18 +1,18 @@
-/* The types of tensors. */
+/* Types of tensors: an element type and a global shape, f32[8, 64]. */
 #ifndef IR_TYPE_H
 #define IR_TYPE_H
 
-#include "rule/rule.h"
 #include "layout/layout.h"
+#include "rule/dtype.h"
 
-/* Elements of a tensor, so that bytes and sums of a few tensors still fit 64 bits;
- * runtime/eager/tape.c has the same. */
+/* The most elements of a tensor: bytes, and sums of a few tensors, still fit 64 bits.
+ * runtime/eager/tape.c has the same limit. */
 #define IR_MAX_ELEMENTS (INT64_C(1) << 56)
 
 enum {
     IR_MAX_RANK = 12,
-    IR_MAX_INPUTS = 256
-}; // of inputs: those that libhetu feeds a program (runtime/session/core/program.h)
+    IR_MAX_INPUTS = 256 // runtime/session/core/program.h has the same
+};
 
 typedef struct Type {
     DType dtype;
@@ -20,13 +20,18 @@ typedef struct Type {
     const int64_t *extent; // global
 } Type;
 
-/* The shape of a value's type. */
 Shape type_shape(Type type);
-int64_t type_elements(Type type); // INT64_MAX where it is more
+
+/* Returns the number of elements; INT64_MAX if it overflows. */
+int64_t type_elements(Type type);
+
 bool type_equal(Type a, Type b);
-bool type_converts(Type a, Type b); // equal, or both floating-point and of one shape: what a
-                                    // gradient may have and its value has
-/* The shape of a type: "(3, 4)". */
+
+/* Returns whether a value and its gradient may have these types: equal ones, or floating-point
+ * types of one shape. */
+bool type_converts(Type a, Type b);
+
+/* Returns the shape of a type as text: "(3, 4)". */
 const char *type_shape_text(Arena *arena, Type type);
 
 #endif

@@ -23,14 +23,14 @@ typedef enum ValueKind {
     VALUE_ARGUMENT
 } ValueKind;
 
-/* Position of a value inside a larger value. */
+/* Position of a value inside a larger value (a view). */
 typedef struct Subview {
     const Value *whole;
-    int dim;       // along which the value is a part; -1: the same elements in another shape
-    int64_t start; // of the part, along dim
+    int dim;       // dimension along which the value is a slice; -1: it has all elements of `whole`
+    int64_t start; // of the slice, along `dim`
 } Subview;
 
-/* Rows of a larger tensor: from `start` on of `extent` along dimension `dim`. */
+/* Rows of a larger tensor: from `start` on, of `extent` rows along dimension `dim`. */
 typedef struct Chunk {
     int dim;
     int64_t start, extent;
@@ -53,22 +53,22 @@ static inline bool micro_equal(Micro a, Micro b) { return a.kind == b.kind && a.
 struct Value {
     ValueKind kind;
     int id;           // unique in its module; %id in the text
-    const char *name; // a parameter's, input's, state's; a result's variable where known; else NULL
+    const char *name; // of a parameter, input or state; of a result its C variable; NULL: unknown
     Type type;
     const Dim *dims;               // one a dimension; NULL: no names
-    Position dims_at;              // of the `dims` pragma that named them; file NULL: none did
-    const UserLayout *user_layout; // of the source, until pass seed_layouts; NULL: none
-    Position layout_at;            // where the source gives the layout; file NULL: nowhere
+    Position dims_at;              // of the pragma `dims` that named them; file NULL: none
+    const UserLayout *user_layout; // that the source gives, until pass seed_layouts; NULL: none
+    Position layout_at;            // of that layout in the source; file NULL: none
     const Layout *layout;          // of all values after pass propagate_layouts
     Micro micro;                   // after pass factor_dims
-    const Chunk *chunk;            // after pass chunk: the rows that it has; NULL: all
-    const Value *storage;          // after pass memory: whose storage it takes; NULL: its own
-    const Subview *subview; // after pass memory: where it lies in that; NULL: at the beginning
+    const Chunk *chunk;            // after pass chunk: its rows of a larger tensor; NULL: all
+    const Value *storage;   // after pass memory: the value whose storage it uses; NULL: its own
+    const Subview *subview; // after pass memory: its position there; NULL: the beginning
     Op *def;                // of VALUE_RESULT
-    int index;              // among the results of def, the parameters, the inputs or the states
+    int index;              // among the results of `def`, the parameters, the inputs or the states
     Position at;
-    const double *padding; // of an input: the number that stands for nothing; NULL: none.
-                           // Not part of the text form
+    const double *padding; // of an input: the value of padding elements; NULL: none. Not part of
+                           // the text form
 };
 
 /* Returns whether each micro-batch has some rows of dimension d. */

@@ -12,7 +12,6 @@
 #ifndef MIGRATION_MIGRATION_H
 #define MIGRATION_MIGRATION_H
 
-#include "ir/programs/device_programs.h"
 #include "ir/unit.h"
 #include "reshard/replica_groups.h"
 

@@ -13,7 +13,6 @@
  * not change.
  */
 #include "ir/analysis/phases.h"
-#include "ir/programs/device_programs.h"
 #include "passes/pipeline.h"
 
 typedef Array(Value *) Terms;

@@ -14,7 +14,6 @@
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
-#include "ir/programs/representatives.h"
 #include "passes/gradient_buckets.h"
 #include "passes/pipeline.h"
 #include "support/array.h"

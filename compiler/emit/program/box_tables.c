@@ -11,7 +11,6 @@
 #include "emit/program/tables.h"
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
-#include "ir/programs/representatives.h"
 
 #include "emit/words.h"
 #include "ir/text/text.h"

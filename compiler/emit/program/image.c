@@ -7,7 +7,6 @@
 #include "emit/program/tables.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
-#include "ir/programs/representatives.h"
 
 #include "emit/program/calls.h"
 #include "emit/words.h"

@@ -34,7 +34,7 @@ typedef struct RolePart {
 } RolePart;
 
 /* A message between stages that a role sends or receives: operators that cross stages, one
- * asynchronous exchange, or the gather of a prefetched parameter (ir/analysis/async_collectives.h). */
+ * asynchronous exchange, or the gather of a prefetched parameter (op_prefetch_point). */
 typedef struct RoleTransfer {
     const Op *op; // its first operator
     bool flies;   // asynchronous

@@ -2,7 +2,6 @@
 
 #include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"
-#include "ir/programs/device_programs.h"
 
 #include <stdlib.h>
 

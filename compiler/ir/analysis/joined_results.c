@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The bound factor whose pieces the operator `name` joins; -1 when there is none. */
+/* Returns the bound factor whose pieces the operator `name` joins (clause merge); -1: none. */
 static int merged_factor(const Op *op, const char *name) {
     for (int f = 0; op->def->rule->kind != RULE_VIEW && f < op->binding->factor_count; f++) {
         const char *merge = op->def->rule->factors[op->binding->factors[f].factor].merge;
@@ -13,13 +13,13 @@ static int merged_factor(const Op *op, const char *name) {
     return -1;
 }
 
-/* Whether an operator joins the results of a piece with those of others, by a clause merge. */
+/* Returns whether an operator joins the results of a ring step with those of the steps before. */
 static bool joins(const Op *op) {
     return op->run_in_place &&
            merged_factor(op->operands[op->result_count]->def, op->def->name) >= 0;
 }
 
-/* Whether a device has a piece of a factor. */
+/* Returns whether a device holds a piece of a factor in a ring step. */
 static bool has_piece(Module *module, const Op *op, int factor, int device) {
     for (int k = 0; k < op->operand_count; k++)
         for (int d = 0; op->operands[k] && d < op->binding->operands[k].rank; d++)
@@ -29,8 +29,8 @@ static bool has_piece(Module *module, const Op *op, int factor, int device) {
     return true;
 }
 
-/* Whether a device has results of an operator, which joins results by that of this name or makes
- * them. */
+/* Returns whether the results of an operator exist on a device. The operator is a ring step, or
+ * joins the results of several by the operator `name`. */
 static bool has_results(Module *module, const Op *op, const char *name, int device) {
     if (joins(op))
         return has_results(module, op->operands[0]->def, name, device) ||

@@ -5,11 +5,12 @@
 #include "ir/analysis/subviews.h"
 #include "ir/programs/device_programs.h"
 
-/* New values are copied to where the old ones are when all else is done. */
+/* Keeps a new value to the end: it is copied to the parameter or state behind all operators. */
 static void note_update(const Module *module, const Value *made, int *last) {
     if (made) last[made->id] = module->ops.count;
 }
 
+/* Sets the last reader of each value as the operators stand. */
 static void find_readers(const Module *module, int *last) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
@@ -28,7 +29,8 @@ static void find_readers(const Module *module, int *last) {
     }
 }
 
-/* The operators of a loop; first > last where there is none. */
+/* Writes the indices of the first and the last operator of a loop; first > last if there is no
+ * loop. */
 static void find_loop(const Module *module, LoopPosition turn, int *first, int *last) {
     *first = module->ops.count;
     *last = -1;
@@ -39,6 +41,8 @@ static void find_loop(const Module *module, LoopPosition turn, int *first, int *
         }
 }
 
+/* Values from outside of a loop, and sums over it, live to its end: the next micro-batch reads them
+ * again. */
 static void extend_over_loop(const Module *module, LoopPosition turn, int *last) {
     int first, end;
     find_loop(module, turn, &first, &end);
@@ -51,7 +55,7 @@ static void extend_over_loop(const Module *module, LoopPosition turn, int *last)
     }
 }
 
-/* A message is on its way until the loop ends. */
+/* The operand of a message lives to the end of the loop: its transfer may take as long. */
 static void extend_over_messages(const Module *module, int *last) {
     int first, end;
     find_loop(module, LOOP_EACH, &first, &end);
@@ -60,7 +64,7 @@ static void extend_over_messages(const Module *module, int *last) {
             last[module->ops.at[i]->operands[0]->id] = end;
 }
 
-/* What a union is made of lives as long as the union. */
+/* The operands of a union live as long as the union. */
 static void extend_over_unions(const Module *module, int *last) {
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
@@ -70,6 +74,7 @@ static void extend_over_unions(const Module *module, int *last) {
     }
 }
 
+/* The owner of a storage lives as long as all values that share it. */
 static void extend_over_sharers(const Module *module, int *last) {
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++) {
@@ -90,14 +95,14 @@ int *last_uses(Arena *arena, const Module *module) {
     return last;
 }
 
-/* The first operator of the part that an operator is in. */
+/* Returns the index of the first operator of the phase of `op`. */
 static int first_of_part(const Module *module, const Op *op) {
     int first = op->index;
     while (first > op->loop_first && same_phase(module, module->ops.at[first - 1], op)) first--;
     return first;
 }
 
-/* Whether the stage of an operator has one visit; so has what runs on all devices. */
+/* Returns whether the stage of an operator has one visit, or the operator runs on all devices. */
 static bool one_visit(const Module *module, const Op *op) {
     if (op->stage == STAGE_ALL) return true;
     const TemplateStage *stage = &module->templates->stages.at[op->stage];

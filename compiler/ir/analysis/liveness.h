@@ -1,26 +1,42 @@
-/* Liveness: from which operator on and up to which one a value needs storage. */
+/* Liveness: the operators between which a value needs storage.
+ *
+ *     0: h = linear(x, w)        h needs storage from 0 to 2
+ *     1: y = gelu(h)             y from 1 to 2
+ *     2: z = add(h, y)           z, an output, from 2 to 3, the number of operators
+ *
+ * The loop over micro-batches repeats its operators, and stages run at the same time, so some
+ * values need storage over a whole loop. Pass memory packs arenas by these intervals.
+ */
 #ifndef IR_ANALYSIS_LIVENESS_H
 #define IR_ANALYSIS_LIVENESS_H
 
 #include "ir/programs/device_programs.h"
 
-/* By value id: the index of the operator that reads the value last, or makes it where none does;
- * the number of operators for outputs and the loss. What is made before the loop over micro-batches
- * and read in it is read to its end; sums are kept over the whole loop, and what another stage
- * reads to its end, too. Of a value whose storage others share, or that is part of a union, the
- * last of all. */
+/* Returns by value id the index of the operator that reads the value last, or that makes it if none
+ * reads it; the number of operators for outputs, the loss and new parameters. In addition:
+ * - A value from before the loop over micro-batches that the loop reads lives to the loop's end.
+ * - So do sums over micro-batches, collected rows, and values that another stage reads.
+ * - A value lives as long as the values that share its storage, and the unions that it is part of.
+ */
 int *last_uses(Arena *arena, const Module *module);
 
-/* The operator from which on an operator's results have their places on the devices of a role: what
- * gathers micro-batches has them from the beginning of the loop, a message from that of the part
- * that reads it, or in the arena, where it may arrive at any time, from the first operator, and
- * async collectives from where its operand is made; from the beginning of the loop where the stage
- * has several visits, which end in any order, and of all where the role only receives. */
+/* Returns the index of the operator from which on the results of `op` need storage on the devices
+ * of a role:
+ * - sums over micro-batches and collected rows: the first of the loop;
+ * - messages between stages: the first of the phase that reads them, if a slot holds them; 0 if the
+ *   arena does, since they may arrive at any time;
+ * - async collectives: the operator that makes the operand; the first of the loop if the stage has
+ *   several visits, which end in any order; 0 if the role only receives;
+ * - prefetches: op_prefetch_point;
+ * - all else: `op` itself. */
 int first_use(Module *module, const Role *role, const Op *op);
 
-/* The same of a result: what is read behind the loop lies there from its beginning where the stage
- * has several visits, since those run in another order than their operators stand in; and a row
- * whose members are made in it, from the first of them on. `last` is that of last_uses. */
+/* Returns the same for one result, where it begins earlier:
+ * - A result that is read after the loop, on a stage of several visits, needs storage from the
+ *   beginning of the loop, because visits run in another order than their operators stand in.
+ * - The result of a concatenation whose operands are subviews of it needs storage from the first of
+ *   these operands on.
+ * `last` is the result of last_uses. */
 int first_use_of(Module *module, const Role *role, const Value *result, const int *last);
 
 #endif

@@ -70,8 +70,7 @@ typedef struct StageEdge {
     int from, to;
 } StageEdge;
 
-/* From which visit an operator that crosses brings forward something to which, or whose gradient
- * backward from which to which. */
+/* Returns the edge along which a message goes forward, or against which it takes a gradient. */
 static StageEdge edge_of(const Module *module, const Op *op) {
     int from = op->operands[0]->def->visit, to = op->visit;
     return op_phase(module, op) == PHASE_FORWARD ? (StageEdge){from, to} : (StageEdge){to, from};
@@ -80,7 +79,7 @@ static StageEdge edge_of(const Module *module, const Op *op) {
 StageGraph template_graph(Arena *arena, const Module *module, int number) {
     static const int zero[] = {0};
     const Body *body = &module->templates->at.at[number];
-    Array(StageEdge) edges = {0};
+    Array(StageEdge) edges = {0}; // each once
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         if (!op_crosses_stages(module, op) || op->loop != LOOP_EACH ||
@@ -100,7 +99,7 @@ StageGraph template_graph(Arena *arena, const Module *module, int number) {
                         .trains = module->kind == MODULE_TRAIN};
 }
 
-/* Whether all that a value is made of is there before the update. */
+/* Returns whether a value, or each operand of a union, is made before the update. */
 static bool made_before_update(const Module *module, const Value *value) {
     const Op *def = value->def;
     if (!def || def->def != module->builtin->stage_union)
@@ -112,11 +111,11 @@ static bool made_before_update(const Module *module, const Value *value) {
 }
 
 bool op_is_async(const Module *module, const Op *op) {
-    bool flying =
+    bool overlaps =
         module->builtin->stage_union ||
         (module->strategy && (!module->strategy->zero || module->devices->target.overlap));
-    return flying && op->def == module->builtin->reshard && op_phase(module, op) == PHASE_UPDATE &&
-           made_before_update(module, op->operands[0]);
+    return overlaps && op->def == module->builtin->reshard &&
+           op_phase(module, op) == PHASE_UPDATE && made_before_update(module, op->operands[0]);
 }
 
 int value_ready_at(const Module *module, const Value *value) {
@@ -131,7 +130,7 @@ int value_ready_at(const Module *module, const Value *value) {
     return last;
 }
 
-/* Where an operator stands in the order of parts. */
+/* The sort key of an operator: loop, template, phase, visit (backward: descending), index. */
 typedef struct Place {
     int loop, body, phase, visit, index;
     Op *op;

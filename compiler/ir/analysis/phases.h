@@ -1,72 +1,75 @@
-/* Parts: what a device does of a step without waiting for another stage.
+/* Phases: the operators that a stage runs without waiting for another stage.
  *
- * A part is a phase of a visit of a stage; the schedule says for which micro-batch it runs when.
- * Operators stand in the order of their parts.
+ *     %12 = linear(%3, %0) forward loop each stage 1 visit 2      PHASE_FORWARD of visit 2, stage 1
+ *     %40 = linear_dw(%39, %3) ... wgrad                          PHASE_WGRAD
+ *     %52 = reshard(%40) loop after                               PHASE_UPDATE, an async collective
+ *
+ * A schedule says when each stage runs a phase of a visit, and for which micro-batch. The operators
+ * of a module stand in the order of their phases.
  */
 #ifndef IR_ANALYSIS_PHASES_H
 #define IR_ANALYSIS_PHASES_H
 
 #include "ir/module.h"
+#include "schedule/schedule.h"
 
 typedef enum Phase {
-    PHASE_COUNTING, // with each micro-batch, before all else: what inputs alone add up to
-    PHASE_BEFORE,   // once
+    PHASE_COUNTING, // with each micro-batch, before all other phases: sums of inputs alone
+    PHASE_BEFORE,   // once, before the loop over micro-batches
     PHASE_FORWARD,  // with each micro-batch
-    PHASE_BACKWARD, // with each micro-batch
-    PHASE_WGRAD,    // with each micro-batch: gradients of parameters that no stage waits for
-    PHASE_UPDATE,   // once
+    PHASE_BACKWARD, // with each micro-batch: gradients that an earlier visit waits for
+    PHASE_WGRAD,    // with each micro-batch: gradients of parameters; only the optimizer waits
+    PHASE_UPDATE,   // once, after the loop
     PHASES
 } Phase;
 
-/* The phase that runs an operator. */
+/* Returns the phase that runs an operator. */
 Phase op_phase(const Module *module, const Op *op);
 
+/* Returns the name of a phase in emitted code: "forward". */
 const char *phase_name(Phase phase);
 
-/* Whether a phase runs with each micro-batch. */
+/* Returns whether a phase runs with each micro-batch. */
 static inline bool phase_loops(Phase phase) {
     return phase != PHASE_BEFORE && phase != PHASE_UPDATE;
 }
 
-/* Whether two operators are of one part of one stage. */
+/* Returns whether two operators run in one phase of one visit of one stage. */
 bool same_phase(const Module *module, const Op *a, const Op *b);
 
-/* Whether an operator of a loop makes what is left of all its micro-batches: a sum, or their
- * rows. */
+/* Returns whether an operator gathers results of all micro-batches: as a sum, or as rows. */
 bool op_gathers(const Module *module, const Op *op);
 
-/* Whether an operator adds two values, element by element. */
+/* Returns whether an operator adds two values of one type, element by element. */
 bool op_is_addition(const Op *op);
 
-/* Whether an operator adds two values of its result's type, those at the same place. */
+/* Returns whether an operator adds two values of its result's type, without a transposition. */
 bool op_adds_alike(const Op *op);
 
-/* Whether an operator of a stage may read what another of the stage makes as it is: what is made
- * for a visit lies among what this visit keeps of a micro-batch, and the stage's other visits may
- * run before. */
+/* Returns whether `reader` may read a result of `maker`, of the same stage, where it lies. A visit
+ * keeps the values of a micro-batch in its own slot, so other visits of the stage may not. */
 bool op_may_read(const Module *module, const Op *maker, const Op *reader);
 
-/* Whether an operator converts what another stage has made, or its own in another visit: the
- * message between two parts. */
+/* Returns whether an operator is a message: it converts a value of another stage, or of another
+ * visit of its own stage. */
 bool op_crosses_stages(const Module *module, const Op *op);
 
-/* Whether an operator converts, once a step, what parts before the update have made: sums of
- * gradients, which are under way beside what is left of the backward sections. It begins when what
- * a device has of its operand is there, and has come when the update begins. On one stage under
- * `zero` nothing is async unless option `overlap` says so: pieces take the room of what they are
- * reduced from, which is free in the update alone. */
+/* Returns whether an operator is an async collective: once a step it converts a value from before
+ * the update, such as a gradient. It begins when the device has made its operand, runs beside the
+ * rest of backward, and ends before the update begins. On one stage under `zero` no operator is
+ * async without Target.overlap, because the result takes the storage of the operand. */
 bool op_is_async(const Module *module, const Op *op);
 
-/* The index of the operator that makes a value, of a union of the last one on the devices of the
- * first body: by it, all devices begin async collectives in one order. */
+/* Returns the index of the operator that makes a value. For a union it is the last maker of an
+ * operand in the first template, so that all devices begin async collectives in one order. */
 int value_ready_at(const Module *module, const Value *value);
 
-/* The stages of a body as the data flows, after pass propagate_layouts. What goes backward from a
- * visit to another one is an edge the other way even where nothing goes forward along it. */
+/* Returns the graph of a template's visits: an edge for each pair between which data flows forward.
+ * A gradient between two visits makes the reverse edge, even if no data flows forward along it.
+ * Requires: pass propagate_layouts. */
 StageGraph template_graph(Arena *arena, const Module *module, int body);
 
-/* Puts the operators of a module with bodies into the order of their parts, those of a part as they
- * stand, and numbers them. */
+/* Sorts the operators of a module with pipeline templates by phase, stably, and numbers them. */
 void ir_order_parts(Module *module);
 
 #endif

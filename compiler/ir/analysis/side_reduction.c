@@ -8,7 +8,7 @@ static bool has_factor(const BoundAccess *access, int factor) {
     return false;
 }
 
-/* Whether an operator adds up elements of its operand as they are, in f32. */
+/* Returns whether an operator sums its operand without computing anything else, in f32. */
 static bool is_plain_sum(const Op *op) {
     const Rule *rule = op->def->rule;
     return rule->kind == RULE_BODY && rule->form == RULE_REDUCTION &&
@@ -16,7 +16,7 @@ static bool is_plain_sum(const Op *op) {
            op->results[0]->type.dtype == DTYPE_F32;
 }
 
-/* The operand of a product of two that is a value; -1: neither or both are. */
+/* Returns which of the two operands of a product a value is; -1: none, or both. */
 static int operand_of(const Op *product, const Value *value) {
     int found = -1, present = 0, times = 0;
     for (int k = 0; k < product->operand_count; k++) {

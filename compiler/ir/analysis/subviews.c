@@ -1,7 +1,7 @@
 #include "ir/analysis/subviews.h"
 #include "ir/programs/regions.h"
 
-/* Strides of a value that lies in a row. */
+/* Writes the strides of a contiguous value. */
 static void own_strides(Module *module, const Value *value, int device, int64_t *stride) {
     int64_t extent[IR_MAX_RANK], step = 1;
     value_local(module, value, device, extent);
@@ -32,7 +32,7 @@ int64_t value_displacement(Module *module, const Value *value, int device) {
     return first * dtype_size(value->type.dtype);
 }
 
-/* The last dimension of the factor behind which rows begin; -1: the tensor has none. */
+/* Returns the last dimension of the factor that clause pitch names; -1: the tensor has none. */
 static int row_dim(const Op *op, const Access *access, const BoundAccess *bound) {
     for (int d = bound->rank - 1; d >= 0; d--)
         if (bound->dims[d].count == 1 &&
@@ -49,6 +49,7 @@ bool tensor_pitch(Module *module, const Op *op, BoundTensor tensor, int device, 
     if (!value->subview) return true;
     if (row < 0 || !value_local(module, value, device, extent)) return false;
     value_strides(module, value, device, stride, &first);
+    // all dimensions but `row` must be contiguous inside the next outer one
     int64_t step = 1;
     for (int d = value->type.rank - 1; d >= 0; d--) {
         step = d == row ? stride[d] : step;

@@ -10,7 +10,7 @@
 #ifndef IR_ANALYSIS_SUBVIEWS_H
 #define IR_ANALYSIS_SUBVIEWS_H
 
-#include "ir/programs/device_programs.h"
+#include "ir/module.h"
 
 /* Writes the strides of a value in its storage to stride[], one a dimension, and the index of its
  * first element to *first; all in elements. */

@@ -1,14 +1,18 @@
-/* Binding: how the factors of a rule fall onto the dimensions of a call's operands, and what types
- * the results have.
+/* Binding: the factors of a rule on the dimensions of a call's operands, and the types of the
+ * results.
  *
- * First the ellipses get their counts, from `a..{n}` and from the operands' ranks; then every
- * factor gets its extent, from the operands' extents and from the clause `size`; merged factors are
- * inferred by division. */
+ *     y[b.., o] = x[b.., i] * w[o, i]        x: f32[8, 16, 64], w: f32[32, 64]
+ *
+ * 1. count_ellipses: x has 3 dimensions, so `b..` stands for 2.
+ * 2. bind_extents: b is 8 and 16, i is 64 (x and w agree), o is 32. The clause size gives extents
+ *    that no operand has, and division those of merged factors.
+ * 3. result_type: y is f32[8, 16, 32].
+ */
 #include "ir/bind/bind.h"
 
 #include <string.h>
 
-/* ---- what messages say ---- */
+/* ---- messages ---- */
 
 const char *bind_type_text(Binder *binder, Type type) {
     Text out = {.arena = binder->arena};
@@ -41,7 +45,7 @@ static int variadic_operand(const Rule *rule) {
     return -1;
 }
 
-/* Gives each operand of the call its operand of the rule. */
+/* Finds the rule's operand of each tensor of the call. Returns false after an error. */
 static bool map_operands(Binder *binder) {
     const Rule *rule = binder->rule;
     int variadic = variadic_operand(rule), least = rule->operand_count - (variadic >= 0);
@@ -62,6 +66,7 @@ static bool map_operands(Binder *binder) {
     return true;
 }
 
+/* Reports absent tensors that the rule does not allow to be absent. */
 static bool check_present(Binder *binder) {
     for (int i = 0; i < binder->operand_count; i++) {
         const Access *access = &binder->rule->operands[binder->access[i]];
@@ -72,7 +77,7 @@ static bool check_present(Binder *binder) {
     return !binder->failed;
 }
 
-/* Whether a factor stands in the variadic operand alone. */
+/* Returns whether only the variadic operand has a factor. */
 static bool only_in_variadic(const Rule *rule, int factor) {
     int variadic = variadic_operand(rule);
     if (variadic < 0) return false;
@@ -83,7 +88,7 @@ static bool only_in_variadic(const Rule *rule, int factor) {
     return true;
 }
 
-/* Finds which factors occur, and which are one a tensor of the variadic operand. */
+/* Sets `used` and `each` of all factors. */
 static void find_used(Binder *binder) {
     const Rule *rule = binder->rule;
     for (int f = 0; f < rule->factor_count; f++) {
@@ -98,7 +103,7 @@ static void find_used(Binder *binder) {
 
 /* ---- ellipses ---- */
 
-/* Counts that are written or that no rank can say. */
+/* Sets the counts that need no operand: 1 for a factor, N for `a..{N}`, -1 for other ellipses. */
 static bool start_counts(Binder *binder) {
     for (int f = 0; f < binder->rule->factor_count; f++) {
         const Factor *factor = &binder->rule->factors[f];
@@ -119,8 +124,6 @@ static bool start_counts(Binder *binder) {
     return true;
 }
 
-/* The dimensions of an access that are known, and the ellipsis that is not (-1 none, -2
- * several). */
 int bind_known_rank(const Binder *binder, const Access *access, int *unknown) {
     int rank = 0;
     *unknown = -1;
@@ -144,7 +147,7 @@ static void report_rank(Binder *binder, int operand, int rank, bool more) {
     bind_note_value(binder, operand);
 }
 
-/* Learns a count from one operand's rank; returns whether something was learnt. */
+/* Infers an ellipsis' count from the rank of one operand. Returns whether it did. */
 static bool learn_count(Binder *binder, int operand) {
     int unknown,
         rank = bind_known_rank(binder, &binder->rule->operands[binder->access[operand]], &unknown);
@@ -158,6 +161,7 @@ static bool learn_count(Binder *binder, int operand) {
     return true;
 }
 
+/* Infers all counts, until no operand gives another one. Returns false after an error. */
 static bool count_ellipses(Binder *binder) {
     if (!start_counts(binder)) return false;
     for (bool learnt = true; learnt && !binder->failed;) {
@@ -177,6 +181,7 @@ static bool count_ellipses(Binder *binder) {
 
 /* ---- results ---- */
 
+/* Returns the type of a result from the extents of its factors. */
 static Type result_type(Binder *binder, const Access *result, const BoundAccess *bound) {
     int64_t *extent = arena_array(binder->arena, int64_t, bound->rank + 1);
     if (bound->rank > IR_MAX_RANK)
@@ -202,6 +207,7 @@ static const BoundFactor *bound_factors(Binder *binder) {
     return factors;
 }
 
+/* Binds a rule that is no view, in the steps above. */
 static const Binding *bind_rule(Binder *binder, Type *types) {
     const Rule *rule = binder->rule;
     find_used(binder);
@@ -214,6 +220,7 @@ static const Binding *bind_rule(Binder *binder, Type *types) {
         NOTE(binder, binder->at, "make it of several calls");
         return NULL;
     }
+    // dimensions of operands and results
     BoundAccess *operands = arena_array(binder->arena, BoundAccess, binder->operand_count + 1);
     BoundAccess *results = arena_array(binder->arena, BoundAccess, rule->result_count);
     for (int i = 0; i < binder->operand_count; i++) {
@@ -224,6 +231,7 @@ static const Binding *bind_rule(Binder *binder, Type *types) {
     }
     for (int i = 0; i < rule->result_count; i++)
         results[i] = bind_expand(binder, &rule->results[i], i, 0);
+    // extents, conditions, types
     if (!bind_extents(binder, operands) || !bind_check_requirements(binder)) return NULL;
     for (int i = 0; i < rule->result_count; i++)
         types[i] = result_type(binder, &rule->results[i], &results[i]);

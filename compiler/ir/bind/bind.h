@@ -1,20 +1,29 @@
-/* What the files that bind rules share: bind.c maps operands, counts ellipses and makes the result;
- * extent.c finds extents; dtype.c element types; view.c binds views. */
+/* Binding a rule to the operands of a call (ir_bind), as its files share it:
+ *
+ *     bind.c        maps operands, counts ellipses, makes the results
+ *     extent.c      finds the extents of factors
+ *     dtype.c       checks the element types of operands, finds those of results
+ *     requires.c    checks the clause requires
+ *     view.c        binds views (reshapes)
+ *
+ * ir/binding.h has an example. runtime/eager/bind.c does the same for the one-device library, on
+ * tables that the build writes from the rules, and words its errors for a running program.
+ */
 #ifndef IR_BIND_BIND_H
 #define IR_BIND_BIND_H
 
 #include "rule/expr.h"
 #include "ir/module.h"
 
-/* Where a bound factor's extent came from. */
+/* The origin of a bound factor's extent, for messages. */
 typedef struct Source {
-    int operand; // of the call; -1: clause size, or nothing yet
+    int operand; // of the call; -1: clause size, or unknown
     int dim;
 } Source;
 
 typedef struct Binder {
     Arena *arena;
-    Diag *diag; // NULL: errors are not reported
+    Diag *diag; // NULL: reports no errors
     Position at;
     const OpDef *def;
     const Rule *rule;
@@ -22,14 +31,14 @@ typedef struct Binder {
     Value *const *operands;
     int operand_count;
     int *access; // by operand: the rule's operand
-    int *member; // by operand: which tensor of a variadic one
-    int members; // tensors that the variadic operand stands for
-    int *count;  // by factor: how many dimensions it stands for; -1 not known
-    bool *each;  // by factor: one a tensor of the variadic operand
+    int *member; // by operand: its number among the tensors of a variadic operand
+    int members; // tensors of the variadic operand
+    int *count;  // by factor: the dimensions that it stands for; -1: unknown
+    bool *each;  // by factor: each tensor of the variadic operand has an extent of its own
     bool *used;  // by factor: a present operand or a result has it
     int *base;   // by factor: its first bound factor
     int bound_count;
-    int64_t *extent; // by bound factor; -1 not known
+    int64_t *extent; // by bound factor; -1: unknown
     Source *source;  // by bound factor
     bool failed;
 } Binder;
@@ -40,45 +49,44 @@ typedef struct Binder {
 #define NOTE(binder, where, ...)                                                                   \
     ((binder)->diag ? diag_note((binder)->diag, (where), __VA_ARGS__) : (void)0)
 
-/* For messages: "f32[2, 3]", and an access as the rule writes it, "x[b.., i]". */
+/* Return a type, "f32[2, 3]", and an access as the rule writes it, "x[b.., i]", for messages. */
 const char *bind_type_text(Binder *binder, Type type);
 const char *bind_access_text(Binder *binder, const Access *access);
 
-/* A note at the place where an operand was made. */
+/* Adds a note at the source line that made an operand. */
 void bind_note_value(Binder *binder, int operand);
 
-/* The dimensions of an access that are known, and the ellipsis that is not (-1 none, -2
- * several). */
+/* Returns the number of an access's dimensions without ellipses of unknown counts. Writes the one
+ * such ellipsis to *unknown; -1: there is none, -2: there are several. */
 int bind_known_rank(const Binder *binder, const Access *access, int *unknown);
 
-/* The rule's factor that a bound factor belongs to. */
+/* Returns the rule's factor that a bound factor belongs to. */
 int bind_rule_factor(const Binder *binder, int bound);
 
-/* Numbers the bound factors, after the ellipses have their counts. */
+/* Numbers the bound factors. Requires the counts of all ellipses. */
 void bind_number_factors(Binder *binder);
 
-/* An access with its ellipses expanded; `member` is which tensor of a variadic operand it is. */
+/* Returns an access with its ellipses expanded, for tensor `member` of a variadic operand. */
 BoundAccess bind_expand(Binder *binder, const Access *access, int index, int member);
 
-/* The global extents of the rule's factors as far as they are known: products for ellipses, sums
- * over a variadic operand. */
+/* Writes the known global extents of the rule's factors: for an ellipsis the product of its
+ * dimensions, for a factor of a variadic operand the sum over its tensors. */
 void bind_factor_sizes(const Binder *binder, int64_t *size);
 
-/* Whether the call keeps to the conditions of the clause requires; else the first that it does not
- * keep to is reported. */
+/* Returns whether the call meets the conditions of the clause requires; else reports the first that
+ * it does not meet. */
 bool bind_check_requirements(Binder *binder);
 
-/* Finds all extents; false after an error. */
+/* Finds all extents. Returns false after an error. */
 bool bind_extents(Binder *binder, const BoundAccess *operands);
 
-/* Reports operands whose element types are not those that the rule asks for; whether there are
- * none. */
+/* Reports operands whose element types the rule does not allow. Returns whether there are none. */
 bool bind_check_dtypes(Binder *binder);
 
-/* The element type of a result. */
+/* Returns the element type of a result. */
 DType bind_result_dtype(const Binder *binder, const Access *result);
 
-/* Binds a RULE_VIEW; NULL after an error. */
+/* Binds a RULE_VIEW. Returns NULL after an error. */
 const Binding *bind_view(Binder *binder, Type *type);
 
 #endif

@@ -1,7 +1,13 @@
-/* Element types: which the rule asks of operands, and which its results have. */
+/* Element types in a binding: those that the rule allows for operands, and those of the results.
+ *
+ *     y[i] = x[i] + b[i]                     x and b must have one type; y has it, too
+ *     y[i] = x[i] == b[i] dtype(y: i32)      y is i32
+ *     ... dtype(position: integer)           position must be i32 or i64
+ *     ... types(f32, bf16)                   the kernel works in these types only
+ */
 #include "ir/bind/bind.h"
 
-/* A call's tensors, each with its operand of the rule. */
+/* The tensors of a call, and the rule's operand of each. */
 typedef struct Typing {
     const Rule *rule;
     const Attr *attrs;
@@ -14,13 +20,13 @@ static const Access *access_of(const Typing *typing, int operand) {
     return &typing->rule->operands[typing->access[operand]];
 }
 
-/* Whether the rule leaves it to the call in which type the operand comes. */
+/* Returns whether the rule leaves the type of an operand open. */
 static bool is_open(const Typing *typing, int operand) {
     return typing->operands[operand] && access_of(typing, operand)->element.kind == ELEMENT_FOLLOWS;
 }
 
-/* The operand whose type the call works in: the first floating-point one whose type the rule leaves
- * open, else the first that is present; -1 when there is none. */
+/* Returns the operand that has the working type: the first floating-point one whose type the rule
+ * leaves open, else the first that is present; -1: none. */
 static int working_operand(const Typing *typing) {
     for (int i = 0; i < typing->count; i++)
         if (is_open(typing, i) && dtype_is_float(typing->operands[i]->type.dtype)) return i;
@@ -67,7 +73,7 @@ static void check_integer(Binder *binder, const Typing *typing, int operand) {
     bind_note_value(binder, operand);
 }
 
-/* Operands whose type the rule gives have it. */
+/* Reports operands whose type is not the one that the rule gives. */
 static void check_given(Binder *binder, const Typing *typing) {
     for (int i = 0; i < typing->count && !binder->failed; i++) {
         const Access *access = access_of(typing, i);
@@ -86,7 +92,7 @@ static void check_given(Binder *binder, const Typing *typing) {
     }
 }
 
-/* A kernel gets types that it works in. */
+/* Reports operands of types that the kernel has no code for. */
 static void check_kernel(Binder *binder, const Typing *typing) {
     for (int i = 0; typing->rule->call.types && i < typing->count && !binder->failed; i++)
         if (is_open(typing, i) && !(typing->rule->call.types >> operand_dtype(typing, i) & 1)) {
@@ -99,6 +105,7 @@ static void check_kernel(Binder *binder, const Typing *typing) {
         }
 }
 
+/* Reports operands of different types whose types the rule leaves open. */
 static void check_open(Binder *binder, const Typing *typing) {
     int first = -1;
     if (!rule_of_one_type(typing->rule)) return;
@@ -117,7 +124,7 @@ static void check_open(Binder *binder, const Typing *typing) {
     }
 }
 
-/* A result that would be of integers because operands are is one of integers. */
+/* Reports an expression that would need floating point for a result of integers. */
 static void check_integral(Binder *binder, const Typing *typing) {
     const Access *result = &typing->rule->results[0];
     int working = working_operand(typing);
@@ -133,7 +140,7 @@ static void check_integral(Binder *binder, const Typing *typing) {
     bind_note_value(binder, working);
 }
 
-/* Remainders are of integers, as in C. */
+/* Reports remainders of floating-point operands: as in C, `%` takes integers. */
 static void check_remainders(Binder *binder, const Typing *typing) {
     uint64_t integers = (UINT64_C(1) << typing->rule->operand_count) - 1;
     for (int i = 0; i < typing->count; i++)
@@ -143,7 +150,7 @@ static void check_remainders(Binder *binder, const Typing *typing) {
     if (why) ERROR(binder, "%s: %s", binder->def->name, why);
 }
 
-/* What the compiler inserts is made for its operands. */
+/* Returns whether the element types fit. Operators that the compiler inserts always do. */
 bool bind_check_dtypes(Binder *binder) {
     Typing typing = binder_typing(binder);
     check_remainders(binder, &typing);

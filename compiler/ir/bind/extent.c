@@ -1,4 +1,12 @@
-/* Extents of factors, from the operands and from the clause size. */
+/* Extents of factors in a binding.
+ *
+ *     y[(h d)] = x[h, d]                x: [4, 16]       h: 4, d: 16
+ *     y[h, d] = x[(h d)] size(h: 4)     x: [64]          h: 4 by the clause, d: 16 by division
+ *
+ * A dimension of one factor gives its extent. The clause size computes an extent from others. A
+ * merged dimension gives its one unknown factor by division. The three repeat until nothing
+ * changes.
+ */
 #include "ir/bind/bind.h"
 
 void bind_number_factors(Binder *binder) {
@@ -15,12 +23,11 @@ void bind_number_factors(Binder *binder) {
     }
 }
 
-/* The bound factor of the k-th dimension that `factor` stands for. */
+/* Returns the bound factor of the k-th dimension that `factor` stands for. */
 static int bound_factor(const Binder *binder, int factor, int member, int k) {
     return binder->base[factor] + (binder->each[factor] ? member * binder->count[factor] : 0) + k;
 }
 
-/* The rule's factor that a bound factor belongs to. */
 int bind_rule_factor(const Binder *binder, int bound) {
     int factor = 0;
     for (int f = 0; f < binder->rule->factor_count; f++)
@@ -45,6 +52,7 @@ BoundAccess bind_expand(Binder *binder, const Access *access, int index, int mem
     return (BoundAccess){.access = index, .rank = rank, .written_rank = rank, .dims = dims};
 }
 
+/* Reports two extents of one factor, with the operands that they come from. */
 static void report_extent(Binder *binder, int bound, int operand, int dim, int64_t extent) {
     const Access *access = &binder->rule->operands[binder->access[operand]];
     const char *factor = binder->rule->factors[bind_rule_factor(binder, bound)].name;
@@ -65,7 +73,7 @@ static void report_extent(Binder *binder, int bound, int operand, int dim, int64
     if (source.operand != operand) bind_note_value(binder, operand);
 }
 
-/* Learns from a dimension of several factors: the one that is unknown, by division. */
+/* Infers the one unknown factor of a merged dimension by division. */
 static bool learn_merged(Binder *binder, int operand, int dim, const BoundDim *bound,
                          int64_t extent) {
     int unknown = -1;
@@ -127,7 +135,7 @@ void bind_factor_sizes(const Binder *binder, int64_t *size) {
     }
 }
 
-/* Learns from the clause size of one factor. */
+/* Infers the extent of a factor from its clause size. */
 static bool learn_size(Binder *binder, int f) {
     const Factor *factor = &binder->rule->factors[f];
     int64_t *size = arena_array(binder->arena, int64_t, binder->rule->factor_count), value;

@@ -1,9 +1,14 @@
-/* The conditions of the clause requires. */
+/* The clause requires: conditions on the arguments and extents of a call, checked when it is bound.
+ *
+ *     slice(x, start, length) requires(start >= 0, start <= size(n) - length)
+ *
+ * reports a slice from row 6 on of 4 of 8 rows as an error of the user.
+ */
 #include "ir/bind/bind.h"
 
 #include <math.h>
 
-/* Whether an argument of floating point occurs. */
+/* Returns whether an expression has a floating-point argument. */
 static bool is_floating(const Binder *binder, const Expr *expr) {
     for (int a = 0; a < binder->def->attr_count; a++)
         if (opdef_attr_kind(binder->def, a) == PARAM_FLOAT && expr_mentions(expr, EXPR_ATTR, a))
@@ -11,8 +16,8 @@ static bool is_floating(const Binder *binder, const Expr *expr) {
     return false;
 }
 
-/* The value of an expression without calls; what has no argument of floating point is worked out in
- * integers. */
+/* Returns the value of an expression without calls. An expression without floating-point arguments
+ * is evaluated in integers. */
 static double number(const Binder *binder, const int64_t *size, const Expr *expr) {
     int64_t integer;
     if (expr->kind == EXPR_NUMBER) return expr->number;

@@ -1,7 +1,7 @@
 #include "ir/programs/conversions.h"
 
 #include "ir/analysis_cache.h"
-#include "ir/programs/representatives.h"
+#include "ir/programs/device_programs.h"
 #include "support/intern.h"
 
 ht_dtype dtype_runtime(DType dtype) {
@@ -31,7 +31,7 @@ static Conversion planned_tensor(const ConvertedTensor *tensor) {
                         tensor->to};
 }
 
-/* What is planned of a tensor, by what is shared in the module. */
+/* A tensor of a plan, as a key of the memoization cache: pointers are interned in the module. */
 typedef struct PlannedKey {
     const Layout *from, *to;
     const int64_t *extent;
@@ -40,6 +40,7 @@ typedef struct PlannedKey {
 
 const Plan *module_plan(Module *module, const Conversion *tensors, int count) {
     Intern *shared = module_interned(module);
+    // intern layouts and extents, so that equal tensors have equal keys
     if (!module->cache->plans) module->cache->plans = intern_create(module->arena);
     Conversion *own = arena_copy(module->arena, tensors, sizeof *own * (size_t)count);
     PlannedKey *key = arena_array(module->arena, PlannedKey, count);

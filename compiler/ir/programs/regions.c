@@ -1,46 +1,48 @@
 #include "ir/programs/regions.h"
 
 #include "ir/analysis_cache.h"
-#include "ir/programs/representatives.h"
+#include "ir/programs/device_programs.h"
 #include "support/intern.h"
 #include "support/text.h"
 
 #include <string.h>
 
-/* What the devices of a layout hold, in its order, whatever their numbers are. */
-typedef struct Held {
+/* The regions of the positions of a layout, whatever devices stand there. Subgroups that are cut
+ * alike share it. */
+typedef struct PositionRegions {
     int count;
     const Region *at;
-    const int *alike; // the first of them that has the same boxes
-} RegionKey;
+    const int *alike; // the first position that has the same boxes
+} PositionRegions;
 
-/* What the devices of a layout hold. */
+/* The regions of the devices of a layout. */
 typedef struct Regions {
-    int count; // in the layout's order
-    const int *devices;
-    RegionKey held;
+    int count;
+    const int *devices; // in the layout's order
+    PositionRegions of_positions;
     int least, span;  // of device numbers
-    const int *place; // by device from `least` on: one more than its place in the order; 0: it
-                      // holds nothing
+    const int *place; // by device, counted from `least`: its position and 1; 0: it holds nothing
 } Regions;
 
+/* The key of memoized regions. */
 typedef struct Key {
     const Layout *layout;
     int64_t rank;
     int64_t extent[IR_MAX_RANK]; // the first `rank`
 } Key;
 
-/* Regions that were asked for lately. */
+/* An entry of a small direct-mapped cache in front of the hash table. */
 typedef struct Recent {
     Key key;
     const Regions *regions;
 } Recent;
 
-/* Regions by layout and extents. */
 enum { RECENT = 1024 };
+
+/* The memoized regions of a module. */
 struct RegionTable {
-    Intern *keys, *held; // `held` by layout of devices 0, 1, ..., so that subgroups that are cut
-                         // alike have one
+    Intern *keys;      // Regions by layout and extents
+    Intern *positions; // PositionRegions by the layout with its devices renumbered 0, 1, ...
     Recent recent[RECENT];
 };
 
@@ -68,10 +70,11 @@ static Key key_of(const Layout *layout, Type type) {
     return key;
 }
 
+/* Returns for each position the first one with the same boxes. */
 static const int *find_alike(Arena *arena, const Region *regions, int count) {
     int *alike = arena_array(arena, int, count);
     Arena *scratch = arena_create();
-    Intern *first = intern_create(scratch); // one more than its place, by boxes
+    Intern *first = intern_create(scratch); // by boxes: the first position and 1
     Text boxes = {.arena = scratch};
     for (int i = 0; i < count; i++) {
         boxes.length = 0;
@@ -86,25 +89,26 @@ static const int *find_alike(Arena *arena, const Region *regions, int count) {
     return alike;
 }
 
-static RegionKey held_regions(Module *module, const Layout *layout, Type type) {
+static PositionRegions position_regions(Module *module, const Layout *layout, Type type) {
     Arena *scratch = arena_create();
     Key key =
         key_of(layout_intern(module_interned(module), layout_renumbered(scratch, layout)), type);
-    RegionKey **held = intern_slot(module->cache->regions->held, &key, key_size(&key));
-    if (!*held) {
-        RegionKey *own = *held = arena_new(module->arena, RegionKey);
+    PositionRegions **known = intern_slot(module->cache->regions->positions, &key, key_size(&key));
+    if (!*known) {
+        PositionRegions *own = *known = arena_new(module->arena, PositionRegions);
         own->at = layout_regions(module->arena, key.layout, type_shape(type), &own->count);
         own->alike = find_alike(module->arena, own->at, own->count);
     }
     arena_destroy(scratch);
-    return **held;
+    return **known;
 }
 
+/* Finds the devices of a layout, and the position of each. */
 static const Regions *all_regions(Module *module, const Layout *layout, Type type) {
     Regions *all = arena_new(module->arena, Regions);
     int most = -1;
     all->devices = layout_devices(module->arena, layout, &all->count);
-    all->held = held_regions(module, layout, type);
+    all->of_positions = position_regions(module, layout, type);
     all->least = all->count ? all->devices[0] : 0;
     for (int i = 0; i < all->count; i++) {
         most = all->devices[i] > most ? all->devices[i] : most;
@@ -117,12 +121,12 @@ static const Regions *all_regions(Module *module, const Layout *layout, Type typ
     return all;
 }
 
-/* The regions of a pair of layout and type, computed when it is first asked for. */
+/* Returns the regions of a pair of layout and type, memoized. */
 static const Regions *regions_of(Module *module, const Layout *layout, Type type) {
     if (!module->cache->regions) {
         module->cache->regions = arena_new(module->arena, struct RegionTable);
         module->cache->regions->keys = intern_create(module->arena);
-        module->cache->regions->held = intern_create(module->arena);
+        module->cache->regions->positions = intern_create(module->arena);
     }
     Recent *recent = recent_of(module->cache->regions, layout, type);
     if (is_recent(recent, layout, type)) return recent->regions;
@@ -133,7 +137,7 @@ static const Regions *regions_of(Module *module, const Layout *layout, Type type
     return *regions;
 }
 
-/* The place of a device, or of its stand-in, in the order of a value's layout; -1: it has none. */
+/* Returns the position of a device, or of its representative, in a value's layout; -1: none. */
 static int place_of(Module *module, const Value *value, const Regions *regions, int device) {
     if (value->def && value->def->stage != STAGE_ALL)
         device = representative_device(module, device);
@@ -146,20 +150,20 @@ const Region *value_region(Module *module, const Value *value, int device) {
     if (!value->layout) BUG("value %%%d has no layout", value->id);
     const Regions *regions = regions_of(module, value->layout, value->type);
     int place = place_of(module, value, regions, device);
-    return place < 0 ? &none : &regions->held.at[place];
+    return place < 0 ? &none : &regions->of_positions.at[place];
 }
 
 int value_same_boxes(Module *module, const Value *value, int device) {
     const Regions *regions = regions_of(module, value->layout, value->type);
     int place = place_of(module, value, regions, device);
-    return place < 0 ? -1 : regions->held.alike[place];
+    return place < 0 ? -1 : regions->of_positions.alike[place];
 }
 
 const Region *value_regions(Module *module, const Value *value, const int **devices, int *count) {
     const Regions *regions = regions_of(module, value->layout, value->type);
     *devices = regions->devices;
     *count = regions->count;
-    return regions->held.at;
+    return regions->of_positions.at;
 }
 
 const int *value_holders(Arena *arena, Module *module, const Value *value, int *count) {
@@ -190,6 +194,8 @@ bool value_local(Module *module, const Value *value, int device, int64_t *extent
 
 /* ---- pieces of several boxes ---- */
 
+/* Returns whether a kernel may run on any piece of each factor: no factor must be whole, none has
+ * an offset, and all that are contracted can be added up. */
 static bool free_factors(const Op *op) {
     for (int f = 0; f < op->binding->factor_count; f++) {
         int number = op->binding->factors[f].factor;
@@ -201,7 +207,7 @@ static bool free_factors(const Op *op) {
     return true;
 }
 
-/* Whether a tensor is a number, or has the factors 0, 1, ... of the first that is none. */
+/* Returns whether a tensor is a scalar, or has the same factors as `first` in the same order. */
 static bool has_all_factors(const Op *op, const BoundAccess *access, const BoundAccess *first) {
     if (access->rank && access->rank != op->binding->factor_count) return false;
     for (int d = 0; d < access->rank; d++)
@@ -220,7 +226,7 @@ static const Value *tensor_value(const Op *op, int k) {
 }
 
 bool op_takes_elements(const Op *op) {
-    const BoundAccess *first = NULL;
+    const BoundAccess *first = NULL; // of the first tensor that is no scalar
     bool takes = op->def->rule->kind != RULE_VIEW && free_factors(op);
     for (int k = 0; takes && k < op->operand_count + op->result_count; k++) {
         const BoundAccess *access = tensor_access(op, k);
@@ -237,7 +243,8 @@ static bool same_boxes(const Region *a, const Region *b) {
     return same;
 }
 
-/* Whether the device holds the same elements of all tensors of an operator, numbers aside. */
+/* Returns whether the device holds the same elements of all tensors of an operator, apart from
+ * scalars. */
 static bool same_pieces(Module *module, const Op *op, const Value *value, int device) {
     const Region *region = value_region(module, value, device);
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
@@ -256,7 +263,7 @@ bool op_local(Module *module, const Op *op, const Value *value, int device, int6
     return op_takes_elements(op) && same_pieces(module, op, value, device);
 }
 
-/* The micro-batches that a device runs in a step. */
+/* Returns how many micro-batches a device runs in a step, of the template of an operator. */
 static int64_t microbatches_of(const Module *module, const Op *op, int device) {
     for (int r = 0; r < module->templates->runs.count; r++) {
         const PipelineRun *run = &module->templates->runs.at[r];
@@ -270,7 +277,7 @@ static int64_t microbatches_of(const Module *module, const Op *op, int device) {
     return 0;
 }
 
-/* Bytes of an input of which micro-batches have parts: those of all of them. */
+/* Returns the bytes of an input that micro-batches read in parts: the parts of all of them. */
 static int64_t input_bytes(Module *module, const Value *input, int device) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];

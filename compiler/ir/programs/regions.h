@@ -8,7 +8,7 @@
  *
  * A layout of unequal subgroups may give a device several boxes. Regions are memoized for each pair
  * of layout and type. For a value inside a loop over micro-batches, a device stands for all that it
- * represents (ir/programs/representatives.h).
+ * represents (ir/programs/device_programs.h).
  */
 #ifndef IR_PROGRAMS_REGIONS_H
 #define IR_PROGRAMS_REGIONS_H

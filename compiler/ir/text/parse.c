@@ -125,7 +125,7 @@ static bool parse_collect(IrParser *parser) {
 
 /* ---- the module's head ---- */
 
-/* The cluster file, which is read. */
+/* cluster "FILE": reads the file. */
 static bool parse_cluster(IrParser *parser, Module *module) {
     if (!parse_string(parser, &module->devices->target.cluster_file)) return false;
     module->devices->target.cluster =
@@ -164,7 +164,7 @@ static bool parse_module(IrParser *parser) {
     return parse_head_marks(parser, module);
 }
 
-/* From the word `strategy` to the line `end strategy`. */
+/* The lines from `strategy NAME` to `end strategy`. */
 static bool parse_strategy(IrParser *parser) {
     const Strategy *strategy = parser->module->strategy = strategy_parse_one(&parser->tokens);
     return strategy;
@@ -187,7 +187,7 @@ static bool parse_init(IrParser *parser, Parameter *param) {
     return parse_fail(parser, "zeros, constant, normal or uniform");
 }
 
-/* %ID "name": a value of `kind`. */
+/* %ID "NAME": a new value of `kind`. */
 static Value *parse_named(IrParser *parser, ValueKind kind, int index) {
     int id;
     const char *name;
@@ -221,7 +221,7 @@ static bool parse_param(IrParser *parser) {
     return true;
 }
 
-/* The parameter whose value comes next. */
+/* of %ID: the parameter of a state. */
 static Parameter *parse_param_ref(IrParser *parser) {
     Value *value;
     if (!parse_ref(parser, &value)) return NULL;
@@ -308,7 +308,7 @@ static bool parse_frame(IrParser *parser) {
     return parse_position(parser, &frame->at);
 }
 
-/* ---- what stands after the operators ---- */
+/* ---- loss, outputs, new parameters ---- */
 
 static bool parse_section(IrParser *parser) {
     static const char *const names[] = {[SECTION_FORWARD] = "forward",
@@ -399,7 +399,7 @@ static bool parse_line(IrParser *parser) {
     return parse_fail(parser, "a line of a module");
 }
 
-/* Gives a value its place within another one, which has its dimensions, or one more. */
+/* Sets the subview of a value inside another one, which has the same dimensions or one more. */
 static void fix_within(IrParser *parser, const StorageFix *fix) {
     Subview *within = arena_copy(parser->arena, &fix->place, sizeof fix->place);
     Value *value = fix->value;
@@ -412,7 +412,7 @@ static void fix_within(IrParser *parser, const StorageFix *fix) {
         value->subview = within;
 }
 
-/* Whether the storage that a value takes is in the end that of another value. */
+/* Returns whether the storage chain of a value leads to another value. */
 static bool storage_ends(const IrParser *parser, const Value *value) {
     int steps = 0;
     while (value->storage && steps++ <= parser->storages.count) value = value->storage;
@@ -440,7 +440,7 @@ static void check_functions(IrParser *parser) {
                    "the gradient \"%s\" has no line `return`", parser->function->name);
 }
 
-/* Reads the lines of one module, up to the next or the end; NULL after errors. */
+/* Reads the lines of one module, up to the next module or the end. Returns NULL after errors. */
 static Module *parse_lines(IrParser *parser) {
     int before = diag_errors(parser->diag);
     Tokens *tokens = &parser->tokens;

@@ -1,5 +1,15 @@
-/* What the files of the IR's parser share: parse.c reads lines, parse_value.c types, values and
- * what they are made of, parse_op.c operators. */
+/* The parser of IR text (ir/text/text.h has an example), as its files share it:
+ *
+ *     parse.c           lines: the module's head, definitions, parameters, inputs, gradients
+ *     parse_op.c        operators and factored bindings
+ *     parse_value.c     types, names, layouts and other attributes of values
+ *     parse_mesh.c      meshes and their rules
+ *     parse_bodies.c    pipeline templates and schedules
+ *     parse_roles.c     roles and conversion plans
+ *
+ * Each function reads from the parser's current token, and returns false or NULL after it reported
+ * an error.
+ */
 #ifndef IR_TEXT_PARSE_H
 #define IR_TEXT_PARSE_H
 
@@ -8,9 +18,9 @@
 
 typedef struct StorageFix {
     Value *value;
-    int storage; // the id of the value whose storage it takes, or within which it lies
+    int storage; // id of the value whose storage it uses, or inside which it lies
     bool within;
-    Subview place; // its whole is not known yet
+    Subview place; // without its `whole`
     Position at;
 } StorageFix;
 
@@ -19,79 +29,79 @@ typedef struct IrParser {
     Arena *arena;
     Diag *diag;
     Module *module;
-    Position head;                   // of the module's line
+    Position head;                   // position of the line `module`
     Array(Value *) values;           // by id
     Array(const Frame *) frames;     // by number
     Array(const Binding *) bindings; // by number
     Array(StorageFix) storages;
-    Mesh *mesh;         // read last
-    bool in_stage;      // a line `stage` was before: meshes are those of stages
-    Position layout_at; // of the layout read last
-    OpSource source;    // of the operator that is read
-    Function *function; // the gradient that is being read
+    Mesh *mesh;         // of the last line `mesh`
+    bool in_stage;      // a line `stage` came before: its mesh follows
+    Position layout_at; // of the last layout
+    OpSource source;    // of the current operator
+    Function *function; // the current gradient; NULL: the module's own operators
     Section section;
     struct InternEntry *interned;
     struct DefName *defs;
     int next_id;
 } IrParser;
 
-/* Reports what was expected at the current token; false. */
+/* Reports that something else was expected at the current token. Returns false. */
 bool parse_fail(IrParser *parser, const char *expected);
 
-/* Basic pieces; false after an error. */
+/* ---- basic elements ---- */
 bool parse_int(IrParser *parser, int64_t *value);
 bool parse_double(IrParser *parser, double *value);
 bool parse_string(IrParser *parser, const char **string);
 bool parse_name(IrParser *parser, const char **name);
-bool parse_position(IrParser *parser, Position *at); // absent: an empty position
+bool parse_position(IrParser *parser, Position *at); // @FILE:LINE:COLUMN, or nothing
 bool parse_dtype(IrParser *parser, DType *dtype);
 bool parse_type(IrParser *parser, Type *type);
 
 /* NAME or NAME:PART. */
 bool parse_dim_name(IrParser *parser, DimName *name);
 
-/* %ID or -: a value that is known, or NULL. */
+/* %ID of a known value, or - for NULL. */
 bool parse_ref(IrParser *parser, Value **value);
 
-/* %ID of a value that is made here. */
+/* %ID of a new value. */
 bool parse_new_id(IrParser *parser, int *id);
 
-/* Makes `value` known as %id. */
+/* Registers a value as %id. */
 void define_value(IrParser *parser, Value *value, int id);
 
-/* <LAYOUT>, which fits a tensor of the type; NULL after an error. */
+/* <LAYOUT>, which must fit a tensor of the type. */
 const Layout *parse_layout(IrParser *parser, Type type);
 
-/* What stands behind the colon. The position is that of the value before, unless the text says
- * another. */
+/* The part of a value behind the colon. Without a position in the text, the value keeps the one
+ * that it has. */
 bool parse_value(IrParser *parser, Value *value);
 
-/* A line that begins with %: an operator; and `binding ...`. */
+/* Lines `%ID = OPERATOR(...)` and `binding ...`. */
 bool parse_op(IrParser *parser);
 bool parse_binding(IrParser *parser);
 
-/* mesh, split. */
+/* Lines `mesh` and `split`. */
 bool parse_mesh(IrParser *parser);
 bool parse_split(IrParser *parser);
 
-/* batch, body, stage, run. */
+/* Lines `batch`, `template`, `stage`, `run`, `schedule`. */
 bool parse_batch(IrParser *parser);
 bool parse_body(IrParser *parser);
 bool parse_stage(IrParser *parser);
 bool parse_schedule(IrParser *parser);
 bool parse_run(IrParser *parser);
 
-/* role, offsets, scratch, plan. */
+/* Lines `role`, `offsets`, `scratch`, `plan`. */
 bool parse_role(IrParser *parser);
 bool parse_offsets(IrParser *parser);
 bool parse_scratch(IrParser *parser);
 bool parse_plan(IrParser *parser);
 
-/* The definition called `name`; NULL after an error. */
+/* The name of a definition. */
 const OpDef *parse_def_name(IrParser *parser);
 void remember_def(IrParser *parser, const OpDef *def);
 
-/* A string that equal strings share. */
+/* Returns an interned copy of a string. */
 const char *ir_shared_string(IrParser *parser, const char *string);
 
 #endif

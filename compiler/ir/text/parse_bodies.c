@@ -1,15 +1,17 @@
-/* Bodies in the IR's text (ir/pipeline_template.h): `batch unit 1`, then a line each
+/* Pipeline templates in IR text (ir/pipeline_template.h):
  *
+ *     batch unit 1
  *     template rows 2 first 0 stages 2 visits 0 1
  *     stage 0 of template 0
  *     run pipeline 0 template 0 microbatches 5 row 0
  *     schedule template 0 microbatches 5
  *         stage 0 slots 2: F0:0/0 F0:1/1 B0:0 ...
  *
- * A body that reads rows only so far says `shorter` before its visits. A mesh behind a line `stage`
- * is that stage's.
+ * A template with padding lengths has the word `shorter` before its visits. A line `mesh` behind a
+ * line `stage` is the mesh of that stage.
  */
 #include "ir/text/parse.h"
+#include "schedule/schedule.h"
 
 #include "syntax/lex.h"
 
@@ -29,7 +31,7 @@ bool parse_batch(IrParser *parser) {
     return true;
 }
 
-/* The stages of visits, up to the end of the line. */
+/* The stage of each visit, up to the end of the line. */
 static bool parse_visits(IrParser *parser, Body *body) {
     Array(int) stages = {0};
     while (parser->tokens.token->kind == TOKEN_NUMBER) {

@@ -1,5 +1,9 @@
-/* The mesh in the IR's text: `mesh 0-3 axes dp:2, tp:2 by 3:1`, and a line `split NAME axis NUMBER
- * [zigzag]` for each of its rules. */
+/* Meshes in IR text (ir/mesh.h):
+ *
+ *     mesh 0-3 axes dp:2, tp:2 by 3:1
+ *     split batch axis 0
+ *     split seq axis 1 zigzag
+ */
 #include "ir/text/parse.h"
 
 enum { MOST_DEVICE = 1 << 24, MOST_DEVICES = 1 << 20 };
@@ -10,7 +14,7 @@ static bool parse_between(IrParser *parser, int64_t least, int64_t most, const c
            ((*number >= least && *number <= most) || parse_fail(parser, what));
 }
 
-/* Numbers and ranges of them. */
+/* Devices: numbers and ranges, 0-3, 8. */
 static bool parse_devices(IrParser *parser, Mesh *mesh) {
     Array(int) devices = {0};
     do {

@@ -9,7 +9,7 @@ typedef Array(Value *) Values;
 
 /* ---- factored bindings ---- */
 
-/* number(dims)/written_rank */
+/* One tensor of a factored binding: ACCESS(DIMS)/WRITTEN_RANK. */
 static bool parse_access(IrParser *parser, BoundAccess *access) {
     Tokens *tokens = &parser->tokens;
     Array(BoundDim) dims = {0};
@@ -73,7 +73,7 @@ static bool parse_factors(IrParser *parser, Binding *binding) {
     return true;
 }
 
-/* The factors that the accesses name must be there. */
+/* Returns whether a binding has all factors that its accesses name. */
 static bool check_binding(IrParser *parser, const Binding *binding) {
     for (int i = 0; i < binding->operand_count + binding->result_count; i++) {
         const BoundAccess *access = i < binding->operand_count
@@ -157,14 +157,14 @@ static bool parse_attrs(IrParser *parser, const OpDef *def, Attr *attrs) {
     return tokens_expect(tokens, "}", "after the arguments");
 }
 
-/* The object with the number that follows, out of `count`. */
+/* A number below `count`. */
 static bool parse_index(IrParser *parser, int count, int64_t *number) {
     if (!parse_int(parser, number)) return false;
     return (*number >= 0 && *number < count) ||
            parse_fail(parser, "a number that stands before, before this");
 }
 
-/* The positions of the operators that were fused into this one, after their number. */
+/* COUNT @POSITION...: the positions of the operators fused into this one. */
 static bool parse_also(IrParser *parser) {
     Array(Position) also = {0};
     int64_t count;
@@ -180,7 +180,7 @@ static bool parse_also(IrParser *parser) {
            (also.count == count || parse_fail(parser, "as many positions as the line says"));
 }
 
-/* [ tower NAME ] layer NUMBER, or a name in place of the number */
+/* [tower "NAME"] layer NUMBER, or layer "NAME". */
 static bool parse_layer(IrParser *parser, const Layer **layer) {
     Tokens *tokens = &parser->tokens;
     Layer *own = arena_new(parser->arena, Layer);
@@ -195,7 +195,7 @@ static bool parse_layer(IrParser *parser, const Layer **layer) {
     return true;
 }
 
-/* The operator that makes the value which follows. */
+/* %ID: the operator that makes that value. */
 static bool parse_again(IrParser *parser, const Op **again) {
     Value *value;
     if (!parse_ref(parser, &value)) return false;
@@ -203,8 +203,8 @@ static bool parse_again(IrParser *parser, const Op **again) {
     return *again || parse_fail(parser, "a value that an operator makes, before this");
 }
 
-/* A mark of an operator's line, between its arguments and the colon, as a member of an operator;
- * *done when there is none. */
+/* One attribute of an operator, between its arguments and the colon, as a member of `marks` or of
+ * parser->source. Sets *done if there is none. */
 static bool parse_mark(IrParser *parser, Op *marks, bool *done) {
     Tokens *tokens = &parser->tokens;
     int64_t number = 0;
@@ -274,7 +274,7 @@ static bool parse_marks(IrParser *parser, Op *marks) {
     return parse_position(parser, &marks->at);
 }
 
-/* The operator as a pass has factored it: types come from the text. */
+/* Makes an operator of a factored binding. Its results get their types from the text later. */
 static Op *refined_op(IrParser *parser, const OpDef *def, const Values *operands, const Attr *attrs,
                       const Op *marks) {
     Arena *arena = parser->arena;

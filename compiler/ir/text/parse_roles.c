@@ -1,5 +1,10 @@
-/* Roles in the IR's text: `role DEVICES arena BYTES`, its `offsets` and `scratch`; and `plan NUMBER
- * TYPE from<LAYOUT> to<LAYOUT>`. */
+/* Roles and conversion plans in IR text (ir/programs):
+ *
+ *     plan 0 f32[16, 1024] from<[0-3]{1:4}> to<[0-3]{dup:4}>
+ *     role 0-3 arena 65536
+ *     offsets 12:0 13:4096
+ *     scratch 5:16384
+ */
 #include "ir/text/parse.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
@@ -19,7 +24,7 @@ static Roles *roles_of(IrParser *parser) {
     return parser->module->devices->roles;
 }
 
-/* All devices in order, and the role of each. */
+/* Sets all devices, ascending, and the role of each. */
 static void list_devices(IrParser *parser, Roles *roles) {
     Array(int) devices = {0};
     for (int i = 0; i < roles->role_count; i++)
@@ -65,8 +70,8 @@ bool parse_role(IrParser *parser) {
     return true;
 }
 
-/* A list of KEY:BYTES up to the end of the line, as an array of `count` entries, -1 where there is
- * none; `kept`, where it is not NULL, says which have that word behind them. */
+/* KEY:BYTES up to the end of the line: writes to *pairs an array by key of `count` entries, -1 for
+ * absent keys. Unless `kept` is NULL, sets it for keys that the word `kept` follows. */
 static bool parse_pairs(IrParser *parser, int count, const char *mark, int64_t **pairs,
                         bool *kept) {
     Tokens *tokens = &parser->tokens;
@@ -106,7 +111,7 @@ bool parse_scratch(IrParser *parser) {
 
 /* ---- plans ---- */
 
-/* The layouts of a conversion: none of a sum to a max. */
+/* from<LAYOUT> to<LAYOUT>: a conversion exists between them, so not from a sum to a maximum. */
 static bool parse_ends(IrParser *parser, Type type, const Layout **from, const Layout **to) {
     Tokens *tokens = &parser->tokens;
     if (!tokens_expect(tokens, "from", "after the type") || !(*from = parse_layout(parser, type)) ||

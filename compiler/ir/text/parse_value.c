@@ -20,7 +20,7 @@ bool parse_fail(IrParser *parser, const char *expected) {
     return tokens_unexpected(&parser->tokens, expected);
 }
 
-/* The object known under `key`; NULL when there is none. */
+/* Returns the object registered under `key`; NULL: none. */
 static const void *find_interned(IrParser *parser, const char *key, size_t length) {
     InternEntry *entry;
     HASH_FIND(hh, parser->interned, key, length, entry);
@@ -42,7 +42,7 @@ const char *ir_shared_string(IrParser *parser, const char *string) {
     return known ? known : add_interned(parser, key, strlen(key), key + 1);
 }
 
-/* ---- basic pieces ---- */
+/* ---- basic elements ---- */
 
 bool parse_int(IrParser *parser, int64_t *value) {
     Tokens *tokens = &parser->tokens;
@@ -199,7 +199,7 @@ bool parse_dim_name(IrParser *parser, DimName *name) {
            parse_fail(parser, "the number of a part, before this");
 }
 
-/* One dimension of dims: a name, or the names of its factors in parentheses. */
+/* One dimension of `dims`: a name, or the names of its factors in parentheses. */
 static bool parse_dim(IrParser *parser, Dim *dim) {
     Array(DimName) names = {0};
     bool several = tokens_take(&parser->tokens, "(");
@@ -242,7 +242,7 @@ static bool parse_storage(IrParser *parser, Value *value) {
     return true;
 }
 
-/* %WHOLE DIMENSION START */
+/* %WHOLE DIMENSION START: a subview. */
 static bool parse_within(IrParser *parser, Value *value) {
     Tokens *tokens = &parser->tokens;
     int64_t id, dim, start;
@@ -264,7 +264,7 @@ static bool parse_micro(IrParser *parser, Value *value) {
     return true;
 }
 
-/* DIMENSION START EXTENT */
+/* DIMENSION START EXTENT: a chunk. */
 static bool parse_chunk(IrParser *parser, Value *value) {
     int64_t dim, start, extent;
     if (!parse_int(parser, &dim) || !parse_int(parser, &start) || !parse_int(parser, &extent))
@@ -277,8 +277,7 @@ static bool parse_chunk(IrParser *parser, Value *value) {
     return true;
 }
 
-/* `<`, which is passed, in front of a layout that ends with `>`: that token; NULL after an
- * error. */
+/* `<` in front of a layout: returns the `>` that ends the layout, or NULL after an error. */
 static const Token *open_layout(IrParser *parser) {
     Tokens *tokens = &parser->tokens;
     const Token *end = tokens->token;
@@ -309,7 +308,7 @@ const Layout *parse_layout(IrParser *parser, Type type) {
     return tokens_expect(tokens, ">", "after the layout") ? layout : NULL;
 }
 
-/* What the source writes, over the dimensions that the value has, and where. */
+/* shard<LAYOUT> @POSITION: the layout that the source gives. */
 static bool parse_written(IrParser *parser, Value *value) {
     const UserLayout *written =
         open_layout(parser) ? user_layout_parse(&parser->tokens, ">") : NULL;
@@ -319,7 +318,7 @@ static bool parse_written(IrParser *parser, Value *value) {
     return !tokens_is(&parser->tokens, "@") || parse_position(parser, &own->at);
 }
 
-/* One mark of a value; *done when the current token begins none. */
+/* One attribute of a value. Sets *done if the current token begins none. */
 static bool parse_mark(IrParser *parser, Value *value, bool *done) {
     Tokens *tokens = &parser->tokens;
     if (tokens->token->kind == TOKEN_STRING) return parse_string(parser, &value->name);

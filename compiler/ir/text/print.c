@@ -2,6 +2,7 @@
 
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
+#include "schedule/schedule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,7 @@ void print_number(Text *out, double number) {
     text_string(out, digits);
 }
 
-/* Also an empty position, as 0:0. */
+/* Prints a position; an empty one as 0:0. */
 static void print_any_position(Printer *printer, Position at) {
     text_string(printer->out, " @");
     if (!at.file && !at.line) {
@@ -93,8 +94,8 @@ static bool position_equal(Position a, Position b) {
            (a.file == b.file || (a.file && b.file && !strcmp(a.file, b.file)));
 }
 
-/* What stands behind the colon: type, name, dims and so on; the position where it differs from
- * `known`. */
+/* Prints the part of a value behind the colon: type, name, dims and so on. Prints its position if
+ * it differs from `known`. */
 static void print_value(Printer *printer, const Value *value, bool named, Position known) {
     Text *out = printer->out;
     print_type(out, value->type);
@@ -126,8 +127,7 @@ static void print_value(Printer *printer, const Value *value, bool named, Positi
     if (!position_equal(value->at, known)) print_any_position(printer, value->at);
 }
 
-/* ---- what operators share: the calls that led to them, factored bindings, gradients; printed
- * once, when they get a number ---- */
+/* ---- shared objects: call stacks, factored bindings, gradients ---- */
 
 typedef struct NumberEntry {
     const void *object;
@@ -155,7 +155,8 @@ static int remember(Printer *printer, NumberEntry **table, const void *object, i
     return number;
 }
 
-/* The number of what prints as `kind NUMBER text`: printed now when it is new. */
+/* Returns the number of the object with this text. Prints a new one as a line `KIND NUMBER TEXT`.
+ */
 static int number_text(Printer *printer, const char *kind, int *count, const char *text) {
     TextEntry *entry;
     char *key = arena_format(printer->scratch, "%s %s", kind, text);
@@ -168,8 +169,8 @@ static int number_text(Printer *printer, const char *kind, int *count, const cha
     return entry->number;
 }
 
-/* The chain is walked from the outermost call inwards without recursion: recursive models make it
- * long. */
+/* Prints the frames of a call stack, the outermost first, and returns the number of the innermost.
+ * A loop in place of recursion, because recursive models have deep stacks. */
 static int print_frame(Printer *printer, const Frame *frame) {
     int known = find_number(printer->frames, frame);
     if (known != NOT_FOUND) return known;
@@ -220,7 +221,7 @@ static bool binding_equal(const Binding *a, const Binding *b) {
     return true;
 }
 
-/* Whether binding the rule again gives the operator's binding and its results' types. */
+/* Returns whether ir_bind gives the binding of an operator and the types of its results. */
 static bool is_plain(Printer *printer, const Op *op) {
     Type *types = arena_array(printer->scratch, Type, op->def->rule->result_count);
     const Binding *again =
@@ -258,7 +259,7 @@ static const char *binding_text(Printer *printer, const Op *op) {
     return text_bytes(&text);
 }
 
-/* The number of a factored binding; -1: it is what ir_bind gives. */
+/* Returns the number of a factored binding; -1: ir_bind gives it, so it is not printed. */
 static int print_binding(Printer *printer, const Op *op) {
     int known = find_number(printer->bindings, op->binding);
     if (known != NOT_FOUND) return known;
@@ -310,7 +311,7 @@ static void print_attrs(Text *out, const Op *op) {
     text_string(out, "}");
 }
 
-/* tower "vision" layer 3, layer "head" */
+/* Prints `tower "vision" layer 3` or `layer "head"`. */
 static void print_layer(Text *out, const Layer *layer) {
     if (layer && layer->tower) {
         text_string(out, " tower ");
@@ -323,6 +324,7 @@ static void print_layer(Text *out, const Layer *layer) {
         text_print(out, "%d", layer->number);
 }
 
+/* Prints the attributes of an operator, as parse_mark of parse_op.c reads them. */
 static void print_marks(Printer *printer, const Op *op) {
     Text *out = printer->out;
     int binding = print_binding(printer, op);
@@ -382,7 +384,7 @@ void print_op(Printer *printer, const Op *op) {
     text_string(out, "\n");
 }
 
-/* ---- what stands before the operators ---- */
+/* ---- the module in front of the operators ---- */
 
 static void print_head(Printer *printer) {
     const Module *module = printer->module;
@@ -471,7 +473,7 @@ static void print_body(Text *out, const Body *body) {
     text_string(out, "\n");
 }
 
-/* That of a run, where none before it has the same. */
+/* Prints the schedule of a pipeline, unless a pipeline before it has the same one. */
 static void print_schedule(Text *out, const PipelineTemplates *bodies, int number) {
     const PipelineRun *run = &bodies->runs.at[number];
     for (int r = 0; r < number; r++)
@@ -482,7 +484,8 @@ static void print_schedule(Text *out, const PipelineTemplates *bodies, int numbe
     schedule_print(out, run->schedule, "    ");
 }
 
-/* The meshes of stages stand with them, where they are not that of all devices. */
+/* Prints the templates. A stage with a mesh other than that of all devices has it behind its line.
+ */
 static void print_bodies(Printer *printer) {
     const Module *module = printer->module;
     const PipelineTemplates *bodies = module->templates;
@@ -509,6 +512,7 @@ static const char *const init_names[] = {[INIT_ZEROS] = "zeros",
                                          [INIT_NORMAL] = "normal",
                                          [INIT_UNIFORM] = "uniform"};
 
+/* Prints a parameter and its states. */
 static void print_param(Printer *printer, const Parameter *param) {
     Text *out = printer->out;
     text_print(out, "param %%%d ", param->value->id);
@@ -572,7 +576,7 @@ static void print_gradient(Printer *printer, const Function *function) {
     text_string(out, "\n");
 }
 
-/* ---- operators, and what stands after them ---- */
+/* ---- sections, results of the module ---- */
 
 static const char *const section_names[] = {
     [SECTION_FORWARD] = "forward", [SECTION_BACKWARD] = "backward", [SECTION_UPDATE] = "update"};

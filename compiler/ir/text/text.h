@@ -13,48 +13,48 @@
  *           layout<[0-3]{dup:4}>
  *     loss %40
  *
- * A position without a file is in the module's source. What several operators share (calls that led
- * there, bindings that a pass has factored, what the planner plans from) stands once, numbered.
+ * A position without a file is in the module's source. Objects that several operators share stand
+ * once and have a number: call stacks, factored bindings, gradients, conversion plans.
  */
 #ifndef IR_TEXT_TEXT_H
 #define IR_TEXT_TEXT_H
 
 #include "ir/module.h"
 
-/* A module that was read, and where its line stands. */
+/* A module that was read, and the position of its line `module`. */
 typedef struct ReadModule {
     Module *module;
     Position at;
 } ReadModule;
 typedef Array(ReadModule) ReadModules;
 
-/* Appends the whole module as text. Print, parse, print is the identity after every pass. */
+/* Appends a module as text. After any pass, text that is parsed and printed again is the same. */
 void ir_print(Text *out, const Module *module);
 
-/* Reads all modules of a text; false after errors, or where there is none. */
+/* Reads all modules of a text. Returns false after errors, or if there is no module. */
 bool ir_parse(Arena *arena, Diag *diag, const char *file, const char *text, ReadModules *modules);
 
 /* ---- parts of the text, for messages and emitted comments ---- */
 
-/* What is printed so far: which objects have numbers. */
+/* The state of printing: the objects that have numbers. */
 typedef struct Printer {
     Text *out;
     Arena *scratch;
     const Module *module;
     struct NumberEntry *frames, *bindings, *gradients; // by pointer
-    struct TextEntry *texts;                           // frames and bindings by what they print as
+    struct TextEntry *texts;                           // frames and bindings by their text
     int frame_count, binding_count;
 } Printer;
 
-/* Numbers all that the operators refer to, so that it stands before them. */
+/* Prints the shared objects that an operator refers to and that have no number yet. */
 void print_references(Printer *printer, const Op *op);
 
 void print_op(Printer *printer, const Op *op);
 
-/* The shortest text that reads as the same number. */
+/* Appends the shortest text that parses as the same number. */
 void print_number(Text *out, double number);
 
-/* f32[4, 6] from<LAYOUT> to<LAYOUT>. */
+/* Appends `f32[4, 6] from<LAYOUT> to<LAYOUT>`. */
 void print_conversion(Text *out, Type type, const Layout *from, const Layout *to);
 
 #endif

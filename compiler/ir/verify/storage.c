@@ -1,10 +1,13 @@
-/* The verifier, storage: what pass memory must leave.
+/* The verifier of storage: whether each operator finds its operands where pass memory put them.
  *
- * A step is played through for every role, with two micro-batches where there are several. Each
- * write of a value has a number; a storage holds the number of what was written there last, and
- * forgets it when something else is written over any byte of it. An operator must find in the
- * storage of an operand the number that the operand was written with. Members of a row that are
- * made in it have one number.
+ *     %5 at [0, 64)        write 1
+ *     %6 at [32, 96)       write 2 overlaps %5: [0, 64) holds no value any more
+ *     %7 = add(%5, %6)     malformed IR: the storage of %5 does not hold it when it is read
+ *
+ * It simulates a step of each role, with two rounds of each loop over micro-batches. Each write has
+ * a number. A storage holds the number of its last write, until another write overlaps it. An
+ * operand is correct if its storage holds the number of the operand's own write. Operands of a
+ * concatenation that are written into its result have one number together.
  */
 #include "ir/analysis/phases.h"
 #include "ir/analysis/subviews.h"
@@ -15,33 +18,34 @@
 
 #include <string.h>
 
-/* A stretch of the arena, and the value that owns what was written there; NULL for a conversion's
- * scratch space. */
+/* An interval of the arena, and the owner of the value there; NULL: scratch space of a conversion.
+ */
 typedef struct Stretch {
     int64_t lo, hi;
     const Value *owner;
 } Stretch;
 
+/* The simulated step of one role. */
 typedef struct Play {
     Verifier *verifier;
     Module *module;
     const Role *role;
-    int *written; // by value id: the number of its last write; 0: none
-    int *held;    // by id of an owner of storage: the number of the write that it holds; 0: none
-    int *begun;   // by id of an owner: the number of the write that the members of a row have which
-                  // is not complete; 0: none
-    int writes;
-    Array(Stretch) stretches; // ascending, apart
-    int turn;
+    int *written; // by value id: number of its last write; 0: none
+    int *held;    // by id of a storage's owner: number of the write that it holds; 0: none
+    int *begun; // by id of an owner: number that the operands of an incomplete concatenation have;
+                // 0: none
+    int writes; // so far
+    Array(Stretch) stretches; // ascending, disjoint
+    int turn;                 // round of the loop
 } Play;
 
 static bool in_arena(const Play *play, const Value *owner) {
     return play->role->offset[owner->id] >= 0;
 }
 
-/* ---- what the arena holds ---- */
+/* ---- the arena ---- */
 
-/* The first stretch that ends behind a place. */
+/* Returns the first interval that ends behind a place (binary search). */
 static int stretch_behind(const Play *play, int64_t place) {
     int low = 0, high = play->stretches.count;
     while (low < high) {
@@ -54,7 +58,7 @@ static int stretch_behind(const Play *play, int64_t place) {
     return low;
 }
 
-/* Forgets all that lies in the stretch, and puts it there. */
+/* Enters an interval; storages that it overlaps hold nothing any more. */
 static void overwrite(Play *play, Stretch stretch) {
     int first = stretch_behind(play, stretch.lo), last = first;
     for (; last < play->stretches.count && play->stretches.at[last].lo < stretch.hi; last++)
@@ -66,18 +70,18 @@ static void overwrite(Play *play, Stretch stretch) {
     play->stretches.at[first] = stretch;
 }
 
-/* Where a slot would stand: behind the arena. */
+/* Returns the offset of the micro-batch's slot, which is simulated behind the arena. */
 static int64_t slot_begin(const Play *play) {
     return (play->role->arena_bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
 }
 
-/* Where a value is. */
+/* Returns the offset of a storage. */
 static int64_t place_of(const Play *play, const Value *owner) {
     return play->role->offset[owner->id] +
            (play->role->kept && play->role->kept[owner->id] ? slot_begin(play) : 0);
 }
 
-/* Puts bytes at an offset of the arena and the slot behind it, which must be in it and aligned. */
+/* Enters bytes at an offset, which must be aligned and inside the arena or the slot. */
 static void occupy(Play *play, const Op *op, const Value *owner, int64_t offset, int64_t bytes) {
     if (offset % ARENA_ALIGNMENT ||
         offset + bytes > play->role->arena_bytes + ARENA_ALIGNMENT + play->role->slot_bytes)
@@ -89,6 +93,7 @@ static void occupy(Play *play, const Op *op, const Value *owner, int64_t offset,
 
 /* ---- reading and writing ---- */
 
+/* Checks that the storage of a value holds it. */
 static void check_held(Play *play, const Op *op, const Value *value, const char *when) {
     if (value &&
         play->held[role_storage(play->module, play->role, value)->id] != play->written[value->id])
@@ -96,6 +101,7 @@ static void check_held(Play *play, const Op *op, const Value *value, const char 
                        when);
 }
 
+/* Writes a value to its storage, under a new number. */
 static void write_value(Play *play, const Op *op, const Value *value) {
     const Value *owner = role_storage(play->module, play->role, value);
     int64_t bytes =
@@ -125,7 +131,7 @@ static void occupy_scratch(Play *play, const Op *op) {
                most);
 }
 
-/* Whether the operator leaves its operand where it is, under another name. */
+/* Returns whether an operator moves no bytes: its result is its operand under another name. */
 static bool renames(const Play *play, const Op *op) {
     const Module *module = play->module;
     if (op->def == module->builtin->stage_union || op->def == module->builtin->local_part ||
@@ -139,13 +145,15 @@ static bool renames(const Play *play, const Op *op) {
             !op_crosses_stages(module, op));
 }
 
-/* Whether a result has the storage of this operand. */
+/* Returns whether a result of an operator uses the storage of an operand (in place). */
 static bool takes_place(const Op *op, const Value *operand) {
     for (int r = 0; r < op->result_count; r++)
         if (value_storage(op->results[r]) == value_storage(operand)) return true;
     return false;
 }
 
+/* Simulates an operator: its operands must survive the scratch space, and those that it does not
+ * overwrite in place the results. */
 static void play_op(Play *play, const Op *op) {
     bool adds = op_gathers(play->module, op) && play->turn > 0;
     for (int k = 0; k < op->operand_count; k++)
@@ -171,6 +179,7 @@ static void play_op(Play *play, const Op *op) {
 
 /* ---- the step ---- */
 
+/* Writes parameters, states and inputs. */
 static void begin(Play *play) {
     const Module *module = play->module;
     for (int i = 0; i < module->params.count; i++) {
@@ -186,13 +195,13 @@ static void play_turn(Play *play, LoopPosition turn) {
         if (play->module->ops.at[i]->loop == turn) play_op(play, play->module->ops.at[i]);
 }
 
-/* A new value goes where the old one was, unless it is there. */
+/* Copies a new value to the storage of the parameter or state, unless it is there. */
 static void put_back(Play *play, const Value *old, const Value *new) {
     check_held(play, new ? new->def : NULL, new, "when it becomes a parameter");
     if (new && value_storage(new) != old) write_value(play, new->def, old);
 }
 
-/* Parameters have their new values; outputs and the loss are read after that. */
+/* Copies new parameters and states; then outputs and the loss must still be there. */
 static void finish(Play *play) {
     const Module *module = play->module;
     for (int i = 0; i < module->params.count; i++) {
@@ -231,7 +240,7 @@ static bool same_boxes(const Region *a, const Region *b) {
     return same;
 }
 
-/* Whether a value of this layout and type was not there before. */
+/* Returns whether no value of this layout and type was checked before. */
 static bool is_new(Verifier *verifier, Intern *seen, const Value *value) {
     Text key = {.arena = verifier->scratch};
     intptr_t layout[] = {(intptr_t)value->layout, value->def && value->def->stage != STAGE_ALL};
@@ -242,7 +251,7 @@ static bool is_new(Verifier *verifier, Intern *seen, const Value *value) {
     return !(*slot)++;
 }
 
-/* Devices of one role hold pieces of the same shapes. */
+/* Checks that the devices of each role hold pieces of the same shapes. */
 static void check_alike(Verifier *verifier, Intern *seen, const Op *op, const Value *value) {
     const Roles *roles = verifier->module->devices->roles;
     if (!is_new(verifier, seen, value)) return;
@@ -268,7 +277,7 @@ static void check_roles(Verifier *verifier) {
             check_alike(verifier, seen, module->ops.at[i], module->ops.at[i]->results[r]);
 }
 
-/* Whether every value says which devices hold what of it. */
+/* Returns whether every value has a layout. */
 static bool is_laid_out(const Module *module) {
     bool all = true;
     for (int i = 0; i < module->params.count; i++) all = all && module->params.at[i]->value->layout;

@@ -1,4 +1,6 @@
-/* The verifier: what every pass must leave. */
+/* The verifier, apart from storage (storage.c): names, bindings, types, conversions, order. The
+ * first check that finds a problem may stop those that rely on it.
+ */
 #include "ir/verify/verify.h"
 
 #include "ir/analysis/phases.h"
@@ -32,6 +34,7 @@ static bool id_valid(const Verifier *verifier, const Value *value) {
     return value->id >= 0 && value->id < verifier->module->next_id;
 }
 
+/* Registers a value as made; each id is made once. */
 static void make(Verifier *verifier, const Op *op, const Value *value) {
     if (!id_valid(verifier, value))
         verify_problem(verifier, op, "%%%d is not below %d", value->id, verifier->module->next_id);
@@ -41,6 +44,7 @@ static void make(Verifier *verifier, const Op *op, const Value *value) {
         verifier->made[value->id] = value;
 }
 
+/* Checks that a value is made before it is used. */
 static void use(Verifier *verifier, const Op *op, const Value *value, const char *where) {
     if (value && (!id_valid(verifier, value) || verifier->made[value->id] != value))
         verify_problem(verifier, op, "%%%d is used %s before it is made, or belongs elsewhere",
@@ -49,14 +53,15 @@ static void use(Verifier *verifier, const Op *op, const Value *value, const char
 
 /* ---- bindings ---- */
 
-/* Whether an operator is one of a body that reads rows only so far: its tensors may be shorter than
- * its factors. */
+/* Returns whether an operator belongs to a template with padding lengths: its tensors may be
+ * shorter than its factors. */
 static bool is_shorter(const Verifier *verifier, const Op *op) {
     const PipelineTemplates *bodies = verifier->module->templates;
     return op->stage >= 0 && op->stage < bodies->stages.count &&
            bodies->at.at[bodies->stages.at[op->stage].template_index].short_rows;
 }
 
+/* Checks a tensor against its access: rank, factors, and extents as products of factors. */
 static void check_access(Verifier *verifier, const Op *op, const BoundAccess *access,
                          const Value *value) {
     if (!value) {
@@ -96,8 +101,8 @@ static void check_access(Verifier *verifier, const Op *op, const BoundAccess *ac
     }
 }
 
-/* Whether accesses name those of the rule in order, each that is neither optional nor variadic
- * once. */
+/* Returns whether bound accesses follow those of the rule in order. Optional ones may be left out,
+ * variadic ones may occur any number of times. */
 static bool accesses_fit(const BoundAccess *bound, int count, const Access *accesses,
                          int access_count) {
     int next = 0;
@@ -173,8 +178,8 @@ static const char *conversion_text(Verifier *verifier, Type type, const Layout *
     return text_bytes(&text);
 }
 
-/* A conversion is planned from the layout of its operand to that of its result. The error stands
- * where the text has the plan. */
+/* Checks that the plan of a conversion is for the layouts of its operand and its result. An error
+ * in text is reported at the plan's line. */
 static void check_conversion(Verifier *verifier, const Op *op) {
     const PlannedConversion *planned = op->convert.plan;
     const Value *from = op->operands[0], *to = op->results[0];
@@ -224,7 +229,7 @@ static void check_value(Verifier *verifier, const Op *op, const Value *value) {
                        value->micro.dim);
 }
 
-/* The optimizer's states belong to the update. */
+/* Checks that only the section update reads states of the optimizer. */
 static void check_states(Verifier *verifier, const Op *op) {
     for (int i = 0; i < op->operand_count; i++)
         if (op->operands[i] && op->operands[i]->kind == VALUE_STATE &&
@@ -233,7 +238,7 @@ static void check_states(Verifier *verifier, const Op *op) {
                            op->operands[i]->id);
 }
 
-/* What a visit makes, other visits of its stage get handed on. */
+/* Checks that an operator reads values of another visit of its stage through messages alone. */
 static void check_visit(Verifier *verifier, const Op *op, const Value *operand) {
     const Op *maker = operand ? operand->def : NULL;
     if (maker && op->stage != STAGE_ALL && maker->stage == op->stage &&
@@ -241,8 +246,8 @@ static void check_visit(Verifier *verifier, const Op *op, const Value *operand) 
         verify_problem(verifier, op, "%%%d is of another visit", operand->id);
 }
 
-/* A message goes from a forward part to one of a later visit, or from a backward part to one of an
- * earlier visit: schedules know no others. */
+/* Checks that a message goes from forward to forward of a later visit, or from backward to backward
+ * of an earlier one: schedules support no others. */
 static void check_crossing(Verifier *verifier, const Op *op) {
     const Op *maker = op_crosses_stages(verifier->module, op) && op->loop == LOOP_EACH
                           ? op->operands[0]->def
@@ -259,6 +264,7 @@ static void check_crossing(Verifier *verifier, const Op *op) {
             phase_name(phase), op->visit);
 }
 
+/* Checks an operator whose operands are made, and registers its results. */
 static void check_op(Verifier *verifier, const Op *op) {
     if (op->result_count != op->def->rule->result_count)
         verify_problem(verifier, op, "%s has %d results, its rule %d", op->def->name,
@@ -281,7 +287,7 @@ static void check_op(Verifier *verifier, const Op *op) {
     }
 }
 
-/* Definitions come in runs of a few: the last one that was looked up is likely the next. */
+/* Checks operators in order. Neighbours often share a definition, so the last lookup is kept. */
 static void check_ops(Verifier *verifier, Op *const *ops, int count) {
     const OpDef *listed = NULL;
     for (int i = 0; i < count; i++) {
@@ -300,8 +306,7 @@ static void check_sections(Verifier *verifier) {
             verify_problem(verifier, module->ops.at[i], "the sections are not in order");
 }
 
-/* With micro-batches, what belongs to one of them is made and read inside the loop; a part of an
- * input is taken in it. */
+/* Checks that values of one micro-batch are made and read inside the loop over micro-batches. */
 static void check_turn(Verifier *verifier, const Op *op) {
     for (int r = 0; r < op->result_count; r++)
         if (op->results[r]->micro.kind != MICRO_WHOLE && !loop_repeats(op->loop))
@@ -322,7 +327,7 @@ static void check_turns(Verifier *verifier) {
         check_turn(verifier, module->ops.at[i]);
 }
 
-/* ---- what stands around the operators ---- */
+/* ---- the module around the operators ---- */
 
 static void make_starts(Verifier *verifier) {
     const Module *module = verifier->module;
@@ -334,7 +339,7 @@ static void make_starts(Verifier *verifier) {
     for (int i = 0; i < module->inputs.count; i++) make(verifier, NULL, module->inputs.at[i]);
 }
 
-/* What a gradient makes is not known outside of it. */
+/* Forgets the values that a gradient made: the module may not read them. */
 static void forget_function(Verifier *verifier, const Function *function) {
     for (int i = 0; i < function->params.count; i++)
         if (function->params.at[i] && id_valid(verifier, function->params.at[i]))
@@ -372,7 +377,7 @@ static void check_ends(Verifier *verifier) {
     for (int i = 0; i < module->params.count; i++) check_param(verifier, module->params.at[i]);
 }
 
-/* Whether the schedules that a text gives may run. */
+/* Checks that the schedules of a text are free of deadlocks. */
 static bool check_schedules(const Verifier *verifier) {
     Module *module = verifier->module;
     bool good = true;
@@ -413,8 +418,8 @@ static bool same_shape(const Value *a, const Value *b) {
             !memcmp(a->type.extent, b->type.extent, sizeof *a->type.extent * (size_t)a->type.rank));
 }
 
-/* The gradient of a call gets dy of each result, the results, the operands, and gives what goes to
- * the operands. */
+/* Checks the signature of a call's gradient: it takes dy of each result, the results and the
+ * operands, and returns the gradients of the operands. */
 static void check_gradient(Verifier *verifier, const Op *op) {
     const Function *function = op->gradient;
     bool fits = function->params.count == 2 * op->result_count + op->operand_count &&
@@ -446,7 +451,7 @@ bool ir_verify_op(Module *module, const Op *op, Position at) {
 
 /* ---- layouts ---- */
 
-/* The first device of a layout that the mesh lacks; -1 when there is none. */
+/* Returns the first device of a layout that is not in the mesh; -1: none. */
 static int strange_device(Arena *scratch, const Mesh *mesh, const Layout *layout) {
     int count;
     const int *devices = layout_devices(scratch, layout, &count);

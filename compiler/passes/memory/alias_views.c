@@ -1,6 +1,7 @@
 #include "passes/memory/alias_views.h"
 
 #include "ir/analysis/phases.h"
+#include "ir/analysis/subviews.h"
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
 

@@ -8,7 +8,7 @@
 #ifndef PASSES_MEMORY_ALIAS_VIEWS_H
 #define PASSES_MEMORY_ALIAS_VIEWS_H
 
-#include "ir/analysis/subviews.h"
+#include "ir/module.h"
 
 typedef Array(Op *) Readers;
 

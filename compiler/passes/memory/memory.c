@@ -24,7 +24,6 @@
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
-#include "ir/programs/representatives.h"
 #include "passes/memory/arena_packing.h"
 #include "passes/pipeline.h"
 #include "passes/memory/alias_views.h"

@@ -4,7 +4,6 @@
  *     w : {dup} over devices 0, 1 and {dup} over 2, 3 (union of two stages)
  *     norm = sum(w * w)    computed in this layout; each piece counts once
  */
-#include "ir/analysis/phases.h"
 #include "ir/programs/regions.h"
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"

@@ -16,7 +16,6 @@
  * its parameters and does not keep them.
  */
 #include "ir/analysis/phases.h"
-#include "ir/programs/device_programs.h"
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"
 #include "passes/seed_layouts/stage_union.h"

@@ -1,7 +1,6 @@
 #include "planner/report/report.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
-#include "ir/programs/representatives.h"
 #include "cost/cost.h"
 #include "planner/report/simulation.h"
 #include "planner/report/values.h"

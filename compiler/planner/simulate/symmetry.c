@@ -7,8 +7,8 @@
 #include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
-#include "ir/programs/representatives.h"
 #include "reshard/plan.h"
+#include "schedule/schedule.h"
 
 #include <stdint.h>
 #include <stdlib.h>
