@@ -19,8 +19,7 @@ extern char **environ;
 enum { MOST_JOBS = 2, MOST_SIGNAL = 64 };
 
 static volatile pid_t children[MOST_JOBS];
-static FILE *heard[MOST_JOBS]; // standard error of each child, when the log is written there
-                               // (support/sarif.h); NULL: the child writes to it directly
+static FILE *heard[MOST_JOBS]; // standard error of each child, if it is the log's; else NULL
 
 static void end_children(int number) {
     for (int i = 0; i < MOST_JOBS; i++)

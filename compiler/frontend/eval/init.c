@@ -22,8 +22,7 @@ typedef struct Leaf {
     const CType *type;
     const CExpr *value;
     int first; // index of the first leaf with this expression, which leaves of a range share
-    int64_t whole_begin, whole_end; // bits of a braced element of a range, which gcc treats as one
-                                    // value; end 0: none
+    int64_t whole_begin, whole_end; // bits of a braced element of a range; end 0: none
 } Leaf;
 
 /* The initialized member of a union. */
