@@ -186,4 +186,13 @@ const char *dtype_word(ht_dtype dtype);
 /* Returns the word for a verb that communicates: "all-reduce"; "send-receive" for exchanges. */
 const char *verb_word(ht_verb verb);
 
+/* Returns the first of the sets given to earlier calls that is equivalent to `count` ascending
+ * devices: member by member they have the same class, share hosts and processors alike, and have
+ * equal links, so that equal work takes equally long (device_equivalence.c). `known` is a table for
+ * this cluster and function alone; the result lives as long.
+ *
+ *     two hosts of 8 equal devices: {0,1} ~ {2,3} ~ {8,9}, but not {0,8} */
+const int *cluster_equivalent_devices(Intern *known, const Cluster *cluster, const int *devices,
+                                      int count);
+
 #endif

@@ -225,7 +225,7 @@ static inline int module_zero(const Module *module) {
 Intern *module_interned(Module *module);
 
 /* Returns the table of equivalent devices of the module's cluster
- * (cluster/device_equivalence.h). */
+ * (cluster/cluster.h). */
 Intern *module_equivalent_devices(Module *module);
 
 /* Whether two layouts, which live as long as the module, are equal (layout_equal); each pair is
