@@ -1,7 +1,7 @@
 #!/bin/sh
-# All tests: installs what is missing (Debian), builds with warnings as errors, runs every test; then
-# the compiler's tests once more under the address and undefined-behaviour sanitizers. The last lines
-# say why tests were skipped, and count: "N passed, N failed, N skipped".
+# Runs all tests: installs missing packages (Debian), builds with warnings as errors, runs every test,
+# then the compiler's tests under the address and undefined-behaviour sanitizers. The last lines give
+# the reasons of skips and the counts: "N passed, N failed, N skipped".
 #
 #     tools/check.sh [--long]
 #

@@ -1,8 +1,8 @@
 #!/bin/sh
-# The main job: installs what is missing (Debian), builds, and trains examples/gpt on real text, first as a plain C program on one device, then as hetucc's
-# program on four ranks, with the losses of the first beside it.
+# Installs missing packages (Debian), builds, and trains examples/gpt on real text: first as a plain
+# C program on one device, then as hetucc's program on four ranks. Prints both losses side by side.
 #
-#     tools/demo.sh [STEPS [STRATEGY]]      100 steps and dp2tp2 if not given; strategies are in examples/gpt/strategies
+#     tools/demo.sh [STEPS [STRATEGY]]      default: 100 dp2tp2 (examples/gpt/strategies)
 set -eu
 cd "$(dirname "$0")/.."
 . tools/packages.sh

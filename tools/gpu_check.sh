@@ -1,11 +1,12 @@
 #!/bin/sh
-# Tests that need a GPU: runs the emitted programs and the kernels on one, and compares with the CPU's results, PyTorch and cuBLASLt. Two steps, since a machine with a GPU need not
-# have what hetucc needs:
+# Tests on a GPU: runs emitted programs and kernels, and compares with the CPU's results, PyTorch and
+# cuBLASLt. In two steps, since a machine with a GPU need not have what hetucc needs:
 #
-#     tools/gpu_check.sh --prepare DIR [--build BUILD]     where hetucc is built: emits the programs into DIR, with all that the check needs
-#     tools/gpu_check.sh DIR [OPTIONS]                     where nvcc and a GPU are; DIR/check.sh does the same
+#     tools/gpu_check.sh --prepare DIR [--build BUILD]     with hetucc: emits the programs into DIR
+#     tools/gpu_check.sh DIR [OPTIONS]                     with nvcc and a GPU; or DIR/check.sh
 #
-# The check takes at most 9 minutes, prints a table, and leaves it as results.json with the logs in an output folder. Its options: test/cuda/gpu/check.py.
+# The check takes at most 9 minutes and prints a table, which it also writes to results.json beside
+# the logs. OPTIONS are those of test/cuda/gpu/check.py.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)
 case "${1:-}" in

@@ -65,8 +65,7 @@ double curve_at(const Curve *curve, double size);
 typedef struct Measured {
     ht_verb verb;
     bool one_way; // HT_EXCHANGE: half of the devices send to the others, and receive nothing
-    bool alone;   // HT_BROADCAST, HT_REDUCE: the root has a processor for itself, and the others
-                  // share theirs
+    bool alone;   // HT_BROADCAST, HT_REDUCE: only the root has a processor for itself
     int ranks, groups;
     int64_t processors; // number of processors that the devices of all groups share
     Curve seconds;
@@ -90,9 +89,8 @@ typedef struct DeviceClass {
     Curve row_bandwidth;                // the same for rows of ROW_BYTES that are not contiguous
     Curve page_bandwidth;               // the same for rows of PAGE_ROW_BYTES, each on another page
     double combined[2][CLUSTER_DTYPES]; // elements a second of sums and of maxima, by ht_dtype; 0:
-                                        // not known
-    Curve products[CLUSTER_DTYPES]; // operations a second by the operations of a product, for each
-                                    // ht_dtype
+                                        // unknown
+    Curve products[CLUSTER_DTYPES]; // operations a second by operations of a product, by ht_dtype
 } DeviceClass;
 
 typedef struct ClusterDevice {
@@ -187,5 +185,14 @@ const char *dtype_word(ht_dtype dtype);
 
 /* Returns the word for a verb that communicates: "all-reduce"; "send-receive" for exchanges. */
 const char *verb_word(ht_verb verb);
+
+/* Returns the first of the sets given to earlier calls that is equivalent to `count` ascending
+ * devices: member by member they have the same class, share hosts and processors alike, and have
+ * equal links, so that equal work takes equally long (device_equivalence.c). `known` is a table for
+ * this cluster and function alone; the result lives as long.
+ *
+ *     two hosts of 8 equal devices: {0,1} ~ {2,3} ~ {8,9}, but not {0,8} */
+const int *cluster_equivalent_devices(Intern *known, const Cluster *cluster, const int *devices,
+                                      int count);
 
 #endif

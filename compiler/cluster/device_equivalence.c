@@ -1,4 +1,4 @@
-#include "cluster/device_equivalence.h"
+#include "cluster/cluster.h"
 
 #include "support/array.h"
 

@@ -425,7 +425,7 @@ static int merge(Driver *driver, const char *const *parts, int count, const char
 
 /* Returns the exit status for the emitted files: 1 when the user's source or lack of space made a
  * command fail, 2 for a bug of hetucc. */
-static int judge(const Toolchain *tools, const EmittedFiles *files, const int *status) {
+static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, const int *status) {
     int worst = 0;
     for (int i = 0; i < files->count; i++) {
         if (status[i] && temporary_full(tools)) return 1;
@@ -478,7 +478,7 @@ int unit_compile(Driver *driver, const Unit *unit, const char *object) {
         count++;
     }
     command_run_all(&driver->tools, commands, count, status);
-    int result = judge(&driver->tools, &compiled, status);
+    int result = exit_status_of(&driver->tools, &compiled, status);
     return result ? result : merge(driver, parts, count, object);
 }
 

@@ -386,6 +386,7 @@ static int make_program(Driver *driver, const char *const *sources, const Portio
         check_output(options, program) ? output_begin(&driver->tools, program) : NULL;
     const char **objects = arena_array(driver->arena, const char *, options->cc.source_count);
     int worst = written ? 0 : 1;
+    // Compile the sources, then the parts that waited, then link.
     for (int i = 0; i < options->cc.source_count && written; i++) {
         bool plain;
         const char *object =

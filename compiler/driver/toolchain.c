@@ -20,8 +20,7 @@ extern char **environ;
 enum { MOST_JOBS = 2, MOST_SIGNAL = 64 };
 
 static volatile pid_t children[MOST_JOBS];
-static FILE *heard[MOST_JOBS]; // standard error of each child, when the log is written there
-                               // (support/sarif.h); NULL: the child writes to it directly
+static FILE *child_output[MOST_JOBS]; // standard error of each child, if it is the log's; else NULL
 
 static void end_children(int number) {
     for (int i = 0; i < MOST_JOBS; i++)
@@ -162,27 +161,27 @@ static const char *memory_hint(int number) {
 }
 
 /* Reports that a signal ended a command. */
-static void say_killed(const Command *command, int number) {
+static void report_killed(const Command *command, int number) {
     complain("%s was ended by signal %d (%s)%s: %s", command->words.at[0], number,
              strsignal(number), memory_hint(number), command_text(command));
 }
 
 /* Returns the line in which a C compiler tells of a child that a signal ended; NULL: none. */
-static const char *killed_line(Arena *arena, const char *said) {
+static const char *killed_line(Arena *arena, const char *output) {
     static const char *const signs[] = {"signal terminated program", "terminated with signal",
                                         "command failed due to signal",
                                         "unable to execute command: "};
     for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
-        const char *at = strstr(said, signs[i]), *begin = at;
-        while (begin > said && begin[-1] != '\n') begin--;
+        const char *at = strstr(output, signs[i]), *begin = at;
+        while (begin > output && begin[-1] != '\n') begin--;
         if (at) return arena_substring(arena, begin, strcspn(begin, "\n"));
     }
     return NULL;
 }
 
 /* Returns whether a failed C compiler tells of a child that a signal ended; reports that. */
-static bool say_part_killed(const Command *command, const char *said) {
-    const char *line = killed_line(command->arena, said);
+static bool report_killed_child(const Command *command, const char *output) {
+    const char *line = killed_line(command->arena, output);
     if (line)
         complain("%s did not come to its end: a signal ended a program that it runs (%s)%s: %s",
                  command->words.at[0], line, memory_hint(strstr(line, "Killed") ? SIGKILL : 0),
@@ -211,8 +210,10 @@ static void start(const Command *command, int slot) {
     posix_spawn_file_actions_t actions;
     fflush(stdout);
     posix_spawn_file_actions_init(&actions);
-    heard[slot] = sarif_has_stderr() || command->quiet || !isatty(STDERR_FILENO) ? tmpfile() : NULL;
-    if (heard[slot]) posix_spawn_file_actions_adddup2(&actions, fileno(heard[slot]), STDERR_FILENO);
+    child_output[slot] =
+        sarif_has_stderr() || command->quiet || !isatty(STDERR_FILENO) ? tmpfile() : NULL;
+    if (child_output[slot])
+        posix_spawn_file_actions_adddup2(&actions, fileno(child_output[slot]), STDERR_FILENO);
     int error = posix_spawnp(&child, command->words.at[0], &actions, NULL, arguments_of(command),
                              command->quiet ? plain_environment(command->arena) : environ);
     posix_spawn_file_actions_destroy(&actions);
@@ -225,15 +226,15 @@ static void start(const Command *command, int slot) {
 }
 
 /* Copies the messages of a child to the log or to standard error, and returns them. */
-static const char *log_heard(const Toolchain *tools, int slot, int status) {
+static const char *take_output(const Toolchain *tools, int slot, int status) {
     Text text = {.arena = tools->arena};
     char bytes[4096];
-    if (!heard[slot]) return "";
-    rewind(heard[slot]);
-    for (size_t length; (length = fread(bytes, 1, sizeof bytes, heard[slot]));)
+    if (!child_output[slot]) return "";
+    rewind(child_output[slot]);
+    for (size_t length; (length = fread(bytes, 1, sizeof bytes, child_output[slot]));)
         text_append(&text, bytes, length);
-    fclose(heard[slot]);
-    heard[slot] = NULL;
+    fclose(child_output[slot]);
+    child_output[slot] = NULL;
     if (text.length && sarif_has_stderr())
         sarif_add(status ? SARIF_ERROR : SARIF_WARNING, NULL, text_bytes(&text));
     else
@@ -245,11 +246,11 @@ static const char *log_heard(const Toolchain *tools, int slot, int status) {
  * status, from 128 on for signals. */
 static int note_end(const Toolchain *tools, const Command *command, int slot, int ended) {
     int status = status_of(ended);
-    const char *said = log_heard(tools, slot, status);
+    const char *output = take_output(tools, slot, status);
     // a shell that runs the compiler reports a signal in this way, too
     if (status > 128 && status <= 128 + MOST_SIGNAL)
-        say_killed(command, status - 128);
-    else if (status && say_part_killed(command, said))
+        report_killed(command, status - 128);
+    else if (status && report_killed_child(command, output))
         status = 128 + SIGKILL;
     return status;
 }

@@ -24,8 +24,7 @@ typedef struct Toolchain {
 typedef struct Command {
     Arena *arena;
     Array(const char *) words;
-    bool quiet; // no output is expected: messages are then English, so that hetucc recognizes a
-                // child that was killed
+    bool quiet; // expects no output: messages are English, to recognize a killed child
 } Command;
 
 /* Finds where hetucc is installed and prepares the folder for temporary files. Ends the process

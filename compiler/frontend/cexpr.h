@@ -108,8 +108,7 @@ struct CExpr {
         const CStmt *statement;
         CMember member;
     };
-    int slot; // frame slot of a value that needs storage; C_STRING: its number in the unit; -1:
-              // none
+    int slot; // frame slot of a value that needs storage; C_STRING: number in the unit; -1: none
     const CExpr *a, *b, *c;
     Array(const CExpr *) args;      // C_CALL, C_INIT
     Array(CDesignator) designators; // C_DESIGNATED

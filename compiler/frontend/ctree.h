@@ -58,9 +58,8 @@ struct CVar {
     bool local;     // a parameter, or a variable with automatic storage
     bool is_static; // static, in a function
     bool is_const, defined;
-    bool folded; // constant and visible in this file alone, so that an optimizing C compiler folds
-                 // it
-    bool system; // declared in a system header
+    bool folded;   // constant, visible in this file alone: an optimizing C compiler folds it
+    bool system;   // declared in a system header
     bool internal; // at file scope, with internal linkage
     int part;      // number of the source: 0 is the file of the models
     bool shape;    // named by a pragma `shape`
@@ -138,9 +137,8 @@ typedef struct CUnit {
     int own_pragmas;       // how many of `pragmas` are in the file of the models and its headers
     Array(UnitFile) files; // the user's files
     CArithmetic arithmetic;
-    void *names;  // hash table of functions, variables and constants at file scope, for
-                  // cunit_lookup; at the end that of the file of the models
-    void *shared; // the same for names of external linkage, which all sources share
+    void *names;               // table of names at file scope; in the end that of the models' file
+    void *shared;              // the same for names of external linkage, which all sources share
     Array(const void *) parts; // `names` of each source
 } CUnit;
 

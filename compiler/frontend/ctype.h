@@ -31,8 +31,7 @@ struct CField {
     const char *name; // "" for an anonymous struct or union
     const CType *type;
     int64_t offset;   // in bytes; for a bit-field, of the byte with its first bit
-    int bit, width;   // bit-field: its first bit in that byte, and its number of bits; width 0: no
-                      // bit-field
+    int bit, width;   // of a bit-field: first bit in that byte, number of bits; width 0: none
     const void *decl; // identifies the member, since names may be shared
 };
 

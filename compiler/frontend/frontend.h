@@ -40,8 +40,7 @@ typedef struct FrontendOptions {
     int strategy_count;
     const char *const *strategies; // words of --strategy: NAME, FILE or FILE:NAME
     const char *cluster_file;      // --cluster; NULL: not given
-    const struct Cluster *cluster; // content of cluster_file, for names of device classes; NULL:
-                                   // none, or an error was reported
+    const struct Cluster *cluster; // content of cluster_file; NULL: none, or an error
     const char *const
         *backends; // whose kernels rules may name, ended by NULL; the first runs plain C
 } FrontendOptions;

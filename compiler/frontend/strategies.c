@@ -20,8 +20,7 @@ typedef struct Chooser {
     Macros macros;
     const char *word; // the current word of --strategy; NULL: none given
     StrategyNames names;
-    StrategyList list; // strategies of the source; without one, those of the other sources that its
-                       // models need
+    StrategyList list; // of the source; without one, of the other sources that it needs
     StrategyChoice *choice;
 } Chooser;
 

@@ -17,8 +17,8 @@ typedef struct ChosenStrategy {
     Strategy *strategy;
     bool shared; // comes from a file, which may serve several models
 } ChosenStrategy;
-typedef Array(ChosenStrategy) StrategyChoice; // strategies of a program, the first one first;
-                                              // empty: one device, or an error was reported
+typedef Array(ChosenStrategy)
+    StrategyChoice; // of a program, the first one first; empty: one device
 
 /* Reads the strategies of the unit's pragmas. Where the unit has models and no error so far, takes
  * the strategies that the options name, or the one of `text` if that is not NULL. Resolves devices

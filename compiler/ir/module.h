@@ -185,7 +185,7 @@ static inline int module_zero(const Module *module) {
 Intern *module_interned(Module *module);
 
 /* Returns the table of equivalent devices of the module's cluster
- * (cluster/device_equivalence.h). */
+ * (cluster/cluster.h). */
 Intern *module_equivalent_devices(Module *module);
 
 /* Returns whether two layouts are equal (layout_equal), memoized. The layouts must live as long as

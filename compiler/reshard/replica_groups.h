@@ -6,7 +6,7 @@
  * replica group, not with all devices.
  *
  * On a cluster links are shared, so all devices are one replica group; equivalent replica groups
- * (cluster/device_equivalence.h) take the device names of the first of them, so that equal
+ * (cluster_equivalent_devices) take the device names of the first of them, so that equal
  * conversions are planned once.
  *
  *     ReplicaGroups groups = replica_groups_of(arena, cluster, alike, conversions, count);
@@ -15,7 +15,7 @@
 #ifndef RESHARD_REPLICA_GROUPS_H
 #define RESHARD_REPLICA_GROUPS_H
 
-#include "cluster/device_equivalence.h"
+#include "cluster/cluster.h"
 #include "reshard/reshard.h"
 
 typedef struct ReplicaGroups {

@@ -17,16 +17,16 @@ struct Source {
 };
 
 /* An error that was reported; equal errors at the same place are reported once. */
-typedef struct Said {
+typedef struct Reported {
     const char *text;
     UT_hash_handle hh;
-} Said;
+} Reported;
 
 struct Diag {
     Arena *arena;
     FILE *out;
     Source *sources;
-    Said *said;
+    Reported *reported;
     int errors;
     bool muted;                // the last diagnostic was left out, and so are its notes
     bool soft;                 // errors are printed as warnings
@@ -154,23 +154,23 @@ static void print(Diag *diag, Position at, const char *kind, const char *format,
     va_end(arguments)
 
 /* Returns whether this error was reported before; remembers it. */
-static bool said_before(Diag *diag, Position at, const char *format, va_list arguments) {
+static bool was_reported(Diag *diag, Position at, const char *format, va_list arguments) {
     const char *message = arena_vformat(diag->arena, format, arguments);
     const char *text = arena_format(diag->arena, "%s:%d:%d: %s", at.file ? at.file : "", at.line,
                                     at.column, message);
-    Said *said;
-    HASH_FIND_STR(diag->said, text, said);
-    if (said) return true;
-    said = arena_new(diag->arena, Said);
-    said->text = text;
-    HASH_ADD_KEYPTR(hh, diag->said, text, strlen(text), said);
+    Reported *reported;
+    HASH_FIND_STR(diag->reported, text, reported);
+    if (reported) return true;
+    reported = arena_new(diag->arena, Reported);
+    reported->text = text;
+    HASH_ADD_KEYPTR(hh, diag->reported, text, strlen(text), reported);
     return false;
 }
 
 void diag_error(Diag *diag, Position at, const char *format, ...) {
     va_list first;
     va_start(first, format);
-    bool again = said_before(diag, at, format, first);
+    bool again = was_reported(diag, at, format, first);
     va_end(first);
     diag->errors += !again;
     diag->muted = again || diag->errors > DIAG_MOST;

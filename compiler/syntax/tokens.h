@@ -18,8 +18,7 @@ typedef struct Tokens {
     Arena *arena;
     Diag *diag;
     const Token *token; // the current one; the last is TOKEN_END, which is never passed
-    const char *end;    // name of a line's end and of the text's end in messages; NULL: "the end of
-                        // the line" and "the end"
+    const char *end;    // name of ends in messages; NULL: "the end of the line", "the end"
     bool found; // messages say: expected "this", found "that"; else: expected 'this', not 'that'
 } Tokens;
 

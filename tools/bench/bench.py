@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""The table of tools/bench.sh: how fast a GPT trains beside OpenBLAS, how long hetucc takes, how much memory training needs beside a closed form, how fast
-conversions of layouts are beside plain MPI, and how long they take to plan; what hetucc needs for many devices (scale.py),
-how long training stands still when its strategy changes (switching.py), and what the planners and the simulator say of published results (known.py).
+"""Measures and prints the table of tools/bench.sh:
 
     bench.py BUILD
+
+Training speed of a GPT beside OpenBLAS; compile time; memory beside a closed form; conversions of
+layouts beside plain MPI, and the time to plan them (planning.c). Compiling for many devices comes
+from scale.py, changes of strategy from switching.py, published results from known.py.
 """
 import math
 import os
@@ -21,7 +23,7 @@ import switching
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GPT = ROOT / "examples" / "gpt"
 COMMON = [ROOT / "examples" / "common" / f"{n}.c" for n in ("options", "progress", "text")]
-# Waiting threads sleep instead of spinning: with two hardware threads a core, a spinning thread slows down the other one.
+# Waiting threads sleep: with two hardware threads a core, a spinning one slows down the other.
 THREADS = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive", "OMPI_ALLOW_RUN_AS_ROOT": "1",
            "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -49,7 +51,7 @@ def defines(sizes):
 
 
 def program(build, work, sizes, label):
-    """The GPT of these sizes for one device, without clipping."""
+    """Compiles the GPT of these sizes for one device, without clipping."""
     out = work / label
     run(build / "bin" / "hetucc", f"--strategy={GPT}/strategies/single.strategy", "-O2", *defines(sizes), GPT / "gpt.c", *COMMON, "-o", out, "-lm")
     return out
@@ -60,7 +62,10 @@ def sgemm(work):
 
 
 def speed(build, work):
-    """Operations a second in a training step over sgemm's; 6 for each token and weight that enters a matrix product."""
+    """Returns a training step's operations a second, divided by sgemm's.
+
+    Counts 6 operations for each token and each weight of a matrix product.
+    """
     run("cc", "-O2", ROOT / "tools" / "bench" / "sgemm.c", "-o", work / "sgemm", "-lopenblas")
     weights = SPEED["LAYERS"] * 12 * SPEED["EMBED"] ** 2 + SPEED["VOCAB"] * SPEED["EMBED"]
     trained = program(build, work, SPEED, "speed")
@@ -72,7 +77,7 @@ def speed(build, work):
 
 
 def compile_seconds(build, work):
-    """hetucc's own time on a 12-layer model for 8 devices, the best of three."""
+    """Returns hetucc's own seconds for a 12-layer model on 8 devices, the best of three."""
     strategy, best = work / "eight.strategy", 1e9
     strategy.write_text(EIGHT)
     sizes = {**SPEED, "BATCH": 8}
@@ -84,7 +89,7 @@ def compile_seconds(build, work):
 
 
 def peak_bytes(trained):
-    """The peak of resident memory over three steps."""
+    """Returns the peak of resident memory over three steps, in bytes."""
     child = subprocess.Popen([str(trained), "--steps", "3", "--sample", "0"], stdout=subprocess.DEVNULL, env={**os.environ, **THREADS})
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
@@ -94,10 +99,13 @@ def peak_bytes(trained):
 
 
 def closed_form(s):
-    """Bytes: parameters, gradients and two moments; what backward needs of each layer; the logits and their gradient; gradients within one layer.
+    """Returns the bytes that training needs at least.
 
-    A layer keeps, in widths of EMBED a token: its input, the first norm's result, query, key and value (3), attention's result, the middle of the block, the second
-    norm's result, the hidden layer before and after gelu (8); and two numbers a norm and one a head.
+    These are the parameters, gradients and two moments; the activations that backward reads of each
+    layer; the logits and their gradient; the gradients within one layer. A layer keeps, in widths of
+    EMBED a token: its input, the first norm's result, query, key and value (3), attention's result,
+    the middle of the block, the second norm's result, the hidden layer before and after gelu (8).
+    It also keeps two numbers a norm and one a head.
     """
     embed, tokens = s["EMBED"], s["BATCH"] * s["SEQ"]
     weights = s["LAYERS"] * (12 * embed ** 2 + 13 * embed) + (s["VOCAB"] + s["SEQ"]) * embed + 2 * embed
@@ -116,7 +124,7 @@ def memory(build, work):
 
 
 def conversions(build):
-    """Rows for the textbook's conversions: of each size the one that takes longest beside the plain MPI call."""
+    """Returns the rows for conversions (textbook.c): of each size the slowest beside plain MPI."""
     said = run("mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-q", "-np", "4", build / "tools" / "bench" / "textbook", statuses=(0, 1))
     measured = [line.split(maxsplit=4) for line in said.splitlines()]
     rows = []
@@ -127,14 +135,14 @@ def conversions(build):
 
 
 def growth(seconds):
-    """The exponent of n log n, by least squares, in {devices: seconds}."""
+    """Fits seconds = c * (n log n)^e to {devices: seconds} by least squares; returns e."""
     points = [(math.log(n * math.log(n)), math.log(s)) for n, s in seconds.items()]
     x, y = (sum(p) / len(points) for p in zip(*points))
     return sum((a - x) * (b - y) for a, b in points) / sum((a - x) ** 2 for a, b in points)
 
 
 def planning(build):
-    """Rows for the planner."""
+    """Returns the rows for the planner."""
     taken = {}
     for line in run(build / "tools" / "bench" / "planning").splitlines():
         devices, _, seconds, name = line.split(maxsplit=3)

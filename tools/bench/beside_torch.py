@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""The GPT of examples/gpt on four CPU ranks beside PyTorch from PyPI, in one run: tokens a second of dp4 over DistributedDataParallel's, and of tp4 over DTensor's (torch_gpt.py).
+"""Trains the GPT of examples/gpt with hetucc and with PyTorch, on four CPU ranks, in one run.
 
     tools/bench/beside_torch.py BUILD [PYTHON]
 
-PYTHON is one that has torch (else this one). 4 layers, 256 wide, 4 heads, 16 rows of 128 bytes, AdamW without clipping, one thread a rank; medians of 12 steps, the two in
-turns, each as often as the other, and the median of the turns.
+Prints tokens a second of dp4 divided by DistributedDataParallel's, and of tp4 divided by DTensor's
+(torch_gpt.py). PYTHON has torch; default: this one. The model has 4 layers, width 256, 4 heads, 16
+rows of 128 bytes, AdamW without clipping, one thread a rank. Each run gives the median of 12 steps;
+runs of both alternate, and the median of the runs counts.
 """
 import pathlib
 import re

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Published results, and what hetucc's planners and its simulator say of the same: a table of both, which fails where they are further apart than they may be.
+"""Compares published results with those of hetucc's planners and simulator; prints a table.
 
     known.py BUILD
 
-HSPMD (Hetu v2): a Llama of 32B parameters on 16 H800 and 32 H20; how fast the devices compute is fitted on the published 6.05 s of one strategy, and predicts that of another.
-Malleus: 70B on 64 A800, some of which straggle. Hydraulis and FlexSP: batches of unequal lengths. Galvatron: a node of slower devices beside one of fast ones.
+Fails when a pair is further apart than allowed. HSPMD (Hetu v2): a Llama of 32B parameters on 16
+H800 and 32 H20; device speed is fitted to the published 6.05 s of one strategy, and predicts the
+other's time. Malleus: 70B on 64 A800 with stragglers. Hydraulis and FlexSP: batches of unequal
+lengths. Galvatron: a node of slow devices beside one of fast devices.
 """
 import json
 import pathlib
@@ -37,21 +39,21 @@ class Tools:
         return json.loads(self.run(self.bin / "hetu-plan", *options, kind, self.file("plan.json", problem)))
 
     def step(self, sizes, cluster, lines, *options):
-        """Seconds of a step of the Llama under a strategy."""
+        """Returns the seconds of a step of the Llama under a strategy."""
         strategy = self.file("known.strategy", "strategy known\n" + "\n".join(lines) + "\nend strategy\n")
         said = self.run(self.bin / "hetu-simulate", "--json", f"--strategy={strategy}", f"--cluster={self.file('cluster.json', cluster)}", *options,
                         *(f"-D{k}={v}" for k, v in sizes.items()), LLAMA)
         return next(m for m in json.loads(said)["models"] if m["kind"] == "train")["steps"][0]
 
     def planned(self, sizes, cluster):
-        """Seconds of a step of the Llama under the strategy that hetucc --plan finds."""
+        """Returns the seconds of a step of the Llama under the strategy of hetucc --plan."""
         said = self.run(self.bin / "hetucc", "--plan", f"--cluster={self.file('cluster.json', cluster)}", "-o", self.work / "planned.strategy",
                         *(f"-D{k}={v}" for k, v in sizes.items()), LLAMA)
         return float(re.search(r"^1\. (\S+) s", said, re.M).group(1))
 
 
 def device_class(flops, bandwidth, share):
-    """Products run at `share` of the peak, whatever their size; how much memory a device has is left open."""
+    """Returns a device class: products of any size run at `share` of the peak; memory is unknown."""
     return {"memory_bandwidth": bandwidth, "start": 4e-6, "arithmetic": share * flops, "products": {"bf16": [[1e9, share * flops], [1e13, share * flops]]}}
 
 
@@ -77,7 +79,10 @@ def hopper(share):
 
 
 def four_pipelines(layers):
-    """Four pipelines of a stage on four H800 and two on four H20 each: H800 last, as the published layers have it, which are few on H20."""
+    """Returns a strategy of four pipelines, each with two stages on four H20 and one on four H800.
+
+    The H800 come last, as in the published strategy, which has few layers on H20.
+    """
     lines = list(SPLIT)
     for p in range(4):
         h800, h20 = 4 * p, 16 + 8 * p
@@ -86,7 +91,7 @@ def four_pipelines(layers):
 
 
 def fitted(tools, lines, seconds):
-    """The share of the peak at which products run when the strategy takes so many seconds."""
+    """Returns the share of the peak at which the strategy takes these seconds."""
     low, high = 0.05, 1.0
     for _ in range(14):
         share = (low * high) ** 0.5
@@ -187,7 +192,10 @@ def group_ms(q, degree, tokens):
 
 
 def best_fit(q, degree):
-    """Milliseconds of best-fit packing into groups of one degree, the fullest together in a micro-batch; infinite where it holds some sequence not."""
+    """Returns the milliseconds of best-fit packing into groups of one degree.
+
+    The fullest groups share a micro-batch. Infinite when a sequence fits no group.
+    """
     room, bins = int((q["memory_mb"] - q["states_mb"]) / q["token_mb"] * degree), []
     for s in sorted(q["lengths"], reverse=True):
         if s > room:
@@ -202,7 +210,10 @@ def best_fit(q, degree):
 
 
 def flexsp(tools):
-    """Of three batches of each kind the least gain; a batch whose plan lies within 1.03 of its certified bound leaves no plan more to gain."""
+    """Returns the least gain of three batches of each kind.
+
+    A batch whose plan is within 1.03 of its certified bound cannot gain more.
+    """
     for size, draw, name in ("7B", wikipedia, "Wikipedia"), ("13B", wikipedia, "Wikipedia"), ("7B", crawl, "CommonCrawl"), ("7B", github, "GitHub"):
         gains, holds = [], True
         for seed in range(3):
@@ -251,7 +262,7 @@ def rows(build):
 
 
 def print_table(build):
-    """Prints the rows; whether all hold."""
+    """Prints the rows; returns whether all hold."""
     all_hold = True
     for name, what, found, published, holds in rows(build):
         print(f"{name:10} {what:52} {found:60} published: {published}{'' if holds else '   TOO FAR'}", flush=True)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""How long hetucc takes, without the C compiler, what memory it needs, and how large the tables are that it writes, for a GPT of 96 layers on many devices.
+"""Measures hetucc, without the C compiler, for a GPT of 96 layers on many devices.
 
-    scale.py HETUCC [DEVICES...]           fails where the processor time, the memory or the tables are more than they may be
-    scale.py --bytes HETUCC [DEVICES...]   the same of memory and tables alone, which are the same on every machine
+    scale.py HETUCC [DEVICES...]           checks processor time, memory and the size of tables
+    scale.py --bytes HETUCC [DEVICES...]   checks memory and tables only, equal on every machine
 """
 import argparse
 import os
@@ -20,7 +20,7 @@ TRIES = 5
 
 
 def stages(first, count, copies, tensor):
-    """Stages of equal numbers of layers, each on `copies` x `tensor` devices from `first` on."""
+    """Returns stages of equal numbers of layers, each on `copies` x `tensor` devices from `first` on."""
     layers, size = SIZES["LAYERS"] // count, copies * tensor
     for s in range(count):
         yield (f"    stage devices({first + s * size}-{first + (s + 1) * size - 1}) mesh(dp:{copies}, tp:{tensor}) "
@@ -28,13 +28,13 @@ def stages(first, count, copies, tensor):
 
 
 def one_kind(devices):
-    """8-way tensor parallelism, 8 stages, and n copies; the rows of the batch."""
+    """Returns 8-way tensor parallelism, 8 stages and n copies, and the rows of the batch."""
     copies = devices // 64
     return ["  pipeline microbatches(16)", *stages(0, 8, copies, 8)], 16 * copies
 
 
 def two_kinds(devices):
-    """Pipelines of 4 stages of 8 devices beside as many of 8 stages of 4; the rows of the batch."""
+    """Returns pipelines of 4 stages of 8 devices and as many of 8 stages of 4, and the rows."""
     lines = []
     for first in range(0, devices, 64):
         lines += ["  pipeline microbatches(16) rows(1)", *stages(first, 4, 1, 8), "  pipeline microbatches(8) rows(2)", *stages(first + 32, 8, 1, 4)]
@@ -42,7 +42,10 @@ def two_kinds(devices):
 
 
 def wide_kinds(devices):
-    """Pipelines of 4 stages of 8 devices beside twice as many of 8 stages of 2, whose devices have four times the share of the others; the rows of the batch."""
+    """Returns pipelines of 4 stages of 8 devices and twice as many of 8 stages of 2, and the rows.
+
+    Devices of the second kind have four times the share of the others.
+    """
     lines = []
     for first in range(0, devices, 64):
         lines += ["  pipeline microbatches(16) rows(1)", *stages(first, 4, 1, 8)]
@@ -55,7 +58,7 @@ STRATEGIES = {"8 x 8 x n": (0, one_kind), "two kinds of pipelines": (0, two_kind
 
 
 def compile_gpt(hetucc, work, zero, lines, batch):
-    """Seconds of processor time, bytes at the peak, and bytes of the tables of one compilation."""
+    """Returns seconds of processor time, peak bytes, and bytes of tables of one compilation."""
     strategy, out = work / "scale.strategy", work / "scale"
     strategy.write_text("\n".join(["strategy scale", "  split batch:dp  heads:tp  ffn:tp  vocab:tp", "  schedule 1f1b", f"  zero {zero}", *lines, "end strategy", ""]))
     defines = [f"-D{name}={value}" for name, value in {**SIZES, "BATCH": batch}.items()]
@@ -68,7 +71,10 @@ def compile_gpt(hetucc, work, zero, lines, batch):
 
 
 def measure(hetucc, devices=DEVICES, tries=1):
-    """{(strategy, devices): (seconds, bytes at the peak, bytes of tables)}, each the least of several tries in turns: what disturbs one makes it longer."""
+    """Returns {(strategy, devices): (seconds, peak bytes, bytes of tables)}.
+
+    Each is the least of several alternating tries, since disturbances only add time.
+    """
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(tries):
@@ -80,7 +86,7 @@ def measure(hetucc, devices=DEVICES, tries=1):
 
 
 def rows(hetucc):
-    """Rows for the table of bench.py."""
+    """Returns the rows for the table of bench.py."""
     measured, table = measure(hetucc, tries=TRIES), []
     for (name, n), (seconds, memory, tables) in measured.items():
         what = f"hetucc, 96 layers, {n} devices"

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""How long training stands still when the strategy changes: between strategies of the binary, to one that arrives while it runs, and beside them by a checkpoint and a new start.
+"""Measures how long training pauses when the strategy changes.
 
     switching.py BUILD
 
-12 layers with AdamW on 8 ranks of this machine. The same program with hardly any parameters says what a switch takes beside its transfer.
+12 layers with AdamW on 8 ranks of this machine (switching.c). Changes go between strategies of the
+binary, to a strategy that is compiled while the program runs, and, for comparison, through a
+checkpoint and a restart. The same program with few parameters shows the time beside the transfer.
 """
 import os
 import pathlib
@@ -36,7 +38,7 @@ def run(*command, **environment):
 
 
 def launch(program, *arguments, **environment):
-    """{word: number} of what the ranks print."""
+    """Returns {word: number} from the output of the ranks."""
     said = run("mpirun", "-n", RANKS, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", program, *arguments, OMPI_ALLOW_RUN_AS_ROOT="1",
                OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1", **environment)
     return {word: float(number) for word, number in re.findall(r"([a-z]+) ([0-9.]+)", said)}
@@ -57,7 +59,7 @@ def new_strategy(work, name, last):
 
 
 def compile_seconds(hetucc, file, work):
-    """Processor time of hetucc, without the C compiler, for a strategy that arrives."""
+    """Returns hetucc's processor time, without the C compiler, for a new strategy."""
     child = subprocess.Popen([str(hetucc), *(f"--strategy={name}" for name in ("tp8", "dp8", "pipes")), f"--strategy={file}", "--known=3", "--emit=c", "-O2",
                               f"-DEMBED={WIDTHS['wide']}", str(HERE / "switching.c"), "-o", str(work / "arrived")], stderr=subprocess.PIPE, text=True)
     said = child.stderr.read()
@@ -68,14 +70,14 @@ def compile_seconds(hetucc, file, work):
 
 
 def restart_seconds(program, work, strategy):
-    """From the end of a step to the end of the next one, by a checkpoint and a new start."""
+    """Returns the seconds from the end of a step to the end of the next, through a checkpoint."""
     folder = work / f"saved.{strategy}"
     begun = launch(program, "save", folder, HETU_STRATEGY="tp8")["begun"]
     return launch(program, "resume", folder, HETU_STRATEGY=strategy)["on"] - begun
 
 
 def rows(hetucc):
-    """Rows of the table: what, how it was measured, the value, what is wanted, and whether it holds."""
+    """Returns table rows: subject, method, value, limit, and whether the limit holds."""
     table = []
 
     def add(what, told, value, limit=None):

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The GPT of examples/gpt in PyTorch on several CPU ranks, as its users would write it: prints the median tokens a second of training steps, and the last loss
-(dp: of rank 0's rows).
+"""Trains the GPT of examples/gpt in PyTorch on CPU ranks, as users of PyTorch write it.
 
     torch_gpt.py dp|tp RANKS LAYERS WIDTH HEADS BATCH SEQ STEPS
 
-dp is DistributedDataParallel; tp is DTensor, with heads, the hidden layer and the vocabulary cut, and the loss computed on cut logits. Messages go by gloo, each rank has one
-thread; all steps take the same batch. Needs torch from PyPI.
+Prints the median tokens a second of training steps, and the last loss (dp: of rank 0's rows). dp is
+DistributedDataParallel. tp is DTensor: heads, hidden layer and vocabulary are cut, and the loss is
+computed on cut logits. Communication is gloo; each rank has one thread; all steps use the same
+batch. Needs torch from PyPI.
 """
 import os
 import statistics
@@ -26,7 +27,7 @@ VOCAB, WARM = 256, 3
 
 
 class Block(nn.Module):
-    """Pre-norm; x (batch, seq, width). The heads of a rank follow from what its projections give."""
+    """A pre-norm block; x (batch, seq, width). The projections' sizes give the rank's heads."""
 
     def __init__(self, width, heads):
         super().__init__()
@@ -66,7 +67,7 @@ class GPT(nn.Module):
 
 
 def cut(model, mesh):
-    """Megatron's tensor parallelism by DTensor."""
+    """Applies Megatron's tensor parallelism by DTensor."""
     columns, rows = ColwiseParallel, RowwiseParallel
     for block in model.blocks:
         parallelize_module(block, mesh, {"q": columns(), "k": columns(), "v": columns(), "out": rows(), "up": columns(), "down": rows()})

@@ -1,4 +1,5 @@
-# hetu_link_by_includes(TARGET SOURCES...): links what the sources include: the compiler's floors, the runtime, MPI, jansson, cmocka.
+# hetu_link_by_includes(TARGET SOURCES...): links the libraries whose headers the sources include:
+# floors of the compiler, the runtime, MPI, jansson, cmocka.
 function(hetu_link_by_includes target)
   target_link_libraries(${target} PRIVATE hetu_warnings m)
   foreach(source ${ARGN})

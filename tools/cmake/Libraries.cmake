@@ -1,4 +1,4 @@
-# Finds every library, and says which Debian package has it when one is missing.
+# Finds every library; names the Debian package of one that is missing.
 function(hetu_missing what package)
   message(FATAL_ERROR "${what} was not found. On Debian: apt-get install ${package}")
 endfunction()

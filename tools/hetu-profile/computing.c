@@ -26,12 +26,12 @@ static double now(void) {
 
 /* Returns memory for samples to compute on, with the same values each time. */
 static float *memory_of(int which) {
-    static float *rooms[5];
-    if (!rooms[which]) {
-        rooms[which] = memory_array(MOST, sizeof(float));
-        for (int i = 0; i < MOST; i++) rooms[which][i] = (float)(i * 7 % 13 - 6) / 16;
+    static float *buffers[5];
+    if (!buffers[which]) {
+        buffers[which] = memory_array(MOST, sizeof(float));
+        for (int i = 0; i < MOST; i++) buffers[which][i] = (float)(i * 7 % 13 - 6) / 16;
     }
-    return rooms[which];
+    return buffers[which];
 }
 
 static ht_view view_of(void *data, int rank, const int64_t *extent) {

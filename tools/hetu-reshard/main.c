@@ -189,10 +189,10 @@ static void time_each(const Options *options, const Cases *cases, const Cluster 
     enum { PASSES = 3 };
     double predicted, measured, *shortest = arena_array(options->arena, double, cases->count);
     bind_rank();
-    calm_begin(options->arena, cluster);
+    quiet_begin(options->arena, cluster);
     for (int pass = 0; pass < PASSES; pass++)
         for (int i = 0; i < cases->count; i++) {
-            calm_wait();
+            quiet_wait();
             time_case(cases->at[i], cluster, ranks, &predicted, &measured);
             shortest[i] = !pass || measured < shortest[i] ? measured : shortest[i];
             if (!rank && pass == PASSES - 1)

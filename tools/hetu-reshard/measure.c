@@ -250,7 +250,7 @@ static int count_processors(const Cluster *machine, const int *devices, int coun
 /* Adds the seconds of a verb by bytes, as far as the planner uses this verb for the conversion. */
 static void add_verb(json_t *list, int number, const Groups *of, const Cluster *machine) {
     Series series = {0};
-    calm_wait();
+    quiet_wait();
     for (int64_t bytes = verbs[number].verb == HT_EXCHANGE ? LEAST_MESSAGE : LEAST_BYTES;
          bytes <= MOST_BYTES; bytes *= 2) {
         Arena *arena = arena_create();
@@ -457,7 +457,7 @@ void measure_cluster(const char *path, double limit) {
     Arena *arena = arena_create();
     Hosts hosts = find_hosts(arena);
     double begin = common_clock(), before = begin;
-    calm_begin(arena, NULL);
+    quiet_begin(arena, NULL);
     json_t *cluster = measure_pass(arena, &hosts);
     for (int pass = 1; pass < PASSES; pass++) {
         double now = common_clock();

@@ -106,37 +106,37 @@ static void write_traffic(const Set *set, const ht_reshard *plan, const char *fo
 /* ---- running ---- */
 
 /* This rank's storage of a case before and after the conversion. */
-typedef struct Held {
+typedef struct Pieces {
     Region from, to;
     size_t from_bytes, to_bytes;
-} Held;
+} Pieces;
 
-static Held held_of(Arena *arena, const Case *conversion, int rank) {
+static Pieces pieces_of(Arena *arena, const Case *conversion, int rank) {
     size_t element = (size_t)case_element(conversion);
-    Held held = {.from = layout_region(arena, conversion->from, conversion->shape, rank),
-                 .to = layout_region(arena, conversion->to, conversion->shape, rank)};
-    held.from_bytes = (size_t)held.from.volume * element;
-    held.to_bytes = (size_t)held.to.volume * element;
-    return held;
+    Pieces pieces = {.from = layout_region(arena, conversion->from, conversion->shape, rank),
+                     .to = layout_region(arena, conversion->to, conversion->shape, rank)};
+    pieces.from_bytes = (size_t)pieces.from.volume * element;
+    pieces.to_bytes = (size_t)pieces.to.volume * element;
+    return pieces;
 }
 
 /* Allocates the source and reads its values from `fill`. */
-static void *make_source(const Held *held, int rank, const char *fill) {
-    void *source = device_alloc((int64_t)held->from_bytes);
-    if (held->from.member) read_data(source, held->from_bytes, rank, fill);
+static void *make_source(const Pieces *pieces, int rank, const char *fill) {
+    void *source = device_alloc((int64_t)pieces->from_bytes);
+    if (pieces->from.member) read_data(source, pieces->from_bytes, rank, fill);
     return source;
 }
 
-static void *make_target(const Held *held) {
-    void *target = device_alloc((int64_t)held->to_bytes);
-    spoil_data(target, held->to_bytes);
+static void *make_target(const Pieces *pieces) {
+    void *target = device_alloc((int64_t)pieces->to_bytes);
+    spoil_data(target, pieces->to_bytes);
     return target;
 }
 
-static void write_result(const Held *held, void *target, int rank, const char *dump) {
-    if (!held->to.member) return;
-    write_boxes(&held->to, rank, dump);
-    write_data(target, held->to_bytes, rank, dump);
+static void write_result(const Pieces *pieces, void *target, int rank, const char *dump) {
+    if (!pieces->to.member) return;
+    write_boxes(&pieces->to, rank, dump);
+    write_data(target, pieces->to_bytes, rank, dump);
 }
 
 /* Runs the conversion. */
@@ -152,17 +152,17 @@ static void convert(const ht_reshard *plan, int rank, void *const *sources, void
 void run_set(const Set *set, int rank, const Folders *folders, const char *folder) {
     Arena *arena = arena_create();
     const ht_reshard *plan = plan_lowered(arena, set->plan, set->label);
-    Held *held = arena_array(arena, Held, set->count);
+    Pieces *pieces = arena_array(arena, Pieces, set->count);
     void **sources = arena_array(arena, void *, set->count),
          **targets = arena_array(arena, void *, set->count);
     for (int i = 0; i < set->count; i++) {
-        held[i] = held_of(arena, set->cases[i], rank);
-        sources[i] = make_source(&held[i], rank, folders[i].fill);
-        targets[i] = make_target(&held[i]);
+        pieces[i] = pieces_of(arena, set->cases[i], rank);
+        sources[i] = make_source(&pieces[i], rank, folders[i].fill);
+        targets[i] = make_target(&pieces[i]);
     }
     convert(plan, rank, sources, targets);
     for (int i = 0; i < set->count; i++) {
-        write_result(&held[i], targets[i], rank, folders[i].dump);
+        write_result(&pieces[i], targets[i], rank, folders[i].dump);
         device_free(sources[i]);
         device_free(targets[i]);
     }

@@ -107,7 +107,7 @@ static void run_plan(void *context) {
 }
 
 /* Returns the bytes of a buffer for this rank's piece of a case before or after. */
-static int64_t held_bytes(Arena *arena, const Case *conversion, const Layout *layout) {
+static int64_t piece_bytes(Arena *arena, const Case *conversion, const Layout *layout) {
     return layout_region(arena, layout, conversion->shape, world_rank()).volume *
            case_element(conversion);
 }
@@ -125,8 +125,8 @@ double time_set(const Set *set, double budget) {
     void **from = arena_array(arena, void *, set->count),
          **to = arena_array(arena, void *, set->count);
     for (int t = 0; t < set->count; t++) {
-        from[t] = zeros(held_bytes(arena, set->cases[t], set->cases[t]->from));
-        to[t] = zeros(held_bytes(arena, set->cases[t], set->cases[t]->to));
+        from[t] = zeros(piece_bytes(arena, set->cases[t], set->cases[t]->from));
+        to[t] = zeros(piece_bytes(arena, set->cases[t], set->cases[t]->to));
     }
     PlanRun run = {plan, (const void *const *)from, to,
                    zeros(ht_reshard_scratch(plan, world_rank()))};

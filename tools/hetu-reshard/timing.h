@@ -27,15 +27,15 @@ double time_combinations(ht_dtype dtype, ht_reduction reduction, int64_t bytes, 
  * file cannot be written. */
 void measure_cluster(const char *path, double limit);
 
-/* ---- waiting for a quiet machine (calm.c) ---- */
+/* ---- waiting for a quiet machine (quiet.c) ---- */
 
 /* Chooses the probe, a conversion among all ranks. `cluster` predicts how long the probe should
  * take; NULL: no prediction. */
-void calm_begin(Arena *arena, const Cluster *cluster);
+void quiet_begin(Arena *arena, const Cluster *cluster);
 
 /* Waits until the probe is as fast as before, at most for a limited time in all; when that is up,
  * or the probe is faster than the cluster file predicts, prints a warning. All ranks call it
  * together. */
-void calm_wait(void);
+void quiet_wait(void);
 
 #endif

@@ -275,7 +275,7 @@ static int told_to_end(const Ranks *ranks, int number) {
 
 /* Decides on a restart after a rank ended with an error. Waits for a moment first, so that a rank
  * that died, and caused the error, is noticed. */
-static Outcome judge(Ranks *ranks, int number, int status) {
+static Outcome decide_restart(Ranks *ranks, int number, int status) {
     struct timespec pause = {.tv_nsec = LOOK * 1000000L};
     int lost = 0;
     int settle = all_here(ranks) ? SETTLE : REMOTE_SETTLE;
@@ -350,19 +350,20 @@ typedef struct Start {
 /* Watches the ranks until they need a restart, or heturun ends. */
 static Outcome watch(Ranks *ranks, Slots *slots, const ChoiceList *list, const Start *start) {
     for (int passed = 0;;) {
-        int told = await_signal(LOOK);
-        bool all, passes = told == SIGTERM || told == SIGUSR1 || told == SIGUSR2;
-        if (passes) ranks_tell(ranks, passed = told);
+        int signal_sent = await_signal(LOOK);
+        bool all,
+            passes = signal_sent == SIGTERM || signal_sent == SIGUSR1 || signal_sent == SIGUSR2;
+        if (passes) ranks_tell(ranks, passed = signal_sent);
         ranks_look(ranks);
         int status = worst_status(ranks, &all);
-        if (told == SIGTERM || (passed && status == 128 + passed))
+        if (signal_sent == SIGTERM || (passed && status == 128 + passed))
             return await_ends(ranks, passed, start->grace);
         if (passes) continue;
-        if (told || (all && !status)) {
+        if (signal_sent || (all && !status)) {
             ranks_end(ranks);
-            return (Outcome){.status = told ? 128 + told : 0};
+            return (Outcome){.status = signal_sent ? 128 + signal_sent : 0};
         }
-        if (status) return judge(ranks, start->number, status);
+        if (status) return decide_restart(ranks, start->number, status);
         if (!slots_changed(slots)) continue;
         if (runs_elsewhere(ranks, slots, list, start->choice)) {
             fprintf(stderr, "heturun: the slots have changed\n");
@@ -390,8 +391,8 @@ static int await_slots(Slots *slots, const ChoiceList *list) {
             slots_left(slots), least, slots->path);
     time_t until = time(NULL) + patience();
     for (;;) {
-        int told = await_signal(LOOK);
-        if (told) return 128 + told;
+        int signal_sent = await_signal(LOOK);
+        if (signal_sent) return 128 + signal_sent;
         if (slots_changed(slots) && strategies_fit(list, slots_left(slots), &ranks)) return 0;
         if (patience() && time(NULL) > until) {
             fprintf(stderr, "heturun: there were none for %d s (HETU_TIMEOUT)\n", patience());

@@ -90,7 +90,7 @@ Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *c
             become(job, &ranks, rank, choice, ends[0]);
         }
         if (ends[0] >= 0) close(ends[0]);
-        ranks.at[rank].held = ends[1];
+        ranks.at[rank].input = ends[1];
         if (ranks.at[rank].process < 0) {
             fprintf(stderr, "heturun: rank %d cannot be started: %s\n", rank, strerror(errno));
             ranks.at[rank].ended = true;
@@ -114,8 +114,8 @@ static void note_end(Ranks *ranks, pid_t process, int status, bool died) {
     rank->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     rank->died = died && (WIFSIGNALED(status) || rank->status == DEVICE_FAULT ||
                           (!rank->slot->here && rank->status >= 128));
-    if (rank->held >= 0) close(rank->held);
-    rank->held = -1;
+    if (rank->input >= 0) close(rank->input);
+    rank->input = -1;
     kill(-process, SIGKILL);
 }
 
@@ -133,7 +133,7 @@ void ranks_tell(const Ranks *ranks, int signal_number) {
     for (int rank = 0; rank < ranks->count; rank++)
         if (!ranks->at[rank].ended && ranks->at[rank].slot->here)
             kill(ranks->at[rank].process, signal_number);
-        else if (!ranks->at[rank].ended && write(ranks->at[rank].held, &byte, 1) != 1)
+        else if (!ranks->at[rank].ended && write(ranks->at[rank].input, &byte, 1) != 1)
             fprintf(stderr, "heturun: rank %d is not told to end: %s\n", rank, strerror(errno));
     signal(SIGPIPE, had);
 }

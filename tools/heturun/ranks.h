@@ -14,7 +14,7 @@ typedef struct Rank {
     bool ended;
     bool died;  // killed by a signal of another process, by a device fault, or its
                 // machine is out of reach
-    int held;   // write end of a remote rank's standard input; -1: a local rank
+    int input;  // write end of a remote rank's standard input; -1: a local rank
     int status; // of its end: an exit status, or 128 and the signal
 } Rank;
 

@@ -1,4 +1,4 @@
-# Writes a chapter of the manual as a page of HTML whose links lead to the other pages.
+# Writes a chapter of the manual as an HTML page; links lead to the other pages.
 #
 #     cmake -DLOWDOWN=lowdown -DFROM=tools/manual/models.md -DTO=models.html -P html.cmake
 file(READ ${FROM} text)

@@ -16,89 +16,27 @@ typedef struct Predefined {
     long least;       // a lower bound of the value in every C compiler; 0: none
 } Predefined;
 
+/* The predefined macros that differ; a name may be a list of names, separated by blanks. */
 static const Predefined predefined[] = {
     {"__GNUC__", true, 4},
-    {"__GNUC_MINOR__", true, 0},
-    {"__GNUC_PATCHLEVEL__", true, 0},
-    {"__VERSION__", true, 0},
-    {"__GXX_ABI_VERSION", true, 0},
-    {"__INT_FAST16_*", true, 0},
-    {"__INT_FAST32_*", true, 0},
-    {"__UINT_FAST16_*", true, 0},
-    {"__UINT_FAST32_*", true, 0},
-    {"__has_attribute", true, 0},
-    {"__has_builtin", true, 0},
-    {"__has_c_attribute", true, 0},
-    {"__has_include", true, 0},
-    {"__has_include_next", true, 0},
-    {"__has_feature", false, 0},
-    {"__has_extension", false, 0},
-    {"__has_warning", false, 0},
-    {"__has_declspec_attribute", false, 0},
-    {"__is_identifier", false, 0},
-    {"__clang*", false, 0},
-    {"__CLANG*", false, 0},
-    {"__llvm__", false, 0},
-    {"__OPTIMIZE__", false, 0},
-    {"__OPTIMIZE_SIZE__", false, 0},
-    {"__NO_INLINE__", false, 0},
-    {"__FAST_MATH__", false, 0},
-    {"__FINITE_MATH_ONLY__", true, 0},
-    {"__NO_MATH_ERRNO__", false, 0},
-    {"__NO_MATH_INLINES", false, 0},
-    {"__NO_SIGNED_ZEROS__", false, 0},
-    {"__NO_TRAPPING_MATH__", false, 0},
-    {"__RECIPROCAL_MATH__", false, 0},
-    {"__ASSOCIATIVE_MATH__", false, 0},
-    {"__SUPPORT_SNAN__", false, 0},
-    {"__FP_FAST_FMA*", false, 0},
-    {"__EXCEPTIONS", false, 0},
-    {"__SSP*", false, 0},
-    {"__CET__", false, 0},
-    {"_OPENACC", false, 0},
-    {"__ABM__", false, 0},
-    {"__INVPCID__", false, 0},
     {"__BIGGEST_ALIGNMENT__", true, 16},
-    {"__PRETTY_FUNCTION__", false, 0},
-    {"__LITTLE_ENDIAN__", false, 0},
-    {"__FLOAT_WORD_ORDER__", false, 0},
-    {"__SIZEOF_FLOAT80__", false, 0},
-    {"__FLOAT128__", false, 0},
-    {"__POINTER_WIDTH__", false, 0},
-    {"__BOOL_WIDTH__", false, 0},
-    {"__SCHAR_WIDTH__", false, 0},
-    {"__LLONG_WIDTH__", false, 0},
-    {"__LONG_LONG_WIDTH__", false, 0},
-    {"__UINTMAX_WIDTH__", false, 0},
-    {"__UINTPTR_WIDTH__", false, 0},
-    {"__BITINT_MAXWIDTH__", false, 0},
-    {"__WINT_UNSIGNED__", false, 0},
-    {"__FPCLASS_*", false, 0},
-    {"__MEMORY_SCOPE_*", false, 0},
-    {"__OPENCL_*", false, 0},
-    {"__OBJC_*", false, 0},
-    {"__CONSTANT_CFSTRINGS__", false, 0},
-    {"__STDC_EMBED_*", false, 0},
-    {"__has_embed", false, 0},
-    {"__has_constexpr_builtin", false, 0},
-    {"__building_module", false, 0},
-    {"__ATOMIC_HLE_*", false, 0},
-    {"__MMX_WITH_SSE__", false, 0},
-    {"__HAVE_SPECULATION_SAFE_VALUE", false, 0},
-    {"__GNUC_EXECUTION_CHARSET_NAME", false, 0},
-    {"__GNUC_WIDE_EXECUTION_CHARSET_NAME", false, 0},
-    {"__tune_*", false, 0},
-    {"__SANITIZE_*", false, 0},
-    {"__PIC__", false, 0},
-    {"__pic__", false, 0},
-    {"__PIE__", false, 0},
-    {"__pie__", false, 0},
-    {"__DEC*", false, 0},
-    {"__FLT16_*", false, 0},
-    {"__FLT32*", false, 0},
-    {"__FLT64*", false, 0},
-    {"__FLT128_*", false, 0},
-    {"__GCC_*", false, 0},
+    {"__GNUC_MINOR__ __GNUC_PATCHLEVEL__ __VERSION__ __GXX_ABI_VERSION __INT_FAST16_* "
+     "__INT_FAST32_* __UINT_FAST16_* __UINT_FAST32_* __has_attribute __has_builtin "
+     "__has_c_attribute __has_include __has_include_next __FINITE_MATH_ONLY__",
+     true, 0},
+    {"__has_feature __has_extension __has_warning __has_declspec_attribute __is_identifier "
+     "__clang* __CLANG* __llvm__ __OPTIMIZE__ __OPTIMIZE_SIZE__ __NO_INLINE__ __FAST_MATH__ "
+     "__NO_MATH_ERRNO__ __NO_MATH_INLINES __NO_SIGNED_ZEROS__ __NO_TRAPPING_MATH__ "
+     "__RECIPROCAL_MATH__ __ASSOCIATIVE_MATH__ __SUPPORT_SNAN__ __FP_FAST_FMA* __EXCEPTIONS "
+     "__SSP* __CET__ _OPENACC __ABM__ __INVPCID__ __PRETTY_FUNCTION__ __LITTLE_ENDIAN__ "
+     "__FLOAT_WORD_ORDER__ __SIZEOF_FLOAT80__ __FLOAT128__ __POINTER_WIDTH__ __BOOL_WIDTH__ "
+     "__SCHAR_WIDTH__ __LLONG_WIDTH__ __LONG_LONG_WIDTH__ __UINTMAX_WIDTH__ __UINTPTR_WIDTH__ "
+     "__BITINT_MAXWIDTH__ __WINT_UNSIGNED__ __FPCLASS_* __MEMORY_SCOPE_* __OPENCL_* __OBJC_* "
+     "__CONSTANT_CFSTRINGS__ __STDC_EMBED_* __has_embed __has_constexpr_builtin __building_module "
+     "__ATOMIC_HLE_* __MMX_WITH_SSE__ __HAVE_SPECULATION_SAFE_VALUE __GNUC_EXECUTION_CHARSET_NAME "
+     "__GNUC_WIDE_EXECUTION_CHARSET_NAME __tune_* __SANITIZE_* __PIC__ __pic__ __PIE__ __pie__ "
+     "__DEC* __FLT16_* __FLT32* __FLT64* __FLT128_* __GCC_*",
+     false, 0},
 };
 
 /* C revisions after the last standard have different numbers in each compiler. */
@@ -124,17 +62,28 @@ typedef struct FileTokens {
     const CXSourceRangeList *skipped;
 } FileTokens;
 
+/* Returns whether the word of `length` bytes stands for a name. */
+static bool is_word_of(const char *word, size_t length, const char *name) {
+    bool begins_so = word[length - 1] == '*';
+    return begins_so ? !strncmp(name, word, length - 1)
+                     : !strncmp(name, word, length) && !name[length];
+}
+
 static bool fits(const Predefined *macro, const char *name) {
-    size_t length = strlen(macro->name);
-    bool open = macro->name[length - 1] == '*';
-    return open ? !strncmp(name, macro->name, length - 1) : !strcmp(name, macro->name);
+    return is_word_of(macro->name, strlen(macro->name), name);
 }
 
 static const Predefined *find(const Search *search, const char *name) {
     for (int i = 0; i < search->tainted.count; i++)
         if (!strcmp(search->tainted.at[i].name, name)) return search->tainted.at[i].by;
-    for (size_t i = 0; i < sizeof predefined / sizeof *predefined; i++)
-        if (fits(&predefined[i], name)) return &predefined[i];
+    for (size_t i = 0, length; i < sizeof predefined / sizeof *predefined; i++)
+        for (const char *word = predefined[i].name; *word; word += length + (word[length] == ' ')) {
+            length = strcspn(word, " ");
+            if (!is_word_of(word, length, name)) continue;
+            Predefined *found = arena_copy(search->r->arena, &predefined[i], sizeof *found);
+            found->name = arena_substring(search->r->arena, word, length);
+            return found;
+        }
     return search->revised && fits(&revision, name) ? &revision : NULL;
 }
 
@@ -317,10 +266,12 @@ static bool search_file(Search *search, const Source *source, bool refuses) {
 static bool is_suspect(const Search *search, const Source *source) {
     for (int i = 0; i < search->tainted.count; i++)
         if (strstr(source->text, search->tainted.at[i].name)) return true;
-    for (size_t i = 0; i < sizeof predefined / sizeof *predefined; i++) {
-        size_t length = strcspn(predefined[i].name, "*");
-        if (memmem(source->text, (size_t)source->length, predefined[i].name, length)) return true;
-    }
+    for (size_t i = 0, length; i < sizeof predefined / sizeof *predefined; i++)
+        for (const char *word = predefined[i].name; *word;
+             word += length + strspn(word + length, "* ")) {
+            length = strcspn(word, "* ");
+            if (memmem(source->text, (size_t)source->length, word, length)) return true;
+        }
     for (size_t i = 0; i < sizeof own_pragmas / sizeof *own_pragmas; i++)
         if (strstr(source->text, own_pragmas[i])) return true;
     return strstr(source->text, "optimize") ||

@@ -23,8 +23,7 @@ typedef struct Leaf {
     const CType *type;
     const CExpr *value;
     int first; // index of the first leaf with this expression, which leaves of a range share
-    int64_t whole_begin, whole_end; // bits of a braced element of a range, which gcc treats as one
-                                    // value; end 0: none
+    int64_t whole_begin, whole_end; // bits of a braced element of a range; end 0: none
 } Leaf;
 
 /* The initialized member of a union. */
@@ -246,6 +245,7 @@ static void fill_positional(Filler *f, const CExpr *value) {
 /* Assigns a value to the object that the designators from number `at` on name inside the current
  * level. Initialization continues behind that object. */
 static void designate(Filler *f, const CExpr *expr, int at) {
+    // Find the members or elements from level->next to `last`.
     const CDesignator *designator = &expr->designators.at[at];
     Level *level = &f->level[f->depth];
     int64_t last = 0;
@@ -264,6 +264,7 @@ static void designate(Filler *f, const CExpr *expr, int at) {
             eval_error(f->ev, expr->at, "index %lld is outside an array of %lld", (long long)last,
                        (long long)level->type->count);
     }
+    // Initialize each of them: by the next designator, or by the value.
     int depth = f->depth;
     bool braces = level->next < last && at + 1 == expr->designators.count &&
                   expr->a->kind == C_INIT && is_aggregate(level->type->base);
@@ -378,6 +379,7 @@ static void set_leaf(Eval *ev, Place place, const Leaf *leaf, Val value) {
 
 /* Evaluates a list completely, then stores its values. */
 static void init_list(Eval *ev, Place place, const CType *type, const CExpr *list) {
+    // Evaluate; a leaf of a range has the value of the range's first leaf.
     const CLayout *layout = layout_of(ev, type, list);
     int base = ev->values_of_lists.count;
     for (int i = 0; i < layout->leaves.count; i++) {
@@ -390,6 +392,7 @@ static void init_list(Eval *ev, Place place, const CType *type, const CExpr *lis
         if (!is_aggregate(leaf->type)) value = val_convert(ev, value, leaf->type, leaf->value->at);
         array_push(ev->scratch, &ev->values_of_lists, value);
     }
+    // Store.
     ev->at = list->at;
     place_clear(ev, place, type->size);
     if (!layout->clears) place_mark_padding(ev, place, type);
@@ -490,6 +493,7 @@ static void initialize_static(Eval *ev, const CVar *var, Place place) {
 static Object *static_variable(Eval *ev, const CVar *var, Position at) {
     Object **object = &ev->heap.statics[var->slot];
     if (*object) return *object;
+    // Refuse a variable that no source defines.
     if (!var->defined && !ev->lenient && var->system) {
         diag_error(ev->diag, operator_position(ev, at),
                    "%s is a variable of the system, which has no value at compile time", var->name);
@@ -507,6 +511,7 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
                   "include <hetu/hetu.h>, or the object or archive that hetucc -c made of it");
         eval_fail(ev);
     }
+    // Make it, with its initial value where the program does not change that before.
     *object = object_create(ev, var->type->size, var->name);
     (*object)->born = 0;
     Place place = {*object, 0};

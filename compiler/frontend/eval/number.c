@@ -193,6 +193,7 @@ static Val pointers(Eval *ev, const Binary *e) {
         return (Val){
             .type = type,
             .i = pointer_moved(ev, a.i, (op == OP_SUB ? -1 : 1) * (int64_t)b.i * bytes, at)};
+    // Comparisons and differences: refuse what C leaves open.
     bool same = a.i >> 32 == b.i >> 32;
     if ((op == OP_EQ || op == OP_NE) && !same && pointer_literal(ev, a.i) &&
         pointer_literal(ev, b.i))

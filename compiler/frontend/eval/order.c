@@ -69,7 +69,7 @@ static int by_place(const void *a, const void *b) {
     return order ? order : (x->from > y->from) - (x->from < y->from);
 }
 
-/* Joins touches of the current operand whose bytes meet. */
+/* Joins touches of the current operand whose bytes meet: sorted, they are neighbours. */
 static void compact(Eval *ev) {
     Touch *touches = ev->order.touches.at + ev->order.from;
     int count = ev->order.touches.count - ev->order.from, kept = 0;

@@ -70,8 +70,7 @@ typedef struct Macros {
 /* Returns the tokens with macros expanded; tokens from a macro get the position of its use. */
 TokenList macros_expand(Arena *arena, Macros macros, const Pragma *pragma, const TokenList *tokens);
 
-/* ---- expressions in pragmas (expression.c): without assignments, casts, sizeof and addresses ----
- */
+/* ---- expressions in pragmas (expression.c): no assignments, casts, sizeof, addresses ---- */
 
 /* The variables in scope, the innermost first. */
 typedef struct Scope Scope;

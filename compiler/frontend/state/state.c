@@ -46,11 +46,13 @@ static bool is_read_outside(const CVar *var) {
 /* Marks functions that no model's evaluation called and that have no tensors, and all functions
  * that these name, also in tables. */
 static void mark_outside(CUnit *unit) {
+    // Start with the functions that no model called.
     for (int i = 0; i < unit->functions.count; i++) {
         CFunction *function = unit->functions.at[i];
         function->outside = function->body && !function->evaluated && !function->library &&
                             !takes_tensors(function);
     }
+    // Add the functions that these name, until there are no more.
     for (bool more = true; more;) {
         more = false;
         for (int i = 0; i < unit->functions.count; i++)

@@ -21,7 +21,11 @@ void state_note(Eval *ev, const CFunction *model);
 /* Gives the module the numbers that its evaluation read and that the program may set later. */
 void state_reads(Eval *ev);
 
-/* Reports variables that connect evaluations of models, or models and the rest of the program. */
+/* Reports variables that connect evaluations of models, or models and the rest of the program:
+ *
+ *     read by a model, and changed by an evaluation, by another model or by other functions
+ *     set by a model, and read by other functions
+ */
 void state_check(CUnit *unit);
 
 #endif
