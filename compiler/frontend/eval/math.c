@@ -203,7 +203,7 @@ static bool comparison_call(const Call *call, const char *name, Val *value) {
  * does not fold. */
 static Val sign_bit(const Eval *ev, const Call *call) {
     const Val *x = &call->args[0];
-    bool whole = x->type->kind == CT_FLOAT && !x->literal && !ev->unit->optimizes;
+    bool whole = x->type->kind == CT_FLOAT && !x->literal && !ev->unit->arithmetic.optimizes;
     return val_int(call->function->result, !signbit(x->f) ? 0 : whole ? INT32_MIN : 1);
 }
 
