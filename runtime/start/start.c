@@ -67,8 +67,9 @@ static bool is_virtual(void) {
 
 /* The ranks that a launcher has started on this host; 1 where none says it. */
 static int count_ranks(void) {
-    static const char *const names[] = {"HETU_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "LOCAL_WORLD_SIZE",
-                                        "MPI_LOCALNRANKS", "SLURM_NTASKS_PER_NODE"};
+    static const char *const names[] = {"HETU_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                        "LOCAL_WORLD_SIZE", "MPI_LOCALNRANKS",
+                                        "SLURM_NTASKS_PER_NODE"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (number_of(names[i]) > 0) return number_of(names[i]);
     return 1;

@@ -452,8 +452,8 @@ static void write_table(Text *out, const OpDef *def) {
     text_print(out,
                "    .values = {0x%x, %d, %d, %d}, .passes = 0x%x, "
                ".backward.exists = %d,\n",
-               rule->call.types, rule_of_one_type(rule), opdef_is_integral(def), rule_has_infinity(rule),
-               passing(out->arena, rule), flows(rule));
+               rule->call.types, rule_of_one_type(rule), opdef_is_integral(def),
+               rule_has_infinity(rule), passing(out->arena, rule), flows(rule));
     if (rule->factor_count) write_factors(out, def);
     write_accesses(out, rule, "results", rule->results, rule->result_count);
     if (rule->operand_count)

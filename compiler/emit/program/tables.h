@@ -1,4 +1,4 @@
-/* The tables of a unit's programs: the image of each module (ht_image of <hetu/image.h>), the pieces
+/* The tables of a unit's programs: the image of each module (ht_image of <hetu/image.h>), pieces
  * of tensors on devices, conversions, and migrations between strategies. */
 #ifndef EMIT_PROGRAM_TABLES_H
 #define EMIT_PROGRAM_TABLES_H

@@ -17,8 +17,8 @@
  *
  * Requires: the loop over micro-batches.
  *
- * Leaves: copies in the backward section, whose OpSource.recomputes names the operator of the forward
- * section.
+ * Leaves: copies in the backward section, whose OpSource.recomputes names the operator of the
+ * forward section.
  */
 #include "ir/analysis/phases.h"
 #include "passes/recompute/clone.h"

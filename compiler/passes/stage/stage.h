@@ -61,7 +61,7 @@ void take_lengths(const Staging *staging, const Op *op, Op *copy);
  * layers without a stage, or stages against the data flow. */
 bool find_visits(Staging *staging);
 
-/* Returns the stage that runs an operator of the module, an index into module->templates->stages. */
+/* Returns the stage that runs an operator of the module, by index in module->templates->stages. */
 int stage_of(const Staging *staging, const Op *op);
 
 /* Finds the additions that only lead to readers after the loop. `read`: by value id, whether such a

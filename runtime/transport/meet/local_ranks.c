@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "transport/meet/local_ranks.h"
 
+#include "base/c_locale.h"
 #include "base/files.h"
 #include "base/memory.h"
 
@@ -63,7 +64,7 @@ static void make_folder(void) {
     if (error)
         ht_fail("no private folder can be made in /dev/shm or TMPDIR, where the ranks are to "
                 "meet: %s",
-                strerror(error));
+                plain_error(error));
 }
 
 static void set_number(const char *name, int number) {
@@ -138,7 +139,7 @@ void local_ranks_start(int count) {
         if (!local.process[rank]) become(rank, parent);
         if (local.process[rank] < 0) {
             private_remove(local.folder);
-            ht_fail("rank %d of %d cannot be started: %s", rank, count, strerror(errno));
+            ht_fail("rank %d of %d cannot be started: %s", rank, count, plain_error(errno));
         }
     }
     set_environment(0);
