@@ -441,6 +441,14 @@ static enum CXChildVisitResult find_bit_field(CXCursor cursor, CXCursor parent, 
     return CXChildVisit_Recurse;
 }
 
+/* Whether an expression is made of numbers alone. */
+static bool is_number(const CExpr *expr) {
+    bool wraps = expr->kind == C_CAST ||
+                 (expr->kind == C_UNARY && expr->op >= OP_PLUS && expr->op <= OP_LOGICAL_NOT);
+    if (expr->kind == C_BINARY) return is_number(expr->a) && is_number(expr->b);
+    return expr->kind == C_INT || expr->kind == C_FLOAT || (wraps && is_number(expr->a));
+}
+
 /* The association that a selection takes, whose type is that of the selection. libclang does not
  * say which one that is: of numbers with the same type, clang's value; else there must be one.
  *
@@ -462,7 +470,7 @@ static const CExpr *selection(Reader *r, CXCursor cursor) {
     for (int i = 1; i < list.count; i++) {
         if (!clang_equalTypes(clang_getCursorType(list.at[i]), type)) continue;
         chosen = clang_expr(r, list.at[i]);
-        numbers &= chosen->kind == C_INT || chosen->kind == C_FLOAT;
+        numbers &= is_number(chosen);
         count++;
     }
     if (count == 1) return chosen;

@@ -181,14 +181,14 @@ static const char *const own_pragmas[] = {"ms_struct", "options", "scalar_storag
 
 /* Returns whether a token is a literal that names options of floating-point arithmetic. */
 static bool names_arithmetic(const char *literal) {
-    return *literal == '"' &&
-           (strstr(literal, "fast") || strstr(literal, "math") || strstr(literal, "signed-zeros") ||
-            strstr(literal, "wrapv") || strstr(literal, "overflow"));
+    return *literal == '"' && (strstr(literal, "fast") || strstr(literal, "math") ||
+                               strstr(literal, "signed-zeros") || strstr(literal, "wrapv") ||
+                               strstr(literal, "overflow") || strstr(literal, "precision"));
 }
 
 /* Returns the token of a line that changes its meaning for one compiler only; `end`: none.
  *
- *     #pragma ms_struct on                     struct layouts, in clang only
+ *     #pragma ms_struct on                     struct layouts, in clang only, as _Pragma too
  *     __attribute__((optimize("fast-math")))   arithmetic, in the C compiler only */
 static unsigned own_meaning(const Search *search, const FileTokens *tokens, unsigned first,
                             unsigned end) {
@@ -198,6 +198,11 @@ static unsigned own_meaning(const Search *search, const FileTokens *tokens, unsi
         if (!strcmp(spelling(search, tokens, first + 2), own_pragmas[k])) return first + 2;
     for (unsigned i = first; i + 1 < end; i++) {
         const char *word = spelling(search, tokens, i);
+        const char *literal = !strcmp(word, "_Pragma") ? spelling(search, tokens, i + 2) : "";
+        for (size_t k = 0; k < sizeof own_pragmas / sizeof *own_pragmas; k++)
+            if (*literal && !strncmp(literal + 1, own_pragmas[k], strlen(own_pragmas[k])))
+                return i + 2;
+        if (strstr(literal, "optimize") && names_arithmetic(literal)) return i + 2;
         bool named = !strcmp(word, "optimize") || !strcmp(word, "__optimize__");
         for (unsigned k = i + 1; named && k < end && strchr("(\",", *spelling(search, tokens, k));
              k++)

@@ -83,6 +83,8 @@ static const CStmt *marked(Reader *r, Pragmas *marks, const CStmt *then) {
 }
 
 static bool declares_scope(const CStmt *stmt) {
+    while (stmt->kind == CS_CASE || stmt->kind == CS_DEFAULT || stmt->kind == CS_LABEL)
+        stmt = stmt->then;
     for (int i = 0; stmt->kind == CS_DECL && i < stmt->vars.count; i++)
         if (!strcmp(stmt->vars.at[i]->type->name, "struct ht_scope_mark")) return true;
     return false;

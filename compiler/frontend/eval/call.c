@@ -155,6 +155,21 @@ static void check_strong(Eval *ev, const Call *call) {
     eval_fail(ev);
 }
 
+/* Of external functions with a name of the library, gcc computes calls itself, whatever their
+ * bodies say. */
+static void check_name(Eval *ev, const Call *call) {
+    const CFunction *function = call->function;
+    Val value;
+    if (function->is_static || function->library || function->system || ev->lenient) return;
+    if (!builtin_of(function) && !math_call(ev, call, &value)) return;
+    diag_error(ev->diag, call->at,
+               "%s is a function of C's library to the C compiler, which may not call this body; "
+               "give it another name",
+               function->name);
+    diag_note(ev->diag, function->at, "it is defined here");
+    eval_fail(ev);
+}
+
 Val call_function(Eval *ev, const Call *call) {
     eval_step(ev);
     ev->at = call->at;
@@ -163,6 +178,7 @@ Val call_function(Eval *ev, const Call *call) {
     if (!call->function->body) return call_library(ev, call);
     if (call->count < call->function->params.count)
         eval_error(ev, call->at, "%s is called with too few arguments", call->function->name);
+    if (!call->function->evaluated) check_name(ev, call);
     return call_body(ev, call);
 }
 
