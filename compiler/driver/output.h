@@ -22,10 +22,6 @@ const char *output_begin(Toolchain *tools, const char *path);
 /* Appends what a file holds; false, and errno, when it cannot be read or has more than 256 MiB. */
 bool file_read(const char *path, Text *bytes);
 
-/* Opens what output_begin gave for writing: its own file at no link, or what is no plain file, a
- * device say. NULL, and errno. */
-FILE *output_open(const char *written);
-
 /* Writes bytes to what output_begin gave for a path; false after a message. */
 bool output_fill(const Toolchain *tools, const char *written, const char *path, const char *bytes,
                  size_t size);
@@ -34,10 +30,11 @@ bool output_fill(const Toolchain *tools, const char *written, const char *path, 
  * message. */
 const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size);
 
-/* Where programs that hetucc runs write what shall become `written`: a file that no other user can
- * replace meanwhile. output_take brings it there; false after a message. */
+/* Where programs that hetucc runs write what output_begin gave: a file that no other user can
+ * replace meanwhile. output_take brings it to what output_begin gave for a path; false after a
+ * message. */
 const char *output_private(Toolchain *tools, const char *written);
-bool output_take(const Toolchain *tools, const char *made, const char *written);
+bool output_take(const Toolchain *tools, const char *made, const char *written, const char *path);
 
 /* The finished file takes its name; `mode` is its permissions before umask. False after a
  * message. */

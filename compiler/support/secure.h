@@ -15,13 +15,20 @@ bool secure_is_private(const char *path);
  * way; NULL: they cannot. The text is kept until the next call. */
 const char *secure_parent_wrong(const char *parent);
 
-/* Whether what has a path, or the link there, can have been put there by another user: it is
- * theirs, and all may write in its folder. */
+/* Whether what has a path, or the link there, can be put there by another user: it is theirs or not
+ * there, and all may write in its folder. */
 bool secure_is_foreign(const char *path);
 
 /* Whether another user can have chosen where a path leads: by a link, or by a folder with links,
  * which they have put where all may write. */
 bool secure_is_led(const char *path);
+
+/* Opens a folder, to which no link of another user's may lead, and writes to `inside` what paths of
+ * its files begin with while it is open, whatever is put in its place. -1 with the reason. */
+int secure_enter(const char *folder, char *inside, size_t room, const char **why);
+
+/* Gives a plain file that is there permissions, at no link; false, and errno. */
+bool secure_permit(const char *path, unsigned mode);
 
 /* Removes a private folder and what is in it. Nothing else is removed. */
 void secure_remove(const char *path);
