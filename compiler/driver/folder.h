@@ -35,9 +35,8 @@ Folder *folder_of_emitted(Driver *driver, const EmittedFiles *emitted);
  * copies have that of what they are copied from, so that make builds what has changed. */
 bool folder_write(const Folder *folder, const char *path);
 
-/* Writes the folder, builds what shall become `program` there, and takes it to what output_begin
- * gave. Removes the folder at the end unless it shall be
- * kept (--save-temps). The exit status. */
+/* Writes the folder, builds `program` there, and takes it to `written`, which output_begin gave.
+ * Removes the folder at the end unless it shall be kept (--save-temps). The exit status. */
 int folder_build(const Folder *folder, const char *written, const char *program);
 
 #endif
