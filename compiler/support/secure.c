@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+static const char LED[] = "another user's link leads there, or one to itself";
+
 static bool is_private(const struct stat *about) {
     return S_ISDIR(about->st_mode) && about->st_uid == geteuid() &&
            !(about->st_mode & (S_IRWXG | S_IRWXO));
@@ -134,20 +136,19 @@ bool secure_is_led(const char *path) {
 }
 
 int secure_enter(const char *folder, char *inside, size_t room, const char **why) {
-    static const char led[] = "another user's link leads there";
     char opened[PATH_MAX];
     Way way;
     bool good = take_path(&way, folder);
     const char *whole = *way.whole ? way.whole : "/";
     int file = good ? open(whole, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
-    *why = file >= 0 ? NULL : errno == ELOOP ? led : strerror(errno);
+    *why = file >= 0 ? NULL : errno == ELOOP ? LED : strerror(errno);
     if (file < 0) return -1;
     snprintf(inside, room, "/proc/self/fd/%d", file);
     ssize_t length = readlink(inside, opened, sizeof opened - 1);
     if (length < 0) snprintf(inside, room, "%s", whole); // there is no /proc
     opened[length < 0 ? 0 : length] = 0;
     if (length < 0 || !strcmp(opened, whole)) return file;
-    *why = led;
+    *why = LED;
     close(file);
     return -1;
 }
@@ -222,7 +223,7 @@ const char *secure_output_wrong(const char *path) {
     struct stat about;
     char parent[PATH_MAX];
     parent_of(parent, sizeof parent, path);
-    if (secure_is_led(parent)) return "another user's link leads there";
+    if (secure_is_led(parent)) return LED;
     if (stat(path, &about) || S_ISREG(about.st_mode)) return NULL;
     if (S_ISDIR(about.st_mode)) return "it is a folder";
     if (secure_is_foreign(path)) return "it is another user's";
