@@ -314,7 +314,8 @@ static bool prepare(const Folder *folder, const FolderFile *file, const char *pa
 static void keep_time(const FolderFile *file, const char *path) {
     struct stat found;
     if (file->from && !stat(file->from, &found))
-        utimensat(AT_FDCWD, path, (struct timespec[]){found.st_atim, found.st_mtim}, 0);
+        utimensat(AT_FDCWD, path, (struct timespec[]){found.st_atim, found.st_mtim},
+                  AT_SYMLINK_NOFOLLOW);
 }
 
 static bool write_files(const Folder *folder, const char *path, Names *made) {
@@ -470,7 +471,7 @@ static int build_runtime(Toolchain *tools, const Command *make, const char *cach
 
 /* ---- the program ---- */
 
-int folder_build(const Folder *folder, const char *program) {
+int folder_build(const Folder *folder, const char *written, const char *program) {
     Driver *driver = folder->driver;
     Arena *arena = driver->arena;
     Toolchain *tools = &driver->tools;
@@ -493,5 +494,5 @@ int folder_build(const Folder *folder, const char *program) {
     unsetenv("MAKEFLAGS");
     if (!tools->dry_run) setenv("TMPDIR", tools->folder, 1); // nvcc's names there can be foreseen
     if ((cache && build_runtime(tools, &command, cache)) || command_run(tools, &command)) return 1;
-    return output_take(tools, built, program) ? 0 : 1;
+    return output_take(tools, built, written, program) ? 0 : 1;
 }

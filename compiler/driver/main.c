@@ -343,7 +343,7 @@ static int compile_each(Driver *driver, const char *const *sources) {
         const char *made = written ? output_private(&driver->tools, written) : NULL;
         int status = written ? compile_source(driver, sources[i], made, &plain) : 1;
         if (!status && plain) status = plain_compile(driver, sources[i], made);
-        if (!status && !output_take(&driver->tools, made, written)) status = 1;
+        if (!status && !output_take(&driver->tools, made, written, object)) status = 1;
         if (!status) status = write_dependencies(driver, sources[i], object);
         if (!status && !output_finish(&driver->tools, written, object, 0666)) status = 1;
         worst = status > worst ? status : worst;
@@ -363,7 +363,7 @@ static int make_folder_program(Driver *driver, const char *const *sources) {
         good = !write_dependencies(driver, sources[i], program);
     Folder *folder =
         good ? folder_of_units(driver, &units, name_with(driver->arena, program, "")) : NULL;
-    int status = folder ? folder_build(folder, written) : 1;
+    int status = folder ? folder_build(folder, written, program) : 1;
     return status ? status : output_finish(&driver->tools, written, program, 0777) ? 0 : 1;
 }
 
@@ -405,7 +405,8 @@ static int make_program(Driver *driver, const char *const *sources, const Portio
     add_libraries(driver, &command);
     if (driver->prepares) command_add(&command, "-rdynamic", NULL);
     unsigned mode = options_have(options, "-r") ? 0666 : 0777;
-    return command_run(&driver->tools, &command) || !output_take(&driver->tools, linked, written) ||
+    return command_run(&driver->tools, &command) ||
+                   !output_take(&driver->tools, linked, written, program) ||
                    !output_finish(&driver->tools, written, program, mode)
                ? 1
                : 0;
@@ -443,7 +444,8 @@ static int make_arriving(Driver *driver, const char *source) {
     const char *linked = output_private(&driver->tools, written);
     command_add(&command, "-shared", "-Wl,-Bsymbolic", "-fopenmp", object, "-lm", "-o", linked,
                 NULL);
-    return command_run(&driver->tools, &command) || !output_take(&driver->tools, linked, written) ||
+    return command_run(&driver->tools, &command) ||
+                   !output_take(&driver->tools, linked, written, output) ||
                    !output_finish(&driver->tools, written, output, 0777)
                ? 1
                : 0;

@@ -5,6 +5,7 @@
 #include "support/secure.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +44,14 @@ struct Removal {
 static Removal *volatile removals;
 static const char *volatile temporary_folder;
 
+/* Folders of outputs; they stay open. */
+typedef struct Entered {
+    struct Entered *next;
+    const char *folder, *inside;
+} Entered;
+
+static Entered *entered;
+
 static void remove_at_end(Arena *arena, const char *path) {
     Removal *removal = arena_new(arena, Removal);
     *removal = (Removal){.next = removals, .path = path};
@@ -64,6 +73,7 @@ void outputs_close(void) {
     outputs_clean();
     if (temporary_folder) secure_remove(temporary_folder); // with what programs have left there
     removals = NULL;
+    entered = NULL;
     temporary_folder = NULL;
 }
 
@@ -107,6 +117,19 @@ bool temporary_full(const Toolchain *tools) {
 
 /* ---- outputs ---- */
 
+/* What paths of files in a folder begin with, whatever is put in its place; NULL with the reason.
+ */
+static const char *enter(Arena *arena, const char *folder, const char **why) {
+    char inside[PATH_MAX];
+    for (const Entered *known = entered; known; known = known->next)
+        if (!strcmp(known->folder, folder)) return known->inside;
+    if (secure_enter(folder, inside, sizeof inside, why) < 0) return NULL;
+    Entered *made = arena_new(arena, Entered);
+    *made = (Entered){entered, folder, arena_string(arena, inside)};
+    entered = made;
+    return made->inside;
+}
+
 const char *output_begin(Toolchain *tools, const char *path) {
     struct stat found;
     bool exists = !stat(path, &found);
@@ -121,9 +144,16 @@ const char *output_begin(Toolchain *tools, const char *path) {
         complain("cannot write %s: %s", path, strerror(errno));
         return NULL;
     }
-    const char *slash = strrchr(path, '/');
-    int folder = slash ? (int)(slash + 1 - path) : 0;
-    char *written = arena_format(tools->arena, "%.*s.%s.XXXXXX", folder, path, path + folder);
+    const char *slash = strrchr(path, '/'),
+               *folder = slash ? arena_format(tools->arena, "%.*s",
+                                              slash > path ? (int)(slash - path) : 1, path)
+                               : ".",
+               *inside = enter(tools->arena, folder, &wrong);
+    if (!inside) {
+        complain("cannot write %s: %s", path, wrong);
+        return NULL;
+    }
+    char *written = arena_format(tools->arena, "%s/.%s.XXXXXX", inside, slash ? slash + 1 : path);
     int file = mkstemp(written);
     if (file < 0) {
         complain("cannot write %s: %s", path, strerror(errno));
@@ -136,9 +166,13 @@ const char *output_begin(Toolchain *tools, const char *path) {
 
 bool output_finish(Toolchain *tools, const char *written, const char *path, unsigned mode) {
     if (tools->dry_run || written == path) return true;
+    const char *slash = strrchr(path, '/');
+    int folder = (int)(strrchr(written, '/') - written);
+    const char *target =
+        arena_format(tools->arena, "%.*s/%s", folder, written, slash ? slash + 1 : path);
     mode_t mask = umask(0);
     umask(mask);
-    if (chmod(written, (mode_t)mode & ~mask) || rename(written, path)) {
+    if (!secure_permit(written, mode & ~mask) || rename(written, target)) {
         complain("cannot write %s: %s", path, strerror(errno));
         return false;
     }
@@ -164,16 +198,15 @@ bool file_read(const char *path, Text *bytes) {
     return good;
 }
 
-FILE *output_open(const char *written) {
-    struct stat about;
-    bool made = !lstat(written, &about) && S_ISREG(about.st_mode) && about.st_nlink == 1;
-    return made ? secure_rewrite(written) : fopen(written, "w");
+/* Opens what output_begin gave for a path. */
+static FILE *open_written(const char *written, const char *path) {
+    return written == path ? fopen(written, "w") : secure_rewrite(written);
 }
 
 bool output_fill(const Toolchain *tools, const char *written, const char *path, const char *bytes,
                  size_t size) {
     if (tools->dry_run) return true;
-    FILE *file = output_open(written);
+    FILE *file = open_written(written, path);
     bool good = file && fwrite(bytes, 1, size, file) == size;
     if (file && fclose(file)) good = false;
     if (!good) complain("cannot write %s: %s", path, strerror(errno));
@@ -186,17 +219,17 @@ const char *output_private(Toolchain *tools, const char *written) {
     return tools->dry_run ? written : temporary(tools, "output");
 }
 
-bool output_take(const Toolchain *tools, const char *made, const char *written) {
+bool output_take(const Toolchain *tools, const char *made, const char *written, const char *path) {
     char piece[1 << 16];
     if (tools->dry_run) return true;
-    FILE *from = fopen(made, "rb"), *to = from ? output_open(written) : NULL;
+    FILE *from = fopen(made, "rb"), *to = from ? open_written(written, path) : NULL;
     bool good = to;
     for (size_t length; good && (length = fread(piece, 1, sizeof piece, from));)
         good = fwrite(piece, 1, length, to) == length;
     good = good && !ferror(from);
     if (from) fclose(from);
     if (to && fclose(to)) good = false;
-    if (!good) complain("cannot write %s: %s", written, strerror(errno));
+    if (!good) complain("cannot write %s: %s", path, strerror(errno));
     return good;
 }
 

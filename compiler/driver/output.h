@@ -30,9 +30,6 @@ const char *output_begin(Toolchain *tools, const char *path);
  * than 256 MiB. */
 bool file_read(const char *path, Text *bytes);
 
-/* Opens a path of output_begin for writing; follows no link. NULL, with errno set, on failure. */
-FILE *output_open(const char *written);
-
 /* Writes bytes to a path of output_begin; false after a message. */
 bool output_fill(const Toolchain *tools, const char *written, const char *path, const char *bytes,
                  size_t size);
@@ -40,10 +37,11 @@ bool output_fill(const Toolchain *tools, const char *written, const char *path, 
 /* Writes bytes to a new path of output_begin and returns the path; NULL after a message. */
 const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size);
 
-/* Where programs that hetucc runs write what shall become `written`: a file that no other user can
- * replace meanwhile. output_take brings it there; false after a message. */
+/* Where programs that hetucc runs write what output_begin gave: a file that no other user can
+ * replace meanwhile. output_take brings it to what output_begin gave for a path; false after a
+ * message. */
 const char *output_private(Toolchain *tools, const char *written);
-bool output_take(const Toolchain *tools, const char *made, const char *written);
+bool output_take(const Toolchain *tools, const char *made, const char *written, const char *path);
 
 /* Renames the finished file to `path`; `mode` is applied with umask. False after a message. */
 bool output_finish(Toolchain *tools, const char *written, const char *path, unsigned mode);

@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+static const char LED[] = "another user's link leads there, or one to itself";
+
 static bool is_private(const struct stat *about) {
     return S_ISDIR(about->st_mode) && about->st_uid == geteuid() &&
            !(about->st_mode & (S_IRWXG | S_IRWXO));
@@ -21,8 +23,6 @@ bool secure_is_private(const char *path) {
     struct stat about;
     return !lstat(path, &about) && is_private(&about);
 }
-
-static bool way_is_led(const char *path, int links);
 
 /* Returns why other users could replace files in a folder or the folder; NULL: they cannot. */
 static const char *folder_wrong(const char *folder) {
@@ -61,46 +61,106 @@ static void parent_of(char *parent, size_t room, const char *path) {
     snprintf(parent, room, "%.*s", slash > path ? (int)(slash - path) : 1, slash ? path : ".");
 }
 
+static bool is_others(const struct stat *about) {
+    return about->st_uid != geteuid() && about->st_uid;
+}
+
 bool secure_is_foreign(const char *path) {
     char parent[PATH_MAX];
     struct stat about, folder;
     parent_of(parent, sizeof parent, path);
-    return !lstat(path, &about) && about.st_uid != geteuid() && about.st_uid &&
-           !stat(parent, &folder) && folder.st_mode & S_IWOTH;
+    bool own = !lstat(path, &about) && !is_others(&about);
+    return !own && !stat(parent, &folder) && folder.st_mode & S_IWOTH;
 }
 
-/* Whether what has a path is a link that leads by another user's way, after so many links. */
-static bool link_is_led(const char *path, int links) {
-    enum { MOST_LINKS = 40 };
-    char target[PATH_MAX], parent[PATH_MAX], next[2 * PATH_MAX];
-    ssize_t length = readlink(path, target, sizeof target - 1);
+/* The way along a path. */
+typedef struct Way {
+    char whole[PATH_MAX]; // so far, without links; "": the root
+    char rest[PATH_MAX];
+    int links;
+    bool foreign; // it has come to what another user can have put where all may write
+} Way;
+
+/* Puts what a link names in front of the rest of the way. */
+static bool take_link(Way *way, const char *link) {
+    char target[PATH_MAX], behind[PATH_MAX];
+    ssize_t length = readlink(link, target, sizeof target - 1);
     if (length < 0) return false;
     target[length] = 0;
-    parent_of(parent, sizeof parent, path);
-    snprintf(next, sizeof next, "%s%s%s", *target == '/' ? "" : parent, *target == '/' ? "" : "/",
-             target);
-    return links == MOST_LINKS || way_is_led(next, links + 1);
+    memcpy(behind, way->rest, sizeof behind);
+    if (*target == '/') *way->whole = 0;
+    errno = ENAMETOOLONG;
+    return snprintf(way->rest, sizeof way->rest, "%s/%s", target, behind) < PATH_MAX;
 }
 
-/* Whether another user can have chosen where a path leads, after so many links: a link on the way
- * is theirs, and they have put it, or a folder in front of it, where all may write. */
-static bool way_is_led(const char *path, int links) {
-    char part[PATH_MAX];
+/* Goes on to a name in the folder that the way has come to. */
+static bool take_name(Way *way, const char *name) {
+    enum { MOST_LINKS = 40 };
+    char next[PATH_MAX];
     struct stat about;
-    bool foreign = false, led = strlen(path) >= sizeof part;
-    for (size_t end = 0; !led && path[end];) {
-        end += strspn(path + end, "/");
-        end += strcspn(path + end, "/");
-        memcpy(part, path, end);
-        part[end] = 0;
-        foreign |= secure_is_foreign(part);
-        bool theirs = foreign && !lstat(part, &about) && about.st_uid != geteuid() && about.st_uid;
-        led = (theirs && S_ISLNK(about.st_mode)) || link_is_led(part, links);
+    errno = ENAMETOOLONG;
+    if (snprintf(next, sizeof next, "%s/%s", way->whole, name) >= PATH_MAX) return false;
+    way->foreign |= secure_is_foreign(next);
+    if (lstat(next, &about)) return false;
+    if (S_ISLNK(about.st_mode)) {
+        bool led = ++way->links > MOST_LINKS || (way->foreign && is_others(&about));
+        errno = ELOOP;
+        return !led && take_link(way, next);
     }
-    return led;
+    memcpy(way->whole, next, sizeof next);
+    return true;
 }
 
-bool secure_is_led(const char *path) { return way_is_led(path, 0); }
+/* Goes to the end of a path; false, and errno: ELOOP where another user's link leads on. */
+static bool take_path(Way *way, const char *path) {
+    char here[PATH_MAX] = "", name[PATH_MAX];
+    *way = (Way){.whole = ""};
+    if (*path != '/' && !getcwd(here, sizeof here)) return false;
+    errno = ENAMETOOLONG;
+    bool good = snprintf(way->rest, sizeof way->rest, "%s/%s", here, path) < PATH_MAX;
+    while (good && *way->rest) {
+        size_t skipped = strspn(way->rest, "/"), length = strcspn(way->rest + skipped, "/");
+        memcpy(name, way->rest + skipped, length);
+        name[length] = 0;
+        memmove(way->rest, way->rest + skipped + length, strlen(way->rest + skipped + length) + 1);
+        if (!strcmp(name, "..") && *way->whole) *strrchr(way->whole, '/') = 0;
+        good = !*name || !strcmp(name, ".") || !strcmp(name, "..") || take_name(way, name);
+    }
+    return good;
+}
+
+bool secure_is_led(const char *path) {
+    Way way;
+    return !take_path(&way, path) && errno == ELOOP;
+}
+
+int secure_enter(const char *folder, char *inside, size_t room, const char **why) {
+    char opened[PATH_MAX];
+    Way way;
+    bool good = take_path(&way, folder);
+    const char *whole = *way.whole ? way.whole : "/";
+    int file = good ? open(whole, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    *why = file >= 0 ? NULL : errno == ELOOP ? LED : strerror(errno);
+    if (file < 0) return -1;
+    snprintf(inside, room, "/proc/self/fd/%d", file);
+    ssize_t length = readlink(inside, opened, sizeof opened - 1);
+    if (length < 0) snprintf(inside, room, "%s", whole); // there is no /proc
+    opened[length < 0 ? 0 : length] = 0;
+    if (length < 0 || !strcmp(opened, whole)) return file;
+    *why = LED;
+    close(file);
+    return -1;
+}
+
+bool secure_permit(const char *path, unsigned mode) {
+    struct stat about;
+    int file = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    errno = file < 0 ? errno : EPERM;
+    bool good = file >= 0 && !fstat(file, &about) && S_ISREG(about.st_mode) &&
+                about.st_nlink <= 1 && !fchmod(file, (mode_t)mode);
+    if (file >= 0) close(file);
+    return good;
+}
 
 void secure_remove(const char *path) {
     struct stat about;
@@ -163,7 +223,7 @@ const char *secure_output_wrong(const char *path) {
     struct stat about;
     char parent[PATH_MAX];
     parent_of(parent, sizeof parent, path);
-    if (secure_is_led(parent)) return "another user's link leads there";
+    if (secure_is_led(parent)) return LED;
     if (stat(path, &about) || S_ISREG(about.st_mode)) return NULL;
     if (S_ISDIR(about.st_mode)) return "it is a folder";
     if (secure_is_foreign(path)) return "it is another user's";
@@ -190,12 +250,13 @@ static bool put(int file, const char *bytes, size_t size) {
     return !close(file);
 }
 
-/* Writes a new file beside the path and renames it when it is complete. */
-static bool replace(const char *path, const char *bytes, size_t size) {
-    char fresh[PATH_MAX];
+/* Writes a new file in a folder and renames it to `name` when it is complete. */
+static bool replace(const char *inside, const char *name, const char *bytes, size_t size) {
+    char path[PATH_MAX], fresh[PATH_MAX];
     mode_t mask = umask(0);
     umask(mask);
-    if (snprintf(fresh, sizeof fresh, "%s.XXXXXX", path) >= (int)sizeof fresh) {
+    if (snprintf(path, sizeof path, "%s/%s", inside, name) >= (int)sizeof path ||
+        snprintf(fresh, sizeof fresh, "%.4080s.XXXXXX", path) >= (int)sizeof fresh) {
         errno = ENAMETOOLONG;
         return false;
     }
@@ -209,17 +270,23 @@ static bool replace(const char *path, const char *bytes, size_t size) {
 }
 
 /* Replaces a file while all signals are blocked, also SIGXFSZ (a file that is too large). */
-static bool replace_whole(const char *path, const char *bytes, size_t size) {
+static bool replace_whole(const char *path, const char *bytes, size_t size, const char **why) {
     sigset_t all, had, large;
+    char parent[PATH_MAX], inside[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    parent_of(parent, sizeof parent, path);
+    int folder = secure_enter(parent, inside, sizeof inside, why);
+    if (folder < 0) return false;
     sigfillset(&all);
     sigemptyset(&large);
     sigaddset(&large, SIGXFSZ);
     sigprocmask(SIG_BLOCK, &all, &had);
-    bool good = replace(path, bytes, size);
+    bool good = replace(inside, slash ? slash + 1 : path, bytes, size);
     int error = errno;
     sigtimedwait(&large, NULL, &(struct timespec){0});
     sigprocmask(SIG_SETMASK, &had, NULL);
-    errno = error;
+    close(folder);
+    *why = good ? NULL : strerror(error);
     return good;
 }
 
@@ -227,8 +294,9 @@ bool secure_write(const char *path, const char *bytes, size_t size, const char *
     struct stat about;
     bool other = !stat(path, &about) && (!S_ISREG(about.st_mode) || secure_is_descriptor(path));
     if ((*why = secure_output_wrong(path))) return false;
-    int file = other ? open_other(path) : -1;
-    bool good = other ? file >= 0 && put(file, bytes, size) : replace_whole(path, bytes, size);
+    if (!other) return replace_whole(path, bytes, size, why);
+    int file = open_other(path);
+    bool good = file >= 0 && put(file, bytes, size);
     *why = good ? NULL : strerror(errno);
     return good;
 }

@@ -204,6 +204,61 @@ def compiler_output(bench, kind):
         place.check()
 
 
+# Puts links in the place of unfinished outputs.
+OVERTAKER = """
+import os, sys
+folder, head, precious, stop = sys.argv[1:]
+print("ready", flush=True)
+while not os.path.exists(stop):
+    for name in os.listdir(folder):
+        if name.startswith(head) and not os.path.islink(f"{folder}/{name}"):
+            try:
+                os.rename(f"{folder}/{name}", f"{folder}/gone")
+                os.symlink(precious, f"{folder}/{name}")
+            except OSError:
+                pass
+"""
+
+
+def overtaken_output(bench):
+    """In a folder of the stranger's, unfinished outputs become links to the user's file."""
+    with Place("overtaken") as place:
+        place.precious.chmod(0o600)
+        stop = place.theirs.parent / "shared" / "stop"
+        overtaker = start([PYTHON, "-c", OVERTAKER, place.theirs, ".x", place.precious, stop], uid=STRANGER)
+        overtaker.stdout.readline()
+        try:
+            for words in (["-c", SMALL, "-o", "x.o"], ["--emit=ir", SMALL, "-o", "x.ir"], ["--report=x.html", "-c", SMALL, "-o", place.home / "y.o"]):
+                hetucc(bench, place, "--strategy=dp2", "-O0", *words, cwd=place.theirs, wanted=None)
+                place.check()
+        finally:
+            stop.touch()
+            overtaker.communicate(timeout=10)
+        if place.precious.stat().st_mode & 0o777 != 0o600:
+            raise Failure("the user's file has other permissions")
+
+
+def swapped_output(bench):
+    """A folder of the stranger's, which an output is written to, and a link to the user's own are swapped all the time."""
+    with Place("swappedoutput") as place:
+        named, link, stop, (other, check) = place.shared / "named", place.shared / "link", place.theirs / "stop", precious_tree(place, "x.o", "x.ir", "x.sarif")
+
+        def work():
+            named.mkdir(mode=0o777)
+            link.symlink_to(other)
+        as_user(STRANGER, work)
+        swapper = start([PYTHON, "-c", SWAPPER, named, link, stop], uid=STRANGER)
+        swapper.stdout.readline()
+        try:
+            for turn in range(12):
+                hetucc(bench, place, "--strategy=dp2", "--diagnostics=named/x.sarif", "--emit=ir", SMALL, "-o", "named/x.ir", wanted=None)
+            hetucc(bench, place, "--strategy=dp2", "-O0", "-c", SMALL, "-o", "named/x.o", wanted=None)
+        finally:
+            stop.touch()
+            swapper.communicate(timeout=10)
+        check()
+
+
 def led_outputs(bench):
     """A link of the stranger's lies on the way to what hetucc and the tools are to write."""
     with Place("led") as place:
@@ -473,6 +528,7 @@ def tests(bench, _):
     found += [("saved", case(saved_files, bench)), ("nvcc", case(compiler_temporaries, bench))]
     found += [(f"cache.{kind}", case(cache, bench, kind)) for kind in ("link", "way", "parent", "own")]
     found += [(f"output.{kind}", case(compiler_output, bench, kind)) for kind in ("object", "program", "known", "report")] + [("led", case(led_outputs, bench))]
+    found += [("overtaken", case(overtaken_output, bench)), ("swapped.output", case(swapped_output, bench))]
     found += [(f"strategy.{kind}", case(planted_strategy, bench, kind)) for kind in ("pipe", "folder", "file")]
     found += [(f"reshard.{kind}", case(dumped_conversion, bench, kind)) for kind in ("names", "link")]
     found += [(f"gone.{kind}", case(gone_sources, bench, kind)) for kind in ("folder", "link", "hetucc")]
