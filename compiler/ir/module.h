@@ -28,16 +28,16 @@ typedef struct Parameter {
     const char *name;  // full, scopes included: "h0.up.w"
     const char *shape; // as declared: "(3, 4)"
     InitKind init;
-    double a; // INIT_CONSTANT: the value; INIT_NORMAL: the deviation; INIT_UNIFORM: of [-a, a)
-    bool no_decay, frozen;
-    bool state;      // frozen; the model may assign it, such as a running mean
-    bool kept;       // a state of an optimizer's rule
-    int group;       // of module->optimizer->groups
+    double a;      // INIT_CONSTANT: the value; INIT_NORMAL: the deviation; INIT_UNIFORM: of [-a, a)
+    bool no_decay; // the optimizer does not decay it
+    bool frozen;   // the optimizer does not update it
+    bool state;    // frozen; the model may assign it, such as a running mean
+    bool kept;     // a state of an optimizer's rule
+    int group;     // of module->optimizer->groups
     Value *gradient; // after pass differentiate; NULL: frozen or unused
     Value *updated;  // its value after the step; NULL: unchanged
     int state_count;
-    Value *states[4],
-        *states_updated[4]; // of the optimizer: same shape, zero before the first step
+    Value *states[4], *states_updated[4]; // of the optimizer, of the same shape, at first zero
 } Parameter;
 
 /* Parameters with an optimizer of their own. */

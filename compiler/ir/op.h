@@ -1,7 +1,7 @@
 /* Operators of the intermediate representation. An operator refers to its definition, that is, to
  * its rule; nothing switches on which operator it is.
  *
- *     %9 = ht_linear(%7, %3) forward loop each stage 1 visit 2 layer "block" 5
+ *     %9 = ht_linear(%7, %3, -) layer 5 scope "h5" loop each stage 1 visit 2 : f32[8, 64]
  */
 #ifndef IR_OP_H
 #define IR_OP_H
@@ -98,7 +98,7 @@ extern const OpSource op_no_source; // of an operator that a pass makes of nothi
 OpSource *op_change_source(Arena *arena, Op *op);
 
 /* Gives `op` and its results the place of `like`: position, source, section, loop and stage. The
- * positions of fused operators and the reason of a conversion stay with `like`. */
+ * source is without fused positions, without a reason, and recomputes nothing. */
 void op_take_place(Arena *arena, Op *op, const Op *like);
 
 /* Returns a place without an operator, for op_take_place. */
