@@ -29,18 +29,18 @@
  *
  * Devices are numbered in the order of the list. Devices of a host with the same "processor" share
  * it and take turns; the rates of their class hold while all of them are busy. The link of two
- * devices is the first of `pairs` that joins them (each end is a host or a list of devices), else
- * `local` on one host and `remote` between hosts. A link may have measurements, which correct the
- * time by latency and bandwidth:
+ * devices is the first of `pairs` that joins them, where each end is a host or a list of devices.
+ * Without one it is `local` on one host and `remote` between hosts. A link may have measurements,
+ * which correct the time by latency and bandwidth:
  *
  *     "measured": [{"what": "all-reduce", "ranks": 4, "seconds": [[16384, 8e-5], [1048576, 1e-3]]}]
  *
- * "seconds" lists [bytes, seconds]. Bytes are those of the tensor for collectives; for all-to-all,
- * send-receive (each device sends to one and receives from one) and send (half of the devices send
- * to the other half) the bytes that a device sends times the devices. "groups": 2 means that two
- * groups of so many devices ran at once, with the bytes of one of them; "processors": 2, that all
- * devices shared two processors; "alone": true, for broadcasts and reductions, that the root had a
- * processor for itself. `hetu-reshard --measure` writes such a file. */
+ * "seconds" lists [bytes, seconds]. Bytes are those of the tensor for collectives. For all-to-all,
+ * send-receive (each device sends to one) and send (half of the devices send to the other half)
+ * they are the bytes that a device sends times the devices. With "groups": 2, two groups ran at
+ * once, and the bytes are those of one. With "processors": 2, all devices shared two processors.
+ * With "alone": true, the root of a broadcast or reduction had a processor for itself.
+ * `hetu-reshard --measure` writes such a file. */
 #ifndef CLUSTER_CLUSTER_H
 #define CLUSTER_CLUSTER_H
 

@@ -20,9 +20,9 @@ typedef struct ChosenStrategy {
 typedef Array(ChosenStrategy)
     StrategyChoice; // of a program, the first one first; empty: one device
 
-/* Reads the strategies of the unit's pragmas. Where the unit has models and no error so far, takes
- * the strategies that the options name, or the one of `text` if that is not NULL. Resolves devices
- * and checks shape variables. */
+/* Reads the strategies of the unit's pragmas. Where the unit has models and no error, takes the
+ * strategies of the options, or that of `text` if not NULL. Resolves devices and checks shape
+ * variables. */
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text,
                        StrategyChoice *choice);
 

@@ -3,10 +3,10 @@
  *     mpirun -n RANKS hetu-profile CLUSTER.json
  *
  * Step 1 measures what hetu-reshard --measure does: memory, messages, and collectives by size and
- * group. Step 2 measures products, attention and memory-bound operators on all ranks at once, a
- * transformer layer (from stacks of two depths), and the slowdown when computing and communication
- * overlap. Ranks have as many threads as in a program. Step 3 fits rates to some samples, checks
- * them on the others, and prints the errors. */
+ * group. Step 2 measures products, attention and memory-bound operators on all ranks at once. It
+ * also measures a transformer layer (from stacks of two depths), and the slowdown when computing
+ * and communication overlap. Step 3 fits rates to some samples, checks them on the others, and
+ * prints the errors. Ranks have as many threads as in a program. */
 #include "case.h"
 #include "computing.h"
 #include "timing.h"

@@ -3,9 +3,9 @@
  *
  * Measurements use the planner's conversions and the program's channel. A link's latency and
  * bandwidth come from ping-pong messages between two ranks. Each verb (collective) is also timed by
- * bytes: on two ranks of a host, on more, on all, and on two that share a processor, since ranks of
- * a host share processors and memory. The time of copies within a device's memory is subtracted;
- * the planner predicts it separately. */
+ * bytes: on two ranks of a host, on more, and on all. It is timed on two ranks that share a
+ * processor, too. The time of copies within a device's memory is subtracted; the planner predicts
+ * it separately. */
 #include "timing.h"
 
 #include "cost/cost.h"
@@ -60,7 +60,7 @@ static int host_ranks(const Hosts *hosts, int host, int *ranks) {
 /* ---- conversions ---- */
 
 /* Measured verbs: the word in the cluster file, and layouts whose conversion is one step of that
- * verb. In the layouts, D is the list of n devices, R the same list from the second device on, A
+ * verb. In the layouts, D is the list of n devices, R the same list from the second device on. A is
  * the first device, F and S the first and second half; h is n / 2. */
 static const struct {
     const char *word;

@@ -59,12 +59,12 @@ void ranks_end(Ranks *ranks);
 
 /* ---- ranks on other machines: remote.c ----
  *
- * A command there, over ssh or its replacement (Job.shell), starts `heturun --hold`, which starts
- * the rank and ends it when the other end of its standard input is closed. */
+ * heturun starts `heturun --hold` there, over ssh or its replacement (Job.shell). That process
+ * starts the rank, and ends it when the other end of its standard input is closed. */
 
-/* Returns the words that start a program on a host, in the folder of this process and with those of
- * its environment variables that begin with HETU_ or OMP_ or find programs and libraries. `shell`
- * is a command, its words separated by blanks, to which host and program are added. */
+/* Returns the words that start a program on a host, in the folder of this process. The program gets
+ * the environment variables that begin with HETU_ or OMP_, or that find programs and libraries.
+ * `shell` is a command, its words separated by blanks, to which host and program are added. */
 char **remote_words(const char *shell, const char *host, char **words);
 
 /* Removes the folders PATTERN on a host. */
