@@ -22,7 +22,7 @@
 
 typedef enum ReadKinds {
     READ_FILES, // files alone: what is read again later, when it may have changed
-    READ_PIPES, // pipes, too
+    READ_PIPES, // pipes, too, and /dev/null, which is empty
 } ReadKinds;
 
 /* The bytes of an input, terminated by a null byte; their number goes to *length, which may be

@@ -42,8 +42,8 @@ bool sarif_has_stderr(void);
 void sarif_add(SarifLevel level, const SarifPlace *place, const char *message);
 void sarif_add_note(const SarifPlace *place, const char *message);
 
-/* Writes the log, which is closed then; `status` is the exit status. Nothing where there is
- * none. */
-void sarif_close(int status);
+/* Writes the log, which is closed then; `status` is the exit status. Nothing where there is none.
+ * Returns false after a message: it could not be written. */
+bool sarif_close(int status);
 
 #endif

@@ -28,7 +28,7 @@ const char *file_kind(mode_t mode) {
 /* The reason of an error of open(): a socket cannot be opened, and O_NOFOLLOW opens no link. */
 static const char *open_reason(const char *path, int error) {
     struct stat about;
-    bool other = (error == ENXIO || error == ELOOP) && !lstat(path, &about);
+    bool other = error == ELOOP ? !lstat(path, &about) : error == ENXIO && !stat(path, &about);
     const char *kind = other ? file_kind(about.st_mode) : NULL;
     return kind ? kind : plain_error(error);
 }
