@@ -5,6 +5,7 @@
 #include "emit/backend.h"
 #include "support/diag.h"
 #include "support/sarif.h"
+#include "support/secure.h"
 
 #include <hetu/version.h>
 
@@ -371,6 +372,10 @@ static void set_diagnostics(Reader *reader, const char *value) {
             "--diagnostics is text, sarif or the name of a file that ends in .sarif, not \"%s\"",
             value);
     if (sarif_is_open()) mistake("--diagnostics is given twice, the second time as %s", value);
+    const char *wrong = file ? secure_output_wrong(value) : NULL;
+    if (wrong)
+        mistake("--diagnostics cannot write %s",
+                arena_format(reader->arena, "%s: %s", value, wrong));
     reader->options->sarif = file ? arena_string(reader->arena, value) : NULL;
     if (strcmp(value, "text")) sarif_open("hetucc", HETU_VERSION, reader->options->sarif);
 }

@@ -303,7 +303,7 @@ _Noreturn void command_become(const Toolchain *tools, const Command *command) {
     if (sarif_has_stderr()) exit(command_run(tools, command));
     fflush(NULL);
     outputs_close();
-    sarif_close(0);
+    if (!sarif_close(0)) exit(1);
     execvp(command->words.at[0], arguments_of(command));
     complain("cannot run %s: %s", command->words.at[0], strerror(errno));
     exit(1);

@@ -140,7 +140,8 @@ static bool read_any(ReadKinds kinds, const char *path, Text *text, size_t most,
     int file = open_any(path, &about, why);
     if (file < 0) return false;
     bool pipe = kinds == READ_PIPES && S_ISFIFO(about.st_mode);
-    *why = pipe || reading_is_null(&about) ? NULL : reading_kind(about.st_mode);
+    bool null = kinds == READ_PIPES && reading_is_null(&about);
+    *why = pipe || null ? NULL : reading_kind(about.st_mode);
     bool good = !*why && (pipe ? read_pipe : read_file)(file, text, most, why);
     close(file);
     if (good && text->length > most) {

@@ -18,7 +18,7 @@
 
 typedef enum ReadKinds {
     READ_FILES, // files only, for inputs that are read again later and may have changed
-    READ_PIPES, // pipes, too
+    READ_PIPES, // pipes, too, and /dev/null, which is empty
 } ReadKinds;
 
 /* The bytes of an input, terminated by a null byte. */

@@ -89,7 +89,7 @@ static json_t *location_json(const SarifPlace *place) {
 
 static void close_at_end(int status, void *argument) {
     (void)argument;
-    sarif_close(status);
+    if (!sarif_close(status) && !status) exit(1);
 }
 
 void sarif_open(const char *tool, const char *version, const char *path) {
@@ -147,15 +147,15 @@ static json_t *log_json(int status) {
     return json_pack("{s:s, s:s, s:[o]}", "$schema", SCHEMA, "version", "2.1.0", "runs", run);
 }
 
-void sarif_close(int status) {
-    if (!sarif_is_open()) return;
+bool sarif_close(int status) {
+    if (!sarif_is_open()) return true;
     json_t *log = log_json(status);
     char *text = json_dumps(log, JSON_INDENT(1)), *lines = NULL;
     const char *why = strerror(ENOMEM);
     int length = text ? asprintf(&lines, "%s\n", text) : -1;
-    if (!log_.path && length >= 0)
-        fputs(lines, stderr);
-    else if (length < 0 || !secure_write(log_.path, lines, (size_t)length, &why))
+    bool good = length >= 0 && (log_.path ? secure_write(log_.path, lines, (size_t)length, &why)
+                                          : fputs(lines, stderr) >= 0);
+    if (!good)
         fprintf(stderr, "%s: error: cannot write %s: %s\n", log_.tool,
                 log_.path ? log_.path : "the log", why);
     free(length < 0 ? NULL : lines);
@@ -164,6 +164,7 @@ void sarif_close(int status) {
     free(log_.path);
     log_.path = NULL;
     log_.results = NULL;
+    return good;
 }
 
 void report_bug(const char *file, int line, const char *format, ...) {

@@ -39,8 +39,9 @@ bool sarif_has_stderr(void);
 void sarif_add(SarifLevel level, const SarifPlace *place, const char *message);
 void sarif_add_note(const SarifPlace *place, const char *message);
 
-/* Writes and closes the log with an exit status. Does nothing without a log. */
-void sarif_close(int status);
+/* Writes and closes the log with an exit status. Does nothing without a log. Returns false after a
+ * message: the log could not be written. */
+bool sarif_close(int status);
 
 /* Reports a bug of hetucc with its source line, on standard error or in the log, and ends the
  * process with status 2. */

@@ -226,6 +226,7 @@ const char *secure_output_wrong(const char *path) {
     if (secure_is_led(parent)) return LED;
     if (stat(path, &about) || S_ISREG(about.st_mode)) return NULL;
     if (S_ISDIR(about.st_mode)) return "it is a folder";
+    if (S_ISSOCK(about.st_mode)) return "it is a socket";
     if (secure_is_foreign(path)) return "it is another user's";
     if (!S_ISFIFO(about.st_mode)) return NULL;
     int file = open_other(path);

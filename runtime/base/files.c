@@ -29,7 +29,7 @@ const char *file_kind(mode_t mode) {
  * link. */
 static const char *open_reason(const char *path, int error) {
     struct stat about;
-    bool other = (error == ENXIO || error == ELOOP) && !lstat(path, &about);
+    bool other = error == ELOOP ? !lstat(path, &about) : error == ENXIO && !stat(path, &about);
     const char *kind = other ? file_kind(about.st_mode) : NULL;
     return kind ? kind : plain_error(error);
 }
