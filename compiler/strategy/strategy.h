@@ -18,7 +18,7 @@
  * numbers 0 to 3 of the class h800, and device 12; `layers(vision: 0-3, 4-7, head)` has layers of
  * the tower "vision", of the default tower, and the layer "head". Each range is a visit (place.h).
  *
- * parse.c, stage.c read; check.c, devices.c find errors, place.c those in a model; print.c writes. */
+ * parse.c, stage.c read; check.c, devices.c, place.c find errors (place.c with a model). */
 #ifndef STRATEGY_STRATEGY_H
 #define STRATEGY_STRATEGY_H
 
