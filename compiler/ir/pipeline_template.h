@@ -13,6 +13,7 @@
 
 #include "ir/mesh.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct Schedule Schedule; // schedule/schedule.h

@@ -129,8 +129,8 @@ static void drop_unused(Module *module) {
     module->devices->conversions.count = count;
 }
 
-/* Whether a bucket is full: it has its limit of bytes or, if the user gave no limit, its limit of
- * pieces on `devices`. */
+/* Returns whether a bucket is full: it has its limit of bytes or, if the user gave no limit, its
+ * limit of pieces on `devices`. */
 static bool is_full(const Filler *filler, const ConversionKind *kind, int devices) {
     return kind->open_bytes >= kind->limit ||
            (!filler->given && (int64_t)kind->open.count * devices >= MOST_PIECES);

@@ -1,6 +1,7 @@
 #include "schedule/schedule.h"
 
 #include "syntax/lex.h"
+#include "syntax/tokens.h"
 
 #include <string.h>
 

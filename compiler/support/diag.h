@@ -12,11 +12,12 @@
 #ifndef SUPPORT_DIAG_H
 #define SUPPORT_DIAG_H
 
-#include "support/arena.h"
 #include "support/sarif.h"
 
 #include <stdbool.h>
 #include <stdio.h>
+
+typedef struct Arena Arena;
 
 /* A place in a source. Lines and columns count from 1; file NULL: no place. */
 typedef struct Position {

@@ -12,8 +12,9 @@
 #ifndef SUPPORT_INTERN_H
 #define SUPPORT_INTERN_H
 
-#include "support/arena.h"
+#include <stddef.h>
 
+typedef struct Arena Arena;
 typedef struct Intern Intern;
 
 /* Returns an empty table, which lives in `arena` together with its copies of keys. */

@@ -9,10 +9,11 @@
 #ifndef SUPPORT_TEXT_H
 #define SUPPORT_TEXT_H
 
-#include "support/arena.h"
-
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+typedef struct Arena Arena;
 
 /* A growing string in an arena, ended by a null byte. Initialize it with {.arena = arena}. */
 typedef struct Text {

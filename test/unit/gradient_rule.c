@@ -3,6 +3,7 @@
 #include "rule/expr.h"
 #include "ir/module.h"
 #include "passes/differentiate/gradient_rule.h"
+#include "syntax/tokens.h"
 
 #include <math.h>
 #include <setjmp.h>

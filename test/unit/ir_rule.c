@@ -1,6 +1,7 @@
 /* Rules: every form parses, binds and infers types; errors point at the token. */
 #include "rule/gradient.h"
 #include "ir/module.h"
+#include "syntax/tokens.h"
 
 #include <setjmp.h>
 #include <stdlib.h>
