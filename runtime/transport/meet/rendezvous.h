@@ -20,8 +20,8 @@
 
 /* ---- the launcher ---- */
 
-/* What the launcher tells this process by the environment: HETU_RANK and HETU_SIZE, or the
- * variables of torchrun, mpirun or srun. */
+/* The launcher's information for this process, from the environment: HETU_RANK and HETU_SIZE, or
+ * the variables of torchrun, mpirun or srun. */
 typedef struct Launch {
     int rank, size;
     int local;       // this rank's number on its machine; -1: unknown
