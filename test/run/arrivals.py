@@ -188,14 +188,18 @@ def prepare(bench, option):
     return check(option, p, "switch 1" in p.stdout)
 
 
-def balance(bench, option):
-    """ht_balance: a rank becomes slow. On a loaded machine the strategy is there too late, and the same steps are made again, with pauses."""
+def slowed(bench, option, **more):
+    """ht_balance, and a rank becomes slow. On a loaded machine the strategy is there too late, and the same steps are made again, with pauses."""
     pauses = [["run=sleep %g" % seconds, "steps=2"] * (BALANCED // 4) for seconds in (0.5, 4)]
     for words in [f"steps={BALANCED}"], *([f"steps={BALANCED // 2}", *pause] for pause in pauses):
-        p = trained(bench, option, ["balance", *words], BALANCED, cwd=elsewhere(option), NAP="40000", SLOW="2")
+        p = trained(bench, option, ["balance", *words], BALANCED, NAP="40000", SLOW="2", **more)
         if option in REFUSED or 'under strategy "balanced' in p.stderr:
             break
     return check(option, p, 'under strategy "balanced' in p.stderr)
+
+
+def balance(bench, option):
+    return slowed(bench, option, cwd=elsewhere(option))
 
 
 def start(bench, option):
