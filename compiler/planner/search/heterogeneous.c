@@ -91,12 +91,12 @@ static void add_class_pipelines(Mixer *mixer) {
     const SearchModel *model = model_of(mixer);
     int64_t units = model->batch / model->unit, batch[GROUPS_MOST] = {0};
     double rate[GROUPS_MOST], all = 0;
-    GroupPipeline own;
+    GroupPipeline best;
     for (int zero = 0; zero <= 1 && mixer->profile->cuts && model->trains; zero++) {
         all = 0;
         for (int g = 0; g < mixer->groups; g++) {
             rate[g] =
-                best_of_group(mixer, g, model->batch, zero, &own) ? 1 / own.choice.seconds : 0;
+                best_of_group(mixer, g, model->batch, zero, &best) ? 1 / best.choice.seconds : 0;
             all += rate[g];
         }
         for (int shift = -2; all > 0 && shift <= 2; shift++) {

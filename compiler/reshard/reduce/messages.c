@@ -245,7 +245,6 @@ static int *first_below(const Combining *combining, const Devices *nodes, const 
 /* Combines along a tree of one holder of each contribution, the first one at the root. */
 static void combine_tree(Combining *combining, const Stretch *stretch, const Devices *nodes,
                          const int *degree) {
-    Arena *arena = combining->planner->arena;
     Range part = {stretch->lo, stretch->hi};
     Tree tree = tree_arrange(combining->planner, 1, nodes->count, degree);
     const int *first = first_below(combining, nodes, tree.parent);
