@@ -10,6 +10,7 @@
 #include "ir/mesh.h"
 #include "ir/pipeline_template.h"
 #include "ir/value.h"
+#include "rule/rule.h"
 #include "strategy/strategy.h"
 #include "support/array.h"
 

@@ -12,9 +12,11 @@
 #define IR_PIPELINE_TEMPLATE_H
 
 #include "ir/mesh.h"
-#include "schedule/schedule.h"
 
+#include <stdbool.h>
 #include <stdint.h>
+
+typedef struct Schedule Schedule;
 
 enum { STAGE_ALL = -1 }; // stage of an operator that runs on all devices
 

@@ -2,7 +2,7 @@
 #ifndef IR_TYPE_H
 #define IR_TYPE_H
 
-#include "rule/rule.h"
+#include "rule/dtype.h"
 #include "layout/layout.h"
 
 /* Elements of a tensor, so that bytes and sums of a few tensors still fit 64 bits;

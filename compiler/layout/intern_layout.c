@@ -1,6 +1,7 @@
 /* Interns layouts: equal texts are one object. Structs are filled member by member in zeroed
  * memory, so that equal layouts have equal padding. */
 #include "layout/layout.h"
+#include "support/arena.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* Shards replicas (as ZeRO does): divides what several devices hold alike among them. */
 #include "layout/layout.h"
+#include "support/arena.h"
 
 #include <string.h>
 

@@ -1,4 +1,5 @@
 #include "migration/shape.h"
+#include "support/arena.h"
 
 /* A position in a shape, and the product of extents since the last common end of elements in both
  * shapes. */

@@ -1,5 +1,6 @@
 #include "rule/expr.h"
 
+#include "support/arena.h"
 #include "support/diag.h"
 #include "support/text.h"
 

@@ -8,11 +8,10 @@
 #ifndef RULE_EXPR_H
 #define RULE_EXPR_H
 
-#include "support/arena.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 
+typedef struct Arena Arena;
 typedef struct Text Text;
 typedef struct Tokens Tokens;
 

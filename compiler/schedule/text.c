@@ -1,5 +1,7 @@
 #include "schedule/schedule.h"
 
+#include "syntax/tokens.h"
+
 #include <string.h>
 
 static const char letters[] = "FBW";

@@ -1,5 +1,7 @@
 #include "strategy/parser.h"
 
+#include "syntax/tokens.h"
+
 #include <stdlib.h>
 #include <string.h>
 

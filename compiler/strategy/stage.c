@@ -1,5 +1,7 @@
 #include "strategy/parser.h"
 
+#include "syntax/tokens.h"
+
 enum { MOST_DEVICE = 65535 };
 
 typedef struct DeviceList {

@@ -24,11 +24,15 @@
 #ifndef STRATEGY_STRATEGY_H
 #define STRATEGY_STRATEGY_H
 
+#include "support/array.h"
+#include "support/diag.h"
 #include "support/text.h"
-#include "syntax/tokens.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+typedef struct Token Token;
+typedef struct Tokens Tokens;
 
 /* A rule `split NAME:AXIS*AXIS` or `turns NAME:AXIS*AXIS`: the dimension, and the axes that cut it,
  * the slowest first. */

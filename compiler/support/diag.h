@@ -14,10 +14,10 @@
 #ifndef SUPPORT_DIAG_H
 #define SUPPORT_DIAG_H
 
-#include "support/arena.h"
-
 #include <stdbool.h>
 #include <stdio.h>
+
+typedef struct Arena Arena;
 
 /* A place in a source: line and column count from 1; file NULL where there is none. */
 typedef struct Position {

@@ -1,4 +1,5 @@
 #include "support/intern.h"
+#include "support/arena.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -8,8 +8,9 @@
 #ifndef SUPPORT_INTERN_H
 #define SUPPORT_INTERN_H
 
-#include "support/arena.h"
+#include <stddef.h>
 
+typedef struct Arena Arena;
 typedef struct Intern Intern;
 
 /* Returns an empty table; it and its copies of keys live in `arena`. */

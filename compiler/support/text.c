@@ -1,5 +1,6 @@
 #include "support/text.h"
 
+#include "support/arena.h"
 #include "support/diag.h"
 
 #include <ctype.h>

@@ -11,10 +11,11 @@
 #ifndef SUPPORT_TEXT_H
 #define SUPPORT_TEXT_H
 
-#include "support/arena.h"
-
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+typedef struct Arena Arena;
 
 /* A growing string in an arena; always terminated by a null byte. Begin with {.arena = arena}. */
 typedef struct Text {

@@ -1,6 +1,7 @@
 /* Causal work under zigzag splits, counted from the boxes of layouts: queries of a device that see keys, of all keys and of those that
  * another device holds. */
 #include "layout/layout.h"
+#include "support/arena.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -7,6 +7,7 @@
 #define IR_ANALYSIS_PHASES_H
 
 #include "ir/module.h"
+#include "schedule/schedule.h"
 
 typedef enum Phase {
     PHASE_COUNTING, // with each micro-batch, before all else: what inputs alone add up to

@@ -11,6 +11,8 @@
  */
 #include "ir/text/parse.h"
 
+#include "schedule/schedule.h"
+
 enum { MOST_MICROBATCHES = 1 << 24 };
 
 static bool parse_count(IrParser *parser, const char *word, int64_t most, int64_t *number) {

@@ -1,6 +1,7 @@
 #include "ir/text/print.h"
 
 #include "ir/programs/device_programs.h"
+#include "schedule/schedule.h"
 
 #include <stdio.h>
 #include <stdlib.h>
