@@ -147,21 +147,26 @@ Work op_work(const Op *op, const double *extent) {
     return work;
 }
 
-static void note_extents(Module *module, const Op *op, const Value *value,
-                         const BoundAccess *access, int device, double *extent) {
-    int64_t local[IR_MAX_RANK];
-    if (!value || !value->layout || !op_local(module, op, value, device, local)) return;
+static bool has_local(Module *module, const Op *op, const Value *value, int device,
+                      int64_t *local) {
+    return value && value->layout && op_local(module, op, value, device, local);
+}
+
+static void note_extents(const BoundAccess *access, const int64_t *local, double *extent) {
     for (int d = 0; d < access->rank; d++)
         if (access->dims[d].count == 1) extent[access->dims[d].factors[0]] = (double)local[d];
 }
 
 void op_local_extents(Module *module, const Op *op, int device, double *extent) {
+    int64_t local[IR_MAX_RANK];
     for (int f = 0; f < op->binding->factor_count; f++)
         extent[f] = (double)op->binding->factors[f].extent;
     for (int k = 0; k < op->operand_count; k++)
-        note_extents(module, op, op->operands[k], &op->binding->operands[k], device, extent);
+        if (has_local(module, op, op->operands[k], device, local))
+            note_extents(&op->binding->operands[k], local, extent);
     for (int k = 0; k < op->result_count; k++)
-        note_extents(module, op, op->results[k], &op->binding->results[k], device, extent);
+        if (has_local(module, op, op->results[k], device, local))
+            note_extents(&op->binding->results[k], local, extent);
 }
 
 /* ---- seconds ---- */

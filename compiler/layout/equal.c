@@ -16,17 +16,27 @@ static int64_t intersect(int rank, const Range *a, const Range *b, int64_t *corn
     return volume;
 }
 
-/* Returns whether the second of two holdings stores all elements of a box as the first does. The
- * search begins at its box *next, since both lists are mostly in one order. */
+/* The boxes of a holding. A search for a box begins at `next`, since the lists of two holdings are
+ * mostly in one order. */
+typedef struct BoxSearch {
+    const Holding *holding;
+    BoxList boxes;
+    int next;
+} BoxSearch;
+
+/* Returns whether the second of two holdings stores all elements of a box as the first does. */
 static bool has_box(const CommonView *view, const Holding *first, const Range *box,
-                    const Holding *second, const BoxList *boxes, int *next) {
+                    BoxSearch *second) {
+    const BoxList *boxes = &second->boxes;
     int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK],
         left = intersect(view->rank, box, box, corner, extents);
-    for (int i = 0; i < boxes->count && left; i++, *next = (*next + 1) % boxes->count) {
-        int64_t common =
-            intersect(view->rank, box, boxes->ranges + *next * view->rank, corner, extents);
-        if (common && !view_same_storage(view, first, second, corner, extents)) return false;
+    for (int i = 0; i < boxes->count && left; i++) {
+        const Range *own = boxes->ranges + second->next * view->rank;
+        int64_t common = intersect(view->rank, box, own, corner, extents);
+        if (common && !view_same_storage(view, first, second->holding, corner, extents))
+            return false;
         left -= common;
+        second->next = (second->next + 1) % boxes->count;
     }
     return !left;
 }
@@ -34,10 +44,10 @@ static bool has_box(const CommonView *view, const Holding *first, const Range *b
 static bool same_elements(Arena *arena, const CommonView *view, const Holding *a,
                           const Holding *b) {
     if (a->region->volume != b->region->volume) return false;
-    BoxList first = view_boxes(arena, view, a), second = view_boxes(arena, view, b);
-    int next = 0;
+    BoxList first = view_boxes(arena, view, a);
+    BoxSearch second = {b, view_boxes(arena, view, b), 0};
     for (int i = 0; i < first.count; i++)
-        if (!has_box(view, a, first.ranges + i * view->rank, b, &second, &next)) return false;
+        if (!has_box(view, a, first.ranges + i * view->rank, &second)) return false;
     return true;
 }
 

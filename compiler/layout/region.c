@@ -350,15 +350,13 @@ static int find_edge(const Maker *maker, Fraction place) {
     return low;
 }
 
-/* Appends the fraction from `a` to `b` of each finest slice of an interval of the top's dimension.
- */
-static void add_slices(const Maker *maker, Ranges *ranges, Interval own, Fraction a, Fraction b,
-                       int64_t n) {
+/* Appends the same part of each finest slice of an interval of the top's dimension. */
+static void add_slices(const Maker *maker, Ranges *ranges, Interval own, Interval part, int64_t n) {
     int last = find_edge(maker, own.hi);
     for (int e = find_edge(maker, own.lo); e < last; e++) {
         Fraction p = maker->edges[e], q = maker->edges[e + 1];
         add_range(maker->scratch, ranges,
-                  (Interval){fraction_between(p, q, a), fraction_between(p, q, b)}, n);
+                  (Interval){fraction_between(p, q, part.lo), fraction_between(p, q, part.hi)}, n);
     }
 }
 
@@ -378,15 +376,17 @@ static Ranges make_ranges(const Maker *maker, int g, int position, int dim) {
     Ranges ranges = {.at = arena_array(maker->scratch, Range, own.count + 1),
                      .capacity = own.count + 1};
     bool cut = cut_by_top(layout, dim);
-    Fraction a = cut ? cut_at(maker->top_before, layout->group_count, g) : FRACTION_ZERO;
-    Fraction b = cut ? cut_at(maker->top_before, layout->group_count, g + 1) : FRACTION_ONE;
+    Interval part = {FRACTION_ZERO, FRACTION_ONE}; // of the subgroup
+    if (cut)
+        part = (Interval){cut_at(maker->top_before, layout->group_count, g),
+                          cut_at(maker->top_before, layout->group_count, g + 1)};
     for (int i = 0; i < own.count; i++)
         if (cuts_slices(layout, dim))
-            add_slices(maker, &ranges, own.at[i], a, b, n);
+            add_slices(maker, &ranges, own.at[i], part, n);
         else if (cut)
             add_range(maker->scratch, &ranges,
-                      (Interval){fraction_between(a, b, own.at[i].lo),
-                                 fraction_between(a, b, own.at[i].hi)},
+                      (Interval){fraction_between(part.lo, part.hi, own.at[i].lo),
+                                 fraction_between(part.lo, part.hi, own.at[i].hi)},
                       n);
         else
             add_range(maker->scratch, &ranges, own.at[i], n);

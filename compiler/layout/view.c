@@ -90,40 +90,45 @@ static int common_factors(const CommonView *view, int dim, int *first) {
 
 /* ---- boxes of one view as boxes of the common one ---- */
 
-/* Appends the boxes, over `count` factors, of the range [lo, hi) of their product; each begins with
- * the `before` ranges of `prefix`. */
-static void split_range(Arena *arena, Ranges *out, const Range *prefix, int before,
-                        const int64_t *extents, int count, int64_t lo, int64_t hi) {
-    Range head[VIEW_MAX_RANK];
-    if (before) memcpy(head, prefix, sizeof(Range) * (size_t)before);
-    if (count <= 1) {
-        head[before] = (Range){lo, hi};
-        for (int i = 0; i < before + count; i++) array_push(arena, out, head[i]);
+/* A range of the product of some factors, being cut into boxes over the factors. */
+typedef struct RangeSplit {
+    Arena *arena;
+    Ranges out; // the boxes so far
+    const int64_t *extents;
+    int rank;
+    Range box[VIEW_MAX_RANK]; // the present one, as far as its factors are known
+} RangeSplit;
+
+/* Appends the boxes of the range [lo, hi) of the product of the factors from f on; each begins with
+ * the ranges of the present box. */
+static void split_range(RangeSplit *split, int f, int64_t lo, int64_t hi) {
+    if (f + 1 >= split->rank) {
+        split->box[f] = (Range){lo, hi};
+        for (int i = 0; i < split->rank; i++) array_push(split->arena, &split->out, split->box[i]);
         return;
     }
     int64_t inner = 1;
-    for (int i = 1; i < count; i++) inner *= extents[i];
+    for (int i = f + 1; i < split->rank; i++) inner *= split->extents[i];
     int64_t a = lo / inner, b = hi / inner;
     if (lo % inner) {
-        head[before] = (Range){a, a + 1};
-        split_range(arena, out, head, before + 1, extents + 1, count - 1, lo % inner,
-                    a == b ? hi % inner : inner);
+        split->box[f] = (Range){a, a + 1};
+        split_range(split, f + 1, lo % inner, a == b ? hi % inner : inner);
         if (a++ == b) return;
     }
     if (a < b) {
-        head[before] = (Range){a, b};
-        split_range(arena, out, head, before + 1, extents + 1, count - 1, 0, inner);
+        split->box[f] = (Range){a, b};
+        split_range(split, f + 1, 0, inner);
     }
     if (hi % inner) {
-        head[before] = (Range){b, b + 1};
-        split_range(arena, out, head, before + 1, extents + 1, count - 1, 0, hi % inner);
+        split->box[f] = (Range){b, b + 1};
+        split_range(split, f + 1, 0, hi % inner);
     }
 }
 
 BoxList range_boxes(Arena *arena, const int64_t *extents, int rank, int64_t lo, int64_t hi) {
-    Ranges ranges = {0};
-    split_range(arena, &ranges, NULL, 0, extents, rank, lo, hi);
-    return (BoxList){rank ? ranges.count / rank : 1, ranges.at};
+    RangeSplit split = {.arena = arena, .extents = extents, .rank = rank};
+    split_range(&split, 0, lo, hi);
+    return (BoxList){rank ? split.out.count / rank : 1, split.out.at};
 }
 
 /* Returns the part of a box in a flat dimension, as ranges of the whole dimension. */
@@ -150,6 +155,7 @@ static Ranges flat_ranges(Arena *arena, Shape own, const Range *range) {
 
 /* Lists of ranges of some factors of the common view, whose products are boxes. */
 typedef struct DimProduct {
+    Arena *arena;
     int count;
     BoxList list[VIEW_MAX_RANK];
     int width[VIEW_MAX_RANK]; // by list: number of factors
@@ -161,8 +167,8 @@ static void add_list(DimProduct *product, BoxList list, int width) {
 }
 
 /* Adds the part of a box in a dimension whose views nest, by factor of the layout's view. */
-static void add_nested(Arena *arena, const CommonView *view, Shape own, const Range *range, int dim,
-                       DimProduct *product) {
+static void add_nested(DimProduct *product, const CommonView *view, Shape own, const Range *range,
+                       int dim) {
     static const Range one = {0, 1};
     int first, last = common_factors(view, dim, &first), at = first;
     for (int f = 0; f < own.rank; f++) {
@@ -170,7 +176,8 @@ static void add_nested(Arena *arena, const CommonView *view, Shape own, const Ra
         for (int64_t extent = 1; extent < own.extent[f]; at++) extent *= view->extent[at];
         if (begin < at)
             add_list(product,
-                     range_boxes(arena, view->extent + begin, at - begin, range[f].lo, range[f].hi),
+                     range_boxes(product->arena, view->extent + begin, at - begin, range[f].lo,
+                                 range[f].hi),
                      at - begin);
     }
     if (at < last) add_list(product, (BoxList){1, &one}, 1);
@@ -180,7 +187,7 @@ static void add_nested(Arena *arena, const CommonView *view, Shape own, const Ra
 static void add_boxes(Arena *arena, const CommonView *view, const Layout *layout, const Box *box,
                       Ranges *out) {
     Shape own = layout_view(layout, view->shape);
-    DimProduct product = {0};
+    DimProduct product = {.arena = arena};
     for (int d = 0; d < view->shape.rank; d++) {
         int first, last = view_factors(layout, d, &first);
         Shape part = {last - first, own.extent + first};
@@ -188,7 +195,7 @@ static void add_boxes(Arena *arena, const CommonView *view, const Layout *layout
             Ranges flat = flat_ranges(arena, part, box->dim + first);
             add_list(&product, (BoxList){flat.count, flat.at}, 1);
         } else
-            add_nested(arena, view, part, box->dim + first, d, &product);
+            add_nested(&product, view, part, box->dim + first, d);
     }
     int total = 1;
     for (int p = 0; p < product.count; p++) total *= product.list[p].count;

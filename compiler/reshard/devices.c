@@ -197,7 +197,7 @@ Components connect_sets(PlanBuilder *planner, const Devices *sets, const int *ki
     Joining joining = {arena_array(arena, int, devices), arena_array(arena, int, devices),
                        arena_array(arena, const Devices *, devices), arena_array(arena, int, count),
                        0};
-    Components components = {.of = component};
+    Components components = {.devices = sets, .of = component};
     for (int s = 0, end; s < count; s = end) {
         for (end = s + 1; end < count && (!kinds || kinds[end] == kinds[s]);) end++;
         number_sets(planner->plan, sets + s, end - s, &joining, component + s);
@@ -229,23 +229,24 @@ static void add_member(const PlanBuilder *planner, Index *places, Devices *membe
     array_push(planner->arena, members, device);
 }
 
-Devices closed_group(const PlanBuilder *planner, const Components *components, int component,
-                     const Devices *sets, const int *leaders, Index *places, int *leading) {
+ClosedGroup closed_group(const PlanBuilder *planner, const Components *components, int component,
+                         const int *leaders, Index *places) {
+    const Devices *sets = components->devices;
     const int *order = components->sets + components->begin[component];
     int count = components->begin[component + 1] - components->begin[component];
     const Devices *first = &sets[order[0]];
     Devices members = {0};
     index_clear(places);
     for (int i = 0; i < count; i++) add_member(planner, places, &members, leaders[order[i]]);
-    *leading = members.count;
+    int leading = members.count;
     for (int k = 0; k < first->count; k++) add_member(planner, places, &members, first->at[k]);
     bool same = members.count == first->count;
     for (int i = 1; i < count && same; i++) {
         const Devices *set = &sets[order[i]];
         same = set->at == first->at || (set->count == first->count && all_indexed(places, set));
     }
-    if (!same || !may_collect(planner, &members)) return (Devices){0};
-    qsort(members.at + *leading, (size_t)(members.count - *leading), sizeof *members.at,
+    if (!same || !may_collect(planner, &members)) return (ClosedGroup){0};
+    qsort(members.at + leading, (size_t)(members.count - leading), sizeof *members.at,
           compare_ints);
-    return members;
+    return (ClosedGroup){members, leading};
 }

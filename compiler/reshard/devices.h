@@ -51,7 +51,8 @@ enum { COLLECTIVE_MANY = 4 };
  */
 typedef struct Components {
     int count;
-    const int *of;    // by set: its component
+    const Devices *devices; // by set
+    const int *of;          // by set: its component
     const int *begin; // by component: index of its first set in `sets`; one more entry for the end
     const int *sets;  // numbers of sets by component, each in their order
 } Components;
@@ -64,10 +65,15 @@ Components connect_sets(PlanBuilder *planner, const Devices *sets, const int *ki
  * has keys + 1 entries, zero at first, and gets where each key begins. */
 int *sort_by_key(Arena *arena, const int *key, int count, int keys, int *begin);
 
+/* A group of devices, the leaders first. */
+typedef struct ClosedGroup {
+    Devices members;
+    int leading; // number of leaders
+} ClosedGroup;
+
 /* Returns the devices of a component whose sets are all equal and may be a collective, else none:
- * first the leaders of the sets, each once, then the others, ascending. Sets the index `places` and
- * *leading, the number of leaders. */
-Devices closed_group(const PlanBuilder *planner, const Components *components, int component,
-                     const Devices *sets, const int *leaders, Index *places, int *leading);
+ * first the leaders of the sets, each once, then the others, ascending. Sets the index `places`. */
+ClosedGroup closed_group(const PlanBuilder *planner, const Components *components, int component,
+                         const int *leaders, Index *places);
 
 #endif

@@ -172,17 +172,18 @@ static const int *seat_members(const Folding *folding, const Cut *cut, int *size
     return seated;
 }
 
-/* Sets a group's devices that belong to one part of a cut. */
-static void keep_part(const Folding *folding, const Group *group, int state, const Cut *cut,
-                      int part, Group *kept) {
+/* Returns a group with the devices that belong to one part of a cut. */
+static Group kept_part(const Folding *folding, const Group *group, int state, const Cut *cut,
+                       int part) {
     State *states = arena_array(folding->arena, State, group->state_count);
     int *devices = arena_array(folding->arena, int, group->device_count / cut->parts);
     memcpy(states, group->states, sizeof *states * (size_t)group->state_count);
     states[state].count /= cut->parts;
-    *kept = (Group){.state_count = group->state_count, .states = states, .devices = devices};
+    Group kept = {.state_count = group->state_count, .states = states, .devices = devices};
     for (int i = 0; i < group->device_count; i++)
         if (part_of(group, state, cut->parts, i) == part)
-            devices[kept->device_count++] = group->devices[i];
+            devices[kept.device_count++] = group->devices[i];
+    return kept;
 }
 
 /* Returns the layout of one part of a cut; `first` is the number of its first group. */
@@ -191,7 +192,7 @@ static const Layout *part_layout(const Folding *folding, const Layout *layout, c
     Layout *own = arena_copy(folding->arena, layout, sizeof *layout);
     Group *groups = arena_array(folding->arena, Group, layout->group_count);
     for (int g = 0; g < layout->group_count; g++)
-        keep_part(folding, &layout->groups[g], cut->state[first + g], cut, part, &groups[g]);
+        groups[g] = kept_part(folding, &layout->groups[g], cut->state[first + g], cut, part);
     own->groups = groups;
     if (layout->view_rank && cut->kind == STATE_SPLIT) {
         int64_t *view =

@@ -82,12 +82,11 @@ static void begin_stage(const Maker *maker, int number) {
 
 /* ---- what can run ---- */
 
-/* Returns whether the visits at the other ends of a visit's edges have finished a phase of a
- * micro-batch. */
-static bool ends_done(const Maker *maker, SchedulePhase part, const GraphSide *side, int end,
-                      int visit, int microbatch) {
-    for (int k = side->first[visit]; k < side->first[visit + 1]; k++)
-        if (*done_of(maker, part, maker->graph->edge[side->list[k]][end]) <= microbatch)
+/* Returns whether the visits at the other ends of the edges of a row's visit have finished its
+ * phase of its micro-batch. */
+static bool ends_done(const Maker *maker, const ScheduleRow *row, const GraphSide *side, int end) {
+    for (int k = side->first[row->visit]; k < side->first[row->visit + 1]; k++)
+        if (*done_of(maker, row->phase, maker->graph->edge[side->list[k]][end]) <= row->microbatch)
             return false;
     return true;
 }
@@ -97,11 +96,9 @@ static bool is_ready(const Maker *maker, SchedulePhase part, int visit, Schedule
     int microbatch = *done_of(maker, part, visit);
     *row = (ScheduleRow){part, visit, microbatch, 0};
     if (microbatch >= maker->microbatches) return false;
-    if (part == SCHEDULE_FORWARD)
-        return ends_done(maker, part, &maker->links.in, 0, visit, microbatch);
+    if (part == SCHEDULE_FORWARD) return ends_done(maker, row, &maker->links.in, 0);
     return *done_of(maker, part - 1, visit) > microbatch &&
-           (part == SCHEDULE_WGRAD ||
-            ends_done(maker, part, &maker->links.out, 1, visit, microbatch));
+           (part == SCHEDULE_WGRAD || ends_done(maker, row, &maker->links.out, 1));
 }
 
 /* Returns the next visit in the order of a phase; -1 at its end. */

@@ -119,10 +119,9 @@ static bool all_placed(const Placer *placer) {
     return !missing;
 }
 
-Placement *strategy_place(Arena *arena, Diag *diag, const Strategy *strategy, int pipeline,
+Placement *strategy_place(Arena *arena, Diag *diag, const Pipeline *pipeline,
                           const Layer *const *layers, int count) {
-    Placer placer = {arena,  diag,  &strategy->pipelines.at[pipeline],
-                     layers, count, .visit = arena_array(arena, int, count)};
+    Placer placer = {arena, diag, pipeline, layers, count, .visit = arena_array(arena, int, count)};
     Placement *placement = arena_new(arena, Placement);
     placer.stage = arena_array(arena, int, count);
     placer.item = arena_array(arena, int, count);
@@ -293,12 +292,12 @@ static bool is_first(const Order *order, const Visit *visit) {
     return true;
 }
 
-bool strategy_check_order(Diag *diag, const Strategy *strategy, int pipeline,
-                          const Placement *placement, const int (*edge)[2], int edge_count) {
+bool strategy_check_order(Diag *diag, const Pipeline *pipeline, const Placement *placement,
+                          const int (*edge)[2], int edge_count) {
     Arena *scratch = arena_create();
     int count = placement->visit_count, before = diag_errors(diag);
-    Order order = {diag,       &strategy->pipelines.at[pipeline],       placement, edge,
-                   edge_count, arena_array(scratch, bool, count *count)};
+    Order order = {diag, pipeline,   placement,
+                   edge, edge_count, arena_array(scratch, bool, count *count)};
     reach_all(&order);
     for (int v = 0; v < count; v++) check_visit(&order, v);
     for (int a = 0; a < count; a++)

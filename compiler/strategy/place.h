@@ -27,14 +27,14 @@ typedef struct Placement {
     int *visit_of; // by layer: its visit
 } Placement;
 
-/* Returns the places the layers of a model, each once and in the order in which the model runs
- * them, in a pipeline of the strategy. A stage without a list has them all, in one visit. Otherwise
+/* Places the layers of a model, each once and in the order in which the model runs them, in a
+ * pipeline of a strategy. A stage without a list has them all, in one visit. Otherwise
  * each range of its list is a visit; a name belongs to the visit of the layer that the model runs
  * before it, or else after it, on the same stage, and names that have no such layer beside them are
  * a visit of their own. What the list has and the model does not (strategy_check_layers) is in no
  * visit. A model without layers has a visit of the first stage. NULL after an error: layers that no
  * stage has. */
-Placement *strategy_place(Arena *arena, Diag *diag, const Strategy *strategy, int pipeline,
+Placement *strategy_place(Arena *arena, Diag *diag, const Pipeline *pipeline,
                           const Layer *const *layers, int count);
 
 /* Reports layers and towers that the strategy lists and no model of the program has. Returns
@@ -45,8 +45,8 @@ bool strategy_check_layers(Diag *diag, const Strategy *strategy, const Layer *co
 /* Reports what contradicts the order of data, which goes from visit edge[i][0] to visit edge[i][1]:
  * visits that wait for each other, and ranges or stages that are listed behind others that need
  * their data. Returns whether there is nothing. */
-bool strategy_check_order(Diag *diag, const Strategy *strategy, int pipeline,
-                          const Placement *placement, const int (*edge)[2], int edge_count);
+bool strategy_check_order(Diag *diag, const Pipeline *pipeline, const Placement *placement,
+                          const int (*edge)[2], int edge_count);
 
 /* Sorts visits by data order (edges as above); visits that do not need each other keep the
  * strategy's order. Visits in a cycle, which strategy_check_order reports, come last. */

@@ -382,8 +382,8 @@ static void expect_placement(const char *stages, const char *layers, const char 
     Diag *diag = diag_create(reading.arena, out);
     assert_string_equal(reading.messages, "");
     make_model(&model, layers);
-    const Placement *placement =
-        strategy_place(reading.arena, diag, reading.list.at[0], 0, model.at, model.count);
+    const Placement *placement = strategy_place(
+        reading.arena, diag, &reading.list.at[0]->pipelines.at[0], model.at, model.count);
     fclose(out);
     assert_true(!placement == (*messages != 0));
     for (int l = 0; placement && l < model.count; l++)
@@ -469,10 +469,10 @@ static void expect_order(const char *stages, const char *layers, const char *edg
     for (int length; sscanf(edges, "%d>%d%n", &edge[count][0], &edge[count][1], &length) == 2;
          edges += length)
         count++;
-    const Placement *placement =
-        strategy_place(reading.arena, diag, reading.list.at[0], 0, model.at, model.count);
-    bool good =
-        strategy_check_order(diag, reading.list.at[0], 0, placement, (const int(*)[2])edge, count);
+    const Placement *placement = strategy_place(
+        reading.arena, diag, &reading.list.at[0]->pipelines.at[0], model.at, model.count);
+    bool good = strategy_check_order(diag, &reading.list.at[0]->pipelines.at[0], placement,
+                                     (const int(*)[2])edge, count);
     fclose(out);
     assert_true(good == !*expected);
     expect_messages(&reading, messages, expected);
@@ -512,8 +512,9 @@ static void expect_joined(const char *stages, const char *layers, const char *ed
     for (int length; sscanf(edges, "%d>%d%n", &edge[count][0], &edge[count][1], &length) == 2;
          edges += length)
         count++;
-    Placement *placement = strategy_place(reading.arena, diag_create(reading.arena, stderr),
-                                          reading.list.at[0], 0, model.at, model.count);
+    Placement *placement =
+        strategy_place(reading.arena, diag_create(reading.arena, stderr),
+                       &reading.list.at[0]->pipelines.at[0], model.at, model.count);
     int before = placement->visit_count;
     const int *number = strategy_join(reading.arena, placement, (const int(*)[2])edge, count);
     for (int v = 0; v < placement->visit_count; v++)

@@ -110,9 +110,9 @@ static VisitEdges find_layer_edges(Staging *staging) {
 static bool place_layers(Staging *staging) {
     Module *module = staging->module;
     list_layers(staging);
-    staging->placement =
-        strategy_place(staging->arena, module->diag, module->strategy, staging->run->pipeline,
-                       staging->layers.at, staging->layers.count);
+    staging->placement = strategy_place(staging->arena, module->diag,
+                                        &module->strategy->pipelines.at[staging->run->pipeline],
+                                        staging->layers.at, staging->layers.count);
     if (!staging->placement) return false;
     VisitEdges edges = find_layer_edges(staging);
     strategy_sort(staging->arena, staging->placement, edge_pairs(&edges), edges.count);
@@ -179,7 +179,7 @@ static bool settle_visits(Staging *staging) {
     Module *module = staging->module;
     VisitEdges edges = find_edges(staging);
     const int(*edge)[2] = edge_pairs(&edges);
-    if (!strategy_check_order(module->diag, module->strategy, staging->run->pipeline,
+    if (!strategy_check_order(module->diag, &module->strategy->pipelines.at[staging->run->pipeline],
                               staging->placement, edge, edges.count))
         return false;
     const int *joined = strategy_join(staging->arena, staging->placement, edge, edges.count);

@@ -182,13 +182,12 @@ static void drop_coordinates(ModelStage *stage, int axis, const int64_t *units) 
     own->count = count;
 }
 
-/* Sets the weights of an axis: units of rows by coordinate such that the slowest takes least.
- * Returns false where all get equally many. */
-static bool weigh_axis(Arena *arena, const LayoutModel *laid, const ModelPipeline *pipeline,
-                       ModelStage *stage, int axis, const double *rates) {
+/* Sets the weights of an axis: of `left` units of rows, those of each coordinate, such that the
+ * slowest takes least. Returns false where all get equally many. */
+static bool weigh_axis(Arena *arena, int64_t left, ModelStage *stage, int axis,
+                       const double *rates) {
     MeshAxis *own = &stage->mesh.at[axis];
-    int64_t left = pipeline->rows / laid->work->unit,
-            *units = arena_array(arena, int64_t, own->count),
+    int64_t *units = arena_array(arena, int64_t, own->count),
             *weights = arena_array(arena, int64_t, own->count);
     int kept = 0;
     bool unequal = false;
@@ -219,7 +218,7 @@ LayoutModel *candidate_weighted(Arena *arena, const LayoutModel *now, const doub
         if (axis < 0) continue;
         stage->mesh.at =
             arena_copy(arena, stage->mesh.at, sizeof *stage->mesh.at * (size_t)stage->mesh.count);
-        found |= weigh_axis(arena, laid, pipeline, stage, axis, rates);
+        found |= weigh_axis(arena, pipeline->rows / laid->work->unit, stage, axis, rates);
     }
     layout_model_share_rows(laid, rates);
     return found ? laid : NULL;

@@ -42,13 +42,18 @@ static void print_largest(Text *out, const Module *module, KeptValues *values) {
     }
 }
 
-/* Prints the memory of the devices of a role that have equally many slots. */
-static void print_memory(Text *out, Module *module, const Role *role, const int *devices, int count,
-                         int slots) {
+/* Devices of a role that have equally many slots, each for a micro-batch. */
+typedef struct EqualSlots {
+    int slots, count;
+    int *devices;
+} EqualSlots;
+
+static void print_memory(Text *out, Module *module, const Role *role, const EqualSlots *equal) {
+    int slots = equal->slots, count = equal->count;
     KeptValues values = {0};
     RoleMemory memory = role_memory_values(out->arena, module, role, slots, &values);
     text_string(out, count > 1 ? "devices " : "device ");
-    layout_print_devices(out, devices, count);
+    layout_print_devices(out, equal->devices, count);
     text_print(out, ": %lld bytes%s\n", (long long)memory.peak, count > 1 ? " each" : "");
     for (int kind = 0; kind < MEMORY_KINDS; kind++)
         if (memory.bytes[kind])
@@ -63,16 +68,17 @@ void table_memory(Text *out, Module *module) {
     print_title(out, module, "memory");
     for (int r = 0; r < module->devices.roles->role_count; r++) {
         const Role *role = &module->devices.roles->at[r];
-        int *devices = arena_array(out->arena, int, role->device_count);
+        EqualSlots equal = {.devices = arena_array(out->arena, int, role->device_count)};
         bool *told = arena_array(out->arena, bool, role->device_count);
         for (int i = 0; i < role->device_count; i++) {
-            int count = 0, slots = device_slots(module, role, role->devices[i]);
+            equal.count = 0;
+            equal.slots = device_slots(module, role, role->devices[i]);
             for (int j = i; j < role->device_count && !told[i]; j++)
-                if (!told[j] && device_slots(module, role, role->devices[j]) == slots)
-                    devices[count++] = role->devices[j];
+                if (!told[j] && device_slots(module, role, role->devices[j]) == equal.slots)
+                    equal.devices[equal.count++] = role->devices[j];
             for (int j = i; j < role->device_count; j++)
-                told[j] |= device_slots(module, role, role->devices[j]) == slots;
-            if (count) print_memory(out, module, role, devices, count, slots);
+                told[j] |= device_slots(module, role, role->devices[j]) == equal.slots;
+            if (equal.count) print_memory(out, module, role, &equal);
         }
     }
 }
@@ -160,15 +166,14 @@ static const char *layer_word(Arena *arena, const Op *op) {
                : "-";
 }
 
-static void add_comm(Arena *arena, CommSums *sums, const char *layer, const char *reason,
-                     int64_t runs, int64_t bytes) {
+static void add_comm(Arena *arena, CommSums *sums, CommSum sum) {
     for (int i = 0; i < sums->count; i++)
-        if (!strcmp(sums->at[i].layer, layer) && !strcmp(sums->at[i].reason, reason)) {
-            sums->at[i].runs += runs;
-            sums->at[i].bytes += bytes;
+        if (!strcmp(sums->at[i].layer, sum.layer) && !strcmp(sums->at[i].reason, sum.reason)) {
+            sums->at[i].runs += sum.runs;
+            sums->at[i].bytes += sum.bytes;
             return;
         }
-    array_push(arena, sums, (CommSum){layer, reason, runs, bytes});
+    array_push(arena, sums, sum);
 }
 
 void table_comm(Text *out, Module *module) {
@@ -189,9 +194,10 @@ void table_comm(Text *out, Module *module) {
                                                                : updated[op->results[0]->id];
         const Op *layer = param && readers[param->value->index] ? readers[param->value->index] : op;
         if (bytes)
-            add_comm(arena, &sums, layer_word(arena, layer),
-                     op->convert.reason ? op->convert.reason : "reshard in the source", runs,
-                     bytes);
+            add_comm(arena, &sums,
+                     (CommSum){layer_word(arena, layer),
+                               op->convert.reason ? op->convert.reason : "reshard in the source",
+                               runs, bytes});
         all += bytes;
     }
     print_title(out, module, "conversions of a step");

@@ -1,6 +1,7 @@
 #include "planner/search/candidate.h"
 
 #include "planner/search/devices.h"
+#include "planner/search/evaluate.h"
 #include "planner/search/model_limits.h"
 #include "support/text.h"
 #include "support/array.h"
@@ -117,8 +118,9 @@ static void print_idle(Text *out, const Candidate *candidate, const Fleet *devic
     text_string(out, "\n");
 }
 
-void candidate_print(Text *out, const Candidate *candidate, const SearchModel *model,
-                     const Fleet *devices, int count, const char *name) {
+void candidate_print(Text *out, const Candidate *candidate, const EvaluationContext *shop,
+                     int count, const char *name) {
+    const SearchModel *model = shop->model;
     text_print(out, "strategy %s\n", name);
     print_splits(out, candidate, model);
     if (candidate->zero) text_print(out, "  zero %d\n", candidate->zero);
@@ -130,7 +132,7 @@ void candidate_print(Text *out, const Candidate *candidate, const SearchModel *m
         for (int s = 0; s < pipeline->stage_count; s++)
             print_stage(out, &pipeline->stages[s], model, pipeline->stage_count == 1);
     }
-    print_idle(out, candidate, devices, count);
+    print_idle(out, candidate, shop->devices, count);
     text_string(out, "end strategy\n");
 }
 

@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 typedef struct Arena Arena;
+typedef struct EvaluationContext EvaluationContext;
 typedef struct Fleet Fleet;
-typedef struct SearchModel SearchModel;
 typedef struct Text Text;
 
 typedef enum Recompute {
@@ -58,8 +58,8 @@ typedef struct Candidate {
 
 /* Prints the strategy's text for at least the first `count` devices; those that do not work are
  * idle. */
-void candidate_print(Text *out, const Candidate *candidate, const SearchModel *model,
-                     const Fleet *devices, int count, const char *name);
+void candidate_print(Text *out, const Candidate *candidate, const EvaluationContext *shop,
+                     int count, const char *name);
 
 /* Prints one line for people: "2 stages [8, 4], dp 2 x tp 4, 16 micro-batches of 4 rows, zero 1,
  * recompute full". */

@@ -69,31 +69,32 @@ static int lone_group(const Profile *profile, const Choice *choice) {
     return lone;
 }
 
-/* Puts the first candidates of every single class in front, where there are several classes. */
-static void add_alone(Arena *arena, Profile *profile, const Correction *correction,
-                      Choice *const *sorted, int count, CandidateList *best) {
+/* Returns the first candidates of every single class, where there are several classes. */
+static CandidateList candidates_alone(Arena *arena, Profile *profile, const Correction *correction,
+                                      Choice *const *sorted, int count) {
+    CandidateList best = {0};
     for (int group = 0;
          group < profile->shop->devices->group_count && profile->shop->devices->group_count > 1;
          group++)
         for (int i = 0, found = 0; i < count && found < ALONE && sorted[i]->need <= 1; i++)
             if (lone_group(profile, sorted[i]) == group) {
                 Candidate candidate = candidate_of(arena, profile, correction, sorted[i]);
-                array_push(arena, best, candidate);
+                array_push(arena, &best, candidate);
                 found++;
             }
+    return best;
 }
 
 CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correction, int most) {
     Arena *scratch = arena_create();
     ChoiceList list = {0};
-    CandidateList best = {0};
     add_single(scratch, profile, correction, &list);
     heterogeneous_add(scratch, profile, correction, &list);
     Choice **sorted = arena_array(scratch, Choice *, list.count + 1);
     int *taken = arena_array(scratch, int, list.count + 1);
     for (int i = 0; i < list.count; i++) sorted[i] = &list.at[i];
     qsort(sorted, (size_t)list.count, sizeof *sorted, compare);
-    add_alone(arena, profile, correction, sorted, list.count, &best);
+    CandidateList best = candidates_alone(arena, profile, correction, sorted, list.count);
     for (int i = 0; i < list.count && best.count < most; i++) {
         if (!sorted[i]->other && taken[sorted[i]->shape_number]++ >= SAME_SHAPE) continue;
         Candidate candidate = candidate_of(scratch, profile, correction, sorted[i]);
@@ -120,16 +121,16 @@ void candidates_sort_by_need(Arena *arena, CandidateList *list) {
     for (int i = 0; i < list->count; i++) list->at[i] = copies[i];
 }
 
-/* Adds the pipeline of a choice in the ways to recompute that need less than `least`. */
+/* Adds the pipeline of a choice in each way to recompute. */
 static void add_modes(Arena *arena, Profile *profile, const Correction *correction, Choice *choice,
-                      double least, CandidateList *list) {
+                      CandidateList *list) {
     PipelinePlan plan;
     Candidate candidate = {.splits = profile->splits, .zero = choice->zero, .pipeline_count = 1};
     choice_plan(profile, correction, choice, &plan);
     for (int mode = 0; mode < RECOMPUTES; mode++) {
         for (int s = 0; s < plan.stage_count; s++) plan.stages[s].stage.recompute = (Recompute)mode;
         pipeline_estimate(profile, correction, &plan, &candidate.seconds, &candidate.need);
-        if (!profile_allows(profile, (Recompute)mode) || candidate.need >= least) continue;
+        if (!profile_allows(profile, (Recompute)mode)) continue;
         candidate.pipelines = arena_new(arena, SearchPipeline);
         candidate.pipelines[0] = plan_pipeline(arena, &plan, choice->rows);
         array_push(arena, list, candidate);
@@ -142,6 +143,10 @@ CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *
     CandidateList list = {0};
     add_single(arena, profile, correction, &choices);
     for (int i = 0; i < choices.count; i++)
-        add_modes(arena, profile, correction, &choices.at[i], least, &list);
+        add_modes(arena, profile, correction, &choices.at[i], &list);
+    int kept = 0;
+    for (int i = 0; i < list.count; i++)
+        if (list.at[i].need < least) list.at[kept++] = list.at[i];
+    list.count = kept;
     return list;
 }

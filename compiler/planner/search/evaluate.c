@@ -184,7 +184,7 @@ Module *evaluation_module(const EvaluationContext *shop, const Unit *unit) {
 }
 
 static void judge(const EvaluationContext *shop, const Unit *unit, Text *out) {
-    Verdict verdict = {.seconds = NAN, .worst = -1};
+    Verdict verdict = {.good = true, .seconds = NAN, .worst = -1};
     SimulateOptions options = {.steps = 1};
     const SimulatedSteps *steps =
         steps_simulate(unit->arena, evaluation_module(shop, unit), &options);
@@ -198,13 +198,14 @@ static void judge(const EvaluationContext *shop, const Unit *unit, Text *out) {
     text_append(out, (const char *)&verdict, sizeof verdict);
 }
 
-void verdicts_find(Arena *arena, const EvaluationContext *shop, const char *const *texts, int count,
-                   bool rough, Verdict *verdicts, bool *good) {
+const Verdict *verdicts_find(Arena *arena, const EvaluationContext *shop, const char *const *texts,
+                             int count, bool rough) {
+    Verdict *verdicts = arena_array(arena, Verdict, count + 1);
     Evaluation *trials = arena_array(arena, Evaluation, count + 1);
     for (int i = 0; i < count; i++) trials[i] = (Evaluation){texts[i], judge, rough};
     const Text *answers = evaluations_run(arena, shop, trials, count);
-    for (int i = 0; i < count; i++) {
-        good[i] = answers[i].length == sizeof *verdicts;
-        if (good[i]) memcpy(&verdicts[i], answers[i].bytes, sizeof *verdicts);
-    }
+    for (int i = 0; i < count; i++)
+        if (answers[i].length == sizeof *verdicts)
+            memcpy(&verdicts[i], answers[i].bytes, sizeof *verdicts);
+    return verdicts;
 }

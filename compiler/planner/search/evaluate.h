@@ -45,6 +45,7 @@ Module *evaluation_module(const EvaluationContext *shop, const Unit *unit);
 
 /* The result of evaluating a strategy. */
 typedef struct Verdict {
+    bool good;      // hetucc accepts the strategy; else all else is unset
     double seconds; // of a step; NAN: the cluster file lacks a rate (`unknown`)
     int worst;    // the device with the least memory left, or, where none is bounded, the one that
                   // needs most
@@ -61,9 +62,8 @@ typedef struct Verdict {
     char unknown[240];
 } Verdict;
 
-/* Compiles and simulates strategies, roughly or to the byte. good[i] says whether hetucc accepts
- * strategy i. */
-void verdicts_find(Arena *arena, const EvaluationContext *shop, const char *const *texts, int count,
-                   bool rough, Verdict *verdicts, bool *good);
+/* Compiles and simulates strategies, roughly or to the byte. Returns their verdicts. */
+const Verdict *verdicts_find(Arena *arena, const EvaluationContext *shop, const char *const *texts,
+                             int count, bool rough);
 
 #endif

@@ -26,13 +26,11 @@ const TriedStrategy *least_need(const Search *search) {
 /* Compiles and simulates strategies and stores their verdicts. */
 static void judge(Search *search, TriedStrategy *const *list, int count, bool rough) {
     const char **texts = arena_array(search->arena, const char *, count + 1);
-    Verdict *verdicts = arena_array(search->arena, Verdict, count + 1);
-    bool *good = arena_array(search->arena, bool, count + 1);
     for (int i = 0; i < count; i++) texts[i] = list[i]->text;
-    verdicts_find(search->arena, &search->shop, texts, count, rough, verdicts, good);
+    const Verdict *verdicts = verdicts_find(search->arena, &search->shop, texts, count, rough);
     for (int i = 0; i < count; i++) {
         list[i]->verdict = verdicts[i];
-        list[i]->good = good[i] && !isnan(verdicts[i].seconds);
+        list[i]->good = verdicts[i].good && !isnan(verdicts[i].seconds);
         list[i]->exact = !rough;
     }
 }
@@ -59,8 +57,7 @@ int try_candidates(Search *search, const CandidateList *list, int most) {
     int first = search->tried.count;
     for (int i = 0; i < list->count && search->tried.count - first < most; i++) {
         Text text = {.arena = search->arena};
-        candidate_print(&text, &list->at[i], &search->model, &search->devices,
-                        search->devices.count, search->name);
+        candidate_print(&text, &list->at[i], &search->shop, search->devices.count, search->name);
         if (is_tried(search, text_bytes(&text))) continue;
         TriedStrategy *tried = arena_new(search->arena, TriedStrategy);
         *tried = (TriedStrategy){.candidate = candidate_copy(search->arena, &list->at[i]),
@@ -90,26 +87,28 @@ TriedList best_of(const Search *search, int most) {
     return best;
 }
 
+typedef Array(const char *) KindList;
+
 /* Returns whether a strategy is printed beside better ones: it is of another kind (candidate_kind),
- * or differs from one of them in ZeRO alone. A new kind is added to `kinds`. */
+ * or differs from one of them in ZeRO alone. A new kind is added to `kinds`, of which there are at
+ * most `most`. */
 static bool is_told(const Search *search, const TriedList *better, const TriedStrategy *tried,
-                    const char **kinds, int *count, int most) {
+                    KindList *kinds, int most) {
     const char *kind = candidate_kind(search->arena, &tried->candidate, &search->devices);
     int at = 0;
-    while (at < *count && strcmp(kinds[at], kind)) at++;
-    for (int i = 0; i < better->count && at < *count; i++)
+    while (at < kinds->count && strcmp(kinds->at[at], kind)) at++;
+    for (int i = 0; i < better->count && at < kinds->count; i++)
         if (explain_folds(search->arena, better->at[i], tried, &search->devices)) return true;
-    if (at < *count || *count == most) return false;
-    kinds[(*count)++] = kind;
+    if (at < kinds->count || kinds->count == most) return false;
+    array_push(search->arena, kinds, kind);
     return true;
 }
 
 TriedList best_kinds(const Search *search, int most) {
     TriedList all = best_of(search, search->tried.count), told = {0};
-    const char **kinds = arena_array(search->arena, const char *, most + 1);
-    int count = 0;
+    KindList kinds = {0};
     for (int i = 0; i < all.count; i++)
-        if (is_told(search, &told, all.at[i], kinds, &count, most))
+        if (is_told(search, &told, all.at[i], &kinds, most))
             array_push(search->arena, &told, all.at[i]);
     return told;
 }

@@ -37,10 +37,15 @@ static bool is_better(double seconds, double need, double other_seconds, double 
 
 /* ---- a pipeline for each class ---- */
 
+/* A choice, and the pipeline that it becomes. */
+typedef struct GroupPipeline {
+    Choice choice;
+    PipelinePlan plan;
+} GroupPipeline;
+
 /* Finds the best pipeline of all devices of a class for so many rows of the batch. Returns false
  * when there is none. */
-static bool best_of_group(Mixer *mixer, int group, int64_t batch, int zero, PipelinePlan *best,
-                          Choice *chosen) {
+static bool best_of_group(Mixer *mixer, int group, int64_t batch, int zero, GroupPipeline *best) {
     ArrangementList shapes = shapes_of_group(mixer->arena, mixer->profile, group);
     RowList rows = rows_all(mixer->arena, mixer->profile, batch);
     PipelinePlan plan;
@@ -50,11 +55,11 @@ static bool best_of_group(Mixer *mixer, int group, int64_t batch, int zero, Pipe
             Choice choice = {
                 .shape = shapes.at[i], .zero = zero, .rows = rows.at[r], .batch = batch};
             if (!choice_plan(mixer->profile, mixer->correction, &choice, &plan) ||
-                (found && !is_better(choice.seconds, choice.need, chosen->seconds, chosen->need)))
+                (found &&
+                 !is_better(choice.seconds, choice.need, best->choice.seconds, best->choice.need)))
                 continue;
             found = true;
-            *best = plan;
-            *chosen = choice;
+            *best = (GroupPipeline){choice, plan};
         }
     return found;
 }
@@ -66,14 +71,13 @@ static void add_pipelines(Mixer *mixer, const int64_t *batch, int zero) {
                            .zero = zero,
                            .pipelines = arena_array(mixer->arena, SearchPipeline, mixer->groups)};
     for (int g = 0; g < mixer->groups; g++) {
-        PipelinePlan plan;
-        Choice choice;
+        GroupPipeline own;
         if (batch[g] < 1) continue;
-        if (!best_of_group(mixer, g, batch[g], zero, &plan, &choice)) return;
+        if (!best_of_group(mixer, g, batch[g], zero, &own)) return;
         candidate.pipelines[candidate.pipeline_count++] =
-            plan_pipeline(mixer->arena, &plan, choice.rows);
-        candidate.seconds = fmax(candidate.seconds, choice.seconds);
-        candidate.need = fmax(candidate.need, choice.need);
+            plan_pipeline(mixer->arena, &own.plan, own.choice.rows);
+        candidate.seconds = fmax(candidate.seconds, own.choice.seconds);
+        candidate.need = fmax(candidate.need, own.choice.need);
     }
     Link link = devices_link(mixer->profile->shop->devices,
                              (const int[]){0, mixer->profile->shop->devices->count - 1}, 2);
@@ -87,14 +91,12 @@ static void add_class_pipelines(Mixer *mixer) {
     const SearchModel *model = model_of(mixer);
     int64_t units = model->batch / model->unit, batch[GROUPS_MOST] = {0};
     double rate[GROUPS_MOST], all = 0;
-    PipelinePlan plan;
-    Choice choice;
+    GroupPipeline best;
     for (int zero = 0; zero <= 1 && mixer->profile->cuts && model->trains; zero++) {
         all = 0;
         for (int g = 0; g < mixer->groups; g++) {
-            rate[g] = best_of_group(mixer, g, model->batch, zero, &plan, &choice)
-                          ? 1 / choice.seconds
-                          : 0;
+            rate[g] =
+                best_of_group(mixer, g, model->batch, zero, &best) ? 1 / best.choice.seconds : 0;
             all += rate[g];
         }
         for (int shift = -2; all > 0 && shift <= 2; shift++) {
@@ -151,9 +153,10 @@ static Link heterogeneous_link(const Mixer *mixer) {
     return devices_link(mixer->profile->shop->devices, ends, 2);
 }
 
-/* Estimates by closed forms what devices of a class take and need under the weights. */
+/* Raises a candidate's seconds and need to those of a class under the weights, by closed forms. */
 static void estimate_group(Mixer *mixer, const Weighted *weighted, int group, Recompute recompute,
-                           double *seconds, double *need) {
+                           Candidate *candidate) {
+    double seconds, need;
     const SearchModel *model = model_of(mixer);
     const DeviceGroup *devices = &mixer->members[group];
     double share = weighted->weight[group] / weighted->total,
@@ -171,7 +174,9 @@ static void estimate_group(Mixer *mixer, const Weighted *weighted, int group, Re
                     .costs = profile_costs(mixer->profile, group, tensor, own),
                     .memory = devices->memory ? (double)devices->memory : (double)INFINITY,
                     .link = heterogeneous_link(mixer)};
-    pipeline_estimate(mixer->profile, mixer->correction, &plan, seconds, need);
+    pipeline_estimate(mixer->profile, mixer->correction, &plan, &seconds, &need);
+    candidate->seconds = fmax(candidate->seconds, seconds);
+    candidate->need = fmax(candidate->need, need);
 }
 
 /* Orders the devices so that those of one position of dp are adjacent, and sets the weights of the
@@ -208,13 +213,9 @@ static void add_weighted(Mixer *mixer, const Weighted *weighted) {
                                .pipelines = arena_new(mixer->arena, SearchPipeline)};
         SearchStage *stage = arena_new(mixer->arena, SearchStage);
         if (!profile_allows(mixer->profile, (Recompute)mode)) continue;
-        for (int g = 0; g < mixer->groups; g++) {
-            double seconds, need;
-            if (!mixer->members[g].count) continue;
-            estimate_group(mixer, weighted, g, (Recompute)mode, &seconds, &need);
-            candidate.seconds = fmax(candidate.seconds, seconds);
-            candidate.need = fmax(candidate.need, need);
-        }
+        for (int g = 0; g < mixer->groups; g++)
+            if (mixer->members[g].count)
+                estimate_group(mixer, weighted, g, (Recompute)mode, &candidate);
         place_weighted(mixer, weighted, stage);
         stage->end = model->layer_count;
         stage->recompute = (Recompute)mode;

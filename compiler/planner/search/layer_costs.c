@@ -45,7 +45,7 @@ const char *probe_text(Arena *arena, const EvaluationContext *shop, const SplitL
                                .stages = &stage};
     Candidate candidate = {
         .splits = splits, .zero = shape->zero, .pipeline_count = 1, .pipelines = &pipeline};
-    candidate_print(&text, &candidate, shop->model, shop->devices, 0, "probe");
+    candidate_print(&text, &candidate, shop, 0, "probe");
     return text_bytes(&text);
 }
 
@@ -64,12 +64,12 @@ static void choose_tensors(const DeviceGroup *group, const SplitList *splits, bo
 
 typedef Array(const char *) TextList;
 
-static void add_grid(Arena *arena, const EvaluationContext *shop, const SplitList *splits,
-                     int group, const Grid *grid, TextList *texts) {
+static void add_grid(const Profile *profile, const SplitList *splits, int group, TextList *texts) {
+    const Grid *grid = &profile->grids[group];
     for (int t = 0; t < grid->tensor_count; t++)
         for (int r = 0; r < (grid->row_count ? grid->row_count : 1); r++)
-            array_push(arena, texts,
-                       probe_text(arena, shop, splits,
+            array_push(profile->arena, texts,
+                       probe_text(profile->arena, profile->shop, splits,
                                   &(ProbeShape){.group = group,
                                                 .tensor = grid->tensors[t],
                                                 .rows = grid->row_count ? grid->rows[r] : 0}));
@@ -109,7 +109,7 @@ static bool probe_grids(Profile *profile, const SplitList *splits, bool wide, in
         grid->row_count = row_count;
         memcpy(grid->rows, rows, sizeof grid->rows);
         choose_tensors(&fleet->groups[g], splits, wide, grid);
-        add_grid(profile->arena, profile->shop, splits, g, grid, &texts);
+        add_grid(profile, splits, g, &texts);
     }
     Probe *probes = arena_array(profile->arena, Probe, texts.count + 1), *next = probes;
     probes_run(profile->arena, profile->shop, texts.at, texts.count, probes);
@@ -149,13 +149,11 @@ static bool report_failure(const EvaluationContext *shop, const SplitList *split
     for (int g = 0; g < shop->devices->group_count && diag_errors(shop->diag) == before; g++) {
         const char *text =
             probe_text(shop->arena, shop, splits, &(ProbeShape){.group = g, .tensor = 1});
-        Verdict verdict;
-        bool good;
-        verdicts_find(shop->arena, shop, &text, 1, true, &verdict, &good);
-        if (!good)
+        const Verdict *verdict = verdicts_find(shop->arena, shop, &text, 1, true);
+        if (!verdict->good)
             evaluation_compile(shop, text, true);
-        else if (*verdict.unknown)
-            diag_error(shop->diag, (Position){0}, "%s", verdict.unknown);
+        else if (*verdict->unknown)
+            diag_error(shop->diag, (Position){0}, "%s", verdict->unknown);
     }
     if (diag_errors(shop->diag) == before)
         BUG("no probe of %s could be taken, and nothing says why", shop->model->module->name);

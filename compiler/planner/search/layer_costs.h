@@ -17,6 +17,7 @@
 
 typedef struct EvaluationContext EvaluationContext;
 typedef struct Probe Probe;
+typedef struct SearchModel SearchModel;
 typedef struct SlotCost SlotCost;
 
 /* The costs on a group of devices at one degree and number of rows, by slot (model_slot). */

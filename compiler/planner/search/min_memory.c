@@ -46,16 +46,22 @@ enum { SMALL = 40, THRIFTY_MOST = 16 };
 
 /* ---- like what needs least ---- */
 
-/* Adds a variant of a candidate with other rows, one way to recompute for all stages, and another
- * ZeRO level. */
+/* What a variant of a candidate has: rows, one way to recompute for all stages, a ZeRO level. */
+typedef struct Variant {
+    int64_t rows;
+    Recompute mode;
+    int zero;
+} Variant;
+
 static void add_variant(Search *search, CandidateList *list, const Candidate *candidate,
-                        int64_t rows, Recompute mode, int zero) {
+                        Variant variant) {
+    int64_t rows = variant.rows;
     Candidate changed = candidate_copy(search->arena, candidate);
     SearchPipeline *pipeline = &changed.pipelines[0];
-    for (int s = 0; s < pipeline->stage_count; s++) pipeline->stages[s].recompute = mode;
+    for (int s = 0; s < pipeline->stage_count; s++) pipeline->stages[s].recompute = variant.mode;
     pipeline->rows = rows;
     pipeline->microbatches = rows ? search->model.batch / rows : 1;
-    changed.zero = zero;
+    changed.zero = variant.zero;
     add_changed(search, list, &changed);
 }
 
@@ -69,7 +75,8 @@ static void change_all(Search *search, CandidateList *list, const Candidate *can
         for (int mode = RECOMPUTES - 1; mode >= 0; mode--)
             for (int zero = copies ? 3 : 0; zero >= 0; zero--)
                 if (profile_allows(&search->profiles[0], (Recompute)mode))
-                    add_variant(search, list, candidate, rows.at[r], (Recompute)mode, zero);
+                    add_variant(search, list, candidate,
+                                (Variant){rows.at[r], (Recompute)mode, zero});
 }
 
 /* Adds candidates with one dimension more or less cut along tp, with the same ZeRO level and with
@@ -96,10 +103,10 @@ static void change_extremes(Search *search, CandidateList *list, const Candidate
         for (int mode = RECOMPUTES - 1; mode >= 0 && from->at[i].pipeline_count == 1; mode--) {
             array_push(search->arena, list, from->at[i]);
             if (!profile_allows(&search->profiles[0], (Recompute)mode)) continue;
-            add_variant(search, list, &from->at[i], rows.at[rows.count - 1], (Recompute)mode,
-                        from->at[i].zero);
-            add_variant(search, list, &from->at[i], from->at[i].pipelines[0].rows, (Recompute)mode,
-                        from->at[i].zero);
+            Variant variant = {rows.at[rows.count - 1], (Recompute)mode, from->at[i].zero};
+            add_variant(search, list, &from->at[i], variant);
+            variant.rows = from->at[i].pipelines[0].rows;
+            add_variant(search, list, &from->at[i], variant);
         }
 }
 

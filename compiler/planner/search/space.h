@@ -14,6 +14,7 @@
 typedef struct Correction Correction;
 typedef struct PipelinePlan PipelinePlan;
 typedef struct Profile Profile;
+typedef struct SearchModel SearchModel;
 
 enum { GROUPS_MOST = 4 }; // the most classes that work together
 

@@ -7,6 +7,7 @@
 #include "support/array.h"
 
 typedef struct EvaluationContext EvaluationContext;
+typedef struct SearchModel SearchModel;
 
 enum { SPLITS_FAST = 2 };
 

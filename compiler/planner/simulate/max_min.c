@@ -182,8 +182,9 @@ static int growing_users(const MaxMin *fair, int resource, const int *grows) {
 
 /* Fixes the speeds of the tasks of an exhausted resource; `left` tasks still grow. Returns how many
  * were fixed. Once no other task grows, the rest of the bookkeeping is skipped. */
-static int freeze_users(MaxMin *fair, int resource, double speed, int left, int *grows,
+static int freeze_users(MaxMin *fair, int resource, double speed, int left,
                         const Settling *settling) {
+    int *grows = fair->seen_task;
     int count = growing_users(fair, resource, grows);
     for (int u = fair->users[resource].first; u >= 0; u = fair->user[u].after) {
         int task = fair->user[u].task;
@@ -209,7 +210,7 @@ static void fill(MaxMin *fair, const Sharing *set, const Settling *settling) {
         int resource = tightest(fair, set, grows, &speed);
         if (resource < 0) BUG("%d tasks use nothing", left);
         floor = fmax(floor, speed);
-        left -= freeze_users(fair, resource, floor, left, grows, settling);
+        left -= freeze_users(fair, resource, floor, left, settling);
     }
 }
 

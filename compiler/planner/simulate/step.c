@@ -203,16 +203,17 @@ static void run_script(Builder *builder, const Script *script, bool last) {
     }
 }
 
-/* Adds a row of the table for actors; each begins it with a task of no time. */
-static void add_row(Builder *builder, const Script *script, bool last, int run, int stage,
-                    int row) {
+/* Adds a row of the table, of the stage of builder->place, for actors; each begins it with a task
+ * of no time. */
+static void add_row(Builder *builder, const Script *script, bool last, int row) {
+    const ProgramTask *place = &builder->place;
     int begin = builder->program->rows.count;
     for (int i = 0; i < script->actor_count; i++) {
         int actor = script->actors[i];
         flush(builder, actor, true);
-        array_push(
-            builder->arena, &builder->program->rows,
-            (ProgramRow){actor, builder->place.step, run, stage, row, builder->last[actor], -1});
+        array_push(builder->arena, &builder->program->rows,
+                   (ProgramRow){actor, place->step, place->run, place->stage, row,
+                                builder->last[actor], -1});
     }
     run_script(builder, script, last);
     for (int i = 0; i < script->actor_count; i++) {
@@ -266,7 +267,7 @@ static void end_row(Table *table, int event) {
                                    .microbatch = row->microbatch};
     for (int a = 0; a < script->actor_count; a++)
         wait_for_events(builder, table, script->actors[a], &builder->extra[script->actors[a]]);
-    add_row(builder, script, row->microbatch == table->waits->microbatches - 1, table->run, stage,
+    add_row(builder, script, row->microbatch == table->waits->microbatches - 1,
             event - table->waits->first_row[stage]);
     for (int a = 0; a < script->actor_count; a++)
         *done_at(table, event, script->actors[a]) = builder->last[script->actors[a]];
@@ -414,7 +415,7 @@ static void run_whole(Builder *builder, Phase phase, int microbatch, bool last, 
                                    .stage = -1,
                                    .visit = -1,
                                    .microbatch = microbatch};
-    add_row(builder, script, last, -1, -1, row);
+    add_row(builder, script, last, row);
 }
 
 /* Adds, before all else, the tasks that count each micro-batch's elements. */

@@ -8,6 +8,7 @@ typedef struct SenderGroup {
     int transfer;
     int serving;     // number of holders of the transfer that serve a receiver
     Devices devices; // the holder, then its receivers
+    bool served;     // by a collective
 } SenderGroup;
 
 typedef Array(SenderGroup) SenderGroups;
@@ -111,14 +112,14 @@ static bool suits_senders(const Gathering *gathering, const int *order, int coun
 /* Makes a component one collective if possible. A transfer between two devices is left to a
  * message. */
 static bool add_gather(Gathering *gathering, const Components *components, int c,
-                       const Devices *sets, const int *senders, bool broadcasts) {
+                       const int *senders, bool broadcasts) {
     PlanBuilder *planner = gathering->planner;
     const int *order = components->sets + components->begin[c];
-    int sending, count = components->begin[c + 1] - components->begin[c];
-    Devices members =
-        closed_group(planner, components, c, sets, senders, gathering->members, &sending);
-    if (!members.count || (sending == 1 && (members.count == 2 || !broadcasts)) ||
-        !suits_senders(gathering, order, count, sending))
+    int count = components->begin[c + 1] - components->begin[c];
+    ClosedGroup group = closed_group(planner, components, c, senders, gathering->members);
+    Devices members = group.members;
+    if (!members.count || (group.leading == 1 && (members.count == 2 || !broadcasts)) ||
+        !suits_senders(gathering, order, count, group.leading))
         return false;
     Segments *parts = arena_array(planner->arena, Segments, members.count);
     for (int i = 0; i < count; i++) {
@@ -135,16 +136,16 @@ static bool add_gather(Gathering *gathering, const Components *components, int c
 
 /* Appends what collectives left of a transfer: all of it, or the groups that are not served. */
 static void add_rest(PlanBuilder *planner, const Transfer *transfer, const SenderGroup *groups,
-                     const bool *served, int count, Transfers *rest) {
+                     int count, Transfers *rest) {
     bool any = false, all = true;
     for (int i = 0; i < count; i++) {
-        any = any || served[i];
-        all = all && served[i];
+        any = any || groups[i].served;
+        all = all && groups[i].served;
     }
     if (all) return;
     Transfer left = any ? (Transfer){.segment = transfer->segment} : *transfer;
     for (int i = 0; any && i < count; i++) {
-        if (served[i]) continue;
+        if (groups[i].served) continue;
         array_push(planner->arena, &left.holders, groups[i].devices.at[0]);
         for (int k = 1; k < groups[i].devices.count; k++)
             array_push(planner->arena, &left.receivers, groups[i].devices.at[k]);
@@ -152,9 +153,8 @@ static void add_rest(PlanBuilder *planner, const Transfer *transfer, const Sende
     array_push(planner->arena, rest, left);
 }
 
-/* Returns, by group, whether a collective serves it; a component is served entirely or not at all.
- */
-static bool *gather_components(Gathering *gathering, bool broadcasts) {
+/* Makes components collectives where possible; a component is served entirely or not at all. */
+static void gather_components(Gathering *gathering, bool broadcasts) {
     PlanBuilder *planner = gathering->planner;
     int count = gathering->groups.count, *buckets = arena_array(planner->arena, int, count),
         *senders = arena_array(planner->arena, int, count);
@@ -166,13 +166,11 @@ static bool *gather_components(Gathering *gathering, bool broadcasts) {
         buckets[i] = transfer_bucket(planner->plan, &gathering->transfers->at[group->transfer]);
     }
     Components components = connect_sets(planner, sets, buckets, count);
-    bool *served = arena_array(planner->arena, bool, count);
     for (int c = 0; c < components.count; c++) {
-        bool done = add_gather(gathering, &components, c, sets, senders, broadcasts);
+        bool done = add_gather(gathering, &components, c, senders, broadcasts);
         for (int i = components.begin[c]; i < components.begin[c + 1]; i++)
-            served[components.sets[i]] = done;
+            gathering->groups.at[components.sets[i]].served = done;
     }
-    return served;
 }
 
 Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, bool broadcasts) {
@@ -191,13 +189,12 @@ Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, boo
         add_groups(&gathering, g);
     }
     const SenderGroups *groups = &gathering.groups;
-    const bool *served = gather_components(&gathering, broadcasts);
+    gather_components(&gathering, broadcasts);
     for (int i = 0, end; i < groups->count; i = end) {
         for (end = i + 1;
              end < groups->count && groups->at[end].transfer == groups->at[i].transfer;)
             end++;
-        add_rest(planner, &sorted.at[groups->at[i].transfer], groups->at + i, served + i, end - i,
-                 &rest);
+        add_rest(planner, &sorted.at[groups->at[i].transfer], groups->at + i, end - i, &rest);
     }
     return rest;
 }

@@ -145,20 +145,18 @@ static void send_direct(Rounds *rounds, const Transfer *transfer, const Job *job
 /* Sends a transfer along a tree: holders' messages now, others' when they have received it. */
 static void send_along_tree(Rounds *rounds, const Transfer *transfer, const Job *job) {
     PlanBuilder *planner = rounds->planner;
-    int count = job->devices.count, *degree = arena_array(planner->arena, int, count),
-        *parent = arena_array(planner->arena, int, count),
-        *depth = arena_array(planner->arena, int, count);
+    int count = job->devices.count, *degree = arena_array(planner->arena, int, count);
     Devices *receivers = arena_array(planner->arena, Devices, count);
     for (int i = 0; i < count; i++) degree[i] = (int)job->units[i];
-    tree_arrange(planner, job->first, count, degree, parent, depth);
+    Tree tree = tree_arrange(planner, job->first, count, degree);
     for (int i = job->first; i < count; i++)
-        array_push(planner->arena, &receivers[parent[i]], job->devices.at[i]);
+        array_push(planner->arena, &receivers[tree.parent[i]], job->devices.at[i]);
     for (int i = 0; i < count; i++) {
         for (int k = 0; k < degree[i] && i < job->first; k++)
             send_segment(planner, rounds->step, job->devices.at[i], receivers[i].at[k],
                          transfer->segment);
         if (degree[i] && i >= job->first)
-            pass_on(rounds, depth[i] - 1, transfer->segment, job->devices.at[i], receivers[i]);
+            pass_on(rounds, tree.depth[i] - 1, transfer->segment, job->devices.at[i], receivers[i]);
     }
 }
 

@@ -91,17 +91,30 @@ static double lonely(const Link *link, ht_verb verb, double others, double bytes
     return pow(ratio, log(others) / log(alone->ranks - 1));
 }
 
-/* Returns how many times longer collectives of `ranks` devices take in several groups at once when
- * `share` devices, `inner` of one group, share a processor: a product of powers of the measured
- * factors for devices of one group, and for several groups, on a processor. Without measurements of
- * several groups, all count as one group. */
-static double crowding(const Link *link, ht_verb verb, int ranks, double groups, double share,
-                       double inner, double bytes) {
+/* Simultaneous collectives, all taken to be like the largest one. */
+typedef struct Collectives {
+    ht_verb verb;
+    int ranks;
+    double groups, share; // number of collectives; busy devices on a processor
+    double inner;         // of these, the devices of one group
+    double others; // when the root has a processor for itself: how many other devices share one;
+                   // else 0
+    double turns;  // number of collectives that the busiest device does one after another
+    double bytes;  // bytes of the largest
+} Collectives;
+
+/* Returns how many times longer collectives take in several groups at once, whose devices share
+ * processors: a product of powers of the measured factors for devices of one group, and for several
+ * groups, on a processor. Without measurements of several groups, all count as one group. */
+static double crowding(const Link *link, const Collectives *all, double bytes) {
+    ht_verb verb = all->verb;
+    int ranks = all->ranks;
+    double groups = all->groups;
     const Measured *crowded = link_crowded(link, verb, ranks),
                    *in_turn = link_in_turn(link, verb, false);
     double alone = share_of(link_measured(link, verb, false, ranks, false));
-    double shared = fmax(share / alone, 1),
-           within = fmin(in_turn ? fmax(inner / alone, 1) : 1, shared);
+    double shared = fmax(all->share / alone, 1),
+           within = fmin(in_turn ? fmax(all->inner / alone, 1) : 1, shared);
     double turns = in_turn ? pow(longer(link, in_turn, bytes), log(within) / log(2)) : 1;
     if (groups > 1 && crowded) {
         double sharing = measured_share(crowded) /
@@ -135,6 +148,7 @@ static Link steps_link(const Plan *plan, int from, int to) {
 
 /* The traffic of simultaneous steps. */
 typedef struct Traffic {
+    Link link;      // the slowest one
     int devices;    // number of busy devices
     double bytes;   // bytes of the largest collective, or sent or received by the busiest device
     double other;   // bytes that this device moves in the other direction
@@ -272,8 +286,9 @@ static double work_seconds(const Resources *resources, int from, int to) {
 
 /* Returns the seconds of simultaneous exchanges, whose messages wait once. One direction alone has
  * its own measurements. */
-static double exchange_seconds(const Resources *resources, int from, int to, const Link *link,
+static double exchange_seconds(const Resources *resources, int from, int to,
                                const Traffic *traffic) {
+    const Link *link = &traffic->link;
     Exchanging exchanging;
     double mutual = traffic->other / traffic->bytes, together, apart;
     bool in_turn = find_exchanging(link, &exchanging);
@@ -318,23 +333,10 @@ static double sharing_others(const Resources *resources, const Step *step) {
     return resources->sums[root] > 0 ? 0 : others;
 }
 
-/* Simultaneous collectives, all taken to be like the largest one. */
-typedef struct Collectives {
-    ht_verb verb;
-    int ranks;
-    double groups, share; // number of collectives; busy devices on a processor
-    double inner;         // of these, the devices of one group
-    double others; // when the root has a processor for itself: how many other devices share one;
-                   // else 0
-    double turns;  // number of collectives that the busiest device does one after another
-    double bytes;  // bytes of the largest
-} Collectives;
-
 /* Returns the seconds of collectives of so many bytes each. */
 static double sized_seconds(const Link *link, const Collectives *all, double bytes) {
     return all->turns * verb_seconds(all->verb, all->ranks, bytes, link) *
-           correction(link, all->verb, false, all->ranks, bytes) *
-           crowding(link, all->verb, all->ranks, all->groups, all->share, all->inner, bytes) *
+           correction(link, all->verb, false, all->ranks, bytes) * crowding(link, all, bytes) *
            lonely(link, all->verb, all->others, bytes);
 }
 
@@ -387,8 +389,9 @@ static int count_holders(const Step *step) {
 /* Returns the seconds of simultaneous collectives; `seconds` is their time by latency and
  * bandwidth. A collective with parts on some of its devices is between one with parts on all, and a
  * reduce or broadcast. */
-static double collective_seconds(const Resources *resources, int from, int to, const Link *link,
+static double collective_seconds(const Resources *resources, int from, int to,
                                  const Traffic *traffic, double seconds) {
+    const Link *link = &traffic->link;
     const Step *step = &resources->plan->steps.at[from];
     int ranks = step->group.count;
     Collectives all = {
@@ -411,14 +414,17 @@ static double collective_seconds(const Resources *resources, int from, int to, c
 
 /* Returns the seconds of all-to-alls, as if each device sent equally much, but at least those of
  * their messages. */
-static double all_to_all_seconds(const Resources *resources, int from, int to, const Link *link,
+static double all_to_all_seconds(const Resources *resources, int from, int to,
                                  const Traffic *traffic) {
+    const Link *link = &traffic->link;
     int ranks = resources->plan->steps.at[from].group.count;
     double mean = traffic->total / traffic->devices, groups = (double)traffic->devices / ranks;
     double even = verb_seconds(HT_ALL_TO_ALL, ranks, mean * ranks, link) *
                   correction(link, HT_ALL_TO_ALL, false, ranks, mean);
-    double messages = exchange_seconds(resources, from, to, link, traffic);
-    return fmax(even * crowding(link, HT_ALL_TO_ALL, ranks, groups, groups, 1, mean), messages);
+    double messages = exchange_seconds(resources, from, to, traffic);
+    Collectives all = {
+        .verb = HT_ALL_TO_ALL, .ranks = ranks, .groups = groups, .share = groups, .inner = 1};
+    return fmax(even * crowding(link, &all, mean), messages);
 }
 
 /* Returns the seconds of steps of one verb. */
@@ -427,10 +433,11 @@ static double measured_seconds(const Resources *resources, int from, int to, dou
     Link link = steps_link(resources->plan, from, to);
     if (!link_measured(&link, verb, false, 2, false)) return seconds;
     Traffic traffic = steps_traffic(resources, from, to);
+    traffic.link = link;
     if (traffic.bytes == 0) return seconds;
-    if (verb == HT_EXCHANGE) return exchange_seconds(resources, from, to, &link, &traffic);
-    if (verb == HT_ALL_TO_ALL) return all_to_all_seconds(resources, from, to, &link, &traffic);
-    return collective_seconds(resources, from, to, &link, &traffic, seconds);
+    if (verb == HT_EXCHANGE) return exchange_seconds(resources, from, to, &traffic);
+    if (verb == HT_ALL_TO_ALL) return all_to_all_seconds(resources, from, to, &traffic);
+    return collective_seconds(resources, from, to, &traffic, seconds);
 }
 
 /* ---- processors ---- */

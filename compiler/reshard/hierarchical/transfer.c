@@ -47,7 +47,7 @@ static void find_ends(Hosts *hosts, const Transfer *transfer, const Ends *ends) 
 /* Splits a transfer: into transfers inside the hosts that have the value, and an import for the
  * other hosts. */
 static void split_transfer(Hosts *hosts, const Transfer *transfer, const Ends *ends,
-                           Imports *imports, Jobs *jobs, Transfers *local) {
+                           Imports *imports, Transfers *local) {
     Arena *arena = hosts->planner->arena;
     const Devices *holders = ends->holders, *receivers = ends->receivers;
     Import import = {.transfer = *transfer};
@@ -60,7 +60,6 @@ static void split_transfer(Hosts *hosts, const Transfer *transfer, const Ends *e
                              .devices = rotate_to_rank(hosts, &receivers[h],
                                                        rank_of(hosts, transfer->holders.at[0]))};
         division.shares = arena_array(arena, int64_t, receivers[h].count);
-        array_push(arena, jobs, import_job(hosts, transfer, &division));
         array_push(arena, &import.divisions, division);
     }
     if (import.divisions.count) array_push(arena, imports, import);
@@ -97,7 +96,11 @@ void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossin
     Ends ends = ends_create(hosts);
     int64_t total = 0;
     for (int g = 0; g < transfers->count; g++)
-        split_transfer(hosts, &transfers->at[g], &ends, &imports, &jobs, local);
+        split_transfer(hosts, &transfers->at[g], &ends, &imports, local);
+    for (int i = 0; i < imports.count; i++)
+        for (int d = 0; d < imports.at[i].divisions.count; d++)
+            array_push(planner->arena, &jobs,
+                       import_job(hosts, &imports.at[i].transfer, &imports.at[i].divisions.at[d]));
     for (int w = 0; w < jobs.count; w++) total += job_load(&jobs.at[w]);
     memset(planner->plan->sent, 0,
            sizeof *planner->plan->sent * (size_t)planner->plan->device_count);

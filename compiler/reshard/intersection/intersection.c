@@ -106,18 +106,15 @@ int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t 
     return volume;
 }
 
-static Bundle *find_bundle(Arena *arena, Overlap *overlap, Intern *known, Intern *lists,
-                           const int *key, int size) {
-    intptr_t *number = intern_slot(known, key, sizeof *key * (size_t)size);
-    if (!*number) {
-        int from = key[0], to = size - 1 - from;
-        Bundle bundle = {.holder_count = {from, to}};
-        bundle.holders[SIDE_FROM] = intern(lists, key + 1, sizeof *key * (size_t)from);
-        bundle.holders[SIDE_TO] = intern(lists, key + 1 + from, sizeof *key * (size_t)to);
-        array_push(arena, &overlap->bundles, bundle);
-        *number = overlap->bundles.count;
-    }
-    return &overlap->bundles.at[*number - 1];
+/* Adds the bundle of a key; `lists` shares equal lists of holders. Returns the number of bundles.
+ */
+static int add_bundle(Arena *arena, Overlap *overlap, Intern *lists, const int *key, int size) {
+    int from = key[0], to = size - 1 - from;
+    Bundle bundle = {.holder_count = {from, to}};
+    bundle.holders[SIDE_FROM] = intern(lists, key + 1, sizeof *key * (size_t)from);
+    bundle.holders[SIDE_TO] = intern(lists, key + 1 + from, sizeof *key * (size_t)to);
+    array_push(arena, &overlap->bundles, bundle);
+    return overlap->bundles.count;
 }
 
 static void make_bundles(Arena *arena, Overlap *overlap, Entry *const *from, Entry *const *to,
@@ -127,8 +124,10 @@ static void make_bundles(Arena *arena, Overlap *overlap, Entry *const *from, Ent
     int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK];
     Intern *known = intern_create(arena), *lists = intern_create(arena);
     for (int cell = 0; cell < count; cell++) {
-        Bundle *bundle =
-            find_bundle(arena, overlap, known, lists, key, entry_key(from, to, cell, key));
+        int size = entry_key(from, to, cell, key);
+        intptr_t *number = intern_slot(known, key, sizeof *key * (size_t)size);
+        if (!*number) *number = add_bundle(arena, overlap, lists, key, size);
+        Bundle *bundle = &overlap->bundles.at[*number - 1];
         array_push(arena, &bundle->cells, cell);
         bundle->volume += overlap_cell(overlap, cell, corner, extents);
     }

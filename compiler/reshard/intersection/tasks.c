@@ -130,11 +130,19 @@ static int add_partial_tasks(PlanBuilder *planner, int bucket, int bundle, const
     return cost;
 }
 
+/* The holders of a bundle on one side, made once for each list (Bundle.holders) and then shared. */
+typedef struct Holders {
+    Replicas replicas;
+    Replica whole; // SIDE_FROM: the holders of the complete value
+    Devices all;   // SIDE_TO: all devices
+} Holders;
+
 /* Returns the replica of the source, or the holders of the complete value, whose contributions
  * become those of the target with the fewest bytes. */
 static const Replica *cheapest_source(PlanBuilder *planner, int bucket, int bundle,
-                                      const Replicas *replicas, const Replica *whole,
-                                      const Replica *target) {
+                                      const Holders *source, const Replica *target) {
+    const Replicas *replicas = &source->replicas;
+    const Replica *whole = &source->whole;
     const Replica *best = &replicas->at[0];
     int first = planner->plan->tasks.count,
         least = replicas->count == 1 && !whole->holders.count ? 0 : INT32_MAX;
@@ -195,13 +203,6 @@ static void add_reductions(PlanBuilder *planner, int bucket, int bundle, const R
     }
 }
 
-/* The holders of a bundle on one side, made once for each list (Bundle.holders) and then shared. */
-typedef struct Holders {
-    Replicas replicas;
-    Replica whole; // SIDE_FROM: the holders of the complete value
-    Devices all;   // SIDE_TO: all devices
-} Holders;
-
 /* Returns the holders of a bundle on a side; `known` caches them by list. */
 static const Holders *find_holders(PlanBuilder *planner, const Overlap *overlap,
                                    const Bundle *bundle, Side side, Intern *known) {
@@ -232,7 +233,7 @@ static void add_bundle_tasks(PlanBuilder *planner, int bucket, int b, Intern *co
     }
     for (int r = 0; r < to->count; r++)
         add_partial_tasks(planner, bucket, b,
-                          cheapest_source(planner, bucket, b, from, whole, &to->at[r]), &to->at[r]);
+                          cheapest_source(planner, bucket, b, before, &to->at[r]), &to->at[r]);
 }
 
 /* Returns whether devices of several hosts hold one contribution of a task. */

@@ -161,7 +161,9 @@ static bool direct_blocks(Lowering *lowering, const Step *step, const Message *c
 }
 
 static void packed_blocks(Lowering *lowering, const Step *step, const Message *const *messages,
-                          bool received, Blocks *blocks, MoveList *moves) {
+                          bool received, Sides *sides) {
+    Blocks *blocks = received ? &sides->receive : &sides->send;
+    MoveList *moves = received ? &sides->unpack : &sides->pack;
     blocks->count = 0;
     for (int i = 0; i < step->group.count; i++) {
         ht_block block = scratch_block(lowering, lowering->base + lowering->used, 0);
@@ -183,8 +185,7 @@ static void all_to_all_sides(Lowering *lowering, const Step *step, const StepPla
         const Message **messages = messages_of(lowering, step, step_place, received);
         Blocks *blocks = received ? &sides->receive : &sides->send;
         if (!direct_blocks(lowering, step, messages, received, blocks))
-            packed_blocks(lowering, step, messages, received, blocks,
-                          received ? &sides->unpack : &sides->pack);
+            packed_blocks(lowering, step, messages, received, sides);
     }
 }
 

@@ -38,27 +38,31 @@ static void add_own(Lowering *lowering, const Segment *segment, SentContribution
         }
 }
 
-/* Moves part [lo, hi) of a contribution to where the reduction is stored. */
+/* Moves a part of a contribution to where the part's reduction is stored. */
 static void move_part(Lowering *lowering, MoveList *moves, const SentContribution *contribution,
-                      int64_t lo, int64_t hi, const Segment *target, Where to) {
+                      Range range, Where to) {
     Segment part = contribution->segment;
     Where from = contribution->where;
-    int64_t element = task_element(lowering->plan, part.task);
-    from.offset += (lo - part.lo) * element;
-    to.offset += (lo - target->lo) * element;
-    part.lo = lo;
-    part.hi = hi;
+    from.offset += (range.lo - part.lo) * task_element(lowering->plan, part.task);
+    part.lo = range.lo;
+    part.hi = range.hi;
     move_segment(lowering, moves, &part, from, to);
 }
+
+/* The moves of reductions: of a contribution to the place of the result, and into it. */
+typedef struct Moves {
+    MoveList copies, combines;
+} Moves;
 
 /* Reduces contributions in the order of their numbers. Where the set of contributions is constant,
  * the first one is copied and the others are combined with it. */
 static void reduce(Lowering *lowering, const SentContributions *contributions,
-                   const Segment *target, Where to, MoveList *copies, MoveList *combines) {
+                   const Segment *target, Where to, Moves *moves) {
+    int64_t element = task_element(lowering->plan, target->task);
     if (contributions->count)
         qsort(contributions->at, (size_t)contributions->count, sizeof *contributions->at,
               compare_contributions);
-    for (int64_t lo = target->lo, hi; lo < target->hi; lo = hi) {
+    for (int64_t lo = target->lo, hi; lo < target->hi; to.offset += (hi - lo) * element, lo = hi) {
         hi = target->hi;
         for (int i = 0; i < contributions->count; i++) {
             const Segment *segment = &contributions->at[i].segment;
@@ -69,7 +73,8 @@ static void reduce(Lowering *lowering, const SentContributions *contributions,
         for (int i = 0; i < contributions->count; i++) {
             const SentContribution *contribution = &contributions->at[i];
             if (contribution->segment.lo > lo || contribution->segment.hi < hi) continue;
-            move_part(lowering, first ? copies : combines, contribution, lo, hi, target, to);
+            move_part(lowering, first ? &moves->copies : &moves->combines, contribution,
+                      (Range){lo, hi}, to);
             first = false;
         }
     }
@@ -119,7 +124,7 @@ static Where reduced_at(const Lowering *lowering, const Reducing *reduction) {
 
 static void reduce_all(Lowering *lowering, const Step *step, const StepPlace *step_place,
                        const int64_t *offsets) {
-    MoveList copies = {0}, combines = {0};
+    Moves moves = {0};
     SentContributions all = all_received(lowering, step, step_place, offsets);
     for (int r = 0; r < step_place->reductions.count; r++) {
         const Reducing *reduction = &step->reductions.at[step_place->reductions.at[r]];
@@ -127,10 +132,10 @@ static void reduce_all(Lowering *lowering, const Step *step, const StepPlace *st
         add_own(lowering, &reduction->segment, &contributions);
         add_received(lowering, &all, &reduction->segment, &contributions);
         reduce(lowering, &contributions, &reduction->segment, reduced_at(lowering, reduction),
-               &copies, &combines);
+               &moves);
     }
-    add_moves(lowering, HT_COPY, &copies);
-    add_moves(lowering, HT_COMBINE, &combines);
+    add_moves(lowering, HT_COPY, &moves.copies);
+    add_moves(lowering, HT_COMBINE, &moves.combines);
 }
 
 void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *step_place) {

@@ -154,13 +154,13 @@ static void add_reduced(Combining *combining, int device, int depth, bool partia
     combining->deepest = depth > combining->deepest ? depth : combining->deepest;
 }
 
-/* Adds the sending of a partial reduction; `source` is the first of the contributions in it. */
-static void send_on(Combining *combining, int sender, int receiver, int depth, int source,
-                    Range part) {
+/* Adds a partial reduction at `holder_device` as a contribution; `source` is the first of those in
+ * it. Returns its number. */
+static int add_partial(Combining *combining, int holder_device, int source, Range part) {
     Devices holder = {0};
-    array_push(combining->planner->arena, &holder, sender);
+    array_push(combining->planner->arena, &holder, holder_device);
     add_contribution(combining, holder, ORIGIN_PARTIAL, source, part);
-    add_leaf(combining, combining->contributions.count - 1, receiver, depth, part);
+    return combining->contributions.count - 1;
 }
 
 /* Adds the result of a reduction at `device`: in its storage, or in scratch when the device does
@@ -192,7 +192,7 @@ static void combine_before(Combining *combining, int helper, int reducer, Range 
     int own = index_find(combining->source, reducer);
     take_all(combining, helper, own, 1, part);
     add_reduced(combining, helper, 1, true, part);
-    send_on(combining, helper, reducer, 0, own ? 0 : 1, part);
+    add_leaf(combining, add_partial(combining, helper, own ? 0 : 1, part), reducer, 0, part);
     add_reduced(combining, reducer, 0, false, part);
     add_result(combining, reducer, false, part);
 }
@@ -245,19 +245,16 @@ static int *first_below(const Combining *combining, const Devices *nodes, const 
 /* Combines along a tree of one holder of each contribution, the first one at the root. */
 static void combine_tree(Combining *combining, const Stretch *stretch, const Devices *nodes,
                          const int *degree) {
-    Arena *arena = combining->planner->arena;
     Range part = {stretch->lo, stretch->hi};
-    int *parent = arena_array(arena, int, nodes->count),
-        *depth = arena_array(arena, int, nodes->count);
-    tree_arrange(combining->planner, 1, nodes->count, degree, parent, depth);
-    const int *first = first_below(combining, nodes, parent);
+    Tree tree = tree_arrange(combining->planner, 1, nodes->count, degree);
+    const int *first = first_below(combining, nodes, tree.parent);
     for (int i = 0; i < nodes->count; i++) {
-        int device = nodes->at[i], up = i ? nodes->at[parent[i]] : -1,
-            round = i ? depth[parent[i]] : 0;
+        int device = nodes->at[i], up = i ? nodes->at[tree.parent[i]] : -1,
+            round = i ? tree.depth[tree.parent[i]] : 0;
         if (degree[i])
-            add_reduced(combining, device, depth[i], i || !stretch->reduction->holds, part);
+            add_reduced(combining, device, tree.depth[i], i || !stretch->reduction->holds, part);
         if (i && degree[i])
-            send_on(combining, device, up, round, first[i], part);
+            add_leaf(combining, add_partial(combining, device, first[i], part), up, round, part);
         else if (i)
             add_leaf(combining, combining->first + index_find(combining->source, device), up, round,
                      part);

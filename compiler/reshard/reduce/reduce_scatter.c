@@ -149,7 +149,7 @@ static void add_scatter(Reducer *reducer, const Components *components, int c, D
 static void reduce_in_groups(Reducer *reducer) {
     PlanBuilder *planner = reducer->planner;
     int count = reducer->parts.count, *buckets = arena_array(planner->arena, int, count),
-        *reducers = arena_array(planner->arena, int, count), leading;
+        *reducers = arena_array(planner->arena, int, count);
     Devices *groups = arena_array(planner->arena, Devices, count);
     for (int i = 0; i < count; i++) {
         const ScatterPart *part = &reducer->parts.at[i];
@@ -161,14 +161,12 @@ static void reduce_in_groups(Reducer *reducer) {
     bool *closed = arena_array(planner->arena, bool, components.count);
     for (int c = 0; c < components.count; c++)
         closed[c] =
-            closed_group(planner, &components, c, groups, reducers, reducer->members, &leading)
-                .count > 0;
+            closed_group(planner, &components, c, reducers, reducer->members).members.count > 0;
     find_collective(&reducer->candidates, components.of, closed);
     for (int c = 0; c < components.count; c++)
         if (closed[c])
             add_scatter(reducer, &components, c,
-                        closed_group(planner, &components, c, groups, reducers, reducer->members,
-                                     &leading));
+                        closed_group(planner, &components, c, reducers, reducer->members).members);
 }
 
 void add_reduce_scatters(PlanBuilder *planner, const Tasks *tasks, Reductions *rest) {

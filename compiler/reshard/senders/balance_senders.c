@@ -94,18 +94,17 @@ static int64_t find_level(const Job *job, const Worker *workers, int64_t cap) {
     return high;
 }
 
-/* Divides `amount` grains of `step` units among devices: the least loaded fill up to the level, or
- * to the lowest sufficient one above it. */
-static void share_out(const Job *job, Worker *workers, int count, int64_t amount, int64_t step,
-                      int64_t level) {
-    Job part = {.devices.count = count, .unit = job->unit, .grains = amount, .grain = step};
-    level = find_level(&part, workers, level);
-    qsort(workers, (size_t)count, sizeof *workers, compare_workers);
-    for (int k = 0; k < count; k++) {
-        int64_t room = room_of(&workers[k], level, job->unit * step),
-                share = room < amount ? room : amount;
-        job->units[workers[k].index] = share * step;
-        amount -= share;
+/* Divides the grains of a part of a job among its devices: the least loaded fill up to the level,
+ * or to the lowest sufficient one above it. */
+static void share_out(const Job *part, Worker *workers, int64_t level) {
+    int64_t left = part->grains;
+    level = find_level(part, workers, level);
+    qsort(workers, (size_t)part->devices.count, sizeof *workers, compare_workers);
+    for (int k = 0; k < part->devices.count; k++) {
+        int64_t room = room_of(&workers[k], level, part->unit * part->grain),
+                share = room < left ? room : left;
+        part->units[workers[k].index] = share * part->grain;
+        left -= share;
     }
 }
 
@@ -119,9 +118,18 @@ static void divide(PlanBuilder *planner, Job *job, int64_t cap, int64_t *load, W
     }
     int64_t level = find_level(job, workers, cap), step = first_step(job),
             own = others ? first_grains(job, workers, level) : job->grains;
-    if (job->first)
-        share_out(job, workers, job->first, (job->least + own * job->grain) / step, step, level);
-    if (others) share_out(job, workers + job->first, others, job->grains - own, job->grain, level);
+    Job first = {.devices.count = job->first,
+                 .unit = job->unit,
+                 .units = job->units,
+                 .grains = (job->least + own * job->grain) / step,
+                 .grain = step},
+        rest = {.devices.count = others,
+                .unit = job->unit,
+                .units = job->units,
+                .grains = job->grains - own,
+                .grain = job->grain};
+    if (job->first) share_out(&first, workers, level);
+    if (others) share_out(&rest, workers + job->first, level);
     for (int i = 0; i < count; i++)
         load[plan_slot(planner->plan, job->devices.at[i])] += job->units[i] * job->unit;
 }
@@ -175,18 +183,16 @@ static int compare_nodes(const void *a, const void *b) {
     return x->degree != y->degree ? y->degree - x->degree : x->node - y->node;
 }
 
-void tree_arrange(PlanBuilder *planner, int tops, int count, const int *degree, int *parent,
-                  int *depth) {
+Tree tree_arrange(PlanBuilder *planner, int tops, int count, const int *degree) {
+    Tree tree = {arena_array(planner->arena, int, count), arena_array(planner->arena, int, count)};
     Node *order = arena_array(planner->arena, Node, count);
     for (int i = 0; i < count; i++) order[i] = (Node){degree[i], i};
     qsort(order + tops, (size_t)(count - tops), sizeof *order, compare_nodes);
-    for (int i = 0; i < tops; i++) {
-        parent[i] = -1;
-        depth[i] = 0;
-    }
+    for (int i = 0; i < tops; i++) tree.parent[i] = -1;
     for (int i = 0, next = tops; i < count; i++)
         for (int k = 0; k < order[i].degree; k++, next++) {
-            parent[order[next].node] = order[i].node;
-            depth[order[next].node] = depth[order[i].node] + 1;
+            tree.parent[order[next].node] = order[i].node;
+            tree.depth[order[next].node] = tree.depth[order[i].node] + 1;
         }
+    return tree;
 }

@@ -46,10 +46,13 @@ void balance_jobs(PlanBuilder *planner, Jobs *jobs, int64_t cap, int sweeps, int
 
 /* ---- trees along which values are passed on, or contributions combined, in several rounds ---- */
 
+/* By node: its parent (-1: none) and its depth. */
+typedef struct Tree {
+    int *parent, *depth;
+} Tree;
+
 /* Arranges nodes as a forest of least depth: the first `tops` nodes are roots, and node i has
- * degree[i] children. The degrees must add up to the number of other nodes. Sets each node's parent
- * (-1: none) and depth. */
-void tree_arrange(PlanBuilder *planner, int tops, int count, const int *degree, int *parent,
-                  int *depth);
+ * degree[i] children. The degrees must add up to the number of other nodes. */
+Tree tree_arrange(PlanBuilder *planner, int tops, int count, const int *degree);
 
 #endif

@@ -20,12 +20,13 @@ struct FlexspState {
     int p;        // binary logarithm of the exponent of the smoothed maximum
     double scale; // ms by which times are divided before powers are taken
     Random random;
-    Group *group;  // (batches * gpus)
-    int *owner;    // by batch and device: the first device of its group
-    int *at;       // by sequence: its group
-    double *work;  // (sequences)
-    double *power; // by batch: the sum of its groups' powers
-    int *order;    // (sequences), longest first
+    Group *group;       // (batches * gpus)
+    int *owner;         // by batch and device: the first device of its group
+    int *at;            // by sequence: its group
+    double *work;       // (sequences)
+    double *power;      // by batch: the sum of its groups' powers
+    int *order;         // (sequences), longest first
+    double temperature; // of annealing, now
     double best;
     int *best_at, *best_degree; // the best state: by sequence its group, by group its degree
     int *gathered;              // scratch, by sequence
@@ -37,11 +38,10 @@ static const double COLD = 2e-5, MOST_TIMES = 200;
 
 enum { FIRST_POWER = 2, LAST_POWER = 7, OVERFLOW_WEIGHT = 1000, OVERFLOW_MOST = 40 };
 
-/* Returns whether annealing at `temperature` accepts a change of the objective (Metropolis et al.
- * 1953). */
-static bool accepts(FlexspState *s, double change, double temperature) {
-    return change <= 0 ||
-           (change < 40 * temperature && change <= -temperature * log(1 - random_unit(&s->random)));
+/* Returns whether annealing accepts a change of the objective (Metropolis et al. 1953). */
+static bool accepts(FlexspState *s, double change) {
+    return change <= 0 || (change < 40 * s->temperature &&
+                           change <= -s->temperature * log(1 - random_unit(&s->random)));
 }
 
 /* Returns the milliseconds of a group, 0 when it is empty; many times as many when it overflows,
@@ -77,8 +77,7 @@ static void group_add(const FlexspState *s, Group *g, int sequence, int sign) {
 }
 
 /* Writes two changed groups when annealing takes the change. */
-static bool groups_change(FlexspState *s, int a, int b, Group *to_a, Group *to_b,
-                          double temperature) {
+static bool groups_change(FlexspState *s, int a, int b, Group *to_a, Group *to_b) {
     int batch_a = batch_of(s, a), batch_b = batch_of(s, b);
     to_a->power = group_power(s, to_a), to_b->power = group_power(s, to_b);
     double more_a = to_a->power - s->group[a].power, more_b = to_b->power - s->group[b].power,
@@ -88,24 +87,24 @@ static bool groups_change(FlexspState *s, int a, int b, Group *to_a, Group *to_b
     else
         change = smoothed(s, s->power[batch_a] + more_a) - smoothed(s, s->power[batch_a]) +
                  (smoothed(s, s->power[batch_b] + more_b) - smoothed(s, s->power[batch_b]));
-    if (!accepts(s, change, temperature)) return false;
+    if (!accepts(s, change)) return false;
     s->power[batch_a] += more_a, s->power[batch_b] += more_b;
     s->group[a] = *to_a, s->group[b] = *to_b;
     return true;
 }
 
 /* Moves a random sequence to the group of a random device. */
-static void sequence_move(FlexspState *s, double temperature) {
+static void sequence_move(FlexspState *s) {
     int i = random_below(&s->random, s->q->length_count), a = s->at[i],
         b = s->owner[random_below(&s->random, s->batches * s->q->gpus)];
     if (a == b) return;
     Group to_a = s->group[a], to_b = s->group[b];
     group_add(s, &to_a, i, -1), group_add(s, &to_b, i, 1);
-    if (groups_change(s, a, b, &to_a, &to_b, temperature)) s->at[i] = b;
+    if (groups_change(s, a, b, &to_a, &to_b)) s->at[i] = b;
 }
 
 /* Swaps two sequences of different groups, half of the time two of nearly equal length. */
-static void sequence_swap(FlexspState *s, double temperature) {
+static void sequence_swap(FlexspState *s) {
     int n = s->q->length_count, near = n < 32 ? n : 32, x = random_below(&s->random, n);
     int y = random_bits(&s->random) & 1 ? random_below(&s->random, n)
                                         : (x + 1 + random_below(&s->random, near)) % n;
@@ -114,7 +113,7 @@ static void sequence_swap(FlexspState *s, double temperature) {
     Group to_a = s->group[a], to_b = s->group[b];
     group_add(s, &to_a, i, -1), group_add(s, &to_a, j, 1);
     group_add(s, &to_b, j, -1), group_add(s, &to_b, i, 1);
-    if (groups_change(s, a, b, &to_a, &to_b, temperature)) s->at[i] = b, s->at[j] = a;
+    if (groups_change(s, a, b, &to_a, &to_b)) s->at[i] = b, s->at[j] = a;
 }
 
 /* Returns the first device of a random block with no group across its border; *degree is the index
@@ -140,17 +139,16 @@ static int block_gather(FlexspState *s, int start, int size) {
     return count;
 }
 
-/* Writes empty groups of random degrees, none above `degree`, over the devices from `start` on.
+/* Cuts a block of the size of `degree` into empty groups of random degrees, in order of devices.
  * Returns how many groups there are so far. */
-static int block_cut(FlexspState *s, int start, int degree, Group *groups, int *starts, int count) {
+static int block_cut(FlexspState *s, int degree, Group *groups, int count) {
     const FlexspDegree *d = s->q->degree;
     if (degree == 0 || random_bits(&s->random) & 1) {
         groups[count] = (Group){.size = d[degree].size, .degree = degree};
-        starts[count] = start;
         return count + 1;
     }
     for (int part = 0; part < d[degree].size; part += d[degree - 1].size)
-        count = block_cut(s, start + part, degree - 1, groups, starts, count);
+        count = block_cut(s, degree - 1, groups, count);
     return count;
 }
 
@@ -169,13 +167,13 @@ static int group_soonest(const FlexspState *s, const Group *groups, int count, i
 }
 
 /* Forms the groups of a block anew. Returns the work, in moves. */
-static int block_form(FlexspState *s, double temperature) {
+static int block_form(FlexspState *s) {
     int degree, start = block_pick(s, &degree), size = s->q->degree[degree].size,
                 batch = batch_of(s, start);
     Group groups[size];
     int starts[size], chosen[s->q->length_count];
-    int sequences = block_gather(s, start, size),
-        count = block_cut(s, start, degree, groups, starts, 0);
+    int sequences = block_gather(s, start, size), count = block_cut(s, degree, groups, 0);
+    for (int g = 0, at = start; g < count; at += groups[g++].size) starts[g] = at;
     for (int x = 0; x < sequences; x++) {
         chosen[x] = group_soonest(s, groups, count, s->gathered[x]);
         group_add(s, &groups[chosen[x]], s->gathered[x], 1);
@@ -183,7 +181,7 @@ static int block_form(FlexspState *s, double temperature) {
     double power = s->power[batch];
     for (int g = start; g < start + size; g += s->group[g].size) power -= s->group[g].power;
     for (int g = 0; g < count; g++) power += groups[g].power = group_power(s, &groups[g]);
-    if (accepts(s, smoothed(s, power) - smoothed(s, s->power[batch]), temperature)) {
+    if (accepts(s, smoothed(s, power) - smoothed(s, s->power[batch]))) {
         s->power[batch] = power;
         for (int x = 0; x < sequences; x++) s->at[s->gathered[x]] = starts[chosen[x]];
         for (int g = 0; g < count; g++) {
@@ -219,7 +217,7 @@ static void block_exchange(FlexspState *s, int a, int b, int size) {
 }
 
 /* Swaps two blocks of one size of different micro-batches. */
-static int block_swap(FlexspState *s, double temperature) {
+static int block_swap(FlexspState *s) {
     int degree, a = block_pick(s, &degree), size = s->q->degree[degree].size, gpus = s->q->gpus;
     int batch_a = batch_of(s, a), batch_b = random_below(&s->random, s->batches);
     int b = batch_b * gpus + random_below(&s->random, gpus / size) * size;
@@ -227,7 +225,7 @@ static int block_swap(FlexspState *s, double temperature) {
     double more = block_power(s, b, size) - block_power(s, a, size);
     double change = smoothed(s, s->power[batch_a] + more) - smoothed(s, s->power[batch_a]) +
                     (smoothed(s, s->power[batch_b] - more) - smoothed(s, s->power[batch_b]));
-    if (!accepts(s, change, temperature)) return 2;
+    if (!accepts(s, change)) return 2;
     s->power[batch_a] += more, s->power[batch_b] -= more;
     block_exchange(s, a, b, size);
     return 4 + s->q->length_count / 16;
@@ -267,14 +265,14 @@ static void best_keep(FlexspState *s) {
     for (int g = 0; g < s->batches * s->q->gpus; g++) s->best_degree[g] = s->group[g].degree;
 }
 
-static int step(FlexspState *s, double temperature) {
+static int step(FlexspState *s) {
     int dice = random_below(&s->random, 256);
-    if (dice < 2) return block_form(s, temperature);
-    if (dice < 6) return block_swap(s, temperature);
+    if (dice < 2) return block_form(s);
+    if (dice < 6) return block_swap(s);
     if (dice < 120)
-        sequence_move(s, temperature);
+        sequence_move(s);
     else
-        sequence_swap(s, temperature);
+        sequence_swap(s);
     return 1;
 }
 
@@ -296,15 +294,15 @@ void flexsp_anneal(FlexspState *s, double hot, int64_t work) {
     int64_t check = 0;
     if (isfinite(s->best)) best_restore(s);
     for (int64_t done = 0; done < work;) {
-        double progress = (double)done / (double)work,
-               temperature = s->scale * hot * pow(COLD / hot, progress);
+        double progress = (double)done / (double)work;
+        s->temperature = s->scale * hot * pow(COLD / hot, progress);
         if (done >= check) {
             check = done + CHECK;
             s->p = FIRST_POWER + (int)((LAST_POWER - FIRST_POWER + 1) * progress);
             powers_renew(s);
             best_keep(s);
         }
-        for (int k = 0; k < BETWEEN; k++) done += step(s, temperature);
+        for (int k = 0; k < BETWEEN; k++) done += step(s);
     }
     powers_renew(s);
     best_keep(s);
@@ -358,7 +356,7 @@ static void state_begin(FlexspState *s, const int *cut) {
         }
     s->p = LAST_POWER;
     powers_renew(s);
-    for (int tries = 0; tries < 200 * s->batches; tries++) block_form(s, 0);
+    for (int tries = 0; tries < 200 * s->batches; tries++) block_form(s);
 }
 
 FlexspState *flexsp_state(Arena *arena, const Flexsp *q, int batches, double fill, uint64_t seed) {

@@ -21,11 +21,10 @@ typedef struct Relaxed {
     double *ms, *sum, *mean;
 } Relaxed;
 
-/* Returns the least of weight * time + unhidden synchronisation for l layers within `room` MB, over
+/* Returns the least of weight * time + unhidden synchronisation of a layer within `each` MB, over
  * strategies and over mixtures of two that use all the room. */
-static double mixture_least(const Strategy *s, int count, int l, double room, double weight,
-                            bool left) {
-    double least = INFINITY, each = room / l;
+static double mixture_least(const Strategy *s, int count, double each, double weight, bool left) {
+    double least = INFINITY;
     for (int a = 0; a < count; a++) {
         double cost = weight * s[a].ms + (left ? s[a].left : 0);
         if (s[a].mb > each) continue;
@@ -37,7 +36,7 @@ static double mixture_least(const Strategy *s, int count, int l, double room, do
                                         part * (weight * s[b].ms + (left ? s[b].left : 0)));
             }
     }
-    return least * l;
+    return least;
 }
 
 /* Returns the factor of a stage's time when the mean of all stages stands for the longest. */
@@ -54,11 +53,12 @@ static void stage_relax(Relaxed *r, int stage) {
     }
     r->ms[stage * width] = r->sum[stage * width] = r->mean[stage * width] = INFINITY;
     for (int l = 1; l < width; l++) {
-        double room = r->q->class[r->p->class[stage]].memory_mb * (1 + 1e-9) - ends;
-        r->ms[stage * width + l] = handover + mixture_least(s, count, l, room, 1, false);
-        r->sum[stage * width + l] = handover + mixture_least(s, count, l, room, 1, stage == 0);
+        double room = r->q->class[r->p->class[stage]].memory_mb * (1 + 1e-9) - ends,
+               each = room / l;
+        r->ms[stage * width + l] = handover + mixture_least(s, count, each, 1, false) * l;
+        r->sum[stage * width + l] = handover + mixture_least(s, count, each, 1, stage == 0) * l;
         r->mean[stage * width + l] =
-            handover * weight + mixture_least(s, count, l, room, weight, stage == 0);
+            handover * weight + mixture_least(s, count, each, weight, stage == 0) * l;
     }
 }
 

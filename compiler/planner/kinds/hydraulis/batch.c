@@ -79,11 +79,11 @@ static bool task_read(Arena *arena, Field input, Task *task) {
 
 /* Returns the non-empty micro-batches of a pipeline as JSON. */
 static json_t *microbatches_json(Arena *arena, const Batch *batch, int pipeline, int count,
-                                 const int *pipelines, const int *microbatches) {
+                                 SequencePlaces places) {
     json_t **lists = arena_array(arena, json_t *, count), *all = json_array();
     for (int i = 0; i < batch->count; i++) {
-        if (pipelines[i] != pipeline) continue;
-        json_t **list = &lists[microbatches[i]];
+        if (places.pipelines[i] != pipeline) continue;
+        json_t **list = &lists[places.microbatches[i]];
         *list = *list ? *list : json_array();
         json_array_append_new(*list, json_integer(batch->numbers[i]));
     }
@@ -94,16 +94,14 @@ static json_t *microbatches_json(Arena *arena, const Batch *batch, int pipeline,
 
 static json_t *plan_json(Arena *arena, const Task *task, Dispatcher *dispatcher, int strategy,
                          const Dispatch *dispatch) {
-    int *pipelines = arena_array(arena, int, task->batch.count),
-        *microbatches = arena_array(arena, int, task->batch.count);
+    SequencePlaces places = {arena_array(arena, int, task->batch.count),
+                             arena_array(arena, int, task->batch.count)};
     json_t *list = json_array();
-    dispatch_places(dispatcher, &task->batch, dispatch, pipelines, microbatches);
-    double time =
-        moves_make(arena, &task->schemes, &task->batch, dispatch, pipelines, microbatches);
+    dispatch_places(dispatcher, &task->batch, dispatch, places);
+    double time = moves_make(arena, &task->schemes, &task->batch, dispatch, places);
     for (int p = 0; p < dispatch->count; p++) {
         const Scheme *scheme = &task->schemes.at[dispatch->schemes[p]];
-        json_t *own = microbatches_json(arena, &task->batch, p, dispatch->microbatches[p],
-                                        pipelines, microbatches);
+        json_t *own = microbatches_json(arena, &task->batch, p, dispatch->microbatches[p], places);
         json_array_append_new(list, json_pack("{s:i,s:i,s:o}", "tp", scheme->tp, "pp", scheme->pp,
                                               "microbatches", own));
     }
@@ -164,12 +162,12 @@ json_t *hydraulis_batch_certify(Arena *arena, Field input, Budget *budget) {
     if (!task_read(arena, input, &task)) return NULL;
     json_t *proofs = json_array();
     for (int i = 0; i < task.count; i++) {
-        json_t *proof = NULL;
         if (!holds_longest(&task, &task.strategies[i])) continue;
-        least = fmin(least, batch_bound(arena, &task.schemes, &task.strategies[i], task.gpus,
-                                        &task.batch, &proof));
-        json_object_set_new(proof, "strategy", json_integer(i));
-        json_array_append_new(proofs, proof);
+        BatchBound bound =
+            batch_bound(arena, &task.schemes, &task.strategies[i], task.gpus, &task.batch);
+        least = fmin(least, bound.time);
+        json_object_set_new(bound.proof, "strategy", json_integer(i));
+        json_array_append_new(proofs, bound.proof);
     }
     return json_pack("{s:f,s:{s:o}}", "bound", least, "proof", "strategies", proofs);
 }

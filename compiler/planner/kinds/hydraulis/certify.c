@@ -93,14 +93,15 @@ static int most_pipelines(const Bound *bound, int index) {
 /* A scheme's rows in the program. Weights are fractions of the time, so that the program's numbers
  * have one magnitude in any unit. */
 typedef struct SchemeRows {
+    const Scheme *scheme;
     int pipelines, weight, tokens; // rows: pipelines at most n_j; their weight; their tokens
     int count;                     // column of n_j
 } SchemeRows;
 
 /* Adds the columns y_jv. Several v, up to `last`, may share a column that has the best bound of any
  * of them. */
-static void add_numbers(Program *program, const Scheme *scheme, double time, int sequences,
-                        const SchemeRows *rows) {
+static void add_numbers(Program *program, double time, int sequences, const SchemeRows *rows) {
+    const Scheme *scheme = rows->scheme;
     const double ratio = 1.02;
     for (int v = 1, last; v <= sequences && most_weight(scheme, time, v) > 0; v = last + 1) {
         double weight = 0;
@@ -117,8 +118,9 @@ enum { LIMITS = 24 };
 
 /* Adds, for each bucket that a scheme holds, the row that limits the number of its sequences and
  * the longer ones; the rows' numbers go to `limits`. */
-static void add_limits(Bound *bound, Program *program, const Scheme *scheme, double time,
-                       const SchemeRows *rows, int *limits) {
+static void add_limits(Bound *bound, Program *program, double time, const SchemeRows *rows,
+                       int *limits) {
+    const Scheme *scheme = rows->scheme;
     int count = 0;
     for (int b = 0; b < bound->buckets.count && count < LIMITS; b++)
         if (holds(scheme, time, bound->buckets.at[b].shortest)) {
@@ -130,12 +132,11 @@ static void add_limits(Bound *bound, Program *program, const Scheme *scheme, dou
 }
 
 /* Adds the columns of the tokens that a scheme takes of each bucket. */
-static void add_tokens(Bound *bound, Program *program, const Scheme *scheme, double time,
-                       const SchemeRows *rows) {
-    const double nothing =
-        1e-10; // smallest coefficient, as a fraction of the time; smaller ones are left out
+static void add_tokens(Bound *bound, Program *program, double time, const SchemeRows *rows) {
+    const double nothing = 1e-10; // as a fraction of the time: smaller coefficients are left out
+    const Scheme *scheme = rows->scheme;
     int limits[LIMITS], held = 0;
-    add_limits(bound, program, scheme, time, rows, limits);
+    add_limits(bound, program, time, rows, limits);
     for (int b = 0; b < bound->buckets.count; b++) {
         const Bucket *bucket = &bound->buckets.at[b];
         if (!holds(scheme, time, bucket->shortest)) continue;
@@ -154,12 +155,12 @@ static void add_tokens(Bound *bound, Program *program, const Scheme *scheme, dou
 static void add_scheme(Bound *bound, Program *program, int index, double time, bool integers) {
     const Scheme *scheme = &bound->schemes->at[index];
     double most = most_pipelines(bound, index), fixed = bound->strategy ? most : 0;
-    SchemeRows rows = {program_row(program, -INFINITY, 0), program_row(program, -INFINITY, 0),
-                       program_row(program, -INFINITY, 0),
+    SchemeRows rows = {scheme, program_row(program, -INFINITY, 0),
+                       program_row(program, -INFINITY, 0), program_row(program, -INFINITY, 0),
                        program_column(program, fixed, most, scheme->gpus, integers)};
     program_entry(program, rows.pipelines, rows.count, -1);
-    add_numbers(program, scheme, time, bound->sequences, &rows);
-    add_tokens(bound, program, scheme, time, &rows);
+    add_numbers(program, time, bound->sequences, &rows);
+    add_tokens(bound, program, time, &rows);
 }
 
 static Program *write_program(Bound *bound, double time, bool integers) {
@@ -209,8 +210,8 @@ static double longest_alone(const Bound *bound) {
     return least;
 }
 
-double batch_bound(Arena *arena, const Schemes *schemes, const Strategy *strategy, int gpus,
-                   const Batch *batch, json_t **proof) {
+BatchBound batch_bound(Arena *arena, const Schemes *schemes, const Strategy *strategy, int gpus,
+                       const Batch *batch) {
     Bound bound = {.arena = arena,
                    .schemes = schemes,
                    .strategy = strategy,
@@ -223,8 +224,9 @@ double batch_bound(Arena *arena, const Schemes *schemes, const Strategy *strateg
     double relaxed = longest_short(&bound, low, high, false, &needed), whole = relaxed;
     relaxed = whole = longest_short(&bound, relaxed, relaxed + high / 1024, false, &needed);
     if (!strategy) whole = longest_short(&bound, relaxed, 1.2 * relaxed, true, &needed);
-    *proof = json_pack("{s:f,s:f,s:i,s:i}", "by_linear_program", relaxed, "by_integer_program",
-                       whole, "devices", gpus, "buckets", bound.buckets.count);
-    if (isfinite(needed)) json_object_set_new(*proof, "devices_needed", json_real(needed));
-    return whole;
+    json_t *proof =
+        json_pack("{s:f,s:f,s:i,s:i}", "by_linear_program", relaxed, "by_integer_program", whole,
+                  "devices", gpus, "buckets", bound.buckets.count);
+    if (isfinite(needed)) json_object_set_new(proof, "devices_needed", json_real(needed));
+    return (BatchBound){whole, proof};
 }

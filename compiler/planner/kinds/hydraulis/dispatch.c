@@ -153,11 +153,11 @@ static double time_of(Dispatcher *dispatcher, const Dispatch *dispatch, const Ba
 }
 
 void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch *dispatch,
-                     int *pipelines, int *microbatches) {
+                     SequencePlaces places) {
     time_of(dispatcher, dispatch, batch, INFINITY);
     for (int i = 0; i < batch->count; i++) {
-        pipelines[i] = dispatcher->places[i] / dispatcher->most_bins;
-        microbatches[i] = dispatcher->places[i] % dispatcher->most_bins;
+        places.pipelines[i] = dispatcher->places[i] / dispatcher->most_bins;
+        places.microbatches[i] = dispatcher->places[i] % dispatcher->most_bins;
     }
 }
 
@@ -260,11 +260,10 @@ static bool is_shorter(Dispatcher *dispatcher, const Batch *batch, Dispatch *dis
     return true;
 }
 
-/* Gives one or all pipelines of a run one micro-batch more or fewer, and keeps that when the step
- * gets shorter. */
-static bool try_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Run run,
-                    int change, bool all) {
-    Run own = chosen(run, change, all);
+/* Gives each pipeline of a run one micro-batch more or fewer, and keeps that when the step gets
+ * shorter. */
+static bool try_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Run own,
+                    int change) {
     if (dispatch->microbatches[own.first] + change < 0) return false;
     change_numbers(dispatch, own, change);
     if (is_shorter(dispatcher, batch, dispatch)) return true;
@@ -273,10 +272,9 @@ static bool try_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispat
 }
 
 /* Does the same for two runs at once: one gets fewer micro-batches, the other more. */
-static bool try_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Run less,
-                    bool all_less, Run more, bool all_more) {
-    Run from = chosen(less, -1, all_less), to = chosen(more, 1, all_more);
-    if (less.first == more.first || dispatch->microbatches[from.first] < 1) return false;
+static bool try_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Run from,
+                    Run to) {
+    if (dispatch->microbatches[from.first] < 1) return false;
     change_numbers(dispatch, from, -1);
     change_numbers(dispatch, to, 1);
     if (is_shorter(dispatcher, batch, dispatch)) return true;
@@ -289,8 +287,11 @@ static bool try_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispat
 static bool change_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     for (Run run = {0, -1}; run.last + 1 < dispatch->count;) {
         run = run_from(dispatch, run.last + 1);
-        for (int way = 0; way < (run.last > run.first ? 4 : 2); way++)
-            if (try_one(dispatcher, batch, dispatch, run, way & 1 ? -1 : 1, way & 2)) return true;
+        for (int way = 0; way < (run.last > run.first ? 4 : 2); way++) {
+            int change = way & 1 ? -1 : 1;
+            if (try_one(dispatcher, batch, dispatch, chosen(run, change, way & 2), change))
+                return true;
+        }
     }
     return false;
 }
@@ -301,10 +302,11 @@ static bool change_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dis
         less = run_from(dispatch, less.last + 1);
         for (Run more = {0, -1}; more.last + 1 < dispatch->count;) {
             more = run_from(dispatch, more.last + 1);
-            for (int way = 0; way < 4; way++)
+            for (int way = 0; less.first != more.first && way < 4; way++)
                 if (((way & 1) == 0 || less.last > less.first) &&
                     ((way & 2) == 0 || more.last > more.first) &&
-                    try_two(dispatcher, batch, dispatch, less, way & 1, more, way & 2))
+                    try_two(dispatcher, batch, dispatch, chosen(less, -1, way & 1),
+                            chosen(more, 1, way & 2)))
                     return true;
         }
     }

@@ -38,17 +38,21 @@ long dispatcher_work(const Dispatcher *dispatcher);
 /* Returns the time of a step when sequences may be divided at will; no dispatch is much faster. */
 double dispatch_smooth(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch);
 
-/* Writes the pipeline and the micro-batch of each sequence of the last dispatch that was found, in
- * the batch's order. */
+/* By sequence, in the batch's order: its pipeline, and its micro-batch there. */
+typedef struct SequencePlaces {
+    int *pipelines, *microbatches;
+} SequencePlaces;
+
+/* Writes the places of the sequences in the last dispatch that was found. */
 void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch *dispatch,
-                     int *pipelines, int *microbatches);
+                     SequencePlaces places);
 
 /* ---- exchanges: what longest-first dispatch leaves uneven, which matters in small batches ---- */
 
 /* Moves sequences of the slowest pipeline to other micro-batches, or swaps them with others, as
- * long as the step gets shorter. `pipelines` and `microbatches` say where each sequence is
- * (dispatch_places) and are updated. Returns the ms of the step. */
+ * long as the step gets shorter. `places` (dispatch_places) is updated. Returns the ms of the
+ * step. */
 double moves_make(Arena *arena, const Schemes *schemes, const Batch *batch,
-                  const Dispatch *dispatch, int *pipelines, int *microbatches);
+                  const Dispatch *dispatch, SequencePlaces places);
 
 #endif

@@ -14,8 +14,8 @@ typedef struct SequenceExchanges {
     const Schemes *schemes;
     const Batch *batch;
     const Dispatch *dispatch;
-    int *pipelines, *microbatches; // by sequence: its pipeline, and its micro-batch there
-    int *first;                    // by pipeline: its first bin
+    SequencePlaces at;
+    int *first; // by pipeline: its first bin
     Bin *bins;
     double *times; // by pipeline: ms of a step
     int trials;
@@ -26,7 +26,8 @@ static const Scheme *scheme_of(const SequenceExchanges *moves, int pipeline) {
 }
 
 static Bin *bin_of(const SequenceExchanges *moves, int sequence) {
-    return &moves->bins[moves->first[moves->pipelines[sequence]] + moves->microbatches[sequence]];
+    return &moves->bins[moves->first[moves->at.pipelines[sequence]] +
+                        moves->at.microbatches[sequence]];
 }
 
 /* Adds a sequence to its bin (sign 1), or removes it (sign -1). */
@@ -34,15 +35,15 @@ static void put(const SequenceExchanges *moves, int sequence, int sign) {
     Bin *bin = bin_of(moves, sequence);
     bin->weight +=
         sign *
-        moves->batch->weights[moves->dispatch->schemes[moves->pipelines[sequence]]][sequence];
+        moves->batch->weights[moves->dispatch->schemes[moves->at.pipelines[sequence]]][sequence];
     bin->tokens += sign * moves->batch->lengths[sequence];
     bin->count += sign;
 }
 
 static void move_to(const SequenceExchanges *moves, int sequence, int pipeline, int microbatch) {
     put(moves, sequence, -1);
-    moves->pipelines[sequence] = pipeline;
-    moves->microbatches[sequence] = microbatch;
+    moves->at.pipelines[sequence] = pipeline;
+    moves->at.microbatches[sequence] = microbatch;
     put(moves, sequence, 1);
 }
 
@@ -61,7 +62,8 @@ static double time_of(const SequenceExchanges *moves, int pipeline) {
 }
 
 static bool has_room(const SequenceExchanges *moves, int sequence) {
-    return bin_of(moves, sequence)->tokens <= scheme_of(moves, moves->pipelines[sequence])->tokens;
+    return bin_of(moves, sequence)->tokens <=
+           scheme_of(moves, moves->at.pipelines[sequence])->tokens;
 }
 
 static int slowest(const SequenceExchanges *moves) {
@@ -86,7 +88,7 @@ static bool is_faster(SequenceExchanges *moves, int a, int b) {
 /* Moves a sequence to the first micro-batch where that shortens the step. Returns false when there
  * is none. */
 static bool move_helps(SequenceExchanges *moves, int sequence) {
-    int pipeline = moves->pipelines[sequence], microbatch = moves->microbatches[sequence];
+    int pipeline = moves->at.pipelines[sequence], microbatch = moves->at.microbatches[sequence];
     for (int p = 0; p < moves->dispatch->count; p++)
         for (int m = 0; m < moves->dispatch->microbatches[p]; m++) {
             if (p == pipeline && m == microbatch) continue;
@@ -98,8 +100,8 @@ static bool move_helps(SequenceExchanges *moves, int sequence) {
 }
 
 static void change_places(const SequenceExchanges *moves, int a, int b) {
-    int pipeline = moves->pipelines[a], microbatch = moves->microbatches[a];
-    move_to(moves, a, moves->pipelines[b], moves->microbatches[b]);
+    int pipeline = moves->at.pipelines[a], microbatch = moves->at.microbatches[a];
+    move_to(moves, a, moves->at.pipelines[b], moves->at.microbatches[b]);
     move_to(moves, b, pipeline, microbatch);
 }
 
@@ -107,7 +109,7 @@ static void change_places(const SequenceExchanges *moves, int a, int b) {
  * is none. */
 static bool change_helps(SequenceExchanges *moves, int sequence) {
     for (int other = 0; other < moves->batch->count; other++) {
-        int a = moves->pipelines[sequence], b = moves->pipelines[other];
+        int a = moves->at.pipelines[sequence], b = moves->at.pipelines[other];
         if (bin_of(moves, sequence) == bin_of(moves, other) ||
             moves->batch->lengths[sequence] == moves->batch->lengths[other])
             continue;
@@ -125,18 +127,17 @@ static bool step(SequenceExchanges *moves) {
     int pipeline = slowest(moves);
     for (int way = 0; way < 2; way++)
         for (int i = 0; i < moves->batch->count && moves->trials < MOST_TRIALS; i++)
-            if (moves->pipelines[i] == pipeline && (way ? change_helps : move_helps)(moves, i))
+            if (moves->at.pipelines[i] == pipeline && (way ? change_helps : move_helps)(moves, i))
                 return true;
     return false;
 }
 
 double moves_make(Arena *arena, const Schemes *schemes, const Batch *batch,
-                  const Dispatch *dispatch, int *pipelines, int *microbatches) {
+                  const Dispatch *dispatch, SequencePlaces places) {
     SequenceExchanges moves = {schemes,
                                batch,
                                dispatch,
-                               pipelines,
-                               microbatches,
+                               places,
                                arena_array(arena, int, dispatch->count),
                                .times = arena_array(arena, double, dispatch->count)};
     int bins = 0;

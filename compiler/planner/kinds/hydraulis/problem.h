@@ -47,9 +47,14 @@ Batch batch_create(Arena *arena, const Schemes *schemes, const int *lengths, int
 
 /* ---- the lower bound of a batch's step (certify.c) ---- */
 
-/* Returns a lower bound in ms of a batch's step under `strategy`; NULL: under every strategy of
- * `gpus` devices. *proof becomes a new object with what proves it. */
-double batch_bound(Arena *arena, const Schemes *schemes, const Strategy *strategy, int gpus,
-                   const Batch *batch, json_t **proof);
+/* A lower bound in ms of a batch's step, and a new object with what proves it. */
+typedef struct BatchBound {
+    double time;
+    json_t *proof;
+} BatchBound;
+
+/* Returns the bound of a batch under `strategy`; NULL: under every strategy of `gpus` devices. */
+BatchBound batch_bound(Arena *arena, const Schemes *schemes, const Strategy *strategy, int gpus,
+                       const Batch *batch);
 
 #endif

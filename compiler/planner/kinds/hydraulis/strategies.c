@@ -314,10 +314,9 @@ json_t *hydraulis_plan(Arena *arena, Field input, Budget *budget) {
 
 json_t *hydraulis_certify(Arena *arena, Field input, Budget *budget) {
     Search search = {.arena = arena, .budget = budget};
-    json_t *proof;
     int count, *sample = search_read(&search, input, &count);
     if (!sample) return NULL;
     Batch batch = batch_create(arena, &search.schemes, sample, count);
-    double bound = batch_bound(arena, &search.schemes, NULL, search.gpus, &batch, &proof);
-    return json_pack("{s:f,s:o}", "bound", bound, "proof", proof);
+    BatchBound bound = batch_bound(arena, &search.schemes, NULL, search.gpus, &batch);
+    return json_pack("{s:f,s:o}", "bound", bound.time, "proof", bound.proof);
 }

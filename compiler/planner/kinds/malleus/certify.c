@@ -43,8 +43,9 @@ typedef struct Bound {
     const Malleus *malleus;
     Array(DeviceKind) kinds;
     Array(Interval) intervals;
-    double least_rate, speed; // y of the fastest group; sum over all nodes of the largest sum of 1
-                              // / y of their groups
+    double least_rate; // y of the fastest group
+    double speed;      // sum over all nodes of the largest sum of 1 / y of their groups
+    int pipelines;     // row of the program being written: the number of pipelines
 } Bound;
 
 /* ---- what there is ---- */
@@ -149,14 +150,14 @@ static int most_layers(const Malleus *malleus, const DeviceKind *kind, double bo
 /* Adds the columns of an interval: how many pipelines have such a bottleneck, and the layers of
  * their groups. */
 static void add_interval(Bound *bound, Program *program, const Interval *interval, double time,
-                         int pipelines, bool integers) {
+                         bool integers) {
     const Malleus *malleus = bound->malleus;
     int row = program_row(program, 0, 0), stages = program_row(program, -INFINITY, 0);
     int column =
         program_column(program, 0, malleus->pipelines, -(1 + time / interval->low), integers);
     program_entry(program, row, column, -malleus->layers);
     program_entry(program, stages, column, -malleus->most_stages);
-    program_entry(program, pipelines, column, 1);
+    program_entry(program, bound->pipelines, column, 1);
     for (int i = 0; i < bound->kinds.count; i++) {
         const DeviceKind *kind = &bound->kinds.at[i];
         int most = most_layers(malleus, kind, interval->high);
@@ -172,14 +173,14 @@ static void add_interval(Bound *bound, Program *program, const Interval *interva
  */
 static Program *write_program(Bound *bound, double time, bool integers) {
     Program *program = program_create();
-    int pipelines = program_row(program, bound->malleus->pipelines, bound->malleus->pipelines);
+    bound->pipelines = program_row(program, bound->malleus->pipelines, bound->malleus->pipelines);
     for (int i = 0; i < bound->kinds.count; i++)
         bound->kinds.at[i].row = program_row(program, -INFINITY, 0);
     for (int node = 0; node < bound->malleus->node_count; node++)
         if (count_like(bound->malleus, node))
             add_nodes(bound, program, node, count_like(bound->malleus, node), integers);
     for (int i = 0; i < bound->intervals.count; i++)
-        add_interval(bound, program, &bound->intervals.at[i], time, pipelines, integers);
+        add_interval(bound, program, &bound->intervals.at[i], time, integers);
     return program;
 }
 
@@ -209,8 +210,8 @@ static double longest_short(Bound *bound, double low, double high, bool integers
 
 /* ---- the answer ---- */
 
-/* Returns a pipeline's sum is at least L y of the fastest group, and m micro-batches take (m - 1) o
- * more: (T - L y) sum 1 / y >= L (B - P). */
+/* Returns the bound by the sum of all speeds. The sum of a pipeline's stages is at least L y of the
+ * fastest group, and m micro-batches take (m - 1) o more: (T - L y) sum 1 / y >= L (B - P). */
 static double simple_bound(const Bound *bound) {
     const Malleus *malleus = bound->malleus;
     return malleus->layers *

@@ -9,9 +9,9 @@
 
 #include <math.h>
 
-/* The most layers of each stage, and its position in the pipeline. */
+/* By stage: the layers that it wants, the most that it holds, and its position in the pipeline. */
 typedef struct Room {
-    int most[MOST_STAGES], place[MOST_STAGES];
+    int wanted[MOST_STAGES], most[MOST_STAGES], place[MOST_STAGES];
 } Room;
 
 static void sort_stages(MalleusStage *stages, int count) {
@@ -31,8 +31,7 @@ static int room_at(const Malleus *malleus, const MalleusStage *stage, int count,
     return holds < wanted ? holds : wanted;
 }
 
-/* Returns the places from the one with the least memory a layer on: the ends last among what is
- * alike. */
+/* Returns the free place at which a stage holds the most layers, the first one of equal ones. */
 static int roomiest(const Malleus *malleus, const MalleusStage *stage, int count,
                     const bool *taken) {
     int best = -1;
@@ -43,10 +42,10 @@ static int roomiest(const Malleus *malleus, const MalleusStage *stage, int count
     return best;
 }
 
-/* Gives the stages that want the most memory the places with the most room. `wanted`: layers of
- * each stage. */
+/* Gives the stages that want the most memory the places with the most room. */
 static void place_greedily(const Malleus *malleus, const MalleusStage *stages, int count,
-                           const int *wanted, Room *room) {
+                           Room *room) {
+    const int *wanted = room->wanted;
     bool taken[MOST_STAGES] = {false}, placed[MOST_STAGES] = {false};
     for (int turn = 0; turn < count; turn++) {
         int next = -1;
@@ -60,38 +59,34 @@ static void place_greedily(const Malleus *malleus, const MalleusStage *stages, i
     }
 }
 
-/* Returns how many layers two stages hold more when they change positions. */
-static int swap_gain(const Malleus *malleus, const MalleusStage *stages, int count,
-                     const int *wanted, const Room *room, int a, int b) {
-    int before = room_at(malleus, &stages[a], count, room->place[a], wanted[a]) +
-                 room_at(malleus, &stages[b], count, room->place[b], wanted[b]);
-    int after = room_at(malleus, &stages[a], count, room->place[b], wanted[a]) +
-                room_at(malleus, &stages[b], count, room->place[a], wanted[b]);
-    return after - before;
-}
-
 /* Swaps two stages as long as the pipeline holds more layers afterwards. */
 static void place_better(const Malleus *malleus, const MalleusStage *stages, int count,
-                         const int *wanted, Room *room) {
+                         Room *room) {
+    int *place = room->place;
+    const int *wanted = room->wanted;
     for (bool again = true; again;) {
         again = false;
         for (int a = 0; a < count; a++)
-            for (int b = a + 1; b < count; b++)
-                if (swap_gain(malleus, stages, count, wanted, room, a, b) > 0) {
-                    int place = room->place[a];
-                    room->place[a] = room->place[b];
-                    room->place[b] = place;
-                    again = true;
-                }
+            for (int b = a + 1; b < count; b++) {
+                int before = room_at(malleus, &stages[a], count, place[a], wanted[a]) +
+                             room_at(malleus, &stages[b], count, place[b], wanted[b]),
+                    after = room_at(malleus, &stages[a], count, place[b], wanted[a]) +
+                            room_at(malleus, &stages[b], count, place[a], wanted[b]),
+                    swap = place[a];
+                if (after <= before) continue;
+                place[a] = place[b];
+                place[b] = swap;
+                again = true;
+            }
     }
 }
 
 /* Returns whether every stage holds its wanted layers at any place, so that their order is free. */
 static bool fits_anywhere(const Malleus *malleus, const MalleusStage *stages, int count,
-                          const int *wanted, Room *room) {
+                          Room *room) {
     for (int i = 0; i < count; i++) {
         room->place[i] = i;
-        if (malleus_holds_anywhere(malleus, count, stages[i].size) < wanted[i]) return false;
+        if (malleus_holds_anywhere(malleus, count, stages[i].size) < room->wanted[i]) return false;
     }
     return true;
 }
@@ -106,11 +101,10 @@ static int wanted_layers(const Malleus *malleus, const MalleusStage *stage, int 
 
 /* Sets the layers that each stage takes at its position. Returns their sum, or 0 when one has no
  * room for a single layer. */
-static int count_room(const Malleus *malleus, const MalleusStage *stages, int count,
-                      const int *wanted, Room *room) {
+static int count_room(const Malleus *malleus, const MalleusStage *stages, int count, Room *room) {
     int total = 0;
     for (int i = 0; i < count; i++) {
-        room->most[i] = room_at(malleus, &stages[i], count, room->place[i], wanted[i]);
+        room->most[i] = room_at(malleus, &stages[i], count, room->place[i], room->wanted[i]);
         if (room->most[i] < 1) return 0;
         total += room->most[i];
     }
@@ -121,16 +115,16 @@ static int count_room(const Malleus *malleus, const MalleusStage *stages, int co
  * than L when they do not hold all layers. */
 static int make_room(const Malleus *malleus, const MalleusStage *stages, int count,
                      double bottleneck, Room *room) {
-    int wanted[MOST_STAGES], all = 0;
+    int all = 0;
     for (int i = 0; i < count; i++)
-        all += wanted[i] = wanted_layers(malleus, &stages[i], count, bottleneck);
+        all += room->wanted[i] = wanted_layers(malleus, &stages[i], count, bottleneck);
     if (all < malleus->layers) return all;
-    if (!fits_anywhere(malleus, stages, count, wanted, room)) {
-        place_greedily(malleus, stages, count, wanted, room);
-        if (count_room(malleus, stages, count, wanted, room) < all)
-            place_better(malleus, stages, count, wanted, room);
+    if (!fits_anywhere(malleus, stages, count, room)) {
+        place_greedily(malleus, stages, count, room);
+        if (count_room(malleus, stages, count, room) < all)
+            place_better(malleus, stages, count, room);
     }
-    return count_room(malleus, stages, count, wanted, room);
+    return count_room(malleus, stages, count, room);
 }
 
 /* ---- layers ---- */

@@ -17,30 +17,43 @@ typedef struct Checkpoint {
     double busy;  // ms of devices that the pieces before it take
 } Checkpoint;
 
+/* A schedule, as far as others are made from it. */
+typedef struct Made {
+    Checkpoint *at; // (pieces / stride + 1)
+    double *end;    // (pieces)
+    double objective;
+} Made;
+
+/* The states that devices hold. */
+typedef struct Held {
+    double *mb;      // (gpus)
+    bool *layers;    // (gpus, weights, layers)
+    double overflow; // MB that fit nowhere
+} Held;
+
+/* The place found for a piece. */
+typedef struct Chosen {
+    int island;   // of a piece of less than one island
+    int first;    // of a pool's devices, for such a piece
+    int *islands; // (islands), for a piece of whole ones
+    int *devices; // (gpus), when they are named
+} Chosen;
+
 struct Scheduler {
     const Spindle *q;
     int islands;
-    bool tight;       // not every device can hold all states
-    bool named;       // it matters which device has which time
-    int stride;       // places between checkpoints
-    Checkpoint *kept; // (pieces / stride + 1), of the schedule kept
-    Checkpoint *made; // (pieces / stride + 1), of the last one made
-    int first;        // checkpoint from which the last one was made
-    int last;         // checkpoint before which it is other than the one kept
-    double kept_objective;
-    double made_objective;
-    Pool free;              // while a schedule is made: all devices
-    double lost, busy;      // as at a checkpoint
-    Pool roomy;             // scratch: those of free that have room for a piece
-    int island;             // that a piece of less than one is in
-    int first_chosen;       // of a pool, for such a piece
-    int *chosen;            // (islands), for a piece of whole ones
-    int *devices;           // (gpus), of the piece placed, when they are named
-    double *kept_end, *end; // (pieces)
-    double *held_mb;        // (gpus)
-    bool *held;             // (gpus, weights, layers)
+    bool tight;        // not every device can hold all states
+    bool named;        // it matters which device has which time
+    int stride;        // places between checkpoints
+    Made kept, made;   // the schedule kept, and the last one made
+    int first;         // checkpoint from which the last one was made
+    int last;          // checkpoint before which it is other than the one kept
+    Pool free;         // while a schedule is made: all devices
+    double lost, busy; // as at a checkpoint
+    Pool roomy;        // scratch: those of free that have room for a piece
+    Chosen chosen;
+    Held held;
     double *tail;           // (operators), ms at least from their end to that of all
-    double overflow;        // MB that fit nowhere
     int64_t work, of_piece; // of all schedules so far; of placing one piece
     Weights weights;
 };
@@ -113,17 +126,18 @@ Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights) {
     s->named = s->tight;
     s->of_piece = piece_work(q, s->tight);
     s->stride = find_stride(q, s->tight);
-    s->kept = checkpoints_create(arena, q, s->stride);
-    s->made = checkpoints_create(arena, q, s->stride);
+    s->kept.at = checkpoints_create(arena, q, s->stride);
+    s->made.at = checkpoints_create(arena, q, s->stride);
     s->free = pool_create(arena, q, s->islands);
     s->roomy = pool_create(arena, q, s->islands);
     for (int i = 0; i < s->islands; i++) s->free.count[i] = island_size(s, i);
-    s->chosen = arena_array(arena, int, s->islands);
-    s->devices = arena_array(arena, int, q->gpus);
-    s->kept_end = arena_array(arena, double, pieces);
-    s->end = arena_array(arena, double, pieces);
-    s->held_mb = arena_array(arena, double, q->gpus);
-    s->held = arena_array(arena, bool, s->tight ? q->gpus * q->weights_count * q->layers_most : 0);
+    s->chosen.islands = arena_array(arena, int, s->islands);
+    s->chosen.devices = arena_array(arena, int, q->gpus);
+    s->kept.end = arena_array(arena, double, pieces);
+    s->made.end = arena_array(arena, double, pieces);
+    s->held.mb = arena_array(arena, double, q->gpus);
+    s->held.layers =
+        arena_array(arena, bool, s->tight ? q->gpus * q->weights_count * q->layers_most : 0);
     s->tail = arena_array(arena, double, q->operator_count);
     find_tails(q, s->tail);
     return s;
@@ -132,22 +146,23 @@ Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights) {
 /* Takes up the schedule kept at a checkpoint. Devices that are named are all free. */
 static void schedule_begin(Scheduler *s, int checkpoint) {
     const Spindle *q = s->q;
-    const Checkpoint *at = &s->kept[checkpoint];
+    const Checkpoint *at = &s->kept.at[checkpoint];
     s->first = checkpoint;
     s->lost = at->lost;
     s->busy = at->busy;
     memcpy(s->free.from, at->from, sizeof *at->from * (size_t)q->gpus);
-    memcpy(s->end, s->kept_end, sizeof *s->end * (size_t)(q->operator_count * PIECES));
-    s->overflow = 0;
+    memcpy(s->made.end, s->kept.end, sizeof *s->made.end * (size_t)(q->operator_count * PIECES));
+    s->held.overflow = 0;
     for (int d = 0; s->named && d < q->gpus; d++) s->free.device[d] = d;
     if (s->tight) {
-        memset(s->held_mb, 0, sizeof *s->held_mb * (size_t)q->gpus);
-        memset(s->held, 0, sizeof *s->held * (size_t)(q->gpus * q->weights_count * q->layers_most));
+        memset(s->held.mb, 0, sizeof *s->held.mb * (size_t)q->gpus);
+        memset(s->held.layers, 0,
+               sizeof *s->held.layers * (size_t)(q->gpus * q->weights_count * q->layers_most));
     }
 }
 
 static bool *held_at(Scheduler *s, int device, int weights) {
-    return &s->held[(device * s->q->weights_count + weights) * s->q->layers_most];
+    return &s->held.layers[(device * s->q->weights_count + weights) * s->q->layers_most];
 }
 
 /* MB that a device needs more to run `layers` layers of an operator from `first` on. */
@@ -165,7 +180,7 @@ static void roomy_gather(Scheduler *s, int o, int first, int layers) {
         int from = i * s->q->island, to = from;
         for (int at = from; at < from + s->free.count[i]; at++) {
             int device = s->free.device[at];
-            if (s->held_mb[device] + more_mb(s, device, o, first, layers) > most) continue;
+            if (s->held.mb[device] + more_mb(s, device, o, first, layers) > most) continue;
             s->roomy.from[to] = s->free.from[at];
             s->roomy.device[to++] = device;
         }
@@ -187,8 +202,8 @@ static double choose_devices(Scheduler *s, const Pool *pool, int count, double r
             free += from[k] <= time;
         double wait = time - from[free - count];
         if (time < start || (time == start && wait < best_wait)) {
-            s->island = i;
-            s->first_chosen = i * s->q->island + free - count;
+            s->chosen.island = i;
+            s->chosen.first = i * s->q->island + free - count;
             best_wait = wait;
             start = time;
         }
@@ -217,7 +232,7 @@ static double choose_islands(Scheduler *s, const Pool *pool, int count, double r
     int last = count - 1;
     double start = larger(ready, from[last]);
     while (last + 1 < found && from[last + 1] <= start) last++;
-    for (int k = 0; k < count; k++) s->chosen[k] = sorted[last - k];
+    for (int k = 0; k < count; k++) s->chosen.islands[k] = sorted[last - k];
     return start;
 }
 
@@ -230,8 +245,8 @@ static double choose(Scheduler *s, const Pool *pool, int count, double ready) {
 static void devices_list(Scheduler *s, const Pool *pool, int count) {
     int island = s->q->island;
     for (int k = 0; k < count; k++)
-        s->devices[k] = count < island ? pool->device[s->first_chosen + k]
-                                       : s->chosen[k / island] * island + k % island;
+        s->chosen.devices[k] = count < island ? pool->device[s->chosen.first + k]
+                                              : s->chosen.islands[k / island] * island + k % island;
 }
 
 /* The names of devices that leave their place in an island and come back behind those that are
@@ -240,14 +255,14 @@ static void names_move(Scheduler *s, int first, int count, int behind, double en
     int *device = s->free.device + first, moved = 0;
     while (first + count + moved < behind && s->free.from[first + count + moved] < end) moved++;
     memmove(device, device + count, sizeof *device * (size_t)moved);
-    memcpy(device + moved, s->devices, sizeof *device * (size_t)count);
+    memcpy(device + moved, s->chosen.devices, sizeof *device * (size_t)count);
 }
 
 /* Devices that stand one behind the other in the island chosen are busy from `start` to `end`; the
  * island stays in order of time. */
 static void devices_busy(Scheduler *s, int first, int count, double start, double end) {
     double *from = s->free.from;
-    int behind = s->island * s->q->island + s->free.count[s->island];
+    int behind = s->chosen.island * s->q->island + s->free.count[s->chosen.island];
     for (int k = first; k < first + count; k++) s->lost += start - from[k];
     if (s->named) names_move(s, first, count, behind, end);
     // `count` devices leave at the front and come back at `end`: the later of what stood there and
@@ -260,7 +275,7 @@ static void devices_busy(Scheduler *s, int first, int count, double start, doubl
 /* Whole islands are busy from `start` to `end`. */
 static void islands_busy(Scheduler *s, int count, double start, double end) {
     for (int k = 0; k < count; k++) {
-        double *from = s->free.from + s->chosen[k] * s->q->island;
+        double *from = s->free.from + s->chosen.islands[k] * s->q->island;
         for (int d = 0; d < s->q->island; d++) {
             s->lost += start - from[d];
             from[d] = end;
@@ -271,22 +286,22 @@ static void islands_busy(Scheduler *s, int count, double start, double end) {
 /* The devices of a piece, of less than an island, are busy from `start` to `end`, wherever in
  * it. */
 static void scattered_busy(Scheduler *s, int count, double start, double end) {
-    int first = s->island * s->q->island, own[count];
-    memcpy(own, s->devices, sizeof own);
+    int first = s->chosen.island * s->q->island, own[count];
+    memcpy(own, s->chosen.devices, sizeof own);
     for (int k = 0; k < count; k++) {
         int at = first;
         while (s->free.device[at] != own[k]) at++;
-        s->devices[0] = own[k];
+        s->chosen.devices[0] = own[k];
         devices_busy(s, at, 1, start, end);
     }
-    memcpy(s->devices, own, sizeof own);
+    memcpy(s->chosen.devices, own, sizeof own);
 }
 
 /* A device holds `layers` layers of an operator from `first` on. */
 static void device_hold(Scheduler *s, int device, int o, int first, int layers) {
     double more = more_mb(s, device, o, first, layers);
-    s->held_mb[device] += more;
-    s->overflow += larger(0, fmin(more, s->held_mb[device] - s->q->memory_mb * (1 + 1e-9)));
+    s->held.mb[device] += more;
+    s->held.overflow += larger(0, fmin(more, s->held.mb[device] - s->q->memory_mb * (1 + 1e-9)));
     memset(held_at(s, device, s->q->operator[o].weights) + first, 1, sizeof(bool) * (size_t)layers);
 }
 
@@ -294,7 +309,7 @@ static void device_hold(Scheduler *s, int device, int o, int first, int layers) 
 static double boxes_end(const Scheduler *s, const Choices *choices, int o) {
     double end = 0;
     for (int piece = o * PIECES; piece < (o + 1) * PIECES; piece++)
-        if (choices->piece[piece].layers) end = larger(end, s->end[piece]);
+        if (choices->piece[piece].layers) end = larger(end, s->made.end[piece]);
     return end;
 }
 
@@ -314,7 +329,7 @@ static Around find_around(const Scheduler *s, const Choices *choices, int piece)
         if (other == piece || !p->layers) continue;
         if (choices->place[other] < choices->place[piece]) {
             around.layers += p->layers;
-            around.ready = larger(around.ready, s->end[other]);
+            around.ready = larger(around.ready, s->made.end[other]);
         } else {
             around.rest += p->layers * operator->allotment[p->allotment].ms;
         }
@@ -324,7 +339,7 @@ static Around find_around(const Scheduler *s, const Choices *choices, int piece)
     return around;
 }
 
-/* Places a piece on devices, into s->devices; returns its start. */
+/* Places a piece on devices, into s->chosen.devices; returns its start. */
 static double piece_place(Scheduler *s, const Choices *choices, int piece, const Around *around) {
     int o = piece / PIECES;
     const StackedPiece *choice = &choices->piece[piece];
@@ -339,21 +354,21 @@ static double piece_place(Scheduler *s, const Choices *choices, int piece, const
     }
     if (s->named) devices_list(s, pool, count);
     double end = start + choice->layers * allotment->ms;
-    s->end[piece] = end;
+    s->made.end[piece] = end;
     if (count >= s->q->island)
         islands_busy(s, count / s->q->island, start, end);
     else if (pool == &s->free)
-        devices_busy(s, s->first_chosen, count, start, end);
+        devices_busy(s, s->chosen.first, count, start, end);
     else
         scattered_busy(s, count, start, end);
     for (int d = 0; s->tight && d < count; d++)
-        device_hold(s, s->devices[d], o, around->layers, choice->layers);
+        device_hold(s, s->chosen.devices[d], o, around->layers, choice->layers);
     return start;
 }
 
 int64_t schedule_work(const Scheduler *s) { return s->work; }
 
-const double *schedule_ends(const Scheduler *s) { return s->kept_end; }
+const double *schedule_ends(const Scheduler *s) { return s->kept.end; }
 
 /* Time of devices that a piece takes. */
 static double piece_busy(const Spindle *q, const Choices *choices, int piece) {
@@ -365,7 +380,7 @@ static double piece_busy(const Spindle *q, const Choices *choices, int piece) {
 /* The devices' times before a place, if it has a checkpoint. */
 static void checkpoint_make(Scheduler *s, int place) {
     if ((s->stride > 1 && place % s->stride) || place == s->first * s->stride) return;
-    Checkpoint *at = &s->made[place / s->stride];
+    Checkpoint *at = &s->made.at[place / s->stride];
     at->lost = s->lost;
     at->busy = s->busy;
     memcpy(at->from, s->free.from, sizeof *at->from * (size_t)s->q->gpus);
@@ -373,27 +388,23 @@ static void checkpoint_make(Scheduler *s, int place) {
 
 /* Whether the schedule goes on from a place as the one kept does. */
 static bool is_kept_from(const Scheduler *s, int place) {
-    const double *kept = s->kept[place].from;
+    const double *kept = s->kept.at[place].from;
     return s->free.from[0] == kept[0] &&
            !memcmp(s->free.from, kept, sizeof *kept * (size_t)s->q->gpus);
 }
 
 /* The answer of a schedule that ends as the one kept. */
-static double schedule_same(Scheduler *s, int place, double *objective, bool *fits) {
+static ScheduleTimes schedule_same(Scheduler *s, int place) {
     double last = 0;
     s->last = place;
-    *objective = s->made_objective = s->kept_objective;
-    *fits = true;
+    s->made.objective = s->kept.objective;
     for (int piece = 0; piece < s->q->operator_count * PIECES; piece++)
-        last = larger(last, s->end[piece]);
-    return last;
+        last = larger(last, s->made.end[piece]);
+    return (ScheduleTimes){last, s->made.objective};
 }
 
-double schedule_make(Scheduler *s, const Choices *choices, Places changed, double most,
-                     double *objective, bool *fits) {
+ScheduleTimes schedule_make(Scheduler *s, const Choices *choices, Places changed, double most) {
     double last = 0, sum = 0, gpus = s->q->gpus, weight = s->weights.mean;
-    *objective = INFINITY;
-    *fits = false;
     schedule_begin(s, changed.first / s->stride);
     double busy = s->busy;
     bool other = s->stride > 1;
@@ -403,35 +414,34 @@ double schedule_make(Scheduler *s, const Choices *choices, Places changed, doubl
     for (int place = s->first * s->stride; place < choices->count; place++) {
         int piece = choices->order[place];
         if (place > changed.last && !other && is_kept_from(s, place))
-            return schedule_same(s, place, objective, fits);
+            return schedule_same(s, place);
         Around around = find_around(s, choices, piece);
         checkpoint_make(s, place);
         piece_place(s, choices, piece, &around);
         s->work += s->of_piece;
-        other |= s->end[piece] != s->kept_end[piece];
+        other |= s->made.end[piece] != s->kept.end[piece];
         s->busy += piece_busy(s->q, choices, piece);
         double mean = (busy + s->lost) / gpus;
-        double end = s->end[piece] + around.rest + s->tail[piece / PIECES];
-        if (larger(mean, end) + weight * mean > most * (1 + 1e-9)) return INFINITY;
+        double end = s->made.end[piece] + around.rest + s->tail[piece / PIECES];
+        if (larger(mean, end) + weight * mean > most * (1 + 1e-9))
+            return (ScheduleTimes){INFINITY, INFINITY};
     }
     checkpoint_make(s, choices->count);
     for (int d = 0; d < s->q->gpus; d++)
         last = larger(last, s->free.from[d]), sum += s->free.from[d];
-    *objective =
-        last + weight * sum / gpus + s->weights.penalty * last * s->overflow / s->q->memory_mb;
+    s->made.objective =
+        last + weight * sum / gpus + s->weights.penalty * last * s->held.overflow / s->q->memory_mb;
     s->last = choices->count + 1;
-    s->made_objective = *objective;
-    *fits = s->overflow == 0;
-    return last;
+    return (ScheduleTimes){s->held.overflow == 0 ? last : INFINITY, s->made.objective};
 }
 
 void schedule_keep(Scheduler *s, const Choices *choices) {
-    double *end = s->kept_end;
-    s->kept_end = s->end, s->end = end;
-    s->kept_objective = s->made_objective;
+    double *end = s->kept.end;
+    s->kept.end = s->made.end, s->made.end = end;
+    s->kept.objective = s->made.objective;
     for (int i = s->first + 1; i * s->stride <= choices->count && i < s->last; i++) {
-        Checkpoint old = s->kept[i];
-        s->kept[i] = s->made[i], s->made[i] = old;
+        Checkpoint old = s->kept.at[i];
+        s->kept.at[i] = s->made.at[i], s->made.at[i] = old;
     }
 }
 
@@ -448,8 +458,8 @@ SpindlePlan *schedule_plan(Arena *arena, Scheduler *s, const Choices *choices) {
         devices = s->q->operator[o].allotment[choices->piece[piece].allotment].devices;
         slices[plan->slice_count++] =
             (Slice){o, choices->piece[piece].layers, devices, start,
-                    arena_copy(arena, s->devices, sizeof(int) * (size_t)devices)};
-        plan->milliseconds = larger(plan->milliseconds, s->end[piece]);
+                    arena_copy(arena, s->chosen.devices, sizeof(int) * (size_t)devices)};
+        plan->milliseconds = larger(plan->milliseconds, s->made.end[piece]);
     }
     s->named = s->tight;
     return plan;

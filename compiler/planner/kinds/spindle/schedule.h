@@ -7,10 +7,10 @@
  * each place of one order, so that a schedule that differs from some place on is made from there
  * on:
  *
- *     schedule_make(scheduler, &choices, (Places){0, pieces}, INFINITY, &objective, &fits);
+ *     schedule_make(scheduler, &choices, (Places){0, pieces}, INFINITY);
  *     schedule_keep(scheduler, &choices);
  *     ... choices change at places 17 to 20 of the order ...
- *     schedule_make(scheduler, &choices, (Places){17, 20}, most, &objective, &fits);
+ *     schedule_make(scheduler, &choices, (Places){17, 20}, most);
  */
 #ifndef PLANNER_KINDS_SPINDLE_SCHEDULE_H
 #define PLANNER_KINDS_SPINDLE_SCHEDULE_H
@@ -52,12 +52,17 @@ typedef struct Places {
 /* Returns the work that all schedules made so far took, in units of about 7 ns. */
 int64_t schedule_work(const Scheduler *scheduler);
 
-/* The end of the last slice; *objective is that and a little of when devices are done on average,
- * and of states that fit nowhere. Sets *fits: all states do. INFINITY, and so the objective, once
- * it is sure to be more than `most`. At other places than `changed` the choices are those of the
- * schedule kept. */
-double schedule_make(Scheduler *scheduler, const Choices *choices, Places changed, double most,
-                     double *objective, bool *fits);
+/* The times of a schedule. */
+typedef struct ScheduleTimes {
+    double ms;        // end of the last slice; INFINITY: some states fit nowhere
+    double objective; // that end, and a little of when devices are done on average and of states
+                      // that fit nowhere
+} ScheduleTimes;
+
+/* Makes the schedule of choices, which at other places than `changed` are those of the schedule
+ * kept. Both times are INFINITY once the objective is sure to be more than `most`. */
+ScheduleTimes schedule_make(Scheduler *scheduler, const Choices *choices, Places changed,
+                            double most);
 
 /* Keeps the last schedule made, of these choices, to make others from. */
 void schedule_keep(Scheduler *scheduler, const Choices *choices);

@@ -191,31 +191,27 @@ static void change(Search *s) {
     }
 }
 
-/* Makes the next choices the current ones. Their schedule was the last one made and takes `ms`;
- * INFINITY: its states do not fit. */
-static void next_take(Search *s, double objective, double ms) {
+/* Makes the next choices the current ones. Their schedule was the last one made. */
+static void next_take(Search *s, ScheduleTimes times) {
     schedule_keep(s->scheduler, &s->next);
     Choices old = s->now;
     s->now = s->next, s->next = old;
-    s->now_objective = objective;
-    if (ms < s->best_ms) {
-        s->best_ms = ms;
+    s->now_objective = times.objective;
+    if (times.ms < s->best_ms) {
+        s->best_ms = times.ms;
         choices_copy(&s->best, &s->now, s->pieces);
     }
 }
 
 /* Tries a change of the choices. */
 static void step(Search *s, double temperature) {
-    double objective;
-    bool fits;
     s->changed = (Places){s->pieces, -1};
     choices_copy(&s->next, &s->now, s->pieces);
     change(s);
     if (s->changed.last < 0) return;
     double most = s->now_objective - temperature * log(1 - random_unit(&s->random));
-    double ms = schedule_make(s->scheduler, &s->next, s->changed, most, &objective, &fits);
-    if (objective > most) return;
-    next_take(s, objective, fits ? ms : INFINITY);
+    ScheduleTimes times = schedule_make(s->scheduler, &s->next, s->changed, most);
+    if (times.objective <= most) next_take(s, times);
 }
 
 /* When a piece of the current choices starts, but for rounding. */
@@ -228,8 +224,6 @@ static double piece_start(const Search *s, int piece) {
 /* Puts the order by the pieces' starts, unless the schedule of that order is worse. Many orders
  * have one schedule; in this one, places near by are near in time. */
 static void order_by_start(Search *s, double same) {
-    double objective;
-    bool fits;
     choices_copy(&s->next, &s->now, s->pieces);
     for (int k = 0; k < s->next.count; k++) {
         int piece = s->next.order[k], at = k;
@@ -241,9 +235,8 @@ static void order_by_start(Search *s, double same) {
         s->start[at] = start;
         order_set(s, at, piece);
     }
-    double ms =
-        schedule_make(s->scheduler, &s->next, (Places){0, s->pieces}, INFINITY, &objective, &fits);
-    if (objective <= s->now_objective + same) next_take(s, objective, fits ? ms : INFINITY);
+    ScheduleTimes times = schedule_make(s->scheduler, &s->next, (Places){0, s->pieces}, INFINITY);
+    if (times.objective <= s->now_objective + same) next_take(s, times);
 }
 
 /* Finds the critical pieces: those that end last, and those that end when a critical one
@@ -268,13 +261,12 @@ static void find_critical(Search *s, double same) {
  * far. */
 static void anneal(Search *s, double hot, double cold, int64_t work) {
     enum { REORDER = 100, OF_STEP = 60 }; // steps; work of a step beside that of its schedule
-    bool fits;
     const double same = 1e-9; // ms of difference that is rounding, of a schedule of one ms
     if (isfinite(s->best_ms)) choices_copy(&s->now, &s->best, s->pieces);
     choices_copy(&s->next, &s->now, s->pieces);
-    double objective, ms = schedule_make(s->scheduler, &s->next, (Places){0, s->pieces}, INFINITY,
-                                         &objective, &fits);
-    next_take(s, objective, fits ? ms : INFINITY);
+    ScheduleTimes times = schedule_make(s->scheduler, &s->next, (Places){0, s->pieces}, INFINITY);
+    double objective = times.objective;
+    next_take(s, times);
     int64_t begin = schedule_work(s->scheduler), done = 0;
     while (done < work) {
         double temperature = objective * hot * pow(cold / hot, (double)done / (double)work);
@@ -388,24 +380,31 @@ static void round_play(Round round) {
         play(&beside);
 }
 
+typedef struct Tournament {
+    const Spindle *q;
+    double penalty; // of states without room (Weights)
+    int64_t work;
+    uint64_t seed;
+} Tournament;
+
 /* Holds a tournament: beginnings with faster and with more efficient allotments anneal with equal
  * work; the best go on from where they are, with more work each and cooler. Half of them mind more
  * when devices are done on average, which is better where devices have many pieces each, and worse
  * where they have few; every other one minds states without room more. Returns the winner. */
-static Search *hold(Arena *arena, const Spindle *q, double penalty, int64_t work, uint64_t seed) {
+static Search *hold(Arena *arena, const Tournament *t) {
     enum { PLAYERS = 12, STARTS = 6, ROUNDS = 3, MORE = 8 };
     static const int LEFT[ROUNDS] = {PLAYERS, 4, 2};
     static const double HOT = 0.004, COLD = 0.0005;
     static const double MEAN = 0.25, MORE_MEAN = 1.5;
     Search *player[PLAYERS];
-    double bound = spindle_bound(arena, q).value;
+    double bound = spindle_bound(arena, t->q).value;
     for (int i = 0; i < PLAYERS; i++) {
-        Weights weights = {i < STARTS ? MEAN : MORE_MEAN, penalty * (i % 2 ? MORE : 1)};
+        Weights weights = {i < STARTS ? MEAN : MORE_MEAN, t->penalty * (i % 2 ? MORE : 1)};
         double ms = bound * (i % STARTS + 1) / STARTS;
-        player[i] = search_create(arena, q, ms, weights, seed + (uint64_t)i);
+        player[i] = search_create(arena, t->q, ms, weights, t->seed + (uint64_t)i);
     }
     for (int round = 0; round < ROUNDS; round++) {
-        int64_t each = work / ROUNDS / (LEFT[round] / 2);
+        int64_t each = t->work / ROUNDS / (LEFT[round] / 2);
         round_play((Round){player, 0, LEFT[round], ldexp(HOT, -round), COLD, each});
         best_first(player, LEFT[round]);
     }
@@ -424,10 +423,9 @@ static SpindlePlan *plan_copy(Arena *arena, const SpindlePlan *plan) {
 }
 
 /* The better of a plan and that of a tournament's winner; NULL while none has been found. */
-static SpindlePlan *better_plan(Arena *arena, const Spindle *q, SpindlePlan *plan, double penalty,
-                                int64_t work, uint64_t seed) {
+static SpindlePlan *better_plan(Arena *arena, SpindlePlan *plan, const Tournament *t) {
     Arena *own = arena_create();
-    const Search *winner = hold(own, q, penalty, work, seed);
+    const Search *winner = hold(own, t);
     if (winner->best_ms < (plan ? plan->milliseconds : INFINITY))
         plan = plan_copy(arena, schedule_plan(own, winner->scheduler, &winner->best));
     arena_destroy(own);
@@ -437,14 +435,14 @@ static SpindlePlan *better_plan(Arena *arena, const Spindle *q, SpindlePlan *pla
 /* Tournaments from other starts while there is work for them: each has the usual work, or a third
  * of all before it when that is more. So what more work finds is never worse: it begins with the
  * same tournaments. Below the usual work there is one. */
-static SpindlePlan *find_plan(Arena *arena, const Spindle *q, double penalty, int64_t work,
-                              int64_t usual, uint64_t seed) {
+static SpindlePlan *find_plan(Arena *arena, Tournament all, int64_t usual) {
     enum { PLAYERS = 16 }; // at most, of a tournament
     const double part = 1.0 / 3, slack = 1 + 1e-9;
-    double own = work < usual ? (double)work : (double)usual, done = 0;
+    double work = (double)all.work, own = fmin(work, (double)usual), done = 0;
     SpindlePlan *plan = NULL;
-    for (uint64_t turn = 0; done + own <= (double)work * slack; turn++) {
-        plan = better_plan(arena, q, plan, penalty, (int64_t)own, seed + turn * PLAYERS);
+    for (uint64_t turn = 0; done + own <= work * slack; turn++) {
+        Tournament t = {all.q, all.penalty, (int64_t)own, all.seed + turn * PLAYERS};
+        plan = better_plan(arena, plan, &t);
         done += own;
         own = fmax(own, part * done);
     }
@@ -456,6 +454,6 @@ SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, int64_t 
     static const double penalties[] = {1, 30, 1000};
     SpindlePlan *plan = NULL;
     for (int i = 0; i < 3 && !plan; i++)
-        plan = find_plan(arena, q, penalties[i], work, usual, seed << 16);
+        plan = find_plan(arena, (Tournament){q, penalties[i], work, seed << 16}, usual);
     return plan;
 }
