@@ -1,19 +1,20 @@
-/* The least time: a linear program of malleable operators. */
+/* A lower bound of the time: a linear program in which operators may be cut at will among their
+ * allotments. */
 #include "planner/kinds/spindle/spindle.h"
 
 #include "planner/kinds/linear_program.h"
 
 #include <math.h>
 
-/* Numbers of the program's rows and columns. */
+/* The numbers of the program's rows and columns. */
 typedef struct Rows {
     int end;   // column: the end of the last slice
     int area;  // row: all slices in devices' time
     int *last; // (operators), row: the operator ends before the end
 } Rows;
 
-/* Columns of an operator: its start, and how many layers run on each allotment, which sum to its
- * layers. The first column of the latter. */
+/* Adds the columns of an operator: its start, and how many layers run on each allotment; these sum
+ * to its layers. Returns the first column of the latter. */
 static int operator_columns(Program *program, const Operator *operator, int * start) {
     *start = program_column(program, 0, INFINITY, 0, false);
     int first = 0, row = program_row(program, operator->layers, operator->layers);
@@ -25,7 +26,7 @@ static int operator_columns(Program *program, const Operator *operator, int * st
     return first;
 }
 
-/* Row: the operator's start and time is at most another column. */
+/* Adds a row: the operator's start plus its time is at most another column. Returns its number. */
 static int ends_before(Program *program, const Operator *operator, int start, int first,
                        int column) {
     int row = program_row(program, 0, INFINITY);
@@ -36,9 +37,9 @@ static int ends_before(Program *program, const Operator *operator, int start, in
     return row;
 }
 
-/* Least end, such that layers may be parts, every operator starts after those before it have ended
- * and ends before the end, and devices times time of all layers is at most all devices times the
- * end. */
+/* The program asks for the least end such that layers may be divided, every operator starts after
+ * those before it have ended and ends before the end, and the devices times the time of all layers
+ * are at most all devices times the end. */
 SpindleBound spindle_bound(Arena *arena, const Spindle *q) {
     Program *program = program_create();
     int *start = arena_array(arena, int, q->operator_count),

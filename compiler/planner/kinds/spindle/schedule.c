@@ -3,14 +3,14 @@
 #include <math.h>
 #include <string.h>
 
-/* Devices by island, those of an island in order of the time from which they are free. */
+/* Devices by island. Those of an island are sorted by the time from which they are free. */
 typedef struct Pool {
     double *from; // (gpus)
     int *device;  // (gpus), of that time
     int *count;   // (islands); an island's begin at its first device's number
 } Pool;
 
-/* The devices' times before some place of an order. */
+/* The devices' times before a place of an order. */
 typedef struct Checkpoint {
     double *from; // (gpus), by island, in it ascending
     double lost;  // ms of devices that have waited
@@ -58,7 +58,7 @@ struct Scheduler {
     Weights weights;
 };
 
-/* The larger and the smaller of two numbers, where fmax would be a call. */
+/* Return the larger and the smaller of two numbers; fmax would be a call. */
 static inline double larger(double a, double b) { return a > b ? a : b; }
 static inline double smaller(double a, double b) { return a < b ? a : b; }
 
@@ -67,7 +67,7 @@ static int island_size(const Scheduler *s, int island) {
     return rest < s->q->island ? rest : s->q->island;
 }
 
-/* MB of the distinct states of all operators. */
+/* Returns the MB of the distinct states of all operators. */
 static double states_mb(Arena *arena, const Spindle *q) {
     double sum = 0, *of_weights = arena_array(arena, double, q->weights_count);
     for (const Operator *o = q->operator; o < q->operator+ q->operator_count; o++)
@@ -76,7 +76,7 @@ static double states_mb(Arena *arena, const Spindle *q) {
     return sum;
 }
 
-/* What comes behind an operator takes so long at least. */
+/* Sets, by operator, how long at least the operators behind it take. */
 static void find_tails(const Spindle *q, double *tail) {
     for (int o = q->operator_count - 1; o >= 0; o--) {
         const Operator *operator= & q->operator[o];
@@ -88,7 +88,7 @@ static void find_tails(const Spindle *q, double *tail) {
     }
 }
 
-/* Checkpoints of all places, `stride` apart. */
+/* Returns checkpoints for all places that are `stride` apart. */
 static Checkpoint *checkpoints_create(Arena *arena, const Spindle *q, int stride) {
     int count = q->operator_count * PIECES / stride + 1;
     Checkpoint *at = arena_array(arena, Checkpoint, count);
@@ -101,9 +101,9 @@ static Pool pool_create(Arena *arena, const Spindle *q, int islands) {
                   arena_array(arena, int, islands)};
 }
 
-/* Places between checkpoints: as many checkpoints as a memory of moderate size holds. The states
- * that devices hold are in none, so that schedules are made from the first place on where they
- * matter. */
+/* Returns the number of places between checkpoints, so that the checkpoints fit a memory of
+ * moderate size. Checkpoints lack the states that devices hold; where these matter, every schedule
+ * is made from the first place on. */
 static int find_stride(const Spindle *q, bool tight) {
     const double most = 0x1p21; // devices of all checkpoints
     double all = (double)q->operator_count * PIECES * q->gpus;
@@ -143,7 +143,7 @@ Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights) {
     return s;
 }
 
-/* Takes up the schedule kept at a checkpoint. Devices that are named are all free. */
+/* Starts from a checkpoint of the schedule kept. Where devices are named, all of them are free. */
 static void schedule_begin(Scheduler *s, int checkpoint) {
     const Spindle *q = s->q;
     const Checkpoint *at = &s->kept.at[checkpoint];
@@ -165,7 +165,7 @@ static bool *held_at(Scheduler *s, int device, int weights) {
     return &s->held.layers[(device * s->q->weights_count + weights) * s->q->layers_most];
 }
 
-/* MB that a device needs more to run `layers` layers of an operator from `first` on. */
+/* Returns the MB that a device needs more to run `layers` layers of an operator from `first` on. */
 static double more_mb(Scheduler *s, int device, int o, int first, int layers) {
     const bool *held = held_at(s, device, s->q->operator[o].weights) + first;
     int missing = 0;
@@ -173,7 +173,7 @@ static double more_mb(Scheduler *s, int device, int o, int first, int layers) {
     return missing * s->q->operator[o].state_mb;
 }
 
-/* Gathers the devices that have room for layers. */
+/* Gathers in s->roomy the devices that have room for layers. */
 static void roomy_gather(Scheduler *s, int o, int first, int layers) {
     double most = s->q->memory_mb * (1 + 1e-9);
     for (int i = 0; i < s->islands; i++) {
@@ -188,9 +188,9 @@ static void roomy_gather(Scheduler *s, int o, int first, int layers) {
     }
 }
 
-/* Chooses `count` devices of one island that run from the earliest time, not before `ready`; that
- * time, INFINITY when no island has as many. Between equal times, the island whose devices wait
- * least. */
+/* Chooses `count` devices of the island where they are free first, not before `ready`; of several
+ * such islands, the one whose devices have waited least. Returns that time; INFINITY when no
+ * island has as many devices. */
 static double choose_devices(Scheduler *s, const Pool *pool, int count, double ready) {
     double start = INFINITY, best_wait = INFINITY;
     for (int i = 0; i < s->islands; i++) {
@@ -211,8 +211,8 @@ static double choose_devices(Scheduler *s, const Pool *pool, int count, double r
     return start;
 }
 
-/* Chooses `count` whole islands that are free first, not before `ready`, those that wait least; the
- * start, INFINITY when there are not as many. */
+/* Chooses the `count` whole islands that are free first, not before `ready`, and of these the ones
+ * that have waited least. Returns the start; INFINITY when there are not as many. */
 static double choose_islands(Scheduler *s, const Pool *pool, int count, double ready) {
     int found = 0, sorted[s->islands], size = s->q->island;
     double from[s->islands];
@@ -241,7 +241,7 @@ static double choose(Scheduler *s, const Pool *pool, int count, double ready) {
                                 : choose_islands(s, pool, count / s->q->island, ready);
 }
 
-/* Lists the devices of a piece that were chosen of a pool. */
+/* Lists the devices of a pool that were chosen for a piece. */
 static void devices_list(Scheduler *s, const Pool *pool, int count) {
     int island = s->q->island;
     for (int k = 0; k < count; k++)
@@ -249,8 +249,8 @@ static void devices_list(Scheduler *s, const Pool *pool, int count) {
                                               : s->chosen.islands[k / island] * island + k % island;
 }
 
-/* The names of devices that leave their place in an island and come back behind those that are
- * free before `end`. */
+/* Moves the names of devices that leave their place in an island: they come back behind those that
+ * are free before `end`. */
 static void names_move(Scheduler *s, int first, int count, int behind, double end) {
     int *device = s->free.device + first, moved = 0;
     while (first + count + moved < behind && s->free.from[first + count + moved] < end) moved++;
@@ -258,8 +258,8 @@ static void names_move(Scheduler *s, int first, int count, int behind, double en
     memcpy(device + moved, s->chosen.devices, sizeof *device * (size_t)count);
 }
 
-/* Devices that stand one behind the other in the island chosen are busy from `start` to `end`; the
- * island stays in order of time. */
+/* Marks adjacent devices of the chosen island as busy from `start` to `end` and keeps the island
+ * sorted by time. */
 static void devices_busy(Scheduler *s, int first, int count, double start, double end) {
     double *from = s->free.from;
     int behind = s->chosen.island * s->q->island + s->free.count[s->chosen.island];
@@ -272,7 +272,7 @@ static void devices_busy(Scheduler *s, int first, int count, double start, doubl
     for (int k = behind - count; k < behind; k++) from[k] = larger(from[k], end);
 }
 
-/* Whole islands are busy from `start` to `end`. */
+/* Marks whole islands as busy from `start` to `end`. */
 static void islands_busy(Scheduler *s, int count, double start, double end) {
     for (int k = 0; k < count; k++) {
         double *from = s->free.from + s->chosen.islands[k] * s->q->island;
@@ -283,8 +283,7 @@ static void islands_busy(Scheduler *s, int count, double start, double end) {
     }
 }
 
-/* The devices of a piece, of less than an island, are busy from `start` to `end`, wherever in
- * it. */
+/* Marks the devices of a piece, which are anywhere in one island, as busy from `start` to `end`. */
 static void scattered_busy(Scheduler *s, int count, double start, double end) {
     int first = s->chosen.island * s->q->island, own[count];
     memcpy(own, s->chosen.devices, sizeof own);
@@ -297,7 +296,7 @@ static void scattered_busy(Scheduler *s, int count, double start, double end) {
     memcpy(s->chosen.devices, own, sizeof own);
 }
 
-/* A device holds `layers` layers of an operator from `first` on. */
+/* Records that a device holds `layers` layers of an operator from `first` on. */
 static void device_hold(Scheduler *s, int device, int o, int first, int layers) {
     double more = more_mb(s, device, o, first, layers);
     s->held.mb[device] += more;
@@ -305,7 +304,7 @@ static void device_hold(Scheduler *s, int device, int o, int first, int layers) 
     memset(held_at(s, device, s->q->operator[o].weights) + first, 1, sizeof(bool) * (size_t)layers);
 }
 
-/* When the pieces of an operator that are placed have ended. */
+/* Returns when the last of the placed pieces of an operator ends. */
 static double boxes_end(const Scheduler *s, const Choices *choices, int o) {
     double end = 0;
     for (int piece = o * PIECES; piece < (o + 1) * PIECES; piece++)
@@ -313,7 +312,7 @@ static double boxes_end(const Scheduler *s, const Choices *choices, int o) {
     return end;
 }
 
-/* What stands before a piece, and behind it, in its operator. */
+/* What precedes a piece and what follows it in its operator. */
 typedef struct Around {
     double ready; // what is before has ended
     int layers;   // before
@@ -339,7 +338,7 @@ static Around find_around(const Scheduler *s, const Choices *choices, int piece)
     return around;
 }
 
-/* Places a piece on devices, into s->chosen.devices; returns its start. */
+/* Places a piece on devices, which are listed in s->chosen. Returns its start. */
 static double piece_place(Scheduler *s, const Choices *choices, int piece, const Around *around) {
     int o = piece / PIECES;
     const StackedPiece *choice = &choices->piece[piece];
@@ -370,14 +369,14 @@ int64_t schedule_work(const Scheduler *s) { return s->work; }
 
 const double *schedule_ends(const Scheduler *s) { return s->kept.end; }
 
-/* Time of devices that a piece takes. */
+/* Returns the time of a piece times the number of its devices. */
 static double piece_busy(const Spindle *q, const Choices *choices, int piece) {
     const StackedPiece *p = &choices->piece[piece];
     const Allotment *allotment = &q->operator[piece / PIECES].allotment[p->allotment];
     return p->layers * allotment->ms * allotment->devices;
 }
 
-/* The devices' times before a place, if it has a checkpoint. */
+/* Records the devices' times before a place that has a checkpoint. */
 static void checkpoint_make(Scheduler *s, int place) {
     if ((s->stride > 1 && place % s->stride) || place == s->first * s->stride) return;
     Checkpoint *at = &s->made.at[place / s->stride];
@@ -386,14 +385,14 @@ static void checkpoint_make(Scheduler *s, int place) {
     memcpy(at->from, s->free.from, sizeof *at->from * (size_t)s->q->gpus);
 }
 
-/* Whether the schedule goes on from a place as the one kept does. */
+/* Returns whether the schedule continues from a place as the kept one does. */
 static bool is_kept_from(const Scheduler *s, int place) {
     const double *kept = s->kept.at[place].from;
     return s->free.from[0] == kept[0] &&
            !memcmp(s->free.from, kept, sizeof *kept * (size_t)s->q->gpus);
 }
 
-/* The answer of a schedule that ends as the one kept. */
+/* Returns the times of a schedule that ends as the kept one. */
 static ScheduleTimes schedule_same(Scheduler *s, int place) {
     double last = 0;
     s->last = place;

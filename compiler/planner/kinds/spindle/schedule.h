@@ -19,13 +19,13 @@
 
 enum { PIECES = 2 };
 
-/* A piece's layers, and the index of its allotment. */
+/* The layers of a piece, and the index of its allotment. */
 typedef struct Piece {
     int layers, allotment;
 } StackedPiece;
 
-/* Choices that make a schedule. In the order, an operator's pieces stand behind those of the
- * operators that it is after. */
+/* The choices that a schedule is made from. In the order, an operator's pieces come after those of
+ * the operators that it follows. */
 typedef struct Choices {
     StackedPiece *piece; // (operators * PIECES), by operator
     int count;           // pieces that have layers
@@ -35,7 +35,7 @@ typedef struct Choices {
 
 typedef struct Scheduler Scheduler;
 
-/* What the objective of a search counts beside the end of the last slice. */
+/* The weights of what the objective of a search counts beside the end of the last slice. */
 typedef struct Weights {
     double mean;    // of when devices are done on average
     double penalty; // of the share of a device's memory that states have too much
@@ -43,8 +43,8 @@ typedef struct Weights {
 
 Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights);
 
-/* The places of an order from the first to the last at which it, or a piece there, is another
- * one. */
+/* A range of places of an order: from the first to the last place where the order or the piece
+ * differs. */
 typedef struct Places {
     int first, last;
 } Places;
@@ -64,13 +64,13 @@ typedef struct ScheduleTimes {
 ScheduleTimes schedule_make(Scheduler *scheduler, const Choices *choices, Places changed,
                             double most);
 
-/* Keeps the last schedule made, of these choices, to make others from. */
+/* Keeps the last schedule, made of these choices, as the one from which the next ones are made. */
 void schedule_keep(Scheduler *scheduler, const Choices *choices);
 
 /* Returns when each piece ends in the schedule kept: (operators * PIECES). */
 const double *schedule_ends(const Scheduler *scheduler);
 
-/* The slices of the choices' schedule. */
+/* Returns the schedule of the choices as a plan. */
 SpindlePlan *schedule_plan(Arena *arena, Scheduler *scheduler, const Choices *choices);
 
 #endif

@@ -1,4 +1,4 @@
-/* Annealing over the choices that make a schedule. */
+/* Simulated annealing over the choices that a schedule is made from. */
 #include "planner/kinds/spindle/schedule.h"
 
 #include "planner/kinds/budget.h"
@@ -37,7 +37,8 @@ static void choices_copy(Choices *to, const Choices *from, int pieces) {
     to->count = from->count;
 }
 
-/* Which operators are after which, at once or by way of others. */
+/* Returns, by pair of operators, whether the first follows the second, directly or through
+ * others. */
 static const bool *find_after(Arena *arena, const Spindle *q) {
     int count = q->operator_count;
     bool *after = arena_array(arena, bool, count *count);
@@ -51,7 +52,7 @@ static const bool *find_after(Arena *arena, const Spindle *q) {
     return after;
 }
 
-/* The order, or a piece there, has changed at some places. */
+/* Records that the order, or a piece there, has changed from place `first` to place `last`. */
 static void changed_at(Search *s, int first, int last) {
     s->changed.first = first < s->changed.first ? first : s->changed.first;
     s->changed.last = last > s->changed.last ? last : s->changed.last;
@@ -62,8 +63,8 @@ static void order_set(Search *s, int place, int piece) {
     s->next.place[piece] = place;
 }
 
-/* Moves a piece to another place in the order. On its way back, pieces that must precede it go
- * along; on its way on, those that it must precede. */
+/* Moves a piece to another place in the order. Towards the front it takes along pieces that must
+ * precede it; towards the end, pieces that it must precede. */
 static void order_move(Search *s, int from, int to) {
     int piece = s->next.order[from], way = to < from ? -1 : 1, at = from, moved = 0,
         count = s->q->operator_count;
@@ -82,16 +83,16 @@ static void order_move(Search *s, int from, int to) {
     changed_at(s, from < to ? from : to, from < to ? to : from);
 }
 
-/* Returns a place at most NEAR places from one. */
+/* Returns a random place at most NEAR places from another one. */
 static int near_pick(Search *s, int place) {
     enum { NEAR = 4 };
     int to = place + random_below(&s->random, 2 * NEAR + 1) - NEAR;
     return to < 0 ? 0 : to < s->next.count ? to : s->next.count - 1;
 }
 
-/* Picks the place of a change. The first one of a step is that of a critical piece, or as often
- * any; three of four others are near the first, since changes that make up for each other stand
- * close together. */
+/* Picks the place of a change. The first one of a step is a critical piece half of the time, else
+ * any. Three of four others are near the first, since changes that compensate each other are close
+ * together. */
 static int changed_pick(Search *s) {
     if (s->centre >= 0 && random_below(&s->random, 4) > 0) return near_pick(s, s->centre);
     int place = random_below(&s->random, s->next.count);
@@ -105,19 +106,19 @@ static int changed_pick(Search *s) {
 /* Picks a piece that has layers. */
 static int piece_pick(Search *s) { return s->next.order[changed_pick(s)]; }
 
-/* Another place: one of all, or as often one of those near by. */
+/* Picks another place: any place or, half of the time, one nearby. */
 static int place_pick(Search *s, int place) {
     if (random_bits(&s->random) & 1) return random_below(&s->random, s->next.count);
     return near_pick(s, place);
 }
 
-/* A piece to another place in the order. */
+/* Moves a piece to another place in the order. */
 static void place_move(Search *s) {
     int from = changed_pick(s), to = place_pick(s, from);
     if (from != to) order_move(s, from, to);
 }
 
-/* Two pieces change places, as far as others let them. */
+/* Swaps two pieces in the order, as far as others let them. */
 static void place_swap(Search *s) {
     int a = changed_pick(s), b = place_pick(s, a), other = s->next.order[b];
     if (a == b) return;
@@ -125,7 +126,7 @@ static void place_swap(Search *s) {
     if (s->next.place[other] != a) order_move(s, s->next.place[other], a);
 }
 
-/* A piece gets its first layers, and a place next to another one of its operator, or anywhere. */
+/* Adds a piece that gets its first layers, next to another piece of its operator or anywhere. */
 static void piece_add(Search *s, int piece, int beside) {
     int place = s->next.place[beside] + (random_bits(&s->random) & 1);
     for (int at = s->next.count++; at > place; at--) order_set(s, at, s->next.order[at - 1]);
@@ -135,7 +136,7 @@ static void piece_add(Search *s, int piece, int beside) {
     if (random_bits(&s->random) & 1 && to != place) order_move(s, place, to);
 }
 
-/* A piece has no layers any more. */
+/* Removes a piece that has lost its layers. */
 static void piece_remove(Search *s, int piece) {
     int place = s->next.place[piece];
     changed_at(s, place, s->pieces);
@@ -144,7 +145,7 @@ static void piece_remove(Search *s, int piece) {
     s->next.place[piece] = -1;
 }
 
-/* Another allotment for a piece, a neighbouring one as often as not. */
+/* Gives a piece another allotment, half of the time a neighbouring one. */
 static void allotment_move(Search *s) {
     int piece = piece_pick(s), count = s->q->operator[piece / PIECES].allotment_count;
     StackedPiece *p = &s->next.piece[piece];
@@ -155,7 +156,7 @@ static void allotment_move(Search *s) {
     if (p->allotment != old) changed_at(s, s->next.place[piece], s->next.place[piece]);
 }
 
-/* Some layers, one or two, or all, from a piece to another one of its operator, which gets a random
+/* Moves one layer, two, or all from a piece to another one of its operator, which gets a random
  * allotment when it had no layers. */
 static void layers_move(Search *s) {
     int from = piece_pick(s),
@@ -175,7 +176,7 @@ static void layers_move(Search *s) {
     if (!a->layers) piece_remove(s, from);
 }
 
-/* Changes the next choices. */
+/* Makes a random change of the next choices. */
 static void change(Search *s) {
     s->centre = -1;
     for (bool more = true; more; more = random_below(&s->random, 4) == 0) {
@@ -203,7 +204,7 @@ static void next_take(Search *s, ScheduleTimes times) {
     }
 }
 
-/* Tries a change of the choices. */
+/* Tries a random change; keeps it by the rule of Metropolis. */
 static void step(Search *s, double temperature) {
     s->changed = (Places){s->pieces, -1};
     choices_copy(&s->next, &s->now, s->pieces);
@@ -214,15 +215,15 @@ static void step(Search *s, double temperature) {
     if (times.objective <= most) next_take(s, times);
 }
 
-/* When a piece of the current choices starts, but for rounding. */
+/* Returns when a piece of the current choices starts, up to rounding. */
 static double piece_start(const Search *s, int piece) {
     const StackedPiece *p = &s->now.piece[piece];
     const Allotment *allotment = &s->q->operator[piece / PIECES].allotment[p->allotment];
     return schedule_ends(s->scheduler)[piece] - p->layers * allotment->ms;
 }
 
-/* Puts the order by the pieces' starts, unless the schedule of that order is worse. Many orders
- * have one schedule; in this one, places near by are near in time. */
+/* Sorts the order by the starts of the pieces, unless the schedule of that order is worse. Many
+ * orders have the same schedule; in this one, neighbours in the order are neighbours in time. */
 static void order_by_start(Search *s, double same) {
     choices_copy(&s->next, &s->now, s->pieces);
     for (int k = 0; k < s->next.count; k++) {
@@ -278,7 +279,8 @@ static void anneal(Search *s, double hot, double cold, int64_t work) {
     }
 }
 
-/* The most efficient allotment that makes a tower take at most `ms`, or the fastest. */
+/* Returns the most efficient allotment with which a tower takes at most `ms`; the fastest one when
+ * there is none. */
 static int allotment_within(const Operator *operator, double ms) {
     int best = 0;
     for (int k = 0; k < operator->allotment_count; k++) {
@@ -291,8 +293,8 @@ static int allotment_within(const Operator *operator, double ms) {
     return best;
 }
 
-/* How long each operator and what comes behind it take in one piece each, and by chance up to
- * SPREAD more or less of each. */
+/* Returns, by operator in one piece, how long it and what follows it take, each changed at random
+ * by up to SPREAD. */
 static double *find_ways(Arena *arena, Search *s) {
     const double SPREAD = 0.2;
     const Spindle *q = s->q;
@@ -307,8 +309,8 @@ static double *find_ways(Arena *arena, Search *s) {
     return way;
 }
 
-/* Operators in one piece each, which takes at most `ms`, those with the longest way to the end
- * first. */
+/* Returns a search that begins with each operator in one piece, which takes at most `ms`; those
+ * with the longest way to the end come first. */
 static Search *search_create(Arena *arena, const Spindle *q, double ms, Weights weights,
                              uint64_t seed) {
     Search *s = arena_new(arena, Search);
@@ -342,7 +344,7 @@ static Search *search_create(Arena *arena, const Spindle *q, double ms, Weights 
     return s;
 }
 
-/* The best first; equal ones in their order. */
+/* Sorts players, the best first; equal ones keep their order. */
 static void best_first(Search **player, int count) {
     for (int i = 1; i < count; i++)
         for (int k = i; k > 0 && player[k]->best_ms < player[k - 1]->best_ms; k--) {
@@ -352,7 +354,7 @@ static void best_first(Search **player, int count) {
         }
 }
 
-/* What one core does in a round of a tournament. */
+/* The part of a tournament's round that one core does. */
 typedef struct Round {
     Search **player;
     int first, count; // every second player from the first on
@@ -367,7 +369,7 @@ static void *play(void *argument) {
     return NULL;
 }
 
-/* Plays a round on two cores, where there are as many. */
+/* Plays a round on two cores, where there are two. */
 static void round_play(Round round) {
     Round beside = round;
     beside.first = 1;
@@ -387,10 +389,11 @@ typedef struct Tournament {
     uint64_t seed;
 } Tournament;
 
-/* Holds a tournament: beginnings with faster and with more efficient allotments anneal with equal
- * work; the best go on from where they are, with more work each and cooler. Half of them mind more
- * when devices are done on average, which is better where devices have many pieces each, and worse
- * where they have few; every other one minds states without room more. Returns the winner. */
+/* Holds a tournament and returns the winner. Players begin with faster or with more efficient
+ * allotments and anneal with equal work. The best ones continue from where they are, with more
+ * work each and cooler. Half of the players weigh the mean end of devices more, which is better
+ * where devices have many pieces each and worse where they have few; every second one weighs
+ * states without room more. */
 static Search *hold(Arena *arena, const Tournament *t) {
     enum { PLAYERS = 12, STARTS = 6, ROUNDS = 3, MORE = 8 };
     static const int LEFT[ROUNDS] = {PLAYERS, 4, 2};
@@ -422,7 +425,8 @@ static SpindlePlan *plan_copy(Arena *arena, const SpindlePlan *plan) {
     return copy;
 }
 
-/* The better of a plan and that of a tournament's winner; NULL while none has been found. */
+/* Returns the better one of a plan and the plan of a tournament's winner; NULL while none has been
+ * found. */
 static SpindlePlan *better_plan(Arena *arena, SpindlePlan *plan, const Tournament *t) {
     Arena *own = arena_create();
     const Search *winner = hold(own, t);
@@ -432,9 +436,9 @@ static SpindlePlan *better_plan(Arena *arena, SpindlePlan *plan, const Tournamen
     return plan;
 }
 
-/* Tournaments from other starts while there is work for them: each has the usual work, or a third
- * of all before it when that is more. So what more work finds is never worse: it begins with the
- * same tournaments. Below the usual work there is one. */
+/* Holds tournaments from different starts while there is work for them: each has the usual work,
+ * or a third of all work before it when that is more. More work never finds a worse plan, since it
+ * begins with the same tournaments. Below the usual work there is one tournament. */
 static SpindlePlan *find_plan(Arena *arena, Tournament all, int64_t usual) {
     enum { PLAYERS = 16 }; // at most, of a tournament
     const double part = 1.0 / 3, slack = 1 + 1e-9;

@@ -1,4 +1,4 @@
-/* Inputs and answers. */
+/* Reads inputs and writes answers of kind spindle. */
 #include "planner/kinds/spindle/spindle.h"
 
 #include "planner/kinds/input.h"
@@ -6,14 +6,14 @@
 #include <math.h>
 #include <string.h>
 
-/* The work (schedule_work) of each core for a plan that is not limited, and what a slow core does
- * for both a second. */
+/* The work (schedule_work) of each core for a plan without limits, and how much of it a slow core
+ * does in a second when it works for both. */
 static const long USUAL_WORK = 600000000;
 static const double WORK_RATE = 4e7;
 
 enum { MOST_GPUS = 1 << 12, MOST_LAYERS = 1 << 16, MOST_OPERATORS = 1 << 12 };
 
-/* The number of a text among those read so far, and it is read now. */
+/* Returns the number of a text among those read so far; adds it when it is new. */
 static int text_number(const char **texts, int *count, const char *text) {
     int at = 0;
     while (at < *count && strcmp(texts[at], text)) at++;
@@ -21,7 +21,7 @@ static int text_number(const char **texts, int *count, const char *text) {
     return at;
 }
 
-/* The numbers of devices that run an operator, ascending: fewer than an island, or whole
+/* Reads the numbers of devices that run an operator, ascending: fewer than an island, or whole
  * islands. */
 static void read_allotments(Arena *arena, Field table, const Spindle *q, Operator *operator) {
     double *ms = arena_array(arena, double, q->gpus + 1);
@@ -38,7 +38,7 @@ static void read_allotments(Arena *arena, Field table, const Spindle *q, Operato
     if (!operator->allotment_count) field_refuse(table, "it is empty");
 }
 
-/* The operators that an operator is after; they stand before it in the list. */
+/* Reads the operators that an operator follows; they come before it in the list. */
 static void read_after(Arena *arena, Field list, const Spindle *q, int count, Operator *operator) {
     operator->after_count = field_count(list, 0);
     int *after = arena_array(arena, int, operator->after_count);

@@ -17,7 +17,7 @@
 
 #include "planner/kinds/kinds.h"
 
-/* So many devices run a layer in so many milliseconds. */
+/* A number of devices, and the milliseconds in which they run a layer. */
 typedef struct Allotment {
     int devices;
     double ms;
@@ -50,7 +50,7 @@ typedef struct SpindlePlan {
     const Slice *slices;
 } SpindlePlan;
 
-/* What no plan falls below, and what holds it: the duals of the linear program's rows. */
+/* A lower bound of all plans, and what proves it: the duals of the linear program's rows. */
 typedef struct SpindleBound {
     double value;
     double area;       // price of the devices' time
@@ -61,7 +61,7 @@ SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, int64_t 
                           uint64_t seed);
 SpindleBound spindle_bound(Arena *arena, const Spindle *q);
 
-/* The rows of the table of kinds. */
+/* The functions of kind spindle in the table of kinds. */
 json_t *spindle_answer(Arena *arena, Field input, Budget *budget);
 json_t *spindle_certify(Arena *arena, Field input, Budget *budget);
 
