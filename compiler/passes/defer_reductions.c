@@ -64,7 +64,8 @@ static void count_readers(Sums *sums) {
     }
 }
 
-/* Whether an operator adds two values elementwise, and both have the layout of its result. */
+/* Returns whether an operator adds two values elementwise, and both have the layout of its
+ * result. */
 static bool is_sum(Module *module, const Op *op) {
     if (!op_adds_alike(op) || op->marks.run_in_place) return false;
     for (int k = 0; k < 2; k++)
@@ -75,8 +76,8 @@ static bool is_sum(Module *module, const Op *op) {
     return true;
 }
 
-/* Whether an operator is a conversion of a term that pass propagate_layouts inserted, in the phase
- * of the sum. */
+/* Returns whether an operator is a conversion of a term that pass propagate_layouts inserted, in
+ * the phase of the sum. */
 static bool is_conversion(const Sums *sums, const Op *op) {
     return op->def == sums->module->builtin.reshard && op->convert.reason &&
            !op_crosses_stages(sums->module, op) && !op_is_async(sums->module, op) &&
@@ -160,7 +161,7 @@ static const char *first_reason(const Sums *sums) {
     return NULL;
 }
 
-/* Whether a group has the layout of the sum. */
+/* Returns whether a group has the layout of the sum. */
 static bool is_whole(const Sums *sums, const Alike *group) {
     const Value *root = sums->root->results[0];
     return module_layouts_equal(sums->module, group->layout, root->layout, root->type);

@@ -126,8 +126,8 @@ static void drop_unused(Module *module) {
     module->devices.conversions.count = count;
 }
 
-/* Whether a bucket is full: it has its limit of bytes or, if the user gave no limit, its limit of
- * pieces on `devices`. */
+/* Returns whether a bucket is full: it has its limit of bytes or, if the user gave no limit, its
+ * limit of pieces on `devices`. */
 static bool is_full(const Filler *filler, const ConversionKind *kind, int devices) {
     bool given = filler->module->context.options.bucket > 0;
     return kind->open_bytes >= kind->limit ||

@@ -136,7 +136,7 @@ static bool results_laid_out(const Module *module) {
     return true;
 }
 
-/* Whether every dimension of an operator's tensors is at most one factor. */
+/* Returns whether every dimension of an operator's tensors is at most one factor. */
 static bool op_factored(const Op *op) {
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
         const BoundAccess *access = k < op->operand_count

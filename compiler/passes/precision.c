@@ -111,15 +111,16 @@ static Value *converted(Lowering *lowering, Value *value, DType dtype, const Op 
 
 /* ---- operators ---- */
 
-/* Whether the rule leaves the type of operand k open: floating point, without clause `dtype`. */
+/* Returns whether the rule leaves the type of operand k open: floating point, without clause
+ * `dtype`. */
 static bool is_open(const Op *op, int k) {
     const Access *access = &op->def->rule->operands[op->binding->operands[k].access];
     return op->operands[k] && access->element.kind == ELEMENT_FOLLOWS &&
            dtype_is_float(op->operands[k]->type.dtype);
 }
 
-/* Whether the operator must work in the types of the source: an open operand was not f32 there, or
- * its kernel lacks the program's precision. */
+/* Returns whether the operator must work in the types of the source: an open operand was not f32
+ * there, or its kernel lacks the program's precision. */
 static bool keeps_source(Lowering *lowering, const Op *op) {
     const Rule *rule = op->def->rule;
     for (int k = 0; k < op->operand_count; k++)
@@ -127,7 +128,7 @@ static bool keeps_source(Lowering *lowering, const Op *op) {
     return rule->kind == RULE_CALL && !(rule->call.types >> lowering->module->precision & 1);
 }
 
-/* Whether a value takes the type of the other operands. */
+/* Returns whether a value takes the type of the other operands. */
 static bool is_pliant(Origin origin) { return origin != ORIGIN_COMPUTED && origin != ORIGIN_ASKED; }
 
 /* Returns the origin of a value that is computed from two operands. */
@@ -150,8 +151,8 @@ static Origin origin_of_operands(Lowering *lowering, const Op *op) {
     return origin;
 }
 
-/* Whether the types of all results are fixed, whatever type the operator works in. It then needs
- * its operands unrounded. */
+/* Returns whether the types of all results are fixed, whatever type the operator works in. It then
+ * needs its operands unrounded. */
 static bool fixes_results(const Op *op) {
     for (int r = 0; r < op->def->rule->result_count; r++) {
         ElementKind kind = op->def->rule->results[r].element.kind;
@@ -186,7 +187,8 @@ static DType working_type(Lowering *lowering, const Op *op) {
     return as_made ? DTYPE_F32 : widest_type(lowering, op);
 }
 
-/* Whether the operator returns its operand unchanged: a view, or a conversion of layouts. */
+/* Returns whether the operator returns its operand unchanged: a view, or a conversion of
+ * layouts. */
 static bool moves_only(const Lowering *lowering, const Op *op) {
     return op->def->rule->kind == RULE_VIEW || op->def == lowering->module->builtin.reshard;
 }

@@ -50,7 +50,7 @@ static bool same_devices(Arena *scratch, const Layout *a, const Layout *b) {
     return a_count == b_count && !memcmp(of_a, of_b, sizeof *of_a * (size_t)a_count);
 }
 
-/* Whether a conversion gives devices more elements of a value than they had, on the same
+/* Returns whether a conversion gives devices more elements of a value than they had, on the same
  * devices. */
 static bool enlarges(Arena *scratch, const Module *module, const Op *op) {
     const double rounding = 1e-9;
@@ -60,7 +60,7 @@ static bool enlarges(Arena *scratch, const Module *module, const Op *op) {
            same_devices(scratch, from, to);
 }
 
-/* Whether an operator is a view of a value that is computed again. */
+/* Returns whether an operator is a view of a value that is computed again. */
 static bool reshapes(const Op *op, const bool *may) {
     return op->def->rule->kind == RULE_VIEW && op->operands[0]->def &&
            may[op->operands[0]->def->index];

@@ -26,7 +26,7 @@ typedef struct Tile {
 
 typedef Array(Op *) Pieces;
 
-/* Whether the operator adds two tensors of its result's type. */
+/* Returns whether the operator adds two tensors of its result's type. */
 static bool is_sum(const Op *op) {
     bool sum = rule_is_sum(op->def->rule);
     for (int k = 0; sum && k < 2; k++)
@@ -70,7 +70,7 @@ static int by_start(const void *a, const void *b) {
     return (first > second) - (first < second);
 }
 
-/* Whether pieces, sorted by start, fill the tensor along their dimension without gaps. */
+/* Returns whether pieces, sorted by start, fill the tensor along their dimension without gaps. */
 static bool fill(const Pieces *pieces, const Value *whole) {
     const Op *first = pieces->at[0];
     int dim_attr = first->def->rule->tiles.dim;

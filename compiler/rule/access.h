@@ -51,7 +51,7 @@ typedef struct Access {
                          // terms with an absent operand are left out
 } Access;
 
-/* Whether the factor stands in some dimension. */
+/* Returns whether the factor stands in some dimension. */
 bool access_has(const Access *access, int factor);
 
 #endif

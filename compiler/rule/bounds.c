@@ -111,7 +111,7 @@ static const MathFunction functions[] = {
     {"erfc", erfc, false}, {"floor", floor, true},  {"ceil", ceil, true},    {"round", round, true},
     {"rint", rint, true},  {"trunc", trunc, true}};
 
-/* Whether `function` is `name` or its float variant (`exp`, `expf`). */
+/* Returns whether `function` is `name` or its float variant (`exp`, `expf`). */
 static bool is_called(const char *function, const char *name) {
     size_t length = strlen(name);
     return !strncmp(function, name, length) &&

@@ -22,7 +22,7 @@ Bounds bounds_between(double low, double high);
 Bounds bounds_finite(void);
 Bounds bounds_open(void);
 
-/* Whether the range is this one number. */
+/* Returns whether the range is this one number. */
 bool bounds_is(Bounds range, double number);
 
 /* Returns the smallest range that contains both. */

@@ -142,7 +142,7 @@ static const Access *left_side(const Rule *rule, int equation) {
     return equations_value(rule, rule->equations.at[equation].value);
 }
 
-/* Whether the left side of every equation has the factor. */
+/* Returns whether the left side of every equation has the factor. */
 static bool in_every_value(const Rule *rule, int factor) {
     for (int e = 0; e < rule->equations.count; e++)
         if (!access_has(left_side(rule, e), factor)) return false;

@@ -96,7 +96,7 @@ static bool depends(const Expr *expr, By by) {
     return expr_mentions(expr, EXPR_ACCESS, by.operand);
 }
 
-/* Whether C computes the expression in integer arithmetic. */
+/* Returns whether C computes the expression in integer arithmetic. */
 static bool is_integral(const Expr *expr, By by) {
     switch (expr->kind) {
     case EXPR_NUMBER: return !strpbrk(expr->spelling, ".eEfF");
@@ -145,7 +145,7 @@ static const Expr *combined(Arena *arena, By by, ExprKind kind, const Expr *a, c
 
 /* ---- products with what may be infinite ---- */
 
-/* Whether an expression is finite for finite operands. */
+/* Returns whether an expression is finite for finite operands. */
 static bool stays_finite(const Expr *expr) {
     switch (expr->kind) {
     case EXPR_NUMBER:
@@ -158,7 +158,7 @@ static bool stays_finite(const Expr *expr) {
     }
 }
 
-/* Whether an expression becomes infinite only by overflow, not at a singularity. */
+/* Returns whether an expression becomes infinite only by overflow, not at a singularity. */
 static bool is_smooth(const Expr *expr) {
     if (expr->kind == EXPR_DIV && expr_mentions(expr->arg[1], EXPR_ACCESS, -1)) return false;
     if (expr->kind == EXPR_CALL && has_trait(expr, SINGULAR)) return false;
@@ -177,8 +177,8 @@ static const Expr *vanishing(Arena *arena, const Expr *factor, const Expr *expr)
 
 /* ---- exponentials ---- */
 
-/* Whether an expression grows exponentially in the operand. It then overflows where expr' / expr is
- * still small. */
+/* Returns whether an expression grows exponentially in the operand. It then overflows where expr' /
+ * expr is still small. */
 static bool grows(const Expr *expr, By by) {
     bool wide, any = false, all = true;
     if (!depends(expr, by)) return false;
@@ -276,7 +276,7 @@ static const Expr *quotient_derivative(Arena *arena, const Expr *expr, By by) {
     return quotient(arena, by, difference(arena, over, vanishing(arena, expr, under)), arg[1]);
 }
 
-/* Whether a condition compares two numbers; `holds` is its value. */
+/* Returns whether a condition compares two numbers; `holds` is its value. */
 static bool is_decided(const Expr *condition, bool *holds) {
     bool numbers = condition->arg_count == 2 && condition->arg[0]->kind == EXPR_NUMBER &&
                    condition->arg[1]->kind == EXPR_NUMBER;

@@ -89,13 +89,13 @@ bool rule_dims(RuleDraft *draft, Access *access);
 /* Reads [?]NAME[[]][indices] and returns the index of the operand; -1 after an error. */
 int rule_read_operand(RuleDraft *draft);
 
-/* Whether two accesses have the same indices. */
+/* Returns whether two accesses have the same indices. */
 bool rule_dims_equal(const Access *a, const Access *b);
 
 /* Reads accesses, arguments and size(f) of bodies. An ExprPrimary; `context` is the draft. */
 const Expr *rule_body_primary(Tokens *tokens, void *context);
 
-/* Whether an equation computes value `value` (numbered as rule_value does). */
+/* Returns whether an equation computes value `value` (numbered as rule_value does). */
 bool rule_has_equation(const RuleDraft *draft, int value);
 
 /* Reads the left side of an equation and returns the number of its value: a result, or a new local
@@ -105,7 +105,7 @@ int rule_read_value(RuleDraft *draft);
 /* Reads all clauses up to the end of the text. */
 void rule_clauses(RuleDraft *draft);
 
-/* Whether a RULE_BODY is jointly linear in a set of operands; bit i: operand i. */
+/* Returns whether a RULE_BODY is jointly linear in a set of operands; bit i: operand i. */
 bool rule_linear_in(const Rule *rule, unsigned set);
 
 /* Classifies a rule that is complete except for its form. */

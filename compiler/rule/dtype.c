@@ -32,8 +32,8 @@ static bool is_integral_number(const Expr *number) {
     return !number->spelling || strspn(number->spelling, "0123456789") == strlen(number->spelling);
 }
 
-/* Whether an expression over integer operands has an integer value: no division, no call, no
- * floating-point number or argument. */
+/* Returns whether an expression over integer operands has an integer value: no division, no call,
+ * no floating-point number or argument. */
 static bool is_integral(const OpDef *def, const Expr *expr) {
     switch (expr->kind) {
     case EXPR_NUMBER: return is_integral_number(expr);

@@ -13,7 +13,7 @@ bool dtype_is_float(DType dtype);
  * itself. */
 DType dtype_wide(DType dtype);
 
-/* The name of a type, "f32", and its size in bytes. */
+/* Return the name of a type, "f32", and its size in bytes. */
 const char *dtype_name(DType dtype);
 int dtype_size(DType dtype);
 
@@ -38,12 +38,13 @@ typedef struct Expr Expr;
 typedef struct OpDef OpDef;
 typedef struct Rule Rule;
 
-/* Whether all operands of open type must have the same type. A RULE_CALL requires it where the
- * clause `types` is given, all other rules where the result's type follows the first operand. */
+/* Returns whether all operands of open type must have the same type. A RULE_CALL requires it
+ * where the clause `types` is given, all other rules where the result's type follows the first
+ * operand. */
 bool rule_of_one_type(const Rule *rule);
 
-/* Whether an operator gives integers for integer operands: its expression has no division, no call
- * and no floating-point part. */
+/* Returns whether an operator gives integers for integer operands: its expression has no division,
+ * no call and no floating-point part. */
 bool opdef_is_integral(const OpDef *def);
 
 /* Returns a floating-point part of an expression; NULL where the expression is one of integers, in

@@ -16,7 +16,7 @@ static const bool *inner_factors(Arena *arena, const Rule *rule) {
     return inner;
 }
 
-/* Whether a tensor has elements along rows. Without rows every tensor has. */
+/* Returns whether a tensor has elements along rows. Without rows every tensor has. */
 static bool is_along(const Rule *rule, const EquationPlan *plan, const Access *access) {
     for (int f = 0; plan->rows && f < rule->factor_count; f++)
         if (plan->inner[f] && access_has(access, f)) return true;
@@ -77,7 +77,7 @@ static void note_loop(Planning *planning, const Expr *expr, int loop) {
     for (int i = 0; i < expr->arg_count; i++) note_loop(planning, expr->arg[i], loop);
 }
 
-/* Whether a loop must compute the equation even if no other equation reads its value. */
+/* Returns whether a loop must compute the equation even if no other equation reads its value. */
 static bool is_wanted(const Rule *rule, const EquationStep *step, int value) {
     return step->form == EQUATION_SUM ||
            (step->form == EQUATION_ELEMENT && value < rule->result_count);
@@ -128,7 +128,7 @@ static bool is_absent(const Presence *presence, const Expr *expr) {
     return expr->kind == EXPR_ACCESS && !presence->present[expr->index];
 }
 
-/* Whether an expression has an absent operand without a default number. */
+/* Returns whether an expression has an absent operand without a default number. */
 static bool lacks(const Presence *presence, const Expr *expr) {
     bool lacking = is_absent(presence, expr) && !presence->rule->operands[expr->index].absent;
     for (int i = 0; i < expr->arg_count; i++) lacking = lacking || lacks(presence, expr->arg[i]);

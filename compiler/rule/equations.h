@@ -52,7 +52,7 @@ void equations_mark(const Rule *rule, const Expr *expr, bool *marked);
 const Expr *equations_present(Arena *arena, const Rule *rule, const Expr *expr,
                               const bool *present);
 
-/* Whether an expression reads an operand or value that has elements along rows. */
+/* Returns whether an expression reads an operand or value that has elements along rows. */
 bool equations_along(const Rule *rule, const EquationPlan *plan, const Expr *expr);
 
 #endif

@@ -64,7 +64,7 @@ static const Expr *difference(Arena *arena, const Expr *a, const Expr *b) {
     return expr_node(arena, EXPR_SUB, a, b, NULL);
 }
 
-/* Whether a conditional expression has a branch that is the number 0. */
+/* Returns whether a conditional expression has a branch that is the number 0. */
 static bool selects_zero(const Expr *expr) {
     if (expr->kind != EXPR_SELECT) return false;
     for (int i = 1; i <= 2; i++)
@@ -72,7 +72,7 @@ static bool selects_zero(const Expr *expr) {
     return false;
 }
 
-/* Whether C reads the number as floating point. */
+/* Returns whether C reads the number as floating point. */
 static bool is_floating(const Expr *number) { return strpbrk(number->spelling, ".eEfF"); }
 
 static const Expr *product(Arena *arena, const Expr *a, const Expr *b) {

@@ -72,7 +72,7 @@ double expr_apply(ExprKind kind, double a, double b);
 
 bool expr_equal(const Expr *a, const Expr *b);
 
-/* Whether a leaf of `kind` with this index occurs; index -1: with any index. */
+/* Returns whether a leaf of `kind` with this index occurs; index -1: with any index. */
 bool expr_mentions(const Expr *expr, ExprKind kind, int index);
 
 /* Returns the expression with every part that equals `pattern` replaced. */

@@ -30,7 +30,7 @@ static bool parse_result(RuleDraft *draft) {
 
 /* ---- the right side ---- */
 
-/* Whether the right side is NAME(...) with a name that is no function of math.h: a kernel's
+/* Returns whether the right side is NAME(...) with a name that is no function of math.h: a kernel's
  * rule. */
 static bool begins_call(const RuleDraft *draft) {
     const Tokens *tokens = &draft->tokens;

@@ -30,7 +30,7 @@ static Bounds of_leaf(const Expr *leaf, void *context) {
     return bounds_open();
 }
 
-/* Whether an expression or a part of it is an infinite constant. */
+/* Returns whether an expression or a part of it is an infinite constant. */
 static bool has_infinity(const Expr *expr) {
     Bounds range = bounds_of(expr, of_leaf, NULL);
     bool found = bounds_is(range, HUGE_VAL) || bounds_is(range, -HUGE_VAL);
@@ -58,7 +58,7 @@ bool expr_is_product(const Expr *term, ProductTerm *product) {
     return product->scale = term, true;
 }
 
-/* Whether a contracting body is x * w, perhaps with one optional operand added. */
+/* Returns whether a contracting body is x * w, perhaps with one optional operand added. */
 static bool is_product(const Rule *rule) {
     ExprTerm terms[2];
     ProductTerm product = {0};
@@ -79,8 +79,8 @@ RuleForm rule_form(const Rule *rule) {
 
 /* ---- maps of a few forms ---- */
 
-/* Whether an expression is an operand with the same indices as the result, one factor for each
- * dimension. */
+/* Returns whether an expression is an operand with the same indices as the result, one factor for
+ * each dimension. */
 static bool is_operand_in_place(const Rule *rule, const Expr *expr) {
     if (expr->kind != EXPR_ACCESS ||
         rule->operands[expr->index].dim_count != rule->results[0].dim_count)
@@ -105,7 +105,7 @@ bool rule_is_sum(const Rule *rule) {
 
 /* ---- linearity ---- */
 
-/* Whether no operand of the set `in` occurs; bit i: operand i. */
+/* Returns whether no operand of the set `in` occurs; bit i: operand i. */
 static bool free_of(const Expr *expr, unsigned in) {
     if (expr->kind == EXPR_ACCESS) return !(in >> expr->index & 1);
     for (int i = 0; i < expr->arg_count; i++)
@@ -113,8 +113,8 @@ static bool free_of(const Expr *expr, unsigned in) {
     return true;
 }
 
-/* Whether the expression is jointly linear in the operands of `in`: it doubles when all of them
- * double. */
+/* Returns whether the expression is jointly linear in the operands of `in`: it doubles when all of
+ * them double. */
 static bool linear_in(const Expr *expr, unsigned in) {
     const Expr *const *arg = expr->arg;
     switch (expr->kind) {

@@ -87,10 +87,10 @@ const RuleKernel *rule_kernel(const Rule *rule, const char *backend);
 /* Appends an access as the rule writes it: "x[b.., (g r)]", "xs[][i]". */
 void rule_print_access(Text *out, const Rule *rule, const Access *access);
 
-/* Whether the rule copies its one operand, perhaps to another element type. */
+/* Returns whether the rule copies its one operand, perhaps to another element type. */
 bool rule_is_copy(const Rule *rule);
 
-/* Whether the rule adds its two operands element by element. */
+/* Returns whether the rule adds its two operands element by element. */
 bool rule_is_sum(const Rule *rule);
 
 /* Fills `group` (operand_count entries) with the groups of operands in which the operator is
@@ -101,7 +101,7 @@ void rule_linear(const Rule *rule, int *group);
 /* Returns the kind of the parameter behind attribute `index`. */
 ParamKind opdef_attr_kind(const OpDef *def, int index);
 
-/* Whether results may be infinite though no operand is. Then an expression has an infinite
+/* Returns whether results may be infinite though no operand is. Then an expression has an infinite
  * constant such as logf(0), or an empty piece gives one: a maximum over no elements, or the result
  * of a piece (clause merge) in which a row sees nothing. */
 bool rule_has_infinity(const Rule *rule);

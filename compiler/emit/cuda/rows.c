@@ -25,7 +25,7 @@ typedef struct Team {
     int turns;     // iterations of a thread along a row; 0: nothing is kept in registers
 } Team;
 
-/* Whether a tensor has elements along rows; without rows every tensor has. */
+/* Returns whether a tensor has elements along rows; without rows every tensor has. */
 static bool goes_along(const Team *team, int tensor) {
     bool along = !team->rows->plan.rows;
     for (int l = 0; l < team->along->count; l++)
@@ -281,7 +281,8 @@ static const char *emit_rows(Team *team) {
     return arena_format(arena, "%lld, %d", (long long)count, CUDA_THREADS);
 }
 
-/* Whether elements of a result in the set are not contiguous, so that each is stored by itself. */
+/* Returns whether elements of a result in the set are not contiguous, so that each is stored by
+ * itself. */
 static bool stores_apart(const LocalOp *local, const Nest *along, uint64_t tensors) {
     bool apart = false;
     for (int t = 0; nest_inner(along) && t < local->result_count; t++)

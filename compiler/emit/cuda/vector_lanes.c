@@ -20,15 +20,15 @@ Device device_of(Text *out, const LocalOp *local) {
 
 /* ---- how wide ---- */
 
-/* Whether a tensor begins at a multiple of VECTOR bytes. Only the rows of a micro-batch in an input
- * may not. */
+/* Returns whether a tensor begins at a multiple of VECTOR bytes. Only the rows of a micro-batch in
+ * an input may not. */
 static bool is_aligned(const LocalOp *local, const Tensor *tensor) {
     return !value_turns(local->module, local->op, tensor->value) ||
            tensor_elements(tensor) * dtype_size(tensor->value->type.dtype) % VECTOR == 0;
 }
 
-/* Whether `width` neighbours of a tensor along `inner` are aligned at every index of the loops of
- * `nest`. */
+/* Returns whether `width` neighbours of a tensor along `inner` are aligned at every index of the
+ * loops of `nest`. */
 static bool fits(const LocalOp *local, int tensor, const Nest *nest, const Loop *inner, int width) {
     for (int l = 0; nest && l < nest->count; l++)
         if (&nest->loop[l] != inner && nest->loop[l].stride[tensor] % width) return false;

@@ -148,8 +148,8 @@ static void emit_attrs(Text *out, const OpDef *def, const Attr *attrs) {
     text_string(out, "    };\n");
 }
 
-/* Whether results are maxima over no elements, where a contracted factor is empty; otherwise they
- * are sums. */
+/* Returns whether results are maxima over no elements, where a contracted factor is empty;
+ * otherwise they are sums. */
 static bool identity_is_maximum(const LocalOp *local) {
     for (int f = 0; f < local->factor_count; f++)
         if (!local->extent[f] &&

@@ -21,8 +21,8 @@ static void emit_float(Text *out, double value, bool wide) {
     text_print(out, value < 0 ? "(%s%s%s)" : "%s%s%s", digits, point ? "" : ".0", wide ? "" : "f");
 }
 
-/* Whether the operator computes in f64: a tensor is f64, or no tensor is floating point, because
- * integer constants may not be exact in f32. */
+/* Returns whether the operator computes in f64: a tensor is f64, or no tensor is floating point,
+ * because integer constants may not be exact in f32. */
 static bool is_wide(const LocalOp *local) {
     bool floating = false;
     for (int t = 0; t < local->tensor_count; t++) {
@@ -52,7 +52,7 @@ static void emit_size(Text *out, const LocalOp *local, int factor) {
     text_print(out, "%lldL", (long long)size);
 }
 
-/* Whether all results are bf16. */
+/* Returns whether all results are bf16. */
 static bool is_half(const LocalOp *local) {
     for (int t = 0; t < local->result_count; t++)
         if (local->tensors[t].value && !tensor_is_half(&local->tensors[t])) return false;

@@ -164,7 +164,7 @@ static void declare_kernel(Emitter *emitter, const char *kernel) {
         text_string(&emitter->kernels.externs, line);
 }
 
-/* Whether the operator converts f32 to bf16 without reordering elements. */
+/* Returns whether the operator converts f32 to bf16 without reordering elements. */
 static bool narrows(const LocalOp *local) {
     const Tensor *to = &local->results[0], *from = &local->operands[0];
     return rule_is_copy(local->rule) && to->value->type.dtype == DTYPE_BF16 &&

@@ -41,16 +41,16 @@ bool value_turns(const Module *module, const Op *op, const Value *value) {
     return collects || (value->micro > 0 && value_storage(value)->kind == VALUE_INPUT);
 }
 
-/* Whether generated functions use a name themselves: reserved words of a backend, loop counters,
- * and numbered names such as i0. */
+/* Returns whether generated functions use a name themselves: reserved words of a backend, loop
+ * counters, and numbered names such as i0. */
 static bool is_own_name(const char *name, bool loops) {
     if (backend_word(name) || (loops && strlen(name) == 1 && strchr("ijke", *name))) return true;
     const char *digits = name + (strncmp(name, "at", 2) ? 1 : 2);
     return strchr("aik", name[0]) && *digits && strspn(digits, "0123456789") == strlen(digits);
 }
 
-/* Whether a name looks like the variables in which generated functions keep elements of a tensor:
- * NAME_v, NAME_w, NAME_h, NAME_s. */
+/* Returns whether a name looks like the variables in which generated functions keep elements of a
+ * tensor: NAME_v, NAME_w, NAME_h, NAME_s. */
 static bool is_variable(const char *name) {
     size_t length = strlen(name);
     return length > 2 && name[length - 2] == '_' && strchr("vwhs", name[length - 1]);
@@ -186,8 +186,8 @@ static int term_most(const Expr *expr) {
     return expr->kind == EXPR_NEG ? term_most(expr->arg[0]) : 1;
 }
 
-/* Whether an expression divides by the extent of a contracted factor that is empty in the whole
- * tensor: the mean of no elements. */
+/* Returns whether an expression divides by the extent of a contracted factor that is empty in the
+ * whole tensor: the mean of no elements. */
 static bool is_mean_of_nothing(const LocalOp *local, const Expr *expr) {
     const Binding *binding = local->op->binding;
     for (int f = 0; f < binding->factor_count && expr->kind == EXPR_DIV; f++)
@@ -262,7 +262,7 @@ bool local_op(LocalOp *local, RoleWriter *writer, const Op *op) {
     return true;
 }
 
-/* Whether two devices have pieces of the same shape of a value. */
+/* Returns whether two devices have pieces of the same shape of a value. */
 static bool same_local(Module *module, const Value *value, int device, int other) {
     int64_t own[IR_MAX_RANK], its[IR_MAX_RANK];
     bool has = value_region(module, value, device)->box_count,
@@ -273,8 +273,9 @@ static bool same_local(Module *module, const Value *value, int device, int other
     return !memcmp(own, its, sizeof *own * (size_t)value->type.rank);
 }
 
-/* Whether all devices that compute a sum have pieces of one shape in a product. Devices with the
- * same sum must get the same bits, so either all compute it with this product or none does. */
+/* Returns whether all devices that compute a sum have pieces of one shape in a product. Devices
+ * with the same sum must get the same bits, so either all compute it with this product or none
+ * does. */
 static bool runs_alike(const LocalOp *local, RoleWriter *writer, const Op *sum) {
     bool alike = true;
     for (int r = 0; r < writer->module->devices.roles->role_count && alike; r++) {
@@ -306,8 +307,8 @@ bool local_nothing(const LocalOp *local) {
     return true;
 }
 
-/* Whether a factor belongs to single tensors of a variadic operand: a tensor without elements does
- * not make the results empty. */
+/* Returns whether a factor belongs to single tensors of a variadic operand: a tensor without
+ * elements does not make the results empty. */
 static bool is_of_member(const LocalOp *local, int factor) {
     int rule_factor = local->op->binding->factors[factor].factor;
     if (!local->rule->factors[rule_factor].contracted) return false;

@@ -50,7 +50,7 @@ typedef struct Around {
 void text_index(Text *out, const Around *around, int tensor);
 void text_tensor(Text *out, const LocalOp *local, int tensor, const Around *around);
 
-/* The same of an operand. An AccessWriter. */
+/* Appends the same for an operand: an AccessWriter. */
 void text_element(Text *out, const LocalOp *local, int operand, void *around);
 
 /* Appends what stands before and behind a new element of the result: "y[i0] = ht_bf16_store(" and
@@ -66,8 +66,8 @@ bool text_terms(Text *out, const LocalOp *local, uint32_t set, const Around *aro
  * with: "(float)(sum + z[i0])". */
 void text_sum_value(Text *out, const LocalOp *local, const Around *around, const char *sum);
 
-/* Whether some term is summed over exactly these factors, and the operands that such terms read, as
- * a set. */
+/* Returns whether some term is summed over exactly these factors, and the operands that such terms
+ * read, as a set. */
 bool has_terms(const LocalOp *local, uint32_t set);
 uint64_t terms_operands(const LocalOp *local, uint32_t set);
 

@@ -76,7 +76,7 @@ static void value_key(Text *key, const Value *value) {
                 sizeof *value->type.extent * (size_t)value->type.rank);
 }
 
-/* Whether some device of the role does not add a term. */
+/* Returns whether some device of the role does not add a term. */
 static bool some_leave_out(const RoleWriter *writer, const bool *adding) {
     for (int i = 0; i < writer->role->device_count; i++)
         if (!adding[roles_index(writer->module->devices.roles, writer->role->devices[i])])

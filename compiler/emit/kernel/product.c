@@ -10,8 +10,8 @@ static bool tensor_has(const Tensor *tensor, int factor) {
     return false;
 }
 
-/* Whether one operand has a dimension of the result that the other lacks. Otherwise a loop nest is
- * as good. */
+/* Returns whether one operand has a dimension of the result that the other lacks. Otherwise a loop
+ * nest is as good. */
 static bool product_is_matrix(const LocalOp *local, const Product *product) {
     bool alone = false;
     for (int f = 0; f < local->factor_count; f++)

@@ -45,20 +45,21 @@ bool rows_is_result(const Rows *rows, int equation);
 const char *rows_name(const Rows *rows, int value);
 const char *rows_type(const Rows *rows, int value);
 
-/* Whether loop `loop` computes the equation's value for every element; and whether it also stores
- * it. */
+/* Returns whether loop `loop` computes the equation's value for every element; and whether it also
+ * stores it. */
 bool rows_computes(const Rows *rows, int equation, int loop);
 bool rows_stores(const Rows *rows, int equation, int loop);
 
-/* Whether loop `loop` adds up the equation's sum; and whether a value of the row becomes known
- * right before that loop. */
+/* Returns whether loop `loop` adds up the equation's sum; and whether a value of the row becomes
+ * known right before that loop. */
 bool rows_adds(const Rows *rows, int equation, int loop);
 bool rows_follows(const Rows *rows, int equation, int loop);
 
-/* Whether loop `loop` loads the value from memory: an earlier loop stored it as a result. */
+/* Returns whether loop `loop` loads the value from memory: an earlier loop stored it as a
+ * result. */
 bool rows_stored(const Rows *rows, int value, int loop);
 
-/* Whether the value is rounded to its type before other equations use it. */
+/* Returns whether the value is rounded to its type before other equations use it. */
 bool rows_rounds(const Rows *rows, int value);
 
 /* Appends an operand or value, from memory or from its variable. An AccessWriter; the context is

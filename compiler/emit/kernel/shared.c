@@ -34,14 +34,14 @@ typedef struct Sharing {
 
 static bool part_of_word(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
 
-/* Whether the digits at `at` are the exponent of a floating-point number, as in 1e-05. */
+/* Returns whether the digits at `at` are the exponent of a floating-point number, as in 1e-05. */
 static bool is_exponent(const char *text, const char *at) {
     return at - text >= 3 && (at[-1] == '-' || at[-1] == '+') && (at[-2] == 'e' || at[-2] == 'E') &&
            (isdigit((unsigned char)at[-3]) || at[-3] == '.');
 }
 
-/* Whether the digits at `at` are a number that can become a parameter. Divisors, moduli and array
- * extents cannot. */
+/* Returns whether the digits at `at` are a number that can become a parameter. Divisors, moduli and
+ * array extents cannot. */
 static bool may_differ(const char *text, const char *at) {
     const char *before = at, *end = at + strspn(at, "0123456789");
     while (before > text && before[-1] == ' ') before--;
@@ -84,8 +84,8 @@ static long number_at(const Parted *parted, int index) {
     return strtol(parted->at[index], NULL, 10);
 }
 
-/* Whether all kernels of a group have equal numbers at two places; with one and the same place,
- * whether it has the same number in all kernels. */
+/* Returns whether all kernels of a group have equal numbers at two places; with one and the same
+ * place, whether it has the same number in all kernels. */
 static bool same_numbers(const Sharing *sharing, int one, int other) {
     for (int i = 0; i < sharing->count; i++)
         if (number_at(sharing->at[i], one) != number_at(sharing->at[one == other ? 0 : i], other))

@@ -195,8 +195,8 @@ static Text device_runs(Arena *arena, const int *piece, int count, int *runs) {
     return rows;
 }
 
-/* Whether box `b` continues the run that begins with box `a`: it differs from the box before it by
- * the step from `a` to the second box. */
+/* Returns whether box `b` continues the run that begins with box `a`: it differs from the box
+ * before it by the step from `a` to the second box. */
 static bool goes_on(const int64_t *boxes, int rank, int a, int b) {
     const int64_t *first = boxes + (ptrdiff_t)a * 2 * rank, *last = boxes + (ptrdiff_t)b * 2 * rank;
     bool on = true;
@@ -205,7 +205,7 @@ static bool goes_on(const int64_t *boxes, int rank, int a, int b) {
     return on;
 }
 
-/* Whether a box and the next one have the same extents. */
+/* Returns whether a box and the next one have the same extents. */
 static bool same_extents(const int64_t *boxes, int rank, int a) {
     const int64_t *first = boxes + (ptrdiff_t)a * 2 * rank, *second = first + (ptrdiff_t)2 * rank;
     bool same = true;

@@ -178,7 +178,7 @@ typedef struct ColumnHome {
     int call, argument;
 } ColumnHome;
 
-/* Whether two arguments are equal in every iteration of a stretch. */
+/* Returns whether two arguments are equal in every iteration of a stretch. */
 static bool columns_equal(const Calls *calls, Stretch stretch, ColumnHome a, ColumnHome b) {
     for (int turn = 0; turn < stretch.times; turn++) {
         int first = stretch.first + turn * stretch.length;
@@ -250,7 +250,7 @@ static const char *stretch_scopes(Arena *arena, const Calls *calls, Stretch stre
                : first;
 }
 
-/* Whether a function that begins with call `first` should end before call `at`. */
+/* Returns whether a function that begins with call `first` should end before call `at`. */
 static bool function_ends(const Calls *calls, int first, int at) {
     if (at - first >= FUNCTION_CALLS) return true;
     return at - first >= SCOPE_CALLS &&

@@ -13,14 +13,14 @@ static bool made_within(const Chunked *region, const Value *value) {
     return value && value->kind == VALUE_RESULT && region->in[value->def->index];
 }
 
-/* Whether an operator reads a large value of the region. */
+/* Returns whether an operator reads a large value of the region. */
 static bool reads_large(const Chunked *region, const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         if (made_within(region, op->operands[k]) && is_large(region, op->operands[k])) return true;
     return false;
 }
 
-/* Whether an operator reads a result of a marked operator. */
+/* Returns whether an operator reads a result of a marked operator. */
 static bool reads_any(const bool *of, const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && op->operands[k]->kind == VALUE_RESULT &&
@@ -76,7 +76,8 @@ static void find_outside(Chunked *region) {
     }
 }
 
-/* Whether an operator computes a large value for the region alone, independently of the product. */
+/* Returns whether an operator computes a large value for the region alone, independently of the
+ * product. */
 static bool gives_large(Chunked *region, const Op *op) {
     if (!region->needed[op->index] || op->result_count != 1 || !is_large(region, op->results[0]) ||
         op->def->rule->form == RULE_PRODUCT || op->section == SECTION_UPDATE)
@@ -149,7 +150,7 @@ static bool find_given_factor(Chunked *region, const Op *op) {
     return found >= 0;
 }
 
-/* Whether an expression or equation of the rule depends on the number of rows. */
+/* Returns whether an expression or equation of the rule depends on the number of rows. */
 static bool counts_rows(const Rule *rule, int factor) {
     bool counts = rule->body && expr_mentions(rule->body, EXPR_SIZE, factor);
     for (int e = 0; e < rule->equations.count; e++)
@@ -157,7 +158,7 @@ static bool counts_rows(const Rule *rule, int factor) {
     return counts;
 }
 
-/* Whether the rule computes rows independently. */
+/* Returns whether the rule computes rows independently. */
 static bool rows_alone(const Op *op, int bound) {
     const Rule *rule = op->def->rule;
     int number = op->binding->factors[bound].factor;
@@ -169,8 +170,8 @@ static bool rows_alone(const Op *op, int bound) {
            !(rule->causal.when && (rule->causal.from == number || rule->causal.to == number));
 }
 
-/* Whether a result without rows is a sum over them that can be accumulated: every term has rows,
- * and the result is f32 or f64. */
+/* Returns whether a result without rows is a sum over them that can be accumulated: every term has
+ * rows, and the result is f32 or f64. */
 static bool adds_rows(const Op *op, int bound, const Value *result) {
     const Rule *rule = op->def->rule;
     int dim;
@@ -182,7 +183,7 @@ static bool adds_rows(const Op *op, int bound, const Value *result) {
     return adds;
 }
 
-/* Whether the cut dimension is a dimension of its own for a kernel that uses offsets. */
+/* Returns whether the cut dimension is a dimension of its own for a kernel that uses offsets. */
 static bool seen_alone(const Op *op, const BoundAccess *access, int bound, int dim) {
     bool alone = dim < 0 || op->def->rule->kind != RULE_CALL ||
                  !op->def->rule->factors[op->binding->factors[bound].factor].offset;
@@ -221,7 +222,7 @@ static bool results_fit(Chunked *region, const Op *op, int bound) {
     return true;
 }
 
-/* Whether an operator may be computed in chunks at all. */
+/* Returns whether an operator may be computed in chunks at all. */
 static bool may_be_cut(const Module *module, const Op *op) {
     return op->section != SECTION_UPDATE && op->def != module->builtin.reshard &&
            op->def->rule->kind != RULE_VIEW && !op->source.recompute && !op->chunk;
@@ -249,7 +250,7 @@ static void fit_given(Chunked *region) {
     }
 }
 
-/* Whether all operators of the region can be computed in chunks. */
+/* Returns whether all operators of the region can be computed in chunks. */
 static bool operators_fit(Chunked *region) {
     const Module *module = region->module;
     bool fit = true;
@@ -264,7 +265,7 @@ static bool operators_fit(Chunked *region) {
     return fit;
 }
 
-/* Whether the region reads the result of a product other than the first. */
+/* Returns whether the region reads the result of a product other than the first. */
 static bool has_layers(const Chunked *region) {
     const Module *module = region->module;
     for (int i = 0; i < module->ops.count; i++)
@@ -277,7 +278,7 @@ static bool has_layers(const Chunked *region) {
     return false;
 }
 
-/* Whether chunks save memory: operators outside read few results with rows. */
+/* Returns whether chunks save memory: operators outside read few results with rows. */
 static bool wins_memory(const Chunked *region) {
     const Module *module = region->module;
     int64_t given = 0;

@@ -47,7 +47,7 @@ bool op_differentiable(const Module *module, const Op *op) {
 
 /* ---- needs ---- */
 
-/* Whether a gradient can flow from a result to the operand. */
+/* Returns whether a gradient can flow from a result to the operand. */
 static bool flows_to(const Differentiator *diff, const Op *op, int operand) {
     const Value *value = op->operands[operand];
     if (!value || !diff->needs[value->id]) return false;
@@ -176,7 +176,7 @@ static void view_gradient(Differentiator *diff) {
                  emit_op(diff, op->def, &diff->gradient[op->results[0]->id], 1, attrs));
 }
 
-/* Whether the value is a parameter, or a parameter converted to another element type. */
+/* Returns whether the value is a parameter, or a parameter converted to another element type. */
 static bool is_parameter(const Value *value) {
     const Op *copy = value->def && rule_is_copy(value->def->def->rule) ? value->def : NULL;
     return value->kind == VALUE_PARAM || (copy && copy->operands[0]->kind == VALUE_PARAM);

@@ -26,7 +26,7 @@ typedef struct Differentiator {
                  // NULL: none
 } Differentiator;
 
-/* Whether gradients flow through the operator at all. */
+/* Returns whether gradients flow through the operator at all. */
 bool op_differentiable(const Module *module, const Op *op);
 
 /* Appends an operator to the module and returns its first result. Its source position is that of

@@ -103,8 +103,8 @@ static bool mentions_absent(const Deriver *deriver, const Expr *expr) {
     return false;
 }
 
-/* Whether the result is the value of the body without rounding: nothing is summed, and the result's
- * type is as wide as that of every operand and as float. */
+/* Returns whether the result is the value of the body without rounding: nothing is summed, and the
+ * result's type is as wide as that of every operand and as float. */
 static bool result_is_body(const Deriver *deriver) {
     DType dtype = deriver->op->results[0]->type.dtype;
     if (deriver->rule->form != RULE_MAP) return false;
@@ -270,7 +270,7 @@ static const OpDef *derived_op(Deriver *deriver, const Expr *total) {
 
 /* ---- the whole ---- */
 
-/* Whether the operator is a conversion to a narrower type that the compiler inserted. */
+/* Returns whether the operator is a conversion to a narrower type that the compiler inserted. */
 static bool is_narrow_copy(const Op *op) {
     return !op->def->at.file && rule_is_copy(op->def->rule) &&
            dtype_is_float(op->operands[0]->type.dtype) &&

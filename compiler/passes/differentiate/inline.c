@@ -8,7 +8,7 @@
 
 #include "rule/expr.h"
 
-/* Whether the gradient of `operand` that the function returns is needed. */
+/* Returns whether the gradient of `operand` that the function returns is needed. */
 static bool return_wanted(const Differentiator *diff, int operand) {
     const Op *op = diff->forward;
     const Value *value = op->gradient->returns.at[operand];
@@ -25,7 +25,7 @@ static bool operand_vanishes(const Differentiator *diff, const Op *op, int opera
     return op->operands[operand] && diff->vanishes[op->operands[operand]->id];
 }
 
-/* Whether linear group `group` has operands and all of them are 0. */
+/* Returns whether linear group `group` has operands and all of them are 0. */
 static bool group_vanishes(const Differentiator *diff, const Op *op, const int *groups, int group) {
     bool any = false;
     for (int k = 0; k < op->operand_count; k++) {
@@ -44,7 +44,7 @@ static bool result_vanishes(const Differentiator *diff, const Op *op) {
     return false;
 }
 
-/* Whether a term is 0 because a factor of it is an operand that is 0. */
+/* Returns whether a term is 0 because a factor of it is an operand that is 0. */
 static bool term_vanishes(const Differentiator *diff, const Op *op, const Expr *term) {
     for (int k = 0; k < op->operand_count; k++)
         if (operand_vanishes(diff, op, k) && expr_mentions(term, EXPR_ACCESS, rule_operand(op, k)))
@@ -96,7 +96,7 @@ static bool any_wanted(const Differentiator *diff, const Op *op) {
     return false;
 }
 
-/* Whether the copy of an operator can do without an operand: it is 0 and optional. */
+/* Returns whether the copy of an operator can do without an operand: it is 0 and optional. */
 static bool left_out(const Differentiator *diff, const Op *op, int operand) {
     return operand_vanishes(diff, op, operand) &&
            op->def->rule->operands[rule_operand(op, operand)].optional;
@@ -177,7 +177,7 @@ static void copy_op(Differentiator *diff, const Op *op) {
 
 /* ---- the whole ---- */
 
-/* Whether the gradient function uses an argument. */
+/* Returns whether the gradient function uses an argument. */
 static bool uses(const Function *function, const Value *param) {
     for (int i = 0; i < function->returns.count; i++)
         if (function->returns.at[i] == param) return true;

@@ -29,7 +29,8 @@ static Value *gradient_norm(Differentiator *diff) {
     return norm;
 }
 
-/* Whether the optimizer's operator has the form (p, g, states..., ?norm) -> (p, states...). */
+/* Returns whether the optimizer's operator has the form (p, g, states..., ?norm) -> (p,
+ * states...). */
 static bool check_update(const Module *module) {
     const Rule *rule = module->optimizer.op->rule;
     int least = 2 + module->optimizer.state_count;

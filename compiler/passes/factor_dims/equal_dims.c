@@ -186,7 +186,7 @@ static bool distribute(Classes *classes, Cuts *by_class, const int *nodes, int c
     return changed;
 }
 
-/* Whether each cut divides the next, and the last one divides the whole. */
+/* Returns whether each cut divides the next, and the last one divides the whole. */
 static bool nests(const Cuts *cuts, int64_t total) {
     for (int i = 0; i < cuts->count; i++)
         if ((i + 1 < cuts->count ? cuts->at[i + 1] : total) % cuts->at[i]) return false;

@@ -113,7 +113,7 @@ static void factor_factors(Binder *binder) {
     }
 }
 
-/* Whether the merged dimension of this node is opaque in this operator. */
+/* Returns whether the merged dimension of this node is opaque in this operator. */
 static bool is_opaque(const Binder *binder, int node) {
     const Classes *classes = binder->factoring->classes;
     for (int i = classes->op_equation[binder->op->index]; i < classes->equations.count; i++) {
@@ -140,8 +140,8 @@ static int dim_factors(const Binder *binder, const BoundDim *dim, int node, int 
     return count;
 }
 
-/* Whether the kernel sees the new factors of an old dimension as dimensions of their own: those of
- * an ellipsis factor with clause `offset`. */
+/* Returns whether the kernel sees the new factors of an old dimension as dimensions of their own:
+ * those of an ellipsis factor with clause `offset`. */
 static bool shows_factors(const Binder *binder, const BoundDim *dim) {
     const Op *op = binder->op;
     int factor = dim->count == 1 ? op->binding->factors[dim->factors[0]].factor : -1;
@@ -262,8 +262,8 @@ static const Binding *view_binding(Factoring *factoring, const Op *op) {
                           intern(factoring->shared, &sides[1], sizeof *sides));
 }
 
-/* Whether a reshape only regroups: both sides have the same atoms, and the source writes no layout
- * for the result. */
+/* Returns whether a reshape only regroups: both sides have the same atoms, and the source writes no
+ * layout for the result. */
 static bool only_regroups(Factoring *factoring, const Op *op) {
     int x[IR_MAX_RANK], y[IR_MAX_RANK];
     int m = value_atoms(factoring, op->operands[0], x),
@@ -341,7 +341,8 @@ static void each_value(Factoring *factoring, void (*visit)(Factoring *, Value *)
             visit(factoring, module->ops.at[i]->results[r]);
 }
 
-/* Whether all values and calls are within the compiler's limits; reports those that are not. */
+/* Returns whether all values and calls are within the compiler's limits; reports those that are
+ * not. */
 static bool check_limits(Factoring *factoring) {
     each_value(factoring, check_value);
     for (int i = 0; i < factoring->module->ops.count; i++)

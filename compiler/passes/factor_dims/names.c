@@ -34,7 +34,7 @@ static void name_atom(Naming *naming, int atom, DimName name, Position at) {
     naming->at[atom] = at;
 }
 
-/* Whether atom j of a class occurs among those before it: a reshape merged a dimension with
+/* Returns whether atom j of a class occurs among those before it: a reshape merged a dimension with
  * itself. */
 static bool is_repeated(const Naming *naming, int node, int j) {
     for (int i = 0; i < j; i++)
@@ -109,8 +109,8 @@ static void report_factors(const Naming *naming, const Value *value, int d, bool
                split ? "splits differently" : "never splits by a reshape");
 }
 
-/* Whether the atoms of a class are named elsewhere by a subsequence of a dimension's names. The
- * other names then belong to factors of extent 1, such as groups of one head. */
+/* Returns whether the atoms of a class are named elsewhere by a subsequence of a dimension's names.
+ * The other names then belong to factors of extent 1, such as groups of one head. */
 static bool names_some(const Naming *naming, int node, const Dim *dim) {
     int i = 0;
     for (int j = 0; j < classes_atoms(naming->classes, node); j++, i++) {

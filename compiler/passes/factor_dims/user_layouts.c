@@ -111,8 +111,8 @@ static int64_t group_pieces(const Group *group, int dim) {
     return pieces;
 }
 
-/* Whether a cut of a dimension is the same as a cut of its first factor: there is one factor, or
- * the pieces divide the first factor. */
+/* Returns whether a cut of a dimension is the same as a cut of its first factor: there is one
+ * factor, or the pieces divide the first factor. */
 static bool cuts_first(const Reader *reader, const Layout *layout, int dim, const Match *now) {
     int64_t first = now->gone ? 1 : reader->value->type.extent[now->dim];
     for (int g = 0; g < layout->group_count; g++) {
@@ -122,7 +122,7 @@ static bool cuts_first(const Reader *reader, const Layout *layout, int dim, cons
     return first == now->extent || layout->top != TOP_SPLIT || layout->top_dim != dim;
 }
 
-/* Whether a dimension that the layout cuts can be cut in its new form; reports an error
+/* Returns whether a dimension that the layout cuts can be cut in its new form; reports an error
  * otherwise. */
 static bool check_cut(const Reader *reader, const Layout *layout, int dim, const Match *now) {
     Text factors = {.arena = reader->module->arena};

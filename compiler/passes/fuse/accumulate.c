@@ -23,7 +23,7 @@ static int free_operand(const Op *op, int result) {
     return -1;
 }
 
-/* Whether a sum adds two values elementwise that have its own layout. */
+/* Returns whether a sum adds two values elementwise that have its own layout. */
 static bool adds_alike(Module *module, const Op *sum) {
     const Value *result = sum->results[0];
     bool alike = op_adds_alike(sum) && !sum->recomputes && !sum->marks.run_in_place;
@@ -35,7 +35,7 @@ static bool adds_alike(Module *module, const Op *sum) {
     return alike;
 }
 
-/* Whether all readers of the operator's other results come after index `place`. */
+/* Returns whether all readers of the operator's other results come after index `place`. */
 static bool read_behind(const Fuse *fuse, const Op *op, const Value *value, int place) {
     for (int r = 0; r < op->result_count; r++) {
         const Users *users = &fuse->users[op->results[r]->id];
@@ -45,8 +45,8 @@ static bool read_behind(const Fuse *fuse, const Op *op, const Value *value, int 
     return true;
 }
 
-/* Whether the operator that makes a term can compute the whole sum, at its own place or at that of
- * the sum. */
+/* Returns whether the operator that makes a term can compute the whole sum, at its own place or at
+ * that of the sum. */
 static bool may_add(const Adding *adding, const Op *sum, int term) {
     const Fuse *fuse = adding->fuse;
     const Value *value = sum->operands[term], *other = sum->operands[1 - term];

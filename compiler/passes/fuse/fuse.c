@@ -46,14 +46,14 @@ static void find_users(Fuse *fuse) {
 
 /* ---- groups ---- */
 
-/* Whether an operator is fused with others. */
+/* Returns whether an operator is fused with others. */
 static bool is_joined(const Fuse *fuse, const Op *op) {
     return fuse->group[op->index] && fuse->group[op->index]->members.count > 1;
 }
 
-/* Whether two operators may be fused with regard to recomputation. A recomputed operator must give
- * the same bits as before, so it is fused with the copies of the operators that its first run is
- * fused with, and with no others. */
+/* Returns whether two operators may be fused with regard to recomputation. A recomputed operator
+ * must give the same bits as before, so it is fused with the copies of the operators that its first
+ * run is fused with, and with no others. */
 static bool run_alike(const Fuse *fuse, const Op *a, const Op *b) {
     if (!a->recomputes || !b->recomputes) return a->recomputes == b->recomputes;
     return is_joined(fuse, a->recomputes) &&
@@ -154,7 +154,7 @@ static void place(Order *order, Op *op) {
     array_push(order->fuse->module->arena, &order->ops, op);
 }
 
-/* Whether later members of the operator's group are still to come. */
+/* Returns whether later members of the operator's group are still to come. */
 static bool waits(const Fuse *fuse, const Op *op) {
     const FuseGroup *group = fuse->group[op->index];
     return group && group->members.at[group->members.count - 1].op->index > op->index;

@@ -66,18 +66,18 @@ FuseGroup *groups_joined(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, con
 /* Makes the group of a product and its epilogue (clause epilogue); NULL: they do not fit. */
 FuseGroup *group_of_product(Fuse *fuse, Op *product, Op *applied);
 
-/* Whether the group can be one operator: its members run in the same phase, and no other operator
- * must run between them. */
+/* Returns whether the group can be one operator: its members run in the same phase, and no other
+ * operator must run between them. */
 bool group_is_sound(Fuse *fuse, const FuseGroup *group);
 
-/* Whether a value has no pending reduction, so that it can stay in registers, and each of its
- * dimensions is one factor. */
+/* Returns whether a value has no pending reduction, so that it can stay in registers, and each of
+ * its dimensions is one factor. */
 bool value_is_complete(const Value *value, const BoundAccess *access);
 
-/* Whether an operator is a member. */
+/* Returns whether an operator is a member. */
 bool group_has(const FuseGroup *group, const Op *op);
 
-/* Whether a value of the group is used outside of it. */
+/* Returns whether a value of the group is used outside of it. */
 bool group_gives(const Fuse *fuse, const FuseGroup *group, const Value *value);
 
 /* Makes one operator that computes the results of all members. */

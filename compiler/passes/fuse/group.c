@@ -30,7 +30,7 @@ static bool is_number(const Value *value) {
     return value->type.dtype == DTYPE_F32 || value->type.dtype == DTYPE_BF16;
 }
 
-/* Whether every dimension is one factor. */
+/* Returns whether every dimension is one factor. */
 static bool is_plain(const BoundAccess *access) {
     for (int d = 0; d < access->rank; d++)
         if (access->dims[d].count != 1) return false;
@@ -53,7 +53,7 @@ static bool tensors_fit(const Op *op) {
     return true;
 }
 
-/* Whether the operator is elementwise: no factor is contracted. */
+/* Returns whether the operator is elementwise: no factor is contracted. */
 static bool is_elementwise(const Op *op) {
     return op->def->rule->kind == RULE_BODY &&
            op->binding->results[0].rank == op->binding->factor_count;
@@ -168,7 +168,8 @@ static const Member *maker_of(const FuseGroup *group, const Value *value) {
     return NULL;
 }
 
-/* Whether members read values of the group at the same indices at which these are computed. */
+/* Returns whether members read values of the group at the same indices at which these are
+ * computed. */
 static bool reads_in_place(const FuseGroup *group) {
     int made[IR_MAX_FACTORS], read[IR_MAX_FACTORS];
     for (int i = 0; i < group->members.count; i++) {
@@ -200,7 +201,7 @@ static bool is_small(const Fuse *fuse, const FuseGroup *group) {
            results + tensors <= MOST_TENSORS;
 }
 
-/* Whether all members run in the same phase of a step. */
+/* Returns whether all members run in the same phase of a step. */
 static bool same_time(const FuseGroup *group) {
     const Op *first = group->members.at[0].op;
     for (int i = 1; i < group->members.count; i++) {
@@ -215,8 +216,8 @@ static bool same_time(const FuseGroup *group) {
 
 static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int end);
 
-/* Whether a path through an operator outside the group, or through its own group, leads back to a
- * member. Operators after `end` lead to no member. */
+/* Returns whether a path through an operator outside the group, or through its own group, leads
+ * back to a member. Operators after `end` lead to no member. */
 static bool goes_back(Fuse *fuse, const FuseGroup *group, const Op *op, int end) {
     const FuseGroup *own = fuse->group[op->index];
     if (fuse->place[op->index] > end || fuse->visited[op->index] == fuse->walk) return false;
@@ -228,7 +229,8 @@ static bool goes_back(Fuse *fuse, const FuseGroup *group, const Op *op, int end)
     return !own && leads_back(fuse, group, op, end);
 }
 
-/* Whether a path from the operator's results leaves the group and comes back to a member. */
+/* Returns whether a path from the operator's results leaves the group and comes back to a
+ * member. */
 static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int end) {
     bool outside = !group_has(group, from);
     for (int r = 0; r < from->result_count; r++) {
@@ -241,8 +243,8 @@ static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int e
     return false;
 }
 
-/* Whether an operator outside the group needs a member and is needed by one, so that it would have
- * to run between them. */
+/* Returns whether an operator outside the group needs a member and is needed by one, so that it
+ * would have to run between them. */
 static bool is_interrupted(Fuse *fuse, const FuseGroup *group) {
     int end = fuse->place[group->members.at[group->members.count - 1].op->index] + SPAN;
     fuse->walk++;

@@ -8,7 +8,7 @@
 
 enum { SMALL = 1 << 16 }; // bytes of a value that may exist earlier than needed
 
-/* Whether a value is kept for the backward section anyway, or is small. */
+/* Returns whether a value is kept for the backward section anyway, or is small. */
 static bool may_be_early(const Fuse *fuse, const Value *value) {
     const Users *users = &fuse->users[value->id];
     bool early = type_elements(value->type) * dtype_size(value->type.dtype) <= SMALL;

@@ -24,7 +24,7 @@ static int operand_of_rule(const Op *op, int index) {
     return -1;
 }
 
-/* Whether the maker of operand `own` has only operands that `op` has, too. */
+/* Returns whether the maker of operand `own` has only operands that `op` has, too. */
 static bool shares_operands(const Op *op, int own) {
     const Op *first = op->operands[own]->def;
     for (int k = 0; k < first->operand_count; k++) {
@@ -36,7 +36,7 @@ static bool shares_operands(const Op *op, int own) {
     return true;
 }
 
-/* Whether all readers of a value are at index `place` or later. */
+/* Returns whether all readers of a value are at index `place` or later. */
 static bool read_from(const Fuse *fuse, const Value *value, int place) {
     const Users *users = &fuse->users[value->id];
     for (int i = 0; i < users->count; i++)
@@ -66,7 +66,7 @@ static int factor_named(const Rule *rule, const char *name) {
     return -1;
 }
 
-/* Whether two accesses of two rules have the same indices. */
+/* Returns whether two accesses of two rules have the same indices. */
 static bool same_indices(const Rule *a, const Access *x, const Rule *b, const Access *y) {
     if (x->dim_count != y->dim_count) return false;
     for (int d = 0; d < x->dim_count; d++) {

@@ -32,8 +32,8 @@ static void lie_within(Views *views, Value *value, const Value *whole, int dim, 
     value->subview = arena_copy(views->module->arena, &within, sizeof within);
 }
 
-/* Whether every device has one box of a value, which along `dim` covers the whole extent. `dim` -1:
- * any box. */
+/* Returns whether every device has one box of a value, which along `dim` covers the whole extent.
+ * `dim` -1: any box. */
 static bool lies_whole(Views *views, const Value *value, int dim) {
     Module *module = views->module;
     for (int r = 0; r < module->devices.roles->role_count; r++) {
@@ -48,7 +48,7 @@ static bool lies_whole(Views *views, const Value *value, int dim) {
     return true;
 }
 
-/* Whether an operator is a view that changes neither shape nor layout. */
+/* Returns whether an operator is a view that changes neither shape nor layout. */
 static bool is_same_view(const Views *views, const Op *op) {
     const Value *x = op->operand_count == 1 ? op->operands[0] : NULL, *y = op->results[0];
     return op->def->rule->kind == RULE_VIEW && type_equal(x->type, y->type) &&
@@ -56,8 +56,8 @@ static bool is_same_view(const Views *views, const Op *op) {
            module_layouts_equal(views->module, x->layout, y->layout, x->type);
 }
 
-/* Whether the kernel of an operator accepts the strides that a tensor has on all devices. k counts
- * operands, then results. */
+/* Returns whether the kernel of an operator accepts the strides that a tensor has on all devices. k
+ * counts operands, then results. */
 static bool takes_tensor(Views *views, const Op *op, int k) {
     Module *module = views->module;
     bool result = k >= op->operand_count;
@@ -76,7 +76,7 @@ static bool takes_tensor(Views *views, const Op *op, int k) {
     return takes;
 }
 
-/* Whether a kernel may overwrite an operand. */
+/* Returns whether a kernel may overwrite an operand. */
 static bool may_overwrite(const Op *op, int k) {
     for (int r = 0; r < op->result_count; r++)
         if (op->def->rule->results[op->binding->results[r].access].inplace ==
@@ -85,8 +85,8 @@ static bool may_overwrite(const Op *op, int k) {
     return false;
 }
 
-/* Whether all readers of a value, except `row`, accept its strides. Views of the value get the same
- * storage and are checked, too. */
+/* Returns whether all readers of a value, except `row`, accept its strides. Views of the value get
+ * the same storage and are checked, too. */
 static bool is_taken(Views *views, Value *value, const Op *row) {
     const Readers *readers = &views->readers[value->id];
     bool taken = !views->fetched[value->id];
@@ -125,8 +125,8 @@ static int dim_of_factor(const Op *op, const BoundAccess *bound, int factor) {
     return -1;
 }
 
-/* Whether a value has the dimensions of the whole except `dim`, which it may lack if it would have
- * extent 1 there. */
+/* Returns whether a value has the dimensions of the whole except `dim`, which it may lack if it
+ * would have extent 1 there. */
 static bool fits_into(const Value *value, const Value *whole, int dim) {
     int lacking = whole->type.rank - value->type.rank;
     if (lacking < 0 || lacking > 1 || value->type.dtype != whole->type.dtype ||
@@ -144,7 +144,7 @@ static int64_t extent_along(const Value *value, const Value *whole, int dim) {
     return value->type.rank < whole->type.rank ? 1 : value->type.extent[dim];
 }
 
-/* Whether an operator makes a value in the arena. */
+/* Returns whether an operator makes a value in the arena. */
 static bool is_made(const Module *module, const Value *value) {
     const Op *def = value->def;
     return value->kind == VALUE_RESULT && def && def->def != module->builtin.stage_union &&
@@ -180,7 +180,7 @@ static Value *maker_of(const Views *views, Value *member) {
     return member;
 }
 
-/* Whether a member's maker can write it into its place in the concatenation. */
+/* Returns whether a member's maker can write it into its place in the concatenation. */
 static bool is_made_there(Views *views, const Op *row, Value *made) {
     const Module *module = views->module;
     return is_made(module, made) && same_phase(module, made->def, row) &&

@@ -63,13 +63,13 @@ static void share(Memory *memory, Value *value, const Value *from) {
         memory->last[owner->id] = memory->last[value->id];
 }
 
-/* Whether operator `op` is the last reader of this value's storage. */
+/* Returns whether operator `op` is the last reader of this value's storage. */
 static bool dies_at(const Memory *memory, const Value *value, const Op *op) {
     const Value *owner = value_storage(value);
     return in_arena(owner) && memory->last[owner->id] == op->index && !value->subview;
 }
 
-/* Whether two values have equal numbers of bytes on every device. */
+/* Returns whether two values have equal numbers of bytes on every device. */
 static bool same_room(Memory *memory, const Value *a, const Value *b) {
     for (int r = 0; r < memory->roles->role_count; r++)
         if (value_local_bytes(memory->module, a, memory->roles->at[r].devices[0]) !=
@@ -87,7 +87,7 @@ static bool same_dims(const BoundAccess *a, const BoundAccess *b) {
     return true;
 }
 
-/* Whether every operand with this storage is read only at the indices of the result. */
+/* Returns whether every operand with this storage is read only at the indices of the result. */
 static bool read_in_step(const Op *op, const Value *owner) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && value_storage(op->operands[k]) == owner &&
@@ -110,8 +110,8 @@ static void share_body(Memory *memory, Op *op) {
     }
 }
 
-/* Whether every loop that reads the operand comes no later than the one that makes the result, at
- * the same indices. */
+/* Returns whether every loop that reads the operand comes no later than the one that makes the
+ * result, at the same indices. */
 static bool read_before(const Op *op, const EquationPlan *plan, int operand, int result) {
     int made = plan->step[plan->equation[op->binding->results[result].access]].loop;
     for (int k = 0; k < op->operand_count; k++)
@@ -123,7 +123,7 @@ static bool read_before(const Op *op, const EquationPlan *plan, int operand, int
     return true;
 }
 
-/* Whether another result of the operator has this storage already. */
+/* Returns whether another result of the operator has this storage already. */
 static bool is_given_away(const Op *op, const Value *owner) {
     for (int r = 0; r < op->result_count; r++)
         if (op->results[r]->storage && value_storage(op->results[r]) == owner) return true;
@@ -148,8 +148,8 @@ static void share_equations(Memory *memory, Op *op) {
     }
 }
 
-/* Whether a value must not share this storage: it is an output, and the storage is a parameter that
- * training changes. */
+/* Returns whether a value must not share this storage: it is an output, and the storage is a
+ * parameter that training changes. */
 static bool must_copy(const Memory *memory, const Value *value, const Value *from) {
     return memory->last[value->id] == memory->module->ops.count &&
            value_storage(from)->kind == VALUE_PARAM &&
@@ -173,7 +173,7 @@ static void share_inplace(Memory *memory, Op *op) {
     }
 }
 
-/* Whether a value has one reader, and with it every value that it is the union of. */
+/* Returns whether a value has one reader, and with it every value that it is the union of. */
 static bool reads_alone(const Memory *memory, const Value *value) {
     const Op *def = value->def;
     for (int k = 0; def->def == memory->module->builtin.stage_union && k < def->operand_count; k++)
@@ -244,7 +244,7 @@ static void share_updates(Memory *memory) {
 
 /* ---- slots of micro-batches ---- */
 
-/* Whether the role sends or receives messages between stages. */
+/* Returns whether the role sends or receives messages between stages. */
 static bool has_messages(const Memory *memory, const Role *role) {
     for (int i = 0; i < memory->module->ops.count; i++) {
         const Op *op = memory->module->ops.at[i];
@@ -256,7 +256,7 @@ static bool has_messages(const Memory *memory, const Role *role) {
     return false;
 }
 
-/* Whether a device of the role has several micro-batches in progress at a time. */
+/* Returns whether a device of the role has several micro-batches in progress at a time. */
 static bool has_several(const Memory *memory, const Role *role) {
     for (int i = 0; i < role->device_count; i++) {
         int stage;

@@ -9,8 +9,9 @@
 
 #include "ir/module.h"
 
-/* Whether a step runs several micro-batches, each with some rows of the batch. And whether there is
- * a loop over micro-batches at all; one micro-batch in several stages makes a loop, too. */
+/* Returns whether a step runs several micro-batches, each with some rows of the batch. And
+ * whether there is a loop over micro-batches at all; one micro-batch in several stages makes a
+ * loop, too. */
 bool microbatch_cuts(const Module *module);
 bool microbatch_loops(const Module *module);
 

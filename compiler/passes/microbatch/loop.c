@@ -64,8 +64,8 @@ static bool any_after(const Loop *loop, const Op *op) {
     return false;
 }
 
-/* Whether an operator is linear in contributions, so that these pass through it: they are exactly
- * the operands of one linear group. */
+/* Returns whether an operator is linear in contributions, so that these pass through it: they are
+ * exactly the operands of one linear group. */
 static bool passes_sum(const Op *op) {
     int group[64] = {0}, wanted = 0;
     if (op->def->rule->kind == RULE_VIEW) return true;
@@ -243,7 +243,7 @@ static Value *counted(Loop *loop, Value *value, const Op *user) {
     return loop->counted[value->id];
 }
 
-/* Whether the operator sums over rows and depends on inputs alone. */
+/* Returns whether the operator sums over rows and depends on inputs alone. */
 static bool sums_given(const Loop *loop, const Op *op) {
     return is_given(loop, op) && any_cut(op->operands, op->operand_count) &&
            !any_cut(op->results, op->result_count);

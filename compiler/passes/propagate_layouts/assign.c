@@ -6,14 +6,14 @@
 
 /* ---- prices ---- */
 
-/* Whether an operator passes a value to another visit of a stage (passes/stage). */
+/* Returns whether an operator passes a value to another visit of a stage (passes/stage). */
 static bool hands(const Assigner *assigner, const Op *op) {
     return op->def == assigner->module->builtin.reshard && op->stage != STAGE_ALL &&
            op->loop == LOOP_EACH && !op->results[0]->layout;
 }
 
-/* Whether a reader in one visit may get a value that another visit of its stage makes, because that
- * visit runs earlier. */
+/* Returns whether a reader in one visit may get a value that another visit of its stage makes,
+ * because that visit runs earlier. */
 static bool runs_before(const Assigner *assigner, const Op *maker, const Op *reader) {
     bool forward = op_phase(assigner->module, reader) == PHASE_FORWARD;
     return maker->stage == reader->stage &&
@@ -189,7 +189,7 @@ static double price_of(const Assigner *assigner, const Op *op, Version *const *v
 
 /* ---- selection of cuts ---- */
 
-/* Whether some operand has a version that the axis cuts in this way. */
+/* Returns whether some operand has a version that the axis cuts in this way. */
 static bool already_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis,
                         Use use) {
     for (int k = 0; k < op->operand_count; k++)
@@ -230,9 +230,9 @@ int constraint_factor(const Op *op, int k, const UserConstraint *held, int axis)
     return ASSIGN_NONE;
 }
 
-/* Whether the layout of operand k, which the source gives, takes precedence over a split rule. It
- * does if the rule's dimension is one of the operand's own, or if the operand's layout cuts the
- * batch of a batched matrix product and the rule's dimension is not in all tensors. */
+/* Returns whether the layout of operand k, which the source gives, takes precedence over a split
+ * rule. It does if the rule's dimension is one of the operand's own, or if the operand's layout
+ * cuts the batch of a batched matrix product and the rule's dimension is not in all tensors. */
 static bool goes_before(const Op *op, int k, int held, const NamedCut *cut) {
     bool travels = factor_dim(&op->binding->operands[k], cut->factor) >= 0;
     return travels || (held >= 0 && factor_numbers(op, held) && !factor_in_all(op, cut->factor));
@@ -321,8 +321,8 @@ static int count_passes(const Mesh *mesh, const Assignment *assignment) {
     return count;
 }
 
-/* Whether the second of two assignments of equal price passes more partial sums to a place where
- * they are reduced together. */
+/* Returns whether the second of two assignments of equal price passes more partial sums to a place
+ * where they are reduced together. */
 static bool passes_more(const Search *search) {
     const Value *result = search->op->results[0];
     return (result->type.rank == 0 || result->micro == MICRO_SUM) &&
@@ -380,7 +380,8 @@ static void assign_by_price(const Assigner *assigner, const Op *op, Version *con
 
 /* ---- ring steps ---- */
 
-/* Whether no tensor has both factors, so that each tensor has pieces along only one of them. */
+/* Returns whether no tensor has both factors, so that each tensor has pieces along only one of
+ * them. */
 static bool are_apart(const Op *op, int f, int g) {
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
         const BoundAccess *access = k < op->operand_count
@@ -391,8 +392,8 @@ static bool are_apart(const Op *op, int f, int g) {
     return true;
 }
 
-/* Whether every present term of a body has the factor. A term without it would be added in each
- * ring step. */
+/* Returns whether every present term of a body has the factor. A term without it would be added in
+ * each ring step. */
 static bool terms_have(const Op *op, const Expr *expr, int factor) {
     const Rule *rule = op->def->rule;
     if (expr->kind == EXPR_ADD || expr->kind == EXPR_SUB)
@@ -408,8 +409,8 @@ static bool terms_have(const Op *op, const Expr *expr, int factor) {
     return has;
 }
 
-/* Whether some operand with the factor has no version that is whole along the axis: it arrives in
- * pieces. */
+/* Returns whether some operand with the factor has no version that is whole along the axis: it
+ * arrives in pieces. */
 static bool arrives_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis,
                         int f) {
     for (int k = 0; k < op->operand_count; k++) {
@@ -435,8 +436,8 @@ static RuleUse *rule_of_turns(const Assigner *assigner, const Op *op, int axis, 
     return NULL;
 }
 
-/* Whether the rule of an operator that is cut along factor g allows one ring step for each piece of
- * factor f. */
+/* Returns whether the rule of an operator that is cut along factor g allows one ring step for each
+ * piece of factor f. */
 static bool may_turn(const Op *op, int f, int g) {
     const Rule *rule = op->def->rule;
     int factor = op->binding->factors[f].factor;

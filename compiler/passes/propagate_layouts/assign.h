@@ -27,7 +27,7 @@ struct Version {
     Version *next;
 };
 
-/* Whether a version is a sharding of the mesh of the current operator. */
+/* Returns whether a version is a sharding of the mesh of the current operator. */
 #define VERSION_KNOWN(assigner, version) ((version)->mesh == (assigner)->mesh)
 
 enum { ASSIGN_NONE = -1, ASSIGN_PASS = -2 };
@@ -89,9 +89,9 @@ const UserConstraint *constraint_operand(const Assigner *assigner, const Op *op,
 Sharding assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 
-/* Whether the current operator may read a version. A version that was converted for one visit of a
- * stage is stored with that visit's micro-batch, and other visits of the stage may run earlier. A
- * value that is passed from visit to visit comes from the stage itself. */
+/* Returns whether the current operator may read a version. A version that was converted for one
+ * visit of a stage is stored with that visit's micro-batch, and other visits of the stage may run
+ * earlier. A value that is passed from visit to visit comes from the stage itself. */
 bool version_reaches(const Assigner *assigner, const Version *version);
 
 /* Return the newest version that the current operator may read, and the one that is cheapest to

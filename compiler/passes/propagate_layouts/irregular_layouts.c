@@ -9,8 +9,8 @@
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"
 
-/* Whether no version of a value is a sharding of the mesh, and all are complete on devices that
- * `user` can reach. */
+/* Returns whether no version of a value is a sharding of the mesh, and all are complete on devices
+ * that `user` can reach. */
 static bool in_pieces(const Propagation *propagation, const Value *value, const Op *user) {
     bool pieces = value->kind != VALUE_INPUT || value->micro == 0;
     for (const Version *version = propagation->forms[value->id]; pieces && version;
@@ -21,8 +21,8 @@ static bool in_pieces(const Propagation *propagation, const Value *value, const 
     return pieces;
 }
 
-/* Whether an operator keeps its operands' layout: in the update, on parameters alone, or if the
- * source asks for this layout of the result. */
+/* Returns whether an operator keeps its operands' layout: in the update, on parameters alone, or if
+ * the source asks for this layout of the result. */
 static bool stays_in_pieces(const Propagation *propagation, const Op *op, const Layout *layout) {
     const Value *result = op->results[0];
     return op->section == SECTION_UPDATE || propagation->origin[result->id] == ORIGIN_PARAMETERS ||

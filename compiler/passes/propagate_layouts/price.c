@@ -48,7 +48,7 @@ static StateKind pending(const Mesh *mesh, const Sharding *sharding) {
     return kind;
 }
 
-/* Whether a conversion between two states of pending reductions is possible. */
+/* Returns whether a conversion between two states of pending reductions is possible. */
 static bool convertible(StateKind before, StateKind after) {
     return before != STATE_SPLIT && after != STATE_SPLIT &&
            (before == STATE_DUP || after == STATE_DUP || before == after);

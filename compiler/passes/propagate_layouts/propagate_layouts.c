@@ -53,7 +53,7 @@ static void enter_stage(Propagation *propagation, const Op *op) {
                                                   : op->stage];
 }
 
-/* Whether a value exists before the loop over micro-batches. */
+/* Returns whether a value exists before the loop over micro-batches. */
 static bool is_known_before(const Value *value) {
     return value->micro == 0 && (value->def ? value->def->loop == LOOP_BEFORE : true);
 }
@@ -79,8 +79,8 @@ static void note_origin(Propagation *propagation, const Op *op) {
     for (int r = 0; r < op->result_count; r++) propagation->origin[op->results[r]->id] = origin;
 }
 
-/* Whether conversions of a value on its stage serve only one layer in one section (`zero 3`:
- * gathered parameters). Values from other stages are kept, because they are not sent again in
+/* Returns whether conversions of a value on its stage serve only one layer in one section (`zero
+ * 3`: gathered parameters). Values from other stages are kept, because they are not sent again in
  * backward. */
 static bool is_passing(const Propagation *propagation, const Value *original) {
     return module_zero(propagation->module) == 3 &&
@@ -108,8 +108,8 @@ static bool layer_equal(const Layer *a, const Layer *b) {
                       !strcmp(text_or_empty(a->tower), text_or_empty(b->tower)));
 }
 
-/* Whether two operators belong to one layer, in the same section and on the same side of the
- * loop. */
+/* Returns whether two operators belong to one layer, in the same section and on the same side of
+ * the loop. */
 static bool same_layer(const Op *a, const Op *b) {
     return a->section == b->section && a->loop == b->loop &&
            layer_equal(a->source.layer, b->source.layer);
@@ -224,7 +224,7 @@ static void add_laid_out(Propagation *propagation, Value *value) {
                 sharding_of_layout(propagation->mesh, value->layout, &sharding) ? &sharding : NULL);
 }
 
-/* Whether the operator updates a parameter. */
+/* Returns whether the operator updates a parameter. */
 static bool is_update(const Module *module, const Op *op) {
     return op->section == SECTION_UPDATE && module->optimizer.op && op->def == module->optimizer.op;
 }

@@ -43,7 +43,7 @@ Value *propagate_laid_out(Propagation *propagation, Value *original, const Layou
 /* Returns the newest version of a value that the current operator may read. */
 const Version *propagate_newest(const Propagation *propagation, const Value *value);
 
-/* Whether a value is made on another stage than that of its user. */
+/* Returns whether a value is made on another stage than that of its user. */
 bool propagate_crosses_stages(const Value *value, const Op *user);
 
 /* Inserts a conversion. It stands before the loop over micro-batches if it is the same in every

@@ -34,8 +34,8 @@
  * compute-bound. */
 #define OPERATIONS_A_BYTE 32
 
-/* Whether an operator is compute-bound when all of its dimensions are long. Does not use the
- * model's own extents, so that small models are treated like large ones. */
+/* Returns whether an operator is compute-bound when all of its dimensions are long. Does not use
+ * the model's own extents, so that small models are treated like large ones. */
 static bool is_dear(Arena *scratch, const Op *op) {
     const double length = 1024;
     double *extent = arena_array(scratch, double, op->binding->factor_count + 1);

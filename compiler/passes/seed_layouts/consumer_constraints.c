@@ -4,8 +4,8 @@
 
 _Static_assert(MESH_MOST <= 16, "axes are bits of 16");
 
-/* Whether all operands of a forward operator are parameters or computed from parameters alone, and
- * it has operands. */
+/* Returns whether all operands of a forward operator are parameters or computed from parameters
+ * alone, and it has operands. */
 static bool is_given(const bool *given, const Op *op) {
     bool any = false, all = true;
     for (int k = 0; k < op->operand_count; k++)

@@ -42,8 +42,8 @@ static const MeshAxis *find_axis(const Stage *stage, const char *name) {
     return NULL;
 }
 
-/* Whether a split rule needs the axis in prime factors: a part of it cuts the first factor of a
- * merged dimension, and the rest cuts the next factor. */
+/* Returns whether a split rule needs the axis in prime factors: a part of it cuts the first factor
+ * of a merged dimension, and the rest cuts the next factor. */
 static bool must_factor(const Module *module, const MeshAxis *axis) {
     const Strategy *strategy = module->strategy;
     for (int i = 0; !axis->weights && i < strategy->splits.count; i++)
@@ -103,7 +103,7 @@ static void add_rules(Module *module, Mesh *mesh, const SplitRule *split, const 
     }
 }
 
-/* Whether the cluster has all devices of a stage; reports the first missing one. */
+/* Returns whether the cluster has all devices of a stage; reports the first missing one. */
 static bool is_on_cluster(const Module *module, const Stage *stage) {
     const Cluster *cluster = module->context.options.cluster;
     for (int i = 0; cluster && i < stage->devices.count; i++)

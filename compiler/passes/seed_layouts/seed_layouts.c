@@ -85,7 +85,7 @@ static void place_value(Place *place, const Mesh *mesh, Value *value) {
 /* Returns the parts of a value on stages. */
 static Values parts_of(Place *place, const Value *whole) { return place->parts[whole->id]; }
 
-/* Whether a value lies on all devices and stages have parts of it. */
+/* Returns whether a value lies on all devices and stages have parts of it. */
 static bool is_staged(Place *place, const Value *value) {
     Values parts = parts_of(place, value);
     return !value->micro && parts.count && parts.at[0]->def->stage != STAGE_ALL;

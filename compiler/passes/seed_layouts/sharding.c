@@ -190,7 +190,7 @@ static int find_order(const Mesh *mesh, const Group *group, int *order) {
     return count;
 }
 
-/* Whether a group lists the devices of the mesh in this order of the axes. */
+/* Returns whether a group lists the devices of the mesh in this order of the axes. */
 static bool counts_devices(const Mesh *mesh, const Group *group, const int *order, int count) {
     for (int i = 0; i < mesh->device_count; i++) {
         int position = 0, rest = i;
@@ -203,7 +203,7 @@ static bool counts_devices(const Mesh *mesh, const Group *group, const int *orde
     return true;
 }
 
-/* Whether a split state has the same weights as the axis. True for other states. */
+/* Returns whether a split state has the same weights as the axis. True for other states. */
 static bool same_weights(const State *state, const Axis *axis) {
     if (state->kind != STATE_SPLIT || !state->weights || !axis->weights)
         return state->kind != STATE_SPLIT || state->weights == axis->weights;

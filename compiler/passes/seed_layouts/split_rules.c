@@ -26,8 +26,8 @@ static bool all_results_have(const Op *op, int f) {
     return true;
 }
 
-/* Whether a tensor has a dimension without factors, which cannot be cut: a merged dimension whose
- * factors do not match the rest of the model. */
+/* Returns whether a tensor has a dimension without factors, which cannot be cut: a merged dimension
+ * whose factors do not match the rest of the model. */
 static bool has_opaque(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         for (int d = 0; op->operands[k] && d < op->binding->operands[k].rank; d++)
@@ -38,7 +38,7 @@ static bool has_opaque(const Op *op) {
     return false;
 }
 
-/* Whether a factor of the rule is merged with others in some dimension. */
+/* Returns whether a factor of the rule is merged with others in some dimension. */
 static bool is_merged(const Rule *rule, int factor) {
     for (int k = 0; k < rule->operand_count + rule->result_count; k++) {
         const Access *access =
@@ -50,14 +50,14 @@ static bool is_merged(const Rule *rule, int factor) {
     return false;
 }
 
-/* Whether bound factor f is an inner part of a dimension that the kernel sees as one. A piece of f
- * would then not be a contiguous range of that dimension. */
+/* Returns whether bound factor f is an inner part of a dimension that the kernel sees as one. A
+ * piece of f would then not be a contiguous range of that dimension. */
 static bool is_inner(const Value *value, const BoundAccess *access, int f) {
     int d = value ? factor_dim(access, f) : -1;
     return d > 0 && access->dims[d - 1].written == access->dims[d].written && value->micro != d;
 }
 
-/* Whether a cut of bound factor f gives contiguous ranges to a kernel that uses its piece's
+/* Returns whether a cut of bound factor f gives contiguous ranges to a kernel that uses its piece's
  * offset. */
 static bool keeps_range(const Op *op, int f) {
     if (!op->def->rule->factors[op->binding->factors[f].factor].offset) return true;
@@ -102,7 +102,7 @@ static bool has_axis(const NamedCut *cuts, int count, int axis) {
     return false;
 }
 
-/* Whether every tensor of the operator except scalars has the factor. */
+/* Returns whether every tensor of the operator except scalars has the factor. */
 static bool all_have(const Op *op, int f) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && op->operands[k]->type.rank &&
@@ -111,7 +111,8 @@ static bool all_have(const Op *op, int f) {
     return all_results_have(op, f);
 }
 
-/* Whether the operator sums products: two of its operands have a factor that no result has. */
+/* Returns whether the operator sums products: two of its operands have a factor that no result
+ * has. */
 static bool is_product(const Op *op) {
     for (int f = 0; f < op->binding->factor_count; f++) {
         int operands = 0, results = 0;

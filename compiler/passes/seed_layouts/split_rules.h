@@ -22,13 +22,14 @@ int factor_dim(const BoundAccess *access, int f);
 /* Returns the name of a bound factor: the name of any dimension that it is. */
 DimName factor_name(const Op *op, int f);
 
-/* Whether a kernel may compute a piece of bound factor f, even if its results then need merging. */
+/* Returns whether a kernel may compute a piece of bound factor f, even if its results then need
+ * merging. */
 bool factor_takes_pieces(const Op *op, int f);
 
-/* Whether the rule allows bound factor f to be cut. */
+/* Returns whether the rule allows bound factor f to be cut. */
 bool factor_may_cut(const Op *op, int f);
 
-/* Whether every tensor of the operator except scalars has the bound factor; and whether the
+/* Returns whether every tensor of the operator except scalars has the bound factor; and whether the
  * operator is also a batched matrix product, so that f is its batch. */
 bool factor_in_all(const Op *op, int f);
 bool factor_numbers(const Op *op, int f);

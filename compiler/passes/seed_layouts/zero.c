@@ -22,7 +22,7 @@ static int best_dim(const Mesh *mesh, const Value *value, const Sharding *shardi
     return best;
 }
 
-/* Whether `zero` cuts states along this axis of a mesh. */
+/* Returns whether `zero` cuts states along this axis of a mesh. */
 static bool is_zero_axis(const Module *module, const Mesh *mesh, int axis) {
     const Strategy *strategy = module->strategy;
     bool cuts = module_zero(module) > 0 && !strategy->zero_axes.count;

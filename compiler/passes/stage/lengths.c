@@ -19,7 +19,7 @@ static bool same_shape(const Value *a, const Value *b) {
            !memcmp(a->type.extent, b->type.extent, sizeof *a->type.extent * (size_t)a->type.rank);
 }
 
-/* Whether two operators are the same except for extents. */
+/* Returns whether two operators are the same except for extents. */
 static bool same_operator(const Op *op, const Op *other) {
     bool same = !strcmp(op->def->name, other->def->name) &&
                 op->operand_count == other->operand_count &&
@@ -34,7 +34,7 @@ static bool same_operator(const Op *op, const Op *other) {
     return same;
 }
 
-/* Whether an operator accumulates or collects over all pipelines. */
+/* Returns whether an operator accumulates or collects over all pipelines. */
 static bool is_common(const Module *module, const Op *op) {
     return op->def == module->builtin.accumulate || op->def == module->builtin.collect;
 }
@@ -66,8 +66,8 @@ static bool operators_fit(const Module *module, const Module *other, int i, Posi
     return true;
 }
 
-/* Whether each dimension of the source that is shorter in the variant is one dimension of the
- * refined input, so that a pipeline reads its first elements. */
+/* Returns whether each dimension of the source that is shorter in the variant is one dimension of
+ * the refined input, so that a pipeline reads its first elements. */
 static bool stays_whole(const Type given[2], Type refined) {
     int at = 0;
     for (int d = 0; d < given[0].rank; d++) {

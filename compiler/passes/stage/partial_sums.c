@@ -7,7 +7,7 @@
 #include "ir/analysis/phases.h"
 #include "passes/stage/stage.h"
 
-/* Whether a value is a sum of two values of the loop and has one reader. */
+/* Returns whether a value is a sum of two values of the loop and has one reader. */
 static bool is_sum(const Staging *staging, const Value *value) {
     const Op *op = value->def;
     return op_is_addition(op) && staging->readers[value->id] == 1 && in_loop(op->operands[0]) &&
@@ -52,7 +52,7 @@ static void dissolve(Staging *staging, const Value *value, const Summands *summa
     dissolve(staging, value->def->operands[1], summands);
 }
 
-/* Whether a value, or a term of it, is in another visit than the given one. */
+/* Returns whether a value, or a term of it, is in another visit than the given one. */
 static bool is_apart(const Staging *staging, const Value *value, int visit) {
     const Op *op = value->def;
     return staging->visit[op->index] != visit ||

@@ -121,7 +121,7 @@ static void note_copy(Staging *staging, const Value *value, Value *copy) {
     staging->copy[value->id] = copy;
 }
 
-/* When what a loop has made is read. */
+/* Returns where the results of a loop are read. */
 static LoopPosition behind(LoopPosition turn) {
     return turn == LOOP_COUNT ? LOOP_BEFORE : LOOP_AFTER;
 }
@@ -187,7 +187,7 @@ static void add_summands(Staging *staging, const Op *accumulation, Value *value)
     }
 }
 
-/* Whether an operator only accumulates or collects. */
+/* Returns whether an operator only accumulates or collects. */
 static bool gathers(const Staging *staging, const Op *op) {
     return op->def == staging->module->builtin.accumulate ||
            op->def == staging->module->builtin.collect;

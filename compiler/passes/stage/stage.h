@@ -43,13 +43,13 @@ typedef struct Staging {
     Ops turns[4], unions[4]; // by position
 } Staging;
 
-/* Whether an operator of the loop makes the value. */
+/* Returns whether an operator of the loop makes the value. */
 static inline bool in_loop(const Value *value) {
     return value && value->def && loop_repeats(value->def->loop);
 }
 
-/* Whether the variant of each pipeline's padding lengths has the same operators as the module and
- * differs only inside the loop; reports an error otherwise. */
+/* Returns whether the variant of each pipeline's padding lengths has the same operators as the
+ * module and differs only inside the loop; reports an error otherwise. */
 bool lengths_fit(const Module *module);
 
 /* Gives the copy of an operator the current template's lengths: shapes of results and extents in

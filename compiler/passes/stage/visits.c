@@ -59,7 +59,7 @@ static const Op *maker_of(const Staging *staging, const Value *value) {
     return handed && !op_gathers(staging->module, maker) ? maker : NULL;
 }
 
-/* Whether an operator of the forward section needs its operands in its own visit. */
+/* Returns whether an operator of the forward section needs its operands in its own visit. */
 static bool orders(const Staging *staging, const Op *op) {
     return is_forward(op) && !staging->loose[op->index];
 }

@@ -145,7 +145,7 @@ static int compare_slots(const void *a, const void *b) {
     return (x[1] > y[1]) - (x[1] < y[1]);
 }
 
-/* The slots of a hop with their devices, in the order of these. */
+/* Returns the slots of a transfer with their devices, sorted by device. */
 static int (*slots_of(Arena *arena, const Round *round, int root, int *count))[2] {
     int(*slots)[2] = arena_alloc(arena, sizeof *slots * (size_t)round->plan->device_count);
     *count = 0;

@@ -43,7 +43,7 @@ typedef struct Call {
     unsigned assignment;     // the current one, for leaves of an expression
 } Call;
 
-/* Whether dimension d of a value is shorter; and how many dimensions are. */
+/* Returns whether dimension d of a value is shorter; and how many dimensions are. */
 bool padding_shortens(const PaddingCheck *behind, const Value *value, int d);
 int padding_short_dims(const PaddingCheck *behind, const Value *value);
 

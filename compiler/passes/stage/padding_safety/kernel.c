@@ -1,6 +1,6 @@
 #include "passes/stage/padding_safety/call.h"
 
-/* Whether a group of operands in which the operator is linear is 0 in an assignment. */
+/* Returns whether a group of operands in which the operator is linear is 0 in an assignment. */
 static bool linear_zero(const Call *call, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
     for (int group = 1; group <= rule->operand_count; group++) {
@@ -21,7 +21,8 @@ static Bounds no_leaf(const Expr *leaf, void *context) {
     return bounds_open();
 }
 
-/* Whether an operand that has some factors of `bits` behind has the neutral number there. */
+/* Returns whether an operand that has some factors of `bits` behind has the neutral number
+ * there. */
 static bool is_neutral(const Call *call, unsigned assignment, unsigned bits) {
     const Rule *rule = call->op->def->rule;
     for (int k = 0; k < call->op->operand_count; k++) {
@@ -35,8 +36,8 @@ static bool is_neutral(const Call *call, unsigned assignment, unsigned bits) {
     return false;
 }
 
-/* Whether the clause causal prevents elements in front from depending on elements behind in this
- * assignment. */
+/* Returns whether the clause causal prevents elements in front from depending on elements behind in
+ * this assignment. */
 static bool is_unseen(const Call *call, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
     const Binding *binding = call->own->binding;
@@ -97,7 +98,7 @@ static bool find_shift(const Call *call, Shift *shift) {
     return true;
 }
 
-/* Whether a result of a shift reads in front none of the elements that are behind in this
+/* Returns whether a result of a shift reads in front none of the elements that are behind in this
  * assignment. */
 static bool is_elsewhere(const Call *call, const Access *result, unsigned assignment) {
     Shift shift;
@@ -139,8 +140,8 @@ static unsigned open_bits(const Call *call, const Access *result, unsigned *summ
     return bits;
 }
 
-/* Whether the part in front of a result is independent of the elements behind in this assignment of
- * open factors. */
+/* Returns whether the part in front of a result is independent of the elements behind in this
+ * assignment of open factors. */
 static bool counts_for_nothing(const Call *call, const Access *result, unsigned assignment,
                                unsigned summed) {
     bool sees = access_has(result, call->op->def->rule->causal.from) &&
@@ -158,8 +159,8 @@ static bool counts_for_nothing(const Call *call, const Access *result, unsigned 
            (!(assignment & ~summed) && linear_zero(call, assignment));
 }
 
-/* Whether the clause causal says that nothing is added to a result in this assignment, because it
- * sums over indices that do not see it. */
+/* Returns whether the clause causal says that nothing is added to a result in this assignment,
+ * because it sums over indices that do not see it. */
 static bool is_unseeing(const Call *call, const Access *result, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
     bool sums = rule->causal.when && !access_has(result, rule->causal.from) &&

@@ -40,7 +40,7 @@ static bool mentions(const Rule *rule, int attr) {
     return found;
 }
 
-/* Whether an argument is used only as the extent of a result. */
+/* Returns whether an argument is used only as the extent of a result. */
 static bool is_extent(const Rule *rule, int attr) {
     bool found = rule->kind == RULE_VIEW;
     for (int f = 0; f < rule->factor_count; f++)

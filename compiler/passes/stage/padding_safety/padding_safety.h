@@ -5,9 +5,9 @@
 
 #include "ir/module.h"
 
-/* Whether the elements that `other` lacks have no effect on what both modules compute; reports an
- * error otherwise. `other` is the module with the lengths that the source writes at `at`, and
- * corresponds to it operator by operator. */
+/* Returns whether the elements that `other` lacks have no effect on what both modules compute;
+ * reports an error otherwise. `other` is the module with the lengths that the source writes at
+ * `at`, and corresponds to it operator by operator. */
 bool padding_is_safe(const Module *module, const Module *other, Position at);
 
 #endif

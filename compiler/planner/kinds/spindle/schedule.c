@@ -305,7 +305,7 @@ static void device_hold(Scheduler *s, int device, int o, int first, int layers) 
 }
 
 /* Returns when the last of the placed pieces of an operator ends. */
-static double boxes_end(const Scheduler *s, const Choices *choices, int o) {
+static double pieces_end(const Scheduler *s, const Choices *choices, int o) {
     double end = 0;
     for (int piece = o * PIECES; piece < (o + 1) * PIECES; piece++)
         if (choices->piece[piece].layers) end = larger(end, s->made.end[piece]);
@@ -334,7 +334,7 @@ static Around find_around(const Scheduler *s, const Choices *choices, int piece)
         }
     }
     for (int k = 0; !around.layers && k < operator->after_count; k++)
-        around.ready = larger(around.ready, boxes_end(s, choices, operator->after[k]));
+        around.ready = larger(around.ready, pieces_end(s, choices, operator->after[k]));
     return around;
 }
 
