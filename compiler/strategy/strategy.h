@@ -16,11 +16,9 @@
  * micro-batch; a strategy without stages is device 0. Numbers are integer expressions over the
  * model's constants. A prefix in a list belongs to its item alone: `devices(h800: 0-3, 12)` has
  * numbers 0 to 3 of the class h800, and device 12; `layers(vision: 0-3, 4-7, head)` has layers of
- * the tower "vision", of the default tower, and the layer "head". Each range is a visit of its
- * stage (strategy/place.h).
+ * the tower "vision", of the default tower, and the layer "head". Each range is a visit (place.h).
  *
- * parse.c and stage.c read, check.c and devices.c find contradictions, place.c compares with the
- * model, print.c writes text that parses back. */
+ * parse.c, stage.c read; check.c, devices.c, place.c find errors (place.c with a model). */
 #ifndef STRATEGY_STRATEGY_H
 #define STRATEGY_STRATEGY_H
 
@@ -31,6 +29,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct Cluster;
 typedef struct Token Token;
 typedef struct Tokens Tokens;
 
@@ -142,8 +141,6 @@ typedef struct StrategyNames {
     const char *only; // the wanted strategy: of others only the syntax is checked, and their
                       // numbers count as 1; NULL: all are wanted
 } StrategyNames;
-
-struct Cluster; // cluster/cluster.h
 
 /* ---- reading and writing ---- */
 

@@ -6,6 +6,7 @@
 #include "planner/kinds/malleus/malleus.h"
 #include "planner/kinds/spindle/spindle.h"
 
+#include <math.h>
 #include <string.h>
 
 const PlanKind plan_kinds[] = {
@@ -27,4 +28,25 @@ const PlanKind *plan_kind(const char *name) {
     for (const PlanKind *kind = plan_kinds; kind->name; kind++)
         if (!strcmp(kind->name, name)) return kind;
     return NULL;
+}
+
+/* ---- budgets (budget.h) ---- */
+
+Budget budget_begin(double limit) {
+    Budget budget = {.limit = limit, .effort = 1};
+    clock_gettime(CLOCK_MONOTONIC, &budget.begin);
+    return budget;
+}
+
+double budget_left(const Budget *budget) {
+    struct timespec now;
+    if (isinf(budget->limit)) return INFINITY;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return budget->limit - (double)(now.tv_sec - budget->begin.tv_sec) -
+           (double)(now.tv_nsec - budget->begin.tv_nsec) * 1e-9;
+}
+
+long budget_work(const Budget *budget, long usual, double rate) {
+    double work = (double)usual * budget->effort;
+    return (long)(work <= budget->limit * rate ? work : budget->limit * rate);
 }
