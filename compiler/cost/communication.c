@@ -126,15 +126,16 @@ static VerbMover mover_of(const Cluster *cluster, const Plan *plan, int device) 
     return mover;
 }
 
-/* Returns how many seconds longer a row of so many bytes takes that is not next to the one before,
- * by the given curve; 0 where it was not measured. */
+/* Returns how many seconds longer a row of so many bytes takes when it does not follow the one
+ * before, by the given curve; 0 where it was not measured. */
 static double row_seconds(const DeviceClass *class, const Curve *rows, double bytes,
                           double touched) {
     double apart = curve_at(rows, touched), together = curve_at(&class->memory_bandwidth, touched);
     return apart > 0 ? fmax(2 * bytes / apart - 2 * bytes / together, 0) : 0;
 }
 
-/* Returns the same for all rows of a move; those on pages of their own use the curve of pages. */
+/* Returns how much longer all rows of a move take than contiguous bytes; rows on pages of their own
+ * use the curve of pages. */
 static double rows_seconds(const Moved *moved, const DeviceClass *class, double touched) {
     double near = row_seconds(class, &class->row_bandwidth, ROW_BYTES, touched);
     double far = row_seconds(class, &class->page_bandwidth, PAGE_ROW_BYTES, touched);

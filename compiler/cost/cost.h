@@ -9,7 +9,7 @@
  *                                                            conversion: hetucc --emit=cost
  *
  * Layout propagation, the report, planners and the simulator read the same functions. Without a
- * cluster file there are operations and bytes, but no seconds: nothing is made up about machines
+ * cluster file there are operations and bytes but no seconds: nothing is assumed about machines
  * that nobody has described.
  *
  * Operations are those of the rule as it is written, each +, -, *, /, comparison and function of
@@ -19,15 +19,15 @@
  *
  *     seconds of a call = start + max(operations / rate, bytes / memory bandwidth)
  *
- * with the class's rate of products of that type and size, or its `arithmetic` for what is no
- * product. What the class does not say is left out of the maximum; NAN where it says neither, and
- * for products where it has no rate of them, since that is what most depends on.
+ * with the class's rate of products of that type and size, or its rate `arithmetic` for other
+ * operators. A rate that the class lacks is left out of the maximum. The seconds are NAN where it
+ * lacks both, and for a product without a rate of products, on which most of them depend.
  *
  *     seconds of a conversion = steps (reshard/cost/price.c, reshard/cost/resources.c) + local
  *         moves / memory bandwidth
  *
- * The floor stands on the IR, since it reads rules' bindings, roles and plans; clusters themselves
- * are below the planner (cluster/cluster.h), which weighs links. */
+ * This folder reads the IR: bindings of rules, roles and plans. The cluster's description, which
+ * the resharding planner reads too, is in cluster/cluster.h. */
 #ifndef COST_COST_H
 #define COST_COST_H
 

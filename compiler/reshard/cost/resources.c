@@ -372,8 +372,8 @@ static double longer_to_combine(const Plan *plan, const Step *step) {
     return seconds / cluster_sharing(plan->cluster, device);
 }
 
-/* Returns the same for the busiest processor. A reduce to one device passes through each of the
- * others; a reduction for all devices is divided among them. */
+/* Returns how many seconds longer the busiest processor takes to combine elements. A reduce to one
+ * device passes through each of the others; a reduction for all devices is divided among them. */
 static double combining_seconds(const Plan *plan, const Step *step, const Collectives *all) {
     double part = step->verb == HT_REDUCE ? 1 : (double)(all->ranks - 1) / all->ranks;
     return step_reduces(step) ? longer_to_combine(plan, step) * part * all->share * all->turns : 0;

@@ -79,7 +79,7 @@ static int task_cost(const Task *task) {
                                   : task->source_count + wanted - 1 - (common > 0);
 }
 
-/* Returns the same number for the reduction of a replica's contributions. */
+/* Returns how many devices must receive each element to reduce a replica's contributions. */
 static int reduction_cost(const Replica *replica, const Devices *targets) {
     return task_cost(&(Task){.source_count = replica->holders.count,
                              .sources = replica->holders.at,
@@ -261,8 +261,8 @@ static void keep_near(Hosts *hosts, int t, int *near) {
     }
 }
 
-/* Does this for all tasks; tasks whose contributions are each on one host keep their shared lists.
- */
+/* Calls keep_near for all tasks; those whose contributions are each on one host keep their shared
+ * lists. */
 static void keep_all_near(PlanBuilder *planner) {
     enum { NEAR = 1, FAR };
     Hosts *hosts = hosts_of(planner);
