@@ -2,6 +2,7 @@
  * another device holds. */
 #include "layout/layout.h"
 #include "support/arena.h"
+#include "support/arena.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
