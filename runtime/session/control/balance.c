@@ -435,7 +435,8 @@ static void note_switch(Balance *balance, double seconds) {
 static void go(Balance *balance, int image) {
     double begin = pace_now();
     Command command = {
-        .kind = COMMAND_SWITCH, .number = balance->program->number, .index = image, .keep = true};
+        .kind = COMMAND_SWITCH,
+        .switching = {.program = balance->program->number, .image = image, .keep_inputs = true}};
     session_issue(balance->program->session, &command, &(Payload){0});
     note_switch(balance, pace_now() - begin);
     say(balance, "under strategy \"%s\" from here on; the switch took %.3f s", strategy_of(image),
@@ -490,9 +491,7 @@ void balance_turn(ht_program *program) {
     balance->step_began = pace_now();
 }
 
-void balance_ask(const ht_program *program, Command *command) {
-    command->report = balance_of(program);
-}
+bool balance_wants(const ht_program *program) { return balance_of(program); }
 
 void balance_note(ht_program *program, const PaceReport *reports) {
     Balance *balance = balance_of(program);

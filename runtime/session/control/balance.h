@@ -3,7 +3,7 @@
  * All functions run on rank 0.
  *
  * 1. balance_turn, before a step, switches to a new strategy once it is compiled.
- * 2. balance_ask makes the step's command request a PaceReport from each rank.
+ * 2. balance_wants says whether the step's command requests a PaceReport from each rank.
  * 3. balance_note, after the step, computes the ranks' rates (session/control/rates.h).
  * 4. If rates have changed, hetu-balance plans a strategy in another process
  *    (session/control/recompile_command.h), and hetucc compiles it as for ht_prepare.
@@ -17,7 +17,7 @@
 #include "session/core/session.h"
 
 void balance_turn(ht_program *program);
-void balance_ask(const ht_program *program, Command *command);
+bool balance_wants(const ht_program *program);
 void balance_note(ht_program *program, const struct PaceReport *reports);
 void balance_close(ht_session *session);
 

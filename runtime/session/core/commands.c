@@ -1,4 +1,4 @@
-/* The commands of a session, and what every rank does when rank 0 issues one.
+/* What every rank does when rank 0 issues a command.
  *
  *     rank 0                               ranks 1, 2, ...
  *     session_issue(COMMAND_RUN)  ──────▶  session_serve: waits, then carries it out as rank 0 does
@@ -25,7 +25,7 @@ static void open_program(ht_session *session, const Command *command, Payload *p
     if (!grown) ht_fail("no memory for another program");
     session->programs = grown;
     session->programs[session->program_count++] =
-        program_create(command->index, &session->params, command->seed);
+        program_create(command->open.image, &session->params, command->open.seed);
 }
 
 /* Returns whether a program only runs forward and shares parameters with `trains`, which trains. */
@@ -41,13 +41,13 @@ static bool follows(const Program *program, const Program *trains) {
  * command's image. Programs that follow it get their own image for the same strategy, if they have
  * one. All others get -1: they do not switch. */
 static int *find_images(const ht_session *session, const Command *command) {
-    const char *strategy = image_at(command->index)->image->strategy;
+    const char *strategy = image_at(command->switching.image)->image->strategy;
     int *images = memory_array(session->program_count, sizeof *images);
     for (int p = 0; p < session->program_count; p++) {
-        bool goes = follows(session->programs[p], session->programs[command->number]);
+        bool goes = follows(session->programs[p], session->programs[command->switching.program]);
         images[p] = goes ? image_under(session->programs[p]->number, strategy) : -1;
     }
-    images[command->number] = command->index;
+    images[command->switching.program] = command->switching.image;
     return images;
 }
 
@@ -55,16 +55,17 @@ static int *find_images(const ht_session *session, const Command *command) {
  * programs that follow it have no state of their own and are created anew. */
 static void switch_program(ht_session *session, const Command *command, Payload *payload) {
     (void)payload;
-    int *images = find_images(session, command), own = command->number;
+    int *images = find_images(session, command), own = command->switching.program;
     uint64_t seed = session->programs[own]->worker.seed;
     FedInputs **kept = memory_array(session->program_count, sizeof *kept);
     for (int p = 0; p < session->program_count; p++)
-        kept[p] =
-            command->keep && images[p] >= 0 ? program_take_inputs(session->programs[p]) : NULL;
+        kept[p] = command->switching.keep_inputs && images[p] >= 0
+                      ? program_take_inputs(session->programs[p])
+                      : NULL;
     for (int p = 0; p < session->program_count; p++)
         if (images[p] >= 0 && p != own) program_destroy(session->programs[p]);
     session->programs[own] =
-        program_switch(session->programs[own], command->index, &session->params);
+        program_switch(session->programs[own], command->switching.image, &session->params);
     for (int p = 0; p < session->program_count; p++)
         if (images[p] >= 0 && p != own)
             session->programs[p] = program_create(images[p], &session->params, seed);
@@ -79,32 +80,42 @@ static void switch_program(ht_session *session, const Command *command, Payload 
 /* Sends to rank 0 how long this rank has computed in the last step. */
 static void report_pace(const Program *program, Payload *payload) {
     PaceReport mine = pace_report(!program->role, program->worker.step - 1);
-    PaceReport *all = payload->reports ? payload->reports : memory_array(world_size(), sizeof *all);
+    PaceReport *wanted = payload->run.reports,
+               *all = wanted ? wanted : memory_array(world_size(), sizeof *all);
     world_gather(&mine, sizeof mine, all);
-    if (all != payload->reports) free(all);
+    if (!wanted) free(all);
+}
+
+/* Broadcasts the optimizers' hyperparameters of a run. Those of the first optimizer are in the
+ * command itself, since few programs have another. */
+static void share_hyper(const Command *command, float *hyper) {
+    memcpy(hyper, command->run.hyper, sizeof command->run.hyper);
+    if (command->run.more)
+        world_broadcast(hyper + HT_HYPER, sizeof *hyper * HT_HYPER * (size_t)command->run.more);
 }
 
 /* Runs a step or a forward pass of a program. */
 static void run_program(ht_session *session, const Command *command, Payload *payload) {
-    Program *program = session->programs[command->number];
+    Program *program = session->programs[command->run.program];
+    share_hyper(command, payload->run.hyper);
     for (int i = 0; i < program->image->input_count; i++)
-        if (command->fed[i / 8] >> (i % 8) & 1)
-            program_feed(program, i, payload->feeds ? payload->feeds[i] : NULL);
-    pace_step(command->report);
-    payload->loss = program_run(program, payload->hyper);
-    if (command->report) report_pace(program, payload);
-    if (command->check) program_check(program);
+        if (command->run.fed[i / 8] >> (i % 8) & 1)
+            program_feed(program, i, payload->run.feeds ? payload->run.feeds[i] : NULL);
+    pace_step(command->run.report);
+    payload->run.loss = program_run(program, payload->run.hyper);
+    if (command->run.report) report_pace(program, payload);
+    if (command->run.check) program_check(program);
     hooks_mark(HT_STREAM_HOST, "check and report", NULL);
     if (session->dump && program->image->trains) program_dump(program, session->dump, "step");
 }
 
 /* Loads strategies that were compiled while the program runs: rank 0 broadcasts the shared object
- * (`command->bytes` of it). */
+ * (`command->arrive.bytes` of it). */
 static void take_arrival(ht_session *session, const Command *command, Payload *payload) {
     (void)session;
-    void *object = payload->from ? NULL : memory_array(command->bytes, 1);
-    world_broadcast(payload->from ? (void *)payload->from : object, (size_t)command->bytes);
-    arrivals_take(payload->from ? payload->from : object, (size_t)command->bytes);
+    void *object = payload->from ? NULL : memory_array(command->arrive.bytes, 1);
+    world_broadcast(payload->from ? (void *)payload->from : object, (size_t)command->arrive.bytes);
+    arrivals_take(payload->from ? payload->from : object, (size_t)command->arrive.bytes);
     free(object);
 }
 
@@ -119,17 +130,17 @@ static char *shared_text(const char *text) {
 }
 
 static void save(ht_session *session, const Command *command, Payload *payload) {
-    char *folder = shared_text(payload->path);
-    checkpoint_save(session, folder, command->step, command->index, payload->notes,
-                    command->number);
+    char *folder = shared_text(payload->save.folder);
+    checkpoint_save(session, folder, command->save.step, command->save.keep, payload->save.notes,
+                    command->save.note_count);
     free(folder);
 }
 
 static void load(ht_session *session, const Command *command, Payload *payload) {
     (void)command;
-    char *path = shared_text(payload->path), *manifest = shared_text(payload->manifest),
-         *names = shared_text(payload->names);
-    payload->reason = checkpoint_load(session, path, manifest, names);
+    char *path = shared_text(payload->load.path), *manifest = shared_text(payload->load.manifest),
+         *names = shared_text(payload->load.names);
+    payload->load.reason = checkpoint_load(session, path, manifest, names);
     free(names);
     free(path);
     free(manifest);
@@ -138,27 +149,25 @@ static void load(ht_session *session, const Command *command, Payload *payload) 
 /* Sets the number of a program's next step, and the seed of all programs. */
 static void set_steps(ht_session *session, const Command *command, Payload *payload) {
     (void)payload;
-    session->programs[command->number]->worker.step = command->step;
+    session->programs[command->steps.program]->worker.step = command->steps.step;
     for (int p = 0; p < session->program_count; p++)
-        session->programs[p]->worker.seed = command->seed;
+        session->programs[p]->worker.seed = command->steps.seed;
 }
 
-/* Opens a data set on all ranks. Returns on rank 0 why a rank cannot, in a buffer that the next
- * call overwrites; NULL where all can, and on the other ranks. */
-static const char *open_rows(const Program *program, const Command *command,
-                             const Payload *payload) {
+/* Opens a dataset's file on all ranks. The payload's reason on rank 0 says why a rank cannot, in a
+ * buffer that the next call overwrites. It is NULL where all ranks can, and on the other ranks. */
+static void open_rows(ht_session *session, const Command *command, Payload *payload) {
     enum { ROOM = 1024 };
     static char said[ROOM + 64];
-    char *path = shared_text(payload->path), *element = shared_text(payload->element),
-         mine[ROOM] = "";
+    const ht_image *image = session->programs[command->rows.program]->image;
+    char *path = shared_text(payload->open_rows.path),
+         *element = shared_text(payload->open_rows.element), mine[ROOM] = "";
     int file;
     const char *wrong =
-        dataset_open(path, element, program->image->inputs[command->index].dtype, &file);
-    bool other = !wrong && dataset_elements(file) != command->bytes;
-    snprintf(mine, sizeof mine, "%s",
-             wrong   ? wrong
-             : other ? "it has other elements than on rank 0"
-                     : "");
+        dataset_open(path, element, image->inputs[command->rows.input].dtype, &file);
+    if (!wrong && dataset_elements(file) != command->rows.elements)
+        wrong = "it has other elements than on rank 0";
+    snprintf(mine, sizeof mine, "%s", wrong ? wrong : "");
     char *all = memory_array(world_size(), ROOM);
     world_gather(mine, ROOM, all);
     said[0] = 0;
@@ -168,40 +177,36 @@ static const char *open_rows(const Program *program, const Command *command,
     free(all);
     free(path);
     free(element);
-    return *said ? said : NULL;
+    payload->open_rows.reason = *said ? said : NULL;
 }
 
-/* Opens a data set (`keep`), or feeds an input with rows of one that all ranks have open. */
+/* Feeds an input with rows of a file that all ranks have open. */
 static void read_rows(ht_session *session, const Command *command, Payload *payload) {
-    Program *program = session->programs[command->number];
-    if (command->keep) {
-        payload->reason = open_rows(program, command, payload);
-        return;
-    }
     RowsPlan *rows = &payload->rows;
     world_broadcast(rows, sizeof *rows);
     int64_t *order = world_rank() && rows->order ? memory_array(rows->batch, sizeof *order)
                                                  : (int64_t *)rows->order;
     if (order) world_broadcast(order, sizeof *order * (size_t)rows->batch);
     rows->order = order;
-    program_read(program, command->index, rows);
+    program_read(session->programs[command->rows.program], command->rows.input, rows);
     if (world_rank()) free(order);
 }
 
 static void fetch(ht_session *session, const Command *command, Payload *payload) {
-    program_fetch(session->programs[command->number], command->index, payload->to);
+    program_fetch(session->programs[command->fetch.program], command->fetch.index, payload->to);
 }
 
 static void fetch_input(ht_session *session, const Command *command, Payload *payload) {
-    program_fetch_input(session->programs[command->number], command->index, payload->to);
+    program_fetch_input(session->programs[command->fetch.program], command->fetch.index,
+                        payload->to);
 }
 
 static void get_param(ht_session *session, const Command *command, Payload *payload) {
-    param_get(session->params.at[command->number], payload->to);
+    param_get(session->params.at[command->param.param], payload->to);
 }
 
 static void set_param(ht_session *session, const Command *command, Payload *payload) {
-    param_set(session->params.at[command->number], payload->from);
+    param_set(session->params.at[command->param.param], payload->from);
 }
 
 static void write_checkpoint(ht_session *session, const Command *command, Payload *payload) {
@@ -210,17 +215,18 @@ static void write_checkpoint(ht_session *session, const Command *command, Payloa
 }
 
 static void take_copies(ht_session *session, const Command *command, Payload *payload) {
-    copies_take(session, command->seed, command->step, payload->notes, command->number);
+    copies_take(session, command->remember.key, command->remember.step, payload->save.notes,
+                command->remember.note_count);
 }
 
 static void find_copies(ht_session *session, const Command *command, Payload *payload) {
     checkpoint_wait(session);
-    payload->found = command->seed ? copies_find(session, command->seed) : -1;
+    payload->found = command->find.key ? copies_find(session, command->find.key) : -1;
 }
 
 static void load_copies(ht_session *session, const Command *command, Payload *payload) {
     (void)command;
-    payload->reason = copies_load(session);
+    payload->load.reason = copies_load(session);
 }
 
 /* Takes signals from here on; returns once all ranks do. */
@@ -250,6 +256,7 @@ static const struct {
                 [COMMAND_REMEMBER] = {"remember", take_copies},
                 [COMMAND_FIND] = {"look for copies", find_copies},
                 [COMMAND_RECALL] = {"load", load_copies},
+                [COMMAND_OPEN_ROWS] = {"read rows", open_rows},
                 [COMMAND_ROWS] = {"read rows", read_rows},
                 [COMMAND_HEED] = {"heed signals", heed_signals},
                 [COMMAND_CLOSE] = {"close", NULL}};
@@ -261,19 +268,9 @@ static void carry_out(ht_session *session, const Command *command, Payload *payl
     hooks_mark(HT_STREAM_HOST, commands[command->kind].name, NULL);
 }
 
-/* Broadcasts the optimizers' hyperparameters of a run. Those of the first optimizer are in the
- * command itself, since few programs have another. */
-static void share_numbers(const Command *command, Payload *payload) {
-    memcpy(payload->hyper, command->hyper, sizeof command->hyper);
-    if (command->more)
-        world_broadcast(payload->hyper + HT_HYPER,
-                        sizeof *payload->hyper * HT_HYPER * (size_t)command->more);
-}
-
 void session_issue(ht_session *session, Command *command, Payload *payload) {
     hooks_mark(HT_STREAM_HOST, "main", NULL);
     world_broadcast(command, sizeof *command);
-    share_numbers(command, payload);
     carry_out(session, command, payload);
 }
 
@@ -282,7 +279,6 @@ void session_serve(ht_session *session) {
     do {
         Payload payload = {0};
         world_await(&command, sizeof command);
-        share_numbers(&command, &payload);
         hooks_mark(HT_STREAM_WAITING, "wait for rank 0", NULL);
         carry_out(session, &command, &payload);
     } while (command.kind != COMMAND_CLOSE);

@@ -69,8 +69,7 @@ void ht_close(ht_session *closed) {
     if (!closed) ht_fail("ht_close was called with NULL for the session");
     if (!closed->open) return;
     closed->open = false;
-    Command command = {.kind = COMMAND_CLOSE};
-    session_issue(closed, &command, &(Payload){0});
+    session_issue(closed, &(Command){.kind = COMMAND_CLOSE}, &(Payload){0});
     session_close(closed);
 }
 
@@ -168,7 +167,7 @@ static ht_program *open_image(ht_session *open, int index) {
     image_check_reads(index, false);
     ht_program *program = new_program(open, image_at(index)->image->trains);
     program->number = open->program_count;
-    Command command = {.kind = COMMAND_OPEN, .index = index, .seed = open->seed};
+    Command command = {.kind = COMMAND_OPEN, .open = {.image = index, .seed = open->seed}};
     session_issue(open, &command, &(Payload){0});
     return program;
 }
@@ -208,7 +207,7 @@ static void check_program(const ht_program *program, const char *call) {
 void session_take_arrivals(ht_session *open, bool wait) {
     size_t size;
     for (void *object; (object = arrivals_next(wait, &size));) {
-        Command command = {.kind = COMMAND_ARRIVE, .bytes = (int64_t)size};
+        Command command = {.kind = COMMAND_ARRIVE, .arrive.bytes = (int64_t)size};
         session_issue(open, &command, &(Payload){.from = object});
         free(object);
     }
@@ -246,11 +245,11 @@ static void gather_feeds(const Program *program, const ht_fed *feeds, Command *c
         const ht_image_input *taken = &program->image->inputs[input];
         feed_check(feeds, taken->dtype, boxes_elements(taken->pieces), taken->at);
         if (taken->padding) padding_check(taken, feeds->data);
-        command->fed[input / 8] |= (unsigned char)(1 << input % 8);
+        command->run.fed[input / 8] |= (unsigned char)(1 << input % 8);
         data[input] = feeds->data;
     }
     for (int i = 0; i < program->image->input_count; i++)
-        if (!program->fed[i] && !(command->fed[i / 8] >> (i % 8) & 1))
+        if (!program->fed[i] && !(command->run.fed[i / 8] >> (i % 8) & 1))
             ht_fail(
                 "the input \"%s\" (%s) was never fed: give it to the step by ht_feed(\"%s\", data)",
                 program->image->inputs[i].name, program->image->inputs[i].at,
@@ -268,24 +267,23 @@ static int count_more(const float *hyper) {
 static float run_image(ht_program *program, const ht_fed *feeds, const float *hyper) {
     const void *data[PROGRAM_MAX_INPUTS] = {0};
     Command command = {.kind = COMMAND_RUN,
-                       .number = program->number,
-                       .check = program->session->check,
-                       .more = count_more(hyper)};
-    memcpy(command.hyper, hyper, sizeof command.hyper);
+                       .run = {.program = program->number,
+                               .report = balance_wants(program),
+                               .check = program->session->check,
+                               .more = count_more(hyper)}};
+    memcpy(command.run.hyper, hyper, sizeof command.run.hyper);
     image_check_reads(image_program(program)->number, false);
-    balance_ask(program, &command);
     rows_read(program->session, image_program(program), program->number, feeds);
     gather_feeds(image_program(program), feeds, &command, data);
-    Payload payload = {
-        .feeds = data,
-        .reports = command.report ? memory_array(world_size(), sizeof *payload.reports) : NULL};
-    memcpy(payload.hyper, hyper, sizeof payload.hyper);
+    PaceReport *reports = command.run.report ? memory_array(world_size(), sizeof *reports) : NULL;
+    Payload payload = {.run = {.feeds = data, .reports = reports}};
+    memcpy(payload.run.hyper, hyper, sizeof payload.run.hyper);
     double begin = pace_now();
     session_issue(program->session, &command, &payload);
     dispatch_note(program, pace_now() - begin);
-    balance_note(program, payload.reports);
-    free(payload.reports);
-    return payload.loss;
+    balance_note(program, reports);
+    free(reports);
+    return payload.run.loss;
 }
 
 /* The optimizers' numbers in the step to come. */
@@ -352,14 +350,13 @@ static Command fetching(const ht_program *program, const Named *named) {
     const Program *own = image_program(program);
     if (named->kind == NAMED_PARAM)
         return (Command){.kind = COMMAND_GET_PARAM,
-                         .number = own->params[named->index].param->number};
+                         .param.param = own->params[named->index].param->number};
     if (named->kind == NAMED_OUTPUT && !own->ran)
         ht_fail("the output \"%s\" is fetched before the program ran", named->name);
     if (named->kind == NAMED_INPUT && !own->fed[named->index])
         ht_fail("the input \"%s\" is fetched, and was never fed", named->name);
     return (Command){.kind = named->kind == NAMED_INPUT ? COMMAND_FETCH_INPUT : COMMAND_FETCH,
-                     .number = program->number,
-                     .index = named->index};
+                     .fetch = {.program = program->number, .index = named->index}};
 }
 
 void ht_fetch(ht_program *program, const char *name, void *to) {
@@ -513,7 +510,8 @@ bool ht_switch(ht_program *program, const char *strategy) {
     }
     if (!await_strategy(program, &strategy)) return false;
     int own = image_program(program)->number, found = find_strategy(own, strategy);
-    Command command = {.kind = COMMAND_SWITCH, .number = program->number, .index = found};
+    Command command = {.kind = COMMAND_SWITCH,
+                       .switching = {.program = program->number, .image = found}};
     if (found != own) session_issue(program->session, &command, &(Payload){0});
     return true;
 }
@@ -589,7 +587,7 @@ void ht_get_param(ht_session *open, const char *name, float *to, size_t count) {
         memcpy(to, find_eager(open, name, count)->data, count * sizeof *to);
         return;
     }
-    Command command = {.kind = COMMAND_GET_PARAM, .number = find_param(open, name, count)};
+    Command command = {.kind = COMMAND_GET_PARAM, .param.param = find_param(open, name, count)};
     session_issue(open, &command, &(Payload){.to = to});
 }
 
@@ -600,6 +598,6 @@ void ht_set_param(ht_session *open, const char *name, const float *from, size_t 
         memcpy(find_eager(open, name, count)->data, from, count * sizeof *from);
         return;
     }
-    Command command = {.kind = COMMAND_SET_PARAM, .number = find_param(open, name, count)};
+    Command command = {.kind = COMMAND_SET_PARAM, .param.param = find_param(open, name, count)};
     session_issue(open, &command, &(Payload){.from = from});
 }

@@ -2,8 +2,7 @@
 #ifndef SESSION_CORE_SESSION_H
 #define SESSION_CORE_SESSION_H
 
-#include "checkpoint/safetensors.h"
-#include "session/core/program.h"
+#include "session/core/commands.h"
 #include "session/observe/progress.h"
 #include "session/core/eager.h"
 
@@ -52,77 +51,11 @@ struct ht_program {
     char *optimizers; // names and parameter patterns of the optimizers; NULL: one has no name
 };
 
-/* The kinds of commands; commands.c has a table of the functions that carry them out. */
-typedef enum CommandKind {
-    COMMAND_OPEN,        // create a program: index (image), seed
-    COMMAND_SWITCH,      // switch a program to another strategy: number, index (image), keep
-    COMMAND_ARRIVE,      // load strategies compiled meanwhile: bytes; from
-    COMMAND_RUN,         // run a step: number, report, check, hyper, more, fed; feeds, loss
-    COMMAND_FETCH,       // read an output: number, index; to
-    COMMAND_FETCH_INPUT, // read an input: number, index; to
-    COMMAND_GET_PARAM,   // read a parameter: number; to
-    COMMAND_SET_PARAM,   // write a parameter: number; from
-    COMMAND_SAVE, // begin a checkpoint: step, number (of notes), index (checkpoints to keep); path,
-                  // notes
-    COMMAND_WRITE,    // go on writing a checkpoint
-    COMMAND_LOAD,     // load a checkpoint: path, manifest, names, reason
-    COMMAND_STEPS,    // set a program's next step and the seed: number, step, seed
-    COMMAND_REMEMBER, // take an in-memory checkpoint: seed (its key), step, number (of notes);
-                      // notes
-    COMMAND_FIND,     // look for an in-memory checkpoint: seed (its key; 0: none); found
-    COMMAND_RECALL,   // load the in-memory checkpoint that was found: reason
-    COMMAND_ROWS,     // open a data set (keep), or feed rows of it: number, index; rows
-    COMMAND_HEED,     // take signals from here on
-    COMMAND_CLOSE     // end the session
-} CommandKind;
-
-/* A command's arguments, which rank 0 broadcasts: the same bytes on all ranks. The kinds above say
- * which fields each reads. */
-typedef struct Command {
-    CommandKind kind;
-    int number;    // of the program in session->programs, of the parameter; or how many notes
-    int index;     // of the image, the input or the output
-    int64_t step;  // number of a training step
-    uint64_t seed; // of random numbers; or the key of in-memory checkpoints
-    int64_t bytes; // ARRIVE: of the object that follows; ROWS: elements of the file
-    bool keep;     // SWITCH: inputs that were fed stay fed; ROWS: open the file
-    bool report;   // RUN: rank 0 wants each rank's computing time
-    bool check;    // RUN: HETU_CHECK is set on rank 0
-    float hyper[HT_HYPER]; // RUN: hyperparameters of the first optimizer
-    int more;              // RUN: further optimizers, whose hyperparameters are broadcast next
-    unsigned char fed[PROGRAM_MAX_INPUTS / 8]; // RUN: bit i: input i was fed anew
-} Command;
-
-/* Memory that a command reads or writes on rank 0; zero on the other ranks, except where a field
- * says that all ranks have it. */
-typedef struct Payload {
-    const void **feeds;                // RUN: data by input; NULL: not fed
-    const void *from;                  // ARRIVE, SET_PARAM: data that are read
-    void *to;                          // FETCH, FETCH_INPUT, GET_PARAM: memory for the result
-    const char *path;                  // SAVE, LOAD: folder or file; ROWS: the data set
-    const char *manifest;              // LOAD: file of checksums; NULL: none
-    const char *names;                 // LOAD: how the file names parameters, as in Stored
-    const SafeNote *notes;             // SAVE, REMEMBER: metadata of the checkpoint
-    const char *element;               // ROWS: type of the file's numbers, "uint16"
-    RowsPlan rows;                     // ROWS: which rows each rank reads
-    const char *reason;                // LOAD, RECALL, ROWS: set to why it failed; NULL: it did not
-    int64_t found;                     // FIND: set to the step of the newest copy; -1: none
-    float loss;                        // RUN: set to the step's loss
-    struct PaceReport *reports;        // RUN: set to computing times by rank; NULL: not wanted
-    float hyper[HT_GROUPS * HT_HYPER]; // RUN: hyperparameters by optimizer, on all ranks
-} Payload;
-
 /* The one-device library; NULL: it is not linked. */
 const EagerLibrary *session_eager(void);
 
 /* Ends the program unless the session is open. */
 void session_check_open(const ht_session *session);
-
-/* On rank 0: sends a command to all ranks and carries it out. */
-void session_issue(ht_session *session, Command *command, Payload *payload);
-
-/* On all ranks but 0: carries out commands until the session ends, then ends the process. */
-_Noreturn void session_serve(ht_session *session);
 
 /* On rank 0: makes all ranks load the strategies of ht_prepare that are compiled. `wait`: first
  * waits until all are compiled. */

@@ -132,14 +132,12 @@ static void open_everywhere(ht_session *session, int number, int input, FedRows 
     if (file < 0) {
         const char *wrong = dataset_open(fed->given->path, fed->given->element, fed->dtype, &file);
         if (wrong) refuse(fed, wrong);
-        Command command = {.kind = COMMAND_ROWS,
-                           .number = number,
-                           .index = input,
-                           .keep = true,
-                           .bytes = dataset_elements(file)};
-        Payload payload = {.path = fed->given->path, .element = fed->given->element};
+        Command command = {
+            .kind = COMMAND_OPEN_ROWS,
+            .rows = {.program = number, .input = input, .elements = dataset_elements(file)}};
+        Payload payload = {.open_rows = {.path = fed->given->path, .element = fed->given->element}};
         session_issue(session, &command, &payload);
-        if (payload.reason) refuse(fed, payload.reason);
+        if (payload.open_rows.reason) refuse(fed, payload.open_rows.reason);
     }
     take_file(fed, file);
 }
@@ -195,7 +193,8 @@ void rows_read(ht_session *session, const Program *program, int number, const ht
         orders[i] = is_another(fed, i) ? NULL : arrange(program, fed, made, i);
     for (int i = 0; i < made; i++) {
         Command command = {
-            .kind = COMMAND_ROWS, .number = number, .index = program_input(program, fed[i].name)};
+            .kind = COMMAND_ROWS,
+            .rows = {.program = number, .input = program_input(program, fed[i].name)}};
         session_issue(session, &command, &(Payload){.rows = fed[i].plan});
     }
     advance(session, fed, made);

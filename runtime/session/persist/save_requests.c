@@ -92,8 +92,9 @@ void saved_save(ht_session *open, const char *folder, const ht_noted *noted, int
     snprintf(step, sizeof step, "%lld", (long long)noted_at);
     if (noted->name && noted_at != saved_steps(open)) count = add_note(notes, count, STALE, step);
     Command command = {
-        .kind = COMMAND_SAVE, .number = count, .index = open->keep, .step = saved_steps(open)};
-    session_issue(open, &command, &(Payload){.path = folder, .notes = notes});
+        .kind = COMMAND_SAVE,
+        .save = {.step = saved_steps(open), .note_count = count, .keep = open->keep}};
+    session_issue(open, &command, &(Payload){.save = {.folder = folder, .notes = notes}});
     free_notes(notes, count);
 }
 
@@ -124,9 +125,9 @@ void ht_remember_with(ht_session *open, const char *folder, const ht_noted *note
     said = !key;
     if (!key) return;
     int count = take_notes(open, noted, notes);
-    Command command = {
-        .kind = COMMAND_REMEMBER, .number = count, .seed = key, .step = saved_steps(open)};
-    session_issue(open, &command, &(Payload){.notes = notes});
+    Command command = {.kind = COMMAND_REMEMBER,
+                       .remember = {.step = saved_steps(open), .note_count = count, .key = key}};
+    session_issue(open, &command, &(Payload){.save = {.notes = notes}});
     free_notes(notes, count);
 }
 
@@ -160,10 +161,9 @@ static void take_steps(ht_session *open) {
         const char *step = program->trains ? safetensors_note(&open->loaded, key) : NULL;
         if (!step) continue;
         program->step = strtoll(step, NULL, 10);
-        Command command = {.kind = COMMAND_STEPS,
-                           .number = program->number,
-                           .step = program->step,
-                           .seed = open->seed};
+        Command command = {
+            .kind = COMMAND_STEPS,
+            .steps = {.program = program->number, .step = program->step, .seed = open->seed}};
         if (program->eager)
             session_eager()->program_resume(program->eager, program->step);
         else
@@ -173,11 +173,10 @@ static void take_steps(ht_session *open) {
 
 static const char *load(ht_session *open, const char *path, const char *manifest,
                         const char *names) {
-    Payload payload = {.path = path, .manifest = manifest, .names = names};
-    Command command = {.kind = COMMAND_LOAD};
-    session_issue(open, &command, &payload);
-    if (!payload.reason) take_steps(open);
-    return payload.reason;
+    Payload payload = {.load = {.path = path, .manifest = manifest, .names = names}};
+    session_issue(open, &(Command){.kind = COMMAND_LOAD}, &payload);
+    if (!payload.load.reason) take_steps(open);
+    return payload.load.reason;
 }
 
 /* The lines that Stored has of names; free() them. */
@@ -211,7 +210,7 @@ void ht_load(ht_session *open, const char *path) { ht_load_as(open, path, NULL);
 static int64_t find_copy(ht_session *open, const char *folder) {
     uint64_t key = copies_wanted() ? copies_key(folder, false) : 0;
     Payload payload = {.found = -1};
-    session_issue(open, &(Command){.kind = COMMAND_FIND, .seed = key}, &payload);
+    session_issue(open, &(Command){.kind = COMMAND_FIND, .find.key = key}, &payload);
     return payload.found;
 }
 
@@ -219,12 +218,12 @@ static int64_t find_copy(ht_session *open, const char *folder) {
 static bool take_copy(ht_session *open, int64_t step) {
     Payload payload = {0};
     session_issue(open, &(Command){.kind = COMMAND_RECALL}, &payload);
-    if (payload.reason)
+    if (payload.load.reason)
         fprintf(stderr, "hetu: the copy of step %lld in shared memory is not used: %s\n",
-                (long long)step, payload.reason);
+                (long long)step, payload.load.reason);
     else
         take_steps(open);
-    return !payload.reason;
+    return !payload.load.reason;
 }
 
 /* Goes on from a checkpoint; false after a message. */
