@@ -79,7 +79,7 @@ CUDNN_LIBRARIES ?= -L$(CUDNN_HOME)/lib -Wl,-rpath,$(CUDNN_HOME)/lib -l:libcudnn.
 HEADERS += $(CUDNN_HEADERS)
 LIBRARIES += $(CUDNN_LIBRARIES)
 endif
-LIBRARIES += -fopenmp -lpthread -lm
+LIBRARIES += -fopenmp -lpthread -lm -l:libz.so.1
 
 code = $(subst sm_,,$(1))
 named = $(sort $(filter-out native,$(ARCH)))

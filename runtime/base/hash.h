@@ -1,13 +1,20 @@
-/* The 64-bit FNV-1a hash.
+/* Hashes and checksums.
  *
- *     uint64_t hash = hash_text(HASH_START, "gpt.c");
+ *     uint64_t hash = hash_text(HASH_START, "gpt.c");   // FNV-1a, 64 bits: keys and fingerprints
  *     hash = hash_bytes(hash, &size, sizeof size);
+ *     uint32_t sum = checksum(0, bytes, count);         // zlib's CRC-32: contents of files
  */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+#if __has_include(<zlib.h>)
+#include <zlib.h>
+#else // a machine that builds a program for GPUs may have the library without its header
+unsigned long crc32_z(unsigned long crc, const unsigned char *bytes, size_t count);
+#endif
 
 #define HASH_START UINT64_C(0xcbf29ce484222325)
 
@@ -22,6 +29,11 @@ static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count
 static inline uint64_t hash_text(uint64_t hash, const char *text) {
     for (; *text; text++) hash = hash_bytes(hash, text, 1);
     return hash;
+}
+
+/* Continues a checksum with bytes; a checksum begins as 0. */
+static inline uint32_t checksum(uint32_t sum, const void *bytes, size_t count) {
+    return (uint32_t)crc32_z(sum, (const unsigned char *)bytes, count);
 }
 
 #endif

@@ -2,6 +2,7 @@
 #include "checkpoint/copies.h"
 
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/memory.h"
 
 #include <dirent.h>
@@ -20,7 +21,8 @@
 
 enum { HEAD_BYTES = 4096, ALIGNED = 64, PATH_ROOM = 4096 };
 
-static const char MAGIC[8] = "hetucop1";
+/* The last character is the version of the format. */
+static const char MAGIC[8] = "hetucop2";
 
 /* The files of a start begin with this. */
 #define START "%016" PRIx64 "-"
@@ -41,26 +43,12 @@ static size_t file_bytes(const CopyHead *head) {
     return HEAD_BYTES + header_room(head->header_bytes) + (size_t)head->bytes;
 }
 
-/* Returns a checksum of bytes: FNV-1a over 64-bit words in four interleaved lanes. */
-static uint64_t sum_bytes(uint64_t sum, const char *bytes, size_t count) {
-    enum { LANES = 4 };
-    const uint64_t prime = 0x100000001b3u;
-    uint64_t lane[LANES] = {sum, sum + 1, sum + 2, sum + 3}, word[LANES];
-    for (; count >= sizeof word; bytes += sizeof word, count -= sizeof word) {
-        memcpy(word, bytes, sizeof word);
-        for (int i = 0; i < LANES; i++) lane[i] = (lane[i] ^ word[i]) * prime;
-    }
-    for (; count; count--) lane[0] = (lane[0] ^ (unsigned char)*bytes++) * prime;
-    for (int i = 0; i < LANES; i++) sum = (sum ^ (lane[i] ^ lane[i] >> 32)) * prime;
-    return sum;
-}
-
-static uint64_t sum_file(const CopyFile *file) {
+static uint32_t sum_file(const CopyFile *file) {
     CopyHead head = *file->head;
     head.whole = head.sum = 0;
-    uint64_t sum = sum_bytes(0xcbf29ce484222325u, (const char *)&head, sizeof head);
-    sum = sum_bytes(sum, copy_header(file), (size_t)head.header_bytes);
-    return sum_bytes(sum, copy_range(file), (size_t)head.bytes);
+    uint32_t sum = checksum(0, &head, sizeof head);
+    sum = checksum(sum, copy_header(file), (size_t)head.header_bytes);
+    return checksum(sum, copy_range(file), (size_t)head.bytes);
 }
 
 /* Makes the folder, which must be one that this user alone may enter. Returns 0, or an errno. */
@@ -120,6 +108,18 @@ static bool is_whole(const CopyFile *file) {
     return fits && sum_file(file) == head->sum;
 }
 
+/* Prints a message if a file has another version of the format. */
+static void tell_version(const CopyFile *file, const char *path) {
+    enum { VERSION = sizeof MAGIC - 1 };
+    const char *magic = file->head->magic;
+    if (file->bytes >= HEAD_BYTES && !memcmp(magic, MAGIC, VERSION) &&
+        magic[VERSION] != MAGIC[VERSION])
+        fprintf(stderr,
+                "hetu: the copy %s is not used: its format has version %c, and this library reads "
+                "version %c\n",
+                path, magic[VERSION], MAGIC[VERSION]);
+}
+
 /* Maps a file into memory; returns false unless it is valid. */
 static bool map_file(const char *folder, const char *name, CopyFile *file) {
     char path[PATH_ROOM];
@@ -133,6 +133,7 @@ static bool map_file(const char *folder, const char *name, CopyFile *file) {
     if (descriptor >= 0) close(descriptor);
     if (memory == MAP_FAILED) return false;
     *file = (CopyFile){memory, (size_t)about.st_size};
+    tell_version(file, path);
     if (!is_whole(file)) copy_close(file);
     return file->head;
 }

@@ -25,7 +25,7 @@ typedef struct CopyHead {
     int64_t at, bytes,
         all; // where the range begins behind the header, its bytes, and those of all ranges
     int64_t header_bytes;
-    uint64_t sum; // of header and range
+    uint64_t sum; // checksum of head, header and range
 } CopyHead;
 
 typedef struct CopyFile {

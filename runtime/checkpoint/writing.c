@@ -2,6 +2,7 @@
 #include "checkpoint/writing.h"
 
 #include "base/files.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/c_locale.h"
 
@@ -30,20 +31,6 @@ struct Writing {
     int rank;  // on rank 0, the one that failed
     atomic_bool done;
 };
-
-uint32_t checksum(uint32_t crc, const void *bytes, size_t count) {
-    static uint32_t table[256];
-    const unsigned char *byte = bytes;
-    if (!table[255])
-        for (uint32_t i = 0; i < 256; i++) {
-            uint32_t entry = i;
-            for (int bit = 0; bit < 8; bit++) entry = entry >> 1 ^ (entry & 1 ? 0xedb88320u : 0);
-            table[i] = entry;
-        }
-    crc = ~crc;
-    for (size_t i = 0; i < count; i++) crc = crc >> 8 ^ table[(crc ^ byte[i]) & 0xff];
-    return ~crc;
-}
 
 void writing_range(int64_t bytes, int rank, int ranks, int64_t *begin, int64_t *end) {
     int64_t elements = bytes / 4, each = elements / ranks, rest = elements % ranks;

@@ -60,9 +60,6 @@ const WritingPlan *writing_plan(const Writing *writing);
 /* Computes the byte range [*begin, *end) of a rank: an even split in units of 4 bytes. */
 void writing_range(int64_t bytes, int rank, int ranks, int64_t *begin, int64_t *end);
 
-/* Returns the CRC-32 (as zlib's) of bytes. `crc` is that of the bytes before them, 0 at first. */
-uint32_t checksum(uint32_t crc, const void *bytes, size_t count);
-
 /* Returns the steps of all checkpoints in a folder, valid or not, newest first. The caller frees
  * the list. */
 int64_t *writing_steps(const char *folder, int *count);

@@ -31,6 +31,12 @@ add_library(openblas INTERFACE)
 target_include_directories(openblas SYSTEM INTERFACE ${OPENBLAS_INCLUDE})
 target_link_libraries(openblas INTERFACE ${OPENBLAS_LIBRARY})
 
+find_path(ZLIB_INCLUDE zlib.h)
+find_library(ZLIB_LIBRARY z)
+if(NOT ZLIB_INCLUDE OR NOT ZLIB_LIBRARY)
+  hetu_missing("zlib" zlib1g-dev)
+endif()
+
 find_package(OpenMP COMPONENTS C)
 if(NOT OpenMP_C_FOUND)
   hetu_missing("OpenMP" gcc)

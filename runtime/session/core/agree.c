@@ -17,19 +17,20 @@
 /* What a rank runs. */
 typedef struct Fingerprint {
     uint64_t whole;      // hash of the whole text
-    uint64_t executable; // hash of its bytes; 0: not looked at
+    uint64_t executable; // checksum of its file; 0: not read
     char text[1008];     // its beginning
 } Fingerprint;
 
-static uint64_t hash_executable(void) {
+/* Returns the checksum of this program's file, and a bit that tells it from 0. */
+static uint64_t sum_executable(void) {
     char bytes[1 << 14];
-    uint64_t hash = HASH_START;
+    uint32_t sum = 0;
     FILE *file = fopen("/proc/self/exe", "rb");
     if (!file) ht_fail("cannot read this program (/proc/self/exe): %s", plain_error(errno));
     for (size_t count; (count = fread(bytes, 1, sizeof bytes, file)) > 0;)
-        hash = hash_bytes(hash, bytes, count);
+        sum = checksum(sum, bytes, count);
     fclose(file);
-    return hash ? hash : 1;
+    return UINT64_C(1) << 32 | sum;
 }
 
 static void add_text(Fingerprint *fingerprint, const char *text) {
@@ -47,7 +48,7 @@ static bool is_known(int index) {
 }
 
 static Fingerprint own_fingerprint(bool check) {
-    Fingerprint own = {.whole = HASH_START, .executable = check ? hash_executable() : 0};
+    Fingerprint own = {.whole = HASH_START, .executable = check ? sum_executable() : 0};
     for (int i = 0; i < image_count(); i++)
         if (!is_known(i)) {
             add_text(&own, image_at(i)->image->fingerprint);
@@ -76,9 +77,10 @@ static void explain(const Fingerprint *all, int first, int second) {
         fprintf(stderr,
                 "hetu: rank %d: rank %d and rank %d run different builds of one program "
                 "(HETU_CHECK)\nhetu:   both: %s\nhetu:   rank %d: "
-                "executable %016llx\nhetu:   rank %d: executable %016llx\n",
-                world_rank(), first, second, a->text, first, (unsigned long long)a->executable,
-                second, (unsigned long long)b->executable);
+                "executable %08llx\nhetu:   rank %d: executable %08llx\n",
+                world_rank(), first, second, a->text, first,
+                (unsigned long long)(uint32_t)a->executable, second,
+                (unsigned long long)(uint32_t)b->executable);
     else
         fprintf(stderr,
                 "hetu: rank %d: rank %d and rank %d run different programs\nhetu:   rank %d: "
