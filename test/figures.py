@@ -16,7 +16,7 @@ SUFFIXES = (".c", ".h", ".cu", ".cuh")
 # Headers that are tables: one declaration after another.
 TABLES = {"include/hetu/ops.h"}
 # Headers whose structs emitted programs fill in, or that stand for another project's.
-IMAGES = {"include/hetu/rt.h"}
+IMAGES = {"include/hetu/image.h"}
 
 HEADER_LINES, STRUCT_FIELDS, SMALL_FILE, PARAMETERS, COLUMNS = 200, 20, 30, 6, 100
 

@@ -57,9 +57,9 @@ bool has_word(const char *text, const char *name) {
 }
 
 const char *c_buffer(Arena *arena, int64_t buffer) {
-    bool kept = buffer & HT_KEPT && buffer > 0;
+    bool kept = ht_buffer_kind_of(buffer) == HT_BUFFER_KEPT;
     return arena_format(arena, "%s%lld", kept ? "HT_KEPT + " : "",
-                        (long long)(kept ? buffer - HT_KEPT : buffer));
+                        (long long)(kept ? ht_buffer_place(buffer) : buffer));
 }
 
 const char *c_type(DType dtype) {

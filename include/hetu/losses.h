@@ -7,7 +7,7 @@
 #ifndef HETU_LOSSES_H
 #define HETU_LOSSES_H
 
-#include <hetu/tensors.h>
+#include <hetu/reductions.h>
 
 typedef enum ht_loss_reduction { HT_REDUCE_MEAN, HT_REDUCE_SUM, HT_REDUCE_NONE } ht_loss_reduction;
 

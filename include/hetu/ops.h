@@ -13,7 +13,7 @@
 
 /* clang-format off: it would tear the rules apart. */
 
-#include <hetu/hetu.h>
+#include <hetu/model.h>
 
 #include <assert.h>
 

@@ -1,9 +1,10 @@
 /* optimizers.h: optimizers built from operators, averages of parameters, and learning rate
- * schedules. hetu.h includes it. */
+ * schedules. Included by hetu.h. */
 #ifndef HETU_OPTIMIZERS_H
 #define HETU_OPTIMIZERS_H
 
-#include <assert.h>
+#include <hetu/reductions.h>
+
 #include <math.h>
 
 /* a + t (b - a). */

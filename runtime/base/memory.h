@@ -2,11 +2,18 @@
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
 
+#include <hetu/kernel.h>
+
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 /* Allocates `count` zeroed objects of `size` bytes; free() them. */
-void *memory_array(int64_t count, size_t size);
+static inline void *memory_array(int64_t count, size_t size) {
+    void *memory = calloc(count > 0 ? (size_t)count : 1, size);
+    if (!memory) ht_fail("no memory for %lld objects of %zu bytes", (long long)count, size);
+    return memory;
+}
 
 enum { MEMORY_ALIGNMENT = 64 }; // bytes: every tensor on the host begins at a multiple
 
@@ -16,6 +23,10 @@ static inline int64_t memory_aligned(int64_t bytes) {
 }
 
 /* Allocates storage for tensors, aligned and not zeroed; free() it. */
-void *memory_storage(int64_t bytes);
+static inline void *memory_storage(int64_t bytes) {
+    void *memory = aligned_alloc(MEMORY_ALIGNMENT, (size_t)memory_aligned(bytes + 1));
+    if (!memory) ht_fail("no memory for %.1f MB of tensors on this rank", (double)bytes / 1e6);
+    return memory;
+}
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/philox.h"
 
-#include <hetu/hetu.h>
+#include <hetu/model.h>
 
 #include <stdint.h>
 
@@ -25,5 +25,12 @@ void random_bits_fill(uint32_t *to, uint64_t seed, uint64_t stream, uint64_t fir
  * seed, the name and its place in the whole tensor alone. */
 void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name, int rank,
                  const int64_t *global, const int64_t *lo, const int64_t *hi);
+
+/* Where element `index` of `count` goes in permutation `number` of a stream; each place of 0 to
+ * count - 1 is that of one element. A Feistel network over the least even number of bits that hold
+ * count, walked until it is among them (Black and Rogaway: Ciphers with arbitrary finite domains,
+ * 2002); its round function is Philox. */
+int64_t permutation_place(uint64_t seed, uint64_t stream, int64_t number, int64_t count,
+                          int64_t index);
 
 #endif

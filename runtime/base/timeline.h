@@ -1,4 +1,4 @@
-/* Records the trace events of this rank for HETU_TRACE (session/observe/trace.h).
+/* Records the trace events of this rank for HETU_TRACE (session/observe/trace.c).
  *
  *     timeline_open(1000000);
  *     timeline_add(&(TimelineEvent){.begin = begin, .end = timeline_now(), .stream =

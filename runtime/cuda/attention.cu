@@ -1,6 +1,6 @@
 /* Attention forward, with a running maximum and sum (Milakov and Gimelshein: Online normalizer
  * calculation for softmax, 2018). */
-#include "cuda/attention.h"
+#include "cuda/attention_scores.h"
 #include "cuda/attention_choice.h"
 
 #include "operators/kernels.h"

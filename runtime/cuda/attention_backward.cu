@@ -11,7 +11,7 @@
  * Only a part of ds is kept at a time: that of some heads or, where these have too many scores, of
  * some of their queries. Then the sums of dk and dv wait in memory, in f32, for the next queries.
  */
-#include "cuda/attention.h"
+#include "cuda/attention_scores.h"
 #include "cuda/attention_choice.h"
 
 #include "operators/kernels.h"

@@ -3,7 +3,6 @@
 
 #include "cuda/cuda.h"
 #ifdef HETU_CUDNN
-#include "cuda/cudnn_engine.h"
 #endif
 
 #include <stdlib.h>

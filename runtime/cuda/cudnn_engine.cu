@@ -1,5 +1,5 @@
 /* Calls of attention by cuDNN. */
-#include "cuda/cudnn_engine.h"
+#include "cuda/attention_choice.h"
 
 #include "cuda/cuda.h"
 #include "cuda/cudnn_attention.h"

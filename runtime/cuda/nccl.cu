@@ -9,7 +9,7 @@
  * has a stream and communicators that share nothing with others, and no message waits for that of
  * another plan. */
 #include "cuda/channels.h"
-#include "exchange/independent_steps.h"
+#include "exchange/channel.h"
 #include "exchange/async_exchange.h"
 #include "exchange/copy_boxes.h"
 #include "transport/watch/watch.h"

@@ -3,7 +3,7 @@
 #include "eager/operator.h"
 
 #include "base/memory.h"
-#include "base/temporary_folders.h"
+#include "base/call_sites.h"
 #include "cpu/cpu.h"
 #include "session/observe/hooks.h"
 
@@ -46,9 +46,9 @@ static ht_called *next_note(const char *name) {
     trace->call = trace->call_count;
     if (eager_run.backward && eager_run.looked) ((Note *)note)->whose = *whose_of(eager_run.looked);
     if (!eager_run.backward)
-        places_note(note, !strcmp(name, "ht_apply"));
+        call_sites_note(note, !strcmp(name, "ht_apply"));
     else if (eager_run.looked)
-        places_like(note, eager_run.looked);
+        call_sites_like(note, eager_run.looked);
     return note;
 }
 

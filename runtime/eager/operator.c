@@ -208,7 +208,7 @@ static bool mixes_floats(const Operator *op, const ht_tensors *operands) {
     for (int k = 0; k < op->operand_count; k++)
         for (int m = 0; m < operands[k].count && op->operands[k].element == ELEMENT_FOLLOWS; m++)
             if (operands[k].at[m].node) types |= 1u << operands[k].at[m].node->dtype;
-    return op->alike && types == (1u << HT_F32 | 1u << HT_BF16);
+    return op->types.alike && types == (1u << HT_F32 | 1u << HT_BF16);
 }
 
 /* Returns the operands, with bf16 ones cast to f32 if bf16 and f32 are mixed, as in hetucc
@@ -292,7 +292,7 @@ void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr
     for (int a = 0; a < op->attr_count; a++) eager_trace_argument(&attr[a]);
     for (int k = 0; k < op->result_count; k++) results[k] = eager_tensor(result[k]);
     Entry entry = {.op = op,
-                   .gradient = op->gradient,
+                   .gradient = op->backward.function,
                    .attr = attr,
                    .attr_count = op->attr_count,
                    .result = result,
@@ -303,7 +303,7 @@ void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr
                    .size_count = op->factor_count};
     eager_look(op->name, &entry);
     entry.note = eager_run.looked;
-    if (op->grows) eager_record(&entry);
+    if (op->backward.exists) eager_record(&entry);
 }
 
 /* ---- gradients ---- */
@@ -314,7 +314,7 @@ static ht_node *gradient_of(const Entry *entry, int k) {
     const Operator *op = entry->op;
     ht_node *x = entry->operand[k], *dy = eager_gradient_of(entry->result[0]), *dx;
     if (op->kind == OPERATOR_VIEW) return alias(dy, x->dims);
-    const OperatorGradient *gradient = &op->gradients[k];
+    const OperatorGradient *gradient = &op->backward.gradients[k];
     if (gradient->same && eager_same_shape(x->dims, dy->dims)) return dy;
     if (!gradient->loops.count) return NULL;
     dx = eager_node(x->dtype, x->dims);
@@ -327,7 +327,7 @@ static ht_node *gradient_of(const Entry *entry, int k) {
 }
 
 void operator_backward(const Entry *entry) {
-    if (entry->op->kind != OPERATOR_VIEW && !entry->op->gradients)
+    if (entry->op->kind != OPERATOR_VIEW && !entry->op->backward.gradients)
         ht_fail("the gradient of %s is needed, but the operator has none: say grad(g), the C "
                 "function that builds it, or grad(none) if no "
                 "gradient flows",

@@ -102,6 +102,20 @@ typedef struct OperatorGradient {
     OperatorVariants loops;
 } OperatorGradient;
 
+/* The backward of an operator. */
+typedef struct OperatorBackward {
+    bool exists;
+    void (*function)(ht_grad *g);      // NULL: `gradients` of the rule apply
+    const OperatorGradient *gradients; // by operand; NULL: there are none
+} OperatorBackward;
+
+/* Types of the operands whose type the rule leaves open. */
+typedef struct OperatorTypes {
+    unsigned allowed; // bit mask of ht_dtypes; 0: any
+    bool alike;       // all must have equal types
+    bool integral;    // integer operands may give an integer result
+} OperatorTypes;
+
 typedef enum OperatorKind {
     OPERATOR_LOOPS,
     OPERATOR_KERNEL,
@@ -117,10 +131,8 @@ typedef struct Operator {
     const OperatorFactor *factors;
     const OperatorAccess *results, *operands;
     const OperatorRequirement *requirements;
-    unsigned types; // bit mask of the ht_dtypes that operands of open type may have; 0: any
-    bool alike;     // operands of open type must have equal types
-    bool integral;  // integer operands may give an integer result
-    bool endless;   // results may be infinite though all operands are finite
+    OperatorTypes types;
+    bool endless; // results may be infinite though all operands are finite
     /* Bit mask of operands that equal the result if all other operands are zero (x in x + 0). */
     uint32_t passes;
     /* Bit masks of operands in which the results are jointly linear: if all are zero, so is the
@@ -129,9 +141,7 @@ typedef struct Operator {
     OperatorVariants loops;
     OperatorWork *operations; // NULL: one operation per element read or written
     ht_kernel *kernel;
-    bool grows;                        // the operator has a gradient
-    void (*gradient)(ht_grad *g);      // NULL: `gradients` of the rule apply
-    const OperatorGradient *gradients; // by operand; NULL: there are none
+    OperatorBackward backward;
 } Operator;
 
 /* Calls an operator: checks the call, computes the results, and records the call on the tape for

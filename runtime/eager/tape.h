@@ -4,6 +4,7 @@
 
 #include "eager/eager.h"
 
+#include <hetu/ops.h>
 #include <hetu/rt.h>
 
 #include <locale.h>

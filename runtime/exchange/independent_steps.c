@@ -1,4 +1,4 @@
-#include "exchange/independent_steps.h"
+#include "exchange/channel.h"
 
 /* What a step does with one piece of memory. */
 typedef struct Access {

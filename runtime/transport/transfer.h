@@ -7,6 +7,7 @@
 #define TRANSPORT_TRANSFER_H
 
 #include <stddef.h>
+#include <string.h>
 
 /* A message of `bytes` bytes to or from a rank. */
 typedef struct HostTransfer {
@@ -16,7 +17,15 @@ typedef struct HostTransfer {
 } HostTransfer;
 
 /* Copies the messages from this rank, `rank`, to itself. */
-void transfer_copy_own(int rank, const HostTransfer *sends, int send_count,
-                       const HostTransfer *receives, int receive_count);
+static inline void transfer_copy_own(int rank, const HostTransfer *sends, int send_count,
+                                     const HostTransfer *receives, int receive_count) {
+    int r = 0;
+    for (int s = 0; s < send_count; s++) {
+        if (sends[s].rank != rank) continue;
+        while (r < receive_count && receives[r].rank != rank) r++;
+        if (sends[s].bytes) memmove(receives[r].data, sends[s].data, sends[s].bytes);
+        r++;
+    }
+}
 
 #endif

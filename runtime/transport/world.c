@@ -1,9 +1,9 @@
 #include "transport/world.h"
 
 #include "base/fail.h"
+#include "base/memory.h"
 
-#include "transport/meet/launcher.h"
-#include "transport/watch/peers.h"
+#include "transport/meet/rendezvous.h"
 #include "transport/watch/watch.h"
 #include "transport/world_kind.h"
 
@@ -216,4 +216,31 @@ int world_timeout(void) {
     if (text && (end == text || *end || seconds < 0 || seconds > 1000000))
         ht_fail("HETU_TIMEOUT=%s is no number of seconds", text);
     return (int)seconds;
+}
+
+/* ---- bytes of all ranks on rank 0 ---- */
+
+enum { PIECE = 1 << 22 }; // bytes of a message
+
+/* Brings the pieces of one rank, through the memory `piece`. */
+static void bring(int rank, const char *mine, int64_t bytes, void *piece,
+                  const Collector *collector) {
+    int64_t most = PIECE / collector->unit * collector->unit;
+    for (int64_t at = 0; at < bytes; at += most) {
+        size_t length = (size_t)(bytes - at < most ? bytes - at : most);
+        HostTransfer send = {(void *)(mine + at), length, 0}, receive = {piece, length, rank};
+        world_exchange(&send, world_rank() == rank, &receive, world_rank() == 0);
+        if (!world_rank()) collector->take(rank, piece, (int64_t)length, collector->argument);
+    }
+}
+
+void world_collect(const void *mine, int64_t bytes, const Collector *collector) {
+    int size = world_size();
+    int64_t *all = memory_array(size, sizeof *all);
+    void *piece = world_rank() ? NULL : memory_array(PIECE, 1);
+    world_gather(&bytes, sizeof bytes, all);
+    if (!world_rank() && bytes) collector->take(0, mine, bytes, collector->argument);
+    for (int rank = 1; rank < size; rank++) bring(rank, mine, all[rank], piece, collector);
+    free(piece);
+    free(all);
 }

@@ -10,6 +10,7 @@
 #include "transport/transfer.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,6 +43,17 @@ void world_gather(const void *mine, size_t bytes, void *all);
  * together. */
 void world_exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives,
                     int receive_count);
+
+/* Receives the pieces of all ranks' bytes that world_collect brings to rank 0. */
+typedef struct Collector {
+    int64_t unit; // bytes; pieces end at multiples of it
+    void (*take)(int rank, const void *data, int64_t bytes, void *argument);
+    void *argument; // of `take`
+} Collector;
+
+/* Brings the `bytes` bytes of every rank, as many as each has, to rank 0 in the order of the ranks.
+ * Rank 0 gets one piece at a time. All ranks together. */
+void world_collect(const void *mine, int64_t bytes, const Collector *collector);
 
 /* Receives a world_broadcast on ranks other than 0, without a time limit. */
 void world_await(void *data, size_t bytes);

@@ -13,10 +13,10 @@ copy=$work/copy
 mkdir "$copy" "$work"/before "$work"/after
 (cd "$root" && tar cf - CMakeLists.txt compiler include runtime tools examples test) | tar xf - -C "$copy"
 
-# Every name that ops.h declares: those of its text that hetu.h and kernel.h lack.
+# Every name that ops.h declares: those of its text that model.h and kernel.h lack.
 words() { cat "$@" | grep -oE '\bht_[a-z0-9_]+\b' | sort -u; }
 words "$root"/include/hetu/ops.h > "$work"/ops
-words "$root"/include/hetu/hetu.h "$root"/include/hetu/kernel.h > "$work"/known
+words "$root"/include/hetu/model.h "$root"/include/hetu/kernel.h > "$work"/known
 comm -23 "$work"/ops "$work"/known > "$work"/names
 while read -r name; do
     bare=${name#ht_} turned=$(echo "${name#ht_}" | tr a-z n-za-m)

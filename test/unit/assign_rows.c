@@ -1,6 +1,6 @@
 /* assign_rows: rows of a dataset go to pipelines that read all of them but padding. Pipeline 0 takes two rows and reads 2 of their 4 elements, pipeline 1
  * takes two rows and reads all 4. */
-#include "session/data/assign_rows.h"
+#include "session/data/rows.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* Permutations by counters (base/permutation.h). */
-#include "base/permutation.h"
+/* Permutations by counters (base/random.h). */
+#include "base/random.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

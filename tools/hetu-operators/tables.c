@@ -413,7 +413,7 @@ static void write_groups(Text *out, const Rule *rule) {
 
 static void write_gradients(Text *out, const OpDef *def) {
     const Rule *rule = def->rule;
-    text_string(out, "    .gradients = (const OperatorGradient[]){\n");
+    text_string(out, "    .backward.gradients = (const OperatorGradient[]){\n");
     for (int k = 0; k < rule->operand_count; k++) {
         const Expr *expr = gradient(out->arena, rule, k);
         bool same = expr->kind == EXPR_ACCESS && expr->index == rule->operand_count &&
@@ -446,8 +446,8 @@ static void write_table(Text *out, const OpDef *def) {
                rule->factor_count, rule->result_count, rule->operand_count, def->attr_count,
                rule->shape_attr);
     text_print(out,
-               "    .types = 0x%x, .alike = %d, .integral = %d, .endless = %d, .passes = 0x%x, "
-               ".grows = %d,\n",
+               "    .types = {0x%x, %d, %d}, .endless = %d, .passes = 0x%x, "
+               ".backward.exists = %d,\n",
                rule->types, rule_of_one_type(rule), opdef_is_integral(def), rule_has_infinity(rule),
                passing(out->arena, rule), flows(rule));
     if (rule->factor_count) write_factors(out, def);
@@ -457,7 +457,7 @@ static void write_table(Text *out, const OpDef *def) {
     write_requirements(out, def);
     write_groups(out, rule);
     if (kernel_of(rule)) text_print(out, "    .kernel = %s,\n", kernel_of(rule));
-    if (has_function(rule)) text_print(out, "    .gradient = %s,\n", rule->grad);
+    if (has_function(rule)) text_print(out, "    .backward.function = %s,\n", rule->grad);
     if (by_rule(rule)) write_gradients(out, def);
     if (has_loops(rule)) {
         text_string(out, "    .loops = ");

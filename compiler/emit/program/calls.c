@@ -130,21 +130,17 @@ static void stretches_find(Arena *arena, const int *keys, int count, Stretches *
 
 /* One argument; its number is in column `column` of the turn's row `b` unless that is negative. */
 static void text_argument(Text *out, const Argument *argument, int column) {
-    bool fixed = column < 0, slot = argument->number < 0,
-         kept = !slot && argument->number & HT_KEPT;
-    int64_t place = argument->kind != ARGUMENT_BUFFER ? argument->number
-                    : slot                            ? -1 - argument->number
-                    : kept                            ? argument->number - HT_KEPT
-                                                      : argument->number;
+    static const char *const buffers[] = {[HT_BUFFER_ARENA] = "ht_arena(r, %s)",
+                                          [HT_BUFFER_SLOT] = "ht_slot(r, %s)",
+                                          [HT_BUFFER_KEPT] = "ht_kept(r, %s)"};
+    bool fixed = column < 0;
+    int64_t place =
+        argument->kind == ARGUMENT_BUFFER ? ht_buffer_place(argument->number) : argument->number;
     const char *number =
         fixed ? c_number(out->arena, place) : arena_format(out->arena, "b[%d]", column);
     switch (argument->kind) {
     case ARGUMENT_BUFFER:
-        text_print(out,
-                   !fixed ? "ht_at(r, %s)"
-                   : slot ? "ht_slot(r, %s)"
-                   : kept ? "ht_kept(r, %s)"
-                          : "ht_arena(r, %s)",
+        text_print(out, fixed ? buffers[ht_buffer_kind_of(argument->number)] : "ht_at(r, %s)",
                    number);
         break;
     case ARGUMENT_NUMBERS: text_print(out, "r->piece + %s", number); break;

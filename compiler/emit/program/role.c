@@ -28,14 +28,15 @@ RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int r
 
 int64_t value_buffer(const RoleWriter *writer, const Value *value) {
     const Value *owner = role_storage(writer->module, writer->role, value);
-    if (writer->slot_of[owner->id] >= 0) return -1 - writer->slot_of[owner->id];
-    if (writer->role->offset[owner->id] >= 0)
-        return (writer->role->offset[owner->id] +
-                value_displacement(writer->module, value, writer->role->devices[0])) |
-               (writer->role->kept[owner->id] ? HT_KEPT : 0);
+    if (writer->slot_of[owner->id] >= 0) return ht_buffer_of_slot(writer->slot_of[owner->id]);
+    if (writer->role->offset[owner->id] >= 0) {
+        int64_t offset = writer->role->offset[owner->id] +
+                         value_displacement(writer->module, value, writer->role->devices[0]);
+        return writer->role->kept[owner->id] ? ht_buffer_of_kept(offset) : offset;
+    }
     int64_t slot = writer->updated_of[owner->id];
     if (slot < 0) BUG("value %%%d of %s has no storage", owner->id, writer->module->name);
-    return -1 - slot;
+    return ht_buffer_of_slot(slot);
 }
 
 /* ---- calls ---- */
@@ -255,8 +256,8 @@ static void add_transfer(RoleParts *parts, const Op *op) {
     int number = parts->text.transfers.count;
     RoleTransfer transfer = transfer_of(writer, op);
     if (!transfer.sends && !transfer.receives) return;
-    transfer.scratch =
-        writer->role->scratch[op->index] >= 0 ? writer->role->scratch[op->index] | HT_KEPT : 0;
+    int64_t scratch = writer->role->scratch[op->index];
+    transfer.scratch = scratch >= 0 ? ht_buffer_of_kept(scratch) : 0;
     array_push(arena, &parts->text.transfers, transfer);
     if (transfer.sends) {
         int part = part_of(parts, op->operands[0]->def);

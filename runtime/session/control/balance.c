@@ -1,4 +1,4 @@
-#include "session/control/balance.h"
+#include "session/control/control.h"
 
 #include "session/control/arrival.h"
 #include "session/control/rates.h"

@@ -1,4 +1,4 @@
-#include "session/control/dispatch.h"
+#include "session/control/control.h"
 
 #include "session/core/initial_strategy.h"
 #include "session/control/pace.h"

@@ -1,12 +1,12 @@
 #define _GNU_SOURCE
-#include "session/control/ending.h"
+#include "session/control/control.h"
 
 #include "base/memory.h"
 #include "base/c_locale.h"
 #include "base/signals.h"
 #include "checkpoint/writing.h"
 #include "session/control/pace.h"
-#include "session/persist/save_requests.h"
+#include "session/persist/checkpoint.h"
 
 #include <hetu/kernel.h>
 

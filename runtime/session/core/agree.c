@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "session/core/agree.h"
+#include "session/core/session.h"
 
 #include "transport/world.h"
 #include "session/core/image.h"

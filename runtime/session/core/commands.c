@@ -10,7 +10,6 @@
 #include "base/signals.h"
 #include "session/control/arrival.h"
 #include "session/persist/checkpoint.h"
-#include "session/persist/memory_checkpoints.h"
 #include "session/control/pace.h"
 #include "session/observe/hooks.h"
 

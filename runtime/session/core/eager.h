@@ -7,7 +7,7 @@
 
 #include "session/data/named_values.h"
 
-#include <hetu/hetu.h>
+#include <hetu/session.h>
 
 typedef struct eager_store eager_store;
 typedef struct eager_program eager_program;

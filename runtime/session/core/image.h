@@ -3,8 +3,8 @@
 #ifndef SESSION_CORE_IMAGE_H
 #define SESSION_CORE_IMAGE_H
 
-#include <hetu/hetu.h>
 #include <hetu/rt.h>
+#include <hetu/session.h>
 
 typedef struct RegisteredImage {
     const ht_image *image;

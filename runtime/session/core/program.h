@@ -6,8 +6,28 @@
 #include "session/data/dataset.h"
 #include "session/core/image.h"
 #include "session/core/params.h"
-#include "session/core/schedule.h"
 #include "device/device.h"
+
+/* ---- the schedule of a step ---- */
+
+/* Runs a pipeline schedule on this rank: its rows (one part for one micro-batch) in order, and the
+ * begin and end of each transfer. */
+
+typedef struct Schedule Schedule;
+
+/* Returns the bytes of a role's arena, followed by its slots (activation buffers). */
+int64_t schedule_bytes(const ht_image_role *role, const ht_schedule *rows);
+
+/* Plans in front of which row each transfer of this rank begins and ends. `worker` must have its
+ * arena, pipeline and position. `tags` is the program's first message tag. */
+Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const ht_worker *worker,
+                        int tags);
+void schedule_close(Schedule *schedule);
+
+/* Runs one step: all rows, with the transfers in front of them. */
+void schedule_run(const Schedule *schedule, ht_worker *worker);
+
+/* ---- programs ---- */
 
 enum { PROGRAM_MAX_INPUTS = 256 };
 

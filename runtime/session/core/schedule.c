@@ -1,4 +1,4 @@
-#include "session/core/schedule.h"
+#include "session/core/program.h"
 
 #include "base/fail.h"
 #include "base/memory.h"

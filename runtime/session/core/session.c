@@ -3,15 +3,11 @@
 
 #include "transport/world.h"
 #include "exchange/async_exchange.h"
-#include "session/core/agree.h"
+#include "session/core/session.h"
 #include "session/control/arrival.h"
-#include "session/control/balance.h"
+#include "session/control/control.h"
 #include "session/core/initial_strategy.h"
-#include "session/persist/memory_checkpoints.h"
-#include "session/control/dispatch.h"
-#include "session/control/ending.h"
 #include "session/data/feed.h"
-#include "session/core/arguments.h"
 #include "session/control/pace.h"
 #include "session/data/boxes.h"
 #include "session/control/recompile_command.h"
@@ -123,101 +119,12 @@ void ht_seed(ht_session *open, uint64_t seed) {
 
 /* ---- programs ---- */
 
-static ht_program *new_program(ht_session *open, bool trains) {
-    ht_program *program = memory_array(1, sizeof *program);
-    *program = (ht_program){.session = open, .trains = trains, .number = -1};
-    open->handles = realloc(open->handles, sizeof program * (size_t)(open->handle_count + 1));
-    if (!open->handles) ht_fail("no memory for another program");
-    return open->handles[open->handle_count++] = program;
-}
-
-/* A model without an image: the one-device library, where it is linked. */
-static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void),
-                              const ht_optimizer *optimizer, const ht_program_options *options) {
-    if (open->program_count || world_size() > 1 || !eager)
-        ht_fail("%s got a model function that hetucc did not compile; function and call must stand "
-                "in one source file",
-                optimizer ? "ht_train" : "ht_infer");
-    if (!open->eager) open->eager = eager->store_create(open->seed);
-    ht_program *program = new_program(open, optimizer);
-    program->eager = eager->program_create(open->eager, model, optimizer, options);
-    return program;
-}
-
-/* The image that a program is opened with: the first one's is that of HETU_STRATEGY, if that is
- * set; else the one under the strategy of the session's programs so far, else the first that was
- * compiled with the variables as they are set, else the first. */
-static int begin_with(ht_session *open, int first) {
-    if (initial_strategy_word() && !open->program_count) return initial_strategy_begin(open, first);
-    const char *strategy =
-        open->program_count ? open->programs[open->program_count - 1]->image->strategy : NULL;
-    int same = strategy ? image_under(first, strategy) : -1,
-        fits = initial_strategy_next(first, -1);
-    while (fits >= 0 && !image_reads_agree(fits)) fits = initial_strategy_next(first, fits);
-    return same >= 0 && image_reads_agree(same) ? same : fits >= 0 ? fits : first;
-}
-
-static ht_program *open_image(ht_session *open, int index) {
-    if (open->eager)
-        ht_fail("the model %s was compiled by hetucc, but an earlier one of this session was not",
-                image_at(index)->image->model);
-    if (!initial_strategy_possible(index))
-        ht_fail("the model %s was compiled for %d devices, and %d ranks run the program",
-                image_at(index)->image->model, image_devices(image_at(index)->image), world_size());
-    image_check_reads(index, false);
-    ht_program *program = new_program(open, image_at(index)->image->trains);
-    program->number = open->program_count;
-    Command command = {.kind = COMMAND_OPEN, .open = {.image = index, .seed = open->seed}};
-    session_issue(open, &command, &(Payload){0});
-    return program;
-}
-
-ht_program *ht_train_with(ht_session *open, ht_tensor (*model)(void), ht_optimizer optimizer,
-                          ht_program_options options) {
-    session_check_open(open);
-    check_given(model, &options);
-    check_optimizers(&optimizer, options.groups);
-    int index = image_find(model, &optimizer, &options);
-    ht_program *program = index < 0 ? open_eager(open, model, &optimizer, &options)
-                                    : open_image(open, begin_with(open, index));
-    take_numbers(program->hyper, &optimizer, options.groups);
-    program->optimizers = optimizer_names(&optimizer, options.groups);
-    return program;
-}
-
-ht_program *ht_infer_with(ht_session *open, ht_tensor (*model)(void), ht_program_options options) {
-    session_check_open(open);
-    check_given(model, &options);
-    int index = image_find(model, NULL, &options);
-    return index < 0 ? open_eager(open, model, NULL, &options)
-                     : open_image(open, begin_with(open, index));
-}
-
-static Program *image_program(const ht_program *program) {
+Program *session_image_program(const ht_program *program) {
     return program->session->programs[program->number];
 }
 
-/* Ends the program when it was given no program: `call` names the function. */
-static void check_program(const ht_program *program, const char *call) {
+void session_check_program(const ht_program *program, const char *call) {
     if (!program) ht_fail("%s was called with NULL for the program", call);
-}
-
-/* ---- strategies that arrive ---- */
-
-void session_take_arrivals(ht_session *open, bool wait) {
-    size_t size;
-    for (void *object; (object = arrivals_next(wait, &size));) {
-        Command command = {.kind = COMMAND_ARRIVE, .arrive.bytes = (int64_t)size};
-        session_issue(open, &command, &(Payload){.from = object});
-        free(object);
-    }
-}
-
-void ht_prepare(ht_program *program, const char *strategy) {
-    check_program(program, "ht_prepare");
-    session_check_open(program->session);
-    if (!strategy || !*strategy) ht_fail("ht_prepare was called without a strategy");
-    if (!program->eager) arrivals_ask(image_program(program)->number, strategy);
 }
 
 /* ---- running ---- */
@@ -272,9 +179,9 @@ static float run_image(ht_program *program, const ht_fed *feeds, const float *hy
                                .check = program->session->check,
                                .more = count_more(hyper)}};
     memcpy(command.run.hyper, hyper, sizeof command.run.hyper);
-    image_check_reads(image_program(program)->number, false);
-    rows_read(program->session, image_program(program), program->number, feeds);
-    gather_feeds(image_program(program), feeds, &command, data);
+    image_check_reads(session_image_program(program)->number, false);
+    rows_read(program->session, session_image_program(program), program->number, feeds);
+    gather_feeds(session_image_program(program), feeds, &command, data);
     PaceReport *reports = command.run.report ? memory_array(world_size(), sizeof *reports) : NULL;
     Payload payload = {.run = {.feeds = data, .reports = reports}};
     memcpy(payload.run.hyper, hyper, sizeof payload.run.hyper);
@@ -303,7 +210,7 @@ static float run_eager(ht_program *program, const ht_fed *feeds, const float *hy
 
 static float run(ht_program *program, const ht_fed *feeds, bool trains) {
     float hyper[HT_GROUPS * HT_HYPER];
-    check_program(program, trains ? "ht_step" : "ht_run");
+    session_check_program(program, trains ? "ht_step" : "ht_run");
     session_check_open(program->session);
     if (!feeds) ht_fail("%s was called with NULL for the feeds", trains ? "ht_step" : "ht_run");
     if (program->trains != trains)
@@ -337,8 +244,8 @@ static Named find_named(const ht_program *program, const char *name) {
     for (int i = 0; program->eager && eager->program_named(program->eager, i, &named); i++)
         named_add(&values, named);
     if (!program->eager) {
-        named_of_image(&values, image_program(program)->image);
-        snprintf(model, sizeof model, "the model %s", image_program(program)->image->model);
+        named_of_image(&values, session_image_program(program)->image);
+        snprintf(model, sizeof model, "the model %s", session_image_program(program)->image->model);
     }
     named = named_find(&values, name, model);
     named_free(&values);
@@ -347,7 +254,7 @@ static Named find_named(const ht_program *program, const char *name) {
 
 /* The command that brings a named value of an image to rank 0. */
 static Command fetching(const ht_program *program, const Named *named) {
-    const Program *own = image_program(program);
+    const Program *own = session_image_program(program);
     if (named->kind == NAMED_PARAM)
         return (Command){.kind = COMMAND_GET_PARAM,
                          .param.param = own->params[named->index].param->number};
@@ -360,7 +267,7 @@ static Command fetching(const ht_program *program, const Named *named) {
 }
 
 void ht_fetch(ht_program *program, const char *name, void *to) {
-    check_program(program, "ht_fetch");
+    session_check_program(program, "ht_fetch");
     if (!name) ht_fail("ht_fetch was called with NULL for the name");
     if (!to) ht_fail("ht_fetch of \"%s\" was given NULL to copy to", name);
     session_check_open(program->session);
@@ -374,7 +281,7 @@ void ht_fetch(ht_program *program, const char *name, void *to) {
 }
 
 void ht_set_hyper(ht_program *program, int index, float value) {
-    check_program(program, "ht_set_hyper");
+    session_check_program(program, "ht_set_hyper");
     if (index < 0 || index >= HT_GROUPS * HT_HYPER)
         ht_fail("the optimizers of a program have the numbers 0 to %d; there is no number %d",
                 HT_GROUPS * HT_HYPER - 1, index);
@@ -382,7 +289,7 @@ void ht_set_hyper(ht_program *program, int index, float value) {
 }
 
 void ht_set_schedule(ht_program *program, double (*factor)(int64_t step)) {
-    check_program(program, "ht_set_schedule");
+    session_check_program(program, "ht_set_schedule");
     program->factor = factor;
 }
 
@@ -392,7 +299,7 @@ void ht_set_rate(ht_program *program, float rate) { ht_set_hyper(program, 0, rat
 static int64_t count_tokens(const ht_program *program) {
     int64_t most = 0;
     if (program->eager) return eager->program_tokens(program->eager);
-    const ht_image *image = image_program(program)->image;
+    const ht_image *image = session_image_program(program)->image;
     for (int i = 0; i < image->input_count; i++) {
         int64_t count = boxes_elements(image->inputs[i].pieces);
         bool integers = image->inputs[i].dtype == HT_I32 || image->inputs[i].dtype == HT_I64;
@@ -402,23 +309,23 @@ static int64_t count_tokens(const ht_program *program) {
 }
 
 float ht_grad_norm(ht_program *program) {
-    check_program(program, "ht_grad_norm");
+    session_check_program(program, "ht_grad_norm");
     session_check_open(program->session);
     if (!program->trains || !program->step)
         ht_fail("ht_grad_norm is for programs of ht_train, behind a step");
     if (program->eager) return eager->program_grad_norm(program->eager);
     float square;
-    if (program_output(image_program(program), HT_GRADIENT_NORM) < 0)
+    if (program_output(session_image_program(program), HT_GRADIENT_NORM) < 0)
         ht_fail("ht_grad_norm: the program of %s makes no norm of its gradients; hetucc has it "
                 "made where the file that calls ht_train calls "
                 "ht_grad_norm",
-                image_program(program)->image->model);
+                session_image_program(program)->image->model);
     ht_fetch(program, HT_GRADIENT_NORM, &square);
     return sqrtf(square);
 }
 
 void ht_progress(ht_program *program, int64_t steps) {
-    check_program(program, "ht_progress");
+    session_check_program(program, "ht_progress");
     session_check_open(program->session);
     if (!program->trains || !program->step)
         ht_fail("ht_progress is for programs of ht_train, behind a step");
@@ -426,118 +333,6 @@ void ht_progress(ht_program *program, int64_t steps) {
     progress_print(&program->progress,
                    &(ProgressStep){program->step, steps, count_tokens(program), program->loss,
                                    (float)(program->hyper[0] * factor)});
-}
-
-/* ---- strategies ---- */
-
-/* "a", "b" */
-static const char *strategy_names(int image) {
-    static char names[1024];
-    *names = 0;
-    for (int i = image_next(image, -1); i >= 0; i = image_next(image, i)) {
-        size_t length = strlen(names);
-        const char *name = image_at(i)->image->strategy;
-        snprintf(names + length, sizeof names - length, "%s\"%s\"", length ? ", " : "",
-                 name ? name : "");
-    }
-    return names;
-}
-
-/* The image of the program for a strategy, NULL: for the first one that fits the variables as they
- * are set. */
-static int find_strategy(int image, const char *strategy) {
-    int found = strategy ? image_under(image, strategy) : initial_strategy_next(image, -1);
-    while (!strategy && found >= 0 && !image_reads_agree(found))
-        found = initial_strategy_next(image, found);
-    if (found < 0 && strategy)
-        ht_fail("the model %s has no strategy \"%s\"; it was compiled with %s",
-                image_at(image)->image->model, strategy, strategy_names(image));
-    if (found < 0)
-        ht_fail("no strategy of the model %s (%s) was compiled with the variables as they are set",
-                image_at(image)->image->model, strategy_names(image));
-    image_check_reads(found, true);
-    return found;
-}
-
-/* Whether an image of the program is what ht_switch asks for. */
-static bool is_there(int image, const char *strategy) {
-    int found = strategy ? image_under(image, strategy) : image_next(image, -1);
-    while (!strategy && found >= 0 && !image_reads_agree(found)) found = image_next(image, found);
-    return found >= 0;
-}
-
-/* Says why the program stays under the strategy of its image. */
-static void no_switch(int own, const char *strategy, const char *reason) {
-    fprintf(stderr,
-            "hetu: rank 0: ht_switch cannot go to strategy \"%s\": %s; training goes on under "
-            "strategy \"%s\"\n",
-            strategy, reason, image_at(own)->image->strategy ? image_at(own)->image->strategy : "");
-}
-
-/* Whether the ranks are enough for what ht_switch asks for; false after a message. */
-static bool ranks_suffice(int own, const char *strategy) {
-    char reason[128];
-    int found = strategy ? image_under(own, strategy) : image_next(own, -1), possible = -1;
-    while (!strategy && found >= 0 && !image_reads_agree(found)) found = image_next(own, found);
-    for (int i = found; !strategy && i >= 0 && possible < 0; i = image_next(own, i))
-        possible = image_reads_agree(i) && initial_strategy_possible(i) ? i : -1;
-    if (found < 0 || possible >= 0 || initial_strategy_possible(found)) return true;
-    const ht_image *image = image_at(found)->image;
-    snprintf(reason, sizeof reason, "it is for %d devices, and %d ranks run the program",
-             image_devices(image), world_size());
-    no_switch(own, image->strategy, reason);
-    return false;
-}
-
-/* The name of the strategy that ht_switch asks for, by its name or by the word of ht_prepare, when
- * all that it may mean is there; false, after a message, when it could not be had. */
-static bool await_strategy(ht_program *program, const char **strategy) {
-    const char *asked = *strategy, *reason = NULL;
-    int own = image_program(program)->number;
-    session_take_arrivals(program->session, false);
-    if (!is_there(own, asked)) session_take_arrivals(program->session, true);
-    if (asked && !is_there(own, asked)) *strategy = arrivals_name(asked, &reason);
-    if (reason) no_switch(own, asked, reason);
-    return !reason && ranks_suffice(own, *strategy);
-}
-
-bool ht_switch(ht_program *program, const char *strategy) {
-    check_program(program, "ht_switch");
-    session_check_open(program->session);
-    if (program->eager) {
-        eager->program_forget(program->eager);
-        return true;
-    }
-    if (!await_strategy(program, &strategy)) return false;
-    int own = image_program(program)->number, found = find_strategy(own, strategy);
-    Command command = {.kind = COMMAND_SWITCH,
-                       .switching = {.program = program->number, .image = found}};
-    if (found != own) session_issue(program->session, &command, &(Payload){0});
-    return true;
-}
-
-int64_t ht_fit(ht_program *program, const void *variable, int64_t least) {
-    check_program(program, "ht_fit");
-    session_check_open(program->session);
-    if (program->eager) return least;
-    session_take_arrivals(program->session, false);
-    int image = image_program(program)->number;
-    int64_t value, most = 0, fit = INT64_MAX;
-    bool known = false;
-    for (int i = initial_strategy_next(image, -1); i >= 0; i = initial_strategy_next(image, i)) {
-        if (!image_read_integer(i, variable, &value)) continue;
-        most = !known || value > most ? value : most;
-        fit = value >= least && value < fit ? value : fit;
-        known = true;
-    }
-    if (!known)
-        ht_fail("ht_fit was given a variable that the model %s does not read",
-                image_at(image)->image->model);
-    if (most < least)
-        ht_fail("ht_fit looks for a value from %lld on, and the strategies of the model %s have "
-                "%lld at most",
-                (long long)least, image_at(image)->image->model, (long long)most);
-    return fit;
 }
 
 /* ---- parameters ---- */

@@ -3,8 +3,10 @@
 #define SESSION_CORE_SESSION_H
 
 #include "session/core/commands.h"
-#include "session/observe/progress.h"
 #include "session/core/eager.h"
+
+#include <hetu/checkpoints.h>
+#include <hetu/strategies.h>
 
 /* A dataset and the number of rows read so far. */
 typedef struct Dataset {
@@ -38,6 +40,26 @@ struct ht_session {
     Datasets datasets;     // on rank 0
 };
 
+/* ht_progress: one line that says how far a training is. On a terminal it is written over itself,
+ * elsewhere there are about twenty of them. */
+
+/* What has been printed so far. */
+typedef struct Progress {
+    int64_t lines, first;  // the step behind which it was printed first
+    double begun, printed; // seconds
+} Progress;
+
+/* What there is to say. */
+typedef struct ProgressStep {
+    int64_t done, steps;
+    int64_t tokens; // of a step; 0: not known
+    float loss, rate;
+} ProgressStep;
+
+/* Prints the line on standard error when it is due: behind the first and the last step, and often
+ * enough in between. */
+void progress_print(Progress *progress, const ProgressStep *step);
+
 struct ht_program {
     ht_session *session;
     bool trains;
@@ -57,12 +79,24 @@ const EagerLibrary *session_eager(void);
 /* Ends the program unless the session is open. */
 void session_check_open(const ht_session *session);
 
+/* Ends the program when it was given no program: `call` names the function. */
+void session_check_program(const ht_program *program, const char *call);
+
+/* Returns the compiled program behind a program of main. */
+Program *session_image_program(const ht_program *program);
+
 /* On rank 0: makes all ranks load the strategies of ht_prepare that are compiled. `wait`: first
  * waits until all are compiled. */
 void session_take_arrivals(ht_session *session, bool wait);
 
 /* Frees what every rank holds when the session ends. */
 void session_close(ht_session *session);
+
+/* Compares what all ranks run: the fingerprints of their images, which hetucc made of the models,
+ * the strategy and its options, and the version of this library; with `check`, on the ranks that
+ * were given it, every byte of the executable. All ranks together. When they differ, every rank
+ * says so, with its own fingerprint and another one. Returns whether they agree. */
+bool session_agree(bool check);
 
 /* Ends the program with the right command line unless as many ranks run as the images need. */
 void session_check_ranks(int argc, char **argv);

@@ -1,4 +1,4 @@
-#include "session/data/assign_rows.h"
+#include "session/data/rows.h"
 
 #include "base/memory.h"
 #include "exchange/copy_boxes.h"

@@ -3,7 +3,7 @@
 
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/permutation.h"
+#include "base/random.h"
 #include "base/c_locale.h"
 #include "exchange/copy_boxes.h"
 

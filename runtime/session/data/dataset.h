@@ -7,7 +7,7 @@
 #ifndef SESSION_DATA_DATASET_H
 #define SESSION_DATA_DATASET_H
 
-#include <hetu/hetu.h>
+#include <hetu/session.h>
 
 /* Which rows of a file an input gets; the same on all ranks. */
 typedef struct RowsPlan {

@@ -6,7 +6,7 @@
 #ifndef SESSION_DATA_FEED_H
 #define SESSION_DATA_FEED_H
 
-#include <hetu/hetu.h>
+#include <hetu/session.h>
 #include <hetu/rt.h>
 
 #include <stdbool.h>

@@ -16,4 +16,22 @@ void rows_read(ht_session *session, const Program *program, int number, const ht
 ht_fed *rows_arrays(ht_session *session, eager_program *program, const ht_fed *feeds);
 void rows_free(ht_fed *feeds);
 
+/* ---- rows of pipelines ---- */
+
+/* Assigns the rows of a dataset's batch to pipelines with padding lengths (pragma padding): each
+ * row to a pipeline that reads all elements of the row except padding. Example: pipelines of
+ * lengths 4096 and 1024 with one row each; the longer row goes to the first. */
+
+/* An input that a dataset feeds. */
+typedef struct AssignedInput {
+    const ht_image_input *image;
+    const RowsPlan *plan;
+} AssignedInput;
+
+/* Returns, by position in the batch, the row that goes there; free() it. Returns NULL with *left -1
+ * if rows keep their positions; NULL with *left a row's number if no pipeline with room reads that
+ * row whole. Rows of a pipeline keep their order. All inputs have the same rows. */
+int64_t *assign_rows(const ht_image *image, const AssignedInput *inputs, int count, int64_t batch,
+                     int64_t *left);
+
 #endif

@@ -1,7 +1,7 @@
-#include "session/observe/finite.h"
+#include "session/observe/observers.h"
 
 #include "base/fail.h"
-#include "base/temporary_folders.h"
+#include "base/call_sites.h"
 #include "device/device.h"
 #include "exchange/copy_boxes.h"
 
@@ -97,7 +97,7 @@ static bool passes_on(const HookCall *call) {
 
 static _Noreturn void report(const ht_called *call, const ht_whose *whose, int64_t step,
                              const HookTensor *made, Found found) {
-    places_find();
+    call_sites_find();
     fail_doing(call->at);
     ht_fail("%s%s%s makes %s, element %lld of %lld%s%s%s%s in step %lld (HETU_NAN)", call->name,
             *call->value ? " of " : "", call->value,

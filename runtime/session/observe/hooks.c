@@ -3,9 +3,7 @@
 #include "base/fail.h"
 #include "base/timeline.h"
 #include "device/device.h"
-#include "session/observe/finite.h"
-#include "session/observe/profile.h"
-#include "session/observe/trace.h"
+#include "session/observe/observers.h"
 #include "transport/world.h"
 
 #include <math.h>

@@ -1,11 +1,11 @@
 /* Windows: how one looks at a run.
  *
- *     HETU_TRACE=out.json      a timeline of all ranks (session/observe/trace.h);
+ *     HETU_TRACE=out.json      a timeline of all ranks (session/observe/trace.c);
  *                              HETU_TRACE_STEPS=10-19: of these steps alone
  *     HETU_PROFILE=1           time by operator and by layer when the session ends
- *                              (session/observe/profile.h)
+ *                              (session/observe/profile.c)
  *     HETU_NAN=1               the run ends at the first operator that makes a NaN or an infinity
- *                              (session/observe/finite.h)
+ *                              (session/observe/finite.c)
  *     HETU_NVTX=1              calls have names in NVIDIA's profilers
  *
  * The variables of rank 0 hold for all. Without one of them a worker has no window (hetu/rt.h), and

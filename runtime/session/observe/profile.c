@@ -1,11 +1,10 @@
-#include "session/observe/profile.h"
+#include "session/observe/observers.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/temporary_folders.h"
+#include "base/call_sites.h"
 #include "base/c_locale.h"
 #include "device/device.h"
-#include "session/core/gather_bytes.h"
 #include "transport/world.h"
 
 #include <math.h>
@@ -238,7 +237,8 @@ static DeviceRates machine_rates(void) {
 void profile_print(void) {
     Rows own = own_rows(), all = {0};
     DeviceRates machine = machine_rates();
-    collect(own.at, own.count * (int64_t)sizeof *own.at, sizeof *own.at, take, &all);
+    world_collect(own.at, own.count * (int64_t)sizeof *own.at,
+                  &(Collector){sizeof *own.at, take, &all});
     if (!world_rank()) print_all(&all, &machine);
     free(own.at);
     free(all.at);

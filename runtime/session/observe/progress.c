@@ -1,4 +1,4 @@
-#include "session/observe/progress.h"
+#include "session/core/session.h"
 
 #include "base/c_locale.h"
 #include "base/timeline.h"

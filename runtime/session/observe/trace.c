@@ -1,13 +1,12 @@
 #define _GNU_SOURCE
-#include "session/observe/trace.h"
+#include "session/observe/observers.h"
 
 #include "base/fail.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/temporary_folders.h"
+#include "base/call_sites.h"
 #include "base/c_locale.h"
 #include "base/timeline.h"
-#include "session/core/gather_bytes.h"
 #include "session/core/image.h"
 #include "transport/world.h"
 
@@ -247,7 +246,7 @@ void trace_write(const char *path) {
     Writer writer = {.closed = compare_all(), .out = open_memstream(&text, &length)};
     if (!writer.out) ht_fail("no memory for the trace of this rank");
     find_origin(&writer);
-    places_find();
+    call_sites_find();
     locale_t own = c_locale_enter();
     print_names(writer.out);
     timeline_each(print_event, &writer);
@@ -259,7 +258,7 @@ void trace_write(const char *path) {
                 "HETU_TRACE_STEPS=10-19 traces some steps alone\n",
                 world_rank(), (long long)timeline_lost());
     Sink sink = open_sink(path);
-    collect(text, (int64_t)length, 1, put, &sink);
+    world_collect(text, (int64_t)length, &(Collector){1, put, &sink});
     close_sink(&sink, path);
     free(text);
 }

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "session/persist/memory_checkpoints.h"
+#include "session/persist/checkpoint.h"
 
 #include "base/fail.h"
 #include "base/hash.h"

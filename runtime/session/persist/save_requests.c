@@ -5,9 +5,8 @@
 #include "checkpoint/copies.h"
 #include "checkpoint/writing.h"
 #include "session/persist/checkpoint.h"
-#include "session/control/ending.h"
+#include "session/control/control.h"
 #include "session/data/rows.h"
-#include "session/persist/save_requests.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "transport/fabric/channels.h"
+#include "transport/fabric/fabric.h"
 
 #include "base/memory.h"
 #include "transport/fabric/sockets.h"

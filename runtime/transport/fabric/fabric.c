@@ -3,7 +3,6 @@
 
 #include "transport/meet/rendezvous.h"
 #include "base/memory.h"
-#include "transport/fabric/channels.h"
 #include "transport/fabric/queues.h"
 #include "transport/fabric/sockets.h"
 #include "transport/watch/watch.h"

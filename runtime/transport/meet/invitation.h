@@ -9,7 +9,7 @@
 #ifndef TRANSPORT_MEET_INVITATION_H
 #define TRANSPORT_MEET_INVITATION_H
 
-#include "transport/meet/launcher.h"
+#include "transport/meet/rendezvous.h"
 #include "transport/fabric/sockets.h"
 
 typedef struct Invitation {

@@ -1,4 +1,4 @@
-#include "transport/meet/launcher.h"
+#include "transport/meet/rendezvous.h"
 
 #include "base/files.h"
 

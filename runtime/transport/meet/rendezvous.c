@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "transport/meet/invitation.h"
 #include "transport/meet/lobby.h"
-#include "transport/watch/peers.h"
+#include "transport/watch/watch.h"
 #include "transport/fabric/sockets.h"
 
 #include <hetu/kernel.h>

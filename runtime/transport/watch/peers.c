@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
-#include "transport/watch/peers.h"
+#include "transport/watch/watch.h"
 
-#include "transport/meet/launcher.h"
+#include "transport/meet/rendezvous.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "transport/watch/watch.h"
 
-#include "transport/watch/peers.h"
 #include "transport/watch/pulse.h"
 #include "transport/world.h"
 #include "base/fail.h"

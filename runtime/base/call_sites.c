@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "base/temporary_folders.h"
+#include "base/call_sites.h"
 
 #include "base/memory.h"
 
@@ -61,7 +61,7 @@ static void take_callers(Noted *own) {
     void *frames[DEPTH];
     const char *library = NULL, *base = NULL;
     int count = backtrace(frames, DEPTH), first = 0;
-    object_of((uintptr_t)places_note, &library);
+    object_of((uintptr_t)call_sites_note, &library);
     while (first < count && object_of((uintptr_t)frames[first], &base) && base == library) first++;
     for (int i = first; i < count && own->count < CALLERS; i++) {
         const char *file = object_of((uintptr_t)frames[i], &base);
@@ -83,13 +83,13 @@ static Noted *add(ht_called *call) {
     return &noted.at[noted.count++];
 }
 
-void places_note(ht_called *call, bool inner) {
+void call_sites_note(ht_called *call, bool inner) {
     Noted *own = add(call);
     own->inner = inner;
     take_callers(own);
 }
 
-void places_like(ht_called *call, const ht_called *other) { add(call)->like = other; }
+void call_sites_like(ht_called *call, const ht_called *other) { add(call)->like = other; }
 
 /* ---- addr2line ---- */
 
@@ -174,7 +174,7 @@ static void find_from(int first, int *end) {
     if (pipe) pclose(pipe);
 }
 
-void places_find(void) {
+void call_sites_find(void) {
     for (int n = 0, end; n < noted.count; n = end) {
         end = n + 1;
         if (!noted.at[n].found && noted.at[n].file) find_from(n, &end);

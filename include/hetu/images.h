@@ -1,0 +1,155 @@
+/* images.h: layers for images (batch, channels, height, width): convolutions, pooling, resampling.
+ *
+ * Names and meanings are PyTorch's unless a comment says otherwise. Arguments that PyTorch lets one
+ * leave out are named: ht_conv2d(x, w, bias, .stride = {2, 2}), for the height and the width.
+ * Included by hetu.h.
+ */
+#ifndef HETU_IMAGES_H
+#define HETU_IMAGES_H
+
+#include <hetu/reductions.h>
+
+#include <math.h>
+
+/* ---- windows ---- */
+
+/* Returns `count` elements along a dimension: start, start + stride, and so on. */
+static inline ht_tensor ht_strided(ht_tensor x, int dim, int64_t start, int64_t stride, int64_t count)
+{
+    if (stride == 1)
+        return ht_slice_at(x, dim, start, count);
+    ht_dims dims = ht_dims_of(x);
+    for (int d = dims.rank++; d > dim + 1; d--)
+        dims.extent[d] = dims.extent[d - 1];
+    dims.extent[dim] = count;
+    dims.extent[dim + 1] = stride;
+    ht_tensor steps = ht_reshape(ht_slice_at(x, dim, start, count * stride), dims);
+    return ht_squeeze_at(ht_slice_at(steps, dim + 1, 0, 1), dim + 1);
+}
+
+/* Sliding window along a dimension, in elements. */
+typedef struct ht_window {
+    int64_t size, stride, padding, dilation;
+} ht_window;
+
+/* Replaces a dimension by two: the position within a window, and the window's number (PyTorch's
+ * unfold). Padding has `value`. Size 3, stride 1 and padding 0 turn (8) into (3, 6). */
+static inline ht_tensor ht_windows(ht_tensor x, int dim, ht_window w, double value)
+{
+    enum { MOST = 256 };
+    ht_tensor parts[MOST];
+    int64_t n = ht_extent(x, dim), reach = (w.size - 1) * w.dilation, count = (n + 2 * w.padding - reach - 1) / w.stride + 1;
+    assert(w.size > 0 && w.size <= MOST && w.stride > 0 && w.dilation > 0 && w.padding >= 0 &&
+           "windows have 1 to 256 elements, and go forward");
+    assert(n + 2 * w.padding > reach && "a window is no larger than what it goes along");
+    int64_t behind = reach + count * w.stride - n - w.padding;
+    ht_dims pads = {0};
+    pads.rank = 2 * (ht_rank(x) - dim);
+    pads.extent[pads.rank - 2] = w.padding;
+    pads.extent[pads.rank - 1] = behind > 0 ? behind : 0;
+    ht_tensor padded = ht_pad(x, pads, value);
+    for (int k = 0; k < w.size; k++)
+        parts[k] = ht_strided(padded, dim, k * w.dilation, w.stride, count);
+    return ht_stack((ht_tensors){(int)w.size, parts}, dim);
+}
+
+/* ---- convolutions ---- */
+
+typedef struct ht_conv_options {
+    int stride[2], padding[2], dilation[2];
+    int groups;
+} ht_conv_options;
+
+static inline ht_window ht_window_of(int64_t size, const int *stride, const int *padding, const int *dilation, int d)
+{
+    return (ht_window){size, stride[d], padding[d], dilation[d]};
+}
+
+/* Convolves x (batch, inputs, h, w) with w (outputs, inputs / groups, h, w), without flipping w,
+ * and adds bias (outputs), which may be HT_NONE. */
+static inline ht_tensor ht_conv2d_with(ht_tensor x, ht_tensor w, ht_tensor bias, ht_conv_options o)
+{
+    int64_t groups = o.groups, inputs = ht_extent(w, 1), outputs = ht_extent(w, 0);
+    assert(ht_rank(x) == 4 && ht_rank(w) == 4 && "ht_conv2d takes images and kernels of four dimensions");
+    assert(groups > 0 && outputs % groups == 0 && ht_extent(x, 1) == inputs * groups && "channels are those of the kernel, in groups");
+    ht_tensor rows = ht_windows(x, 2, ht_window_of(ht_extent(w, 2), o.stride, o.padding, o.dilation, 0), 0);
+    ht_tensor all = ht_windows(rows, 4, ht_window_of(ht_extent(w, 3), o.stride, o.padding, o.dilation, 1), 0);
+    ht_dims in = ht_dims_of(all), of = ht_dims_of(w);
+    ht_tensor grouped = ht_reshape(all, ht_shape(in.extent[0], groups, inputs, in.extent[2], in.extent[3], in.extent[4], in.extent[5]));
+    ht_tensor kernel = ht_reshape(w, ht_shape(groups, outputs / groups, inputs, of.extent[2], of.extent[3]));
+    ht_tensor y = ht_reshape(ht_correlate_at(grouped, kernel), ht_shape(in.extent[0], outputs, in.extent[3], in.extent[5]));
+    return ht_present(bias) ? ht_add(y, ht_reshape(bias, ht_shape(outputs, 1, 1))) : y;
+}
+
+/* Convolves x (batch, inputs, n) with w (outputs, inputs / groups, n); each option's first number
+ * counts. */
+static inline ht_tensor ht_conv1d_with(ht_tensor x, ht_tensor w, ht_tensor bias, ht_conv_options o)
+{
+    ht_conv_options flat = {{1, o.stride[0]}, {0, o.padding[0]}, {1, o.dilation[0]}, o.groups};
+    return ht_squeeze_at(ht_conv2d_with(ht_unsqueeze(x, 2), ht_unsqueeze(w, 2), bias, flat), 2);
+}
+
+#define ht_conv2d(x, w, bias, ...)                                                                                                         \
+    ht_conv2d_with((x), (w), (bias), (ht_conv_options){.stride = {1, 1}, .dilation = {1, 1}, .groups = 1 __VA_OPT__(, ) __VA_ARGS__})
+#define ht_conv1d(x, w, bias, ...)                                                                                                         \
+    ht_conv1d_with((x), (w), (bias), (ht_conv_options){.stride = {1, 1}, .dilation = {1, 1}, .groups = 1 __VA_OPT__(, ) __VA_ARGS__})
+
+/* ---- pooling ---- */
+
+typedef struct ht_pool_options {
+    int size[2], stride[2], padding[2], dilation[2]; // stride 0: the size
+} ht_pool_options;
+
+static inline ht_window ht_pool_window(ht_pool_options o, int d)
+{
+    return ht_window_of(o.size[d], o.stride[d] ? o.stride : o.size, o.padding, o.dilation, d);
+}
+
+static inline ht_tensor ht_max_pool2d_with(ht_tensor x, ht_pool_options o)
+{
+    for (int d = 1; d >= 0; d--)
+        x = ht_first_max(ht_windows(x, 2 + d, ht_pool_window(o, d), -INFINITY), 2 + d);
+    return x;
+}
+
+/* Averages include the zeros of the padding. */
+static inline ht_tensor ht_avg_pool2d_with(ht_tensor x, ht_pool_options o)
+{
+    for (int d = 1; d >= 0; d--)
+        x = ht_mean_over(ht_windows(x, 2 + d, ht_pool_window(o, d), 0), (ht_over){ht_shape(2 + d), false});
+    return x;
+}
+
+#define ht_max_pool2d(x, ...) ht_max_pool2d_with((x), (ht_pool_options){.dilation = {1, 1}, .size = __VA_ARGS__})
+#define ht_avg_pool2d(x, ...) ht_avg_pool2d_with((x), (ht_pool_options){.dilation = {1, 1}, .size = __VA_ARGS__})
+
+/* ---- resampling ---- */
+
+/* Averages a dimension down to `size` bins: element o is the sum of x weighted by row o of a (size,
+ * extent) matrix. */
+static inline ht_tensor ht_adaptive_avg_pool(ht_tensor x, int dim, int64_t size)
+{
+    return ht_resample_at(x, ht_bins_at(ht_iota(size, HT_I64), ht_iota(ht_extent(x, dim), HT_I64)), dim);
+}
+
+static inline ht_tensor ht_adaptive_avg_pool2d(ht_tensor x, int64_t height, int64_t width)
+{
+    return ht_adaptive_avg_pool(ht_adaptive_avg_pool(x, 2, height), 3, width);
+}
+
+/* PyTorch's interpolate of images to a size: by the nearest element, or by straight lines. */
+static inline ht_tensor ht_upsample_nearest(ht_tensor x, int64_t height, int64_t width)
+{
+    for (int d = 2; d < 4; d++)
+        x = ht_resample_at(x, ht_nearest_at(ht_iota(d == 2 ? height : width, HT_I64), ht_iota(ht_extent(x, d), HT_I64)), d);
+    return x;
+}
+
+static inline ht_tensor ht_upsample_bilinear(ht_tensor x, int64_t height, int64_t width, bool align_corners)
+{
+    for (int d = 2; d < 4; d++)
+        x = ht_resample_at(x, ht_lines_at(ht_iota(d == 2 ? height : width, HT_I64), ht_iota(ht_extent(x, d), HT_I64), align_corners), d);
+    return x;
+}
+
+#endif

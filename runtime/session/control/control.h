@@ -1,0 +1,73 @@
+/* ht_balance, ht_dispatch and the end by a signal, as steps of a session call them. */
+#ifndef SESSION_CONTROL_CONTROL_H
+#define SESSION_CONTROL_CONTROL_H
+
+#include "session/core/session.h"
+
+/* ---- balance ---- */
+
+/* ht_balance: replans the strategy of a training program when ranks straggle.
+ *
+ * All functions run on rank 0.
+ *
+ * 1. balance_turn, before a step, switches to a new strategy once it is compiled.
+ * 2. balance_wants says whether the step's command requests a PaceReport from each rank.
+ * 3. balance_note, after the step, computes the ranks' rates (session/control/rates.h).
+ * 4. If rates have changed, hetu-balance plans a strategy in another process
+ *    (session/control/recompile_command.h), and hetucc compiles it as for ht_prepare.
+ *
+ * No step waits for these processes. Example: rank 5 slows to rate 4; some steps later the program
+ * trains under "balanced1", which gives rank 5 less work.
+ */
+
+void balance_turn(ht_program *program);
+bool balance_wants(const ht_program *program);
+void balance_note(ht_program *program, const struct PaceReport *reports);
+void balance_close(ht_session *session);
+
+/* ---- dispatch ---- */
+
+/* ht_dispatch: chooses the strategy for a batch of sequences of unequal lengths, and the row for
+ * each sequence.
+ *
+ * 1. Each row of a strategy has a capacity, the padding length of its pipeline. A strategy holds a
+ *    batch if the i-th longest sequence fits into the i-th longest row, for all i.
+ * 2. Step time depends on the strategy, not on the batch: measured, or else estimated by tokens per
+ *    device. The fastest strategy that holds the batch is best.
+ * 3. The program switches once the time lost by staying exceeds the time of a switch.
+ *
+ * A thread plans the next batch while the current one trains. Example: rows of capacities 4096,
+ * 1024, 1024 hold the lengths 900, 3000, 1000 and get sequences 1, 2, 0.
+ */
+
+/* Updates the measured step time of the current strategy. */
+void dispatch_note(const ht_program *program, double seconds);
+void dispatch_close(ht_session *session);
+
+/* ---- ending ---- */
+
+/* Saves a checkpoint and ends the program after a signal (base/signals.h). All functions run on
+ * rank 0.
+ *
+ * A main that calls ht_told_to_end handles the signal itself. For a main that does not, but has
+ * saved or loaded a checkpoint, the session saves between two steps as ht_save did last. It then
+ * ends the program with status 128 + signal.
+ */
+
+/* Makes all ranks defer the signals, which otherwise end a rank at once. */
+void ending_heed(ht_session *session);
+
+/* Note the folder and numbers of main's last ht_save, its last ht_remember, or the checkpoint that
+ * main loaded. */
+void ending_saved(ht_session *session, const char *folder, const ht_noted *noted);
+void ending_remembered(ht_session *session, const char *folder, const ht_noted *noted);
+void ending_resumed(ht_session *session, const char *folder);
+
+/* Before a step of `next`: saves and ends the program if a signal asks for it and main's loop is at
+ * the place of its last save. */
+void ending_turn(const ht_program *next);
+
+/* Frees the state of this module at the end of a session. */
+void ending_close(ht_session *session);
+
+#endif
