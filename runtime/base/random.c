@@ -45,8 +45,13 @@ static void init_block(float *to, const ht_init *init, RandomBlock block) {
         to[j] = (float)init->a * (2.0f * uniform_of_bits(block.at[j]) - 1.0f);
 }
 
-/* `count` consecutive elements from element `first` of the whole tensor on. */
-static void init_run(float *to, const ht_init *init, uint64_t seed, uint64_t stream, uint64_t first,
+/* The random numbers of one parameter. */
+typedef struct ParamStream {
+    uint64_t seed, stream;
+} ParamStream;
+
+/* Fills `to` with the initial values of `count` elements from element `first` of the tensor on. */
+static void init_run(float *to, const ht_init *init, ParamStream of, uint64_t first,
                      int64_t count) {
     float value[4];
     uint64_t have = UINT64_MAX;
@@ -54,15 +59,17 @@ static void init_run(float *to, const ht_init *init, uint64_t seed, uint64_t str
         uint64_t element = first + (uint64_t)i;
         if (element / 4 != have) {
             have = element / 4;
-            init_block(value, init, random_block(seed, stream, have));
+            init_block(value, init, random_block(of.seed, of.stream, have));
         }
         to[i] = value[element % 4];
     }
 }
 
-/* Where row `row` of a box starts in the whole tensor; rows run along the last dimension. */
-static uint64_t row_start(int64_t row, int rank, const int64_t *global, const int64_t *lo,
-                          const int64_t *hi) {
+/* Returns the index in the whole tensor at which row `row` of a box begins. Rows run along the last
+ * dimension. */
+static uint64_t row_start(int64_t row, const TensorBox *box) {
+    int rank = box->rank;
+    const int64_t *global = box->global, *lo = box->lo, *hi = box->hi;
     uint64_t start = rank > 0 ? (uint64_t)lo[rank - 1] : 0,
              pitch = rank > 0 ? (uint64_t)global[rank - 1] : 1;
     for (int d = rank - 2; d >= 0; d--) {
@@ -73,18 +80,17 @@ static uint64_t row_start(int64_t row, int rank, const int64_t *global, const in
     return start;
 }
 
-void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name, int rank,
-                 const int64_t *global, const int64_t *lo, const int64_t *hi) {
-    int64_t rows = 1, width = rank > 0 ? hi[rank - 1] - lo[rank - 1] : 1;
-    for (int d = 0; d < rank - 1; d++) rows *= hi[d] - lo[d];
-    uint64_t stream = random_stream_of_name(name);
+void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name,
+                 const TensorBox *box) {
+    int last = box->rank - 1;
+    int64_t rows = 1, width = last >= 0 ? box->hi[last] - box->lo[last] : 1;
+    for (int d = 0; d < last; d++) rows *= box->hi[d] - box->lo[d];
+    ParamStream stream = {seed, random_stream_of_name(name)};
     bool drawn = init->kind == HT_INIT_NORMAL || init->kind == HT_INIT_UNIFORM;
     float fill = init->kind == HT_INIT_CONSTANT ? (float)init->a : 0.0f;
 #pragma omp parallel for schedule(static) if (rows * width > 4096)
     for (int64_t row = 0; row < rows; row++) {
-        if (drawn)
-            init_run(to + row * width, init, seed, stream, row_start(row, rank, global, lo, hi),
-                     width);
+        if (drawn) init_run(to + row * width, init, stream, row_start(row, box), width);
         for (int64_t i = 0; !drawn && i < width; i++) to[row * width + i] = fill;
     }
 }

@@ -20,11 +20,17 @@ uint32_t random_bits(uint64_t seed, uint64_t stream, uint64_t index);
 /* Fills `to` with consecutive bits, `first` to before `first + count`. */
 void random_bits_fill(uint32_t *to, uint64_t seed, uint64_t stream, uint64_t first, int64_t count);
 
-/* Fills a box of a parameter with its initial values: elements lo to before hi of a tensor of
- * `global` extents, stored in `to` row-major without gaps. The value of an element depends on the
- * seed, the name and its place in the whole tensor alone. */
-void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name, int rank,
-                 const int64_t *global, const int64_t *lo, const int64_t *hi);
+/* A box of a tensor of `global` extents: elements lo to before hi. */
+typedef struct TensorBox {
+    int rank;
+    const int64_t *global, *lo, *hi;
+} TensorBox;
+
+/* Fills a box of a parameter with its initial values, stored in `to` row-major without gaps. The
+ * value of an element depends only on the seed, the name and the element's index in the whole
+ * tensor. */
+void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name,
+                 const TensorBox *box);
 
 /* Where element `index` of `count` goes in permutation `number` of a stream; each place of 0 to
  * count - 1 is that of one element. A Feistel network over the least even number of bits that hold

@@ -240,14 +240,14 @@ static void backward_block(const Backward *w, const Block *k, float *p, float *d
 }
 
 /* Adds the gradients of one query head, over all its keys. */
-static void backward_head(const Backward *w, int64_t b, int64_t h, int64_t g, float *p, float *dp) {
+static void backward_head(const Backward *w, int64_t b, int64_t h, int64_t g, float *scratch) {
     const Attention *a = &w->a;
     for (int64_t query = 0; query < a->s; query += QUERIES) {
         Block k = {b, h, g, query, 0, a->s - query < QUERIES ? a->s - query : QUERIES, 0};
         int64_t end = key_end(a, query, k.rows);
         for (k.key = 0; k.key < end; k.key += KEYS) {
             k.columns = end - k.key < KEYS ? end - k.key : KEYS;
-            backward_block(w, &k, p, dp);
+            backward_block(w, &k, scratch, scratch + QUERIES * KEYS);
         }
     }
 }
@@ -266,12 +266,12 @@ static void backward_all(const Backward *w) {
             shared = groups > 0 ? w->a.heads / groups : 0;
 #pragma omp parallel if (tasks > 1)
     {
-        float *p = cpu_alloc((size_t)2 * QUERIES * KEYS * sizeof(float)), *dp = p + QUERIES * KEYS;
+        float *scratch = cpu_alloc((size_t)2 * QUERIES * KEYS * sizeof(float));
 #pragma omp for schedule(dynamic)
         for (int64_t task = 0; task < tasks; task++)
             for (int64_t r = 0; r < shared; r++)
-                backward_head(w, task / groups, task % groups * shared + r, task % groups, p, dp);
-        free(p);
+                backward_head(w, task / groups, task % groups * shared + r, task % groups, scratch);
+        free(scratch);
     }
 }
 

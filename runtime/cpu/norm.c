@@ -4,6 +4,7 @@
 #include "cpu/rows.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,10 +25,19 @@ HT_CLONES static float sum_squares(const float *x, int64_t n, float shift) {
     return sum;
 }
 
-/* y = (x - mean) * rstd, times the weight, plus the bias where they are present. */
-HT_CLONES static void scale_row(float *restrict y, const float *restrict x, int64_t n, float mean,
-                                float rstd, const float *restrict weight,
-                                const float *restrict bias) {
+/* A row of a normalisation n(x) = (x - mean) * rstd. */
+typedef struct Row {
+    int64_t n;
+    float mean, rstd;
+    bool centred;               // the mean is subtracted
+    const float *weight, *bias; // n elements each; NULL: none
+} Row;
+
+/* Computes y = n(x) * weight + bias. */
+HT_CLONES static void scale_row(float *restrict y, const float *restrict x, const Row *row) {
+    int64_t n = row->n;
+    float mean = row->mean, rstd = row->rstd;
+    const float *restrict weight = row->weight, *restrict bias = row->bias;
     if (weight && bias)
         for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * rstd * weight[i] + bias[i];
     else if (weight)
@@ -38,17 +48,8 @@ HT_CLONES static void scale_row(float *restrict y, const float *restrict x, int6
         for (int64_t i = 0; i < n; i++) y[i] = (x[i] - mean) * rstd;
 }
 
-/* A row's backward, for any normalisation of the form n(x) = (x - mean) * rstd: with t = dy *
- * weight dx = rstd * (t - m0 - n(x) * m1), where m1 is the mean of t * n(x), and m0 the mean of t
- * where the mean was subtracted (`centred`), else
- * 0. Adds dy * n(x) to dweight, and dy to dbias unless that is NULL. */
-typedef struct Row {
-    int64_t n;
-    float mean, rstd;
-    int centred;
-    const float *weight; // or NULL
-} Row;
-
+/* Computes dx = rstd * (t - m0 - n(x) * m1) for t = dy * weight. m1 is the mean of t * n(x). m0 is
+ * the mean of t if the row is centred, else 0. */
 HT_CLONES static void backward_row(float *restrict dx, const float *restrict dy,
                                    const float *restrict x, const Row *row) {
     int64_t n = row->n;
@@ -76,8 +77,11 @@ HT_CLONES static void backward_row(float *restrict dx, const float *restrict dy,
         for (int64_t i = 0; i < n; i++) dx[i] = rstd * (dy[i] - m0 - (x[i] - mean) * rstd * m1);
 }
 
+/* Adds dy * n(x) to dweight. */
 HT_CLONES static void add_weight_row(float *restrict dweight, const float *restrict dy,
-                                     const float *restrict x, int64_t n, float mean, float rstd) {
+                                     const float *restrict x, const Row *row) {
+    int64_t n = row->n;
+    float mean = row->mean, rstd = row->rstd;
     for (int64_t i = 0; i < n; i++) dweight[i] += dy[i] * ((x[i] - mean) * rstd);
 }
 
@@ -95,30 +99,32 @@ typedef struct Forward {
     int length; // rstd is 1 / max(length, eps) instead of 1 / sqrt(mean of squares + eps)
 } Forward;
 
-/* Computes mean, rstd and result of one row. */
-static void forward_row(const Forward *f, int64_t r, float *to, const float *from,
-                        const float *weight, const float *bias) {
+/* Computes mean, rstd and result of row r. `row` has the weight and the bias. */
+static void forward_row(const Forward *f, int64_t r, float *to, const float *from, Row row) {
     int64_t n = f->x.n;
     float mean = f->mean ? sum_row(from, n) / (float)n : 0.0f, squares = sum_squares(from, n, mean);
     float length = f->length ? sqrtf(squares) : sqrtf(squares / (float)n + f->eps);
     float rstd = 1.0f / (f->length && length < f->eps ? f->eps : length);
     if (f->mean) f->mean[r] = mean;
     f->rstd[r] = rstd;
-    scale_row(to, from, n, mean, rstd, weight, bias);
+    row.n = n;
+    row.mean = mean;
+    row.rstd = rstd;
+    scale_row(to, from, &row);
 }
 
 static void forward_all(const Forward *f) {
     int64_t n = f->x.n;
     float *vectors = cpu_alloc((size_t)(2 * n) * sizeof(float));
-    const float *weight = row_load(&f->weight, 0, vectors),
-                *bias = row_load(&f->bias, 0, vectors + n);
+    Row row = {.weight = row_load(&f->weight, 0, vectors),
+               .bias = row_load(&f->bias, 0, vectors + n)};
 #pragma omp parallel if (f->rows * n > CPU_PARALLEL)
     {
         float *scratch = cpu_alloc((size_t)(2 * n) * sizeof(float));
 #pragma omp for schedule(static)
         for (int64_t r = 0; r < f->rows; r++) {
             float *to = row_target(&f->y, r, scratch);
-            forward_row(f, r, to, row_load(&f->x, r, scratch + n), weight, bias);
+            forward_row(f, r, to, row_load(&f->x, r, scratch + n), row);
             row_store(&f->y, r, to);
         }
         free(scratch);
@@ -170,18 +176,24 @@ typedef struct Backward {
     float *dweight, *dbias;
 } Backward;
 
+/* Rows `first` to before `last`, and memory for their sums of dweight and dbias (NULL: none). */
+typedef struct Chunk {
+    int64_t first, last;
+    float *dweight, *dbias;
+} Chunk;
+
 /* Computes dx of one chunk of rows, and the chunk's partial sums of dweight and dbias. */
-static void backward_chunk(const Backward *b, int64_t first, int64_t last, const float *weight,
-                           float *dweight, float *dbias) {
+static void backward_chunk(const Backward *b, const float *weight, Chunk chunk) {
     int64_t n = b->x.n;
+    float *dweight = chunk.dweight, *dbias = chunk.dbias;
     float *scratch = cpu_alloc((size_t)(4 * n) * sizeof(float));
     memset(dweight, 0, (size_t)n * sizeof(float));
     if (dbias) memset(dbias, 0, (size_t)n * sizeof(float));
-    for (int64_t r = first; r < last; r++) {
+    for (int64_t r = chunk.first; r < chunk.last; r++) {
         const float *dy = row_load(&b->dy, r, scratch), *x = row_load(&b->x, r, scratch + n);
         float *dx = row_target(&b->dx, r, scratch + 2 * n);
-        Row row = {n, b->mean ? b->mean[r] : 0.0f, b->rstd[r], b->mean != NULL, weight};
-        add_weight_row(dweight, dy, x, n, row.mean, row.rstd);
+        Row row = {n, b->mean ? b->mean[r] : 0.0f, b->rstd[r], b->mean != NULL, weight, NULL};
+        add_weight_row(dweight, dy, x, &row);
         if (dbias) add_row(dbias, dy, n);
         backward_row(dx, dy, x, &row);
         if (b->more.data) add_row(dx, row_load(&b->more, r, scratch + 3 * n), n);
@@ -207,8 +219,9 @@ static void backward_all(const Backward *b) {
     const float *weight = row_load(&b->weight, 0, parts + 2 * chunks * pitch);
 #pragma omp parallel for schedule(static) if (b->rows * n > CPU_PARALLEL)
     for (int64_t c = 0; c < chunks; c++)
-        backward_chunk(b, b->rows * c / chunks, b->rows * (c + 1) / chunks, weight,
-                       parts + c * pitch, bias_parts ? bias_parts + c * pitch : NULL);
+        backward_chunk(b, weight,
+                       (Chunk){b->rows * c / chunks, b->rows * (c + 1) / chunks, parts + c * pitch,
+                               bias_parts ? bias_parts + c * pitch : NULL});
     join_chunks(b->dweight, parts, chunks, n, pitch);
     if (b->dbias) join_chunks(b->dbias, bias_parts, chunks, n, pitch);
     free(parts);
@@ -242,13 +255,16 @@ void ht_rms_norm_backward_kernel(const ht_call *call) {
     backward_all(&b);
 }
 
-/* dx = rnorm * (dy - y * (dy . y)); where the length was below eps, dx = rnorm * dy. */
+/* Computes dx = rnorm * (dy - y * (dy . y)), or dx = rnorm * dy if the length was `clamped` to eps;
+ * row->rstd is rnorm. */
 HT_CLONES static void l2_backward_row(float *restrict dx, const float *restrict dy,
-                                      const float *restrict y, int64_t n, float rnorm, float eps) {
+                                      const float *restrict y, const Row *row, bool clamped) {
+    int64_t n = row->n;
+    float rnorm = row->rstd;
     float dot = 0;
 #pragma omp simd reduction(+ : dot)
     for (int64_t i = 0; i < n; i++) dot += dy[i] * y[i];
-    if (rnorm >= 1.0f / eps) dot = 0;
+    if (clamped) dot = 0;
     for (int64_t i = 0; i < n; i++) dx[i] = rnorm * (dy[i] - y[i] * dot);
 }
 
@@ -264,8 +280,9 @@ void ht_l2_norm_backward_kernel(const ht_call *call) {
 #pragma omp for schedule(static)
         for (int64_t r = 0; r < rows; r++) {
             float *to = row_target(&dx, r, scratch);
-            l2_backward_row(to, row_load(&dy, r, scratch + n), row_load(&y, r, scratch + 2 * n), n,
-                            rnorm[r], eps);
+            Row row = {.n = n, .rstd = rnorm[r]};
+            l2_backward_row(to, row_load(&dy, r, scratch + n), row_load(&y, r, scratch + 2 * n),
+                            &row, rnorm[r] >= 1.0f / eps);
             row_store(&dx, r, to);
         }
         free(scratch);

@@ -188,11 +188,22 @@ static Entry passed(const Index *index, int64_t i, bool forward) {
     return index->entry[forward ? i : index->count - 1 - i];
 }
 
+/* Cumulative sums along a dimension: of x by the indices `places` to y by the indices `wanted`,
+ * from the first index on or (not `forward`) from the last. */
+typedef struct Cumulation {
+    const ht_view *x, *y;
+    Lines from, to;
+    Index places, wanted;
+    bool forward;
+} Cumulation;
+
 /* Computes the cumulative sums of all lines with outer index `o`. One scan over `places` adds each
- * row of x once; it stores the running sums whenever it reaches an index of `wanted`. */
-static void add_up(const ht_call *call, Lines from, Lines to, int64_t o, const Index *places,
-                   const Index *wanted, bool forward) {
-    const ht_view *x = &call->operand[0], *y = &call->result[0];
+ * row of x once. The scan stores the running sums whenever it reaches an index of `wanted`. */
+static void add_up(const Cumulation *sums, int64_t o) {
+    const ht_view *x = sums->x, *y = sums->y;
+    const Index *places = &sums->places, *wanted = &sums->wanted;
+    Lines from = sums->from, to = sums->to;
+    bool forward = sums->forward;
     int64_t row = from.inner * (int)ht_dtype_bytes(x->dtype), next = 0;
     Sum *sum = cpu_alloc((size_t)from.inner * sizeof *sum);
     memset(sum, 0, (size_t)from.inner * sizeof *sum);
@@ -213,12 +224,17 @@ static void add_up(const ht_call *call, Lines from, Lines to, int64_t o, const I
  * the element at its own index: 1 2 3 gives 1 3 6 or 6 5 3. */
 static void add_lines(const ht_call *call, bool forward) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
-    Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
-    Index wanted = index_of(&call->operand[1]), places = index_of(&call->operand[2]);
+    Cumulation sums = {.x = x,
+                       .y = y,
+                       .from = lines_of(x, (int)call->attr[0].i),
+                       .to = lines_of(y, (int)call->attr[0].i),
+                       .places = index_of(&call->operand[2]),
+                       .wanted = index_of(&call->operand[1]),
+                       .forward = forward};
 #pragma omp parallel for schedule(static) if (cpu_count(x) > CPU_PARALLEL)
-    for (int64_t o = 0; o < from.outer; o++) add_up(call, from, to, o, &places, &wanted, forward);
-    free(wanted.entry);
-    free(places.entry);
+    for (int64_t o = 0; o < sums.from.outer; o++) add_up(&sums, o);
+    free(sums.wanted.entry);
+    free(sums.places.entry);
 }
 
 /* Computes prefix sums along `dim`. Operands: x, global indices of y and of x along dim; attribute:

@@ -8,13 +8,17 @@
 
 #include <stdlib.h>
 
-/* Copies `rows` runs of `bytes` between two arrays whose rows stand `to_pitch` and `from_pitch`
- * bytes apart. */
-static void copy_rows(char *to, int64_t to_pitch, const char *from, int64_t from_pitch,
-                      int64_t rows, int64_t bytes) {
+/* Rows of bytes that begin `pitch` bytes apart. */
+typedef struct Pitched {
+    char *at;
+    int64_t pitch;
+} Pitched;
+
+/* Copies `bytes` bytes of each of `rows` rows. */
+static void copy_rows(Pitched to, Pitched from, int64_t rows, int64_t bytes) {
 #pragma omp parallel for schedule(static) if (rows * bytes > 4 * CPU_PARALLEL)
     for (int64_t r = 0; r < rows; r++)
-        memcpy(to + r * to_pitch, from + r * from_pitch, (size_t)bytes);
+        memcpy(to.at + r * to.pitch, from.at + r * from.pitch, (size_t)bytes);
 }
 
 /* The bytes of one element along `dim`, that is of all dimensions behind it. */
@@ -30,8 +34,9 @@ void ht_slice_kernel(const ht_call *call) {
     if (start < 0 || start + length > x->extent[dim])
         ht_fail("slice %ld to %ld is outside the extent %ld of dimension %d", (long)start,
                 (long)(start + length), (long)x->extent[dim], dim);
-    copy_rows(y->data, length * inner, (const char *)x->data + start * inner,
-              x->extent[dim] * inner, ht_view_count(x, 0, dim), length * inner);
+    copy_rows((Pitched){y->data, length * inner},
+              (Pitched){(char *)x->data + start * inner, x->extent[dim] * inner},
+              ht_view_count(x, 0, dim), length * inner);
 }
 
 /* Attributes: dim, start, extent. */
@@ -43,8 +48,8 @@ void ht_pad_kernel(const ht_call *call) {
         ht_fail("pad: %ld to %ld is outside the extent %ld of dimension %d", (long)start,
                 (long)(start + length), (long)y->extent[dim], dim);
     memset(y->data, 0, (size_t)(cpu_count(y) * (int)ht_dtype_bytes(y->dtype)));
-    copy_rows((char *)y->data + start * inner, y->extent[dim] * inner, x->data, length * inner,
-              ht_view_count(x, 0, dim), length * inner);
+    copy_rows((Pitched){(char *)y->data + start * inner, y->extent[dim] * inner},
+              (Pitched){x->data, length * inner}, ht_view_count(x, 0, dim), length * inner);
 }
 
 /* Attribute: dim. */
@@ -55,8 +60,8 @@ void ht_concat_kernel(const ht_call *call) {
     for (int k = 0; k < call->operand_count; k++) {
         const ht_view *x = &call->operand[k];
         int64_t length = x->extent[dim];
-        copy_rows((char *)y->data + at * inner, y->extent[dim] * inner, x->data, length * inner,
-                  ht_view_count(x, 0, dim), length * inner);
+        copy_rows((Pitched){(char *)y->data + at * inner, y->extent[dim] * inner},
+                  (Pitched){x->data, length * inner}, ht_view_count(x, 0, dim), length * inner);
         at += length;
     }
 }
@@ -92,30 +97,36 @@ static uint64_t row_start(const ht_view *x, int64_t r) {
     return start;
 }
 
-/* n neighbours in the whole tensor, from `start` on. */
-static void drop_range(float *y, const float *x, int64_t n, uint64_t seed, uint64_t stream,
-                       uint64_t start, RandomDrop drop) {
+/* The random numbers of a dropout, and the tensor that it drops elements of. */
+typedef struct Dropout {
+    uint64_t seed, stream;
+    RandomDrop drop;
+    const ht_view *view;
+} Dropout;
+
+/* Drops elements of n neighbours in the whole tensor, the first of which has index `start`. */
+static void drop_range(const Dropout *dropout, float *y, const float *x, int64_t n,
+                       uint64_t start) {
     enum { RUN = 256 };
     uint32_t bits[RUN];
     for (int64_t i = 0; i < n; i += RUN) {
         int64_t count = n - i < RUN ? n - i : RUN;
-        random_bits_fill(bits, seed, stream, start + (uint64_t)i, count);
+        random_bits_fill(bits, dropout->seed, dropout->stream, start + (uint64_t)i, count);
         for (int64_t j = 0; j < count; j++)
-            y[i + j] = x[i + j] * (bits[j] < drop.below ? 0.0f : drop.scale);
+            y[i + j] = x[i + j] * (bits[j] < dropout->drop.below ? 0.0f : dropout->drop.scale);
     }
 }
 
-/* Row r of a piece, one range after the other. */
-static void drop_row(float *y, const float *x, int64_t n, const ht_view *view, int64_t r,
-                     uint64_t seed, uint64_t stream, RandomDrop drop) {
+/* Drops elements of row r of a piece, of n elements. A folded row is two ranges of the tensor. */
+static void drop_row(const Dropout *dropout, float *y, const float *x, int64_t n, int64_t r) {
+    const ht_view *view = dropout->view;
     int last = view->rank - 1;
     int64_t first = last >= 0 && view->gap[last] ? view->fold[last] : n;
     uint64_t start = row_start(view, r);
-    drop_range(y, x, first, seed, stream, start + (last >= 0 ? (uint64_t)view->offset[last] : 0),
-               drop);
+    drop_range(dropout, y, x, first, start + (last >= 0 ? (uint64_t)view->offset[last] : 0));
     if (first < n)
-        drop_range(y + first, x + first, n - first, seed, stream,
-                   start + (uint64_t)ht_view_place(view, last, first), drop);
+        drop_range(dropout, y + first, x + first, n - first,
+                   start + (uint64_t)ht_view_place(view, last, first));
 }
 
 /* Attributes: the probability, the stream. */
@@ -128,15 +139,17 @@ void ht_dropout_kernel(const ht_call *call) {
         memcpy(y.data, x.data, (size_t)count * ht_dtype_bytes(x.dtype));
         return;
     }
-    uint64_t stream = random_stream_of_step(call->attr[1].i, call->step);
-    RandomDrop drop = random_drop(p);
+    Dropout dropout = {.seed = call->seed,
+                       .stream = random_stream_of_step(call->attr[1].i, call->step),
+                       .drop = random_drop(p),
+                       .view = in};
 #pragma omp parallel if (count > CPU_PARALLEL)
     {
         float *scratch = cpu_alloc((size_t)(2 * n) * sizeof(float));
 #pragma omp for schedule(static)
         for (int64_t r = 0; r < rows; r++) {
             float *to = row_target(&y, r, scratch);
-            drop_row(to, row_load(&x, r, scratch + n), n, in, r, call->seed, stream, drop);
+            drop_row(&dropout, to, row_load(&x, r, scratch + n), n, r);
             row_store(&y, r, to);
         }
         free(scratch);

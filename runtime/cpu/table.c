@@ -38,32 +38,45 @@ HT_CLONES static void add_row(float *restrict to, const float *restrict from, in
     for (int64_t i = 0; i < n; i++) to[i] += from[i];
 }
 
-/* Computes rows first .. last - 1 of the table's gradient. Each row starts from `more` (zeros if
- * NULL); then each row of dy is added to the row of its token, in token order. */
-static void gather_rows(float *table, const float *more, const Rows *dy, const int64_t *row,
-                        int64_t count, int64_t first, int64_t last) {
-    int64_t n = dy->n;
-    float *scratch = cpu_alloc((size_t)n * sizeof(float));
-    if (!more)
-        memset(table + first * n, 0, (size_t)((last - first) * n) * sizeof(float));
-    else if (more != table)
-        memcpy(table + first * n, more + first * n, (size_t)((last - first) * n) * sizeof(float));
-    for (int64_t i = 0; i < count; i++)
-        if (row[i] >= first && row[i] < last)
-            add_row(table + row[i] * n, row_load(dy, i, scratch), n);
+/* The backward of an embedding: the gradient of the table, what it starts from (zeros if NULL), the
+ * gradient of the result, and the table's row of each of `count` tokens. */
+typedef struct TableGradient {
+    float *table;
+    const float *more;
+    Rows dy;
+    const int64_t *row;
+    int64_t count;
+} TableGradient;
+
+/* Computes rows first .. last - 1 of the table's gradient. Each row starts from `more`; then each
+ * row of dy is added to the row of its token, in token order. */
+static void gather_rows(const TableGradient *g, int64_t first, int64_t last) {
+    int64_t n = g->dy.n;
+    float *scratch = cpu_alloc((size_t)n * sizeof(float)), *to = g->table + first * n;
+    size_t bytes = (size_t)((last - first) * n) * sizeof(float);
+    if (!g->more)
+        memset(to, 0, bytes);
+    else if (g->more != g->table)
+        memcpy(to, g->more + first * n, bytes);
+    for (int64_t i = 0; i < g->count; i++)
+        if (g->row[i] >= first && g->row[i] < last)
+            add_row(g->table + g->row[i] * n, row_load(&g->dy, i, scratch), n);
     free(scratch);
 }
 
 void ht_embedding_backward_kernel(const ht_call *call) {
     const ht_view *id = &call->operand[1], *table = &call->result[0];
-    Rows dy = rows_of(&call->operand[0], "embedding");
-    float *to = cpu_f32(table, "embedding"), *more = cpu_f32(&call->operand[2], "embedding");
     int64_t count = cpu_count(id), rows = table->extent[0];
     int64_t *row = cpu_alloc((size_t)count * sizeof(int64_t));
+    TableGradient gradient = {.table = cpu_f32(table, "embedding"),
+                              .more = cpu_f32(&call->operand[2], "embedding"),
+                              .dy = rows_of(&call->operand[0], "embedding"),
+                              .row = row,
+                              .count = count};
     for (int64_t i = 0; i < count; i++) row[i] = row_of(id, i, table);
     int64_t parts = rows < 64 ? rows : 64;
-#pragma omp parallel for schedule(static) if (rows * dy.n > CPU_PARALLEL)
+#pragma omp parallel for schedule(static) if (rows * gradient.dy.n > CPU_PARALLEL)
     for (int64_t p = 0; p < parts; p++)
-        gather_rows(to, more, &dy, row, count, rows * p / parts, rows * (p + 1) / parts);
+        gather_rows(&gradient, rows * p / parts, rows * (p + 1) / parts);
     free(row);
 }

@@ -1,10 +1,9 @@
 /* Moves of boxes between buffers on the device: the local steps of conversions, sums over
  * micro-batches, fills.
  *
- * The moves of a step are one launch, or few: each is cut into spans of units, neighbouring bytes
- * that are read and written as one, and a block of threads takes a span. Moves that write where an
- * earlier move of the step may have written or read go to a later launch.
- */
+ * The moves of a step run in one launch, or few. A unit is a run of bytes that is read and written
+ * at once, a span is 2048 units, and a block of threads takes one span. A sum that writes where an
+ * earlier move of the step reads or writes goes to a later launch. */
 #include "exchange/copy_boxes.h"
 #include "cuda/streams.h"
 
@@ -14,12 +13,12 @@
 
 enum {
     THREADS = 256,
-    UNITS_EACH = 8, // a thread's share of a span
+    UNITS_EACH = 8, // units of a thread in a span
     SPAN = THREADS * UNITS_EACH,
-    MOVE_DIMS = 4, // of a move in a launch; outer ones become moves of their own
-    BATCH = 30,    // moves of a launch, at most: with all CUDA 12 a kernel's arguments have 4 KB
-    FEW = 4,       // and of most launches
-    WIDEST = 16    // bytes of a unit
+    MOVE_DIMS = 4, // dimensions of a move in a launch; outer dimensions become moves of their own
+    BATCH = 30, // moves of a launch, at most: kernel arguments have at most 4 KB with all CUDA 12
+    FEW = 4,    // moves of most launches
+    WIDEST = 16 // bytes of the largest unit
 };
 
 /* One dimension, outermost first; strides in bytes. */
@@ -31,8 +30,8 @@ struct MoveDim {
 struct DeviceMove {
     char *to;
     const char *from;
-    uint32_t units, first_span; // of this move; of the launch, where it begins
-    int32_t rank, unit;         // bytes of a unit
+    uint32_t units, first_span; // units of this move; first span of this move in the launch
+    int32_t rank, unit;         // unit: bytes of a unit
     MoveDim dim[MOVE_DIMS];
 };
 
@@ -87,7 +86,7 @@ static __device__ inline void copy_unit(char *to, const char *from, int unit) {
     }
 }
 
-/* The move that a span belongs to. */
+/* Returns the move that a span belongs to. */
 template <int MOST>
 static __device__ inline int find_move(const MoveBatch<MOST> &batch, uint32_t span) {
     int low = 0, high = batch.count - 1;
@@ -128,14 +127,14 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- on the host ---- */
 
-/* Bytes from `low` to before `high` of memory. */
+/* The memory from address `low` to before `high`. */
 struct Reach {
     const char *low, *high;
 };
 
 static bool overlap(Reach a, Reach b) { return a.low < b.high && b.low < a.high; }
 
-/* What is collected for a launch. */
+/* The moves that are collected for one launch. */
 class Launch {
   public:
     Launch(cudaStream_t target, ht_verb verb, ht_dtype dtype, ht_reduction reduction)
@@ -163,7 +162,7 @@ class Launch {
     MoveBatch<BATCH> batch = {};
 };
 
-/* Less to hand over for most launches. */
+/* A smaller kernel argument for most launches. */
 static MoveBatch<FEW> first_few(const MoveBatch<BATCH> &batch) {
     MoveBatch<FEW> few = {batch.count, batch.verb, batch.dtype, batch.reduction, {}};
     for (int i = 0; i < batch.count; i++) few.move[i] = batch.move[i];
@@ -181,9 +180,8 @@ void Launch::run() {
     written.clear();
 }
 
-/* Whether a move must come after one that is collected. The boxes that a step copies or fills are
- * apart, so only sums depend on an order.
- */
+/* Returns whether a move must run after one that is collected. Boxes that a step copies or fills
+ * are disjoint, so only sums depend on the order. */
 bool Launch::must_wait(Reach from, Reach to) const {
     if (batch.verb != HT_COMBINE) return false;
     for (Reach w : written)
@@ -193,7 +191,7 @@ bool Launch::must_wait(Reach from, Reach to) const {
     return false;
 }
 
-/* What a move touches on one side. */
+/* Returns the memory that a move reads or writes. */
 static Reach reach_of(const DeviceMove &move, bool to) {
     int64_t bytes = move.unit;
     for (int d = 0; d < move.rank; d++)
@@ -214,13 +212,24 @@ void Launch::add(const DeviceMove &move) {
     }
 }
 
-/* The widest unit for which all addresses, strides and the innermost row are multiples; one element
- * where that row has gaps, or is computed with. */
-static int unit_of(ht_verb verb, const ht_stride *dim, int rank, int64_t size, const char *to,
-                   const char *from) {
+/* A box of elements of `size` bytes that is moved; strides in elements. */
+struct MovedBox {
+    const ht_stride *dim;
+    int rank;
+    int64_t size;
+    char *to;
+    const char *from;
+};
+
+/* Returns the widest unit for which all addresses, strides and the innermost row are multiples. The
+ * unit is one element where the innermost row has gaps, or is computed with. */
+static int unit_of(ht_verb verb, const MovedBox &box) {
+    const ht_stride *dim = box.dim;
+    const int rank = box.rank;
+    const int64_t size = box.size;
     if (verb != HT_COPY || (rank && (dim[rank - 1].from != 1 || dim[rank - 1].to != 1)))
         return (int)size;
-    int64_t bits = (int64_t)(intptr_t)to | (int64_t)(intptr_t)from |
+    int64_t bits = (int64_t)(intptr_t)box.to | (int64_t)(intptr_t)box.from |
                    (rank ? dim[rank - 1].extent * size : size);
     for (int d = 0; d < rank - 1; d++) bits |= dim[d].from * size | dim[d].to * size;
     int unit = WIDEST;
@@ -228,47 +237,50 @@ static int unit_of(ht_verb verb, const ht_stride *dim, int rank, int64_t size, c
     return unit;
 }
 
-/* Adds a box whose dimensions are as many as a launch takes, and not too large for its numbers. */
-static void add_box(Launch &launch, ht_verb verb, const ht_stride *dim, int rank, int64_t size,
-                    char *to, const char *from) {
+/* Adds a box that has at most MOVE_DIMS dimensions, and fewer than 2^31 elements. */
+static void add_box(Launch &launch, ht_verb verb, const MovedBox &box) {
     DeviceMove move = {};
-    move.to = to;
-    move.from = from;
-    move.rank = rank;
-    move.unit = unit_of(verb, dim, rank, size, to, from);
+    move.to = box.to;
+    move.from = box.from;
+    move.rank = box.rank;
+    move.unit = unit_of(verb, box);
     move.units = 1;
-    for (int d = 0; d < rank; d++) {
-        bool row = d == rank - 1 && move.unit > size;
-        move.dim[d].extent = (uint32_t)(row ? dim[d].extent * size / move.unit : dim[d].extent);
-        move.dim[d].from = row ? move.unit : dim[d].from * size;
-        move.dim[d].to = row ? move.unit : dim[d].to * size;
+    for (int d = 0; d < box.rank; d++) {
+        const ht_stride &dim = box.dim[d];
+        bool row = d == box.rank - 1 && move.unit > box.size;
+        move.dim[d].extent = (uint32_t)(row ? dim.extent * box.size / move.unit : dim.extent);
+        move.dim[d].from = row ? move.unit : dim.from * box.size;
+        move.dim[d].to = row ? move.unit : dim.to * box.size;
         move.units *= move.dim[d].extent;
     }
     launch.add(move);
 }
 
-/* Adds a box, cut along its outermost dimension until it fits. */
-static void add_boxes(Launch &launch, ht_verb verb, const ht_stride *dim, int rank, int64_t size,
-                      char *to, const char *from) {
-    const int64_t most = (int64_t)1 << 31;
+/* Adds a box. Cuts the box along its outermost dimension until add_box can take the parts. */
+static void add_boxes(Launch &launch, ht_verb verb, const MovedBox &box) {
+    const int64_t most = (int64_t)1 << 31, size = box.size;
+    const ht_stride *dim = box.dim;
+    const int rank = box.rank;
     int64_t inner = 1;
     for (int d = 1; d < rank; d++) inner *= dim[d].extent;
     if (rank && (inner == 0 || dim[0].extent == 0)) return;
     int64_t rows = rank > MOVE_DIMS || inner >= most ? 0 : rank ? most / inner : 1;
     if (rank > MOVE_DIMS || rows == 0) {
         for (int64_t i = 0; i < dim[0].extent; i++)
-            add_boxes(launch, verb, dim + 1, rank - 1, size, to + i * dim[0].to * size,
-                      from + i * dim[0].from * size);
+            add_boxes(launch, verb,
+                      {dim + 1, rank - 1, size, box.to + i * dim[0].to * size,
+                       box.from + i * dim[0].from * size});
         return;
     }
     for (int64_t at = 0; rank && at < dim[0].extent; at += rows) {
         ht_stride part[MOVE_DIMS];
         for (int d = 0; d < rank; d++) part[d] = dim[d];
         part[0].extent = dim[0].extent - at < rows ? dim[0].extent - at : rows;
-        add_box(launch, verb, part, rank, size, to + at * dim[0].to * size,
-                from + at * dim[0].from * size);
+        add_box(
+            launch, verb,
+            {part, rank, size, box.to + at * dim[0].to * size, box.from + at * dim[0].from * size});
     }
-    if (!rank) add_box(launch, verb, dim, rank, size, to, from);
+    if (!rank) add_box(launch, verb, box);
 }
 
 void cuda_move(const ChannelRun *run, const ht_reshard_step *step, cudaStream_t stream) {
@@ -283,21 +295,18 @@ void cuda_move(const ChannelRun *run, const ht_reshard_step *step, cudaStream_t 
                 : channel_address(run, move->from, move->tensor, move->from_offset, tensor->dtype);
         if (step->verb == HT_COPY && to == from) continue;
         if (step->verb != HT_COPY) launch.set_type(tensor->dtype, tensor->reduction);
-        add_boxes(launch, step->verb, move->dim, move->rank, (int64_t)ht_dtype_bytes(tensor->dtype),
-                  to, from);
+        add_boxes(launch, step->verb,
+                  {move->dim, move->rank, (int64_t)ht_dtype_bytes(tensor->dtype), to, from});
     }
     launch.run();
 }
 
 /* ---- what emitted code calls ---- */
 
-/* One move of `count` elements in a row. */
-static void move_row(ht_verb verb, ht_dtype dtype, ht_reduction reduction, void *to,
-                     const void *from, int64_t count) {
-    ht_stride row = {count, 1, 1};
+/* Runs one move on the compute stream. */
+static void run_move(ht_verb verb, ht_reduction reduction, ht_dtype dtype, const MovedBox &box) {
     Launch launch(ht_compute_stream(), verb, dtype, reduction);
-    add_boxes(launch, verb, &row, 1, (int64_t)ht_dtype_bytes(dtype), (char *)to,
-              (const char *)from);
+    add_boxes(launch, verb, box);
     launch.run();
 }
 
@@ -308,12 +317,16 @@ extern "C" void ht_copy(void *to, const void *from, size_t bytes) {
 
 extern "C" void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count,
                               ht_dtype dtype) {
+    const ht_stride row = {count, 1, 1};
+    const int64_t size = (int64_t)ht_dtype_bytes(dtype);
     if (r->microbatch)
-        move_row(HT_COMBINE, dtype, HT_SUM, to, from, count);
+        run_move(HT_COMBINE, HT_SUM, dtype, {&row, 1, size, (char *)to, (const char *)from});
     else
-        ht_copy(to, from, (size_t)count * ht_dtype_bytes(dtype));
+        ht_copy(to, from, (size_t)(count * size));
 }
 
 extern "C" void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum) {
-    move_row(HT_FILL, dtype, maximum ? HT_MAX : HT_SUM, to, to, count);
+    const ht_stride row = {count, 1, 1};
+    const int64_t size = (int64_t)ht_dtype_bytes(dtype);
+    run_move(HT_FILL, maximum ? HT_MAX : HT_SUM, dtype, {&row, 1, size, (char *)to, (char *)to});
 }

@@ -31,10 +31,10 @@ static void store(void *argument, void *to, const void *from, int64_t bytes) {
 static void staged_communicate(const ChannelRun *run, const ht_reshard_step *step) {
     Staged staged = staging_open(step);
     ChannelRun on_host = staging_run(run, room_for(staged.bytes));
-    staging_load(&staged, &on_host, run, step, load, NULL);
+    staging_load(&staged, &on_host, run, step, (StagingCopy){load, NULL});
     device_wait();
     channel_of_host()->communicate(&on_host, &staged.step);
-    staging_store(&staged, &on_host, run, step, store, NULL);
+    staging_store(&staged, &on_host, run, step, (StagingCopy){store, NULL});
     device_wait();
     staging_close(&staged);
 }

@@ -170,12 +170,18 @@ static int64_t product(const int64_t *extent, int count) {
     return all;
 }
 
-static bool know(Call *call, Factors *factors, int f, const int64_t *extent,
-                 const OperatorAccess *from, int at) {
+/* What a factor's extents were taken from. */
+typedef struct Origin {
+    const OperatorAccess *access; // NULL: an argument
+    int dim;
+} Origin;
+
+/* Sets the extents of factor f. Returns true. */
+static bool know(Call *call, Factors *factors, int f, const int64_t *extent, Origin from) {
     memcpy(factors->extent[f], extent, sizeof *extent * (size_t)factors->count[f]);
     factors->known[f] = true;
-    factors->from[f] = from;
-    factors->at[f] = at;
+    factors->from[f] = from.access;
+    factors->at[f] = from.dim;
     call->size[f] = product(extent, factors->count[f]);
     return true;
 }
@@ -185,7 +191,7 @@ static bool know(Call *call, Factors *factors, int f, const int64_t *extent,
 static bool learn_single(Call *call, Factors *factors, int i, int dim, int f) {
     const OperatorAccess *access = call->access[i], *from = factors->from[f];
     const int64_t *extent = call->operand[i]->dims.extent + dim;
-    if (!factors->known[f]) return know(call, factors, f, extent, access, dim);
+    if (!factors->known[f]) return know(call, factors, f, extent, (Origin){access, dim});
     for (int d = 0; d < factors->count[f]; d++) {
         int64_t known = factors->extent[f][d];
         const char *name = call->op->factors[f].name;
@@ -220,7 +226,7 @@ static bool learn_merged(Call *call, Factors *factors, int i, int dim, const Ope
                 call->op->name, dim, call->access[i]->name, (long)extent,
                 unknown >= 0 ? "a multiple of " : "", (long)known, call->access[i]->text);
     if (unknown < 0) return false;
-    return know(call, factors, unknown, &(int64_t){extent / known}, call->access[i], dim);
+    return know(call, factors, unknown, &(int64_t){extent / known}, (Origin){call->access[i], dim});
 }
 
 static bool learn_operand(Call *call, Factors *factors, int i, bool merged) {
@@ -248,7 +254,7 @@ static bool learn_size(Call *call, Factors *factors, int f) {
     if (size < 0 || size > INT64_MAX)
         ht_fail("%s: the extent of factor %s is %lld", call->op->name, factor->name,
                 (long long)size);
-    return know(call, factors, f, &(int64_t){(int64_t)size}, NULL, 0);
+    return know(call, factors, f, &(int64_t){(int64_t)size}, (Origin){NULL, 0});
 }
 
 /* Sums the extents of `each` factors over the members of a variadic operand: concatenating (2, 5)

@@ -250,8 +250,8 @@ static void compute(const Call *call, ht_node *const *results) {
         run_loops(call, &op->loops, row_of(call->operand, call->count, results, op->result_count),
                   call->count, op->result_count);
     else if (!fill_empty(call, results))
-        eager_run_kernel(op->kernel, results, op->result_count, call->operand, call->count,
-                         call->attr);
+        eager_run_kernel(op->kernel, (NodeList){results, op->result_count},
+                         (NodeList){call->operand, call->count}, call->attr);
 }
 
 /* Creates the results of a call and computes them, except in a dry evaluation (shapes alone).

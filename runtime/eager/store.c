@@ -117,7 +117,8 @@ static eager_param *param_create(eager_store *store, const char *name, ht_dims s
     eager_param *param = allocate(sizeof *param);
     *param = (eager_param){copy_text(name), shape, eager_elements(shape), NULL, init};
     param->data = cpu_alloc((size_t)param->count * sizeof(float));
-    ht_init_box(param->data, &init, store->seed, name, shape.rank, shape.extent, lo, shape.extent);
+    ht_init_box(param->data, &init, store->seed, name,
+                &(TensorBox){shape.rank, shape.extent, lo, shape.extent});
     store->params = grow(store->params, store->count, sizeof *store->params);
     return store->params[store->count++] = param;
 }

@@ -318,13 +318,12 @@ static ht_view view_of(ht_node *node) {
     return view;
 }
 
-void eager_run_kernel(ht_kernel *kernel, ht_node *const *results, int result_count,
-                      ht_node *const *operands, int operand_count, const ht_attr *attr) {
-    ht_view result[EAGER_RESULTS], *operand = eager_alloc((size_t)operand_count * sizeof(ht_view));
-    for (int i = 0; i < operand_count; i++) operand[i] = view_of(operands[i]);
-    for (int i = 0; i < result_count; i++) result[i] = view_of(results[i]);
+void eager_run_kernel(ht_kernel *kernel, NodeList results, NodeList operands, const ht_attr *attr) {
+    ht_view result[EAGER_RESULTS], *operand = eager_alloc((size_t)operands.count * sizeof(ht_view));
+    for (int i = 0; i < operands.count; i++) operand[i] = view_of(operands.at[i]);
+    for (int i = 0; i < results.count; i++) result[i] = view_of(results.at[i]);
     locale_t outside = uselocale(eager_run.own);
-    kernel(&(ht_call){result, operand, result_count, operand_count, attr, eager_run.hyper,
+    kernel(&(ht_call){result, operand, results.count, operands.count, attr, eager_run.hyper,
                       eager_run.step, eager_run.training, eager_run.seed});
     uselocale(outside);
 }
@@ -357,7 +356,8 @@ static void run_application(const ht_application *a, ht_node *const *results,
                    (size_t)results[i]->count * ht_dtype_bytes(results[i]->dtype));
     }
     if (any && !empty)
-        eager_run_kernel(a->kernel, results, a->result_count, operands, a->operand_count, a->attr);
+        eager_run_kernel(a->kernel, (NodeList){results, a->result_count},
+                         (NodeList){operands, a->operand_count}, a->attr);
 }
 
 void ht_apply(const ht_application *a, ht_tensor *results) {

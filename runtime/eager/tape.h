@@ -101,8 +101,11 @@ void eager_backward(ht_node *loss);
 void operator_backward(const Entry *entry);
 
 /* Calls a kernel once on whole tensors, in the locale of main. */
-void eager_run_kernel(ht_kernel *kernel, ht_node *const *results, int result_count,
-                      ht_node *const *operands, int operand_count, const ht_attr *attr);
+typedef struct NodeList {
+    ht_node *const *at;
+    int count;
+} NodeList;
+void eager_run_kernel(ht_kernel *kernel, NodeList results, NodeList operands, const ht_attr *attr);
 
 /* ---- the same program at every step ---- */
 

@@ -72,12 +72,15 @@ static const ChannelMemory *device_memory(void) { return channel_of_device()->me
 
 /* ---- rounds ---- */
 
+/* Begins the transfers that have bytes and go to or come from other ranks. `like` has their tag and
+ * direction. Returns how many were begun. */
 static int begin_posts(const Queue *queue, Post *posts, const HostTransfer *transfers, int count,
-                       int tag, bool sends) {
+                       Post like) {
     int begun = 0;
     for (int i = 0; i < count; i++)
         if (transfers[i].bytes && transfers[i].rank != world_rank()) {
-            posts[begun] = (Post){.transfer = transfers[i], .tag = tag, .sends = sends};
+            posts[begun] = like;
+            posts[begun].transfer = transfers[i];
             post_begin(queue->lane, &posts[begun++]);
         }
     return begun;
@@ -87,9 +90,9 @@ static void begin_round(const Queue *queue, const AsyncExchange *async, Exchange
     Rounds *r = &course->rounds;
     course->posts = memory_array(r->send_count + r->receive_count, sizeof *course->posts);
     course->post_count =
-        begin_posts(queue, course->posts, r->receives, r->receive_count, async->tag, false);
+        begin_posts(queue, course->posts, r->receives, r->receive_count, (Post){.tag = async->tag});
     course->post_count += begin_posts(queue, course->posts + course->post_count, r->sends,
-                                      r->send_count, async->tag, true);
+                                      r->send_count, (Post){.tag = async->tag, .sends = true});
     transfer_copy_own(world_rank(), r->sends, r->send_count, r->receives, r->receive_count);
 }
 
@@ -139,7 +142,8 @@ static bool begin_exchange(const Queue *queue, AsyncExchange *async, ExchangeLan
     int lane = queue->lane;
     course->staged = staging_open(course->step);
     course->on_host = staging_run(&async->run, async->kept);
-    staging_load(&course->staged, &course->on_host, &async->run, course->step, load, &lane);
+    staging_load(&course->staged, &course->on_host, &async->run, course->step,
+                 (StagingCopy){load, &lane});
     return enter(course, LEG_LOADING);
 }
 
@@ -171,7 +175,8 @@ static bool end_exchange(const Queue *queue, AsyncExchange *async, ExchangeLane 
         course->step++;
         return enter(course, LEG_BETWEEN);
     }
-    staging_store(&course->staged, &course->on_host, &async->run, course->step, store, &lane);
+    staging_store(&course->staged, &course->on_host, &async->run, course->step,
+                  (StagingCopy){store, &lane});
     return enter(course, LEG_STORING);
 }
 

@@ -79,47 +79,54 @@ static void copy_sheet(const Sheet *sheet, char *to, const char *from) {
 /* The larger one; NaN where one is. */
 #define LARGER(x, y) ((x) <= (y) || (y) != (y) ? (y) : (x))
 
+/* Elements that lie `stride` elements apart. */
+typedef struct Strided {
+    void *at;
+    int64_t stride;
+} Strided;
+
 #define COMBINE(T)                                                                                 \
     do {                                                                                           \
-        T *y = to;                                                                                 \
-        const T *x = from;                                                                         \
+        T *y = to.at;                                                                              \
+        const T *x = from.at;                                                                      \
         if (reduction == HT_MAX)                                                                   \
             for (int64_t i = 0; i < count; i++)                                                    \
-                y[i * to_stride] = LARGER(x[i * from_stride], y[i * to_stride]);                   \
+                y[i * to.stride] = LARGER(x[i * from.stride], y[i * to.stride]);                   \
         else                                                                                       \
-            for (int64_t i = 0; i < count; i++) y[i * to_stride] += x[i * from_stride];            \
+            for (int64_t i = 0; i < count; i++) y[i * to.stride] += x[i * from.stride];            \
     } while (0)
 
-static void combine_bf16(ht_reduction reduction, uint16_t *to, int64_t to_stride,
-                         const uint16_t *from, int64_t from_stride, int64_t count) {
+static void combine_bf16(ht_reduction reduction, Strided to, Strided from, int64_t count) {
+    uint16_t *results = to.at;
+    const uint16_t *operands = from.at;
     for (int64_t i = 0; i < count; i++) {
-        float x = ht_bf16_load(from[i * from_stride]), y = ht_bf16_load(to[i * to_stride]);
-        to[i * to_stride] = ht_bf16_store(reduction == HT_SUM ? y + x : LARGER(x, y));
+        float x = ht_bf16_load(operands[i * from.stride]), y = ht_bf16_load(results[i * to.stride]);
+        results[i * to.stride] = ht_bf16_store(reduction == HT_SUM ? y + x : LARGER(x, y));
     }
 }
 
 static inline __attribute__((always_inline)) void
-combine_strided(ht_dtype dtype, ht_reduction reduction, void *to, int64_t to_stride,
-                const void *from, int64_t from_stride, int64_t count) {
+combine_strided(ht_dtype dtype, ht_reduction reduction, Strided to, Strided from, int64_t count) {
     switch (dtype) {
     case HT_F32: COMBINE(float); break;
     case HT_F64: COMBINE(double); break;
     case HT_I32: COMBINE(int32_t); break;
     case HT_I64: COMBINE(int64_t); break;
-    case HT_BF16: combine_bf16(reduction, to, to_stride, from, from_stride, count); break;
+    case HT_BF16: combine_bf16(reduction, to, from, count); break;
     }
 }
 
 void ht_combine(ht_dtype dtype, ht_reduction reduction, void *to, const void *from, int64_t count) {
-    combine_strided(dtype, reduction, to, 1, from, 1, count);
+    combine_strided(dtype, reduction, (Strided){to, 1}, (Strided){(void *)from, 1}, count);
 }
 
 static void combine_sheet(const Sheet *sheet, char *to, const char *from) {
     int64_t to_step = sheet->rows.to * (int64_t)sheet->size,
             from_step = sheet->rows.from * (int64_t)sheet->size;
     for (int64_t r = 0; r < sheet->rows.extent; r++)
-        combine_strided(sheet->dtype, sheet->reduction, to + r * to_step, sheet->row.to,
-                        from + r * from_step, sheet->row.from, sheet->row.extent);
+        combine_strided(sheet->dtype, sheet->reduction, (Strided){to + r * to_step, sheet->row.to},
+                        (Strided){(char *)from + r * from_step, sheet->row.from},
+                        sheet->row.extent);
 }
 
 /* Sets `count` elements, `stride` apart, to a value. */

@@ -39,17 +39,17 @@ ChannelRun staging_run(const ChannelRun *run, char *buffer) {
 }
 
 void staging_load(const Staged *staged, const ChannelRun *on_host, const ChannelRun *run,
-                  const ht_reshard_step *step, StagingCopy *copy, void *argument) {
+                  const ht_reshard_step *step, StagingCopy copy) {
     for (int i = 0; i < step->send_count; i++)
-        copy(argument, channel_block(on_host, &staged->step, &staged->step.send[i], 0),
-             channel_block(run, step, &step->send[i], 0),
-             step->send[i].count * (int64_t)ht_dtype_bytes(step->dtype));
+        copy.copy(copy.argument, channel_block(on_host, &staged->step, &staged->step.send[i], 0),
+                  channel_block(run, step, &step->send[i], 0),
+                  step->send[i].count * (int64_t)ht_dtype_bytes(step->dtype));
 }
 
 void staging_store(const Staged *staged, const ChannelRun *on_host, const ChannelRun *run,
-                   const ht_reshard_step *step, StagingCopy *copy, void *argument) {
+                   const ht_reshard_step *step, StagingCopy copy) {
     for (int i = 0; i < step->receive_count; i++)
-        copy(argument, channel_block(run, step, &step->receive[i], 0),
-             channel_block(on_host, &staged->step, &staged->step.receive[i], 0),
-             step->receive[i].count * (int64_t)ht_dtype_bytes(step->dtype));
+        copy.copy(copy.argument, channel_block(run, step, &step->receive[i], 0),
+                  channel_block(on_host, &staged->step, &staged->step.receive[i], 0),
+                  step->receive[i].count * (int64_t)ht_dtype_bytes(step->dtype));
 }

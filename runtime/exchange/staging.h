@@ -25,11 +25,14 @@ ChannelRun staging_run(const ChannelRun *run, char *buffer);
 
 /* staging_load calls `copy` for each sent block, from device to buffer. staging_store calls `copy`
  * for each received block, from buffer to device. */
-typedef void StagingCopy(void *argument, void *to, const void *from, int64_t bytes);
+typedef struct StagingCopy {
+    void (*copy)(void *argument, void *to, const void *from, int64_t bytes);
+    void *argument;
+} StagingCopy;
 void staging_load(const Staged *staged, const ChannelRun *on_host, const ChannelRun *run,
-                  const ht_reshard_step *step, StagingCopy *copy, void *argument);
+                  const ht_reshard_step *step, StagingCopy copy);
 void staging_store(const Staged *staged, const ChannelRun *on_host, const ChannelRun *run,
-                   const ht_reshard_step *step, StagingCopy *copy, void *argument);
+                   const ht_reshard_step *step, StagingCopy copy);
 
 #ifdef __cplusplus
 }

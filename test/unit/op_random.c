@@ -36,8 +36,8 @@ static void boxes(ht_init init)
     enum { A = 3, B = 5, C = 7 };
     const int64_t global[] = {A, B, C}, none[] = {0, 0, 0}, lo[] = {1, 2, 3}, hi[] = {3, 5, 6};
     float whole[A * B * C], box[2 * 3 * 3];
-    ht_init_box(whole, &init, 5, "w", 3, global, none, global);
-    ht_init_box(box, &init, 5, "w", 3, global, lo, hi);
+    ht_init_box(whole, &init, 5, "w", &(TensorBox){3, global, none, global});
+    ht_init_box(box, &init, 5, "w", &(TensorBox){3, global, lo, hi});
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 3; j++)
             for (int k = 0; k < 3; k++)
@@ -61,13 +61,13 @@ static void moments(void **unused)
     float *x = malloc(N * sizeof *x);
     ht_init normal = ht_normal(2), uniform = ht_uniform(3);
     double mean = 0, square = 0, low = 9, high = -9;
-    ht_init_box(x, &normal, 1, "n", 1, global, none, global);
+    ht_init_box(x, &normal, 1, "n", &(TensorBox){1, global, none, global});
     for (int i = 0; i < N; i++) {
         mean += x[i] / N;
         square += (double)x[i] * x[i] / N;
     }
     assert_true(fabs(mean) < 0.02 && fabs(square - 4) < 0.05);
-    ht_init_box(x, &uniform, 1, "n", 1, global, none, global);
+    ht_init_box(x, &uniform, 1, "n", &(TensorBox){1, global, none, global});
     for (int i = 0; i < N; i++) {
         low = fmin(low, x[i]);
         high = fmax(high, x[i]);
@@ -97,9 +97,9 @@ static void scalars_and_empty_boxes(void **unused)
     const int64_t global[] = {4, 4}, lo[] = {2, 0}, hi[] = {2, 4};
     float x[1] = {9};
     ht_init one = ht_ones();
-    ht_init_box(x, &one, 1, "w", 2, global, lo, hi);
+    ht_init_box(x, &one, 1, "w", &(TensorBox){2, global, lo, hi});
     assert_true(x[0] == 9);
-    ht_init_box(x, &one, 1, "w", 0, NULL, NULL, NULL);
+    ht_init_box(x, &one, 1, "w", &(TensorBox){0, NULL, NULL, NULL});
     assert_true(x[0] == 1);
 }
 

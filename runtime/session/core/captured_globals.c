@@ -49,12 +49,13 @@ static void advise(char *out, size_t room, int index, bool wanted) {
         snprintf(out, room, "compile it with the value that it is to have");
 }
 
-static _Noreturn void differs(int image, const ht_image_read *read, int64_t index, const char *then,
-                              const char *now, bool wanted) {
+/* Ends the program with the values of element `index` at compile time and `now`. */
+static _Noreturn void differs(int image, const ht_image_read *read, int64_t index, const char *now,
+                              bool wanted) {
     char was[32], is[32], place[32] = "", strategy[256] = "", advice[512];
     const ht_image *own = image_at(image)->image;
-    print_number(was, sizeof was, read, then);
-    print_number(is, sizeof is, read, now);
+    print_number(was, sizeof was, read, (const char *)read->then + index * read->size);
+    print_number(is, sizeof is, read, now + index * read->size);
     if (read->first >= 0) snprintf(place, sizeof place, "[%lld]", (long long)(read->first + index));
     if (own->strategy && image_next(image, image_next(image, -1)) >= 0)
         snprintf(strategy, sizeof strategy, " for strategy \"%s\"", own->strategy);
@@ -74,9 +75,7 @@ static int64_t first_changed(const ht_image_read *read, const char *now) {
 
 static void check_read(int image, const ht_image_read *read, const char *now, bool wanted) {
     int64_t changed = first_changed(read, now);
-    if (changed >= 0)
-        differs(image, read, changed, (const char *)read->then + changed * read->size,
-                now + changed * read->size, wanted);
+    if (changed >= 0) differs(image, read, changed, now, wanted);
 }
 
 bool image_reads_agree(int index) {

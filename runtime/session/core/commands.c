@@ -130,8 +130,11 @@ static char *shared_text(const char *text) {
 
 static void save(ht_session *session, const Command *command, Payload *payload) {
     char *folder = shared_text(payload->save.folder);
-    checkpoint_save(session, folder, command->save.step, command->save.keep, payload->save.notes,
-                    command->save.note_count);
+    checkpoint_save(session, folder,
+                    &(CheckpointRequest){.step = command->save.step,
+                                         .keep = command->save.keep,
+                                         .note_count = command->save.note_count,
+                                         .notes = payload->save.notes});
     free(folder);
 }
 

@@ -48,11 +48,12 @@ static void initialise(const ParamCopy *copy, const ht_image_param *image, int r
             hi[d] = bounds[2 * d + 1];
             count *= hi[d] - lo[d];
         }
-        ht_init_box(at, &init, seed, image->name, pieces->rank, pieces->extent, lo, hi);
+        ht_init_box(at, &init, seed, image->name,
+                    &(TensorBox){pieces->rank, pieces->extent, lo, hi});
         at += count;
     }
     if (boxes != host) {
-        boxes_pack(pieces, rank, host, boxes, sizeof *host, false);
+        boxes_pack(pieces, rank, host, boxes, false);
         free(boxes);
     }
     device_unmap(copy->data, host, bytes, DEVICE_WRITE);

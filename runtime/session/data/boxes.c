@@ -189,18 +189,17 @@ Stretches boxes_stretches(const ht_pieces *pieces, int rank) {
     return stretches;
 }
 
-void boxes_pack(const ht_pieces *pieces, int rank, void *storage, void *packed, size_t element,
-                bool packs) {
-    char *to = packed, *from = storage;
+void boxes_pack(const ht_pieces *pieces, int rank, float *storage, float *packed, bool packs) {
     int64_t at = 0;
     for (int b = boxes_first(pieces, rank); b < boxes_end(pieces, rank); b++) {
         Stretch *stretch = memory_array(box_stretch_count(pieces, b), sizeof *stretch);
         int64_t count = box_stretches(pieces, b, at, stretch);
         for (int64_t i = 0; i < count; i++) {
-            size_t bytes = (size_t)(stretch[i].hi - stretch[i].lo) * element;
-            char *place = from + (size_t)stretch[i].at * element;
-            memcpy(packs ? to : place, packs ? place : to, bytes);
-            to += bytes;
+            int64_t elements = stretch[i].hi - stretch[i].lo;
+            float *place = storage + stretch[i].at;
+            memcpy(packs ? packed : place, packs ? place : packed,
+                   (size_t)elements * sizeof *packed);
+            packed += elements;
         }
         at += box_count(pieces, b);
         free(stretch);
@@ -396,23 +395,29 @@ static void exchange_parcels(const Stretches *givers, const Stretches *takers, c
     free(sends);
 }
 
-/* Exchanges all elements between `from` and `to`. `compare`: compares received elements with
- * `target` instead of storing them, and returns whether all are equal. */
-static bool exchange_all(Distribution from, const void *source, Distribution to, void *target,
-                         size_t element, bool compare) {
+/* A distribution, and this rank's part of it in host memory. */
+typedef struct Side {
+    Distribution where;
+    void *data;
+} Side;
+
+/* Exchanges all elements between `from` and `to`. `compare`: compares received elements with those
+ * of `to` instead of storing them, and returns whether all are equal. */
+static bool exchange_all(Side from, Side to, size_t element, bool compare) {
     int ranks = world_size();
-    Stretches *givers = owned_stretches(from), *takers = memory_array(ranks, sizeof *takers);
+    Stretches *givers = owned_stretches(from.where), *takers = memory_array(ranks, sizeof *takers);
     Parcel *taken = memory_array(ranks, sizeof *taken);
     for (int rank = 0; rank < ranks; rank++)
-        takers[rank] = compare ? stretches_of(to, rank) : stretches_missing(from, to, rank);
-    exchange_parcels(givers, takers, source, taken, element);
+        takers[rank] =
+            compare ? stretches_of(to.where, rank) : stretches_missing(from.where, to.where, rank);
+    exchange_parcels(givers, takers, from.data, taken, element);
     bool equal = true;
     for (int rank = 0; rank < ranks; rank++)
         if (compare)
-            equal = equal && parcel_equal(&taken[rank], target, element);
+            equal = equal && parcel_equal(&taken[rank], to.data, element);
         else
-            parcel_copy(&taken[rank], target, element, false);
-    if (!compare) keep_here(from, source, to, target, element);
+            parcel_copy(&taken[rank], to.data, element, false);
+    if (!compare) keep_here(from.where, from.data, to.where, to.data, element);
     free_parcels(taken, ranks);
     free_stretches(givers, ranks);
     free_stretches(takers, ranks);
@@ -440,7 +445,7 @@ void boxes_move(Distribution from, const void *source, Distribution to, void *ta
                 size_t element) {
     void *give = map_own(from, source, element, DEVICE_READ),
          *take = map_own(to, target, element, DEVICE_WRITE);
-    exchange_all(from, give, to, take, element, false);
+    exchange_all((Side){from, give}, (Side){to, take}, element, false);
     unmap_own(from, source, give, element, DEVICE_READ);
     unmap_own(to, target, take, element, DEVICE_WRITE);
 }
@@ -449,7 +454,7 @@ int boxes_differ(Distribution where, const void *data, size_t element) {
     int size = world_size();
     if (size == 1) return -1;
     void *host = map_own(where, data, element, DEVICE_READ);
-    bool equal = exchange_all(where, host, where, host, element, true);
+    bool equal = exchange_all((Side){where, host}, (Side){where, host}, element, true);
     unmap_own(where, data, host, element, DEVICE_READ);
     int first = world_least(equal ? size : world_rank());
     return first == size ? -1 : first;

@@ -11,7 +11,9 @@
 #ifndef SESSION_DATA_BOXES_H
 #define SESSION_DATA_BOXES_H
 
-#include <hetu/rt.h>
+#include <hetu/image.h>
+
+#include <stddef.h>
 
 /* Elements [lo, hi) of the whole tensor, stored from element `at` of the piece's storage. */
 typedef struct Stretch {
@@ -43,8 +45,7 @@ bool boxes_equal(const ht_pieces *a, const ht_pieces *b);
 
 /* Copies a rank's piece between its storage and a packed buffer of its boxes, one after another,
  * each row-major. `packs`: into the buffer, else out of it. */
-void boxes_pack(const ht_pieces *pieces, int rank, void *storage, void *packed, size_t element,
-                bool packs);
+void boxes_pack(const ht_pieces *pieces, int rank, float *storage, float *packed, bool packs);
 
 /* Where the elements of a tensor are: in device memory by `pieces`, or in host memory if that is
  * NULL. In host memory rank r has elements [bounds[r], bounds[r + 1]); without bounds rank 0 has

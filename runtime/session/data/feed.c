@@ -26,19 +26,13 @@ static bool fits(const char *type, ht_dtype dtype) {
 
 const char *feed_type_name(ht_dtype dtype) { return types[dtype].name; }
 
-/* Writes "the input \"x\" (model.c:30) is 24 elements of HT_F32" */
-static const char *input_text(char *text, size_t size, const ht_fed *feed, ht_dtype dtype,
-                              int64_t elements, const char *at) {
-    snprintf(text, size, "the input \"%s\"%s%s%s is %lld element%s of %s", feed->name,
-             at ? " (" : "", at ? at : "", at ? ")" : "", (long long)elements,
-             elements == 1 ? "" : "s", types[dtype].name);
-    return text;
-}
-
 void feed_check(const ht_fed *feed, ht_dtype dtype, int64_t elements, const char *at) {
     char input[512];
     int64_t bytes = (int64_t)ht_dtype_bytes(dtype);
-    input_text(input, sizeof input, feed, dtype, elements, at);
+    // "the input \"x\" (model.c:30) is 24 elements of HT_F32"
+    snprintf(input, sizeof input, "the input \"%s\"%s%s%s is %lld element%s of %s", feed->name,
+             at ? " (" : "", at ? at : "", at ? ")" : "", (long long)elements,
+             elements == 1 ? "" : "s", types[dtype].name);
     if (feed->type && !fits(feed->type, dtype))
         ht_fail("%s, and is fed elements of type %s; give it an array of %s", input, feed->type,
                 types[dtype].elements[0]);

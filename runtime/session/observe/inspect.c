@@ -111,7 +111,7 @@ static void dump_one(const Dump *dump, const char *name, int state, const ht_pie
     int64_t bytes = boxes_count(pieces, world_rank()) * (int64_t)sizeof(float);
     void *host = device_map(data, bytes, DEVICE_READ);
     void *packed = memory_array(bytes, 1);
-    boxes_pack(pieces, world_rank(), host, packed, sizeof(float), true);
+    boxes_pack(pieces, world_rank(), host, packed, true);
     fwrite(packed, 1, (size_t)bytes, file);
     free(packed);
     device_unmap(data, host, bytes, DEVICE_READ);

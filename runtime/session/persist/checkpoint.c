@@ -139,22 +139,21 @@ static void wait_a_little(ht_session *session) {
     checkpoint_turn(session);
 }
 
-void checkpoint_save(ht_session *session, const char *folder, int64_t step, int keep,
-                     const SafeNote *notes, int note_count) {
+void checkpoint_save(ht_session *session, const char *folder, const CheckpointRequest *request) {
     wait_a_little(session);
-    drop_waiting(session, step);
+    drop_waiting(session, request->step);
     WritingPlan *plan = memory_array(1, sizeof *plan);
-    *plan = (WritingPlan){.step = step,
+    *plan = (WritingPlan){.step = request->step,
                           .rank = world_rank(),
                           .ranks = world_size(),
-                          .keep = keep,
+                          .keep = request->keep,
                           .patience = 0.9 * world_timeout(), // before the watch ends all
                           .report = watch_report,
                           .reported = watch_reported};
     int64_t to;
     snprintf(plan->folder, sizeof plan->folder, "%s", folder);
     SavedTensors list = saved_tensors_list(session);
-    SafeFile file = saved_tensors_file(&list, notes, note_count);
+    SafeFile file = saved_tensors_file(&list, request->notes, request->note_count);
     writing_range(file.bytes, plan->rank, plan->ranks, &plan->at, &to);
     plan->bytes = to - plan->at;
     plan->range = memory_storage(plan->bytes);

@@ -10,8 +10,13 @@
 /* All ranks together; the numbers are main's, on rank 0. Returns when the values are copied. They
  * are written beside what follows; while older ones still are, they wait for their turn, and give
  * way to newer ones. */
-void checkpoint_save(ht_session *session, const char *text, int64_t step, int keep,
-                     const SafeNote *notes, int note_count);
+typedef struct CheckpointRequest {
+    int64_t step;
+    int keep; // number of checkpoints to keep in the folder; 0: all
+    int note_count;
+    const SafeNote *notes; // on rank 0
+} CheckpointRequest;
+void checkpoint_save(ht_session *session, const char *folder, const CheckpointRequest *request);
 
 /* Why a file, or the files of a folder, was not read, on all ranks, or NULL. With a manifest,
  * everything that the session has must be in it, and its checksums must hold; without, parameters

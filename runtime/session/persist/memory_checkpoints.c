@@ -311,12 +311,13 @@ int64_t copies_find(ht_session *session, uint64_t key) {
 typedef struct Exchange {
     HostTransfer *sends, *receives;
     int send_count, receive_count;
+    int64_t from; // byte of the checkpoint at which this rank's share begins
+    char *share;  // memory of the share
 } Exchange;
 
 /* Adds the transfer (or copies, on this rank) of the bytes that a range and a rank's share have in
  * common. */
-static void add_overlap(struct Copies *copies, Exchange *exchange, const Entry *entry, int rank,
-                        int64_t own_from, char *own) {
+static void add_overlap(struct Copies *copies, Exchange *exchange, const Entry *entry, int rank) {
     int64_t from, to, begin = entry->head.at, end = begin + entry->head.bytes;
     writing_range(entry->head.all, rank, world_size(), &from, &to);
     begin = from > begin ? from : begin;
@@ -324,31 +325,33 @@ static void add_overlap(struct Copies *copies, Exchange *exchange, const Entry *
     if (begin >= end) return;
     char *there = entry->rank == world_rank()
                       ? copy_range(&copies->files[entry->file]) + (begin - entry->head.at)
-                      : NULL;
+                      : NULL,
+         *here = exchange->share + (begin - exchange->from);
     if (there && rank == world_rank())
-        memcpy(own + (begin - own_from), there, (size_t)(end - begin));
+        memcpy(here, there, (size_t)(end - begin));
     else if (there)
         exchange->sends[exchange->send_count++] =
             (HostTransfer){there, (size_t)(end - begin), rank};
     else if (rank == world_rank())
         exchange->receives[exchange->receive_count++] =
-            (HostTransfer){own + (begin - own_from), (size_t)(end - begin), entry->rank};
+            (HostTransfer){here, (size_t)(end - begin), entry->rank};
 }
 
 /* Returns this rank's even share [from, to) of the checkpoint's bytes, gathered from the ranks that
  * have them; free() it. */
 static char *gather_share(struct Copies *copies, int64_t from, int64_t to) {
     int64_t most = (int64_t)copies->found_count * world_size();
-    Exchange exchange = {memory_array(most, sizeof(HostTransfer)),
-                         memory_array(most, sizeof(HostTransfer)), 0, 0};
-    char *own = memory_storage(to - from);
+    Exchange exchange = {.sends = memory_array(most, sizeof(HostTransfer)),
+                         .receives = memory_array(most, sizeof(HostTransfer)),
+                         .from = from,
+                         .share = memory_storage(to - from)};
     for (int range = 0; range < copies->found_count; range++)
         for (int rank = 0; rank < world_size(); rank++)
-            add_overlap(copies, &exchange, &copies->found[range], rank, from, own);
+            add_overlap(copies, &exchange, &copies->found[range], rank);
     world_exchange(exchange.sends, exchange.send_count, exchange.receives, exchange.receive_count);
     free(exchange.sends);
     free(exchange.receives);
-    return own;
+    return exchange.share;
 }
 
 /* Returns the safetensors header, which the rank with range 0 sends to all ranks; free() it. */

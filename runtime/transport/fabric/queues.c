@@ -119,16 +119,16 @@ void queues_close(Queues *queues) {
     free(queues);
 }
 
-/* Copies between a queue, from the stream's byte `at` on, and memory. */
-static void queue_copy(Queue *queue, size_t room, uint64_t at, char *data, size_t bytes,
-                       bool to_queue) {
+/* A range of a queue's ring: up to the ring's end, and from its begin on. */
+typedef struct Span {
+    char *part[2];
+    size_t bytes[2];
+} Span;
+
+/* Returns where `bytes` bytes lie from the stream's byte `at` on. */
+static Span span_of(Queue *queue, size_t room, uint64_t at, size_t bytes) {
     size_t first = room - (size_t)(at % room), head = first < bytes ? first : bytes;
-    char *part[2] = {queue->data + at % room, queue->data};
-    size_t length[2] = {head, bytes - head};
-    for (int i = 0; i < 2; i++) {
-        memcpy(to_queue ? part[i] : data, to_queue ? data : part[i], length[i]);
-        data += length[i];
-    }
+    return (Span){{queue->data + at % room, queue->data}, {head, bytes - head}};
 }
 
 size_t queue_put(Queues *queues, int to, const void *data, size_t bytes) {
@@ -137,7 +137,9 @@ size_t queue_put(Queues *queues, int to, const void *data, size_t bytes) {
              read = atomic_load_explicit(&queue->read, memory_order_acquire);
     size_t free_bytes = queues->room - (size_t)(written - read),
            moved = bytes < free_bytes ? bytes : free_bytes;
-    queue_copy(queue, queues->room, written, (char *)data, moved, true);
+    Span span = span_of(queue, queues->room, written, moved);
+    memcpy(span.part[0], data, span.bytes[0]);
+    memcpy(span.part[1], (const char *)data + span.bytes[0], span.bytes[1]);
     atomic_store_explicit(&queue->written, written + moved, memory_order_release);
     return moved;
 }
@@ -147,7 +149,9 @@ size_t queue_get(Queues *queues, int from, void *data, size_t bytes) {
     uint64_t read = atomic_load_explicit(&queue->read, memory_order_relaxed),
              written = atomic_load_explicit(&queue->written, memory_order_acquire);
     size_t ready = (size_t)(written - read), moved = bytes < ready ? bytes : ready;
-    queue_copy(queue, queues->room, read, data, moved, false);
+    Span span = span_of(queue, queues->room, read, moved);
+    memcpy(data, span.part[0], span.bytes[0]);
+    memcpy((char *)data + span.bytes[0], span.part[1], span.bytes[1]);
     atomic_store_explicit(&queue->read, read + moved, memory_order_release);
     return moved;
 }
