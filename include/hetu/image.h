@@ -83,8 +83,8 @@ typedef struct ht_image_read {
 #define HT_GRADIENT_NORM "ht_grad_norm"
 
 /* Version of the interface between emitted code and the runtime; changes with every change of
- * rt.h. */
-enum { HT_IMAGE_VERSION = 14 };
+ * rt.h, image.h or schedule.h. */
+enum { HT_IMAGE_VERSION = 15 };
 
 typedef struct ht_image {
     int version;                           // HT_IMAGE_VERSION at compile time; version and fingerprint are the first fields in every version

@@ -59,7 +59,7 @@ typedef struct ht_worker {
     int position;                // of this device in ht_pipeline.device
 
     struct AsyncExchanges *async_exchanges; // transfers under way; private to the runtime
-    struct Window *window;                  // observer for HETU_TRACE, HETU_PROFILE and HETU_NAN; NULL: none is on
+    struct Observer *observer;                  // observer for HETU_TRACE, HETU_PROFILE and HETU_NAN; NULL: none is on
 } ht_worker;
 
 /* ---- buffers ---- */
@@ -138,12 +138,12 @@ void ht_narrow(void *to, const void *from, int64_t count);
 /* Runs a conversion between layouts. `scratch` has the bytes that the plan needs; NULL: none. */
 void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to, void *scratch, const char *where);
 
-/* Tells the observer (ht_worker.window) that the next call of the current part has returned. */
-void ht_window_call(ht_worker *r);
+/* Tells the observer (ht_worker.observer) that the next call of the current part has returned. */
+void ht_observe_call(ht_worker *r);
 static inline void ht_did(ht_worker *r)
 {
-    if (r->window)
-        ht_window_call(r);
+    if (r->observer)
+        ht_observe_call(r);
 }
 
 /* Marks the current part's share of the operands of transfer `number` (of the role, of

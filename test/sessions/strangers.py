@@ -441,7 +441,7 @@ def met_flicker(bench):
 
 
 def met_private(bench):
-    """Folders of the stranger's under names like those of private ones, with an invitation in them, and garbage in every socket that listens."""
+    """Folders of the stranger's under names like those of private ones, with a rendezvous file in them, and garbage in every socket that listens."""
     with Place("private") as place:
         run, decoy = f"stranger-{os.getpid()}", pathlib.Path(f"/dev/shm/hetu-{VICTIM}-0123456789abcdef.1.stranger")
 

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/c_locale.h"
 #include "transport/fabric/sockets.h"
-#include "transport/meet/invitation.h"
+#include "transport/meet/rendezvous_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -104,7 +104,7 @@ char *recompile_file(const char *kind, int number, const char *suffix, char *rea
     char name[64];
     const char *why;
     snprintf(name, sizeof name, "%s%d%s", kind, number, suffix);
-    char *path = private_path(name, socket_node(), invitation_of_dead, &why);
+    char *path = private_path(name, socket_node(), rendezvous_file_of_dead, &why);
     if (!path) snprintf(reason, REASON, "there is no place for what is made meanwhile: %s", why);
     return path;
 }
@@ -115,7 +115,7 @@ char *recompile_file(const char *kind, int number, const char *suffix, char *rea
  * that it was made with, and with this process's private folder for temporary files. */
 static char **maker_environment(const char *cc) {
     const char *why;
-    char *folder = private_path("", socket_node(), invitation_of_dead, &why);
+    char *folder = private_path("", socket_node(), rendezvous_file_of_dead, &why);
 
     int count = 0, kept = 0;
     while (environ[count]) count++;

@@ -159,7 +159,7 @@ static void open_rest(Program *program) {
     int device = world_rank(), tags = open_channels(program->number);
     open_inputs(program);
     open_pipeline(program);
-    program->worker.window = hooks_of_worker();
+    program->worker.observer = hooks_of_worker();
     if (program->role) {
         program->worker.arena = device_alloc(
             schedule_bytes(program->role, image->schedule[image->schedule_of[device]]));

@@ -19,14 +19,14 @@ typedef struct RequestedHooks {
     int64_t first, last; // steps that are traced
 } RequestedHooks;
 
-static struct Window {
+static struct Observer {
     RequestedHooks wanted;
     bool open;
     double since; // the last mark
     const ht_part *part;
     int next, whose, buffer; // of its calls, of where they belong, and of their tensors
     int64_t step;
-} window;
+} observer;
 
 /* A call that the device has been given. */
 typedef struct Issued {
@@ -87,55 +87,55 @@ void hooks_open(void) {
     RequestedHooks wanted = {0};
     if (!world_rank()) wanted = read_wanted();
     world_broadcast(&wanted, sizeof wanted);
-    window =
-        (struct Window){.wanted = wanted,
-                        .open = wanted.trace || wanted.profile || wanted.finite || wanted.names,
-                        .step = -1};
-    if (window.open) device_look();
+    observer =
+        (struct Observer){.wanted = wanted,
+                          .open = wanted.trace || wanted.profile || wanted.finite || wanted.names,
+                          .step = -1};
+    if (observer.open) device_look();
     if (wanted.trace) {
         trace_align();
         timeline_open(MOST_EVENTS);
         timeline_keep(wanted.first == 0);
     }
-    window.since = timeline_now();
+    observer.since = timeline_now();
 }
 
 void hooks_close(void) {
-    if (!window.open) return;
+    if (!observer.open) return;
     hooks_mark(HT_STREAM_HOST, "end", NULL);
-    window.open = false;
+    observer.open = false;
     timeline_keep(false);
-    if (window.wanted.profile) profile_print();
-    if (window.wanted.trace) trace_write(world_rank() ? NULL : getenv("HETU_TRACE"));
+    if (observer.wanted.profile) profile_print();
+    if (observer.wanted.trace) trace_write(world_rank() ? NULL : getenv("HETU_TRACE"));
     timeline_close();
     free(issued.at);
     memset(&issued, 0, sizeof issued);
 }
 
-struct Window *hooks_of_worker(void) { return window.open ? &window : NULL; }
+struct Observer *hooks_of_worker(void) { return observer.open ? &observer : NULL; }
 
-bool hooks_wanted(void) { return window.open; }
+bool hooks_wanted(void) { return observer.open; }
 
 /* ---- marks ---- */
 
 void hooks_step(int64_t step) {
-    window.step = step;
-    if (window.wanted.trace)
-        timeline_keep(step >= window.wanted.first && step <= window.wanted.last);
+    observer.step = step;
+    if (observer.wanted.trace)
+        timeline_keep(step >= observer.wanted.first && step <= observer.wanted.last);
 }
 
 /* Notes an event from the last mark to `end`. */
 static void mark(TimelineEvent event, double end) {
-    event.begin = window.since;
+    event.begin = observer.since;
     event.end = end;
-    event.step = (int)window.step;
+    event.step = (int)observer.step;
     timeline_add(&event);
-    window.since = end;
+    observer.since = end;
 }
 
 /* The time since the last mark was something else than a call. */
 static void mark_other(ht_stream_kind stream, const char *name, const char *at, double end) {
-    if (window.wanted.profile) profile_other(stream, end - window.since);
+    if (observer.wanted.profile) profile_other(stream, end - observer.since);
     mark((TimelineEvent){.stream = (unsigned char)stream, .name = name, .at = at, .microbatch = -1},
          end);
 }
@@ -143,7 +143,7 @@ static void mark_other(ht_stream_kind stream, const char *name, const char *at, 
 /* The time since the last mark was a call. */
 static void mark_call(const ht_called *call, const ht_whose *whose, const char *phase,
                       int64_t microbatch, double end) {
-    if (window.wanted.profile) profile_call(call, whose, end - window.since);
+    if (observer.wanted.profile) profile_call(call, whose, end - observer.since);
     mark((TimelineEvent){.stream = call->converts ? HT_STREAM_COLLECTIVES : HT_STREAM_COMPUTING,
                          .whose = whose,
                          .call = call,
@@ -156,7 +156,7 @@ static void mark_call(const ht_called *call, const ht_whose *whose, const char *
 
 /* What is issued next begins at mark 0. */
 static void begin_issued(void) {
-    if (window.open && !device_is_host() && !issued.begun) device_mark();
+    if (observer.open && !device_is_host() && !issued.begun) device_mark();
     issued.begun = true;
 }
 
@@ -176,11 +176,11 @@ static void take_issued(void) {
     if (!issued.count) return;
     device_wait();
     double now = timeline_now(), zero = now - device_marked(issued.at[issued.count - 1].mark);
-    mark_other(HT_STREAM_HOST, "issue", NULL, fmin(fmax(zero, window.since), now));
+    mark_other(HT_STREAM_HOST, "issue", NULL, fmin(fmax(zero, observer.since), now));
     for (int i = 0; i < issued.count; i++) {
         const Issued *call = &issued.at[i];
         mark_call(call->call, call->whose, call->phase, call->microbatch,
-                  fmin(fmax(zero + device_marked(call->mark), window.since), now));
+                  fmin(fmax(zero + device_marked(call->mark), observer.since), now));
     }
     device_marks_clear();
     issued.count = 0;
@@ -189,13 +189,13 @@ static void take_issued(void) {
 
 /* Gives the next call of the part its name in a profiler of the device. */
 static void name_next(void) {
-    const ht_part *part = window.part;
-    if (!window.wanted.names) return;
+    const ht_part *part = observer.part;
+    if (!observer.wanted.names) return;
     const ht_called *call =
-        window.next < part->call_count ? &part->calls[part->call[window.next]] : NULL;
+        observer.next < part->call_count ? &part->calls[part->call[observer.next]] : NULL;
     char name[256];
-    int whose = window.whose;
-    while (whose + 1 < part->whose_count && part->whose[whose + 1].first <= window.next) whose++;
+    int whose = observer.whose;
+    while (whose + 1 < part->whose_count && part->whose[whose + 1].first <= observer.next) whose++;
     if (call)
         snprintf(name, sizeof name, "%s %s %s", call->name, call->at, part->whose[whose].scope);
     device_name(call ? name : NULL);
@@ -204,38 +204,38 @@ static void name_next(void) {
 /* ---- what others say ---- */
 
 void hooks_phase(const ht_part *part) {
-    window.part = part;
-    window.next = window.whose = window.buffer = 0;
-    if (!window.open) return;
+    observer.part = part;
+    observer.next = observer.whose = observer.buffer = 0;
+    if (!observer.open) return;
     begin_issued();
     name_next();
 }
 
 void hooks_mark(ht_stream_kind stream, const char *name, const char *at) {
-    if (!window.open) return;
+    if (!observer.open) return;
     take_issued();
     mark_other(stream, name, at, timeline_now());
 }
 
-void ht_window_call(ht_worker *r) {
-    const ht_part *part = window.part;
-    if (window.next >= part->call_count)
+void ht_observe_call(ht_worker *r) {
+    const ht_part *part = observer.part;
+    if (observer.next >= part->call_count)
         ht_fail("a part of the program makes more calls than it says; the program and the library "
                 "are of different versions");
-    while (window.whose + 1 < part->whose_count &&
-           part->whose[window.whose + 1].first <= window.next)
-        window.whose++;
-    const ht_whose *whose = &part->whose[window.whose];
-    const ht_called *call = &part->calls[part->call[window.next++]];
-    const int64_t *buffer = part->buffer + window.buffer;
-    window.buffer += call->count + call->read_count;
+    while (observer.whose + 1 < part->whose_count &&
+           part->whose[observer.whose + 1].first <= observer.next)
+        observer.whose++;
+    const ht_whose *whose = &part->whose[observer.whose];
+    const ht_called *call = &part->calls[part->call[observer.next++]];
+    const int64_t *buffer = part->buffer + observer.buffer;
+    observer.buffer += call->count + call->read_count;
     if (device_is_host())
         mark_call(call, whose, part->name, r->microbatch, timeline_now());
     else
         add_issued((Issued){
             .call = call, .whose = whose, .phase = part->name, .microbatch = r->microbatch});
     name_next();
-    if (!window.wanted.finite) return;
+    if (!observer.wanted.finite) return;
     HookTensor tensors[call->count + call->read_count + 1];
     for (int t = 0; t < call->count + call->read_count; t++) {
         const ht_made *made = &part->made[call->first + t];
@@ -243,16 +243,16 @@ void ht_window_call(ht_worker *r) {
     }
     finite_check(&(HookCall){call, whose, false, call->count, call->read_count, tensors,
                              tensors + call->count},
-                 window.step);
+                 observer.step);
     hooks_mark(HT_STREAM_HOST, "HETU_NAN", NULL);
     begin_issued();
 }
 
 void hooks_operator(const HookCall *call) {
-    if (!window.open) return;
+    if (!observer.open) return;
     mark_call(call->call, call->whose, call->backward ? "backward" : "forward", 0, timeline_now());
-    if (!window.wanted.finite) return;
-    finite_check(call, window.step);
+    if (!observer.wanted.finite) return;
+    finite_check(call, observer.step);
     hooks_mark(HT_STREAM_HOST, "HETU_NAN", NULL);
 }
 

@@ -29,7 +29,7 @@ void hooks_open(void);
 void hooks_close(void);
 
 /* What workers get; NULL: no window is open. */
-struct Window *hooks_of_worker(void);
+struct Observer *hooks_of_worker(void);
 
 /* A step begins. */
 void hooks_step(int64_t step);

@@ -3,7 +3,7 @@
 
 #include "base/memory.h"
 #include "transport/fabric/sockets.h"
-#include "transport/meet/lobby.h"
+#include "transport/meet/acceptor.h"
 
 #include <hetu/kernel.h>
 
@@ -26,9 +26,9 @@ typedef struct Frame {
 } Frame;
 
 /* A message that is not done. */
-typedef struct Mail Mail;
-struct Mail {
-    Mail *next; // that began later
+typedef struct Message Message;
+struct Message {
+    Message *next; // that began later
     HostTransfer transfer;
     int tag;
     bool sends, asked, over; // asked: the receiver has asked for it, or this one has
@@ -38,13 +38,13 @@ struct Mail {
 typedef struct Stream {
     Frame frame;
     size_t head, body;
-    Mail *mail;
+    Message *message;
 } Stream;
 
 /* What goes to a rank and comes from it. */
 typedef struct Line {
     int socket; // -1: shared memory
-    Mail *first;
+    Message *first;
     Stream out, in;
     Frame *early; // asked for before they began
     int early_count, early_room;
@@ -80,35 +80,35 @@ static size_t get(const Lane *lane, int rank, void *data, size_t bytes) {
 
 /* The first message of a line that goes this way and is, or is not, asked for; with a tag of its
  * own, or any (-1). NULL: there is none. */
-static Mail *find_mail(const Line *line, bool sends, bool asked, int tag) {
-    for (Mail *mail = line->first; mail; mail = mail->next)
-        if (mail->sends == sends && mail->asked == asked && (tag < 0 || mail->tag == tag))
-            return mail;
+static Message *find_message(const Line *line, bool sends, bool asked, int tag) {
+    for (Message *message = line->first; message; message = message->next)
+        if (message->sends == sends && message->asked == asked && (tag < 0 || message->tag == tag))
+            return message;
     return NULL;
 }
 
-static void check_bytes(const Mail *mail, uint64_t bytes) {
-    if (mail->transfer.bytes != bytes)
+static void check_bytes(const Message *message, uint64_t bytes) {
+    if (message->transfer.bytes != bytes)
         ht_fail("a message between the ranks %d and %d has %llu bytes on one side and %llu on the "
                 "other; the program and the library are of "
                 "different versions",
-                ground.rank, mail->transfer.rank, (unsigned long long)bytes,
-                (unsigned long long)mail->transfer.bytes);
+                ground.rank, message->transfer.rank, (unsigned long long)bytes,
+                (unsigned long long)message->transfer.bytes);
 }
 
-static void end_mail(Line *line, Mail *mail) {
-    Mail **link = &line->first;
-    while (*link != mail) link = &(*link)->next;
-    *link = mail->next;
-    mail->over = true;
+static void end_message(Line *line, Message *message) {
+    Message **link = &line->first;
+    while (*link != message) link = &(*link)->next;
+    *link = message->next;
+    message->over = true;
 }
 
 /* The other rank asks for a message. */
 static void take_ask(Line *line, const Frame *frame) {
-    Mail *mail = find_mail(line, true, false, frame->tag);
-    if (mail) {
-        check_bytes(mail, frame->bytes);
-        mail->asked = true;
+    Message *message = find_message(line, true, false, frame->tag);
+    if (message) {
+        check_bytes(message, frame->bytes);
+        message->asked = true;
         return;
     }
     if (line->early_count == line->early_room) {
@@ -121,10 +121,10 @@ static void take_ask(Line *line, const Frame *frame) {
 }
 
 /* Whether the other rank has asked for a message before it began. */
-static bool was_asked(Line *line, const Mail *mail) {
+static bool was_asked(Line *line, const Message *message) {
     for (int i = 0; i < line->early_count; i++)
-        if (line->early[i].tag == mail->tag) {
-            check_bytes(mail, line->early[i].bytes);
+        if (line->early[i].tag == message->tag) {
+            check_bytes(message, line->early[i].bytes);
             line->early_count--;
             for (int j = i; j < line->early_count; j++) line->early[j] = line->early[j + 1];
             return true;
@@ -137,19 +137,19 @@ static bool was_asked(Line *line, const Mail *mail) {
 /* Chooses the next frame that goes out: what this rank asks for, then messages that it was asked
  * for. False: there is none. */
 static bool next_out(Line *line) {
-    Mail *ask = find_mail(line, false, false, -1),
-         *mail = ask ? ask : find_mail(line, true, true, -1);
-    if (!mail) return false;
-    line->out =
-        (Stream){{ask ? FRAME_ASK : FRAME_DATA, mail->tag, mail->transfer.bytes}, 0, 0, mail};
+    Message *ask = find_message(line, false, false, -1),
+            *message = ask ? ask : find_message(line, true, true, -1);
+    if (!message) return false;
+    line->out = (Stream){
+        {ask ? FRAME_ASK : FRAME_DATA, message->tag, message->transfer.bytes}, 0, 0, message};
     return true;
 }
 
 static void finish_out(Line *line) {
     if (line->out.frame.kind == FRAME_ASK)
-        line->out.mail->asked = true;
+        line->out.message->asked = true;
     else
-        end_mail(line, line->out.mail);
+        end_message(line, line->out.message);
     line->out = (Stream){0};
 }
 
@@ -158,13 +158,13 @@ static void write_line(const Lane *lane, int rank) {
     Line *line = &lane->line[rank];
     Stream *out = &line->out;
     while (out->frame.kind || next_out(line)) {
-        size_t body = out->frame.kind == FRAME_DATA ? out->mail->transfer.bytes : 0;
+        size_t body = out->frame.kind == FRAME_DATA ? out->message->transfer.bytes : 0;
         if (out->head < sizeof out->frame)
             out->head +=
                 put(lane, rank, (char *)&out->frame + out->head, sizeof out->frame - out->head);
         if (out->head == sizeof out->frame && out->body < body)
             out->body +=
-                put(lane, rank, (char *)out->mail->transfer.data + out->body, body - out->body);
+                put(lane, rank, (char *)out->message->transfer.data + out->body, body - out->body);
         if (out->head < sizeof out->frame || out->body < body) return;
         finish_out(line);
     }
@@ -178,12 +178,12 @@ static void begin_in(Line *line, int rank) {
         *in = (Stream){0};
         return;
     }
-    in->mail = find_mail(line, false, true, in->frame.tag);
-    if (in->frame.kind != FRAME_DATA || !in->mail)
+    in->message = find_message(line, false, true, in->frame.tag);
+    if (in->frame.kind != FRAME_DATA || !in->message)
         ht_fail("rank %d sent what nobody asked for; the program and the library are of different "
                 "versions",
                 rank);
-    check_bytes(in->mail, in->frame.bytes);
+    check_bytes(in->message, in->frame.bytes);
 }
 
 /* Receives what has come. */
@@ -191,16 +191,16 @@ static void read_line(const Lane *lane, int rank) {
     Line *line = &lane->line[rank];
     Stream *in = &line->in;
     for (size_t moved = 1; moved;) {
-        if (!in->mail) {
+        if (!in->message) {
             in->head += moved =
                 get(lane, rank, (char *)&in->frame + in->head, sizeof in->frame - in->head);
             if (in->head == sizeof in->frame) begin_in(line, rank);
             continue;
         }
-        in->body += moved = get(lane, rank, (char *)in->mail->transfer.data + in->body,
-                                in->mail->transfer.bytes - in->body);
-        if (in->body == in->mail->transfer.bytes) {
-            end_mail(line, in->mail);
+        in->body += moved = get(lane, rank, (char *)in->message->transfer.data + in->body,
+                                in->message->transfer.bytes - in->body);
+        if (in->body == in->message->transfer.bytes) {
+            end_message(line, in->message);
             *in = (Stream){0};
             moved = 1;
         }
@@ -209,20 +209,20 @@ static void read_line(const Lane *lane, int rank) {
 
 void fabric_post_begin(int number, Post *post) {
     Line *line = &lanes[number].line[post->transfer.rank];
-    Mail *mail = memory_array(1, sizeof *mail), **link = &line->first;
-    *mail = (Mail){.transfer = post->transfer, .tag = post->tag, .sends = post->sends};
-    mail->asked = mail->sends && was_asked(line, mail);
+    Message *message = memory_array(1, sizeof *message), **link = &line->first;
+    *message = (Message){.transfer = post->transfer, .tag = post->tag, .sends = post->sends};
+    message->asked = message->sends && was_asked(line, message);
     while (*link) link = &(*link)->next;
-    *link = mail;
-    post->state = mail;
+    *link = message;
+    post->state = message;
 }
 
 bool fabric_post_done(int number, Post *post) {
-    Mail *mail = post->state;
-    if (!mail->over) read_line(&lanes[number], post->transfer.rank);
-    if (!mail->over) write_line(&lanes[number], post->transfer.rank);
-    if (!mail->over) return false;
-    free(mail);
+    Message *message = post->state;
+    if (!message->over) read_line(&lanes[number], post->transfer.rank);
+    if (!message->over) write_line(&lanes[number], post->transfer.rank);
+    if (!message->over) return false;
+    free(message);
     return true;
 }
 
@@ -258,12 +258,12 @@ static void call_lower(const Call *calls) {
         }
 }
 
-static void await_higher(Lobby *lobby, const SocketKey *key) {
+static void await_higher(Acceptor *acceptor, const SocketKey *key) {
     int left = 0;
     for (int rank = ground.rank + 1; rank < ground.size; rank++) left += is_apart(rank) ? LANES : 0;
     while (left > 0) {
         Hello hello;
-        int socket = lobby_next(lobby, &hello, socket_clock() + NEVER);
+        int socket = acceptor_next(acceptor, &hello, socket_clock() + NEVER);
         bool known = socket_key_equal(&hello.key, key) && hello.rank > ground.rank &&
                      hello.rank < ground.size && hello.lane >= 0 && hello.lane < LANES &&
                      lanes[hello.lane].line[hello.rank].socket < 0;
@@ -285,11 +285,11 @@ static bool is_one_machine(void) {
 
 static void connect_lines(void) {
     Call mine = {.key = socket_key()}, *calls = memory_array(ground.size, sizeof *calls);
-    Lobby lobby = lobby_open(socket_listen(&mine.place, is_one_machine()), sizeof(Hello));
+    Acceptor acceptor = acceptor_open(socket_listen(&mine.place, is_one_machine()), sizeof(Hello));
     ground.gather(&mine, sizeof mine, calls);
     call_lower(calls);
-    await_higher(&lobby, &mine.key);
-    lobby_close(&lobby);
+    await_higher(&acceptor, &mine.key);
+    acceptor_close(&acceptor);
     free(calls);
 }
 

@@ -2,8 +2,8 @@
 #include "transport/meet/rendezvous.h"
 
 #include "base/memory.h"
-#include "transport/meet/invitation.h"
-#include "transport/meet/lobby.h"
+#include "transport/meet/rendezvous_file.h"
+#include "transport/meet/acceptor.h"
 #include "transport/watch/watch.h"
 #include "transport/fabric/sockets.h"
 
@@ -41,7 +41,7 @@ typedef struct Answer {
 typedef struct Gathering {
     const Launch *launch;
     double deadline;
-    Lobby lobby;
+    Acceptor acceptor;
     SocketKey ask, answer;
     Hello mine, *all; // by rank; those of rank 0 reach all
     bool taken;       // another process has this rank
@@ -117,19 +117,20 @@ _Noreturn static void fail_missing(const Gathering *g, const char *list, int cou
 }
 
 static void invite(Gathering *g) {
-    Invitation invitation = {
+    RendezvousFile record = {
         .size = g->launch->size, .ask = g->ask, .answer = g->answer, .place = g->mine.place};
-    invitation_write(g->launch, &invitation);
+    rendezvous_file_write(g->launch, &record);
     char list[128];
     for (int count; (count = missing(g, list, sizeof list));) {
         Hello hello;
         if (socket_clock() > g->deadline) fail_missing(g, list, count);
-        int socket = lobby_next(&g->lobby, &hello, earlier(socket_clock() + 0.5, g->deadline));
+        int socket =
+            acceptor_next(&g->acceptor, &hello, earlier(socket_clock() + 0.5, g->deadline));
         if (socket >= 0) admit(g, socket, &hello);
         forget_dead(g);
-        invitation_keep(g->launch, &invitation);
+        rendezvous_file_keep(g->launch, &record);
     }
-    invitation_remove();
+    rendezvous_file_remove();
     for (int rank = 1; rank < g->launch->size; rank++)
         if (!socket_write(g->meeting.socket[rank], g->all,
                           sizeof *g->all * (size_t)g->launch->size))
@@ -138,23 +139,23 @@ static void invite(Gathering *g) {
 
 /* ---- the others ---- */
 
-/* Follows an invitation; false when it leads nowhere, since it is of an earlier run. */
-static bool follow(Gathering *g, const Invitation *invitation) {
+/* Follows an record; false when it leads nowhere, since it is of an earlier run. */
+static bool follow(Gathering *g, const RendezvousFile *record) {
     double patience = earlier(socket_clock() + HELLO_SECONDS, g->deadline);
-    int socket = socket_connect(&invitation->place, invitation->node == g->mine.node,
-                                patience - socket_clock());
+    int socket =
+        socket_connect(&record->place, record->node == g->mine.node, patience - socket_clock());
     Answer answer;
-    g->mine.key = g->ask = invitation->ask;
+    g->mine.key = g->ask = record->ask;
     if (socket < 0) return false;
     if (!socket_write(socket, &g->mine, sizeof g->mine) ||
         !socket_read(socket, &answer, sizeof answer, patience) ||
-        !socket_key_equal(&answer.key, &invitation->answer)) {
+        !socket_key_equal(&answer.key, &record->answer)) {
         close(socket);
         return false;
     }
     if (answer.kind == ANSWER_SIZE)
         ht_fail("rank %d was told that there are %d ranks, rank 0 that there are %d",
-                g->launch->rank, g->launch->size, invitation->size);
+                g->launch->rank, g->launch->size, record->size);
     g->taken = answer.kind == ANSWER_TAKEN;
     if (answer.kind != ANSWER_WELCOME) {
         close(socket);
@@ -178,8 +179,8 @@ _Noreturn static void fail_alone(const Gathering *g) {
 }
 
 static void seek(Gathering *g) {
-    Invitation invitation;
-    while (!invitation_read(g->launch, &invitation) || !follow(g, &invitation)) {
+    RendezvousFile record;
+    while (!rendezvous_file_read(g->launch, &record) || !follow(g, &record)) {
         if (socket_clock() > g->deadline) fail_alone(g);
         pause_briefly();
     }
@@ -199,7 +200,7 @@ static void call_lower(Gathering *g) {
 static void await_higher(Gathering *g) {
     for (int left = g->launch->size - 1 - g->launch->rank; left > 0;) {
         Hello hello;
-        int socket = lobby_next(&g->lobby, &hello, socket_clock() + NEVER);
+        int socket = acceptor_next(&g->acceptor, &hello, socket_clock() + NEVER);
         bool known = socket_key_equal(&hello.key, &g->ask) && hello.rank > g->launch->rank &&
                      hello.rank < g->launch->size && g->meeting.socket[hello.rank] < 0;
         if (!known) {
@@ -215,14 +216,14 @@ static void await_higher(Gathering *g) {
 
 static Meeting finish(Gathering *g) {
     for (int rank = 0; rank < g->launch->size; rank++) g->meeting.node[rank] = g->all[rank].node;
-    lobby_close(&g->lobby);
+    acceptor_close(&g->acceptor);
     free(g->all);
     unfinished = NULL;
     return g->meeting;
 }
 
 void rendezvous_abandon(void) {
-    if (unfinished) invitation_abandon(unfinished);
+    if (unfinished) rendezvous_file_abandon(unfinished);
 }
 
 Meeting rendezvous_meet(const Launch *launch, int seconds) {
@@ -238,7 +239,8 @@ Meeting rendezvous_meet(const Launch *launch, int seconds) {
                           .node = memory_array(launch->size, sizeof(uint64_t))};
     for (int rank = 0; rank < launch->size; rank++) g.meeting.socket[rank] = -1;
     g.mine = (Hello){.node = socket_node(), .rank = launch->rank, .size = launch->size};
-    g.lobby = lobby_open(socket_listen(&g.mine.place, invitation_is_local(launch)), sizeof(Hello));
+    g.acceptor = acceptor_open(socket_listen(&g.mine.place, rendezvous_file_is_local(launch)),
+                               sizeof(Hello));
     if (launch->rank == 0) {
         g.ask = socket_key();
         g.answer = socket_key();

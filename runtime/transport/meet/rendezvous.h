@@ -1,6 +1,6 @@
 /* How ranks without MPI meet.
  *
- * Rank 0 listens and writes where to a file (transport/meet/invitation.h); the others read it,
+ * Rank 0 listens and writes where to a file (transport/meet/rendezvous_file.h); the others read it,
  * connect, and get the places of all. Then every two ranks are connected, and the file is gone. Who
  * connects presents a random key from the file, which this user alone may read, and rank 0 answers
  * with another one; so a file of an earlier run leads nowhere, whoever listens there now: whoever

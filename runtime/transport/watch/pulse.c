@@ -2,7 +2,7 @@
 #include "transport/watch/pulse.h"
 
 #include "base/memory.h"
-#include "transport/meet/lobby.h"
+#include "transport/meet/acceptor.h"
 #include "transport/fabric/sockets.h"
 #include "transport/world.h"
 
@@ -36,8 +36,8 @@ typedef struct Line {
 
 static struct {
     Call call;
-    Lobby lobby; // of rank 0
-    Line *lines; // by rank; other ranks than 0 have that of rank 0
+    Acceptor acceptor; // of rank 0
+    Line *lines;       // by rank; other ranks than 0 have that of rank 0
     int count;
 } pulse;
 
@@ -45,7 +45,7 @@ static void open_lobby(uint64_t node, bool alone) {
     int listener = socket_listen(&pulse.call.place, alone);
     pulse.call.key = socket_key();
     pulse.call.node = node;
-    pulse.lobby = lobby_open(listener, sizeof(Hello));
+    pulse.acceptor = acceptor_open(listener, sizeof(Hello));
 }
 
 static void call_zero(uint64_t node) {
@@ -71,7 +71,7 @@ void pulse_open(void) {
 static void answer_calls(void) {
     Hello hello;
     int socket;
-    while (pulse.lobby.bytes && (socket = lobby_next(&pulse.lobby, &hello, 0)) >= 0) {
+    while (pulse.acceptor.bytes && (socket = acceptor_next(&pulse.acceptor, &hello, 0)) >= 0) {
         bool known = socket_key_equal(&hello.key, &pulse.call.key) && hello.rank > 0 &&
                      hello.rank < pulse.count;
         if (known && pulse.lines[hello.rank].socket < 0)
@@ -117,7 +117,7 @@ Pulse pulse_hear(int rank) {
 void pulse_forget(void) {
     for (int i = 0; i < pulse.count; i++)
         if (pulse.lines[i].socket >= 0) close(pulse.lines[i].socket);
-    if (pulse.lobby.bytes) lobby_close(&pulse.lobby);
+    if (pulse.acceptor.bytes) acceptor_close(&pulse.acceptor);
     free(pulse.lines);
     memset(&pulse, 0, sizeof pulse);
 }

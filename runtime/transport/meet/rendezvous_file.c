@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "transport/meet/invitation.h"
+#include "transport/meet/rendezvous_file.h"
 
 #include "base/files.h"
 #include "base/c_locale.h"
@@ -42,7 +42,7 @@ static struct {
 
 typedef enum Found {
     FOUND_NONE,
-    FOUND_INVITATION,
+    FOUND_RECORD,
     FOUND_OTHER,
     FOUND_FOREIGN
 } Found; // foreign: another user's
@@ -59,27 +59,27 @@ static Found find_unopened(const char *path, int error) {
 
 /* Reads an open file of an invitation's size. Returns 1, 0 where it has another size, and -1 where
  * it cannot be read: a network's file that was replaced. */
-static int read_whole(int file, Invitation *invitation) {
+static int read_whole(int file, RendezvousFile *record) {
     char more;
-    ssize_t bytes = read(file, invitation, sizeof *invitation);
-    ssize_t rest = bytes == (ssize_t)sizeof *invitation ? read(file, &more, 1) : 0;
-    return bytes < 0 || rest < 0 ? -1 : bytes == (ssize_t)sizeof *invitation && !rest;
+    ssize_t bytes = read(file, record, sizeof *record);
+    ssize_t rest = bytes == (ssize_t)sizeof *record ? read(file, &more, 1) : 0;
+    return bytes < 0 || rest < 0 ? -1 : bytes == (ssize_t)sizeof *record && !rest;
 }
 
 /* Reads a file that this user alone may write. A pipe, which could hold up whoever opens it, and a
  * link are not followed. One of this user's files that has another name, too, is there by another
  * user's will. */
-static Found read_file(const char *path, Invitation *invitation) {
+static Found read_file(const char *path, RendezvousFile *record) {
     struct stat about;
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), whole = 0;
     if (file < 0) return find_unopened(path, errno);
     bool known = !fstat(file, &about), own = known && about.st_uid == geteuid();
     if (own && S_ISREG(about.st_mode) && !(about.st_mode & (S_IRWXG | S_IRWXO)))
-        whole = read_whole(file, invitation);
+        whole = read_whole(file, record);
     close(file);
     if (!known || whole < 0) return FOUND_NONE;
-    if (whole && !memcmp(invitation->magic, MAGIC, sizeof MAGIC) && invitation->format == FORMAT)
-        return FOUND_INVITATION;
+    if (whole && !memcmp(record->magic, MAGIC, sizeof MAGIC) && record->format == FORMAT)
+        return FOUND_RECORD;
     return own && (S_ISDIR(about.st_mode) || about.st_nlink == 1) ? FOUND_OTHER : FOUND_FOREIGN;
 }
 
@@ -88,22 +88,22 @@ static bool is_dead(uint64_t node, int process) {
     return node == socket_node() && !peers_process_lives(process);
 }
 
-bool invitation_of_dead(const char *mark) {
+bool rendezvous_file_of_dead(const char *mark) {
     uint64_t node;
     int process;
     return sscanf(mark, SCAN_MARK, &node, &process) == 2 && is_dead(node, process);
 }
 
-/* Puts the whole invitation in place at once, from a file of a name that nobody can foresee. False,
- * and errno, where something else is at the path that cannot be replaced. */
-static bool write_file(const char *path, const Invitation *invitation) {
+/* Puts the whole rendezvous file in place at once, from a file of a name that nobody can foresee.
+ * False, and errno, where something else is at the path that cannot be replaced. */
+static bool write_file(const char *path, const RendezvousFile *record) {
     char fresh[PATH_SIZE + 64];
     snprintf(fresh, sizeof fresh, "%s." MARK ".XXXXXX", path, socket_node(), (int)getpid());
     int file = mkostemp(fresh, O_CLOEXEC);
     if (file < 0)
         ht_fail("cannot write %s, through which the ranks meet: %s", path, plain_error(errno));
     struct stat about = {0};
-    bool whole = write(file, invitation, sizeof *invitation) == (ssize_t)sizeof *invitation;
+    bool whole = write(file, record, sizeof *record) == (ssize_t)sizeof *record;
     whole = !fstat(file, &about) && whole;
     written.device = about.st_dev;
     written.inode = about.st_ino;
@@ -142,24 +142,24 @@ static bool is_before(const struct timespec *one, const struct timespec *other) 
                                         : one->tv_nsec < other->tv_nsec;
 }
 
-/* Reads the newest invitation to this run in the private folders of such a name; false when there
- * is none. */
+/* Reads the newest rendezvous file to this run in the private folders of such a name; false when
+ * there is none. */
 static bool read_private(const Launch *launch, const char *parent, const char *head,
-                         Invitation *invitation) {
+                         RendezvousFile *record) {
     char folder[PATH_SIZE], path[PATH_SIZE];
     struct timespec newest = {0};
     bool done = false;
     DIR *top = opendir(parent);
     for (const struct dirent *entry; top && (entry = readdir(top));) {
-        Invitation found;
+        RendezvousFile found;
         struct stat about;
         snprintf(folder, sizeof folder, "%.1023s/%s", parent, entry->d_name);
         name_file(path, folder, launch);
         if (strncmp(entry->d_name, head, strlen(head)) || !private_is(folder) ||
             stat(path, &about) || (done && is_before(&about.st_mtim, &newest)) ||
-            read_file(path, &found) != FOUND_INVITATION)
+            read_file(path, &found) != FOUND_RECORD)
             continue;
-        *invitation = found;
+        *record = found;
         newest = about.st_mtim;
         done = true;
     }
@@ -196,23 +196,22 @@ static void split_beside(const Launch *launch, char *folder, char *head, size_t 
 
 /* Removes what dead processes have left where this run meets. */
 static void clear(const Launch *launch) {
-    Invitation found;
+    RendezvousFile found;
     char folder[sizeof launch->path], head[sizeof launch->path + 1];
     if (*launch->path) {
         snprintf(head, sizeof head, "%s.", split_path(launch, folder, sizeof folder));
-        private_sweep(folder, head, invitation_of_dead);
+        private_sweep(folder, head, rendezvous_file_of_dead);
         split_beside(launch, folder, head, sizeof head);
-        private_sweep(folder, head, invitation_of_dead);
-        if (read_file(launch->path, &found) == FOUND_INVITATION &&
-            is_dead(found.node, found.process))
+        private_sweep(folder, head, rendezvous_file_of_dead);
+        if (read_file(launch->path, &found) == FOUND_RECORD && is_dead(found.node, found.process))
             unlink(launch->path);
     } else {
         name_head(head, sizeof head);
-        private_sweep(shared_memory(), head, invitation_of_dead);
+        private_sweep(shared_memory(), head, rendezvous_file_of_dead);
     }
 }
 
-/* ---- the invitation ---- */
+/* ---- the rendezvous file ---- */
 
 _Noreturn static void fail_other(const char *path) {
     ht_fail("%s, where the ranks are to meet, is there already and is no file of a meeting of this "
@@ -221,7 +220,7 @@ _Noreturn static void fail_other(const char *path) {
             path);
 }
 
-bool invitation_is_local(const Launch *launch) {
+bool rendezvous_file_is_local(const Launch *launch) {
     static const unsigned long local[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
                                           TMPFS_MAGIC,      RAMFS_MAGIC,     OVERLAYFS_SUPER_MAGIC,
                                           F2FS_SUPER_MAGIC};
@@ -237,30 +236,30 @@ bool invitation_is_local(const Launch *launch) {
 
 /* Writes it to the path that the user chose; false where something of another user's is in its
  * place. */
-static bool write_chosen(const Launch *launch, const Invitation *invitation) {
-    Invitation found;
+static bool write_chosen(const Launch *launch, const RendezvousFile *record) {
+    RendezvousFile found;
     Found there = read_file(launch->path, &found);
     if (there == FOUND_OTHER) fail_other(launch->path);
     snprintf(written.file, sizeof written.file, "%s", launch->path);
-    if (there != FOUND_FOREIGN && write_file(launch->path, invitation)) return true;
+    if (there != FOUND_FOREIGN && write_file(launch->path, record)) return true;
     *written.file = 0;
     return false;
 }
 
 /* Writes it to a private folder. */
-static void write_private(const Launch *launch, const Invitation *invitation) {
+static void write_private(const Launch *launch, const RendezvousFile *record) {
     char folder[sizeof launch->path + 1], head[sizeof launch->path + 1];
     name_head(head, sizeof head);
     if (*launch->path) split_beside(launch, folder, head, sizeof head);
     make_private(*launch->path ? folder : shared_memory(), head);
     name_file(written.file, written.folder, launch);
-    if (!write_file(written.file, invitation))
+    if (!write_file(written.file, record))
         ht_fail("cannot write %s, through which the ranks meet: %s", written.file,
                 plain_error(errno));
 }
 
-void invitation_write(const Launch *launch, const Invitation *invitation) {
-    Invitation whole = *invitation;
+void rendezvous_file_write(const Launch *launch, const RendezvousFile *record) {
+    RendezvousFile whole = *record;
     memcpy(whole.magic, MAGIC, sizeof MAGIC);
     whole.format = FORMAT;
     whole.process = (int32_t)getpid();
@@ -271,22 +270,22 @@ void invitation_write(const Launch *launch, const Invitation *invitation) {
     pthread_mutex_unlock(&written.lock);
 }
 
-bool invitation_read(const Launch *launch, Invitation *invitation) {
+bool rendezvous_file_read(const Launch *launch, RendezvousFile *record) {
     char folder[sizeof launch->path + 1], head[sizeof launch->path + 1];
     name_head(head, sizeof head);
-    if (!*launch->path) return read_private(launch, shared_memory(), head, invitation);
-    Found found = read_file(launch->path, invitation);
+    if (!*launch->path) return read_private(launch, shared_memory(), head, record);
+    Found found = read_file(launch->path, record);
     if (found == FOUND_OTHER) fail_other(launch->path);
     split_beside(launch, folder, head, sizeof head);
-    return found == FOUND_INVITATION || read_private(launch, folder, head, invitation);
+    return found == FOUND_RECORD || read_private(launch, folder, head, record);
 }
 
-void invitation_keep(const Launch *launch, const Invitation *invitation) {
+void rendezvous_file_keep(const Launch *launch, const RendezvousFile *record) {
     struct stat about;
     pthread_mutex_lock(&written.lock);
     if (*written.file && lstat(written.file, &about) && (errno == ENOENT || errno == ENOTDIR)) {
-        invitation_remove();
-        invitation_write(launch, invitation);
+        rendezvous_file_remove();
+        rendezvous_file_write(launch, record);
     }
     pthread_mutex_unlock(&written.lock);
 }
@@ -299,7 +298,7 @@ static bool is_written(void) {
            about.st_ino == written.inode;
 }
 
-void invitation_remove(void) {
+void rendezvous_file_remove(void) {
     pthread_mutex_lock(&written.lock);
     if (is_written()) unlink(written.file);
     if (*written.folder) rmdir(written.folder);
@@ -307,8 +306,8 @@ void invitation_remove(void) {
     pthread_mutex_unlock(&written.lock);
 }
 
-void invitation_abandon(const Launch *launch) {
+void rendezvous_file_abandon(const Launch *launch) {
     pthread_mutex_lock(&written.lock);
-    invitation_remove();
+    rendezvous_file_remove();
     clear(launch);
 }
