@@ -10,7 +10,7 @@ static locale_t c_locale;
 
 static void find(void) { c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); }
 
-/* Where even the C locale cannot be had, for want of memory, the thread keeps its own. */
+/* If there is no memory for the C locale, the thread keeps its own locale. */
 locale_t c_locale_enter(void) {
     pthread_once(&once, find);
     return uselocale(c_locale);

@@ -14,18 +14,18 @@
 #include <unistd.h>
 
 enum {
-    DEPTH = 48,  // frames that are looked at
-    CALLERS = 8, // of a call, innermost first
-    ASKED = 256  // addresses of one run of addr2line
+    DEPTH = 48,  // stack frames that are examined
+    CALLERS = 8, // callers that are kept of a call, innermost first
+    ASKED = 256  // addresses for one run of addr2line
 };
 
-/* The callers of the library in a call, which are of one object. */
+/* The callers of the library in one call. All of them are in one object file. */
 typedef struct Noted {
     ht_called *call;
-    const ht_called *like; // the call whose place it has; NULL: it has its own
-    const char *file;      // the object's, "" for the program's own; NULL: nobody
+    const ht_called *like; // the call with the same place; NULL: it has its own
+    const char *file;      // path of the object; "": the program itself; NULL: no caller was found
     int count;
-    uintptr_t address[CALLERS]; // in the object
+    uintptr_t address[CALLERS]; // addresses within the object
     bool inner, found;
 } Noted;
 
@@ -34,19 +34,20 @@ static struct {
     int count, room;
 } noted;
 
-/* What is known of a place: its line, or at least a function. */
+/* A place in the source: its line, or at least its function. */
 typedef struct Place {
     char line[256], function[264];
-    bool inner; // the next function is not looked at
+    bool inner; // the next function is skipped
 } Place;
 
 /* ---- who calls ---- */
 
-/* Whether an object lies where its file says, and its addresses are those of the file. */
+/* Returns whether an object is loaded at the addresses that its file says (not position
+ * independent). */
 static bool is_fixed(const void *base) { return ((const ElfW(Ehdr) *)base)->e_type == ET_EXEC; }
 
-/* The object of an address, by the name of its file: "" for this program's. NULL: none; *base is
- * where it begins. */
+/* Returns the path of the object that has an address, "" for the program itself, or NULL. Sets
+ * *base to the object's first address. */
 static const char *object_of(uintptr_t address, const char **base) {
     Dl_info object, program;
     if (!dladdr((void *)address, &object)) return NULL;
@@ -56,7 +57,7 @@ static const char *object_of(uintptr_t address, const char **base) {
     return own ? "" : object.dli_fname;
 }
 
-/* The first callers outside of this library, as long as they are of one object. */
+/* Takes the innermost callers outside this library, up to the first caller in another object. */
 static void take_callers(Noted *own) {
     void *frames[DEPTH];
     const char *library = NULL, *base = NULL;
@@ -93,14 +94,14 @@ void call_sites_like(ht_called *call, const ht_called *other) { add(call)->like 
 
 /* ---- addr2line ---- */
 
-/* The file of an object as a word of the shell. */
+/* Prints the path of an object as one word of the shell. */
 static void print_object(FILE *out, const char *file) {
     if (!*file) fprintf(out, "/proc/%ld/exe", (long)getpid());
     for (const char *c = file; *c; c++) fprintf(out, "\\%c", *c);
 }
 
-/* A pipe from addr2line for the callers of calls from `first` on of one object; *end is behind the
- * last. */
+/* Runs addr2line for the callers of calls from `first` on that are in one object. Sets *end behind
+ * the last of these calls. Returns a pipe with the output. */
 static FILE *ask(int first, int *end) {
     char *command = NULL;
     size_t length;
@@ -122,7 +123,7 @@ static FILE *ask(int first, int *end) {
     return pipe;
 }
 
-/* Takes the line of a function, "/home/me/model.c:42 (discriminator 3)", unless it is unknown or in
+/* Takes the line of a function, "/home/me/model.c:42 (discriminator 3)". Ignores unknown lines and
  * the library's own headers. */
 static void take_line(Place *place, const char *function, char *line) {
     char *colon = strrchr(line, ':'), *slash = strrchr(line, '/'),
@@ -140,8 +141,8 @@ static void take_line(Place *place, const char *function, char *line) {
     snprintf(place->line, sizeof place->line, "%s", slash ? slash + 1 : line);
 }
 
-/* Reads what addr2line says of the callers of a call, of which `line` is the first line. Leaves the
- * first line behind it there. */
+/* Reads addr2line's output for one call. `line` has the output's first line for this call;
+ * afterwards it has the first line for the next call. */
 static Place read_place(FILE *pipe, char *line, int size, const Noted *own) {
     Place place = {"", "", own->inner};
     char function[256];

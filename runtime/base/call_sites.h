@@ -1,19 +1,23 @@
-/* Places in the source of a model that runs as plain C: where its operators are called. A place is
- * found from the addresses of the callers by addr2line, which comes with the C compiler, and so has
- * a line where the model was compiled with -g; else it is the function's name. */
+/* Call sites: finds where a model that runs as plain C calls its operators.
+ *
+ *     ht_linear in model.c, line 42, compiled with -g      ->  "model.c:42"
+ *     the same without -g, in function mlp                 ->  "mlp()"
+ *
+ * The return addresses on the stack are translated by addr2line, which comes with the C compiler.
+ */
 #ifndef BASE_CALL_SITES_H
 #define BASE_CALL_SITES_H
 
 #include <hetu/rt.h>
 
-/* Notes who calls the library at this moment: call->at is that place after call_sites_find; or the
- * place where that function is called, for `inner`. `call` lives as long as the process. */
+/* Records the callers of the library at this moment. call_sites_find sets call->at to the innermost
+ * caller, or (`inner`) to the place that calls that caller. `call` lives as long as the process. */
 void call_sites_note(ht_called *call, bool inner);
 
-/* `call` is where another is, of which call_sites_note has heard. */
+/* Gives `call` the same place as `other`, which call_sites_note was called with. */
 void call_sites_like(ht_called *call, const ht_called *other);
 
-/* Finds the places that were noted and are not found yet. */
+/* Finds the places of all recorded calls that have none yet. */
 void call_sites_find(void);
 
 #endif

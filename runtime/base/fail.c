@@ -13,11 +13,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    TOGETHER = 200000000
-}; // nanoseconds in which all ranks find the same out, before one ends and takes others with it
+/* Nanoseconds between the message and the end of this rank. Other ranks find the same failure and
+ * print their messages in this time, before a launcher kills them. */
+enum { TOGETHER = 200000000 };
 
-static const FailRanks *ranks; // NULL: this process is alone
+static const FailRanks *ranks; // NULL: this process is the only rank
 static const char *volatile doing, *volatile part;
 static volatile long long step = -1;
 static const volatile FailNote *noted;
@@ -60,7 +60,7 @@ void fail_as(FailStatus status, const char *format, ...) {
     fail(status, format, arguments);
 }
 
-/* Appends text or a number to a line; safe in a signal handler. */
+/* Appends text to a line; safe in a signal handler. */
 static size_t add_text(char *line, size_t length, size_t size, const char *text) {
     while (*text && length + 1 < size) line[length++] = *text++;
     return length;
@@ -98,7 +98,7 @@ static size_t add_all_noted(char *line, size_t length, size_t size) {
 
 void fail_describe(char *text, size_t size) { text[add_all_noted(text, 0, size)] = 0; }
 
-/* Adds what this rank does. */
+/* Appends what this rank is doing. */
 static size_t add_doing(char *line, size_t length, size_t size) {
     return doing || part ? add_all_noted(line, length, size)
                          : add_text(line, length, size, " while it waited");
@@ -119,7 +119,7 @@ void fail_ended_by(const char *signal_name, const char *more) {
     write_line(line, add_text(line, length, sizeof line, more), sizeof line);
 }
 
-/* Adds what the device did last. */
+/* Appends the device's last note. */
 static size_t add_noted(char *line, size_t length, size_t size) {
     if (!noted || !noted->what) return length;
     length = add_text(line, length, size, "; its device last began ");
@@ -128,8 +128,8 @@ static size_t add_noted(char *line, size_t length, size_t size) {
     return add_text(line, length, size, noted->where ? noted->where : "the program");
 }
 
-/* Writes out what the main thread has printed, unless it prints now; a reader that takes nothing
- * does not hold this up for long. */
+/* Flushes standard output, unless the main thread is printing. Does not wait long for a reader that
+ * reads nothing. */
 static void flush_printed(void) {
     signal(SIGALRM, SIG_DFL);
     alarm(1);

@@ -25,7 +25,8 @@ const char *file_kind(mode_t mode) {
                             : "it is a device, and no file";
 }
 
-/* The reason of an error of open(): a socket cannot be opened, and O_NOFOLLOW opens no link. */
+/* Returns the reason of an error of open(): a socket cannot be opened, and O_NOFOLLOW opens no
+ * link. */
 static const char *open_reason(const char *path, int error) {
     struct stat about;
     bool other = (error == ENXIO || error == ELOOP) && !lstat(path, &about);
@@ -33,7 +34,7 @@ static const char *open_reason(const char *path, int error) {
     return kind ? kind : plain_error(error);
 }
 
-/* Opens a plain file for reading; `about` is what it is. */
+/* Opens a regular file for reading. Sets *about. */
 static int open_plain(const char *path, int flags, struct stat *about, const char **why) {
     int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags);
     if (file < 0) {
@@ -63,7 +64,7 @@ int file_open_own(const char *path, const char **why) {
     return -1;
 }
 
-/* A stream of an open file; NULL where there is none. */
+/* Returns a stream for an open file; NULL if `file` is -1. */
 static FILE *stream_of(int file) {
     FILE *stream = file < 0 ? NULL : fdopen(file, "r");
     if (!stream && file >= 0) close(file);
@@ -130,20 +131,22 @@ FILE *file_create_beside(const char *path, char **name) {
 
 /* ---- folders that are written into ---- */
 
-/* The way along a path. */
+/* A walk along a path. Path "a/../b" in folder /home: `whole` becomes "/home/a", "/home",
+ * "/home/b". */
 typedef struct Way {
-    char whole[PATH_ROOM]; // so far, without links; "": the root
+    char whole[PATH_ROOM]; // the path so far, without links; "": the root
     char rest[PATH_ROOM];
     int links;
-    bool foreign; // it has come to what another user has put into a folder in which all may write
+    bool
+        foreign; // the path contains an entry that another user has made in a world-writable folder
 } Way;
 
-/* Whether somebody else than root owns it. */
+/* Returns whether the owner is neither this user nor root. */
 static bool is_others(const struct stat *about) {
     return about->st_uid != geteuid() && about->st_uid;
 }
 
-/* Puts what a link names in front of the rest of the way. Returns 0, or an errno. */
+/* Puts a link's target in front of the rest of the path. Returns 0, or an errno. */
 static int take_link(Way *way, const char *link) {
     char target[PATH_ROOM], behind[PATH_ROOM];
     ssize_t length = readlink(link, target, sizeof target - 1);
@@ -156,8 +159,8 @@ static int take_link(Way *way, const char *link) {
                : ENAMETOOLONG;
 }
 
-/* Goes on to a name in the folder that the way has come to; it is made where there is nothing.
- * Links that another user can have put there are not followed. */
+/* Enters a name in the present folder. Creates a folder if there is nothing. Does not follow links
+ * that another user may have put there. Returns 0, or an errno. */
 static int take_name(Way *way, const char *name) {
     enum { MOST_LINKS = 40 };
     char next[PATH_ROOM];
@@ -176,7 +179,7 @@ static int take_name(Way *way, const char *name) {
     return 0;
 }
 
-/* Goes on by what the rest of the way begins with. */
+/* Takes the next component of the rest of the path. Returns 0, or an errno. */
 static int take_step(Way *way) {
     char name[PATH_ROOM];
     size_t skipped = strspn(way->rest, "/"), length = strcspn(way->rest + skipped, "/");
@@ -187,7 +190,7 @@ static int take_step(Way *way) {
     return strcmp(name, "..") && strcmp(name, ".") && *name ? take_name(way, name) : 0;
 }
 
-/* Goes to a folder, which is made where it is not there. Returns 0, or an errno. */
+/* Walks to a folder, and creates the missing folders. Returns 0, or an errno. */
 static int take_path(Way *way, const char *path) {
     char here[PATH_ROOM];
     int error = 0;
@@ -209,7 +212,7 @@ int folder_open(OpenFolder *folder, const char *path) {
     if (folder->file < 0) return error ? error : errno;
     snprintf(folder->path, sizeof folder->path, "/proc/self/fd/%d", folder->file);
     ssize_t length = readlink(folder->path, opened, sizeof opened - 1);
-    if (length < 0) // there is no /proc
+    if (length < 0) // /proc is not mounted
         snprintf(folder->path, sizeof folder->path, "%s", path);
     bool other = length >= 0 && (strncmp(opened, *whole ? whole : "/", (size_t)length) ||
                                  (*whole && whole[length]));
@@ -262,8 +265,7 @@ int private_make(char *path, size_t room, const char *parent, const char *head) 
     return mkdtemp(path) ? 0 : errno;
 }
 
-/* Removes what is in an open folder of this user's, down to so many folders in folders, and closes
- * it. */
+/* Removes the contents of an open folder, down to `depth` levels of subfolders, and closes it. */
 static void empty(int folder, int depth) {
     DIR *inside = fdopendir(folder);
     for (const struct dirent *entry; inside && (entry = readdir(inside));) {
@@ -294,10 +296,9 @@ void private_remove(const char *path) {
         unlink(path);
 }
 
-/* Whether nobody but this user and root can put something else in place of what this user makes in
- * a folder. */
+/* Returns whether only this user and root can replace entries that this user makes in a folder. */
 static bool keeps_own(const char *folder) {
-    enum { NOBODY = 65534 }; // whom a container shows where it does not know the owner
+    enum { NOBODY = 65534 }; // owner that a container shows for unknown users
     struct stat about;
     if (stat(folder, &about) || !S_ISDIR(about.st_mode)) return false;
     bool trusted = about.st_uid == geteuid() || about.st_uid == 0 || about.st_uid == NOBODY;
@@ -330,11 +331,11 @@ void private_sweep(const char *parent, const char *head, bool (*dead)(const char
 /* ---- this process's private folder ---- */
 
 static struct {
-    pid_t process;        // which made it: a child has no part in it
-    char path[PATH_ROOM]; // "": there is none
+    pid_t process;        // that made the folder; a forked child does not own it
+    char path[PATH_ROOM]; // "": there is no folder
 } own;
 
-/* Makes the folder. Returns 0, or an errno. */
+/* Creates the folder in `parent`. Returns 0, or an errno. */
 static int make_own(const char *parent, uint64_t node, bool (*dead)(const char *mark)) {
     char head[64];
     size_t length = (size_t)snprintf(head, sizeof head, "hetu-%d-", (int)geteuid());
@@ -346,8 +347,8 @@ static int make_own(const char *parent, uint64_t node, bool (*dead)(const char *
     return error;
 }
 
-/* Makes it in the first folder for temporary files where that can be, and no other user can put
- * something in its place. Returns the reason; NULL: it is made. */
+/* Creates the folder in the first of TMPDIR, /tmp and /dev/shm where no other user can replace it.
+ * Returns why there is none; NULL: it was created. */
 static const char *make_anywhere(uint64_t node, bool (*dead)(const char *mark)) {
     const char *const parents[] = {getenv("TMPDIR"), "/tmp", "/dev/shm"};
     const char *why = "neither TMPDIR nor /tmp is a folder in which other users cannot change what "

@@ -4,6 +4,7 @@
  * Inputs are opened without blocking; a pipe, folder or device is an error. Files that the runtime
  * creates are new (O_EXCL), and links are not followed. Temporary files are in the process's
  * private folder, which other users cannot enter.
+ *
  *     char *object = private_path("arrival0.so", node, dead, &why);
  *     // "/tmp/hetu-1000-4f1c08d2a9b37e65.4711.Xc3b2a/arrival0.so"
  *     int file = file_open_own(object, &why);
@@ -41,8 +42,8 @@ int file_open_own(const char *path, const char **why);
 /* The same as a stream; NULL with the reason. */
 FILE *file_read_own(const char *path, const char **why);
 
-/* Returns whether another user can have put a file or link at a path: that user owns it, and all
- * users may write in its folder. */
+/* Returns whether another user can have put a file or link at a path: its owner is neither this
+ * user nor the folder's owner, and all users may write in the folder. */
 bool file_is_foreign(const char *path);
 
 /* ---- outputs ---- */

@@ -12,7 +12,7 @@
 
 #if __has_include(<zlib.h>)
 #include <zlib.h>
-#else // a machine that builds a program for GPUs may have the library without its header
+#else // GPU machines without the development package: programs link libz.so.1
 unsigned long crc32_z(unsigned long crc, const unsigned char *bytes, size_t count);
 #endif
 
@@ -25,7 +25,7 @@ static inline uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t count
     return hash;
 }
 
-/* Continues a hash with a text, without its end. */
+/* Continues a hash with a text, without its final null byte. */
 static inline uint64_t hash_text(uint64_t hash, const char *text) {
     for (; *text; text++) hash = hash_bytes(hash, text, 1);
     return hash;

@@ -1,6 +1,5 @@
-/* Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011),
- * for CPUs and for CUDA kernels, which draw the same numbers.
- */
+/* Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011).
+ * CPU code and CUDA kernels share it, so they draw the same numbers. */
 #ifndef BASE_PHILOX_H
 #define BASE_PHILOX_H
 
@@ -8,7 +7,7 @@
 
 #include <stdint.h>
 
-/* Four numbers of 32 bits for a counter of 128 bits (element, stream) and a key of 64 bits. */
+/* Four 32-bit numbers, made from a 128-bit counter (element, stream) and a 64-bit key. */
 typedef struct RandomBlock {
     uint32_t at[4];
 } RandomBlock;
@@ -33,20 +32,20 @@ HT_INLINE RandomBlock random_block(uint64_t seed, uint64_t stream, uint64_t elem
     return c;
 }
 
-/* Spreads the bits of a number over the whole word (the finaliser of SplitMix64). */
+/* Mixes the bits of a number (the finaliser of SplitMix64). */
 HT_INLINE uint64_t random_mix(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
 }
 
-/* A stream's number from a number and a step. */
+/* Returns the stream number of a stream in a step. */
 HT_INLINE uint64_t random_stream_of_step(int64_t stream, int64_t step) {
     return random_mix((uint64_t)step + random_mix((uint64_t)stream + 0x9e3779b97f4a7c15u));
 }
 
-/* What dropout with probability `p` does: elements whose 32 bits are below `below` become 0, the
- * others are scaled. */
+/* Dropout with probability `p`: elements whose 32 random bits are below `below` become 0, the
+ * others are multiplied by `scale`. */
 typedef struct RandomDrop {
     uint32_t below;
     float scale;

@@ -1,4 +1,4 @@
-/* What is drawn from Philox4x32-10. */
+/* Random numbers from Philox4x32-10, initial values of parameters, and permutations. */
 #include "base/random.h"
 #include "base/hash.h"
 
@@ -22,10 +22,10 @@ void random_bits_fill(uint32_t *to, uint64_t seed, uint64_t stream, uint64_t fir
     for (; i < count; i++) to[i] = random_bits(seed, stream, first + (uint64_t)i);
 }
 
-/* A number of [0, 1) with 24 bits. */
+/* Returns a number in [0, 1) with 24 random bits. */
 static float uniform_of_bits(uint32_t bits) { return (float)(bits >> 8) * 0x1p-24f; }
 
-/* Box and Muller: two normal numbers from two uniform ones. */
+/* Computes two normal numbers from two uniform ones (Box and Muller). */
 static void normal_pair(uint32_t first, uint32_t second, float *to) {
     float u = (float)(((double)first + 0.5) * 0x1p-32);
     float radius = sqrtf(-2.0f * logf(u)), angle = 6.28318530718f * uniform_of_bits(second);
@@ -33,7 +33,7 @@ static void normal_pair(uint32_t first, uint32_t second, float *to) {
     to[1] = radius * sinf(angle);
 }
 
-/* The initial values of the four elements that share a block. */
+/* Computes the initial values of the four elements that share a block. */
 static void init_block(float *to, const ht_init *init, RandomBlock block) {
     if (init->kind == HT_INIT_NORMAL) {
         normal_pair(block.at[0], block.at[1], to);
@@ -45,7 +45,7 @@ static void init_block(float *to, const ht_init *init, RandomBlock block) {
         to[j] = (float)init->a * (2.0f * uniform_of_bits(block.at[j]) - 1.0f);
 }
 
-/* The random numbers of one parameter. */
+/* The random stream of one parameter. */
 typedef struct ParamStream {
     uint64_t seed, stream;
 } ParamStream;
@@ -99,7 +99,8 @@ void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name
 
 enum { ROUNDS = 8 };
 
-/* The halves of a number change places, one of them mixed with a word of the other. */
+/* Computes one pass of a Feistel network over 2 * `bits` bits: in each round the halves swap, and
+ * one half is XORed with a hash of the other. */
 static uint64_t feistel(uint64_t seed, uint64_t stream, int bits, uint64_t x) {
     uint64_t mask = ((uint64_t)1 << bits) - 1, left = x >> bits, right = x & mask;
     for (int round = 0; round < ROUNDS; round++) {

@@ -1,7 +1,6 @@
-/* Counter-based random numbers: each number is a function of (seed, stream, element), so any device
- * can draw any element of any tensor, and every distribution of a model starts from the same
- * weights and drops the same elements.
- */
+/* Counter-based random numbers: each number is a function of (seed, stream, element). So any device
+ * can draw any element of any tensor. Under every strategy, a model starts with the same weights
+ * and drops the same elements. */
 #ifndef BASE_RANDOM_H
 #define BASE_RANDOM_H
 
@@ -11,13 +10,13 @@
 
 #include <stdint.h>
 
-/* A stream's number from a name (64-bit FNV-1a). */
+/* Returns the stream number of a name (64-bit FNV-1a). */
 uint64_t random_stream_of_name(const char *name);
 
-/* The `index`-th of a stream's numbers of 32 bits: four consecutive indices share a block. */
+/* Returns number `index` of a stream, 32 bits. Four consecutive indices share a Philox block. */
 uint32_t random_bits(uint64_t seed, uint64_t stream, uint64_t index);
 
-/* Fills `to` with consecutive bits, `first` to before `first + count`. */
+/* Fills `to` with the numbers `first` to `first + count - 1` of a stream. */
 void random_bits_fill(uint32_t *to, uint64_t seed, uint64_t stream, uint64_t first, int64_t count);
 
 /* A box of a tensor of `global` extents: elements lo to before hi. */
@@ -32,10 +31,12 @@ typedef struct TensorBox {
 void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name,
                  const TensorBox *box);
 
-/* Where element `index` of `count` goes in permutation `number` of a stream; each place of 0 to
- * count - 1 is that of one element. A Feistel network over the least even number of bits that hold
- * count, walked until it is among them (Black and Rogaway: Ciphers with arbitrary finite domains,
- * 2002); its round function is Philox. */
+/* Returns the index to which permutation `number` of a stream maps element `index` of `count`.
+ * Example: count 3 may map 0, 1, 2 to 2, 0, 1.
+ *
+ * The permutation is a Feistel network with Philox as its round function, over the smallest even
+ * number of bits that hold `count`. The network is applied until the index is below `count` (cycle
+ * walking; Black and Rogaway: Ciphers with arbitrary finite domains, 2002). */
 int64_t permutation_place(uint64_t seed, uint64_t stream, int64_t number, int64_t count,
                           int64_t index);
 

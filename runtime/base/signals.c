@@ -12,25 +12,25 @@
 
 enum {
     SIGNALS = 3,
-    AGAIN =
-        1, // seconds after which another SIGTERM is a second one: launchers send one twice at once
-    LATE = 4,    // ticks for which rank 0 waits for a signal that another rank has got
-    MOST = 0xff, // times that a pulse can say
+    AGAIN = 1,   // seconds between two SIGTERMs that count as two; launchers send one twice at once
+    LATE = 4,    // ticks until rank 0 raises a signal that only other ranks received
+    MOST = 0xff, // largest count in a heartbeat
     HEEDED = 1 << SIGNALS,
     OPEN = 1 << (SIGNALS + 1)
 };
 
-/* A signal, and who handles it. */
+/* A signal that the runtime has taken over. */
 typedef struct Taken {
     int number;
     const char *name;
-    struct sigaction given; // main's handler; rank 0 calls it
-    atomic_bool handled;    // by main
-    atomic_bool inside;     // main's handler runs
-    atomic_int count;       // how often this rank got it
-    atomic_long first;      // when this rank got it first; seconds
-    atomic_int elsewhere;   // on rank 0: how often the rank got it that got it most often
-    int waited, raised;     // on rank 0: ticks since then; how often it was raised because of that
+    struct sigaction given; // the previous action; rank 0 calls main's handler
+    atomic_bool handled;    // main has a handler
+    atomic_bool inside;     // main's handler is running
+    atomic_int count;       // times that this rank received the signal
+    atomic_long first;      // seconds at which this rank first received the signal
+    atomic_int elsewhere;   // on rank 0: the largest count of another rank
+    int waited;             // on rank 0: ticks since another rank's count exceeds rank 0's
+    int raised;             // on rank 0: the largest count for which rank 0 raised the signal
 } Taken;
 
 static Taken taken[SIGNALS] = {{.number = SIGTERM, .name = "SIGTERM"},
@@ -45,10 +45,10 @@ static long now(void) {
     return (long)time.tv_sec;
 }
 
-/* ---- what happens at a signal ---- */
+/* ---- the handler ---- */
 
 static void call_main(Taken *own, siginfo_t *info, void *context) {
-    if (atomic_exchange(&own->inside, true)) // main's handler calls the one that it has replaced
+    if (atomic_exchange(&own->inside, true)) // main's handler calls the handler that it replaced
         return;
     if (own->given.sa_flags & SA_SIGINFO)
         own->given.sa_sigaction(own->number, info, context);
@@ -80,19 +80,19 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     errno = error;
 }
 
-/* ---- who handles a signal ---- */
+/* ---- handlers ---- */
 
 static bool is_ours(const struct sigaction *action) {
     return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal;
 }
 
-/* Whether somebody else handles it. */
+/* Returns whether an action is a handler of main. */
 static bool is_handled(const struct sigaction *action) {
     return !is_ours(action) && (action->sa_flags & SA_SIGINFO ||
                                 (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN));
 }
 
-/* Takes a signal over from a handler, or from nobody. */
+/* Installs the runtime's handler for a signal whose action is `had`. */
 static void take(Taken *own, const struct sigaction *had) {
     struct sigaction action = {.sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
@@ -135,7 +135,7 @@ void signals_heed(void) { atomic_store(&heeded, true); }
 
 bool told_heeded(void) { return atomic_load(&heeded); }
 
-/* ---- what was asked for ---- */
+/* ---- requests to end ---- */
 
 static bool has_come(const Taken *own) {
     return atomic_load(&own->count) || atomic_load(&own->elsewhere);
@@ -162,32 +162,32 @@ const char *told_name(int number) {
 
 /* ---- other ranks ---- */
 
-/* Whether main handles a signal, also by a handler that told_look has not found yet. */
+/* Returns whether main handles a signal, including handlers that told_look has not found yet. */
 static bool main_handles(const Taken *own) {
     struct sigaction has;
     return atomic_load(&own->handled) || (!sigaction(own->number, NULL, &has) && is_handled(&has));
 }
 
-uint32_t told_pulse(void) {
-    uint32_t pulse = 0;
+uint32_t told_heartbeat(void) {
+    uint32_t heartbeat = 0;
     for (int i = 0; is_open && i < SIGNALS; i++) {
         int count = atomic_load(&taken[i].count);
-        pulse |= calls_main ? (uint32_t)main_handles(&taken[i]) << i
-                            : (uint32_t)(count < MOST ? count : MOST) << 8 * i;
+        heartbeat |= calls_main ? (uint32_t)main_handles(&taken[i]) << i
+                                : (uint32_t)(count < MOST ? count : MOST) << 8 * i;
     }
-    return pulse | (calls_main && is_open ? OPEN : 0) |
+    return heartbeat | (calls_main && is_open ? OPEN : 0) |
            (calls_main && atomic_load(&heeded) ? HEEDED : 0);
 }
 
-void told_hear(uint32_t pulse) {
+void told_hear(uint32_t heartbeat) {
     for (int i = 0; i < SIGNALS; i++) {
-        int theirs = (int)(pulse >> 8 * i & MOST);
-        if (!calls_main && pulse & OPEN)
-            atomic_store(&taken[i].handled, pulse >> i & 1);
+        int theirs = (int)(heartbeat >> 8 * i & MOST);
+        if (!calls_main && heartbeat & OPEN)
+            atomic_store(&taken[i].handled, heartbeat >> i & 1);
         else if (calls_main && theirs > atomic_load(&taken[i].elsewhere))
             atomic_store(&taken[i].elsewhere, theirs);
     }
-    if (!calls_main && pulse & HEEDED) signals_heed();
+    if (!calls_main && heartbeat & HEEDED) signals_heed();
 }
 
 void told_tick(void) {

@@ -14,7 +14,7 @@ typedef struct Chunk {
     TimelineEvent event[CHUNK];
 } Chunk;
 
-/* The events of a thread. */
+/* The events of one thread, in chunks. */
 typedef struct Log {
     Chunk *first, *last;
     int64_t count, lost;
@@ -44,7 +44,7 @@ static Log *log_of(const TimelineEvent *event) {
                                                              : 0];
 }
 
-/* A chunk with room for an event. */
+/* Returns a chunk of a log with room for an event. */
 static Chunk *chunk_of(Log *log) {
     if (log->last && log->last->count < CHUNK) return log->last;
     Chunk *chunk = memory_array(1, sizeof *chunk);

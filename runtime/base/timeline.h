@@ -34,7 +34,7 @@ typedef struct TimelineEvent {
 /* Returns the seconds of a monotonic clock; works before timeline_open, too. */
 double timeline_now(void);
 
-/* Starts recording, with room for `room` events per thread. */
+/* Sets the room for events of each thread; timeline_keep starts recording. */
 void timeline_open(int64_t room);
 
 /* Return whether events are recorded now, and switch recording on or off. */

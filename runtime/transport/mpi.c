@@ -1,4 +1,4 @@
-/* Ranks that MPI connects. */
+/* The transport between ranks that MPI connects. */
 #define _GNU_SOURCE
 #include "transport/mpi.h"
 
@@ -15,9 +15,9 @@
 #include <string.h>
 
 enum {
-    MOST_BYTES = 1 << 30, // of one message; MPI counts in int
+    MOST_BYTES = 1 << 30, // largest message; MPI counts in int
     TAG = 1,
-    LEAST_TAGS = 32767 // that every MPI has
+    LEAST_TAGS = 32767 // tags that every MPI has at least
 };
 
 static MPI_Comm control, lane[LANES];
@@ -30,8 +30,8 @@ void ht_mpi_check(int code, const char *call, const char *file, int line) {
     ht_fail("%.*s (%s:%d); MPI failed at: %s", length, text, file, line, call);
 }
 
-/* Whether mpirun, srun or another launcher of MPI started this process, and the ranks are not told
- * to meet by themselves. */
+/* Returns whether an MPI launcher started this process, and HETU_RENDEZVOUS does not ask for the
+ * fabric. */
 static bool mpi_launched(void) {
     static const char *const SIGNS[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK",
                                         "PMI_SIZE"};
@@ -49,26 +49,26 @@ static void find_node(WorldPlace *place) {
     HT_MPI(MPI_Comm_free(&node));
 }
 
-/* Has Open MPI's ranks share no lock with mpirun, unless the user says otherwise: for that of one
- * which was stopped or killed while it held it, mpirun would wait for ever. */
+/* Makes Open MPI's ranks share no lock with mpirun, unless the user has chosen. Otherwise mpirun
+ * hangs if a rank is stopped or killed while it holds the lock. */
 static void share_no_lock(void) { setenv("PMIX_MCA_gds", "hash", 0); }
 
-/* Whether this MPI, which the program may have initialised itself, lets several threads call it at
- * once. */
+/* Returns whether this MPI, which the program may have initialised, allows calls from several
+ * threads. */
 static bool takes_threads(void) {
     int level = MPI_THREAD_SINGLE;
     HT_MPI(MPI_Query_thread(&level));
     return level == MPI_THREAD_MULTIPLE;
 }
 
-/* Whether srun has started this rank by PMI-1 or PMI-2, and not by PMIx. */
+/* Returns whether srun started this rank with PMI-1 or PMI-2, not with PMIx. */
 static bool started_by_pmi(void) {
     return getenv("SLURM_PROCID") && getenv("PMI_RANK") && !getenv("PMIX_RANK") &&
            !getenv("OMPI_COMM_WORLD_SIZE");
 }
 
-/* Whether this is an Open MPI whose components lie beside it, and none of them speaks PMI-1 or
- * PMI-2: MPI_Init would end the program. */
+/* Returns whether this is an Open MPI that supports neither PMI-1 nor PMI-2, judged by the
+ * components in its folder. MPI_Init would end the program. */
 static bool lacks_pmi(void) {
     bool found = false, speaks = true;
 #ifdef OPEN_MPI
@@ -94,7 +94,7 @@ static bool lacks_pmi(void) {
     return found && !speaks;
 }
 
-/* Ends the program where MPI would, with what to do; rank 0 says it. */
+/* Ends the program if MPI_Init would, with a message on rank 0 that says what to do. */
 static void check_pmi(void) {
     if (!started_by_pmi() || !lacks_pmi()) return;
     if (strcmp(getenv("PMI_RANK"), "0")) exit(1);
@@ -128,7 +128,7 @@ static void mpi_close(void) {
 
 static void mpi_abort(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
 
-/* The bytes of the next message, which begins at `done`. */
+/* Returns the size of the next message of a transfer, which begins at byte `done`. */
 static int part(size_t bytes, size_t done) {
     return (int)(bytes - done < MOST_BYTES ? bytes - done : MOST_BYTES);
 }
@@ -149,7 +149,7 @@ static int message_count(const HostTransfer *transfers, int count) {
     return messages;
 }
 
-/* Posts the messages of a transfer; returns how many. */
+/* Posts the messages of a transfer. Returns their number. */
 static int post_messages(MPI_Comm comm, const HostTransfer *transfer, int tag, bool sends,
                          MPI_Request *requests) {
     int posted = 0;

@@ -1,10 +1,8 @@
-/* MPI: calls that are checked. What the ranks are to each other beside conversions is
- * transport/world.h.
+/* MPI: checked calls, and the transport between ranks that MPI connects.
  *
  * Conversions between layouts run on MPI_COMM_WORLD (exchange/mpi.c). Commands, feeds, fetches and
- * checks run on a communicator of their own, named "hetu control", so that a tool that counts
- * traffic can tell them apart. A process that was not launched by MPI and needs one rank only never
- * initialises MPI.
+ * checks run on a communicator of their own, "hetu control", so that tools that count traffic can
+ * tell them apart. A process that MPI did not launch and that needs one rank never initialises MPI.
  */
 #ifndef TRANSPORT_MPI_H
 #define TRANSPORT_MPI_H
@@ -13,11 +11,11 @@
 
 #include <mpi.h>
 
-/* Ends the program with a message when an MPI call fails. */
+/* Ends the program with a message if an MPI call fails. */
 #define HT_MPI(call) ht_mpi_check((call), #call, __FILE__, __LINE__)
 void ht_mpi_check(int code, const char *call, const char *file, int line);
 
-/* Carries out transfers between ranks of a communicator, in parts that MPI can count. */
+/* Carries out transfers on a communicator, in parts whose sizes fit MPI's int. */
 void mpi_exchange(MPI_Comm comm, const HostTransfer *sends, int send_count,
                   const HostTransfer *receives, int receive_count);
 

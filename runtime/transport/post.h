@@ -1,10 +1,12 @@
-/* Messages that are under way while their rank does something else.
+/* Nonblocking messages between ranks, on lanes.
  *
- * They go on lanes that do not wait for each other, nor for anything else that ranks exchange. On a
- * lane, messages between two ranks that have one tag meet in their order, those of different tags
- * in any; a message that nobody receives yet holds up no other. One thread uses a lane: it begins
- * messages, and asks for each again and again until it is done.
- */
+ *     Post post = {.transfer = {data, bytes, 3}, .tag = 7, .sends = true};
+ *     post_begin(0, &post);
+ *     while (!post_done(0, &post)) compute a little;
+ *
+ * Lanes do not wait for each other, nor for other communication. On a lane, messages between two
+ * ranks match in order if their tags are equal, and independently otherwise. A message without a
+ * receiver blocks no other. One thread uses a lane. */
 #ifndef TRANSPORT_POST_H
 #define TRANSPORT_POST_H
 
@@ -20,10 +22,10 @@ typedef struct Post {
     HostTransfer transfer;
     int tag;
     bool sends;
-    void *state; // of what carries it
+    void *state; // private to the transport
 } Post;
 
-/* Open and close the lanes, collectively on all ranks. */
+/* Open and close the lanes. All ranks call them together. */
 void channels_open(void);
 void channels_close(void);
 

@@ -19,14 +19,16 @@
 
 enum {
     DEFAULT_TIMEOUT = 600, // seconds
-    FIRST_WAITS = 100,  // milliseconds: for the launcher to end all because a stopped rank is gone
-    OTHERS_WAIT = 1000, // because the first of their machine is gone
+    FIRST_WAITS =
+        100, // milliseconds in which the launcher ends all ranks after a stopped one has died
+    OTHERS_WAIT = 1000, // milliseconds in which the launcher ends all ranks after the first of a
+                        // machine has ended
     NAP = 10,
     TURN = 50,
     MOST_TURNS = 3
 };
 
-/* In the order in which they are asked. */
+/* The transports, in the order in which world_open asks them. */
 static const WorldKind *const kinds[] = {
 #ifdef HETU_MPI
     &world_mpi,
@@ -35,14 +37,14 @@ static const WorldKind *const kinds[] = {
 };
 
 static struct {
-    const WorldKind *kind;    // NULL: alone
-    const WorldKind *opening; // until the ranks have come together
-    bool joined;              // this process is, or was, one of several
-    bool in_turn;             // and a launcher ends all of them when one is gone
+    const WorldKind *kind;    // NULL: the process has no other ranks
+    const WorldKind *opening; // the transport during world_open
+    bool joined;              // this process is, or was, one of several ranks
+    bool in_turn;             // the launcher ends all ranks when one is gone
     WorldPlace place;
 } world = {.place = {0, 1, 0, 1}};
 
-/* The kind that the environment speaks of; NULL: this process is alone. */
+/* Returns the transport that the environment asks for; NULL: this process has no other ranks. */
 static const WorldKind *find_kind(void) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (kinds[i]->launched()) return kinds[i];
@@ -63,8 +65,8 @@ static void on_told(int signal_number) {
     atomic_store(&told_to_end, true);
 }
 
-/* From now on notes when the launcher begins to end this rank: mpirun sends SIGCONT, and then
- * SIGTERM. */
+/* Installs a handler that records when the launcher begins to end this rank: mpirun sends SIGCONT,
+ * then SIGTERM. */
 static void heed_launcher(void) {
     struct sigaction action = {.sa_handler = on_told, .sa_flags = SA_RESTART};
     sigset_t heeded;
@@ -81,10 +83,10 @@ static void nap(int milliseconds) {
     nanosleep(&(struct timespec){.tv_nsec = milliseconds * 1000000L}, NULL);
 }
 
-/* Waits until this rank may end, of those that a launcher ends when one is gone. Open MPI cannot
- * bear many ends at once: one rank of a machine goes first, or one that was killed. And mpirun
- * sleeps for a second after SIGCONT, and again after SIGTERM, unless a rank ends in that sleep: so
- * the others wait for these signals, and end one by one then. */
+/* Waits until this rank may end, under a launcher that ends all ranks when one is gone. Open MPI
+ * fails if many ranks end at once. So one rank of each machine, or a killed one, ends first. mpirun
+ * then sleeps a second after SIGCONT and again after SIGTERM, unless a rank ends meanwhile. The
+ * other ranks wait for these signals and end one by one. */
 static void await_turn(void) {
     int turn = world.place.node_rank > 0 ? world.place.node_rank : 0;
     for (int left = turn ? OTHERS_WAIT : FIRST_WAITS; left > 0 && !atomic_load(&told_to_end);
@@ -123,7 +125,7 @@ void world_open(int *argc, char ***argv, int use) {
     world.place = world.opening->open(argc, argv, use & WORLD_CHANNELS);
     world.kind = world.opening;
     world.opening = NULL;
-    watch_connect(use & WORLD_PULSE);
+    watch_connect(use & WORLD_HEARTBEAT);
 }
 
 void world_close(void) {
@@ -222,7 +224,7 @@ int world_timeout(void) {
 
 enum { PIECE = 1 << 22 }; // bytes of a message
 
-/* Brings the pieces of one rank, through the memory `piece`. */
+/* Brings the pieces of one rank to rank 0, through the memory `piece`. */
 static void bring(int rank, const char *mine, int64_t bytes, void *piece,
                   const Collector *collector) {
     int64_t most = PIECE / collector->unit * collector->unit;

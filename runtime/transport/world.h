@@ -1,9 +1,8 @@
-/* The ranks of a program, and small host data between them: commands, feeds, fetches, checks.
+/* The ranks of a program, and small messages between them: commands, feeds, fetches, checks.
  *
- * mpirun or srun start the ranks and MPI connects them; or any launcher does, and they meet through
- * a file (transport/meet/rendezvous.h). A process that nobody launched is rank 0 of 1. Every
- * function that moves data ends the program with a message when a rank is gone.
- */
+ * MPI connects ranks that mpirun or srun started. Ranks of other launchers meet through a file
+ * (transport/meet/rendezvous.h). A process without a launcher is rank 0 of 1. Every function that
+ * moves data ends the program with a message if a rank is gone. */
 #ifndef TRANSPORT_WORLD_H
 #define TRANSPORT_WORLD_H
 
@@ -16,11 +15,11 @@
 extern "C" {
 #endif
 
-/* Connects the ranks; before it, and after world_close, the process is rank 0 of 1. All ranks call
- * both together. With a pulse the ranks hear of each other all the time (transport/watch/watch.h);
- * without one they exchange nothing but what the caller asks for. With lanes, threads of a rank may
- * exchange messages of their own (transport/post.h). */
-typedef enum WorldUse { WORLD_PLAIN = 0, WORLD_PULSE = 1, WORLD_CHANNELS = 2 } WorldUse;
+/* world_open connects the ranks; world_close ends the connections. Before and after, the process is
+ * rank 0 of 1. All ranks call both together. WORLD_HEARTBEAT starts heartbeats between the ranks
+ * (transport/watch/watch.h); WORLD_CHANNELS opens lanes for messages of other threads
+ * (transport/post.h). */
+typedef enum WorldUse { WORLD_PLAIN = 0, WORLD_HEARTBEAT = 1, WORLD_CHANNELS = 2 } WorldUse;
 void world_open(int *argc, char ***argv, int use);
 void world_close(void);
 
@@ -39,20 +38,20 @@ void world_forget(void);
 void world_broadcast(void *data, size_t bytes);
 void world_gather(const void *mine, size_t bytes, void *all);
 
-/* Carries out transfers (transport/transfer.h), none of them to this rank itself; all ranks
- * together. */
+/* Carries out transfers (transport/transfer.h) between different ranks. All ranks call it together.
+ */
 void world_exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives,
                     int receive_count);
 
-/* Receives the pieces of all ranks' bytes that world_collect brings to rank 0. */
+/* Receives the bytes that world_collect brings to rank 0. */
 typedef struct Collector {
-    int64_t unit; // bytes; pieces end at multiples of it
+    int64_t unit; // pieces end at multiples of so many bytes
     void (*take)(int rank, const void *data, int64_t bytes, void *argument);
-    void *argument; // of `take`
+    void *argument; // last argument of `take`
 } Collector;
 
-/* Brings the `bytes` bytes of every rank, as many as each has, to rank 0 in the order of the ranks.
- * Rank 0 gets one piece at a time. All ranks together. */
+/* Brings `bytes` bytes of each rank to rank 0, in the order of the ranks. Ranks may have different
+ * numbers of bytes. Rank 0 gets one piece at a time. All ranks call it together. */
 void world_collect(const void *mine, int64_t bytes, const Collector *collector);
 
 /* Receives a world_broadcast on ranks other than 0, without a time limit. */
@@ -69,10 +68,9 @@ void world_check(void);
  * default 600; 0: none. */
 int world_timeout(void);
 
-/* For a rank that ends before its time, because it was told to by a signal, or together with
- * others: removes what the coming together of the ranks has left behind when it is not done, and
- * ends ranks of this machine that are stopped and could not end with it. Where a launcher ends all
- * ranks when one is gone, it returns when this one may end. */
+/* Prepares the early end of a rank, after a signal (`told`) or together with other ranks. Removes
+ * the files of an unfinished rendezvous, and kills stopped ranks of this machine. If the launcher
+ * ends all ranks when one is gone, returns when this rank may end. */
 void world_leave(bool told);
 
 #ifdef __cplusplus

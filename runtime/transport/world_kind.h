@@ -6,28 +6,28 @@
 
 #include <stdbool.h>
 
-/* Rank and number of ranks, in the program and on this host. */
+/* Rank and number of ranks, of the program and of this host. */
 typedef struct WorldPlace {
     int rank, size, node_rank, node_size;
 } WorldPlace;
 
 typedef struct WorldKind {
-    bool (*launched)(void); // whether the environment says that this process is one of several
-                            // ranks connected so
+    bool (*launched)(void); // returns whether the environment says that a launcher started this
+                            // process for this transport
     WorldPlace (*open)(int *argc, char ***argv, bool threads);
     void (*close)(void);
-    void (*abort)(int status); // ends all ranks; may return when only this process is left to end;
-                               // NULL: nothing
-    void (*abandon)(void);     // removes what an unfinished open has left behind; NULL: nothing
-    void (*forget)(void); // in a child process: gives up its copies of connections; NULL: nothing
-    void (*check)(void);  // NULL: nothing
-    bool ended_together;  // whether a launcher ends all ranks when one is gone
-    void (*broadcast)(void *data, size_t bytes); // these are as those of world.h
+    void (*abort)(
+        int status);       // ends all ranks; may return if only this process is left; NULL: nothing
+    void (*abandon)(void); // removes the files of an unfinished open; NULL: nothing
+    void (*forget)(void);  // closes the connections in a forked child process; NULL: nothing
+    void (*check)(void);   // NULL: nothing
+    bool ended_together;   // the launcher ends all ranks when one is gone
+    void (*broadcast)(void *data, size_t bytes); // as the functions of world.h
     void (*gather)(const void *mine, size_t bytes, void *all);
     void (*exchange)(const HostTransfer *sends, int send_count, const HostTransfer *receives,
                      int receive_count);
     int (*least)(int mine);
-    void (*open_lanes)(void); // these are as those of post.h
+    void (*open_lanes)(void); // as the functions of post.h
     void (*close_lanes)(void);
     int (*tags)(void);
     void (*begin)(int lane, Post *post);

@@ -145,15 +145,15 @@ static int given_back(void)
     return term.sa_handler == on_signal && user.sa_handler == SIG_DFL ? 0 : 1;
 }
 
-/* Another rank, which has main's handler from before ht_open, does not call it, and says so with its pulse. */
+/* Another rank, which has main's handler from before ht_open, does not call it, and says so with its heartbeat. */
 static int elsewhere(void)
 {
-    uint32_t pulse;
+    uint32_t heartbeat;
     signal(SIGTERM, on_signal);
     told_open(false);
     raise(SIGTERM);
-    pulse = told_pulse();
-    if (called || !pulse)
+    heartbeat = told_heartbeat();
+    if (called || !heartbeat)
         return 1;
     return 0;
 }
@@ -186,15 +186,15 @@ static int not_missed(void)
     return called == 1 ? 0 : 1;
 }
 
-/* Rank 0's pulse: no rank ends at what main handles, or once something may be saved. */
+/* Rank 0's heartbeat: no rank ends at what main handles, or once something may be saved. */
 static int follows(void)
 {
     told_open(true);
     signal(SIGUSR1, on_signal);
-    uint32_t pulse = told_pulse();
+    uint32_t heartbeat = told_heartbeat();
     told_close();
     told_open(false);
-    told_hear(pulse);
+    told_hear(heartbeat);
     raise(SIGUSR1);
     told_hear(0); // rank 0 that has not opened, or has closed, says nothing
     raise(SIGUSR1);

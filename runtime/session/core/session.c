@@ -82,7 +82,8 @@ static void forget_in_child(void) {
 ht_session *ht_open(int *argc, char ***argv) {
     if (session.open) ht_fail("ht_open is called a second time");
     world_open(argc, argv,
-               WORLD_PULSE | (image_any_transfers() || recompile_possible() ? WORLD_CHANNELS : 0));
+               WORLD_HEARTBEAT |
+                   (image_any_transfers() || recompile_possible() ? WORLD_CHANNELS : 0));
     told_open(world_rank() == 0);
     session.check = getenv("HETU_CHECK") && strcmp(getenv("HETU_CHECK"), "0");
     if (!session_agree(session.check)) session_leave(1);

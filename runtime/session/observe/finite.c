@@ -10,7 +10,7 @@
 
 enum { BLOCK = 4096 };
 
-/* Element i as a double; integers are finite. */
+/* Returns element i as a double; 0 for integers, which are always finite. */
 static double element(const void *data, ht_dtype dtype, int64_t i) {
     switch (dtype) {
     case HT_F32: return ((const float *)data)[i];
@@ -20,15 +20,14 @@ static double element(const void *data, ht_dtype dtype, int64_t i) {
     }
 }
 
-/* An element that is not finite. */
+/* The first element of a tensor that is not finite. */
 typedef struct Found {
     int64_t at; // -1: there is none
     double value;
 } Found;
 
-/* The first element that is not finite, or of these the first NaN. An element times 0 is 0 where it
- * is finite, else NaN, which sums keep.
- */
+/* Returns the first element that is not finite, or (`nan`) the first NaN. Searches block by block:
+ * the sum of x * 0 over a block is 0 exactly when all elements are finite. */
 static Found search(const void *data, ht_dtype dtype, int64_t count, bool nan) {
     for (int64_t first = 0; first < count; first += BLOCK) {
         int64_t end = first + BLOCK < count ? first + BLOCK : count;
@@ -41,7 +40,7 @@ static Found search(const void *data, ht_dtype dtype, int64_t count, bool nan) {
     return (Found){-1, 0};
 }
 
-/* The same in a tensor of the device. */
+/* Searches a tensor in device memory. */
 static Found find(const HookTensor *tensor, bool nan) {
     bool floating = tensor->dtype == HT_F32 || tensor->dtype == HT_F64 || tensor->dtype == HT_BF16;
     int64_t bytes = tensor->count * (int64_t)ht_dtype_bytes(tensor->dtype);
@@ -52,8 +51,8 @@ static Found find(const HookTensor *tensor, bool nan) {
     return found;
 }
 
-/* Where infinities lie that are no news. What an operator has read may lie where its result does
- * now. */
+/* Addresses of tensors with infinities that have been judged before. A call may overwrite its own
+ * operands, so their infinities can no longer be found in memory. */
 static struct {
     const void **at;
     int count, room;
@@ -86,7 +85,7 @@ static bool is_made(const HookCall *call, const void *data) {
     return made;
 }
 
-/* Whether a call may give on infinities. */
+/* Returns whether a call may pass infinities on: its operator makes them, or an operand has one. */
 static bool passes_on(const HookCall *call) {
     bool infinite = call->call->endless;
     for (int r = 0; r < call->read_count && !infinite; r++)

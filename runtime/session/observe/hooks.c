@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_EVENTS = 1000000 }; // of a thread
+enum { MOST_EVENTS = 1000000 }; // events of a thread
 
-/* What rank 0's variables ask for. */
+/* The observers that rank 0's environment variables ask for. */
 typedef struct RequestedHooks {
     bool trace, profile, finite, names;
     int64_t first, last; // steps that are traced
@@ -22,27 +22,28 @@ typedef struct RequestedHooks {
 static struct Observer {
     RequestedHooks wanted;
     bool open;
-    double since; // the last mark
+    double since; // time of the last mark
     const ht_part *part;
-    int next, whose, buffer; // of its calls, of where they belong, and of their tensors
+    int next, whose,
+        buffer; // indices of the part's next call, of its ht_whose entry, and of its first buffer
     int64_t step;
 } observer;
 
-/* A call that the device has been given. */
+/* A call that was issued to the device and may still run. */
 typedef struct Issued {
     const ht_called *call;
     const ht_whose *whose;
     const char *phase;
     int64_t microbatch;
-    int mark; // behind it
+    int mark; // device mark after the call
 } Issued;
 
-/* Calls since the last mark, where the device is not the host: when they ran is known when the
- * device has come to its marks. */
+/* Calls issued since the last mark of the host, on devices that are not the host. Their times are
+ * known once the device has reached their marks. */
 static struct {
     Issued *at;
     int count, room;
-    bool begun; // mark 0 is put in front of the first
+    bool begun; // device mark 0 has been set, before the first call
 } issued;
 
 /* ---- what is asked for ---- */
@@ -52,7 +53,7 @@ static bool is_set(const char *variable) {
     return text && *text && strcmp(text, "0");
 }
 
-/* "10-19", or "10". */
+/* Reads HETU_TRACE_STEPS: "10-19", or "10". */
 static void read_steps(RequestedHooks *wanted) {
     const char *text = getenv("HETU_TRACE_STEPS");
     long long first, last;
@@ -124,7 +125,7 @@ void hooks_step(int64_t step) {
         timeline_keep(step >= observer.wanted.first && step <= observer.wanted.last);
 }
 
-/* Notes an event from the last mark to `end`. */
+/* Records an event that lasts from the last mark to `end`. */
 static void mark(TimelineEvent event, double end) {
     event.begin = observer.since;
     event.end = end;
@@ -133,14 +134,14 @@ static void mark(TimelineEvent event, double end) {
     observer.since = end;
 }
 
-/* The time since the last mark was something else than a call. */
+/* Attributes the time since the last mark to anything but a call. */
 static void mark_other(ht_stream_kind stream, const char *name, const char *at, double end) {
     if (observer.wanted.profile) profile_other(stream, end - observer.since);
     mark((TimelineEvent){.stream = (unsigned char)stream, .name = name, .at = at, .microbatch = -1},
          end);
 }
 
-/* The time since the last mark was a call. */
+/* Attributes the time since the last mark to a call. */
 static void mark_call(const ht_called *call, const ht_whose *whose, const char *phase,
                       int64_t microbatch, double end) {
     if (observer.wanted.profile) profile_call(call, whose, end - observer.since);
@@ -154,7 +155,7 @@ static void mark_call(const ht_called *call, const ht_whose *whose, const char *
 
 /* ---- calls that are not done when they are issued ---- */
 
-/* What is issued next begins at mark 0. */
+/* Sets device mark 0 before the first issued call. */
 static void begin_issued(void) {
     if (observer.open && !device_is_host() && !issued.begun) device_mark();
     issued.begun = true;
@@ -170,8 +171,9 @@ static void add_issued(Issued call) {
     issued.at[issued.count++] = call;
 }
 
-/* Waits for the device, and notes when it ran what was issued: the last call ended just now. What
- * lies in front of the first one was spent on issuing it. */
+/* Waits for the device, and records when it ran each issued call. The last call ends now; the
+ * device marks give the other times relative to it. The time before the first call is the host's
+ * time for issuing. */
 static void take_issued(void) {
     if (!issued.count) return;
     device_wait();
@@ -187,7 +189,7 @@ static void take_issued(void) {
     issued.begun = false;
 }
 
-/* Gives the next call of the part its name in a profiler of the device. */
+/* Names the next call of the part in NVIDIA's profilers. */
 static void name_next(void) {
     const ht_part *part = observer.part;
     if (!observer.wanted.names) return;

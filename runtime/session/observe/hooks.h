@@ -1,54 +1,57 @@
-/* Windows: how one looks at a run.
+/* Hooks: the observers of a run.
  *
  *     HETU_TRACE=out.json      a timeline of all ranks (session/observe/trace.c);
- *                              HETU_TRACE_STEPS=10-19: of these steps alone
+ *                              HETU_TRACE_STEPS=10-19: of these steps only
  *     HETU_PROFILE=1           time by operator and by layer when the session ends
  *                              (session/observe/profile.c)
  *     HETU_NAN=1               the run ends at the first operator that makes a NaN or an infinity
  *                              (session/observe/finite.c)
- *     HETU_NVTX=1              calls have names in NVIDIA's profilers
+ *     HETU_NVTX=1              names of calls in NVIDIA's profilers
  *
- * The variables of rank 0 hold for all. Without one of them a worker has no window (hetu/rt.h), and
- * nothing here does anything.
+ * The environment variables of rank 0 hold for all ranks. If none is set, ht_worker.observer
+ * (hetu/rt.h) is NULL and the hooks do nothing.
  *
- * The main thread's time is cut where it does something else: each call of a part, each wait and
- * whatever the session does ends with a mark, which says what the time since the last one was. So a
- * trace has all of it. On a GPU a call is marked on the device, and its time is known at the next
- * mark of the host, which waits for it.
- */
+ * The main thread's time is a sequence of intervals. Each call of a part, each wait and each other
+ * activity ends with a mark, which names the time since the last mark. So a trace covers the whole
+ * time. On a GPU, calls have marks on the device. The next mark of the host waits for the device
+ * and reads their times. */
 #ifndef SESSION_OBSERVE_HOOKS_H
 #define SESSION_OBSERVE_HOOKS_H
 
 #include <hetu/rt.h>
 #include <hetu/trace.h>
 
-/* Opens the windows that the variables ask for; all ranks together, which have their devices. */
+/* Opens the observers that the variables ask for. All ranks call it together, after they have taken
+ * their devices. */
 void hooks_open(void);
 
-/* Writes and prints what they have seen; all ranks together. */
+/* Writes the trace and prints the profile. All ranks call it together. */
 void hooks_close(void);
 
-/* What workers get; NULL: no window is open. */
+/* Returns the observer for ht_worker.observer; NULL: there is none. */
 struct Observer *hooks_of_worker(void);
 
-/* A step begins. */
+/* Begins a step. */
 void hooks_step(int64_t step);
 
-/* A part begins: its calls follow (ht_did). */
+/* Begins a part, whose calls follow (ht_did). */
 void hooks_phase(const ht_part *part);
 
-/* The time since the last mark was `name`; both texts are kept by reference. `at` is a place in the
- * source, or NULL. */
+/* Attributes the time since the last mark to `name`. Keeps pointers to both texts. `at` is a place
+ * in the source, or NULL. */
 void hooks_mark(ht_stream_kind stream, const char *name, const char *at);
 
-/* The one-device library has run an operator, of which `call` is known as long as the session
- * lasts; it has made tensors. */
+/* A tensor of an operator that the one-device library has run. */
 typedef struct HookTensor {
     const void *data;
     int64_t count;
     ht_dtype dtype;
 } HookTensor;
+
+/* Returns whether there is an observer. */
 bool hooks_wanted(void);
+
+/* A call of an operator of the one-device library. `call` lives as long as the session. */
 typedef struct HookCall {
     const ht_called *call;
     const ht_whose *whose;
@@ -56,9 +59,11 @@ typedef struct HookCall {
     int made_count, read_count;
     const HookTensor *made, *read;
 } HookCall;
+
+/* Reports that the one-device library has run an operator. */
 void hooks_operator(const HookCall *call);
 
-/* Says once that a loss is no number. */
+/* Prints a message at the first loss that is not finite. */
 void hooks_loss(int64_t step, float loss);
 
 #endif

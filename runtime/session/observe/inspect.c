@@ -1,4 +1,5 @@
-/* HETU_CHECK and HETU_DUMP: looking at what ranks hold after a step. */
+/* HETU_CHECK and HETU_DUMP: compare, or write to files, the parameters and states of all ranks
+ * after a step. */
 #include "transport/world.h"
 #include "device/device.h"
 #include "base/files.h"
@@ -41,7 +42,7 @@ void program_check(Program *program) {
     }
 }
 
-/* Removes a folder of files, if it is there; of a link to one the link. */
+/* Removes a folder and its files. If the path is a link, removes the link. */
 static void remove_folder(const char *path) {
     int opened = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *folder = opened < 0 ? NULL : fdopendir(opened);
@@ -51,13 +52,13 @@ static void remove_folder(const char *path) {
     if (rmdir(path)) unlink(path);
 }
 
-/* Where a dump is written. */
+/* A dump that is being written. */
 typedef struct Dump {
-    const char *name;     // the folder, for messages
-    OpenFolder step, own; // the folder of the step, and this rank's in it
+    const char *name;     // path of the folder, for messages
+    OpenFolder step, own; // the step's folder, and this rank's folder in it
 } Dump;
 
-/* Ends the program; what was written so far goes. */
+/* Ends the program, and removes what was written of the dump. */
 HT_NORETURN static void give_up(const Dump *dump, const char *name) {
     char part[PATH_ROOM + 32];
     int error = errno;
@@ -66,9 +67,8 @@ HT_NORETURN static void give_up(const Dump *dump, const char *name) {
     ht_fail("cannot write the dump of %s to %s: %s", name, dump->name, plain_error(error));
 }
 
-/* Names give files of their own: a slash is %2F, and a percent sign %25. State s of a parameter has
- * %s behind its name; -1: the parameter.
- */
+/* Creates the file of a parameter (`state` -1), or of its state number `state`: NAME or NAME%s. A
+ * slash in the name becomes %2F, a percent sign %25. */
 static FILE *open_file(const Dump *dump, const char *name, int state, const char *suffix) {
     char path[PATH_ROOM];
     size_t length = (size_t)snprintf(path, sizeof path, "%s/", dump->own.path);
@@ -90,7 +90,7 @@ static void close_file(const Dump *dump, FILE *file, const char *name) {
     if (ferror(file) | fclose(file)) give_up(dump, name);
 }
 
-/* The shape, then a line of lo:hi a box. */
+/* Writes the shape, then one line for each box: "0:4 2:6" has rows 0 to 3 and columns 2 to 5. */
 static void write_boxes(FILE *file, const ht_pieces *pieces, int rank) {
     for (int d = 0; d < pieces->rank; d++)
         fprintf(file, "%s%lld", d ? " " : "", (long long)pieces->extent[d]);
@@ -121,7 +121,7 @@ static void dump_one(const Dump *dump, const char *name, int state, const ht_pie
     close_file(dump, file, name);
 }
 
-/* Opens the step's folder, and this rank's in it, which is new. */
+/* Opens the step's folder, and creates RANK.part in it. */
 static void open_dump(Dump *dump, const char *step) {
     char part[PATH_ROOM + 32], name[32];
     int error = folder_open(&dump->step, step);
@@ -133,7 +133,7 @@ static void open_dump(Dump *dump, const char *step) {
         ht_fail("cannot make the folder %s.part: %s", dump->name, plain_error(error));
 }
 
-/* The folder has its name when all files are in it. */
+/* Renames RANK.part to RANK, once all files are written. */
 static void close_dump(Dump *dump) {
     char path[PATH_ROOM + 32], part[PATH_ROOM + 32];
     snprintf(path, sizeof path, "%s/%d", dump->step.path, world_rank());

@@ -1,42 +1,41 @@
-/* The observers that a run may have: HETU_NAN, HETU_PROFILE and HETU_TRACE. */
+/* The observers of a run: HETU_NAN, HETU_PROFILE and HETU_TRACE. */
 #ifndef SESSION_OBSERVE_OBSERVERS_H
 #define SESSION_OBSERVE_OBSERVERS_H
 
 #include "session/observe/hooks.h"
 
-/* HETU_NAN: the run ends at the first operator that makes a NaN or an infinity. */
+/* HETU_NAN: ends the run at the first operator that makes a NaN or an infinity. */
 
-/* Ends the program when a call has made a NaN, or an infinity out of finite numbers: none of what
- * it has read is infinite, nor are its own numbers, as those of masks are. The message names the
- * operator, its place in the source, scope and layer, the step, the element and the rank. */
+/* Ends the program when a call has made a NaN, or an infinity from finite operands. An operator
+ * with an infinite attribute, such as a mask, may make infinities. The message has the operator,
+ * its place in the source, scope, layer, step, element and rank. */
 void finite_check(const HookCall *call, int64_t step);
 
-/* HETU_PROFILE: where the time of a run went, by operator and by layer, beside what the machine
- * does of products and copies. */
+/* HETU_PROFILE: time by operator and by layer, beside the machine's measured rates of matrix
+ * products and copies. */
 
-/* A call took so many seconds; so did something else of a stream. */
+/* Add the time of one run of a call, or other time of a stream. */
 void profile_call(const ht_called *call, const ht_whose *whose, double seconds);
 void profile_other(ht_stream_kind stream, double seconds);
 
-/* Prints the tables on rank 0's standard error; all ranks together. What the machine does is
- * measured here, on all ranks at once. */
+/* Prints the tables on rank 0's standard error, after it has measured the machine's rates on all
+ * ranks at once. All ranks call it together. */
 void profile_print(void);
 
-/* HETU_TRACE: the timelines of all ranks in one file of Chrome's format (hetu/trace.h), which
- * Perfetto opens.
+/* HETU_TRACE: writes the timelines of all ranks to one file in Chrome's trace format
+ * (hetu/trace.h), which Perfetto opens.
  *
- * Times are those of rank 0's clock, in microseconds from the first event on. Ranks that see the
- * same clock, as those of a host do, need nothing for that; the clocks of others are compared with
- * rank 0's when the session opens and when it closes.
+ * Times are microseconds since the first event, on rank 0's clock. Ranks of one host share a clock.
+ * The clocks of other hosts are compared with rank 0's when the session opens and when it closes.
  */
 
-/* Ends the program when the file cannot be written. */
+/* Ends the program if the file cannot be written. */
 void trace_check(const char *path);
 
-/* Compares clocks; all ranks together, before there are events. */
+/* Compares the clocks. All ranks call it together, before the first event. */
 void trace_align(void);
 
-/* Writes the file on rank 0, which knows its name; all ranks together. */
+/* Writes the file on rank 0; `path` is NULL on other ranks. All ranks call it together. */
 void trace_write(const char *path);
 
 #endif

@@ -12,16 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The time of a call of a program, all its runs. */
+/* Total time of all runs of one call. */
 typedef struct Taken {
-    const ht_called *call; // NULL: an empty place of the table
+    const ht_called *call; // NULL: empty entry of the hash table
     const ht_whose *whose;
     int64_t runs;
     double seconds;
 } Taken;
 
 static struct {
-    Taken *at; // by a hash of the call's address
+    Taken *at; // open-addressing hash table by call and ht_whose entry
     int64_t count, room;
     double other[HT_STREAMS];
 } profile;
@@ -62,13 +62,14 @@ void profile_other(ht_stream_kind stream, double seconds) { profile.other[stream
 
 typedef enum RowKind { ROW_OPERATOR, ROW_LAYER, ROW_STREAM } RowKind;
 
-/* A row of a table: all calls of one name, or of one layer; of a rank, then of all. */
+/* A row of a table: all calls of one operator name or of one layer, or a stream. Rows of the ranks
+ * are added up on rank 0. */
 typedef struct ProfileRow {
     char name[88];
     RowKind kind;
     int64_t runs;
     double seconds, operations, bytes;
-    double products; // seconds of calls at the rate of products
+    double products; // seconds of calls that run at the rate of matrix products
 } ProfileRow;
 
 typedef struct Rows {
@@ -101,7 +102,7 @@ static void add(Rows *rows, const ProfileRow *more) {
     row->products += more->products;
 }
 
-/* The layer that a call is of, by the pragma, else by the first part of its scope. */
+/* Writes the name of a call's layer: of the layer pragma, else the first component of the scope. */
 static void layer_name(char *name, size_t size, const ht_whose *call) {
     if (*call->layer)
         snprintf(name, size, "layer %s", call->layer);
@@ -111,7 +112,7 @@ static void layer_name(char *name, size_t size, const ht_whose *call) {
         snprintf(name, size, "-");
 }
 
-/* The rows of this rank. */
+/* Returns the rows of this rank. */
 static Rows own_rows(void) {
     Rows rows = {0};
     for (int64_t i = 0; i < profile.room; i++) {
@@ -148,7 +149,7 @@ static void take(int rank, const void *data, int64_t bytes, void *argument) {
         add(argument, (const ProfileRow *)data + i);
 }
 
-/* Slowest first, those of a kind together. */
+/* Orders rows by kind, then by falling time. */
 static int compare_rows(const void *a, const void *b) {
     const ProfileRow *x = a, *y = b;
     if (x->kind != y->kind) return x->kind < y->kind ? -1 : 1;
@@ -167,7 +168,7 @@ static void print_rate(double amount, double seconds, double machine) {
         fprintf(stderr, "  %12.3g  %6s", rate, "-");
 }
 
-/* Rates are those of all ranks together. */
+/* Prints the rows of one kind. Rates are those of all ranks together. */
 static void print_table(const Rows *rows, RowKind kind, const char *title, double whole,
                         const DeviceRates *machine) {
     double ranks = world_size();
@@ -189,7 +190,7 @@ static void print_table(const Rows *rows, RowKind kind, const char *title, doubl
     }
 }
 
-/* Seconds of a rank, all streams together. */
+/* Returns the seconds of a rank: the sum over all streams, averaged over the ranks. */
 static double whole_seconds(const Rows *rows) {
     double whole = 0;
     for (int i = 0; i < rows->count; i++)
@@ -219,7 +220,7 @@ static void print_all(Rows *rows, const DeviceRates *machine) {
     c_locale_leave(own);
 }
 
-/* What all ranks do together of products and copies, at once. */
+/* Measures the rates of products and copies of all ranks, which run at the same time. */
 static DeviceRates machine_rates(void) {
     int size = world_size();
     DeviceRates sum = {0, 0}, *all = memory_array(size, sizeof *all);

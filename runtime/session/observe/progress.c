@@ -7,17 +7,18 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { LINES = 20 };               // of a training, where there is no terminal
+enum { LINES = 20 };               // lines of a whole training, if standard error is no terminal
 static const double REFRESH = 0.2; // seconds between two lines on a terminal
-static const double APART = 10;    // seconds after which there is a line elsewhere, too
+static const double APART =
+    10; // seconds after which a line is due, if standard error is no terminal
 
-/* A duration as 1:02:03. */
+/* Prints a duration: 1:02:03. */
 static void print_duration(FILE *out, double seconds) {
     long whole = (long)(seconds + 0.5);
     fprintf(out, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
 }
 
-/* Amounts with three digits: 950, 12.3k, 4.56M. */
+/* Prints an amount with three digits: 950, 12.3k, 4.56M. */
 static void print_amount(FILE *out, double amount) {
     static const char units[] = " kMGT";
     int unit = 0;
@@ -26,7 +27,7 @@ static void print_amount(FILE *out, double amount) {
     if (unit) fputc(units[unit], out);
 }
 
-/* Whether a line is due behind a step. */
+/* Returns whether a line is due after a step. */
 static bool is_due(const Progress *progress, bool terminal, int64_t done, int64_t steps,
                    double now) {
     if (!progress->lines || done >= steps) return true;

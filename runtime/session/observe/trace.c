@@ -18,19 +18,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ROUNDS = 16 }; // of comparing two clocks
+enum { ROUNDS = 16 }; // rounds of comparing two clocks
 
-/* What to add to this rank's clock: `shift` at `at`. */
+/* An offset of this rank's clock: rank 0's time is this rank's plus `shift`, at time `at`. */
 typedef struct Clock {
     double at, shift;
 } Clock;
 
-static Clock opened; // when the session opened
+static Clock opened; // offset when the session opened
 
 /* ---- clocks ---- */
 
-/* Where a clock counts from: hosts that run since one start, in one namespace of times, have
- * one. */
+/* Identifies a clock: hosts with one boot ID and one time namespace share a clock. */
 typedef struct ClockName {
     char name[160];
 } ClockName;
@@ -46,8 +45,8 @@ static ClockName own_clock(void) {
     return own;
 }
 
-/* Rank 0 asks `rank` for its time; on both, what that rank has to add, from the round that took
- * least. */
+/* Returns, on rank 0 and on `rank`, the offset of the clock of `rank`. Each round is a message to
+ * `rank` and back. The offset comes from the round with the shortest round trip, as in NTP. */
 static double compare_clocks(int rank) {
     double best = INFINITY, shift = 0;
     bool asks = world_rank() == 0, answers = world_rank() == rank;
@@ -88,14 +87,14 @@ void trace_align(void) { opened = compare_all(); }
 
 /* ---- text ---- */
 
-/* Events on their way into text. */
+/* Conversion of events to text. */
 typedef struct Writer {
     FILE *out;
     Clock closed;
-    double origin; // on rank 0's clock
+    double origin; // time of the first event, on rank 0's clock
 } Writer;
 
-/* A time as rank 0's clock has it. */
+/* Converts a time to rank 0's clock, by interpolation between the two offsets. */
 static double aligned(const Writer *writer, double time) {
     double span = writer->closed.at - opened.at, part = span > 0 ? (time - opened.at) / span : 0;
     return time + opened.shift + part * (writer->closed.shift - opened.shift);
@@ -142,7 +141,7 @@ static void print_event(const TimelineEvent *event, void *argument) {
     fputs("}}", out);
 }
 
-/* The names of this rank and of its streams. */
+/* Prints the names of this rank and of its streams. */
 static void print_names(FILE *out) {
     int rank = world_rank();
     fprintf(
@@ -165,7 +164,7 @@ static void find_first(const TimelineEvent *event, void *argument) {
     writer->origin = fmin(writer->origin, aligned(writer, event->begin));
 }
 
-/* The first event of all ranks. */
+/* Finds the time of the first event of all ranks. */
 static void find_origin(Writer *writer) {
     int size = world_size();
     double *all = memory_array(size, sizeof *all);
@@ -178,10 +177,10 @@ static void find_origin(Writer *writer) {
 
 /* ---- the file ---- */
 
-/* The file that is written; the first error that there was. */
+/* The file being written, and its first error. */
 typedef struct Sink {
-    FILE *file; // NULL: nothing is written
-    char *name; // until it has its own
+    FILE *file; // NULL: other ranks than 0, or the file could not be created
+    char *name; // temporary name; NULL: none
     int error;
 } Sink;
 
@@ -210,14 +209,14 @@ void trace_check(const char *path) {
     free(name);
 }
 
-/* A run that is good stays so: a trace that cannot be written is said. */
+/* Prints why the trace was not written. The run's exit status does not change. */
 static void say_unwritten(const char *path, int error) {
     fprintf(stderr,
             "hetu: HETU_TRACE: %s was not written: %s; the run itself is as it would be without\n",
             path, plain_error(error));
 }
 
-/* Rank 0's file, opened; none on others. */
+/* Creates rank 0's file under a temporary name, and writes the head. */
 static Sink open_sink(const char *path) {
     static const char head[] = "{\"traceEvents\":[\n{\"name\":\"clock\",\"ph\":\"M\",\"pid\":0,"
                                "\"args\":{\"name\":\"seconds of rank 0\"}}";
@@ -229,7 +228,7 @@ static Sink open_sink(const char *path) {
     return sink;
 }
 
-/* The file gets its name when all of it is there, else nothing stays. */
+/* Writes the tail, and gives the file its name. After an error, removes the file. */
 static void close_sink(Sink *sink, const char *path) {
     static const char tail[] = "\n],\"displayTimeUnit\":\"ms\"}\n";
     put(0, tail, sizeof tail - 1, sink);

@@ -1,6 +1,5 @@
-/* Ranks that met through a file (transport/meet/rendezvous.h): a socket between every two, and
- * shared memory between those of one machine.
- */
+/* The fabric: transport between ranks that met through a file (transport/meet/rendezvous.h). Every
+ * two ranks have a socket; ranks of one machine share memory, too. */
 #ifndef TRANSPORT_FABRIC_FABRIC_H
 #define TRANSPORT_FABRIC_FABRIC_H
 
@@ -9,38 +8,40 @@
 
 #include <stdbool.h>
 
-/* Whether the ranks of this program are connected so. */
+/* Returns whether the ranks of this program use the fabric. */
 bool fabric_active(void);
 
-/* Carries out transfers; ends the program when nothing moves for the time of HETU_TIMEOUT, too. */
+/* Carries out transfers. Ends the program if nothing moves for HETU_TIMEOUT. */
 void fabric_exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives,
                      int receive_count);
 
 /* ---- lanes of messages ---- */
 
-/* Lanes of messages (transport/post.h) between ranks that met through a file: for every lane a
- * stream of frames each way between every two ranks, in shared memory or on a socket of its own.
+/* Lanes of nonblocking messages (transport/post.h). Each lane has a stream of frames in each
+ * direction between every two ranks, in shared memory or on its own socket.
  *
- * Who receives says so first, and who sends waits for that; so whatever comes can be put where it
- * belongs at once, and a message that is not asked for yet holds up no other.
- */
+ *     receiver   ASK tag 7, 4096 bytes  ──▶   sender
+ *                ◀──  DATA tag 7, 4096 bytes
+ *
+ * Rendezvous protocol: the receiver asks for a message, then the sender sends it. So all data go
+ * directly to their destination, and a message without a receiver blocks no other. */
 
-/* The ranks as fabric.c knows them. */
+/* What fabric.c provides to the lanes. */
 typedef struct ChannelGround {
     int rank, size;
-    const int *node_rank;   // by rank: its place in shared memory; -1: on another machine
-    const uint64_t *node;   // by rank
-    Queues *(*share)(void); // new queues between the ranks of this machine; NULL: there is no
-                            // shared memory; all ranks together
+    const int *node_rank;   // by rank: index on this machine; -1: another machine
+    const uint64_t *node;   // by rank: machine
+    Queues *(*share)(void); // creates queues between the ranks of this machine; NULL: no shared
+                            // memory; all ranks call it together
     void (*gather)(const void *mine, size_t bytes, void *all);
-    void (*fail_gone)(int rank); // ends the program
+    void (*fail_gone)(int rank); // ends the program because a rank is gone
 } ChannelGround;
 
-/* All ranks together. */
+/* Open and close the lanes. All ranks call them together. */
 void fabric_channels_open(const ChannelGround *ground);
 void fabric_channels_close(void);
 
-/* In a child process: gives up its copies of the connections. */
+/* Closes the connections in a forked child process. */
 void fabric_channels_forget(void);
 
 void fabric_post_begin(int lane, Post *post);

@@ -1,6 +1,6 @@
-/* Shared memory between ranks of one machine: for every two of them a queue of bytes each way. The
- * memory has no name in any folder, so nothing of it can stay behind; the others open it through
- * the process that made it. */
+/* Queues in shared memory: every two ranks of a machine have a byte queue in each direction. The
+ * memory is a memfd without a path, so no file can be left behind. Other ranks open it through
+ * /proc/PID/fd of the rank that created it. */
 #ifndef TRANSPORT_FABRIC_QUEUES_H
 #define TRANSPORT_FABRIC_QUEUES_H
 
@@ -10,25 +10,27 @@
 
 typedef struct Queues Queues;
 
-/* Where the others find the queues that a rank reads. */
+/* Tells other ranks where the queues are that a rank reads. */
 typedef struct QueueFile {
-    int32_t process, file; // file: -1: there are none
-    uint64_t key;          // stands in them
+    int32_t process, file; // -1: there are none
+    uint64_t key;          // stored in the queues, for a check
 } QueueFile;
 
-/* Makes the queues of this rank among `count` ranks of the machine. */
+/* Creates the queues that this rank reads, among `count` ranks of the machine. */
 Queues *queues_create(int rank, int count);
 QueueFile queues_file(const Queues *queues);
 
-/* Opens those of the others, by rank of the machine; false when some cannot be. */
+/* Opens the queues of all other ranks, by index on the machine. Returns false if some cannot be
+ * opened. */
 bool queues_connect(Queues *queues, const QueueFile *files);
 
-/* When all are connected: from now on nobody can open them. */
+/* Closes the memfd, once all ranks are connected. */
 void queues_seal(Queues *queues);
 
 void queues_close(Queues *queues);
 
-/* Moves what can be moved now to or from a rank of this machine; returns the bytes. */
+/* Copy as many bytes as possible without waiting to or from another rank of this machine. Return
+ * the number of bytes. */
 size_t queue_put(Queues *queues, int to, const void *data, size_t bytes);
 size_t queue_get(Queues *queues, int from, void *data, size_t bytes);
 

@@ -9,51 +9,50 @@
 
 enum { SOCKET_ADDRESSES = 8, SOCKET_ADDRESS_BYTES = 48 };
 
-/* Where a process listens: the addresses of its machine, as text. */
+/* Where a process listens: port, and addresses of its machine as text. */
 typedef struct SocketPlace {
     int32_t port, count;
     char address[SOCKET_ADDRESSES][SOCKET_ADDRESS_BYTES];
 } SocketPlace;
 
-/* A secret that a connection presents; a new one; whether two are one, in a time that does not tell
- * where they differ. */
+/* A random key that a connection presents. socket_key draws a key; socket_key_equal compares keys
+ * in constant time. */
 typedef struct SocketKey {
     unsigned char bytes[16];
 } SocketKey;
 SocketKey socket_key(void);
 bool socket_key_equal(const SocketKey *a, const SocketKey *b);
 
-/* Equal for processes that see the same shared memory: of one boot, with one /dev/shm. HETU_NODE
- * sets ranks of one machine apart. */
+/* Returns an identifier of this machine: equal for processes with the same boot ID and the same
+ * /dev/shm. HETU_NODE=k divides a machine into several. */
 uint64_t socket_node(void);
 
-/* Seconds since some moment. */
+/* Returns the seconds of a monotonic clock. */
 double socket_clock(void);
 
-/* A socket that listens on all addresses of this machine, which go to *place; with `alone`, on the
- * loopback only. */
+/* Opens a socket that listens on all addresses of this machine, or (`alone`) on the loopback
+ * interface. Sets *place. */
 int socket_listen(SocketPlace *place, bool alone);
 
-/* A connection to a place, over the loopback when it is on this machine; -1 when nobody answers
+/* Connects to a place, over the loopback interface if `here`. Returns -1 if there is no answer
  * within `seconds`. */
 int socket_connect(const SocketPlace *place, bool here, double seconds);
 
-/* The next connection to a listening socket; -1 when there is none now. */
+/* Accepts the next connection; returns -1 if there is none now. */
 int socket_accept(int listener);
 
-/* Moves all bytes; false when the other side is gone or, with a `deadline` of socket_clock that is
- * not negative, when it passes. */
+/* Write or read all bytes. Return false if the peer is gone, or if `deadline` (socket_clock;
+ * negative: none) has passed. */
 bool socket_write(int socket, const void *data, size_t bytes);
 bool socket_read(int socket, void *data, size_t bytes, double deadline);
 
-/* Moves what can be moved without waiting: bytes, 0 for none now, -1 when the other side is
- * gone. */
+/* Write or read as many bytes as possible without waiting. Return the number of bytes; -1: the peer
+ * is gone. */
 ssize_t socket_put(int socket, const void *data, size_t bytes);
 ssize_t socket_get(int socket, void *data, size_t bytes);
 
-/* Whether the other side has closed the connection or died; negative sockets are never closed.
- * Returns the index of the first such, or -1.
- */
+/* Returns the index of the first socket whose peer has closed the connection or died; -1: none.
+ * Ignores negative entries. */
 int socket_first_closed(const int *sockets, int count);
 
 #endif

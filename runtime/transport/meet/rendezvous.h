@@ -1,12 +1,16 @@
-/* How ranks without MPI meet.
+/* The rendezvous of ranks without MPI.
  *
- * Rank 0 listens and writes where to a file (transport/meet/rendezvous_file.h); the others read it,
- * connect, and get the places of all. Then every two ranks are connected, and the file is gone. Who
- * connects presents a random key from the file, which this user alone may read, and rank 0 answers
- * with another one; so a file of an earlier run leads nowhere, whoever listens there now: whoever
- * reads it tries again until rank 0 has replaced it. Where only this machine sees the file, the
- * ranks listen on the loopback alone.
- */
+ *     rank 0                                  ranks 1, 2, ...
+ *     listens, writes its address and         read the file (rendezvous_file.h)
+ *     a random key to a file                  connect and present the key
+ *     answers with another key and the        check rank 0's key
+ *     addresses of all ranks                  connect to all lower ranks
+ *     removes the file
+ *
+ * Only this user can read the file. The keys protect against other users' processes, and against
+ * the address in a file of an earlier run: a rank that gets no right answer reads the file again
+ * until rank 0 has replaced it. If only this machine sees the file, the ranks listen on the
+ * loopback interface. */
 #ifndef TRANSPORT_MEET_RENDEZVOUS_H
 #define TRANSPORT_MEET_RENDEZVOUS_H
 
@@ -16,38 +20,36 @@
 
 /* ---- the launcher ---- */
 
-/* What the launcher of this process says in the environment: HETU_RANK and HETU_SIZE, or what
- * torchrun, mpirun and srun set. */
+/* What the launcher tells this process by the environment: HETU_RANK and HETU_SIZE, or the
+ * variables of torchrun, mpirun or srun. */
 typedef struct Launch {
     int rank, size;
-    int local;       // this rank among those of its machine; -1: unknown
-    bool one_node;   // the launcher says that all ranks are on this machine
-    char path[1024]; // of the file through which the ranks meet, as the user chose it; "": nobody
-                     // chose
-    char run[256];   // what tells this launch from others on this machine; "": unknown
+    int local;       // this rank's number on its machine; -1: unknown
+    bool one_node;   // all ranks are on this machine
+    char path[1024]; // path of the rendezvous file that the user chose (HETU_RENDEZVOUS); "": none
+    char run[256];   // identifies this launch on this machine; "": unknown
 } Launch;
 
-/* Reads the environment. False when no launcher is known there, or when it started one process
- * alone. Ends the program with a message where it contradicts itself. */
+/* Reads the environment. Returns false if there is no launcher, or it started one process only.
+ * Ends the program with a message if the variables contradict each other. */
 bool launch_find(Launch *launch);
 
-/* Whether a process with this environment ("NAME=VALUE" in a row, each ended by a null byte) was
- * started by the same launch; its rank. */
+/* Returns whether a process with this environment ("NAME=VALUE" strings, each ended by a null byte)
+ * belongs to the same launch, and sets *rank. */
 bool launch_shares(const char *environment, size_t length, int *rank);
 
 /* ---- the meeting ---- */
 
-/* The ranks after they met. */
+/* The connections of this rank after the rendezvous. */
 typedef struct Meeting {
-    int *socket;    // by rank; -1 for this one
+    int *socket;    // by rank; -1 for this rank
     uint64_t *node; // by rank: equal for ranks that share memory
 } Meeting;
 
-/* Waits for all ranks; ends the program when some do not come within `seconds` (0: waits for
- * ever). */
+/* Waits for all ranks. Ends the program if some do not come within `seconds` (0: no limit). */
 Meeting rendezvous_meet(const Launch *launch, int seconds);
 
-/* Removes what an unfinished meeting has left on this machine. */
+/* Removes the files of an unfinished rendezvous on this machine. */
 void rendezvous_abandon(void);
 
 #endif

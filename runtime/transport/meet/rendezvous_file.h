@@ -1,11 +1,13 @@
-/* The file through which ranks without MPI meet: rank 0 writes where it listens, the others read
- * it.
+/* The rendezvous file: rank 0 writes the address where it listens, the other ranks read it.
  *
- * Either the user chose its path (HETU_RENDEZVOUS), or it lies in a folder of a name that nobody
- * can foresee, which this user alone may enter, below /dev/shm; or beside the path, PATH+..., where
- * something of another user's is at it. What is not a file of this user's alone is not read: no
- * link, no pipe, nothing of others.
- */
+ * Its path is one of these:
+ *
+ *     the path that the user chose (HETU_RENDEZVOUS)
+ *     a file in a private folder beside that path, PATH+..., if another user's file is at the path
+ *     a file in a private folder of random name below /dev/shm
+ *
+ * A file is read only if this user owns it and no other user can write it. Links and pipes are not
+ * read. */
 #ifndef TRANSPORT_MEET_RENDEZVOUS_FILE_H
 #define TRANSPORT_MEET_RENDEZVOUS_FILE_H
 
@@ -15,35 +17,33 @@
 typedef struct RendezvousFile {
     char magic[8];
     int32_t format, size, process;
-    SocketKey ask, answer; // what callers present, and what rank 0 presents to them
+    SocketKey ask, answer; // keys that callers and rank 0 present
     uint64_t node;
     SocketPlace place;
 } RendezvousFile;
 
-/* Whether only this machine sees the file, so that all ranks run here. */
+/* Returns whether only this machine sees the file, so that all ranks are on it. */
 bool rendezvous_file_is_local(const Launch *launch);
 
-/* Writes it, over one that an earlier run left. Ends the program when something else is in its
- * place. */
+/* Writes the file, and replaces one of an earlier run. Ends the program if the path is taken by
+ * anything else. */
 void rendezvous_file_write(const Launch *launch, const RendezvousFile *record);
 
-/* False when there is none yet. Ends the program when something else is in its place. */
+/* Returns false if there is no file yet. Ends the program if the path is taken by anything else. */
 bool rendezvous_file_read(const Launch *launch, RendezvousFile *record);
 
-/* Writes it again where somebody has removed it: a rank of an earlier start at the same path that
- * ends late, or a tool that clears folders. */
+/* Writes the file again if it was removed, such as by a rank of an earlier run that ends late. */
 void rendezvous_file_keep(const Launch *launch, const RendezvousFile *record);
 
-/* Removes what rendezvous_file_write wrote, unless a later start has replaced it. */
+/* Removes the file, unless a later run has replaced it. */
 void rendezvous_file_remove(void);
 
-/* Whether a process of this machine made what has such a mark in its name, "NODE.PROCESS", and is
- * dead. */
+/* Returns whether `mark`, "NODE.PROCESS" in the name of a file or folder, names a dead process of
+ * this machine. */
 bool rendezvous_file_of_dead(const char *mark);
 
-/* For a process that ends before its time: removes what it wrote, and what dead processes have left
- * where this run meets. This one writes nothing any more: its other threads are held up where they
- * would. */
+/* Removes the file of a process that ends early, and the files of dead processes at the same
+ * places. Afterwards no thread of this process writes the file. */
 void rendezvous_file_abandon(const Launch *launch);
 
 #endif

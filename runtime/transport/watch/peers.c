@@ -17,10 +17,10 @@ enum {
     MOST_ENVIRONMENT = 1 << 18, // bytes
     NAP = 1000000,              // nanoseconds
     MOST_NAPS = 500,
-    EXITING = 4 // of the flags: the process closes its files, and comes back to none of its code
+    EXITING = 4 // PF_EXITING of the kernel: the process runs none of its own code any more
 };
 
-/* The bytes of a file of /proc/PID, terminated by a null byte; how many, or -1. */
+/* Reads a file of /proc/PID and appends a null byte. Returns the number of bytes, or -1. */
 static ssize_t read_about(const char *pid, const char *name, char *to, size_t size) {
     char path[64];
     ssize_t length = 0, got = 1;
@@ -33,13 +33,14 @@ static ssize_t read_about(const char *pid, const char *name, char *to, size_t si
     return file < 0 || got < 0 ? -1 : length;
 }
 
-/* What /proc/PID/stat says of a process: its state, a letter, and flags of the kernel. */
+/* State and kernel flags of a process, from /proc/PID/stat. */
 typedef struct Condition {
-    char state; // a null byte: there is no such process
+    char state; // a letter ('T': stopped, 'Z': zombie); 0: there is no such process
     unsigned flags;
 } Condition;
 
-/* They stand behind the name, which may hold anything. */
+/* Returns the condition of a process. State and flags follow the process's name, which may contain
+ * any character. */
 static Condition condition_of(const char *pid) {
     char about[1024];
     Condition found = {0};
@@ -63,7 +64,7 @@ bool peers_process_lives(int process) {
     return found.state && found.state != 'Z' && found.state != 'X' && !(found.flags & EXITING);
 }
 
-/* Calls `visit` with the rank and the process of each. */
+/* Calls `visit` for each stopped process of this run. */
 static void each_stopped(void (*visit)(int rank, int process, void *argument), void *argument) {
     int rank;
     char *environment = malloc(MOST_ENVIRONMENT);
@@ -99,7 +100,7 @@ int peers_stopped(char *text, size_t size) {
     return list.count;
 }
 
-/* Kills a process. It does not die at once; what it held is free only then. */
+/* Kills a process, and waits until it is dead, since its memory and files are free only then. */
 static void end_process(int rank, int process, void *argument) {
     (void)rank, (void)argument;
     kill(process, SIGKILL);

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "transport/watch/watch.h"
 
-#include "transport/watch/pulse.h"
+#include "transport/watch/heartbeat.h"
 #include "transport/world.h"
 #include "base/fail.h"
 #include "base/memory.h"
@@ -24,7 +24,7 @@ enum {
     TICKS = 10,                // a second
     TICK = 1000000000 / TICKS, // nanoseconds
     NAP = 1000000,             // nanoseconds
-    GRACE = 4                  // ticks: the launcher, and those who know more, speak first
+    GRACE = 4                  // ticks between a closed connection and the end of all ranks
 };
 
 typedef enum WatchStage {
@@ -35,16 +35,16 @@ typedef enum WatchStage {
     STAGE_OVER
 } WatchStage;
 
-/* A rank's failure at a task. */
+/* A failure of a rank at a task beside the training. */
 typedef struct Failure {
     int task, error, rank;
 } Failure;
 
-/* What is known of a rank. */
+/* State of another rank. */
 typedef struct Peer {
-    int silent; // ticks since its last pulse
-    Pulse last;
-    int gone; // ticks since its connection was closed; 0: it is not
+    int silent; // ticks since its last heartbeat
+    Heartbeat last;
+    int gone; // ticks since its connection was closed; 0: open
     bool leaving;
 } Peer;
 
@@ -54,17 +54,17 @@ static struct {
     int rank;
     int limit;       // ticks; 0: none
     int ticks;       // since the start
-    int waited;      // ticks since something moved in a wait
-    unsigned moves;  // as seen last
-    Pulse own;       // of this rank
+    int waited;      // ticks in a wait since the last progress
+    unsigned moves;  // value of the counter at the last tick
+    Heartbeat own;   // of this rank
     Failure failed;  // on rank 0 the newest of all ranks, elsewhere this rank's
     sigset_t ending; // signals that end this process
-    Peer *peers;     // by rank; other ranks than 0 know rank 0 only
+    Peer *peers;     // by rank; on ranks other than 0, rank 0 alone
     int peer_count;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static atomic_int waits;  // written by the main thread alone
-static atomic_uint moves; // and by those of exchanges
+static atomic_int waits;  // depth of nested waits; the main thread writes it
+static atomic_uint moves; // counts progress; the main thread and exchange threads write it
 
 static void add(atomic_int *number, int more) {
     atomic_store_explicit(number, atomic_load_explicit(number, memory_order_relaxed) + more,
@@ -87,16 +87,16 @@ void watch_end(void) {
 
 /* On rank 0: ends all ranks. */
 _Noreturn static void end_all(const char *why) {
-    Pulse end = {.kind = PULSE_END};
+    Heartbeat end = {.kind = HEARTBEAT_END};
     snprintf(end.text, sizeof end.text, "%s", why);
-    for (int rank = 1; rank < watch.peer_count; rank++) pulse_send(rank, &end);
+    for (int rank = 1; rank < watch.peer_count; rank++) heartbeat_send(rank, &end);
     fail_end(end.text);
 }
 
 static int seconds(int ticks) { return ticks / TICKS; }
 
-/* Ends a start that takes too long. What has been seen is said before anybody is killed, so that
- * all see it. */
+/* Ends this rank because the ranks have not met in time. Prints which ranks are stopped before the
+ * launcher kills the others. */
 _Noreturn static void end_start(void) {
     char stopped[512], why[1024];
     if (peers_stopped(stopped, sizeof stopped))
@@ -120,29 +120,29 @@ static void count_wait(void) {
     watch.moves = now;
 }
 
-static Pulse take_pulse(void) {
+static Heartbeat take_heartbeat(void) {
     bool late = watch.limit && watch.waited > watch.limit,
          waiting = atomic_load_explicit(&waits, memory_order_relaxed) > 0;
-    Pulse own = {.kind = watch.stage == STAGE_LEAVING ? PULSE_LEAVING
-                         : late                       ? PULSE_LATE
-                         : waiting                    ? PULSE_WAITING
-                                                      : PULSE_BUSY};
-    own.signals = told_pulse();
+    Heartbeat own = {.kind = watch.stage == STAGE_LEAVING ? HEARTBEAT_LEAVING
+                             : late                       ? HEARTBEAT_LATE
+                             : waiting                    ? HEARTBEAT_WAITING
+                                                          : HEARTBEAT_BUSY};
+    own.signals = told_heartbeat();
     own.task = watch.failed.task;
     own.error = watch.failed.error;
     fail_describe(own.text, sizeof own.text);
     return own;
 }
 
-/* ---- the others ---- */
+/* ---- the other ranks ---- */
 
 static void hear(int rank) {
     Peer *peer = &watch.peers[rank];
-    Pulse heard = pulse_hear(rank);
-    if (heard.kind == PULSE_END) fail_end(heard.text);
-    peer->gone += !peer->gone && heard.kind == PULSE_GONE;
-    peer->leaving = peer->leaving || heard.kind == PULSE_LEAVING;
-    if (heard.kind == PULSE_NONE || heard.kind == PULSE_GONE) return;
+    Heartbeat heard = heartbeat_hear(rank);
+    if (heard.kind == HEARTBEAT_END) fail_end(heard.text);
+    peer->gone += !peer->gone && heard.kind == HEARTBEAT_GONE;
+    peer->leaving = peer->leaving || heard.kind == HEARTBEAT_LEAVING;
+    if (heard.kind == HEARTBEAT_NONE || heard.kind == HEARTBEAT_GONE) return;
     told_hear(heard.signals);
     bool tells_more = heard.task == watch.failed.task && watch.failed.error < 0 && heard.error > 0;
     if (watch.rank == 0 && (heard.task > watch.failed.task || tells_more))
@@ -151,7 +151,8 @@ static void hear(int rank) {
     peer->last = heard;
 }
 
-/* Why a rank ends the job: it died, or has no pulse. False when it does not. */
+/* Returns whether a rank has ended, or has had no heartbeat for HETU_TIMEOUT; `why` is the message.
+ */
 static bool is_lost(int rank, char *why, size_t size) {
     const Peer *peer = &watch.peers[rank];
     const char *doing = peer->last.text;
@@ -168,20 +169,20 @@ static bool is_lost(int rank, char *why, size_t size) {
     return true;
 }
 
-/* On rank 0: the rank that others wait for: without a pulse, else the first that waits for nobody
- * itself; -1 when there is none. */
+/* On rank 0: returns the rank that the others wait for. This is a rank without a heartbeat, else
+ * the first rank that is in no wait; -1: there is none. */
 static int find_awaited(void) {
     int busy = -1;
     for (int rank = watch.peer_count - 1; rank >= 0; rank--) {
         if (watch.peers[rank].silent > 2 * GRACE) return rank;
-        if (watch.peers[rank].last.kind == PULSE_BUSY) busy = rank;
+        if (watch.peers[rank].last.kind == HEARTBEAT_BUSY) busy = rank;
     }
     return busy;
 }
 
-/* On rank 0: ends all ranks, since one waits for too long. */
+/* On rank 0: ends all ranks because rank `late` has waited for HETU_TIMEOUT. */
 _Noreturn static void end_wait(int late) {
-    char why[sizeof((Pulse *)0)->text];
+    char why[sizeof((Heartbeat *)0)->text];
     int awaited = find_awaited();
     const char *doing = awaited < 0 ? "" : watch.peers[awaited].last.text;
     if (awaited < 0)
@@ -193,39 +194,39 @@ _Noreturn static void end_wait(int late) {
     end_all(why);
 }
 
-/* At a tick: listens to a rank, and calls `end` when it is lost. */
+/* Reads the heartbeats of a rank, and calls `end` if the rank is lost. Runs once a tick. */
 static void look_after(int rank, void (*end)(const char *why)) {
-    char why[sizeof((Pulse *)0)->text];
+    char why[sizeof((Heartbeat *)0)->text];
     watch.peers[rank].silent++;
     watch.peers[rank].gone += watch.peers[rank].gone > 0;
     hear(rank);
     if (is_lost(rank, why, sizeof why)) end(why);
 }
 
-/* What rank 0 does at a tick. A rank that does not listen is told nothing, lest the connection fill
- * up. */
+/* Runs a tick of rank 0. Sends nothing to ranks without a heartbeat, because their connections
+ * would fill up. */
 static void lead(void) {
-    int late = watch.peers[0].last.kind == PULSE_LATE ? 0 : -1;
+    int late = watch.peers[0].last.kind == HEARTBEAT_LATE ? 0 : -1;
     for (int rank = 1; rank < watch.peer_count; rank++) {
         look_after(rank, end_all);
-        if (watch.peers[rank].last.kind == PULSE_LATE) late = rank;
-        if (watch.peers[rank].silent <= 2 * GRACE) pulse_send(rank, &watch.own);
+        if (watch.peers[rank].last.kind == HEARTBEAT_LATE) late = rank;
+        if (watch.peers[rank].silent <= 2 * GRACE) heartbeat_send(rank, &watch.own);
     }
     if (late >= 0) end_wait(late);
 }
 
-/* What a rank without connections does at a tick. */
+/* Runs a tick of a rank without connections: the rank watches only its own waits. */
 static void look_inward(void) {
     char why[128];
     snprintf(why, sizeof why, "other ranks keep rank %d waiting for %d s (HETU_TIMEOUT)",
              world_rank(), seconds(watch.limit));
-    if (watch.own.kind == PULSE_LATE) fail_end(why);
+    if (watch.own.kind == HEARTBEAT_LATE) fail_end(why);
 }
 
-/* What another rank does at a tick. */
+/* Runs a tick of a rank other than 0. */
 static void follow(void) {
     if (!watch.peers[0].leaving) look_after(0, fail_end);
-    pulse_send(0, &watch.own);
+    heartbeat_send(0, &watch.own);
 }
 
 /* ---- the thread ---- */
@@ -235,7 +236,7 @@ static void tick(void) {
     count_wait();
     if (watch.stage == STAGE_START && watch.limit && watch.ticks > watch.limit + 1) end_start();
     if (watch.stage < STAGE_TOGETHER) return;
-    watch.own = take_pulse();
+    watch.own = take_heartbeat();
     if (!watch.peers) {
         look_inward();
     } else if (watch.rank == 0) {
@@ -247,22 +248,22 @@ static void tick(void) {
     }
 }
 
-static bool ranks_come_together(void) {
+static bool ranks_are_meeting(void) {
     pthread_mutex_lock(&watch.lock);
     bool coming = watch.stage == STAGE_START;
     pthread_mutex_unlock(&watch.lock);
     return coming;
 }
 
-/* Sleeps for a tick. While the ranks come together, signals that end the process are taken here, so
- * that nothing is left behind. One that came when they were together, in this thread's sleep, is
- * for the main thread. */
+/* Sleeps for a tick. While the ranks meet, this thread takes the signals that end the process, and
+ * removes the files of the meeting first. If the ranks met during the sleep, a signal goes to the
+ * main thread. */
 static void rest(WatchStage stage) {
     const struct timespec one = {.tv_nsec = TICK};
     int ended =
         stage == STAGE_START ? sigtimedwait(&watch.ending, NULL, &one) : nanosleep(&one, NULL);
     if (ended <= 0) return;
-    if (!ranks_come_together()) {
+    if (!ranks_are_meeting()) {
         kill(getpid(), ended);
         return;
     }
@@ -284,7 +285,7 @@ static void *keep_watch(void *argument) {
     return NULL;
 }
 
-/* Starts the thread, which gets no signals: they are for the main thread. */
+/* Starts the thread with all signals blocked, so that the main thread gets them. */
 static void start_thread(void) {
     pthread_t thread;
     sigset_t all, before;
@@ -314,7 +315,7 @@ int watch_reported(int task, int *rank) {
 
 /* ---- from the main thread ---- */
 
-/* Signals that ask a process to end, and that it does not handle. */
+/* Returns the signals that end a process and that this process does not handle. */
 static sigset_t ending_signals(void) {
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     sigset_t ending;
@@ -335,19 +336,19 @@ void watch_open(void) {
     start_thread();
 }
 
-void watch_connect(bool pulse) {
-    if (pulse) pulse_open();
-    Peer *peers = pulse ? memory_array(world_size(), sizeof *peers) : NULL;
+void watch_connect(bool heartbeat) {
+    if (heartbeat) heartbeat_open();
+    Peer *peers = heartbeat ? memory_array(world_size(), sizeof *peers) : NULL;
     pthread_mutex_lock(&watch.lock);
     watch.rank = world_rank();
     watch.peers = peers;
-    watch.peer_count = !pulse ? 0 : watch.rank ? 1 : world_size();
+    watch.peer_count = !heartbeat ? 0 : watch.rank ? 1 : world_size();
     watch.stage = STAGE_TOGETHER;
     pthread_mutex_unlock(&watch.lock);
     pthread_sigmask(SIG_UNBLOCK, &watch.ending, NULL);
 }
 
-/* Whether all other ranks have ended. */
+/* Returns whether all other ranks have ended. */
 static bool all_gone(void) {
     bool all = true;
     for (int rank = 1; rank < watch.peer_count; rank++) {
@@ -360,9 +361,9 @@ static bool all_gone(void) {
 void watch_close(void) {
     pthread_mutex_lock(&watch.lock);
     watch.stage = STAGE_LEAVING;
-    watch.own = take_pulse();
+    watch.own = take_heartbeat();
     for (int rank = watch.rank ? 0 : 1; rank < watch.peer_count; rank++)
-        pulse_send(rank, &watch.own);
+        heartbeat_send(rank, &watch.own);
     while (watch.rank == 0 && !all_gone()) {
         pthread_mutex_unlock(&watch.lock);
         nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
@@ -379,5 +380,5 @@ void watch_settle(void) {
 
 void watch_forget(void) {
     watch.stage = STAGE_NONE;
-    pulse_forget();
+    heartbeat_forget();
 }

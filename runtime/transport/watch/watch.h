@@ -1,21 +1,15 @@
-/* The watch of a rank over the others: a thread that ends this rank when others keep it waiting for
- * longer than HETU_TIMEOUT says, whatever the main thread is held in: a call of MPI, a socket, a
- * device.
+/* The watch: a thread of each rank that ends the run when a rank has died or hangs.
  *
- * Three rules, from the first call on:
+ *     while the ranks meet        the meeting may take HETU_TIMEOUT seconds
+ *     in a wait                   (watch_begin to watch_end) something must move within
+ * HETU_TIMEOUT all the time                every rank must have a heartbeat
+ * (transport/watch/heartbeat.h) within HETU_TIMEOUT
  *
- *     until all ranks have come together     that may take the time of HETU_TIMEOUT
- *     in a wait (watch_begin, watch_end)     nothing may move for that time
- *     all the time                           no rank may be without a pulse
- *                                            (transport/watch/pulse.h) for that time: stopped, or
- *                                            out of
- * reach
- *
- * A rank that computes, or whose main does something else, has a pulse and may take as long as it
- * likes while no one waits for it; the ranks that wait for rank 0's next command are in no wait.
- * Rank 0 decides and tells all the same: who keeps the others waiting. Ranks of this run that are
- * stopped are killed, wherever another rank of their machine ends. Time is counted in wakings of
- * the thread, so what stops a whole machine, or all ranks, stops it, too.
+ * A rank that computes has a heartbeat, and may take any time while no other rank waits for it.
+ * Ranks that wait for rank 0's next command are in no wait. Rank 0 decides, and all ranks print the
+ * same message: which rank keeps the others waiting. Stopped ranks of this run are killed when
+ * another rank on their machine ends. Time is counted in ticks of the thread, so that a stop of the
+ * whole machine stops the count, too.
  */
 #ifndef TRANSPORT_WATCH_WATCH_H
 #define TRANSPORT_WATCH_WATCH_H
@@ -27,49 +21,50 @@
 extern "C" {
 #endif
 
-/* Before the ranks come together; when they have; and when this rank has nothing to do with others
- * any more. The last waits on rank 0 until all others have ended. Without a pulse each rank counts
- * its own waits alone. */
+/* Call watch_open before the ranks meet, watch_connect when they have met, and watch_close when
+ * this rank needs the others no more. On rank 0 watch_close waits until all other ranks have ended.
+ * Without `heartbeat` each rank watches only its own waits. */
 void watch_open(void);
-void watch_connect(bool pulse);
+void watch_connect(bool heartbeat);
 void watch_close(void);
 
-/* Around what other ranks may hold up; may be nested. These make no system call. */
+/* Begin and end a wait for other ranks. Waits may be nested. Neither makes a system call. */
 void watch_begin(void);
 void watch_end(void);
 
-/* Within a wait: something has moved. */
+/* Reports progress within a wait. */
 void watch_moved(void);
 
-/* Tells rank 0, with the next pulse, that this rank failed at a task that all ranks carry out
- * beside the training: its number, which grows from task to task, and an errno; or a negative
- * number where another rank may know more. From any thread. */
+/* Reports to rank 0, with the next heartbeat, that this rank failed at a task beside the training
+ * (writing a checkpoint). Task numbers grow. `error` is an errno, or a negative number if another
+ * rank may know the cause. Any thread may call it. */
 void watch_report(int task, int error);
 
-/* On rank 0: the error of a rank that failed at a task, and which; 0 where none has said so. */
+/* On rank 0: returns the error of a rank that failed at a task, and sets *rank; 0: none has
+ * reported a failure. */
 int watch_reported(int task, int *rank);
 
-/* For a rank that finds another one gone: lets the watch speak first, which may know of a rank
- * whose end began it. */
+/* Waits for a moment after this rank has found another one dead, so that the watch can print which
+ * rank died first. */
 void watch_settle(void);
 
-/* In a child process, which is no rank. */
+/* Ends the watch in a forked child process, which is no rank. */
 void watch_forget(void);
 
 /* ---- processes ---- */
 
-/* The processes of this run on this machine, as /proc shows them: found by what their launcher put
- * into their environment, so also those that have not come as far as to connect to anybody. */
+/* These functions find the processes of this run on this machine in /proc, by the launcher's
+ * variables in their environments. So they also find processes that have not connected yet. */
 
-/* Whether a process lives, stopped or not: it is neither gone, nor on its way out, nor waits to be
- * buried. */
+/* Returns whether a process is alive, stopped or not. A process that is exiting, or a zombie, is
+ * not. */
 bool peers_process_lives(int process);
 
 /* Writes to `list` which ranks of this run are stopped (SIGSTOP, a debugger): "rank 2 (process
  * 4711)", or "". Returns how many. */
 int peers_stopped(char *list, size_t size);
 
-/* Kills these, which could not end by themselves, and waits until they are dead. */
+/* Kills the stopped ranks, and waits until they are dead. */
 void peers_end_stopped(void);
 
 #ifdef __cplusplus

@@ -173,7 +173,7 @@ static void check_types(ht_dtype dtype)
 int main(int argc, char **argv)
 {
     std::string mode = argc > 1 ? argv[1] : "";
-    world_open(&argc, &argv, WORLD_PULSE);
+    world_open(&argc, &argv, WORLD_HEARTBEAT);
     const char *missing = device_open();
     if (missing)
         ht_fail("%s", missing);
