@@ -24,26 +24,27 @@ static inline bool ht_is_integer(ht_tensor x)
 
 /* ---- products ---- */
 
-/* y = x wᵀ + bias over the last dimension of x; the weight may have several output dimensions; bias
- * may be HT_NONE. */
+/* Returns y = x wᵀ + bias over the last dimension of x. x: (.., i), w: (o.., i), bias: (o..) or
+ * HT_NONE, y: (.., o..). */
 #pragma hspmd op y[b.., o..] = x[b.., i] * w[o.., i] + ?bias[o..]
 ht_tensor ht_linear(ht_tensor x, ht_tensor w, ht_tensor bias);
 
-/* A matrix product of the last two dimensions; the leading ones agree. */
+/* Returns matrix products of the last two dimensions: (.., m, k) times (.., k, n) gives (.., m, n).
+ * Leading dimensions are equal. */
 #pragma hspmd op y[b.., m, n] = x[b.., m, k] * w[b.., k, n]
 ht_tensor ht_matmul(ht_tensor x, ht_tensor w);
 
 /* ---- elementwise ---- */
 
-/* x along a new dimension `dim`, `extent` times. */
+/* Repeats x `extent` times along a new dimension `dim`. */
 #pragma hspmd op y[a..{dim}, n, z..] = x[a.., z..] size(n: extent)
 ht_tensor ht_repeat_at(ht_tensor x, int dim, int64_t extent);
 
-/* The same elements, row-major, in another shape. */
+/* Returns the same elements, in row-major order, in another shape. */
 #pragma hspmd op y = reshape(x) shape(dims)
 ht_tensor ht_reshape(ht_tensor x, ht_dims dims);
 
-/* x without dimension dim, whose extent is 1. */
+/* Removes dimension dim, whose extent is 1. */
 static inline ht_tensor ht_squeeze_at(ht_tensor x, int dim)
 {
     ht_dims dims = ht_dims_of(x);
@@ -108,11 +109,12 @@ static inline ht_pair ht_broadcast(ht_tensor x, ht_tensor z)
     return (ht_pair){ht_repeated(x, dims), ht_repeated(z, of_z)};
 }
 
-/* A number as a tensor without dimensions. */
+/* Returns a number as an f32 tensor without dimensions. */
 #pragma hspmd op y[] = value dtype(y: dtype)
 ht_tensor ht_number_at(double value, ht_dtype dtype);
 
-/* A number as a tensor of the given type without dimensions; integers round towards 0. */
+/* Returns a number as a tensor of the given type without dimensions. For integers, the number is
+ * rounded towards 0. */
 static inline ht_tensor ht_scalar_at(double value, ht_dtype dtype)
 {
     assert((dtype != HT_I32 || (value > -2147483649.0 && value < 2147483648.0)) && "the number fits into 32 bits");
@@ -125,7 +127,7 @@ static inline ht_tensor ht_scalar(double value)
     return ht_scalar_at(value, HT_F32);
 }
 
-/* Operators of two tensors: shapes agree by NumPy's rule. */
+/* Operators of two tensors, whose shapes broadcast by NumPy's rule. */
 #pragma hspmd op y[a.., b..] = x[a.., b..] + z[b..]
 ht_tensor ht_add_at(ht_tensor x, ht_tensor z);
 
@@ -147,7 +149,7 @@ ht_tensor ht_maximum_at(ht_tensor x, ht_tensor z);
 #pragma hspmd op y[a.., b..] = fminf(x[a.., b..], z[b..])
 ht_tensor ht_minimum_at(ht_tensor x, ht_tensor z);
 
-/* Comparisons: 1 where it holds, else 0. */
+/* Comparisons: 1 where the comparison holds, else 0. */
 #pragma hspmd op y[a.., b..] = x[a.., b..] == z[b..] dtype(y: i32) grad(none)
 ht_tensor ht_eq_at(ht_tensor x, ht_tensor z);
 
@@ -250,7 +252,7 @@ ht_tensor ht_scale(ht_tensor x, float factor);
 #pragma hspmd op y[i..] = x[i..] <= 0 ? 0 : x[i..] epilogue(HT_RELU)
 ht_tensor ht_relu(ht_tensor x);
 
-/* The tanh approximation. */
+/* Returns GELU by the tanh approximation. */
 #pragma hspmd op y[i..] = 0.5f * x[i..] * (1 + tanhf(0.7978845608028654f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..]))) epilogue(HT_GELU) grad(ht_gelu_gradient)
 ht_tensor ht_gelu(ht_tensor x);
 
@@ -303,11 +305,11 @@ ht_tensor ht_erf(ht_tensor x);
 #pragma hspmd op y[i..] = 1 / (1 + expf(-x[i..]))
 ht_tensor ht_sigmoid(ht_tensor x);
 
-/* GELU by the error function. */
+/* Returns GELU by the error function. */
 #pragma hspmd op y[i..] = 0.5f * x[i..] * (1 + erff(0.7071067811865476f * x[i..]))
 ht_tensor ht_gelu_erf(ht_tensor x);
 
-/* log(1 + exp(beta * x)) / beta, and x where beta * x is larger than the threshold. */
+/* Returns log(1 + exp(beta * x)) / beta, or x where beta * x is larger than the threshold. */
 #pragma hspmd op y[i..] = beta * x[i..] > threshold ? x[i..] : log1pf(expf(beta * x[i..])) / beta
 ht_tensor ht_softplus(ht_tensor x, float beta, float threshold);
 
@@ -317,11 +319,11 @@ ht_tensor ht_leaky_relu(ht_tensor x, float negative_slope);
 #pragma hspmd op y[i..] = x[i..] <= 0 ? alpha * expm1f(x[i..]) : x[i..]
 ht_tensor ht_elu(ht_tensor x, float alpha);
 
-/* The gradient is 0 where x is at a bound, beyond it, or NaN. */
+/* Clamps x to the bounds. The gradient is 0 where x is at a bound, beyond a bound, or NaN. */
 #pragma hspmd op y[i..] = x[i..] <= min ? (min < max ? min : max) : x[i..] >= max ? max : x[i..] == x[i..] ? x[i..] : 0 * x[i..]
 ht_tensor ht_clamp(ht_tensor x, float min, float max);
 
-/* x where the condition is not 0, else z. */
+/* Returns x where the condition is not 0, else z. */
 #pragma hspmd op y[i..] = condition[i..] != 0 ? x[i..] : z[i..] dtype(y: x, condition: integer)
 ht_tensor ht_where_at(ht_tensor condition, ht_tensor x, ht_tensor z);
 
@@ -331,17 +333,17 @@ static inline ht_tensor ht_where(ht_tensor condition, ht_tensor x, ht_tensor z)
     return ht_where_at(ht_repeated(condition, dims), ht_repeated(x, dims), ht_repeated(z, dims));
 }
 
-/* x, and value where the mask is not 0. */
+/* Returns x, but `value` where the mask is not 0. */
 static inline ht_tensor ht_masked_fill(ht_tensor x, ht_tensor mask, float value)
 {
     return ht_where(mask, ht_scalar_at(value, ht_dtype_of(x)), x);
 }
 
-/* The same values; no gradient flows back. */
+/* Returns the same values; no gradient flows back. */
 #pragma hspmd op y[i..] = x[i..] grad(none)
 ht_tensor ht_detach(ht_tensor x);
 
-/* Another element type. Gradients flow between floating-point types. */
+/* Converts elements to another type. Gradients flow between floating-point types. */
 #pragma hspmd op y[i..] = x[i..] dtype(y: dtype)
 ht_tensor ht_cast(ht_tensor x, ht_dtype dtype);
 
@@ -353,13 +355,13 @@ ht_tensor ht_sum(ht_tensor x);
 #pragma hspmd op y[] = x[i..] / size(i) dtype(y: wide)
 ht_tensor ht_mean(ht_tensor x);
 
-/* The sum over `count` dimensions from `first` on. */
+/* Sums over `count` dimensions from `first` on. */
 #pragma hspmd op y[a..{first}, z..] = x[a.., n..{count}, z..] dtype(y: wide)
 ht_tensor ht_sum_at(ht_tensor x, int first, int count);
 
 /* ---- largest elements ---- */
 
-/* The largest element of each row. The gradient is divided among equal largest elements. */
+/* Returns the largest element of each row. The gradient is divided among equal largest elements. */
 #pragma hspmd op y[b..] = row_max(x[b.., v]) \
     reduction(max: v) neutral(x: logf(0)) dtype(y: wide) types(f32, bf16) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(ht_amax_gradient)
 ht_tensor ht_amax_at(ht_tensor x);
@@ -375,15 +377,15 @@ static inline void ht_amax_gradient(ht_grad *g)
     g->dx[0] = ht_amax_backward(g->dy[0], g->x[0], g->y[0], ht_ties(g->x[0], g->y[0]));
 }
 
-/* x where it is finite, else 0. */
+/* Returns x where it is finite, else 0. */
 #pragma hspmd op y[i..] = x[i..] - x[i..] == 0 ? x[i..] : 0 grad(none)
 ht_tensor ht_finite(ht_tensor x);
 
-/* The largest number of each row, always in f32: integers up to 2^24 are exact. */
+/* Returns the largest number of each row as f32; integers up to 2^24 are exact. */
 #pragma hspmd op y[b..] = row_max(x[b.., v]) reduction(max: v) neutral(x: logf(0)) types(f32) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(none)
 ht_tensor ht_amax_single(ht_tensor x);
 
-/* at where x is the row's largest element or NaN, else the rows' length. */
+/* Returns `at` where x is the row's largest element or NaN, else the rows' length. */
 #pragma hspmd op y[b.., v] = x[b.., v] == peak[b..] ? at[v] : x[b.., v] != x[b.., v] ? at[v] : size(v) dtype(y: f32, peak: wide, at: integer) grad(none)
 ht_tensor ht_peaks_at(ht_tensor x, ht_tensor peak, ht_tensor at);
 
@@ -426,7 +428,7 @@ typedef struct ht_layer_norm_backward_result {
     operations(13 * size(r) * size(c)) kernel(ht_layer_norm_backward_kernel) grad(none)
 ht_layer_norm_backward_result ht_layer_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor weight, ht_tensor more);
 
-/* The gradient through mean and rstd. */
+/* Adds the gradient that flows through mean and rstd. */
 #pragma hspmd op dx[r.., c] = dmean[r..] / size(c) - drstd[r..] * rstd[r..] * rstd[r..] * rstd[r..] * (x[r.., c] - mean[r..]) / size(c) \
     dtype(dx: x, mean: wide, rstd: wide, dmean: wide, drstd: wide) types(f32, bf16) grad(none)
 ht_tensor ht_layer_norm_stats_backward(ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor dmean, ht_tensor drstd);
@@ -465,7 +467,7 @@ typedef struct ht_rms_norm_backward_result {
     operations(9 * size(r) * size(c)) kernel(ht_rms_norm_backward_kernel) grad(none)
 ht_rms_norm_backward_result ht_rms_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor rstd, ht_tensor weight, ht_tensor more);
 
-/* The gradient through rstd. */
+/* Adds the gradient that flows through rstd. */
 #pragma hspmd op dx[r.., c] = -drstd[r..] * rstd[r..] * rstd[r..] * rstd[r..] * x[r.., c] / size(c) \
     dtype(dx: x, rstd: wide, drstd: wide) types(f32, bf16) grad(none)
 ht_tensor ht_rms_norm_stats_backward(ht_tensor x, ht_tensor rstd, ht_tensor drstd);
@@ -499,7 +501,7 @@ ht_l2_norm_result ht_l2_norm_stats(ht_tensor x, float eps);
     replicate(c) linear(dy) dtype(rnorm: wide) types(f32, bf16) operations(5 * size(r) * size(c)) kernel(ht_l2_norm_backward_kernel) grad(none)
 ht_tensor ht_l2_norm_backward(ht_tensor dy, ht_tensor y, ht_tensor rnorm, float eps);
 
-/* The gradient through rnorm: 0 where eps is larger than the length of x. */
+/* Adds the gradient that flows through rnorm: 0 where eps is larger than the length of x. */
 #pragma hspmd op dx[r.., c] = rnorm[r..] < 1 / eps ? -drnorm[r..] * rnorm[r..] * rnorm[r..] * y[r.., c] : 0 \
     dtype(dx: y, rnorm: wide, drnorm: wide) linear(drnorm) types(f32, bf16) grad(none)
 ht_tensor ht_l2_norm_stats_backward(ht_tensor y, ht_tensor rnorm, ht_tensor drnorm, float eps);
@@ -517,29 +519,30 @@ static inline ht_tensor ht_l2_norm(ht_tensor x, float eps)
 
 /* ---- tables of rows ---- */
 
-/* y[b] = table[id[b]]; ids are i32 or i64. Where the rows are cut, a device gives zeros for rows
- * that it lacks. */
+/* Returns y[b] = table[id[b]] for i32 or i64 ids. If the rows are cut, a device gives zeros for
+ * rows of other devices. */
 #pragma hspmd op y[b.., e] = embedding(table[v, e], id[b..]) \
     reduction(+: v) offset(v, b) linear(table) dtype(id: integer) types(f32, bf16, f64) \
     operations(0) reads(table: size(b) * size(e)) kernel(ht_embedding_kernel) grad(ht_embedding_gradient)
 ht_tensor ht_embedding_at(ht_tensor table, ht_tensor id);
 
-/* The gradient of a table: each row is the sum of the rows of dy whose id names it, plus `more`
- * where present. In place, only named rows are written. */
+/* Returns the gradient of a table: each row is the sum of the rows of dy with its id, plus `more`
+ * if it is present. In place, only rows with ids are written. */
 #pragma hspmd op dtable[v, e] = embedding_backward(dy[b.., e], id[b..], ?more[v, e]) \
     size(v: rows) reduction(+: b) offset(v, b) linear(dy, more) plus(dtable: more) inplace(dtable: more) reads(more: size(b) * size(e)) \
     dtype(dtable: wide, id: integer, more: wide) types(f32, bf16) \
     operations(size(b) * size(e)) kernel(ht_embedding_backward_kernel) grad(none)
 ht_tensor ht_embedding_backward(ht_tensor dy, ht_tensor id, ht_tensor more, int64_t rows);
 
-/* Rows are added up in f32, those of f64, too. */
+/* Computes the sums in f32, also for rows of f64. */
 static inline void ht_embedding_gradient(ht_grad *g)
 {
     ht_tensor dy = ht_dtype_of(g->dy[0]) == HT_F64 ? ht_cast(g->dy[0], HT_F32) : g->dy[0];
     g->dx[0] = ht_embedding_backward(dy, g->x[1], HT_NONE, ht_extent(g->x[0], 0));
 }
 
-/* The rows of a table that integers name. */
+/* Looks up rows of a table by integers: table (rows, width), id (..) gives (.., width). An id
+ * outside the table ends the program. */
 static inline ht_tensor ht_embedding(ht_tensor table, ht_tensor id)
 {
     assert(ht_is_integer(id) && "the ids of ht_embedding are integers");
@@ -548,9 +551,9 @@ static inline ht_tensor ht_embedding(ht_tensor table, ht_tensor id)
 
 /* ---- attention ---- */
 
-/* Rotary position embedding: the pair (x[i], x[i + d/2]) turns by position * base^(-2i/d), the
- * convention of LLaMA's published weights for Transformers. The position is the index along s, or
- * the given integer; direction -1 turns back. d is even. */
+/* Rotary position embedding: rotates the pair (x[i], x[i + d/2]) by the angle position *
+ * base^(-2i/d), as LLaMA's weights for Transformers do. The position is the index along s, or the
+ * given integer. Direction -1 rotates back. d is even. */
 #pragma hspmd op y[b.., s, h, d] = rope(x[b.., s, h, d], ?position[b.., s]) \
     replicate(d) offset(s) linear(x) requires(size(d) % 2 == 0) dtype(position: integer) types(f32, bf16) \
     operations(3 * size(b) * size(s) * size(h) * size(d)) kernel(ht_rope_kernel) grad(ht_rope_gradient)
@@ -567,7 +570,7 @@ static inline ht_tensor ht_rope(ht_tensor x, float base)
     return ht_rope_at(x, HT_NONE, base, 1);
 }
 
-/* The same with explicit positions, for packed sequences. */
+/* Does the same with given positions, for packed sequences. */
 static inline ht_tensor ht_rope_positions(ht_tensor x, ht_tensor position, float base)
 {
     assert(ht_extent(x, -1) % 2 == 0 && "ht_rope turns pairs: the last dimension is even");
@@ -575,10 +578,10 @@ static inline ht_tensor ht_rope_positions(ht_tensor x, ht_tensor position, float
     return ht_rope_at(x, position, base, 1);
 }
 
-/* softmax(q kᵀ / sqrt(d)) v for each head. Query heads are a multiple of key-value heads; query
- * head h reads key-value head h / r. Under `causal` query i sees keys 0 to i. With segments
- * (integers) a query sees keys of its own segment alone. No matrix of scores is kept; lse is the
- * logarithm of a row's sum. */
+/* Returns softmax(q kᵀ / sqrt(d)) v for each head. q: (.., s, heads, d); k, v: (.., t, groups, d).
+ * Heads are a multiple of groups, and query head i reads key-value head i / (heads / groups). Under
+ * `causal`, query i sees keys 0 to i. With segments (integers), a query sees only keys of its own
+ * segment. No matrix of scores is stored. lse: the logarithm of the sum of a row's exponentials. */
 typedef struct ht_attention_result {
     ht_tensor y, lse;
 } ht_attention_result;
@@ -617,15 +620,15 @@ static inline void ht_attention_gradient(ht_grad *g)
     g->dx[2] = d.dv;
 }
 
-/* Attention of packed sequences: the segments of the queries, and those of the keys, of which there
- * may be another number. */
+/* Attention of packed sequences, with segments of the queries and segments of the keys, whose
+ * numbers may differ. */
 static inline ht_tensor ht_attention_packed(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, ht_tensor key_segments, bool causal)
 {
     assert(ht_is_integer(segments) && ht_is_integer(key_segments) && "segments are integers");
     return ht_attention_stats(q, k, v, segments, key_segments, causal).y;
 }
 
-/* The same where queries and keys have the same segments, which may be HT_NONE. */
+/* Attention in which queries and keys have the same segments, or HT_NONE. */
 static inline ht_tensor ht_attention(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, bool causal)
 {
     if (!ht_present(segments))
@@ -636,13 +639,13 @@ static inline ht_tensor ht_attention(ht_tensor q, ht_tensor k, ht_tensor v, ht_t
 
 /* ---- loss ---- */
 
-/* The largest element of each row; no gradient flows. */
+/* Returns the largest element of each row; no gradient flows. */
 #pragma hspmd op peak[b..] = row_max(x[b.., v]) \
     reduction(max: v) neutral(x: logf(0)) dtype(peak: wide) types(f32, bf16) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(none)
 ht_tensor ht_row_max(ht_tensor x);
 
-/* The largest element of each row, and the results of ht_mass with that peak; reads each row
- * once. */
+/* Returns the largest element of each row, and the results of ht_mass with it as peak. Reads each
+ * row once. */
 typedef struct ht_peak_mass_result {
     ht_tensor peak, mass, hit;
 } ht_peak_mass_result;
@@ -651,8 +654,8 @@ typedef struct ht_peak_mass_result {
     kernel(ht_peak_mass_kernel) grad(none)
 ht_peak_mass_result ht_peak_mass(ht_tensor x, ht_tensor target);
 
-/* For each row the sum of exp(x - peak), and the element at index target (0 where target is -100,
- * or where another device holds the element). */
+/* Returns, for each row, the sum of exp(x - peak) and the element at index target. The element is 0
+ * where target is -100, or where another device holds it. */
 typedef struct ht_mass_result {
     ht_tensor mass, hit;
 } ht_mass_result;
@@ -666,7 +669,7 @@ ht_mass_result ht_mass(ht_tensor x, ht_tensor target, ht_tensor peak);
     operations(3 * size(b) * size(v)) kernel(ht_mass_backward_kernel) grad(none)
 ht_tensor ht_mass_backward(ht_tensor dmass, ht_tensor dhit, ht_tensor x, ht_tensor target, ht_tensor peak);
 
-/* No gradient flows to peak: the loss does not depend on its value. */
+/* No gradient flows to peak, since the loss does not depend on its value. */
 static inline void ht_mass_gradient(ht_grad *g)
 {
     g->dx[0] = ht_mass_backward(g->dy[0], g->dy[1], g->x[0], g->x[1], g->x[2]);
@@ -675,11 +678,11 @@ static inline void ht_mass_gradient(ht_grad *g)
 #pragma hspmd op loss[b..] = target[b..] == -100 ? 0 : logf(mass[b..]) + (peak[b..] - hit[b..]) dtype(loss: mass, hit: mass, peak: mass, target: integer)
 ht_tensor ht_nll(ht_tensor mass, ht_tensor hit, ht_tensor peak, ht_tensor target);
 
-/* weight[target], 0 where the target is no class. */
+/* Returns weight[target], or 0 where the target is no class. */
 #pragma hspmd op y[b..] = at[v] == target[b..] ? weight[v] : 0 dtype(y: weight, target: integer, at: integer)
 ht_tensor ht_pick(ht_tensor weight, ht_tensor target, ht_tensor at);
 
-/* Huber's loss of a difference. */
+/* Returns Huber's loss of a difference. */
 #pragma hspmd op y[i..] = fabsf(x[i..]) >= delta ? delta * (fabsf(x[i..]) - 0.5f * delta) : 0.5f * x[i..] * x[i..]
 ht_tensor ht_huber(ht_tensor x, float delta);
 
@@ -692,8 +695,8 @@ ht_tensor ht_logistic(ht_tensor x, ht_tensor target, ht_tensor weight);
 #pragma hspmd op y[i..] = (target[i..] == 0 ? 0 : target[i..] * logf(target[i..])) - target[i..] * x[i..]
 ht_tensor ht_divergence(ht_tensor x, ht_tensor target);
 
-/* The loss of each row, -log softmax(logits)[target]; 0 where target is -100. The vocabulary may be
- * cut. */
+/* Returns the loss of each row, -log softmax(logits)[target], or 0 where target is -100. logits:
+ * (.., classes), target: (..). The vocabulary may be cut. */
 static inline ht_tensor ht_cross_entropy(ht_tensor logits, ht_tensor target)
 {
     assert(ht_is_integer(target) && "the targets of ht_cross_entropy are integers");
@@ -704,11 +707,11 @@ static inline ht_tensor ht_cross_entropy(ht_tensor logits, ht_tensor target)
 
 /* ---- shapes ---- */
 
-/* Swaps dimensions first < second. */
+/* Swaps dimensions first and second; first < second. */
 #pragma hspmd op y[a..{first}, q, m..{second - first - 1}, p, z..] = x[a.., p, m.., q, z..]
 ht_tensor ht_transpose_at(ht_tensor x, int first, int second);
 
-/* Swaps dimensions d0 and d1; negative ones count from the end. */
+/* Swaps dimensions d0 and d1; negative numbers count from the end. */
 static inline ht_tensor ht_transpose(ht_tensor x, int d0, int d1)
 {
     int first = d0 < 0 ? d0 + ht_rank(x) : d0;
@@ -718,13 +721,13 @@ static inline ht_tensor ht_transpose(ht_tensor x, int d0, int d1)
     return first < second ? ht_transpose_at(x, first, second) : ht_transpose_at(x, second, first);
 }
 
-/* The elements start to start + length of dimension dim. */
+/* Returns the elements start to start + length - 1 of dimension dim. */
 #pragma hspmd op y[a..{dim}, i, z..] = slice(x[a.., n, z..]) \
     size(i: length) requires(start >= 0, start <= size(n) - length) replicate(n, i) shift(n, i: start) linear(x) types(f32, bf16, f64, i32, i64) \
     operations(0) reads(x: size(a) * size(i) * size(z)) kernel(ht_slice_kernel) grad(ht_slice_gradient)
 ht_tensor ht_slice_at(ht_tensor x, int dim, int64_t start, int64_t length);
 
-/* Zeros along dimension dim up to `extent`, with x from `start` on. */
+/* Pads dimension dim with zeros to `extent`; x begins at `start`. */
 #pragma hspmd op y[a..{dim}, n, z..] = pad(x[a.., i, z..]) \
     size(n: extent) requires(start >= 0, start <= extent - size(i)) replicate(n, i) shift(n, i: start) linear(x) types(f32, bf16, f64, i32, i64) tiles(ht_concat_at: dim, start) \
     operations(0) kernel(ht_pad_kernel) grad(ht_pad_gradient)
@@ -740,7 +743,8 @@ static inline void ht_pad_gradient(ht_grad *g)
     g->dx[0] = ht_slice_at(g->dy[0], (int)g->attr[0].i, g->attr[1].i, ht_extent(g->x[0], (int)g->attr[0].i));
 }
 
-/* PyTorch's narrow; a negative dim counts from the end. */
+/* Returns the elements start to start + length - 1 of a dimension (PyTorch's narrow); a negative
+ * dim counts from the end. */
 static inline ht_tensor ht_slice(ht_tensor x, int dim, int64_t start, int64_t length)
 {
     assert(start >= 0 && length >= 0 && start <= ht_extent(x, dim) - length && "a slice lies within its dimension");
@@ -762,31 +766,31 @@ static inline void ht_concat_gradient(ht_grad *g)
     }
 }
 
-/* The tensors one behind the other along dimension dim; a negative dim counts from the end. */
+/* Concatenates tensors along dimension dim; a negative dim counts from the end. */
 static inline ht_tensor ht_concat(ht_tensors xs, int dim)
 {
     return ht_concat_at(xs, dim < 0 ? dim + ht_rank(xs.at[0]) : dim);
 }
 
-/* 0, 1, ..., n - 1. */
+/* Returns 0, 1, ..., n - 1. */
 #pragma hspmd op y[i] = iota() size(i: n) place(y: i) dtype(y: dtype) offset(i) operations(size(i)) kernel(ht_iota_kernel) grad(none)
 ht_tensor ht_iota(int64_t n, ht_dtype dtype);
 
-/* ---- places ---- */
+/* ---- indices ---- */
 
-/* Operators that compare indices: `at` and `from` are 0, 1, 2, ... along their dimension. */
+/* Operators that compare indices; `at` and `from` are 0, 1, 2, ... along their dimension. */
 
-/* Integers from 0 to before `end`; others end the program. */
+/* Returns x. An integer outside 0 to end - 1 ends the program. */
 #pragma hspmd op y[i..] = within(x[i..]) offset(i) types(i32, i64) operations(0) kernel(ht_within_kernel) grad(none)
 ht_tensor ht_within(ht_tensor x, int64_t end);
 
-/* y[k] = x[index[k]] along dimension dim; 0 where the index lies outside. */
+/* Returns y[k] = x[index[k]] along dimension dim; 0 where the index is outside. */
 #pragma hspmd op y[a..{dim}, k, z..] = gather(x[a.., n, z..], index[a.., k, z..], at[n]) \
     reduction(+: n) linear(x) dtype(y: x, at: integer, index: integer) types(f32, bf16, f64, i32, i64) operations(0) \
     kernel(ht_gather_kernel) grad(ht_gather_gradient)
 ht_tensor ht_gather_at(ht_tensor x, ht_tensor index, ht_tensor at, int dim);
 
-/* y[n] is the sum of x[k] where index[k] is n, along dimension dim. */
+/* Returns y: y[n] is the sum of x[k] with index[k] = n, along dimension dim. */
 #pragma hspmd op y[a..{dim}, n, z..] = scatter(x[a.., k, z..], index[a.., k, z..], at[n]) \
     reduction(+: k) linear(x) dtype(y: x, at: integer, index: integer) types(f32, bf16, f64, i32, i64) \
     kernel(ht_scatter_kernel) grad(ht_scatter_gradient)
@@ -802,13 +806,13 @@ static inline void ht_scatter_gradient(ht_grad *g)
     g->dx[0] = ht_gather_at(g->dy[0], g->x[1], g->x[2], (int)g->attr[0].i);
 }
 
-/* y[k] is the sum of all x[n] with from[n] <= at[k], along dimension dim. */
+/* Returns y: y[k] is the sum of all x[n] with from[n] <= at[k], along dimension dim. */
 #pragma hspmd op y[a..{dim}, k, z..] = cumsum(x[a.., n, z..], at[k], from[n]) \
     reduction(+: n) linear(x) causal(k, n: 1) neutral(x: 0) dtype(y: x, at: integer, from: integer) types(f32, f64, i32, i64) \
     operations(size(a) * (size(n) + size(k)) * size(z)) kernel(ht_cumsum_kernel) grad(ht_cumsum_gradient)
 ht_tensor ht_cumsum_at(ht_tensor x, ht_tensor at, ht_tensor from, int dim);
 
-/* Its gradient: x[n] is the sum of all y[k] with at[k] >= from[n]. */
+/* The gradient of ht_cumsum_at: x[n] is the sum of all y[k] with at[k] >= from[n]. */
 #pragma hspmd op x[a..{dim}, n, z..] = cumsum_back(y[a.., k, z..], from[n], at[k]) \
     reduction(+: k) linear(y) causal(k, n: 1) neutral(y: 0) dtype(x: y, from: integer, at: integer) types(f32, f64, i32, i64) \
     operations(size(a) * (size(n) + size(k)) * size(z)) kernel(ht_cumsum_back_kernel) grad(ht_cumsum_back_gradient)
@@ -824,42 +828,44 @@ static inline void ht_cumsum_back_gradient(ht_grad *g)
     g->dx[0] = ht_cumsum_at(g->dy[0], g->x[2], g->x[1], (int)g->attr[0].i);
 }
 
-/* The rank of each element in a stable sort along dimension dim: the number of smaller elements
- * (larger under `descending`), plus equal ones in front. NaN is the largest. z is x again. */
+/* Returns the rank of each element in a stable sort along dimension dim: the number of smaller
+ * elements (larger ones under `descending`), plus the number of equal ones before it. NaN is the
+ * largest. z is x again. */
 #pragma hspmd op y[a..{dim}, i, c..] = rank(x[a.., j, c..], z[a.., i, c..], at[i], from[j]) \
     reduction(+: j) dtype(y: i32, at: integer, from: integer) types(f32, bf16, f64, i32, i64) kernel(ht_rank_kernel) grad(none)
 ht_tensor ht_rank_at(ht_tensor x, ht_tensor z, ht_tensor at, ht_tensor from, int dim, int descending);
 
-/* The elements x[i, i] of matrices. */
+/* Returns the elements x[i, i] of matrices. */
 #pragma hspmd op y[b.., i] = at[i] == from[j] ? x[b.., i, j] : 0 dtype(y: x, at: integer, from: integer)
 ht_tensor ht_diagonal_at(ht_tensor x, ht_tensor at, ht_tensor from);
 
 #pragma hspmd op y[i.., c] = id[i..] == at[c] dtype(y: i64, id: integer, at: integer) grad(none)
 ht_tensor ht_one_hot_at(ht_tensor id, ht_tensor at);
 
-/* x where column - row <= diagonal, else 0; under `upper` where it is >= diagonal. */
+/* Returns x where column - row <= diagonal (`upper`: >= diagonal), else 0. */
 #pragma hspmd op y[b.., i, j] = (upper ? at[j] - from[i] >= diagonal : at[j] - from[i] <= diagonal) ? x[b.., i, j] : 0 dtype(y: x, at: integer, from: integer)
 ht_tensor ht_triangle_at(ht_tensor x, ht_tensor at, ht_tensor from, int64_t diagonal, int upper);
 
 #pragma hspmd op y[i] = start + step * at[i] dtype(y: dtype, at: integer) grad(none)
 ht_tensor ht_arange_at(ht_tensor at, double start, double step, ht_dtype dtype);
 
-/* ---- products for layers.h ---- */
+/* ---- products for einsum.h, images.h and layers.h ---- */
 
-/* The first `batch` dimensions agree, the last `inner` ones are summed over. */
+/* Multiplies two tensors. The first `batch` dimensions are equal; the last `inner` ones are summed
+ * over. */
 #pragma hspmd op y[b..{batch}, m.., n..] = x[b.., m.., k..{inner}] * w[b.., n.., k..]
 ht_tensor ht_contract_at(ht_tensor x, ht_tensor w, int batch, int inner);
 
-/* A convolution of windows: i channels of each group g, p and q the places in a window, h and w the
- * windows' numbers. */
+/* Convolves windows. g: groups; i: input channels of a group; p, q: positions in a window; h, w:
+ * numbers of the windows. */
 #pragma hspmd op y[b, g, o, h, w] = x[b, g, i, p, h, q, w] * z[g, o, i, p, q]
 ht_tensor ht_correlate_at(ht_tensor x, ht_tensor z);
 
-/* Each row of w gives an element along dimension dim. */
+/* Resamples dimension dim: each row of w gives one element of the result. */
 #pragma hspmd op y[a..{dim}, o, z..] = x[a.., n, z..] * w[o, n]
 ht_tensor ht_resample_at(ht_tensor x, ht_tensor w, int dim);
 
-/* Matrices that resample: the means of bins, the nearest element, and what lies between two. */
+/* Return matrices for resampling: means of bins, the nearest element, linear interpolation. */
 #pragma hspmd op w[o, n] = from[n] < at[o] * size(n) / size(o) ? 0.0f : from[n] >= ((at[o] + 1) * size(n) + size(o) - 1) / size(o) ? 0.0f : \
     1.0f / (((at[o] + 1) * size(n) + size(o) - 1) / size(o) - at[o] * size(n) / size(o)) dtype(w: f32, at: integer, from: integer) grad(none)
 ht_tensor ht_bins_at(ht_tensor at, ht_tensor from);
@@ -872,25 +878,25 @@ ht_tensor ht_nearest_at(ht_tensor at, ht_tensor from);
     dtype(w: f32, at: integer, from: integer) grad(none)
 ht_tensor ht_lines_at(ht_tensor at, ht_tensor from, int corners);
 
-/* The scores of queries s and keys t, and the sums of values by them; r query heads share a
- * key-value head g. */
+/* Return the scores of queries s and keys t, and the sums of values weighted by them. r query heads
+ * share a key-value head g. */
 #pragma hspmd op y[b, g, r, s, t] = q[b, s, g, r, d] * k[b, t, g, d]
 ht_tensor ht_scores_at(ht_tensor q, ht_tensor k);
 
 #pragma hspmd op y[b, s, g, r, d] = p[b, g, r, s, t] * v[b, t, g, d]
 ht_tensor ht_values_at(ht_tensor p, ht_tensor v);
 
-/* x, with minus infinity where a query does not see a key: under `causal` later keys, under a
- * `window` above 0 keys at a distance of `window` or more. */
+/* Returns x, but minus infinity where a query does not see a key. Under `causal`, a query sees no
+ * later keys. With `window` > 0, it sees keys at a distance below `window`. */
 #pragma hspmd op y[b.., s, t] = (causal ? at[t] > from[s] : 0) ? logf(0) : \
     (window > 0 ? from[s] - at[t] >= window ? 1 : at[t] - from[s] >= window : 0) ? logf(0) : x[b.., s, t] dtype(y: x, at: integer, from: integer)
 ht_tensor ht_hide_at(ht_tensor x, ht_tensor from, ht_tensor at, int causal, int64_t window);
 
 /* ---- dropout ---- */
 
-/* Zero with probability p, else divided by 1 - p; the same under ht_infer. Which elements are
- * zero depends on the session's seed, the stream, the step, and the element's place in the whole
- * tensor. */
+/* Dropout: sets elements to 0 with probability p, and divides the others by 1 - p. Returns x in
+ * ht_infer. The dropped elements depend on the session's seed, the stream, the step and the
+ * element's index in the whole tensor. */
 #pragma hspmd op y[i..] = dropout(x[i..]) offset(i) linear(x) requires(p >= 0, p <= 1) types(f32, bf16) operations(2 * size(i)) kernel(ht_dropout_kernel) grad(ht_dropout_gradient)
 ht_tensor ht_dropout_at(ht_tensor x, float p, int64_t stream);
 
@@ -907,10 +913,9 @@ static inline ht_tensor ht_dropout(ht_tensor x, float p)
 
 /* ---- optimizers ---- */
 
-/* AdamW (Loshchilov and Hutter, 2019). norm, where present, is the square of the global gradient
- * norm: gradients are scaled by min(1, clip / (sqrt(norm) + 1e-6)). hyper: 0 learning rate, 1
- * beta1, 2 beta2, 3 eps, 4 weight decay, 5 clip, 6 whether the decay is added to the gradient,
- * which makes it Adam. */
+/* AdamW (Loshchilov and Hutter, 2019). norm, if present, is the square of the global gradient norm:
+ * gradients are scaled by min(1, clip / (sqrt(norm) + 1e-6)). hyper: 0 learning rate, 1 beta1, 2
+ * beta2, 3 eps, 4 weight decay, 5 clip, 6 whether the decay is added to the gradient (Adam). */
 typedef struct ht_adamw_result {
     ht_tensor p1, m1, v1;
 } ht_adamw_result;
@@ -935,8 +940,8 @@ ht_lion_result ht_lion_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor n
 
 ht_kernel ht_adamw_kernel, ht_sgd_kernel, ht_lion_kernel;
 
-/* In the rule of an optimizer: one of the numbers that may differ between steps, and how many steps
- * there were before this one. */
+/* ht_hyper returns a number of the optimizer, which may differ between steps. ht_steps returns the
+ * number of steps before this one. Only rules of optimizers call them. */
 #pragma hspmd op y[] = hyper() dtype(y: f32) kernel(ht_hyper_kernel) grad(none)
 ht_tensor ht_hyper(int index);
 
@@ -979,7 +984,7 @@ static inline ht_optimizer ht_lion_with(ht_lion_options o)
     return (ht_optimizer){.name = "lion", .update = (void (*)(void))ht_lion_update, .states = 1, .clipped = o.clip > 0, .kernel = ht_lion_kernel, .hyper = {o.lr, o.beta1, o.beta2, o.decay, o.clip}};
 }
 
-/* ht_adamw(.lr = 3e-4f, .clip = 1): what is not named keeps PyTorch's default. */
+/* ht_adamw(.lr = 3e-4f, .clip = 1): arguments that are not given have PyTorch's defaults. */
 #define ht_adamw(...) \
     ht_adamw_with((ht_adamw_options){.lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .eps = 1e-8f, .decay = 0.01f, .clip = 0 __VA_OPT__(,) __VA_ARGS__})
 #define ht_adam(...) \

@@ -250,7 +250,8 @@ static int by_name(const void *left, const void *right) {
                   (*(const SafeTensor *const *)right)->name);
 }
 
-/* What is wrong between a tensor and the one before it, which ends at byte `end`; NULL: nothing. */
+/* Returns what is wrong with a tensor's offsets, given that the previous tensor ends at byte `end`;
+ * NULL: nothing. */
 static const char *between(const SafeTensor *before, const SafeTensor *tensor, int64_t end) {
     static char text[1024];
     enum { NAME = 256 };

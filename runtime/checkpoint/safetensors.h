@@ -1,6 +1,9 @@
-/* Files of tensors as the Hugging Face hub stores them
- * (https://github.com/huggingface/safetensors#format): eight bytes with the length of a header, the
- * header, JSON, and then the tensors, row-major, one behind another without gaps.
+/* Safetensors files (https://github.com/huggingface/safetensors#format):
+ *
+ *     8 bytes      length of the header, little-endian
+ *     header       JSON: {"__metadata__":{...},"w":{"dtype":"F32","shape":[3, 4],"data_offsets":
+ *                  [0,48]},...}, padded with spaces
+ *     tensors      row-major, one after another without gaps
  */
 #ifndef CHECKPOINT_SAFETENSORS_H
 #define CHECKPOINT_SAFETENSORS_H
@@ -8,12 +11,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A tensor of a file. */
 typedef struct SafeTensor {
     const char *name, *dtype; // "F32"
-    const char *shape;        // "3, 4"; "" of a number
-    int64_t begin, end;       // bytes, from the first tensor's begin on
+    const char *shape;        // "3, 4"; "": a scalar
+    int64_t begin, end;       // byte offsets from the first tensor's begin
 } SafeTensor;
 
+/* An entry of the file's metadata. */
 typedef struct SafeNote {
     const char *key, *value;
 } SafeNote;
@@ -22,7 +27,7 @@ typedef struct SafeFile {
     int count, note_count;
     SafeTensor *at;
     SafeNote *notes;
-    int64_t data, bytes; // where the tensors begin in the file, and how much they take
+    int64_t data, bytes; // offset of the tensors in the file, and their size
 } SafeFile;
 
 /* Returns the bytes before the tensors: length and JSON header; the caller frees them. `file->at`

@@ -132,7 +132,7 @@ static int stored_size(const StoredTensor *stored) {
     return strcmp(stored->tensor->dtype, "F32") ? 2 : 4;
 }
 
-/* Whether a shape has two dimensions. */
+/* Returns whether a shape has two dimensions. */
 static bool is_matrix(const char *shape) {
     const char *comma = strchr(shape, ',');
     return comma && !strchr(comma + 1, ',');

@@ -206,8 +206,8 @@ static bool has_manifest(const char *folder, int64_t step) {
     return !access(path, F_OK);
 }
 
-/* What has no manifest takes no place of those that stay, nor have steps that this run has not come
- * to, which it has not taken. */
+/* Removes old checkpoints, so that the `keep` newest valid ones stay. Checkpoints without a
+ * manifest, or with steps that this run has not reached, do not count among these. */
 static void remove_older(const WritingPlan *plan) {
     int count, kept = 0;
     int64_t *steps = writing_steps(plan->folder, &count);

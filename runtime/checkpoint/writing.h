@@ -1,11 +1,11 @@
-/* Writing a checkpoint beside the training, by all ranks together.
+/* Writes a checkpoint beside the training, all ranks together.
  *
- * Each rank writes one range of the file FOLDER/step-N.part, and then FOLDER/step-N.part.RANK with
- * the checksums of its range. When rank 0 has found those of all ranks, it gives the file its name,
- * step-N.safetensors, and writes step-N.manifest last of all: a checkpoint without one is none.
- * Everything is on the disk (fsync) before it is named. The ranks need nothing in common but the
- * folder.
- */
+ * 1. Each rank writes one range of the file FOLDER/step-N.part.
+ * 2. Each rank writes FOLDER/step-N.part.RANK with the checksums of its range.
+ * 3. When rank 0 has found the checksums of all ranks, it renames the file to step-N.safetensors.
+ * 4. Rank 0 writes step-N.manifest, without which a checkpoint is not valid.
+ *
+ * Every file is on the disk (fsync) before it gets its name. The ranks share only the folder. */
 #ifndef CHECKPOINT_WRITING_H
 #define CHECKPOINT_WRITING_H
 
@@ -23,16 +23,16 @@ typedef struct WritingPlan {
     char folder[3072];
     int64_t step;
     int rank, ranks;
-    int keep;     // of the newest checkpoints so many stay; 0: all
-    char *header; // what stands in front of the tensors; malloc'ed, as is `range`
+    int keep;     // number of newest checkpoints to keep; 0: all
+    char *header; // bytes before the tensors; malloc'ed, as is `range`
     size_t header_bytes;
-    char *range;       // this rank's bytes of the tensors; where the last rank's end, the file does
-    int64_t at, bytes; // where they begin behind the header, and how many
-    int error;         // errno of what failed before it began
+    char *range;       // this rank's bytes of the tensors
+    int64_t at, bytes; // offset of the range behind the header, and its size
+    int error;         // errno of a failure before the writing; 0: none
     int task;          // number of this checkpoint among those that the ranks have begun
-    double patience;   // seconds for which rank 0 waits for the others' ranges; 0: for ever
+    double patience;   // seconds that rank 0 waits for the other ranks' ranges; 0: no limit
     void (*report)(int task, int error);  // tells rank 0 of this rank's failure
-    int (*reported)(int task, int *rank); // on rank 0: errno of a rank that has failed; 0: none
+    int (*reported)(int task, int *rank); // on rank 0: returns the errno of a failed rank; 0: none
 } WritingPlan;
 
 typedef struct Writing Writing;
@@ -64,7 +64,7 @@ void writing_range(int64_t bytes, int rank, int ranks, int64_t *begin, int64_t *
  * the list. */
 int64_t *writing_steps(const char *folder, int *count);
 
-/* Paths of a checkpoint's parts: suffix "part", "safetensors", "manifest". */
+/* Writes the path of a checkpoint's file: suffix "part", "safetensors" or "manifest". */
 void writing_path(char *path, size_t room, const char *folder, int64_t step, const char *suffix);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the CPU kernels share. */
+/* Common functions of the CPU kernels. */
 #include "cpu/cpu.h"
 
 #include "base/memory.h"

@@ -1,4 +1,4 @@
-/* What the CPU kernels share: reading views, scratch memory, and code for several instruction
+/* Common functions of the CPU kernels: reading views, scratch memory, code for several instruction
  * sets. */
 #ifndef CPU_CPU_H
 #define CPU_CPU_H

@@ -85,15 +85,15 @@ DeviceRates device_rates(void) {
 
 /* ---- storage ---- */
 
-/* What stands in front of storage. */
+/* The header in front of an allocation. */
 typedef union StorageHead {
-    size_t mapped; // bytes that were mapped, this included; 0: it is the C library's
-    char room[64]; // as tensors are aligned
+    size_t mapped; // bytes mapped, including the header; 0: allocated by the C library
+    char room[64]; // keeps the alignment of tensors
 } StorageHead;
 
-enum {
-    LEAST_MAPPED = 1 << 20
-}; // bytes: from here on storage is mapped by itself, so that what is freed goes back to the system
+/* Bytes from which an allocation is mapped separately, so that its memory returns to the system
+ * when it is freed. */
+enum { LEAST_MAPPED = 1 << 20 };
 
 static StorageHead *map_storage(size_t bytes) {
     StorageHead *head =

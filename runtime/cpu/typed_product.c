@@ -23,7 +23,7 @@ static int64_t span_of(const ht_product_call *call, size_t field) {
     return span;
 }
 
-/* What the axes reach in a tensor, as one row. */
+/* Returns the elements of a tensor that the axes span, as one row. */
 static ht_view span_view(const ht_product_call *call, const void *data, ht_dtype dtype,
                          size_t field) {
     return (ht_view){

@@ -1,8 +1,9 @@
-/* Ranks agree on ways to do the same work, and keep them in a file.
+/* Agreement of all ranks on the fastest algorithm for each kind of work, and the file that keeps
+ * it.
  *
- * The file of HETU_CACHE is text: a line that says what it is, then for each way "GPU, version of
- * cuBLASLt<tab>key<tab>way". GPUs of several kinds may share one; rank 0's is meant.
- */
+ * The file of HETU_CACHE is text. After a first line that identifies the format, it has a line
+ * "GPU, version of cuBLASLt<tab>key<tab>algorithm" for each kind of work. GPUs of several models
+ * may share a file; entries are for rank 0's GPU. */
 #include "cuda/choice.h"
 
 #include "base/files.h"
@@ -25,7 +26,7 @@
 
 static const char heading[] = "hetu: the fastest ways of products, 1";
 
-/* The files' lines: everything in front of the way. */
+/* The lines of the files, by everything before the algorithm. */
 typedef std::map<std::string, int> Known;
 
 static Known known;
@@ -40,7 +41,7 @@ static std::string broadcast(std::string text) {
     return text;
 }
 
-/* The texts of all ranks, in their order. */
+/* Returns the texts of all ranks, in rank order. */
 static std::string gather(const std::string &mine) {
     const size_t ranks = (size_t)world_size();
     std::vector<int64_t> bytes(ranks);
@@ -59,7 +60,7 @@ static std::string gather(const std::string &mine) {
 
 static const char *cache_path(void) { return getenv("HETU_CACHE"); }
 
-/* What a way was found on. */
+/* The GPU and cuBLASLt version of an entry. */
 static std::string here(void) {
     int device;
     cudaDeviceProp properties;
@@ -68,7 +69,7 @@ static std::string here(void) {
     return std::string(properties.name) + ", cuBLASLt " + std::to_string(cublasLtGetVersion());
 }
 
-/* Takes a line apart at its last tab; false when it is none of the file's. */
+/* Splits a line at its last tab; returns false if the line is not an entry. */
 static bool take_line(const std::string &line) {
     const size_t tab = line.rfind('\t');
     if (tab == std::string::npos || line.find('\t') == tab) return false;
@@ -79,7 +80,7 @@ static bool take_line(const std::string &line) {
     return true;
 }
 
-/* Reads the file into `known`, on rank 0; one that is not there is empty. */
+/* Reads the file into `known` on rank 0. A missing file counts as empty. */
 static void read_cache(const char *path) {
     const char *why = nullptr;
     if (access(path, F_OK) && errno == ENOENT) return;
@@ -95,8 +96,7 @@ static void read_cache(const char *path) {
                 path);
 }
 
-/* Puts a new file in the old one's place. Where that cannot be, the program goes on, and the next
- * one measures again. */
+/* Replaces the file. If that fails, the program goes on, and the next run measures again. */
 static void write_cache(const char *path) {
     char *fresh = nullptr;
     FILE *file = file_create_beside(path, &fresh);
@@ -115,7 +115,7 @@ static void write_cache(const char *path) {
 
 /* ---- agreeing ---- */
 
-/* The lines of `known` that were found on such a GPU, as rank 0 knows them. */
+/* Returns rank 0's entries for its kind of GPU. */
 static void settle_known(void) {
     const std::string place = here() + "\t";
     std::string text, key;
@@ -133,7 +133,7 @@ void choice_open(void) {
     settle_known();
 }
 
-/* Lines "key<tab>milliseconds of each way". */
+/* Writes lines "key<tab>milliseconds of each algorithm". */
 static std::string text_of(const ChoiceTimes &times) {
     std::ostringstream text;
     for (const auto &[key, each] : times) {
@@ -144,7 +144,7 @@ static std::string text_of(const ChoiceTimes &times) {
     return text.str();
 }
 
-/* Adds up what several ranks have timed. */
+/* Adds up the times that several ranks have measured. */
 static std::map<std::string, std::vector<double>> sums_of(const std::string &text) {
     std::map<std::string, std::vector<double>> sums;
     std::istringstream lines(text);

@@ -10,7 +10,7 @@
 
 /* ---- calls ---- */
 
-/* Where the rows of q or k lie. */
+/* The arrangement of the rows of q or k. */
 static AttentionPlaces places_of(const ht_view *x) {
     int s = x->rank - 3;
     return {(int)x->offset[s], (int)(x->gap[s] ? x->fold[s] : x->extent[s]), (int)x->gap[s]};
@@ -76,9 +76,9 @@ AttentionResult attention_result(const ht_view *view) {
 
 /* ---- one block of queries ---- */
 
-/* A running maximum and the sum of this thread's rows; sums are over the thread's own columns. The
- * maximum, `peak`, only has to keep the exponentials in range, so it stays where it is until a
- * score exceeds it by much: most tiles leave all sums alone. */
+/* Running maximum and sum of this thread's rows, over the thread's own columns. `peak` only keeps
+ * the exponentials in range. So it stays the same until a score exceeds it by much, and most tiles
+ * rescale no sums. */
 template <typename E> struct RunningSoftmax {
     float peak[E::thread_rows], base[E::thread_rows], sum[E::thread_rows];
 
@@ -90,10 +90,10 @@ template <typename E> struct RunningSoftmax {
         }
     }
 
-    /* Takes a tile of scores, which become 2^(scale * (score - peak)). */
+    /* Takes a tile of scores, and replaces each by 2^(scale * (score - peak)). */
     template <typename Sums>
     __device__ __forceinline__ void take(const typename E::Scores &s, Sums &o, float scale) {
-        const float slack = 8; // so much a score may exceed the peak, as an exponent of 2
+        const float slack = 8; // a score may exceed the peak by 2^slack
         float top[E::thread_rows];
         bool rises = false;
 #pragma unroll
@@ -110,7 +110,7 @@ template <typename E> struct RunningSoftmax {
     }
 
   private:
-    /* The peaks become the maximum of the rows so far; what was summed shrinks accordingly. */
+    /* Sets the peaks to the maximum of the rows so far, and rescales the sums. */
     template <typename Sums>
     __device__ __forceinline__ void rise(const float (&top)[E::thread_rows], Sums &o, float scale) {
 #pragma unroll
@@ -174,7 +174,7 @@ static __global__ void __launch_bounds__(E::threads, 1)
     });
 }
 
-/* Shared memory of a block, beside what its threads know alike. */
+/* Dynamic shared memory of a block. */
 template <typename E> static constexpr size_t shared_of() {
     return (size_t)(E::ROWS + 2 * E::buffers * E::COLUMNS) * E::D * sizeof(typename E::T) +
            E::scratch_bytes;
@@ -195,7 +195,7 @@ template <typename E> static void launch(const AttentionShape *a, const ht_call 
                   attention_result(&out[0]), (float *)out[1].data);
 }
 
-/* The same with `Small` on a GPU whose blocks cannot have the memory that E wants. */
+/* Does the same with engine `Small`, if the GPU's blocks cannot have the memory that E needs. */
 template <typename E, typename Small>
 static void launch_fitting(const AttentionShape *a, const ht_call *call) {
     static_assert(whole_of<Small>() <= attention_least_shared, "it runs on every GPU");

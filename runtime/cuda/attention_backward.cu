@@ -3,14 +3,15 @@
  *     ds = p (dp - delta),  delta = the dot product of dy and y, less dlse
  *     dv = pᵀ dy,  dk = scale * dsᵀ q,  dq = scale * ds k
  *
- * These are five products, p from q, k and lse being one. A first kernel has a row for each key: it
- * computes all but dq, and keeps dsᵀ. A second one has a row for each query and makes dq of what
- * was kept. Several query heads that share keys are summed in order by the block that owns the
- * keys.
+ * These are five products, including p from q, k and lse.
  *
- * Only a part of ds is kept at a time: that of some heads or, where these have too many scores, of
- * some of their queries. Then the sums of dk and dv wait in memory, in f32, for the next queries.
- */
+ * 1. The keys' kernel has a matrix row for each key. It computes dk and dv, and keeps dsᵀ in
+ * memory.
+ * 2. The queries' kernel has a matrix row for each query. It computes dq from the kept dsᵀ.
+ *
+ * Query heads that share keys are summed in order by the block that owns the keys. Only a part of
+ * ds is kept at a time: some heads or, if these have too many scores, some of their queries. Then
+ * the f32 sums of dk and dv wait in memory for the next queries. */
 #include "cuda/attention_scores.h"
 #include "cuda/attention_choice.h"
 
@@ -21,25 +22,25 @@
 
 int64_t attention_kept_bytes = INT64_C(512) << 20;
 
-/* Queries of a part are a multiple of this, which all tiles divide. */
+/* Queries of a part are a multiple of this number, which all tiles divide. */
 static constexpr int part_queries = 128;
 
-/* lse and delta of a query. A query that sees nothing has lse minus infinity; it and what lies
- * beyond the last query get zeros, which with hidden scores or q and dy of 0 make gradients of
- * 0. */
+/* lse and delta of a query. A query that sees no key has lse minus infinity. Such queries, and rows
+ * beyond the last query, get zeros here. Their scores are hidden, or q and dy are 0, so their
+ * gradients are 0. */
 struct Statistics {
     float lse, delta;
 };
 
-/* What the backward kernels read. */
+/* Operands of the backward kernels. */
 template <typename T> struct BackwardOperands {
     const T *dy, *q, *k, *v;
     const Statistics *statistics; // [b.., h, queries]
     int queries;                  // s, rounded up to part_queries
 };
 
-/* The kept scores of a part: [head of the part][key][query of the part], for each head as an engine
- * keeps them. */
+/* The kept scores of a part: [head of the part][key][query of the part]; each head is stored as the
+ * engine keeps it. */
 template <typename T> struct KeptScores {
     T *data;
     int keys, queries; // rounded up to whole tiles
@@ -53,7 +54,7 @@ template <typename T> struct KeptScores {
 
 /* ---- statistics ---- */
 
-/* This lane's part of the dot product of two rows of d elements, V at a time. */
+/* Returns this lane's part of the dot product of two rows of d elements, V at a time. */
 template <int V, typename T>
 static __device__ __forceinline__ float lane_dot(const T *x, const T *y, int d) {
     struct alignas(V * sizeof(T)) Vector {
@@ -68,7 +69,8 @@ static __device__ __forceinline__ float lane_dot(const T *x, const T *y, int d) 
     return sum;
 }
 
-/* A warp for each query of a head, and for each place behind the last one. */
+/* Computes lse and delta with one warp for each query of a head, and for each row beyond the last
+ * query. */
 template <typename T>
 static __global__ void statistics_device(AttentionShape a, Statistics *statistics, const T *dy,
                                          const T *y, const float *lse, const float *dlse,
@@ -90,22 +92,22 @@ static __global__ void statistics_device(AttentionShape a, Statistics *statistic
 
 /* ---- dk and dv ---- */
 
-/* e^(score - lse). Subtracts before anything else is done, since large numbers lose their digits:
- * these two are rounded alike. */
+/* Returns e^(score - lse). Both are rounded in the same way and subtracted first, since large
+ * numbers lose digits. */
 template <typename E> static __device__ __forceinline__ float probability(float score, float lse) {
     return E::exp2(__fsub_rn(score, lse) * log2_e);
 }
 
-/* A tile of queries: of head `head` of those that share a group, from `query` on. */
+/* A tile of queries, from `query` on, of query head `head` within its group. */
 struct QueryTile {
     int head, query;
 };
 
 /* A block that owns E::ROWS keys of a group, from `key` on, and W of the d columns of dk and dv. It
- * goes through `count` tiles of queries: those of a part from the first on that sees a key, for
- * each of the heads that share the group. */
+ * loops over `count` tiles of queries: for each head of the group, those of the part from the first
+ * query on that sees one of the keys. */
 template <typename E, int W> struct KeyBlock {
-    int b, g, pair, key, first_column, heads, first, tiles, count; // tiles: of a head
+    int b, g, pair, key, first_column, heads, first, tiles, count; // tiles: tiles of one head
 
     KeyBlock() = default;
     __device__ __forceinline__ KeyBlock(const AttentionShape &a, const AttentionPart &part) {
@@ -122,12 +124,12 @@ template <typename E, int W> struct KeyBlock {
         count = tiles * heads;
     }
 
-    /* The first query of those whose scores with a key are computed. */
+    /* Returns the first query whose scores with a key are computed. */
     static __device__ __forceinline__ int first_query(const AttentionShape &a, int of_key) {
         return attention_first(a, of_key / E::ROWS * E::ROWS) / E::COLUMNS * E::COLUMNS;
     }
 
-    /* Tile `it` of `count`. */
+    /* Returns tile `it` of `count`. */
     __device__ __forceinline__ QueryTile tile(int it) const {
         return {it / tiles, first + it % tiles * E::COLUMNS};
     }
@@ -139,7 +141,7 @@ template <typename E, int W> struct KeyBlock {
             tile, attention_query_rows(a, x, pitch, b, at.query, g * heads + at.head));
     }
 
-    /* The same for the statistics of its queries. */
+    /* Begins to load the statistics of a tile's queries. */
     __device__ __forceinline__ void load(const AttentionShape &a, Statistics *to,
                                          const BackwardOperands<typename E::T> &in,
                                          QueryTile at) const {
@@ -151,14 +153,15 @@ template <typename E, int W> struct KeyBlock {
             copy_begin(to + threadIdx.x * piece, from + threadIdx.x * piece, true);
     }
 
-    /* Where the scores of a tile are kept. */
+    /* Returns where the scores of a tile are kept. */
     __device__ __forceinline__ typename E::T *kept(const KeptScores<typename E::T> &in,
                                                    const AttentionPart &part, QueryTile at) const {
         return in.at(pair * heads + at.head, key, at.query - part.query);
     }
 };
 
-/* This thread's place for a block's sums in the carry: `count` floats, E::threads apart. */
+/* Returns this thread's place for a block's sums between parts: `count` floats, E::threads apart.
+ */
 template <typename E, typename Sums> struct Carry {
     static constexpr int count = E::thread_rows * Sums::columns;
     float *place;
@@ -254,7 +257,7 @@ static __global__ void __launch_bounds__(E::threads, 1)
 
 /* ---- dq ---- */
 
-/* E: the engine here; K: the one that kept the scores. */
+/* E: the engine of this kernel; K: the engine that kept the scores. */
 template <typename E, typename K>
 static __global__ void __launch_bounds__(E::threads, 1)
     attention_queries_device(AttentionShape a, AttentionPart part, const typename E::T *k,
@@ -296,9 +299,9 @@ static __global__ void __launch_bounds__(E::threads, 1)
 
 static int rounded_up(int n, int unit) { return attention_blocks(n, unit) * unit; }
 
-/* The first part of a call whose heads have `row_bytes` of scores a query, and `blocks` of keys a
- * pair: whole heads where they fit, else as many as make work for a GPU, with some of their
- * queries. The others follow from it. */
+/* Returns the first part of a call. A head has `row_bytes` of scores for each query, and a pair has
+ * `blocks` blocks of keys. The part has whole heads if they fit; else as many heads as occupy a
+ * GPU, with some of their queries. The other parts follow from the first. */
 static AttentionPart first_part(const AttentionShape *a, int64_t row_bytes, int blocks) {
     const int64_t busy_blocks = 1024, all = (int64_t)a->batch * a->groups,
                   shared = a->heads / a->groups;
@@ -315,7 +318,7 @@ static AttentionPart first_part(const AttentionShape *a, int64_t row_bytes, int 
     return {0, (int)pairs, 0, queries < a->s ? (int)queries : a->s};
 }
 
-/* The memory of a call, from one cuda_scratch. */
+/* The scratch memory of a call, from one cuda_scratch. */
 template <typename T> struct BackwardMemory {
     Statistics *statistics;
     T *kept;
@@ -343,8 +346,7 @@ static void fill_statistics(const AttentionShape *a, const ht_view *in, Statisti
                   (const float *)in[5].data, (const float *)in[8].data, queries);
 }
 
-/* Columns of dk and dv that a block of keys has: both sums of a wider head would not fit into
- * registers. */
+/* Columns of dk and dv for a block of keys. Both sums of a wider head do not fit into registers. */
 template <typename K> static constexpr int keys_width = K::D < 128 ? K::D : 128;
 
 /* Dynamic shared memory of a block that owns keys. */
@@ -353,13 +355,13 @@ template <typename K> static constexpr size_t keys_shared() {
            (size_t)(K::buffers * K::COLUMNS) * sizeof(Statistics) + K::scratch_bytes;
 }
 
-/* The same of one that owns queries. */
+/* Dynamic shared memory of a block that owns queries. */
 template <typename Q> static constexpr size_t queries_shared() {
     return (size_t)(Q::buffers * Q::COLUMNS) * (Q::D + Q::ROWS) * sizeof(typename Q::T) +
            Q::scratch_bytes;
 }
 
-/* All shared memory of such blocks. */
+/* All shared memory of both kinds of blocks. */
 template <typename K> static constexpr size_t keys_whole() {
     return attention_shared<KeyBlock<K, keys_width<K>>>(keys_shared<K>());
 }
@@ -367,7 +369,7 @@ template <typename Q> static constexpr size_t queries_whole() {
     return attention_shared<QueryBlock<Q>>(queries_shared<Q>());
 }
 
-/* K: the engine with a row for each key; Q: the one with a row for each query. */
+/* K: the engine with a row for each key; Q: the engine with a row for each query. */
 template <typename K, typename Q> static void launch(const AttentionShape *a, const ht_call *call) {
     using T = typename K::T;
     static_assert(K::ROWS % Q::COLUMNS == 0 && part_queries % Q::ROWS == 0 &&
@@ -410,7 +412,7 @@ template <typename K, typename Q> static void launch(const AttentionShape *a, co
     }
 }
 
-/* The same with `Small` for K on a GPU whose blocks cannot have the memory that K wants. */
+/* Does the same with `Small` for K, if the GPU's blocks cannot have the memory that K needs. */
 template <typename K, typename Small, typename Q>
 static void launch_fitting(const AttentionShape *a, const ht_call *call) {
     static_assert(keys_whole<Small>() <= attention_least_shared &&

@@ -1,4 +1,4 @@
-/* Whether our kernels or cuDNN's serve a call of attention. */
+/* Chooses between the runtime's kernels and cuDNN's for a call of attention. */
 #include "cuda/attention_choice.h"
 
 #include "cuda/cuda.h"

@@ -1,4 +1,4 @@
-/* Engines: what a block of threads does with tiles of rows in shared memory.
+/* Engines: operations of a block of threads on tiles of rows in shared memory.
  *
  *     typename E::Scores s;                          this thread's part of ROWS x COLUMNS scores
  *     E::score(s, a, b);                             s = a bᵀ for the tiles a[ROWS][D],
@@ -6,18 +6,18 @@
  *     typename E::template Sums<W> o;                this thread's part of ROWS x W sums
  *     E::add(o, s, b, first, scratch);               o += s b[COLUMNS][first ..], s rounded to the
  *                                                    tiles' type
- *     E::keep(to, pitch, s);                         keeps s in global memory, rounded to the
+ *     E::keep(to, pitch, s);                         stores s in global memory, rounded to the
  *                                                    tiles' type, as matrices of 8 x 8
  *     E::add_kept(o, kept, b, scratch);              o += keptᵀ b[COLUMNS] for a tile of kept
  *                                                    scores, kept[COLUMNS][ROWS]
  *
- * Both are seen by thread: element (r, c) lies in row E::row(r) and column E::column(c) or
- * Sums::column(c) of the block's matrix. All columns of a row lie in threads of one warp,
- * E::row_max and E::row_sum fold over them. Where E::pairs, columns c and c + 1 for an even c are
- * neighbours.
+ * Scores and Sums index a thread's own elements: element (r, c) is in row E::row(r) and column
+ * E::column(c) or Sums::column(c) of the block's matrix. All columns of a row are in threads of one
+ * warp; E::row_max and E::row_sum reduce over them. If E::pairs, columns c and c + 1 are neighbours
+ * for even c.
  *
- * Where E::passes, the columns of a row lie in several warps, and there is no E::add: scores go
- * through shared memory,
+ * If E::passes, the columns of a row are in several warps. Then there is no E::add, and scores go
+ * through shared memory:
  *
  *     E::keep(passed, E::COLUMNS / kept_side, s);
  *     __syncthreads();
@@ -28,7 +28,5 @@
 
 #include "cuda/attention_plain_engine.h"
 #include "cuda/attention_tensor_engine.h"
-
-
 
 #endif

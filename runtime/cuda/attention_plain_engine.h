@@ -1,10 +1,11 @@
-/* The engine of attention for f32, by plain arithmetic (attention_engine.h). C++ only. */
+/* The engine of attention for f32, with plain arithmetic (attention_engine.h). C++ only. */
 #ifndef CUDA_ATTENTION_PLAIN_ENGINE_H
 #define CUDA_ATTENTION_PLAIN_ENGINE_H
 
 #include "cuda/attention_tiles.h"
 
-/* 16 x 16 threads own 32 rows: thread (x, y) has rows y, y + 16 and columns x, x + 16, ... */
+/* A block of 16 x 16 threads owns 32 rows. Thread (x, y) has rows y, y + 16 and columns x, x + 16,
+ * ... */
 template <int D_, int COLUMNS_ = 32> struct PlainEngine {
     using T = float;
     static constexpr int side = 16, D = D_, threads = side * side, ROWS = 2 * side,

@@ -1,18 +1,19 @@
-/* Scores of attention that are hidden by masks and segments, and rows of results. C++ only. */
+/* Masks of attention: sets scores to minus infinity by causality and by segments. Stores the rows
+ * of results. C++ only. */
 #ifndef CUDA_ATTENTION_SCORES_H
 #define CUDA_ATTENTION_SCORES_H
 
 #include "cuda/attention.h"
 
-/* The segment of row i; that of the last one for what lies beyond. */
+/* Returns the segment of row i; beyond the last row, the segment of the last row. */
 static __device__ __forceinline__ int64_t attention_segment(const AttentionSegments &of, int b,
                                                             int i) {
     int64_t at = (int64_t)b * of.rows + (i < of.rows ? i : of.rows - 1);
     return of.wide ? ((const int64_t *)of.at)[at] : ((const int *)of.at)[at];
 }
 
-/* Whether the rows and columns of a tile, from `row` and `column` on, are all of one segment. A
- * warp finds it together. */
+/* Returns whether all rows and columns of a tile, from `row` and `column` on, are in one segment.
+ * All lanes of a warp call it together. */
 template <typename E>
 static __device__ __forceinline__ bool attention_one_segment(const AttentionSegments &rows,
                                                              const AttentionSegments &columns,
@@ -26,7 +27,7 @@ static __device__ __forceinline__ bool attention_one_segment(const AttentionSegm
     return !__any_sync(0xffffffffu, other);
 }
 
-/* Hides what is not of one segment. */
+/* Sets scores between different segments to minus infinity. */
 template <typename E>
 static __device__ __forceinline__ void
 attention_hide_segments(const AttentionSegments &rows, const AttentionSegments &columns, int b,
@@ -44,9 +45,9 @@ attention_hide_segments(const AttentionSegments &rows, const AttentionSegments &
     }
 }
 
-/* Hides keys beyond the last one and, under `causal`, those behind a query. What lies beyond the
- * last query is hidden where a key's sums run over queries: its scores are 0 times the key, and
- * that may be no number. */
+/* Sets scores to minus infinity for keys beyond the last one and, under `causal`, for keys behind
+ * the query. If sums run over queries (`keys_in_rows`), also for queries beyond the last one, since
+ * 0 times their keys may be NaN. */
 template <typename E, bool keys_in_rows>
 static __device__ __forceinline__ void attention_hide_edges(const AttentionShape &a, int row,
                                                             int column, typename E::Scores &s) {
@@ -62,8 +63,8 @@ static __device__ __forceinline__ void attention_hide_edges(const AttentionShape
     }
 }
 
-/* Scores become minus infinity where a query does not see a key. The tile begins at `row` and
- * `column`; its rows are keys when `keys_in_rows`, else queries. */
+/* Sets scores to minus infinity where a query does not see a key. The tile begins at `row` and
+ * `column`. Its rows are keys if `keys_in_rows`, else queries. */
 template <typename E, bool keys_in_rows>
 static __device__ __forceinline__ void attention_hide(const AttentionShape &a, int b, int row,
                                                       int column, typename E::Scores &s) {
@@ -85,7 +86,7 @@ static __device__ __forceinline__ void attention_store(const AttentionResult &to
         ((float *)to.data)[at] = value;
 }
 
-/* Two neighbours, where to.pairs. */
+/* Stores two neighbours, if to.pairs. */
 static __device__ __forceinline__ void attention_store(const AttentionResult &to, int64_t at,
                                                        float value, float next) {
     if (to.bf16)
@@ -95,8 +96,8 @@ static __device__ __forceinline__ void attention_store(const AttentionResult &to
 }
 
 /* Stores this thread's part of the rows that a block owns, times `factor(row of the thread)`. `at`
- * is the element of the block's first row in the result, `rows` says how many rows there are,
- * `first` is the column of the first sum. */
+ * is the element of the result at which the block's first row begins. `rows` has the number of
+ * rows. `first` is the column of the first sum. */
 template <typename E, typename Sums, typename Factor>
 static __device__ __forceinline__ void
 attention_store_rows(const AttentionResult &to, int64_t at, const Rows<typename E::T> &rows,

@@ -4,12 +4,12 @@
 
 #include "cuda/attention_tiles.h"
 
-/* Four warps own 16 * PARTS rows each; or ACROSS of them do, and a part of the columns each. A
- * warp's fragments are those of tensor_core.h.
+/* Four warps own 16 * PARTS rows each. With ACROSS > 1, groups of ACROSS warps share rows and
+ * divide the columns. tensor_core.h describes a warp's fragments.
  *
- * Shared memory is what limits: a warp loads (rows + columns) / 16 fragments for rows * columns /
- * 128 products. Sizes and unrolled loops are such that all sums stay in registers: test/cuda/sass
- * looks at that. */
+ * Shared memory bounds the speed: a warp loads (rows + columns) / 16 fragments for rows * columns /
+ * 128 products. Tile sizes and unrolled loops keep all sums in registers; test/cuda/sass checks
+ * this. */
 template <int D_, int PARTS, int COLUMNS_, int ACROSS = 1> struct TensorEngine {
     using T = __nv_bfloat16;
     static constexpr int D = D_, warps = 4, threads = 32 * warps,
@@ -74,7 +74,7 @@ template <int D_, int PARTS, int COLUMNS_, int ACROSS = 1> struct TensorEngine {
         }
     }
 
-    /* `first` is a multiple of 128 or 0; scores stay in registers. */
+    /* Adds s b to o. `first` is a multiple of 128 or 0. Scores stay in registers. */
     template <int W>
     static __device__ __forceinline__ void add(Sums<W> &o, Scores &s, const T *b, int first,
                                                void *scratch) {
@@ -154,12 +154,12 @@ template <int D_, int PARTS, int COLUMNS_, int ACROSS = 1> struct TensorEngine {
     }
 
   private:
-    /* `offset` bytes into a tile, and `rows` rows (a multiple of 8) behind. */
+    /* Returns the address `offset` bytes into a tile and `rows` rows (a multiple of 8) further. */
     static __device__ __forceinline__ const void *at(const T *tile, int offset, int rows) {
         return (const char *)tile + offset + tile_offset<D, T>(rows, 0);
     }
 
-    /* o += left b[16 k .. 16 k + 15][first ..]. */
+    /* Computes o += left b[16 k .. 16 k + 15][first ..]. */
     template <int W>
     static __device__ __forceinline__ void
     add_step(Sums<W> &o, int k, const uint32_t (&left)[PARTS][4], const T *b, int first) {
@@ -175,7 +175,7 @@ template <int D_, int PARTS, int COLUMNS_, int ACROSS = 1> struct TensorEngine {
         }
     }
 
-    /* Columns 16 n to 16 n + 15 of o += left right. */
+    /* Computes columns 16 n to 16 n + 15 of o += left right. */
     template <int W>
     static __device__ __forceinline__ void
     multiply(Sums<W> &o, int n, const uint32_t (&left)[PARTS][4], const uint32_t (&right)[4]) {

@@ -1,9 +1,8 @@
 /* Tiles: rows of matrices in shared memory, for the engines of attention (attention_engine.h). C++
  * only.
  *
- * A tile's row is D elements, in pieces of 16 bytes that are permuted so that neither rows nor
- * columns of pieces meet in a bank of memory.
- */
+ * A row of a tile has D elements, in pieces of 16 bytes. The pieces of a row are permuted
+ * (swizzled), so that accesses to rows and to columns of pieces have no bank conflicts. */
 #ifndef CUDA_ATTENTION_TILES_H
 #define CUDA_ATTENTION_TILES_H
 
@@ -13,8 +12,8 @@
 
 template <typename T> static constexpr int piece_elements = 16 / (int)sizeof(T);
 
-/* Bytes from a tile's begin to piece `piece` of a row. Bits of the row and of the piece meet in an
- * exclusive or alone:
+/* Returns the bytes from a tile's start to piece `piece` of a row. Bits of the row and of the piece
+ * are combined by exclusive or, so offsets can be computed in parts:
  *
  *     tile_offset(row, a ^ b) = tile_offset(row, a) ^ tile_offset(0, b)
  *     tile_offset(row + 8 n, a) = tile_offset(row, a) + tile_offset(8 n, 0)
@@ -118,15 +117,15 @@ static __device__ __forceinline__ void kept_load(typename E::T *tile, const type
     }
 }
 
-/* A loop over `count` tiles, where load(it, buffer) begins to load one:
+/* Loads tiles in a loop of `count` iterations, where load(it, buffer) begins to load tile `it`:
  *
  *     tile_begin<buffers>(count, load);
  *     for (int it = 0; it < count; it++) {
  *         int buffer = tile_next<buffers>(it, count, load);
- *         ... tile `it` is in that buffer; with two buffers the next one is on its way ...
+ *         ... tile `it` is in that buffer; with two buffers, the next tile is being loaded ...
  *     }
  *
- * What was loaded before tile_begin is there with the first tile. */
+ * Copies that began before tile_begin have ended when the first tile is there. */
 template <int buffers, typename Load>
 static __device__ __forceinline__ void tile_begin(int count, Load load) {
     if (buffers == 2 && count > 0) load(0, 0);

@@ -1,5 +1,5 @@
-/* f32 becomes bf16: calls that follow one another, as for a model's parameters, are run by one
- * launch. */
+/* Conversion of f32 to bf16. Consecutive calls, as for the parameters of a model, share one launch.
+ */
 #include "cuda/collect.h"
 
 #include <hetu/rt.h>
@@ -10,8 +10,8 @@
 typedef struct Narrowed {
     uint16_t *to;
     const float *from;
-    int64_t count, chunk, vector; // elements; how many chunks the calls before this one have;
-                                  // whether both are aligned to 16 bytes
+    int64_t count, chunk, vector; // elements; chunks of the calls before this one; whether both
+                                  // addresses are aligned to 16 bytes
 } Narrowed;
 
 static std::vector<Narrowed> collected;

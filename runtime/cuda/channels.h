@@ -1,4 +1,4 @@
-/* Channels of device memory (exchange/channel.h). */
+/* Channels that exchange device memory (exchange/channel.h). */
 #ifndef CUDA_CHANNELS_H
 #define CUDA_CHANNELS_H
 
@@ -12,10 +12,10 @@ extern const Channel channel_nccl; // over NCCL
 extern const Channel
     channel_staged; // through host memory: for ranks that share a GPU, which NCCL does not connect
 
-/* What the threads of exchanges do with device memory. */
+/* Device memory for the threads of async exchanges. */
 extern const ChannelMemory cuda_lane_memory;
 
-/* A step of moves on the compute stream. */
+/* Runs a step of local moves on the compute stream. */
 void cuda_move_now(const ChannelRun *run, const ht_reshard_step *step);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* Times ways to do the same work, and knows the fastest. */
+/* Measures the ways to do a piece of work, and remembers the fastest. */
 #include "cuda/choice.h"
 
 #include "cuda/cuda.h"
@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TIMED = 2 }; // runs, behind one that is not
+enum { TIMED = 2 }; // timed runs, after one that is not timed
 
 static struct {
     std::map<std::string, int> settled;
     ChoiceTimes times;
-    int depth; // of runs that are being timed
+    int depth; // nesting depth of runs that are being timed
 } choices;
 
 static bool wants_timing(void) {
@@ -33,7 +33,7 @@ static std::string key_of(const char *kind, const std::vector<int64_t> &sizes, i
     return key;
 }
 
-/* Milliseconds of a run. */
+/* Returns the milliseconds of a run. */
 static float time_of(ChoiceRun *run, void *context, int way) {
     float milliseconds = 0;
     cudaEvent_t begin, end;
@@ -59,7 +59,7 @@ static const std::vector<float> &timed(const std::string &key, int ways, ChoiceR
     return choices.times[key] = times;
 }
 
-/* Work that is timed as a part of other work takes the way that is the fastest here. */
+/* Work inside other work that is being timed takes the way that is fastest on this rank. */
 int choice_of(const char *kind, const std::vector<int64_t> &sizes, int ways, ChoiceRun *run,
               void *context) {
     if (ways < 2) return 0;

@@ -1,13 +1,12 @@
-/* choice.h: which of several ways to do the same work is the fastest. C++ only.
+/* choice.h: chooses the fastest of several ways to do the same work. C++ only.
  *
  *     static void run(int way, void *context);
  *     run(choice_of("algorithm", {m, n, k}, 3, run, &sizes), &sizes);
  *
- * In the first run of a program each way is timed on the stream that computes. Another way may add
- * up in another order and give other bits, so the first way counts until all ranks have agreed
- * (choice_agree), and then the one that is the fastest over all of them. Environment HETU_TUNE=0:
- * the first way always, and nothing is timed.
- */
+ * The first run of a program measures each way on the compute stream. Different ways may sum in
+ * different orders and give different bits. So the first way is used until all ranks agree
+ * (choice_agree) on the way that is fastest over all ranks. Environment HETU_TUNE=0: the first way
+ * is always used, and nothing is measured. */
 #ifndef CUDA_CHOICE_H
 #define CUDA_CHOICE_H
 
@@ -34,9 +33,9 @@ const ChoiceTimes &choice_times(void);
 /* Makes choice_of return this variant for a key from now on. */
 void choice_settle(const std::string &key, int way);
 
-/* Agrees with the other ranks on the ways for what any of them has timed; all ranks call together.
- * Environment HETU_CACHE names a file in which rank 0 notes them, and which choice_open takes them
- * from: cuda/agreement.cu. */
+/* Agrees with the other ranks on the ways for all work that any rank has measured. All ranks call
+ * it together. Environment HETU_CACHE: a file to which rank 0 writes the choices, and from which
+ * choice_open reads them (cuda/agreement.cu). */
 void choice_open(void);
 void choice_agree(void);
 

@@ -1,6 +1,6 @@
 #include "cuda/collect.h"
 
-static CollectLaunch *pending; // what launches the calls that wait; nullptr: none wait
+static CollectLaunch *pending; // launches the waiting calls; nullptr: no calls wait
 
 void collect_for(CollectLaunch *launch) {
     if (pending != launch) cuda_collected_launch();

@@ -1,8 +1,10 @@
-/* collect.h: calls of one kernel that follow one another, run by one launch over chunks of all
- * their tensors. C++ only.
+/* collect.h: joins consecutive calls of one kernel into one launch over chunks of all their
+ * tensors. C++ only.
  *
- * A kernel notes its call, with how many chunks the calls before it have; a block takes every so
- * many-th chunk, and finds its call by chunk_owner.
+ *     call 0: 10000 elements     chunks 0 to 2
+ *     call 1: 5000 elements      chunks 3 and 4
+ *     block b of a launch takes chunks b, b + gridDim.x, ..., and finds each chunk's call by
+ *     chunk_owner
  */
 #ifndef CUDA_COLLECT_H
 #define CUDA_COLLECT_H
@@ -11,11 +13,11 @@
 
 enum {
     COLLECT_THREADS = 256,
-    COLLECT_CHUNK = 4096,
-    COLLECT_BLOCKS = 8
-}; // elements of a chunk; blocks of a multiprocessor
+    COLLECT_CHUNK = 4096, // elements of a chunk
+    COLLECT_BLOCKS = 8    // blocks of a multiprocessor
+};
 
-/* Chunks of so many elements, and blocks for so many chunks. */
+/* Return the number of chunks for so many elements, and the number of blocks for so many chunks. */
 static inline int64_t collect_chunks(int64_t count) {
     return (count + COLLECT_CHUNK - 1) / COLLECT_CHUNK;
 }
@@ -25,8 +27,7 @@ static inline unsigned collect_blocks(int64_t chunks) {
     return (unsigned)(chunks < most ? chunks : most);
 }
 
-/* The call that a chunk belongs to: the last one whose first chunk, `chunk`, is that or one
- * before. */
+/* Returns the call of a chunk: the last call whose first chunk, `chunk`, is not behind it. */
 template <typename Call>
 static __device__ inline const Call &chunk_owner(const Call *calls, int64_t count, int64_t chunk) {
     int64_t low = 0, high = count;
@@ -46,9 +47,8 @@ typedef void CollectLaunch(void);
 /* Starts collecting calls for `launch`; first launches collected calls of another kernel. */
 void collect_for(CollectLaunch *launch);
 
-/* Launches what was collected. ht_compute_stream does it before it answers, so that all work that
- * comes after such a kernel finds it done.
- */
+/* Launches the collected calls. ht_compute_stream does so before it returns the stream, so that
+ * later work sees their results. */
 void cuda_collected_launch(void);
 
 #endif

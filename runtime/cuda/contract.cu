@@ -1,10 +1,10 @@
-/* Copies between storage orders with an epilogue, and contractions of any kind. */
+/* Kernels that copy between storage orders with an epilogue, and that compute any contraction. */
 #include "cuda/contract.h"
 #include "cuda/views.h"
 
 enum { CONTRACT_THREADS = 256 };
 
-/* Axes as kernels take them. */
+/* Axes as kernel arguments. */
 typedef struct Axes {
     int64_t count;
     ht_axis at[HT_MAX_AXES];
@@ -52,7 +52,7 @@ static __device__ inline void finish_element(const Finish &f, float value, int64
     store_float(f.y, f.y_dtype, y, activate(value, f.epilogue));
 }
 
-/* Blocks along a run and across runs. */
+/* Returns the grid: blocks along a row and across rows. */
 __global__ void copy_runs_device(Finish f, const void *from, Axes axes, ht_axis inner,
                                  int64_t runs) {
     for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; r < runs;
@@ -83,7 +83,7 @@ typedef struct Plain {
     const void *x, *w;
     double scale;
     int64_t outer_total, sum_total,
-        lanes; // lanes: threads for each element of the result, 1 or those of a warp
+        lanes; // lanes: threads for each element of the result: 1, or a warp
     Axes outer, sum;
 } Plain;
 
@@ -122,9 +122,9 @@ void contract_plain(const ht_product_call *call) {
 
 /* ---- sums of an operand ---- */
 
-enum { SUMS_PART = 64 }; // rows that a warp of a block adds up at least
+enum { SUMS_PART = 64 }; // rows that a warp adds up at least
 
-/* What is added up: `gone` rows of `kept` sums, whose elements lie as the axes say. */
+/* A sum over `gone` rows, with `kept` results. The axes say where the elements are. */
 typedef struct Summed {
     const void *from;
     float *sums;
@@ -132,7 +132,8 @@ typedef struct Summed {
     Axes kept, gone; // x: the stride in the operand
 } Summed;
 
-/* A column of sums a thread, rows shared by the warps of a block and by blocks. */
+/* Each thread adds up one column. The rows are divided among the warps of a block and among blocks.
+ */
 template <typename T> __global__ void sums_device(Summed s) {
     const int64_t column = (int64_t)blockIdx.x * HT_WARP + threadIdx.x,
                   step = (int64_t)gridDim.y * HT_MOST_WARPS;

@@ -1,12 +1,12 @@
-/* Attention as graphs of cuDNN's operations. */
+/* Attention as graphs of cuDNN operations. */
 #include "cuda/cudnn_attention.h"
 
 #include <float.h>
 
 static const cudnnDataType_t STORED = CUDNN_DATA_BFLOAT16, WIDE = CUDNN_DATA_FLOAT;
 
-/* [b, heads, rows, d] of bf16 whose rows of all heads lie `pitch` apart; and the same as [b, heads,
- * d, rows]. */
+/* Return a bf16 tensor [b, heads, rows, d], whose rows of all heads lie `pitch` apart; or its
+ * transpose [b, heads, d, rows]. */
 static CudnnTensor rows_of(CudnnGraph *graph, int64_t number, const CudnnAttention &a,
                            int64_t heads, int64_t rows, int64_t pitch) {
     return graph->tensor(number, STORED, {a.batch, heads, rows, a.d},
@@ -23,7 +23,7 @@ static CudnnSizes scores_extent(const CudnnAttention &a) { return {a.batch, a.he
 
 static CudnnSizes row_extent(const CudnnAttention &a) { return {a.batch, a.heads, a.s, 1}; }
 
-/* mode(x...) as a tensor of its own, of f32. */
+/* Returns mode(x...) as a new f32 tensor. */
 static CudnnTensor computed(CudnnGraph *graph, cudnnPointwiseMode_t mode,
                             const std::vector<CudnnTensor> &x, const CudnnSizes &extent) {
     CudnnTensor y = graph->between(WIDE, extent);
@@ -37,7 +37,7 @@ static CudnnTensor index_along(CudnnGraph *graph, const CudnnTensor &scores, int
     return index;
 }
 
-/* The scores, -FLT_MAX where a query does not see a key. */
+/* Returns the scores, with -FLT_MAX where a query does not see a key. */
 static CudnnTensor hidden(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &scores) {
     if (!a.causal) return scores;
     CudnnTensor query = index_along(graph, scores, 2), key = index_along(graph, scores, 3);
@@ -85,7 +85,7 @@ void cudnn_attention_forward(CudnnGraph *graph, const CudnnAttention &a) {
 
 /* ---- backward ---- */
 
-/* x: [b, h, s, t], as [b, h, t, s] in bf16. */
+/* Transposes x [b, h, s, t] to [b, h, t, s] in bf16. */
 static CudnnTensor turned(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &x) {
     CudnnTensor y = graph->between(STORED, {a.batch, a.heads, a.t, a.s},
                                    {a.heads * a.s * a.t, a.s * a.t, 1, a.t});
@@ -93,8 +93,8 @@ static CudnnTensor turned(CudnnGraph *graph, const CudnnAttention &a, const Cudn
     return y;
 }
 
-/* y[b, g, t, d] = x rows, where x is [b, h, t, s]: with a sum over a group's heads, each rounded to
- * bf16 before, which is the form that cuDNN's users have tried. */
+/* Computes y[b, g, t, d] = x rows for x [b, h, t, s]. Sums over the heads of a group, each rounded
+ * to bf16 before, which is the form of the graph that cuDNN supports. */
 static void to_keys(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &x,
                     const CudnnTensor &rows, const CudnnTensor &y) {
     if (a.heads == a.groups) {
@@ -106,7 +106,7 @@ static void to_keys(CudnnGraph *graph, const CudnnAttention &a, const CudnnTenso
     graph->reduce(CUDNN_REDUCE_TENSOR_ADD, each, y);
 }
 
-/* sums[b, h, s, 1] = sum(dy * y). */
+/* Computes sums[b, h, s, 1] = sum(dy * y). */
 static CudnnTensor row_sums(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &dy,
                             const CudnnTensor &y) {
     const CudnnSizes extent = {a.batch, a.heads, a.s, a.d};

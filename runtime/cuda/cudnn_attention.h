@@ -1,5 +1,5 @@
-/* cudnn_attention.h: attention as graphs of cuDNN's operations, of the form in which cuDNN knows it
- * and makes one kernel of it. C++ only.
+/* cudnn_attention.h: attention as graphs of cuDNN operations, in the form for which cuDNN generates
+ * one kernel. C++ only.
  *
  * Forward (q: [b, h, s, d]; k, v: [b, g, t, d]; all bf16):
  *
@@ -9,16 +9,16 @@
  *     y = (e^(scores - max) / sum) v
  *
  * Backward: p = e^(scores - stats), ds = scale * p * (dy vT - sum(dy * y)), dv = pT dy, dk = dsT q,
- * dq = ds k; the heads of a group are added up for dk and dv. dq is no sum in memory that blocks
- * add to, which makes cuDNN take a way that gives the same bits each time.
+ * dq = ds k; dk and dv are summed over the heads of a group. dq is not accumulated in memory by
+ * several blocks, so cuDNN chooses an engine that gives the same bits in each run.
  */
 #ifndef CUDA_CUDNN_ATTENTION_H
 #define CUDA_CUDNN_ATTENTION_H
 
 #include "cuda/cudnn_graph.h"
 
-/* Elements from one row of all heads of a tensor to the next; the rows of a batch follow one
- * another. */
+/* Elements from one row of all heads of a tensor to the next. The rows of a batch are contiguous.
+ */
 typedef struct CudnnPitches {
     int64_t q, k, v, y, dy, dq, dk, dv;
 } CudnnPitches;
@@ -30,8 +30,8 @@ typedef struct CudnnAttention {
     CudnnPitches pitch;
 } CudnnAttention;
 
-/* The numbers of the tensors. stats: [b, h, s], f32, the logarithm of a row's sum; sums: as large,
- * scratch memory of backward. */
+/* Numbers of the tensors. stats: [b, h, s], f32, the logarithm of a row's sum. sums: the same
+ * shape, scratch memory of backward. */
 enum {
     CUDNN_Q = 1,
     CUDNN_K,

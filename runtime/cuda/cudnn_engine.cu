@@ -1,4 +1,4 @@
-/* Calls of attention by cuDNN. */
+/* Runs attention by cuDNN. */
 #include "cuda/attention_choice.h"
 
 #include "cuda/cuda.h"
@@ -11,10 +11,10 @@
 
 enum { WIDEST = 128, BACKWARD_OPERANDS = 9 };
 
-/* ---- what cuDNN serves ---- */
+/* ---- supported calls ---- */
 
-/* Whether cuDNN can address a tensor of the call: bf16, rows of all heads at multiples of 16
- * bytes. */
+/* Returns whether cuDNN can address a tensor of the call: bf16, with rows of all heads at multiples
+ * of 16 bytes. */
 static bool is_addressable(const ht_view *view) {
     const int64_t pitch = ht_view_pitch(view, view->rank - 2) * dtype_bytes(HT_BF16);
     return view->dtype == HT_BF16 && pitch % CUDNN_TENSOR_ALIGNMENT == 0 &&
@@ -49,10 +49,9 @@ static void say_once(const std::string &why) {
     said = true;
 }
 
-/* nullptr: this version of cuDNN is too old, or cannot use the GPU. */
+/* Returns nullptr if this version of cuDNN is too old, or cannot use the GPU. */
 static Cudnn *cudnn(void) {
-    static Cudnn &opened =
-        *new Cudnn(); // never freed: cuDNN may be gone before what this program has is
+    static Cudnn &opened = *new Cudnn(); // never freed: cuDNN's library may be unloaded first
     static bool tried;
     if (tried) return opened.device ? &opened : nullptr;
     tried = true;
@@ -94,8 +93,7 @@ static std::unique_ptr<CudnnPlan> make_plan(const Cudnn &on, const CudnnAttentio
     return plan;
 }
 
-/* The plan for a shape, from the second time on the one of before; nullptr: there is none. The
- * scale follows from d. */
+/* Returns the plan for a shape, from a cache; nullptr: cuDNN has none. The scale follows from d. */
 static CudnnPlan *plan_for(const CudnnAttention &a, bool backward) {
     static auto &plans =
         *new std::map<PlanKey, std::unique_ptr<CudnnPlan>>(); // never freed, as above
@@ -122,8 +120,7 @@ static void run(CudnnPlan *plan, const std::vector<std::pair<int64_t, const void
 
 /* ---- statistics ---- */
 
-/* A row's logarithm lies at [b, s, h] in a program, and at [b, h, s] for cuDNN: to the latter, or
- * back. */
+/* Transposes row statistics between the program's order [b, s, h] and cuDNN's order [b, h, s]. */
 __global__ void turn_statistics_device(float *to, const float *from, int64_t count, int64_t s,
                                        int64_t heads, bool back) {
     for (int64_t at = ht_thread(); at < count; at += ht_threads()) {
@@ -171,10 +168,10 @@ bool cudnn_attention(const AttentionShape &shape, const ht_call *call) {
     return true;
 }
 
-/* What a run of backward takes of a call: some batches with all their heads, or some groups of one
- * batch's; both divide what there is, and statistics begin where cuDNN can address them. cuDNN
- * keeps a matrix of scores a head in bf16, of which at most attention_kept_bytes are kept at a
- * time, as by our kernels. false: those of one group are more. */
+/* Chooses the part of a call that one run of backward takes: some batches with all heads, or some
+ * groups of one batch. The parts divide the call evenly, and their statistics begin at addresses
+ * that cuDNN accepts. cuDNN stores the scores of each head in bf16; a part has at most
+ * attention_kept_bytes of them. Returns false if the scores of a single group are more. */
 static bool find_part(const CudnnAttention &a, CudnnAttention *part) {
     const int64_t tile = 128, queries = (a.s + tile - 1) / tile * tile,
                   keys = (a.t + tile - 1) / tile * tile;
@@ -197,12 +194,13 @@ static bool find_part(const CudnnAttention &a, CudnnAttention *part) {
     return part->batch * part->groups * group <= attention_kept_bytes;
 }
 
-/* Where a run of backward begins: a batch, and a group of heads. */
+/* Where a run of backward begins: batch, and group of heads. */
 typedef struct PartPlace {
     int64_t batch, group;
 } PartPlace;
 
-/* The address of a tensor of bf16 from there on; `rows` of a batch, `heads` of a group. */
+/* Returns the address in a bf16 tensor at which a run begins. `rows`: rows of a batch; `heads`:
+ * heads of a group. */
 static const void *from_place(const ht_view *view, const PartPlace &at, int64_t rows,
                               int64_t heads) {
     const int64_t d = view->extent[view->rank - 1];
@@ -210,8 +208,8 @@ static const void *from_place(const ht_view *view, const PartPlace &at, int64_t 
            (at.batch * rows * pitch_of(view) + at.group * heads * d) * dtype_bytes(HT_BF16);
 }
 
-/* Runs backward for a part of a call; `lse` and `sums` are statistics as cuDNN has them, sums of
- * the part alone. */
+/* Runs backward for a part of a call. `lse` and `sums` are statistics of the part in cuDNN's order.
+ */
 static void run_part(CudnnPlan *plan, const ht_call *call, const CudnnAttention &all,
                      const PartPlace &at, const float *lse, void *sums, void *workspace) {
     const ht_view *in = call->operand, *out = call->result;

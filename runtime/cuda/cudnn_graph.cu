@@ -1,4 +1,4 @@
-/* Graphs of operations for cuDNN's back end, and plans. */
+/* Builds graphs of operations for cuDNN's backend API, and execution plans. */
 #include "cuda/cudnn_graph.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ CudnnDescriptors::~CudnnDescriptors() {
 
 void CudnnDescriptors::check(cudnnStatus_t status, const char *doing) {
     if (failed() || status == CUDNN_STATUS_SUCCESS) return;
-    char text[160] = ""; // the beginning of what cuDNN has to say
+    char text[160] = ""; // the beginning of cuDNN's error message
     cudnnGetLastErrorString(text, sizeof text);
     refused = std::string(doing) + ": " + cudnnGetErrorString(status) +
               (text[0] ? std::string(" (") + text + ")" : "");
@@ -157,7 +157,7 @@ CudnnDevice::CudnnDevice(const std::string &json) {
     finalize(device);
 }
 
-/* Whether an engine may give other bits each time. */
+/* Returns whether an engine may give different bits in each run. */
 static bool may_differ(CudnnDescriptors *of, cudnnBackendDescriptor_t config) {
     cudnnBackendDescriptor_t engine = of->make(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
@@ -183,7 +183,7 @@ CudnnPlan::CudnnPlan(const CudnnGraph &graph, const CudnnDevice &device, bool de
     if (!plan) check(CUDNN_STATUS_NOT_SUPPORTED, "no engine serves this graph");
 }
 
-/* Takes the first engine that one of cuDNN's ways to choose proposes and that serves. */
+/* Takes the first supported engine that one of cuDNN's heuristics proposes. */
 void CudnnPlan::propose(const CudnnGraph &graph, const CudnnDevice &device,
                         cudnnBackendHeurMode_t mode, bool deterministic) {
     CudnnDescriptors asked;
@@ -210,7 +210,8 @@ void CudnnPlan::propose(const CudnnGraph &graph, const CudnnDevice &device,
             take(configs[(size_t)i], device);
 }
 
-/* Makes a plan of an engine's configuration, unless the engine does not serve after all. */
+/* Creates a plan from an engine's configuration; fails if the engine does not support the graph
+ * after all. */
 bool CudnnPlan::take(cudnnBackendDescriptor_t config, const CudnnDevice &device) {
     cudnnBackendDescriptor_t made = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     int64_t count = 0;

@@ -1,5 +1,4 @@
-/* cudnn_graph.h: graphs of operations for cuDNN's back end, and the plans that it makes of them.
- * C++ only.
+/* cudnn_graph.h: graphs of operations for cuDNN's backend API, and execution plans. C++ only.
  *
  *     CudnnGraph graph;
  *     CudnnTensor x = graph.tensor(1, CUDNN_DATA_BFLOAT16, {b, h, s, d}, strides), ...;
@@ -12,10 +11,9 @@
  *     if (!plan.failed())
  *         plan.run(handle, {{1, address}, ...}, workspace);
  *
- * No tensor is computed before its operands. Nothing here needs a GPU but CudnnPlan::run: `device`
- * may describe one that is elsewhere. What cuDNN refuses is remembered, not reported: after it all
- * calls do nothing, and `why` says what it was.
- */
+ * Operations are added after the operations that compute their operands. Only CudnnPlan::run needs
+ * a GPU; `device` may describe a GPU of another machine. After the first error of cuDNN all calls
+ * do nothing, and `why` returns the error. */
 #ifndef CUDA_CUDNN_GRAPH_H
 #define CUDA_CUDNN_GRAPH_H
 
@@ -26,15 +24,15 @@
 #include <string>
 #include <vector>
 
-/* The first of cuDNN's versions whose attention needs no care for numbers of keys that are no
- * multiple of 128. */
+/* The first version of cuDNN whose attention supports numbers of keys that are no multiple of 128
+ * correctly. */
 enum { CUDNN_LEAST_VERSION = 91600 };
 
 enum { CUDNN_RANK = 4, CUDNN_TENSOR_ALIGNMENT = 16 }; // bytes
 
 typedef std::array<int64_t, CUDNN_RANK> CudnnSizes;
 
-/* cuDNN's descriptors, which live as long as this; and the first thing that it refused. */
+/* Owns cuDNN's descriptors, and keeps the first error. */
 class CudnnDescriptors {
   public:
     CudnnDescriptors() = default;
@@ -54,8 +52,8 @@ class CudnnDescriptors {
 
     bool failed() const { return !refused.empty(); }
     const std::string &why() const { return refused; }
-    /* Notes that cuDNN refused what `doing` says, unless something was refused before or the status
-     * is success. */
+    /* Records the error of an operation `doing`, unless the status is success or there is an
+     * earlier error. */
     void check(cudnnStatus_t status, const char *doing);
 
   private:
@@ -68,13 +66,13 @@ typedef struct CudnnTensor {
     CudnnSizes extent;
 } CudnnTensor;
 
-/* The strides of a tensor whose elements lie in order. */
+/* Returns the strides of a contiguous tensor. */
 CudnnSizes cudnn_packed(const CudnnSizes &extent);
 
 class CudnnGraph : public CudnnDescriptors {
   public:
-    /* A tensor in memory, by the number (1 to 99) that stands for its address when a plan runs;
-     * between(): one that need not exist. */
+    /* tensor: a tensor in memory; its number (1 to 99) stands for its address when a plan runs.
+     * between: a tensor that need not be stored. */
     CudnnTensor tensor(int64_t number, cudnnDataType_t type, const CudnnSizes &extent,
                        const CudnnSizes &stride);
     CudnnTensor between(cudnnDataType_t type, const CudnnSizes &extent, const CudnnSizes &stride);
@@ -83,18 +81,18 @@ class CudnnGraph : public CudnnDescriptors {
     }
     CudnnTensor constant(float value);
 
-    /* y = mode(x...), computed in `math`; extents of 1 are repeated. Of a selection x is {if true,
-     * if false, condition}. */
+    /* Adds y = mode(x...), computed in `math`; extents of 1 are broadcast. For a selection, x is
+     * {if true, if false, condition}. */
     void pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t math,
                    const std::vector<CudnnTensor> &x, const CudnnTensor &y, int64_t axis = -1);
-    /* c = a b for each of the first two indices; fewer of these in b than in a: several of a share
-     * one. */
+    /* Adds c = a b for each of the first two indices. If b has fewer of these than a, several of a
+     * share one of b. */
     void matmul(const CudnnTensor &a, const CudnnTensor &b, const CudnnTensor &c);
-    /* y: what x's elements make up that y has fewer of. */
+    /* Adds a sum: y has smaller extents than x. */
     void reduce(cudnnReduceTensorOp_t op, const CudnnTensor &x, const CudnnTensor &y);
-    /* y: the elements of x as y's extents and strides say. */
+    /* Adds a copy of x's elements with y's extents and strides. */
     void reshape(const CudnnTensor &x, const CudnnTensor &y);
-    /* After the last operation. */
+    /* Ends the graph, after the last operation. */
     void finish();
 
     cudnnBackendDescriptor_t descriptor() const { return graph; }
@@ -108,11 +106,10 @@ class CudnnGraph : public CudnnDescriptors {
     std::vector<cudnnBackendDescriptor_t> operations;
     std::map<int64_t, float> values;
     cudnnBackendDescriptor_t graph = nullptr;
-    int64_t next = 100; // number of a tensor that is not in memory
+    int64_t next = 100; // number of the next tensor that is not in memory
 };
 
-/* The device that a handle belongs to, or the one that a JSON text describes, as cuDNN writes
- * it. */
+/* The device of a handle, or the device that a JSON text in cuDNN's format describes. */
 class CudnnDevice : public CudnnDescriptors {
   public:
     explicit CudnnDevice(cudnnHandle_t handle);
@@ -123,16 +120,16 @@ class CudnnDevice : public CudnnDescriptors {
     cudnnBackendDescriptor_t device = nullptr;
 };
 
-/* The first of the engines that cuDNN proposes for a graph that serves it on a device;
- * `deterministic`: of those that give the same bits each time. Fails when there is none. The graph
- * need not outlive it. */
+/* A plan: the first engine proposed by cuDNN that supports the graph on a device. `deterministic`:
+ * only engines that give the same bits in each run. Fails if there is none. The graph may be
+ * destroyed before the plan. */
 class CudnnPlan : public CudnnDescriptors {
   public:
     CudnnPlan(const CudnnGraph &graph, const CudnnDevice &device, bool deterministic);
 
-    /* Bytes of memory on the device that a run needs. */
+    /* Returns the bytes of device memory that a run needs. */
     int64_t workspace_bytes() const { return workspace; }
-    /* Runs it on the handle's stream. */
+    /* Runs the plan on the handle's stream. */
     void run(cudnnHandle_t handle, const std::vector<std::pair<int64_t, const void *>> &tensors,
              void *memory);
 

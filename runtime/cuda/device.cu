@@ -1,4 +1,4 @@
-/* A GPU as device of this rank: its choice, its memory, its channel. */
+/* The GPU as the device of this rank: its selection, its memory, its channel. */
 #include "device/device.h"
 
 #include "base/fail.h"
@@ -20,10 +20,10 @@ static struct {
     int processors, shared_bytes;
 } device;
 
-/* Whether the device or its machine is at fault, not the program: uncorrectable errors of memory
- * and of NVLink, a device that has gone (Xid 79 is an unknown error), a driver that does not serve.
- * Numbers, since CUDA 12 lacks names of CUDA 13. What a kernel may do wrong itself is the
- * program's: illegal addresses, illegal instructions, launches that failed. */
+/* Returns whether an error is a fault of the device or the machine: uncorrectable memory and NVLink
+ * errors, a lost device (Xid 79 is an unknown error), a driver that fails. Numbers are used because
+ * CUDA 12 lacks names of CUDA 13. Illegal addresses, illegal instructions and failed launches are
+ * the program's errors. */
 static bool is_device_fault(cudaError_t code) {
     static const int faults[] = {
         35,  // cudaErrorInsufficientDriver
@@ -56,7 +56,7 @@ extern "C" void ht_cuda_check(cudaError_t code, const char *call, const char *fi
     ht_fail("%s (%s:%d); CUDA failed at: %s", cudaGetErrorString(code), file, line, call);
 }
 
-/* A fault of the device answers all calls from then on, so a call that does nothing finds it. */
+/* Makes a call that does nothing. After a fault of the device, all calls return its error. */
 void cuda_check_device(void) {
     const cudaError_t code = cudaFree(nullptr);
     if (is_device_fault(code)) HT_CUDA(code);
@@ -72,7 +72,7 @@ void cuda_move_now(const ChannelRun *run, const ht_reshard_step *step) {
     cuda_move(run, step, ht_compute_stream());
 }
 
-/* One rank alone exchanges nothing. */
+/* The channel of a single rank, which exchanges nothing. */
 static void begin_alone(AsyncExchange *async) { channel_carry_out(&async->run); }
 
 static void end_alone(AsyncExchange *) {}
@@ -90,8 +90,8 @@ static const Channel channel_alone = {.prepare = NULL,
                                       .close = NULL,
                                       .records = true};
 
-/* Whether every rank has a GPU of its own: no two of them the same identifier. All ranks find the
- * same. */
+/* Returns whether every rank has a GPU of its own, by comparing the GPUs' identifiers. All ranks
+ * get the same answer. */
 static bool each_has_own(void) {
     cudaDeviceProp properties;
     HT_CUDA(cudaGetDeviceProperties(&properties, device.number));
@@ -104,7 +104,7 @@ static bool each_has_own(void) {
     return true;
 }
 
-/* Environment HETU_NCCL=1: one rank alone takes NCCL, too, so that its calls can be tried on one
+/* Environment HETU_NCCL=1: a single rank uses NCCL, too, so that its calls can be tested on one
  * GPU. */
 static bool wants_nccl(void) {
     const char *choice = getenv("HETU_NCCL");
@@ -132,8 +132,8 @@ static const Channel *choose_channel(void) {
 
 /* ---- opening and closing ---- */
 
-/* The slot that heturun has given to this rank (HETU_SLOT), which stays the same when other slots
- * are lost; else the rank's number among those of its machine. */
+/* Returns the slot that heturun gave to this rank (HETU_SLOT), which does not change when other
+ * slots are lost; else the rank's number on its machine. */
 static int slot_number(void) {
     const char *text = getenv("HETU_SLOT");
     char *end = nullptr;

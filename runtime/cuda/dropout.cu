@@ -1,19 +1,19 @@
-/* Dropout: the same random numbers as on CPUs, so that the same elements are dropped. */
+/* Dropout with the same random numbers as on CPUs, so that the same elements are dropped. */
 #include "operators/kernels.h"
 #include "base/philox.h"
 #include "cuda/views.h"
 
-enum { DROPOUT_THREADS = 256, BLOCK_NUMBERS = 4 }; // numbers of a block of random numbers
+enum { DROPOUT_THREADS = 256, BLOCK_NUMBERS = 4 }; // random numbers of a Philox block
 
-/* A piece as rows whose elements are neighbours in the whole tensor as well: dimensions behind one
- * another are one where the piece has all of the inner one and one range of the outer one. `pitch`
- * is the distance of neighbours in the whole tensor, and those from `fold` on are `skip` further
- * away; dimension 0 is the innermost, its pitch is 1. */
+/* A piece of a tensor, as rows of elements that are neighbours in the whole tensor, too. Dimensions
+ * are merged if the piece has all of the inner one and one range of the outer one. `pitch` is the
+ * distance of neighbours in the whole tensor. Elements from `fold` on are `skip` further away.
+ * Dimension 0 is the innermost; its pitch is 1. */
 typedef struct PieceRows {
     int64_t rank;
     int64_t extent[HT_MAX_RANK + 1], pitch[HT_MAX_RANK + 1], fold[HT_MAX_RANK + 1],
         skip[HT_MAX_RANK + 1];
-    int64_t start; // of the piece in the whole tensor
+    int64_t start; // index of the piece's first element in the whole tensor
 } PieceRows;
 
 static PieceRows piece_rows(const ht_view *x) {
@@ -35,14 +35,14 @@ static PieceRows piece_rows(const ht_view *x) {
     return rows;
 }
 
-/* Attributes of a call as a kernel needs them. */
+/* Attributes of a call, as a kernel argument. */
 typedef struct Dropout {
     int64_t stream;
     RandomDrop drop;
     const CudaStep *step;
 } Dropout;
 
-/* Where row r begins in the whole tensor. */
+/* Returns the index in the whole tensor at which row r begins. */
 static __device__ inline int64_t row_start(const PieceRows &rows, int64_t r) {
     int64_t start = rows.start;
     for (int64_t d = 1; d < rows.rank; d++) {
@@ -53,7 +53,7 @@ static __device__ inline int64_t row_start(const PieceRows &rows, int64_t r) {
     return start;
 }
 
-/* The random bits of BLOCK_NUMBERS neighbours from element `first` of the whole tensor on. */
+/* Draws the random bits of BLOCK_NUMBERS neighbours from element `first` of the whole tensor on. */
 static __device__ inline void neighbours(uint32_t (&bits)[BLOCK_NUMBERS], uint64_t seed,
                                          uint64_t stream, uint64_t first) {
     const unsigned off = (unsigned)(first % BLOCK_NUMBERS);
@@ -73,7 +73,7 @@ static __device__ inline void neighbours(uint32_t (&bits)[BLOCK_NUMBERS], uint64
     for (int e = 0; e < BLOCK_NUMBERS; e++) bits[e] = number[e];
 }
 
-/* A thread takes BLOCK_NUMBERS neighbours of a row, V at a time. */
+/* A thread processes BLOCK_NUMBERS neighbours of a row, V at a time. */
 template <typename T, int V>
 __global__ void __launch_bounds__(DROPOUT_THREADS)
     dropout_device(T *y, const T *x, int64_t count, PieceRows rows, Dropout d) {

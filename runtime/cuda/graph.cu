@@ -1,10 +1,9 @@
-/* CUDA graphs: the work of a step is issued at the first step, recorded at the second, and replayed
- * from then on.
+/* CUDA graphs. The first step issues its work call by call, the second step is recorded, and later
+ * steps replay the recording.
  *
- * Everything that a recording depends on is fixed when its program is made: the addresses of
- * parameters, inputs and arena, the roles' call lists, the channel. What differs between steps is
- * in CudaStep. HETU_GRAPH=0 turns recording off.
- */
+ * A recording depends only on what is fixed when its program is created: the addresses of
+ * parameters, inputs and arena, the roles' call lists, the channel. Numbers that differ between
+ * steps are in CudaStep. HETU_GRAPH=0 turns recording off. */
 #include "transport/watch/watch.h"
 #include "device/device.h"
 #include "cuda/streams.h"

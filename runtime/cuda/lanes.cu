@@ -1,5 +1,5 @@
-/* Device memory as the threads of exchanges see it (exchange/channel.h): each has a stream of its
- * own. */
+/* Device memory for the threads of async exchanges (exchange/channel.h). Each thread has its own
+ * stream. */
 #include "cuda/channels.h"
 #include "cuda/streams.h"
 #include "device/device.h"
@@ -10,7 +10,7 @@ static struct {
     cudaStream_t stream[LANES];
 } lanes;
 
-/* In the main thread, before the others begin. */
+/* Creates the streams, in the main thread before the others begin. */
 static void lanes_prepare(void) { HT_CUDA(cudaGetDevice(&lanes.device)); }
 
 static void lane_attach(int lane) {
@@ -27,8 +27,8 @@ static void *lane_mark(void) {
     return event;
 }
 
-/* Whether a query says that all is done. "Not ready" counts as an error, which the next launch
- * would find. */
+/* Returns whether a query says that all work is done. Clears the error "not ready", which the next
+ * launch would report. */
 static bool is_done(cudaError_t state) {
     if (state == cudaErrorNotReady) {
         (void)cudaGetLastError();

@@ -1,10 +1,9 @@
-/* Marks in the work of this rank's GPU, for windows (session/observe/hooks.h), and names for a
- * profiler of GPUs by NVTX.
+/* Marks in the work of this rank's GPU, for the observers (session/observe/hooks.h), and names of
+ * calls for NVTX.
  *
- * While marks are put, calls are issued one by one and in order: what computes waits for what
- * exchanges, calls of one kernel are not joined, and nothing is recorded. So what lies between two
- * marks is one call.
- */
+ * While there are marks, calls are issued one by one in order. Computing waits for exchanges, calls
+ * of one kernel are not joined, and nothing is recorded. So each call lies between two marks of its
+ * own. */
 #include "device/device.h"
 #include "cuda/streams.h"
 
@@ -61,14 +60,14 @@ extern "C" bool device_name(const char *name) {
 #endif
 }
 
-/* ---- what the GPU does at best ---- */
+/* ---- the GPU's best rates ---- */
 
 enum {
     RATED_BYTES = 1 << 26,
     RATED_TIMES = 4
-}; // of a copy; products are not timed: how fast they are depends on their type and shape
+}; // bytes of a copy. Products are not measured, since their rate depends on type and shape.
 
-/* Seconds of what `issue` puts on the stream, the least of a few. */
+/* Returns the shortest time, in seconds, of the work that `issue` puts on the stream. */
 template <typename Issue> static double least_seconds(Issue issue) {
     double least = 0;
     for (int i = 0; i < RATED_TIMES; i++) {

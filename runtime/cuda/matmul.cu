@@ -1,5 +1,5 @@
-/* Matrix products by cuBLASLt. Which of its algorithms serve a kind of product is asked once, and
- * the fastest is found by trying. */
+/* Matrix products by cuBLASLt. For each kind of product, cuBLASLt is asked once for algorithms, and
+ * the fastest is found by measuring. */
 #include "cuda/matmul.h"
 #include "cuda/choice.h"
 #include "cuda/cuda.h"
@@ -10,13 +10,14 @@
 
 static const int64_t MOST_ALIGNMENT = 256;
 
-enum { MOST_ALGORITHMS = 8 }; // of those that cuBLASLt proposes that are tried
+enum { MOST_ALGORITHMS = 8 }; // algorithms proposed by cuBLASLt that are measured
 
-/* cuBLASLt's descriptions of a kind of product. */
+/* cuBLASLt's descriptors of a kind of product. */
 typedef struct Prepared {
     cublasLtMatmulDesc_t product;
     cublasLtMatrixLayout_t a, b, d;
-    int count; // of algorithms, the fastest first as cuBLASLt expects; 0: it lacks the product
+    int count; // algorithms, the fastest first by cuBLASLt's estimate; 0: cuBLASLt does not support
+               // the product
     cublasLtMatmulAlgo_t algorithm[MOST_ALGORITHMS];
 } Prepared;
 
@@ -95,14 +96,15 @@ static cublasLtMatmulDesc_t product_of(const Matmul &m) {
     return product;
 }
 
-/* The largest power of 2, up to MOST_ALIGNMENT, that divides an address. */
+/* Returns the largest power of 2, up to MOST_ALIGNMENT, that divides an address. */
 static uint32_t alignment_of(const void *data) {
     int64_t alignment = MOST_ALIGNMENT;
     while (reinterpret_cast<uintptr_t>(data) % (uintptr_t)alignment) alignment /= 2;
     return (uint32_t)alignment;
 }
 
-/* Bias and aux in the description; cuBLASLt's choice of an algorithm looks at their alignment. */
+/* Sets bias and aux in the descriptor, since cuBLASLt's choice of an algorithm depends on their
+ * alignment. */
 static void point(cublasLtMatmulDesc_t product, const Matmul &m, const Operands &at) {
     if (m.biased || m.sums_of) describe(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
     if (m.aux) describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, at.aux);
@@ -127,7 +129,7 @@ static void choose(Prepared *p, const Matmul &m, const Operands &at) {
     check(cublasLtMatmulPreferenceDestroy(preference), "cublasLtMatmulPreferenceDestroy");
 }
 
-/* What a kind of product and its addresses' alignments are, as numbers. */
+/* Returns a kind of product and the alignments of its addresses, as numbers. */
 static std::vector<int64_t> key_of(const Matmul &m, const Operands &at) {
     std::vector<int64_t> key = {m.batch, m.biased, m.epilogue, m.aux, m.sums_of};
     const void *const addresses[] = {at.a, at.b, at.d, m.biased || m.sums_of ? at.bias : nullptr,
@@ -154,7 +156,7 @@ static const Prepared &prepared(const Matmul &m, const Operands &at) {
     return entry->second;
 }
 
-/* Whether cuBLASLt's rules for what lies beside the matrices hold: it may not look at them
+/* Returns whether cuBLASLt's rules for bias, aux and results hold, which cuBLASLt may not check
  * itself. */
 static bool is_allowed(const Matmul &m, const Operands &at) {
     const int64_t multiple = 8; // elements
@@ -163,8 +165,8 @@ static bool is_allowed(const Matmul &m, const Operands &at) {
            (!m.aux || (aux_fits && alignment_of(at.aux) >= MATMUL_ALIGNMENT));
 }
 
-/* The products of a batch from `first` on that one call does; beyond so many the kernels' grids
- * end. */
+/* Returns how many products of a batch, from `first` on, one call computes. The grids of the
+ * kernels have a limit. */
 static Matmul part_of(const Matmul &m, int64_t first) {
     const int64_t most = 65535, rest = m.batch - first;
     Matmul part = m;
@@ -184,7 +186,7 @@ typedef struct Run {
     void *workspace;
 } Run;
 
-/* Runs it by one of its algorithms. A ChoiceRun. */
+/* Runs a product with one of its algorithms. A ChoiceRun. */
 static void run_algorithm(int number, void *context) {
     const Run &r = *static_cast<const Run *>(context);
     const Prepared &p = *r.prepared;
@@ -205,7 +207,7 @@ static void run_part(const Matmul &m, const Operands &at, float scale, float add
         choice_of("algorithm", key_of(m, at), p.count, add == 0 ? run_algorithm : nullptr, &r), &r);
 }
 
-/* The address of the matrix that is `first` of a batch. */
+/* Returns the address of matrix `first` of a batch. */
 template <typename T> static T *matrix_at(T *data, const Matrix &m, int64_t first) {
     return data ? (T *)((char *)data + first * m.stride * dtype_bytes(m.dtype)) : data;
 }

@@ -6,32 +6,33 @@
 
 #include <cublasLt.h>
 
-/* Bytes of scratch memory that a product gets; and of which the addresses of bias and aux must be
- * multiples: some of cuBLASLt's kernels take that for granted. */
+/* Bytes of scratch memory of a product; and the alignment of the addresses of bias and aux, which
+ * some of cuBLASLt's kernels require. */
 enum { MATMUL_WORKSPACE = 32 << 20, MATMUL_ALIGNMENT = 16 };
 
-/* A matrix in column-major storage, one of a batch; op turns it into the operand. */
+/* A matrix in column-major storage, one of a batch. op (transposed or not) turns it into the
+ * operand. */
 typedef struct Matrix {
     ht_dtype dtype;
     cublasOperation_t op;
     int64_t rows, columns, pitch; // as stored; pitch: elements from a column to the next
-    int64_t stride;               // elements from one of the batch to the next
+    int64_t stride;               // elements from a matrix of the batch to the next
 } Matrix;
 
-/* Products of one kind: d = epilogue(scale * op(a) op(b) + add * d + bias), the bias along d's
- * columns in d's type. */
+/* A kind of product: d = epilogue(scale * op(a) op(b) + add * d + bias). The bias runs along d's
+ * columns, in d's type. */
 typedef struct Matmul {
     Matrix a, b, d;
     int64_t batch;
     bool biased;
     ht_epilogue epilogue;
-    bool aux;     // d before the activation is written, too, stored as d is; gelu alone
-    char sums_of; // 'a' or 'b': the sums of that operand over what the product adds up are written
-                  // where the bias would be; 0: none
+    bool aux;     // also writes d before the activation, stored as d is; only for gelu
+    char sums_of; // 'a' or 'b': writes the sums of that operand over the summed dimension to the
+                  // bias's address; 0: no sums
 } Matmul;
 
-/* Where the operands of a product are; bias (or where the sums go) and aux may be nullptr where it
- * lacks them. */
+/* Addresses of a product's operands. bias (or the address for sums) and aux may be nullptr if the
+ * product has none. */
 typedef struct Operands {
     const void *a, *b;
     void *d;
@@ -39,12 +40,11 @@ typedef struct Operands {
     void *aux;
 } Operands;
 
-/* Whether cuBLASLt takes the matrices; where it does not with an epilogue it may without. The
- * addresses matter for their alignment alone.
- */
+/* Returns whether cuBLASLt supports a product. It may support the product without its epilogue.
+ * Only the alignment of the addresses matters. */
 bool matmul_possible(const Matmul &m, const Operands &at);
 
-/* Runs it on the stream that computes. */
+/* Runs the product on the compute stream. */
 void matmul_run(const Matmul &m, const Operands &at, float scale, float add, void *workspace);
 
 #endif

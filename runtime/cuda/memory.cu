@@ -1,4 +1,5 @@
-/* Device memory that is not a tensor: scratch of operators, and tables that they read. */
+/* Device memory that is not a tensor: scratch memory of operators, and tables that operators read.
+ */
 #include "device/device.h"
 #include "cuda/streams.h"
 
@@ -10,7 +11,7 @@
 static struct {
     void *scratch;
     int64_t scratch_bytes;
-    std::vector<void *> outgrown; // that recorded graphs may still use
+    std::vector<void *> outgrown; // smaller buffers, which recorded graphs may still use
     std::unordered_map<std::string, void *> constants;
 } memory;
 

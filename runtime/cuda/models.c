@@ -1,10 +1,9 @@
-/* What a model function calls: on the CPU the one-device library computes with it; here models run
- * compiled or not at all.
+/* Stand-ins for the functions that a model calls. On the CPU, the one-device library has these
+ * functions; a program for CUDA runs compiled models only.
  *
- * A program for CUDA is linked with the source of its models, which hetucc has compiled, so none of
- * these functions is reached but by a model that was not. They are known by name alone: the
- * headers' types would say nothing more.
- */
+ * A program for CUDA is linked with the source of its models, which refer to these functions. Only
+ * a model that hetucc did not compile calls them. They are declared without types, since no call
+ * returns. */
 #include <hetu/kernel.h>
 
 #define UNCOMPILED(name)                                                                           \

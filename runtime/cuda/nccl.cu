@@ -1,13 +1,14 @@
-/* Conversions over NCCL, on device memory. Communicators are made once, by all ranks in one order:
- * one of all ranks, which carries messages between any two, and one for each other group of the
- * plans. All calls go to the exchange stream (cuda/streams.h), so every rank issues them in the
- * order of the program.
+/* Conversions over NCCL, on device memory.
  *
- * What runs once a step beside computing, sums of gradients, has one stream and communicators of
- * its own, whose groups are those of its plans: all ranks begin it in one order
- * (exchange/async_exchange.h). A message between stages may begin at any time, so each such plan
- * has a stream and communicators that share nothing with others, and no message waits for that of
- * another plan. */
+ * Communicators are created once, by all ranks in the same order:
+ *
+ * - one of all ranks, for point-to-point messages, and one for each other group of the plans. All
+ *   calls go to the exchange stream (cuda/streams.h), in the order of the program on every rank.
+ * - gradient buckets: one stream and own communicators. All ranks begin them in one order
+ *   (exchange/async_exchange.h).
+ * - messages between stages: a stream and own communicators for each plan, since a message may
+ * begin at any time, and no message waits for a message of another plan.
+ */
 #include "cuda/channels.h"
 #include "exchange/channel.h"
 #include "exchange/async_exchange.h"
@@ -23,7 +24,7 @@
 #define HT_NCCL(call) check_call((call), #call, __LINE__)
 
 struct GroupComm {
-    // whose alone it is (owner_of); NULL: of all that does not run beside computing
+    // owner (owner_of); NULL: conversions that do not run beside computing
     const ht_reshard *owner;
     std::vector<int> devices;
     ncclComm_t comm; // NULL: this rank is not in the group
@@ -51,10 +52,9 @@ static struct {
     ncclComm_t world;
     std::vector<GroupComm> groups;
     std::vector<Side> sides;
-    const Side *side; // of the async exchange that is issued; NULL: it is none
-    // the first of the collectives that are issued as one; NULL: none
-    const ht_reshard_step *together;
-    bool exchanging; // the run at work goes to the exchange stream
+    const Side *side;                // stream of the async exchange being issued; NULL: none
+    const ht_reshard_step *together; // first collective of the current NCCL group; NULL: none
+    bool exchanging;                 // the current run uses the exchange stream
 } nccl;
 
 /* Classifies an NCCL error: CUDA errors are the device's, invalid calls the program's, all others
@@ -265,7 +265,7 @@ static void nccl_check(void) {
         if (group.comm) check_comm(group.comm);
 }
 
-/* ---- the verbs ---- */
+/* ---- collectives ---- */
 
 /* A step with the arguments of its NCCL calls. */
 struct Act {
@@ -331,8 +331,9 @@ static void run_all_gather(const Act &act, int mine) {
     HT_NCCL(ncclGroupEnd());
 }
 
-/* The member of a step's communicator that entry i of its blocks belongs to: member i, or the
- * device that it names. Beside computing the members are the plan's devices, else all ranks. */
+/* Returns the member of a step's communicator for entry i of its blocks: member i, or the device
+ * that the entry names. An async exchange has the plan's devices as members, any other all ranks.
+ */
 static int peer_of(const Act &act, const ht_block &block, int i) {
     if (act.step->verb != HT_EXCHANGE) return i;
     if (!nccl.side) return channel_rank(act.run, block.peer);

@@ -2,16 +2,19 @@
 #include "operators/kernels.h"
 #include "cuda/team.h"
 
-enum { FORWARD_BLOCKS = 8, BACKWARD_THREADS = 768 }; // of a multiprocessor
+enum {
+    FORWARD_BLOCKS = 8,
+    BACKWARD_THREADS = 768
+}; // blocks of a multiprocessor; threads of a block
 
-/* Threads of a multiprocessor for which a forward's registers suffice. */
+/* Threads of a multiprocessor whose registers suffice for a forward. */
 template <typename T, int V>
 constexpr int FORWARD_THREADS = V == 1           ? 512
                                 : sizeof(T) == 2 ? 1024
                                                  : 768;
 
-/* What a forward works on: mean NULL where it is not subtracted, weight and bias NULL or
- * vectors. */
+/* Operands and results of a forward. mean is NULL if it is not subtracted; weight and bias are
+ * vectors or NULL. */
 typedef struct Forward {
     const void *x;
     void *y;
@@ -21,7 +24,7 @@ typedef struct Forward {
     int length; // rstd is 1 / max(length, eps) instead of 1 / sqrt(mean of squares + eps)
 } Forward;
 
-/* The sum over a row, and the sum of its squares around `mean`; x holds the last tile. */
+/* Returns the sum over a row, and the sum of its squares around `mean`. x holds the last tile. */
 template <typename T, int V>
 static __device__ inline float row_mean(float (&x)[TEAM_ELEMENTS], const Forward &f,
                                         const Team &team, const TeamRow &row) {
@@ -50,7 +53,7 @@ static __device__ inline float row_squares(float (&x)[TEAM_ELEMENTS], const Forw
     return sum[0];
 }
 
-/* One row of a team: one pass over memory where the row fits into registers. */
+/* Normalises one row. Memory is read once if the row fits into registers. */
 template <typename T, int V>
 static __device__ inline void forward_row(const Forward &f, const Team &team, const TeamRow &row) {
     float x[TEAM_ELEMENTS] = {}, weight[TEAM_ELEMENTS], bias[TEAM_ELEMENTS];
@@ -72,7 +75,7 @@ static __device__ inline void forward_row(const Forward &f, const Team &team, co
     }
 }
 
-/* THREADS: the most that a block has; fewer of them leave registers for more blocks. */
+/* THREADS: the largest block. A smaller block leaves registers for more blocks. */
 template <typename T, int V, int THREADS>
 __global__ void __launch_bounds__(THREADS, (FORWARD_THREADS<T, V>) / THREADS)
     norm_device(Forward f, Team team) {
@@ -121,24 +124,24 @@ void ht_l2_norm_kernel(const ht_call *call) {
 
 /* ---- backward ---- */
 
-/* What a backward works on: mean NULL where it was not subtracted, weight NULL or a vector. `part`
- * has for each block the sums of its rows: n numbers for dweight, then n for dbias where there is
- * one. */
+/* Operands and results of a backward. mean is NULL if it was not subtracted; weight is a vector or
+ * NULL. `part` has for each block the sums of its rows: n numbers for dweight, then n for dbias
+ * unless dbias is NULL. */
 typedef struct Backward {
     void *dx;
-    const void *dy, *x, *more; // more: what is added to dx; NULL: nothing
+    const void *dy, *x, *more; // more: added to dx; NULL: nothing
     const float *mean, *rstd, *weight;
     float *part, *dweight, *dbias;
 } Backward;
 
-/* Where the sums of this block begin. */
+/* Returns where the sums of this block begin. */
 static __device__ inline float *block_part(const Backward &b, const Team &team) {
     return b.part + (int64_t)blockIdx.x * (b.dbias ? 2 : 1) * team.n;
 }
 
-/* What a thread adds up of its columns where a row is one tile: for dweight, then for dbias where
- * there is one. In shared memory, since the rows take the registers; neighbours lie as wide as a
- * thread can load them there, and threads side by side. */
+/* The sums of a thread's columns if a row is one tile: for dweight, then for dbias. They are in
+ * shared memory, since the rows take all registers. Neighbouring columns are as wide as one vector
+ * load, and threads are side by side. */
 enum { OF_WEIGHT, OF_BIAS };
 
 template <int V> constexpr int SUM_WIDTH = V < 4 ? V : 4;
@@ -151,7 +154,7 @@ template <int V> static __device__ inline float *column_sums(int which, int e, u
            ((unsigned)(which * (TEAM_ELEMENTS / WIDTH) + e / WIDTH) * threads + thread) * WIDTH;
 }
 
-/* What column_sums has of a block. */
+/* The sums of a block's columns. */
 static size_t column_sums_bytes(const Team &team, bool biased) {
     const size_t of_thread = TEAM_ELEMENTS * sizeof(float) * (biased ? 2 : 1);
     return team.tiles == 1 ? of_thread * (size_t)(team.warps * team.teams * HT_WARP) : 0;
@@ -202,7 +205,7 @@ static __device__ inline void add_columns(const Backward &b, const Team &team, i
     }
 }
 
-/* dy and the normalised x of a tile. */
+/* Loads dy and the normalised x of a tile. */
 template <typename T, int V>
 static __device__ inline void load_pair(float (&dy)[TEAM_ELEMENTS], float (&normal)[TEAM_ELEMENTS],
                                         const Backward &b, const TeamRow &row, int64_t tile,
@@ -213,7 +216,7 @@ static __device__ inline void load_pair(float (&dy)[TEAM_ELEMENTS], float (&norm
     for (int e = 0; e < TEAM_ELEMENTS; e++) normal[e] = (normal[e] - mean) * rstd;
 }
 
-/* t = dy * weight, in place. */
+/* Computes t = dy * weight, in place. */
 template <int V>
 static __device__ inline void weigh(float (&dy)[TEAM_ELEMENTS], const Backward &b,
                                     const TeamRow &row, int64_t tile) {
@@ -223,8 +226,8 @@ static __device__ inline void weigh(float (&dy)[TEAM_ELEMENTS], const Backward &
     for (int e = 0; e < TEAM_ELEMENTS; e++) dy[e] *= weight[e];
 }
 
-/* With t = dy * weight: dx = rstd * (t - m0 - normal * m1), where m1 is the mean of t * normal, and
- * m0 the mean of t where the mean was subtracted, else 0. LONG: a row has several tiles. */
+/* Computes dx = rstd * (t - m0 - normal * m1) for t = dy * weight. m1 is the mean of t * normal. m0
+ * is the mean of t if the mean was subtracted, else 0. LONG: a row has several tiles. */
 template <typename T, int V, bool LONG>
 static __device__ inline void backward_row(const Backward &b, const Team &team,
                                            const TeamRow &row) {
@@ -282,14 +285,14 @@ static __device__ inline void join_teams(const Team &team, int which, float *par
 enum {
     JOIN_GROUP = 16,
     JOIN_GROUPS = 256
-}; // blocks whose sums are joined first, at least; groups of them, at most
+}; // blocks whose sums are joined first, at least; groups of blocks, at most
 
-/* How many blocks of a group have come, and behind them how many groups; 0 between kernels, which
- * run one after another. */
+/* Numbers of blocks of each group that have arrived, then the number of groups; 0 between kernels,
+ * which run one after another. */
 static __device__ unsigned join_arrived[JOIN_GROUPS + 1];
 
-/* Whether this block is the last of `count` to come; what they wrote before can then be read. All
- * threads call. */
+/* Returns whether this block is the last of `count` to arrive; it may read all that the others
+ * wrote before. All threads call it. */
 static __device__ inline bool last_to_come(unsigned *arrived, unsigned count) {
     __shared__ bool last;
     __threadfence();
@@ -300,15 +303,15 @@ static __device__ inline bool last_to_come(unsigned *arrived, unsigned count) {
     return last;
 }
 
-/* The sum of `count` numbers that lie `step` apart, in order. */
+/* Returns the sum of `count` numbers that are `step` apart, in order. */
 static __device__ inline float sum_of_parts(const float *part, int64_t count, int64_t step) {
     float sum = 0;
     for (int64_t p = 0; p < count; p++) sum += part[p * step];
     return sum;
 }
 
-/* Adds up what all blocks have in their parts, in one order: the last block of each group joins the
- * group's parts in the first of them, and the last of these blocks those. */
+/* Adds up the parts of all blocks in a fixed order. The last block of each group sums the group's
+ * parts into the first of them. The last block of all sums these. */
 static __device__ inline void join_blocks(const Backward &b, const Team &team) {
     const unsigned size = max((unsigned)JOIN_GROUP, (gridDim.x + JOIN_GROUPS - 1) / JOIN_GROUPS);
     const unsigned groups = (gridDim.x + size - 1) / size, group = blockIdx.x / size,
@@ -326,7 +329,7 @@ static __device__ inline void join_blocks(const Backward &b, const Team &team) {
             sum_of_parts(b.part + column, groups, size * length);
 }
 
-/* THREADS: the most that a block has; fewer of them leave registers for more blocks. */
+/* THREADS: the largest block. A smaller block leaves registers for more blocks. */
 template <typename T, int V, bool LONG, int THREADS>
 __global__ void __launch_bounds__(THREADS, BACKWARD_THREADS / THREADS)
     norm_backward_device(Backward b, Team team) {
@@ -395,10 +398,10 @@ void ht_rms_norm_backward_kernel(const ht_call *call) {
     backward("rms_norm", &out[0], &in[0], &in[1], &in[4], b);
 }
 
-/* dx = rnorm * (dy - y * (dy . y)); where the length was below eps, dx = rnorm * dy. */
+/* Computes dx = rnorm * (dy - y * (dy . y)), or dx = rnorm * dy if the length was below eps. */
 struct LengthGradient {
     const float *rnorm;
-    float eps, largest; // 1 / eps: what rnorm is where the length was below eps
+    float eps, largest; // largest: 1 / eps, the value of rnorm if the length was below eps
 
     __device__ float operator()(float dy, float y, float dot, int64_t row) const {
         return rnorm[row] * (dy - (rnorm[row] >= largest ? 0 : y * dot));

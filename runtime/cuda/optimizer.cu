@@ -1,6 +1,4 @@
-/* Updates of parameters. Calls are collected and run together, by one launch for as many parameters
- * as follow one another:
- */
+/* Updates of parameters. Updates of consecutive calls are collected and share one launch. */
 #include "operators/kernels.h"
 #include "cuda/collect.h"
 
@@ -8,16 +6,17 @@
 
 enum { MOST_STATES = 2 };
 
-/* One parameter's update. Results may lie in the operands' storage. */
+/* The update of one parameter. Results may be in the operands' storage. */
 typedef struct Update {
     float *p1, *state1[MOST_STATES];
     const float *p, *g, *state[MOST_STATES];
-    const float *norm;     // the square of the global gradient norm; NULL: none
-    int64_t count, chunk;  // elements; how many chunks the updates before this one have
-    int64_t decay, vector; // whether it decays; whether all storage is aligned to 16 bytes
+    const float *norm;    // square of the global gradient norm; NULL: no clipping
+    int64_t count, chunk; // elements; chunks of the updates before this one
+    int64_t decay,
+        vector; // whether weight decay applies; whether all addresses are aligned to 16 bytes
 } Update;
 
-/* Which optimizer the collected updates are for. */
+/* The optimizer of the collected updates. */
 typedef void Launch(const Update *updates, int64_t count, int64_t chunks, const float *hyper);
 
 static std::vector<Update> collected;
@@ -35,7 +34,7 @@ static void launch_collected(void) {
         count, chunks, collected_hyper);
 }
 
-/* Collects the update of a call: operands p, g, the states, norm; results p1, the new states. */
+/* Collects the update of a call. Operands: p, g, the states, norm; results: p1, the new states. */
 static void collect(const char *name, const ht_call *call, int states, Launch *launch) {
     const ht_view *in = call->operand, *out = call->result, *norm = &in[2 + states];
     Update update = {};
@@ -62,8 +61,8 @@ static void collect(const char *name, const ht_call *call, int states, Launch *l
     collected.push_back(update);
 }
 
-/* The factor that brings the global gradient norm down to `clip`; 1 where no norm is given or clip
- * is 0, NaN where the norm is. */
+/* Returns the factor that reduces the global gradient norm to `clip`. Returns 1 without a norm, or
+ * if clip is 0; NaN if the norm is NaN. */
 static __device__ inline float clip_factor(const float *norm, float clip) {
     const float factor = norm && clip != 0 ? clip / (sqrtf(*norm) + 1e-6f) : 1.0f;
     return factor > 1.0f ? 1.0f : factor;
@@ -91,7 +90,7 @@ static __device__ inline void update_vector(const Update &u, int64_t i, const Ru
     for (int s = 0; s < Rule::STATES; s++) ht_store(u.state1[s] + i, state[s]);
 }
 
-/* All chunks of all updates; a block takes every so many-th. */
+/* Runs all chunks of all updates. Block i takes chunks i, i + gridDim.x, ... */
 template <typename Rule>
 __global__ void __launch_bounds__(COLLECT_THREADS)
     update_device(const Update *updates, int64_t count, int64_t chunks, const float *hyper,
@@ -120,11 +119,12 @@ static void launch(const Update *updates, int64_t count, int64_t chunks, const f
               chunks, hyper, cuda_step());
 }
 
-/* AdamW; its formula stands in <hetu/ops.h>. */
+/* AdamW; <hetu/ops.h> has the formula. */
 struct AdamW {
     static constexpr int STATES = 2;
-    float rate, beta1, beta2, eps, shrink, decay, factor; // decay: of Adam, added to the gradient
-    float correct1, correct2; // 1 / (1 - beta^t), the second under a root
+    float rate, beta1, beta2, eps, shrink, decay,
+        factor;               // decay: Adam's, which is added to the gradient
+    float correct1, correct2; // 1 / (1 - beta1^t), and 1 / sqrt(1 - beta2^t)
 
     __device__ void begin(const float *hyper, const CudaStep *step) {
         const double t = (double)step->step + 1;
@@ -179,7 +179,7 @@ struct Sgd {
 
 void ht_sgd_kernel(const ht_call *call) { collect("sgd", call, Sgd::STATES, launch<Sgd>); }
 
-/* Lion; its formula stands in <hetu/ops.h>. */
+/* Lion; <hetu/ops.h> has the formula. */
 struct Lion {
     static constexpr int STATES = 1;
     float rate, beta1, beta2, shrink, factor;
@@ -210,7 +210,7 @@ static __global__ void number_device(float *y, const float *number) { *y = *numb
 
 static __global__ void steps_device(float *y, const CudaStep *step) { *y = (float)step->step; }
 
-/* Attribute: which number. */
+/* Attribute: the index of the number. */
 void ht_hyper_kernel(const ht_call *call) {
     ht_launch(number_device, 1, 1, 0, view_f32(&call->result[0], "number"),
               call->hyper + call->attr[0].i);

@@ -1,11 +1,10 @@
-/* Elements by the numbers of their places, sums up to a place, and how many come before an element
- * in order.
+/* Kernels that address elements by index: gather, scatter, cumulative sums, ranks (how many
+ * elements precede an element in sorted order).
  *
- * Lines are what lies along a dimension, for each index of those in front of it and behind it.
- * Where elements are looked for by what they hold, the entries of each line are sorted first (by
- * merging: runs of twice the length each time, in which a thread finds the place of one entry by
- * bisection), so that the work is n log^2 n in the length of a line, and every sum has one order.
- */
+ * A line is a run of elements along a dimension; there is one for each index of the other
+ * dimensions. Scatter and rank first sort the entries of each line by merge sort. Each merge
+ * doubles the length of sorted runs, and a thread finds the place of one entry by binary search. So
+ * the work is n log^2 n in the length n of a line, and every sum has a fixed order. */
 #include "operators/kernels.h"
 #include "cuda/views.h"
 
@@ -13,8 +12,8 @@
 
 enum { PLACE_THREADS = 256 };
 
-/* A tensor's lines along a dimension: element i of line (o, c) is number (o * length + i) * inner +
- * c. */
+/* The lines of a tensor along a dimension. Element i of line (o, c) is number (o * length + i) *
+ * inner + c. */
 typedef struct Lines {
     int64_t length, inner;
 } Lines;
@@ -25,7 +24,7 @@ static Lines lines_of(const ht_view *x, int dim) {
 
 /* ---- types ---- */
 
-/* Elements as they are computed with: bf16 as f32. */
+/* Conversion of elements to the type of computing: bf16 to f32. */
 template <typename T> struct Computed {
     typedef T type;
 };

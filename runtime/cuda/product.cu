@@ -1,11 +1,12 @@
 /* ht_product by cuBLASLt.
  *
- * A contraction becomes one product of matrices, batched over the largest of the remaining axes, in
- * loops over the others. A tensor whose storage does not suit goes through scratch memory: bf16
- * whose columns do not begin at multiples of 16 bytes gets a padded pitch, and where the loops
- * would be many all tensors get an order that needs none. The result goes through scratch memory,
- * too, where cuBLASLt lacks the epilogue: its sums are in f32 there, and contract_copy does the
- * rest.
+ * A contraction becomes one matrix product. The product is batched over the largest of the
+ * remaining axes, with loops over the others. Scratch memory has copies of tensors whose storage
+ * does not suit:
+ *
+ * - bf16 whose columns do not begin at multiples of 16 bytes: a copy with a padded pitch
+ * - axes that would need many loops: copies with an order of axes that needs none
+ * - a result whose epilogue cuBLASLt lacks: f32 sums, which contract_copy finishes
  */
 #include "cuda/choice.h"
 #include "cuda/contract.h"
@@ -16,19 +17,19 @@
 #include <stdio.h>
 
 enum {
-    PITCH = 16, // bytes of which a column's pitch is a multiple
+    PITCH = 16, // bytes; a column's pitch is a multiple
     PAD_FROM =
         512, // extent of the axis that a tensor lacks from which a copy with a padded pitch pays
     MOST_CALLS = 32 // of cuBLASLt for one contraction
 };
 
 static const int64_t MOST_APART =
-    256 << 20; // bytes of sums that are worth a kernel of their own behind a product
+    256 << 20; // bytes of sums up to which a separate kernel for them may be faster
 
-/* The member of an axis that has a tensor's stride. */
+/* The member of an axis with a tensor's stride. */
 typedef int64_t ht_axis::*Stride;
 
-/* A tensor of a product: where it is, and the copy that stands for it where there is one. */
+/* A tensor of a product: its address, and a copy if it needs one. */
 typedef struct Tensor {
     Stride stride;
     const void *data;
@@ -41,9 +42,9 @@ typedef struct Plan {
     const ht_product_call *call;
     int rank;
     ht_axis before[HT_MAX_AXES],
-        axes[HT_MAX_AXES]; // with the strides of the call, and with those of the copies
+        axes[HT_MAX_AXES]; // axes with the call's strides, and with the copies' strides
     Contraction c;         // of `axes`
-    int batch;             // the outer loop that cuBLASLt does as a batch; -1: none
+    int batch;             // the outer loop that is cuBLASLt's batch; -1: none
     Tensor x, w, y;
     Matmul matmul;
     bool left_is_w;     // the first matrix is w, the second x
@@ -97,7 +98,7 @@ static int64_t call_count(const Plan *p) {
     return p->c.outer_total / extent_of(batch_axis(p)) * p->c.sum_total;
 }
 
-/* Whether every column of bf16 begins at a multiple of PITCH bytes. */
+/* Returns whether every column of bf16 begins at a multiple of PITCH bytes. */
 static bool is_aligned(const Matrix &m, const void *data) {
     const int64_t bytes = dtype_bytes(m.dtype);
     return m.dtype != HT_BF16 || ((m.columns == 1 || m.pitch * bytes % PITCH == 0) &&
@@ -154,8 +155,8 @@ static void reorder(Plan *p, Tensor *tensor, int outer, int inner) {
     store_copy(p, tensor, order, count, padded);
 }
 
-/* Whether a copy with a padded pitch pays; `third` is the extent of the axis that the tensor
- * lacks. */
+/* Returns whether a copy with a padded pitch pays. `third` is the extent of the axis that the
+ * tensor lacks. */
 static bool wants_padding(const Matrix &m, const Tensor &tensor, int64_t third) {
     return !tensor.copied && !is_aligned(m, tensor.data) && third >= PAD_FROM;
 }
@@ -176,7 +177,7 @@ static void copy_operands(Plan *p) {
 
 /* ---- the result ---- */
 
-/* Whether the bias lies along the columns of the result's matrix, as cuBLASLt's does. */
+/* Returns whether the bias runs along the columns of the result's matrix, as cuBLASLt requires. */
 static bool is_column_bias(const Plan *p) {
     for (int i = 0; i < p->c.rank; i++)
         if (p->c.axes[i].y && p->c.axes[i].b != (&p->c.axes[i] == p->row ? 1 : 0)) return false;
@@ -197,8 +198,8 @@ static Operands operands_of(const Plan *p, const void *x, const void *w, const v
     return {p->left_is_w ? w : x, p->left_is_w ? x : w, const_cast<void *>(y), bias, aux};
 }
 
-/* Whether cuBLASLt can write the sums of an operand: they lie along the axis of the result's matrix
- * that the operand has. */
+/* Returns whether cuBLASLt can write the sums of an operand: they run along the axis of the
+ * result's matrix that the operand has. */
 static bool takes_sums(const Plan *p) {
     const ht_product_call *call = p->call;
     const bool left = p->left_is_w == (call->sums_of_w != 0);
@@ -211,7 +212,7 @@ static bool takes_sums(const Plan *p) {
     return kept && call->y_dtype == HT_F32 && p->c.outer_total == 1 && p->c.sum_total == 1;
 }
 
-/* Whether cuBLASLt can add the bias and apply the activation. */
+/* Returns whether cuBLASLt can add the bias and apply the activation. */
 static bool has_epilogue(Plan *p) {
     const ht_product_call *call = p->call;
     if (p->y.copied || is_narrowed(call) || call_count(p) > 1 ||
@@ -223,7 +224,7 @@ static bool has_epilogue(Plan *p) {
     p->matmul.epilogue = call->epilogue;
     p->matmul.aux = call->aux != NULL;
     const bool typed =
-        call->bias_dtype == call->y_dtype; // else a copy of the bias is used, which is aligned
+        call->bias_dtype == call->y_dtype; // otherwise an aligned copy of the bias is used
     return matmul_possible(p->matmul, operands_of(p, p->x.data, p->w.data, p->y.data,
                                                   call->sums ? call->sums
                                                   : typed    ? call->bias
@@ -261,7 +262,7 @@ static int64_t copy_bytes(const Tensor &tensor) {
     return tensor.copied ? cuda_aligned(tensor.count * dtype_bytes(tensor.dtype)) : 0;
 }
 
-/* Gives a copy its place in scratch memory. */
+/* Assigns scratch memory to a copy. */
 static void *place_copy(Tensor *tensor, char **space) {
     void *to = *space;
     *space += copy_bytes(*tensor);
@@ -367,7 +368,7 @@ static void run(Plan *p) {
     if (p->call->sums && !p->matmul.sums_of) contract_sums(p->call);
 }
 
-/* Whether the axes are those of a product of matrices, or of a batch of them. */
+/* Returns whether the axes are those of a matrix product or a batch of matrix products. */
 static bool is_matrix_product(const Plan *p) {
     bool matrix = false;
     for (int i = 0; i < p->rank; i++) {

@@ -8,17 +8,18 @@
 enum {
     ROPE_THREADS = 256,
     ROPE_HEADS = 8
-}; // heads for which a thread uses the angles that it has computed
+}; // heads for which a thread reuses the angles that it has computed
 
 typedef struct Rope {
-    int64_t places, length, heads, half; // places: rows of heads; length: of the sequence
-    const double *frequency;             // of each pair
-    Indices position;                    // data NULL: the place along the sequence
+    int64_t places, length, heads,
+        half; // places: rows of all heads; length: extent of the sequence; half: pairs of a head
+    const double *frequency; // by pair
+    Indices position;        // data NULL: the index along the sequence
     Places sequence;
 } Rope;
 
-/* V neighbouring pairs (x[i], x[i + half]) of up to ROPE_HEADS heads of one place. Angles are
- * computed in double, since positions may be large. */
+/* Rotates V neighbouring pairs (x[i], x[i + half]) of up to ROPE_HEADS heads at one place. Angles
+ * are computed in double, since positions may be large. */
 template <typename T, int V>
 __global__ void __launch_bounds__(ROPE_THREADS) rope_device(T *y, const T *x, Rope rope) {
     const int64_t vectors = rope.half / V, place = ht_thread() / vectors,
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(ROPE_THREADS) rope_device(T *y, const T *x, Ro
     }
 }
 
-/* The angle by which each pair turns a place; attributes: base, direction. */
+/* Computes the angle by which a place turns each pair. Attributes: base, direction. */
 static const double *frequencies(const ht_call *call, int64_t half) {
     std::vector<double> frequency((size_t)half);
     for (int64_t i = 0; i < half; i++)
@@ -65,7 +66,7 @@ template <typename T, int V> static void run(const ht_view *y, const ht_view *x,
               static_cast<const T *>(x->data), rope);
 }
 
-/* Operand 1, where present, gives each place along s a position. */
+/* Operand 1, if present, has the position of each place along s. */
 void ht_rope_kernel(const ht_call *call) {
     const ht_view *y = &call->result[0], *x = &call->operand[0];
     const int s = x->rank - 3;

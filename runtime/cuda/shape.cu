@@ -2,8 +2,8 @@
 #include "operators/kernels.h"
 #include "cuda/views.h"
 
-/* Copies `rows` runs of `units` elements of Unit between arrays whose rows stand so many units
- * apart. A block has threads along a row and along the rows. */
+/* Copies `rows` rows of `units` elements of Unit. Rows are so many units apart. A block has threads
+ * along a row and along the rows. */
 template <typename Unit>
 __global__ void copy_rows_device(Unit *to, int64_t to_pitch, const Unit *from, int64_t from_pitch,
                                  int64_t rows, int64_t units) {
@@ -14,8 +14,7 @@ __global__ void copy_rows_device(Unit *to, int64_t to_pitch, const Unit *from, i
             to[r * to_pitch + u] = from[r * from_pitch + u];
 }
 
-/* Copies `rows` runs of `bytes` between two arrays whose rows stand `to_pitch` and `from_pitch`
- * bytes apart. */
+/* Copies `rows` rows of `bytes` bytes. Rows are `to_pitch` and `from_pitch` bytes apart. */
 static void copy_rows(char *to, int64_t to_pitch, const char *from, int64_t from_pitch,
                       int64_t rows, int64_t bytes) {
     if (rows == 0 || bytes == 0) return;
@@ -29,7 +28,7 @@ static void copy_rows(char *to, int64_t to_pitch, const char *from, int64_t from
                });
 }
 
-/* The bytes of one element along `dim`, that is of all dimensions behind it. */
+/* Returns the bytes of one element along `dim`: of all inner dimensions. */
 static int64_t inner_bytes(const ht_view *x, int dim) {
     return ht_view_count(x, dim + 1, x->rank) * dtype_bytes(x->dtype);
 }
@@ -78,7 +77,7 @@ void ht_concat_kernel(const ht_call *call) {
     }
 }
 
-/* Each element is its place; bf16 is stored as uint16_t. */
+/* Each element is its index; bf16 is stored as uint16_t. */
 template <typename T> __global__ void iota_device(T *y, Places places) {
     for (int64_t i = ht_thread(); i < places.extent; i += ht_threads()) y[i] = (T)places.at(i);
 }

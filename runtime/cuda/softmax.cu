@@ -1,9 +1,8 @@
-/* Softmax over rows, and the pieces of cross-entropy: a row's maximum, and the sum of its
+/* Softmax over rows, and the parts of cross-entropy: a row's maximum, and the sum of its
  * exponentials.
  *
- * The rows of cross-entropy are long (a vocabulary) and begin anywhere: a block takes a row, and
- * reads 16 bytes a thread from the first address that allows it on.
- */
+ * The rows of cross-entropy are long (a vocabulary) and may begin at any address. A block takes a
+ * row, and reads 16 bytes a thread from the first aligned address on. */
 #include "operators/kernels.h"
 #include "cuda/team.h"
 
@@ -13,7 +12,7 @@ enum {
     LONG_ROW_BLOCKS = 8,
     LONG_ROW_THREADS = 256,
     READS = 4
-}; // READS: of a thread, under way together
+}; // READS: loads of a thread that are in flight together
 
 /* ---- softmax ---- */
 
@@ -70,7 +69,7 @@ void ht_softmax_kernel(const ht_call *call) {
     });
 }
 
-/* dx = y * (dy - dy . y). */
+/* Computes dx = y * (dy - dy . y). */
 struct SoftmaxGradient {
     __device__ float operator()(float dy, float y, float dot, int64_t) const {
         return y * (dy - dot);
@@ -91,12 +90,12 @@ void ht_softmax_backward_kernel(const ht_call *call) {
 
 /* ---- cross-entropy ---- */
 
-/* Exponentials of a vocabulary are many: __expf has half the instructions of expf, and an error
- * below 2^-21 where the result counts at all, that is above e^-10 of the largest. */
+/* Exponentials of a vocabulary are many. __expf has half the instructions of expf. Its error is
+ * below 2^-21 for results above e^-10 of the largest; smaller ones do not matter. */
 
-/* Calls visit.operator()<N>(i) for all elements i to before i + N of a row, by the threads of a
- * block: N is 1 up to the first multiple of 16 bytes and behind the last one, and as many as fill
- * 16 bytes between them; AT_ONCE of these visits may be under way together. */
+/* Calls visit.operator()<N>(i) for all elements i to i + N - 1 of a row, by the threads of a block.
+ * N is the number of elements in 16 bytes between the first and the last aligned address, and 1
+ * outside. AT_ONCE visits may be in flight together. */
 template <int AT_ONCE, typename T, typename Visit>
 static __device__ inline void visit_row(const T *row, int64_t n, Visit visit) {
     constexpr int V = VECTOR_OF<T>;
@@ -129,7 +128,7 @@ __global__ void __launch_bounds__(LONG_ROW_THREADS)
     }
 }
 
-/* A block for each row, as many as keep the device busy. */
+/* Returns the grid: a block for each row, up to the number that keeps the device busy. */
 static dim3 long_row_blocks(int64_t rows) {
     const int64_t most = (int64_t)LONG_ROW_BLOCKS * cuda_processors();
     return dim3((unsigned)(rows < most ? rows : most));
@@ -146,13 +145,12 @@ void ht_row_max_kernel(const ht_call *call) {
     });
 }
 
-/* The rows of a cross-entropy: logits of this piece of the vocabulary, and what the rows' targets
- * are. */
+/* The rows of a cross-entropy: logits of this piece of the vocabulary, and the rows' targets. */
 typedef struct Classes {
     Indices target;
     const float *peak;
     int64_t rows, n;
-    Places places; // of the classes
+    Places places; // classes
     CudaReport report;
 } Classes;
 
@@ -166,8 +164,8 @@ static Classes classes_of(const ht_view *x, const ht_view *target, const ht_view
             cuda_report("target %lld at element %lld is outside the %lld classes", target)};
 }
 
-/* The column that the target of row r names, counted from this piece's first; -1 where it is
- * ignored or of another piece. */
+/* Returns the column of row r's target within this piece; -1: the target is ignored or in another
+ * piece. */
 static __device__ inline int64_t target_column(const Classes &c, int64_t r) {
     const int64_t target = c.target.at(r);
     if (target == IGNORED) return -1;
@@ -213,12 +211,12 @@ void ht_mass_kernel(const ht_call *call) {
     });
 }
 
-/* The largest of some elements, and the sum of exp(element - largest). */
+/* The maximum of some elements, and the sum of exp(element - maximum). */
 typedef struct PeakMass {
     float peak, mass;
 
-    /* exp(peak - to), by which the mass shrinks when a larger element comes; nothing is there at
-     * first. */
+    /* Returns exp(peak - to), the factor for the sum when a larger element comes; the first time,
+     * the sum is empty. */
     __device__ float shrunk(float to) const {
         return peak == -INFINITY ? 0 : mass * __expf(peak - to);
     }
@@ -235,8 +233,8 @@ typedef struct PeakMass {
     }
 } PeakMass;
 
-/* One pass over each row (Milakov and Gimelshein: Online normalizer calculation for softmax, 2018).
- * A row without a finite element has no mass that is a number, as in mass_device. */
+/* Reads each row once (Milakov and Gimelshein: Online normalizer calculation for softmax, 2018). A
+ * row without a finite element gets a sum of NaN, as in mass_device. */
 template <typename T>
 __global__ void __launch_bounds__(LONG_ROW_THREADS)
     peak_mass_device(float *peak, float *mass, float *hit, const T *x, Classes c) {
@@ -274,7 +272,7 @@ void ht_peak_mass_kernel(const ht_call *call) {
     });
 }
 
-/* Gradients of a row's mass and of its target's element. */
+/* Computes the gradients of a row's maximum and sum, and of its target's element. */
 typedef struct MassGradient {
     const float *dmass, *dhit;
 } MassGradient;

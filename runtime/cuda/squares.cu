@@ -1,6 +1,5 @@
-/* Sums of squares: what the norm of all gradients is made of. Calls each of which adds to what the
- * one before it made are collected and run together.
- */
+/* Sums of squares, for the global gradient norm. Calls that each add to the result of the previous
+ * call are collected and share one launch. */
 #include "cuda/collect.h"
 
 #include <hetu/rt.h>
@@ -10,17 +9,17 @@
 /* The tensor of one call. */
 typedef struct Squared {
     const float *g;
-    int64_t count, chunk, vector; // elements; how many chunks the tensors before this one have;
-                                  // whether it is aligned to 16 bytes
+    int64_t count, chunk, vector; // elements; chunks of the tensors before this one; whether the
+                                  // address is aligned to 16 bytes
 } Squared;
 
 static std::vector<Squared> collected;
-static float *collected_sum;        // where the sum goes
+static float *collected_sum;        // address of the result
 static const float *collected_more; // a number that is added; nullptr: none
 static int64_t collected_chunks;
 
-/* sum = the squares of all tensors, and *more. A block takes every so many-th chunk; which adds up
- * what is known before, so the sum has one order. */
+/* Computes the squares of all tensors plus *more. Block i takes chunks i, i + gridDim.x, ... This
+ * assignment is fixed, so the sum has one order. */
 __global__ void __launch_bounds__(COLLECT_THREADS)
     square_sum_device(float *sum, const float *more, const Squared *tensors, int64_t count,
                       int64_t chunks) {
@@ -54,7 +53,7 @@ static void launch(void) {
               count, chunks);
 }
 
-/* Operands: g, and perhaps a number that is added. */
+/* Operands: g, and optionally a number that is added. */
 void ht_square_sum_kernel(const ht_call *call) {
     const float *g = view_f32(&call->operand[0], "square_sum"),
                 *more = view_f32(&call->operand[1], "square_sum");

@@ -1,12 +1,12 @@
-/* Conversions of device memory through host memory: for ranks that share a GPU, which NCCL does not
- * connect. Moves run on the device. */
+/* A channel for device memory through host memory, for ranks that share a GPU, which NCCL does not
+ * connect. Local moves run on the device. */
 #include "cuda/channels.h"
 
 #include "device/device.h"
 #include "exchange/async_exchange.h"
 #include "exchange/staging.h"
 
-/* Host memory for a step's blocks; it only grows. */
+/* Returns host memory for a step's blocks. The memory only grows. */
 static char *room_for(int64_t bytes) {
     static char *room;
     static int64_t size;
@@ -39,7 +39,7 @@ static void staged_communicate(const ChannelRun *run, const ht_reshard_step *ste
     staging_close(&staged);
 }
 
-/* What is exchanged goes the host's way. */
+/* Prepares the host's channel, which communicates. */
 static void staged_prepare(const ChannelPlans *plans) { channel_of_host()->prepare(plans); }
 
 const Channel channel_staged = {.prepare = staged_prepare,

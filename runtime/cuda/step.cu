@@ -1,4 +1,4 @@
-/* What kernels read that differs between steps, and the faults that they note. */
+/* Numbers that kernels read and that differ between steps, and faults that kernels report. */
 #include "device/device.h"
 #include "cuda/choice.h"
 #include "cuda/streams.h"
@@ -8,17 +8,17 @@
 
 static_assert((int)CUDA_HYPER == (int)DEVICE_HYPER, "a step has the numbers of an optimizer");
 
-/* A message that a kernel may end the program with: what cuda_report was given, and the operator at
- * work then. */
+/* A message with which a kernel may end the program: the text of cuda_report, and the operator that
+ * was running. */
 struct Report {
     const char *format, *where;
-    ht_view piece; // rank 0: none
+    ht_view piece; // rank 0: no piece
 };
 
 static struct {
     CudaStep *device, *host;     // host: pinned
     CudaFault *fault, *seen;     // seen: pinned
-    std::vector<Report> reports; // number n is reports[n - 1]
+    std::vector<Report> reports; // report number n is reports[n - 1]
 } step;
 
 void cuda_step_open(void) {
@@ -39,9 +39,9 @@ void cuda_step_close(void) {
 
 const CudaStep *cuda_step(void) { return step.device; }
 
-/* All ranks come here before each run of a program. Its first one has timed what there is to choose
- * from; the second one, which is recorded, has the choice: also where the program goes on from a
- * saved step, or under another strategy. */
+/* Begins a run of a program on all ranks. The first run measures variants (cuda/choice.h). The
+ * second run is recorded with the chosen variants, also if the program continues from a saved step
+ * or under another strategy. */
 extern "C" const float *device_numbers(const StepNumbers *numbers) {
     if (numbers->run == 1) choice_agree();
     memcpy(step.host->hyper, numbers->hyper, sizeof step.host->hyper);

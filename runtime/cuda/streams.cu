@@ -8,7 +8,7 @@
 #include <sched.h>
 #include <utility>
 
-enum { CHECK_EVERY = 4096 }; // looks at a stream between two looks at the other ranks
+enum { CHECK_EVERY = 4096 }; // queries of a stream between two checks of the other ranks
 
 static struct {
     cudaStream_t compute, exchange;
@@ -16,7 +16,7 @@ static struct {
     bool pending; // the exchange stream has work that the compute stream does not wait for yet
     FailNote *note;
     std::map<std::pair<const char *, const char *>, FailNote *>
-        notes; // on the device, of all that was ever noted
+        notes; // device memory of each note, by its texts
 } streams;
 
 void cuda_streams_open(void) {
@@ -64,18 +64,18 @@ void cuda_exchange_end(void) {
 
 /* ---- waiting ---- */
 
-/* Ends the program when an exchange has failed. */
+/* Ends the program if an exchange has failed. */
 static void check_ranks(void) {
     const Channel *channel = channel_of_device();
     if (channel && channel->check) channel->check();
 }
 
-/* Waits for a stream, and looks at the other ranks meanwhile. */
+/* Waits for a stream, and checks the other ranks meanwhile. */
 static void wait_watching(cudaStream_t stream) {
     cudaError_t state = cudaErrorNotReady;
     for (int looks = 1; (state = cudaStreamQuery(stream)) == cudaErrorNotReady; looks++) {
         (void)
-            cudaGetLastError(); // "not ready" counts as an error, which the next launch would find
+            cudaGetLastError(); // clears the error "not ready", which the next launch would report
         if (looks % CHECK_EVERY == 0) {
             check_ranks();
             world_check();
@@ -94,8 +94,8 @@ void cuda_streams_wait(void) {
         HT_CUDA(cudaStreamSynchronize(stream));
 }
 
-/* A note on the device; new ones are made in a program's first step, which is not captured. They
- * wait for no stream of ours. */
+/* Returns the device memory of a note. New notes are created in a program's first step, which is
+ * not captured, and do not wait for the streams. */
 static const FailNote *note_of(const char *what, const char *where) {
     const FailNote note = {what, where};
     FailNote *&known = streams.notes[{what, where}];

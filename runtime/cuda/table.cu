@@ -1,9 +1,8 @@
-/* Embedding: rows of a table by number, and back.
+/* Embedding: looks up rows of a table by token; backward adds gradients to these rows.
  *
- * Back, tokens are sorted by the row that they name (a counting sort that keeps the order of equal
- * ones: Knuth, The Art of Computer Programming 3, 5.2), and runs of equal rows are added up in that
- * order, so that no two threads ever add to the same element and every sum has one order.
- */
+ * Backward sorts the tokens by their rows (a stable counting sort: Knuth, The Art of Computer
+ * Programming 3, 5.2). It then adds up runs of equal rows in that order. So no two threads add to
+ * the same element, and every sum has a fixed order. */
 #include "operators/kernels.h"
 #include "cuda/team.h"
 
@@ -11,7 +10,7 @@
 typedef struct Tokens {
     Indices id;
     int64_t count, rows; // rows: of the piece
-    Places places;       // of them
+    Places places;       // global indices of these rows
     CudaReport report;
 } Tokens;
 
@@ -30,7 +29,7 @@ static __device__ inline int64_t row_of(const Tokens &tokens, int64_t i) {
     return tokens.places.find(token);
 }
 
-/* y[i] = table[row of token i], rows of so many units. */
+/* Computes y[i] = table[row of token i]; rows have so many units. */
 template <typename Unit>
 __global__ void embedding_device(Unit *y, const Unit *table, int64_t units, Tokens tokens) {
     for (int64_t i = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; i < tokens.count;
@@ -63,7 +62,7 @@ void ht_embedding_kernel(const ht_call *call) {
 enum {
     TILE = 256,            // tokens that a block sorts at once
     MOST_PARTS = 64,       // parts of the tokens, each sorted by one block
-    COUNT_BYTES = 1 << 26, // that the parts' counts may take
+    COUNT_BYTES = 1 << 26, // bytes for the counts of all parts
     SCAN_THREADS = 1024,
     CHUNK = 32, // sorted tokens that one block adds up
     GATHER_THREADS = 128,
@@ -73,14 +72,13 @@ enum {
 /* Result and scratch memory of the counting sort of tokens by row. */
 typedef struct Sorted {
     int64_t parts;
-    int32_t *count; // [part][row]: how many tokens of the part name the row; then, how many of the
-                    // parts before
-    int32_t *start; // [row]: where the row's tokens begin in the order; [rows]: how many tokens
-                    // there are
-    int32_t *order; // token by place
-    int32_t *row;   // row by place
-    float *partial; // [chunk][2][n]: sums of runs that began before the chunk, and of runs that go
-                    // on behind it
+    int32_t
+        *count; // [part][row]: tokens of the part in the row; after step 2, tokens of earlier parts
+    int32_t *start; // [row]: index of the row's first token in the order; [rows]: number of tokens
+    int32_t *order; // token by index in the order
+    int32_t *row;   // row by index in the order
+    float *partial; // [chunk][2][n]: sum of the run that began before the chunk, and of the run
+                    // that continues behind it
 } Sorted;
 
 /* Rank of this thread's token among the tokens of its tile with the same row. `before` counts the

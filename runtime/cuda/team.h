@@ -1,12 +1,12 @@
-/* team.h: rows worked on by teams of warps. A thread of a team holds TEAM_ELEMENTS elements of a
- * row in registers, V neighbours at a time; a row that is longer than its team holds is taken in
- * several tiles, and read again for each pass over it.
+/* team.h: teams of warps that process the rows of a matrix. Each thread holds TEAM_ELEMENTS
+ * elements of a row in registers, V neighbours at a time. A row that is longer than a team can hold
+ * is processed in several tiles, and read again for each pass.
  *
  *     Team team = team_of(rows, n);
  *     ht_launch(work_device<T, V>, team_blocks(team, 8), team_threads(team), 0, ..., team);
  *
- *     for (int64_t first = team_first(); first < team.rows; first += team_step()) {   // every
- *         thread of the block goes around as often
+ *     // all threads of a block make the same number of iterations
+ *     for (int64_t first = team_first(); first < team.rows; first += team_step()) {
  *         const TeamRow row = team_row(team, first);
  *         float x[TEAM_ELEMENTS], sum[1] = {0};
  *         for (int64_t tile = 0; tile < team.tiles; tile++) {
@@ -14,6 +14,7 @@
  *             ...
  *         }
  *         team_sum(sum);
+ *     }
  */
 #ifndef CUDA_TEAM_H
 #define CUDA_TEAM_H
@@ -21,18 +22,18 @@
 #include "cuda/views.h"
 
 enum {
-    TEAM_ELEMENTS = 16,                            // of a row in the registers of a thread
-    TEAM_BLOCK_WARPS = 8,                          // of a block of small teams
-    TEAM_MOST_WARPS = 16,                          // of a team
-    TEAM_WARP_ELEMENTS = HT_WARP * TEAM_ELEMENTS,  // of a row in a warp
-    TEAM_MOST_THREADS = TEAM_MOST_WARPS * HT_WARP, // of a block
-    TEAM_FEW_THREADS = TEAM_BLOCK_WARPS * HT_WARP  // of a block of small teams
+    TEAM_ELEMENTS = 16,                            // elements of a row in the registers of a thread
+    TEAM_BLOCK_WARPS = 8,                          // warps of a block with several teams
+    TEAM_MOST_WARPS = 16,                          // warps of a team
+    TEAM_WARP_ELEMENTS = HT_WARP * TEAM_ELEMENTS,  // elements of a row in a warp
+    TEAM_MOST_THREADS = TEAM_MOST_WARPS * HT_WARP, // threads of a block
+    TEAM_FEW_THREADS = TEAM_BLOCK_WARPS * HT_WARP  // threads of a block with several teams
 };
 
 typedef struct Team {
     int64_t rows, n;
     int warps, teams; // warps of a team, teams of a block
-    int64_t tiles;    // of a row
+    int64_t tiles;    // tiles of a row
 } Team;
 
 static inline Team team_of(int64_t rows, int64_t n) {
@@ -55,9 +56,9 @@ static inline dim3 team_threads(const Team &team) {
     return dim3((unsigned)(team.warps * HT_WARP), (unsigned)team.teams);
 }
 
-/* Calls work.operator()<T, V>(): the type in which the views are stored, and how many neighbours a
- * thread may load at once: 16 bytes of them where all rows of `n` elements and all `vectors` (of
- * f32) begin at multiples of 16 bytes, else 1. */
+/* Calls work.operator()<T, V>(). T is the type in which the views are stored. V is the number of
+ * neighbours in 16 bytes, if all rows of `n` elements and all `vectors` (of f32) begin at multiples
+ * of 16 bytes; else 1. */
 template <typename Work>
 static inline void with_vectors(const char *name, int64_t n,
                                 std::initializer_list<const ht_view *> views,
@@ -74,12 +75,12 @@ static inline void with_vectors(const char *name, int64_t n,
 
 /* ---- on the device ---- */
 
-/* The row that a team works on; it has 0 elements beyond the last row. */
+/* Returns the row that a team processes; it has 0 elements beyond the last row. */
 typedef struct TeamRow {
     int64_t number, start, n;
 } TeamRow;
 
-/* The first row of a block's first team, and how far the next one is. */
+/* Return the first row of a block's first team, and the distance to the next. */
 static __device__ inline int64_t team_first(void) { return (int64_t)blockIdx.x * blockDim.y; }
 static __device__ inline int64_t team_step(void) { return (int64_t)gridDim.x * blockDim.y; }
 
@@ -94,7 +95,7 @@ template <int V> static __device__ inline int64_t team_column(int64_t tile, int 
     return ((tile * (TEAM_ELEMENTS / V) + e / V) * blockDim.x + threadIdx.x) * V + e % V;
 }
 
-/* A thread's elements of a tile; `fill` beyond the row's end. */
+/* Loads a thread's elements of a tile; `fill` beyond the row's end. */
 template <int V, typename T>
 static __device__ inline void team_load(float (&to)[TEAM_ELEMENTS], const T *from,
                                         const TeamRow &row, int64_t tile, float fill) {
@@ -121,7 +122,7 @@ static __device__ inline void team_store(T *to, const float (&from)[TEAM_ELEMENT
     }
 }
 
-/* A thread's elements of a vector that all rows share, such as a weight; `fill` everywhere when it
+/* Loads a thread's elements of a vector that all rows share, such as a weight; `fill` if the vector
  * is absent. */
 template <int V>
 static __device__ inline void team_load_shared(float (&to)[TEAM_ELEMENTS], const float *from,
@@ -130,9 +131,8 @@ static __device__ inline void team_load_shared(float (&to)[TEAM_ELEMENTS], const
     team_load<V>(to, from, shared, tile, fill);
 }
 
-/* Folds N numbers of each thread over its team, in a fixed order; every thread of the team has the
- * result. All threads of the block call.
- */
+/* Reduces N numbers of each thread over its team, in a fixed order. Every thread of the team gets
+ * the result. All threads of the block call it. */
 template <int N, typename Fold>
 static __device__ inline void team_fold(float (&value)[N], Fold fold) {
     __shared__ float part[HT_WARP][N];
@@ -166,7 +166,7 @@ static __device__ inline float team_max(float value) {
     return top[0];
 }
 
-/* dx = finish(dy, y, dot, row) for rows with dot = dy . y: the backward of softmax and of length
+/* Computes dx = finish(dy, y, dot, row) with dot = dy . y: the backward of softmax and of length
  * normalisation. */
 template <typename T, int V, typename Finish>
 __global__ void __launch_bounds__(TEAM_MOST_THREADS)

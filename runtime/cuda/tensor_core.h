@@ -1,8 +1,8 @@
-/* tensor_core.h: what a warp does with tensor cores, for bf16 (PTX ISA, "Matrix multiply-accumulate
+/* tensor_core.h: tensor core instructions for bf16 (PTX ISA, "Matrix multiply-accumulate
  * instructions" and "cp.async").
  *
- * A fragment is what one lane holds of a matrix, in registers of two bf16 each. With row = lane / 4
- * and pair = lane % 4:
+ * A fragment is the part of a matrix that one lane holds, in registers of two bf16 each. With
+ * row = lane / 4 and pair = lane % 4:
  *
  *     a[4] of A, 16 x 16:  a[0] = A[row][2 pair ..],  a[1] = A[row + 8][2 pair ..],  a[2] and a[3]
  *                                                     the same from column 8 on
@@ -10,8 +10,7 @@
  *     c[4] of C, 16 x 8:   c[0], c[1] = C[row][2 pair ..],  c[2], c[3] = C[row + 8][2 pair ..], in
  *                                                           f32
  *
- * All lanes of a warp call together, but for the copies.
- */
+ * All lanes of a warp call these functions together, except for the copies. */
 #ifndef CUDA_TENSOR_CORE_H
 #define CUDA_TENSOR_CORE_H
 
@@ -21,7 +20,7 @@
 #include <tensor_core_emulated.h>
 #else
 
-/* c += a b. */
+/* Computes c += a b. */
 static __device__ __forceinline__ void tensor_multiply(float (&c)[4], const uint32_t (&a)[4],
                                                        uint32_t b0, uint32_t b1) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, "
@@ -30,9 +29,9 @@ static __device__ __forceinline__ void tensor_multiply(float (&c)[4], const uint
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
-/* Reads four 8 x 8 matrices of bf16 from shared memory, 16 bytes a row: lane i gives the address of
- * row i % 8 of matrix i / 8. Lane l gets row l / 4, columns 2 (l % 4) and the next, of matrix m in
- * to[m]. */
+/* Loads four 8 x 8 matrices of bf16 from shared memory, with rows of 16 bytes. Lane i gives the
+ * address of row i % 8 of matrix i / 8. In to[m], lane l gets columns 2 (l % 4) and the next of row
+ * l / 4 of matrix m. */
 static __device__ __forceinline__ void tensor_load(uint32_t (&to)[4], const void *row) {
     uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
@@ -41,7 +40,7 @@ static __device__ __forceinline__ void tensor_load(uint32_t (&to)[4], const void
                  : "memory");
 }
 
-/* The same with each matrix transposed: lane l gets rows 2 (l % 4) and the next, column l / 4. */
+/* Loads the matrices transposed: lane l gets rows 2 (l % 4) and the next of column l / 4. */
 static __device__ __forceinline__ void tensor_load_transposed(uint32_t (&to)[4], const void *row) {
     uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
@@ -50,7 +49,7 @@ static __device__ __forceinline__ void tensor_load_transposed(uint32_t (&to)[4],
                  : "memory");
 }
 
-/* Begins to copy 16 bytes from global to shared memory, both aligned to 16; zeros unless
+/* Starts an asynchronous copy of 16 aligned bytes from global to shared memory. Writes zeros unless
  * `valid`. */
 static __device__ __forceinline__ void copy_begin(void *shared, const void *global, bool valid) {
     uint32_t address = (uint32_t)__cvta_generic_to_shared(shared);
@@ -60,26 +59,26 @@ static __device__ __forceinline__ void copy_begin(void *shared, const void *glob
                  : "memory");
 }
 
-/* Closes a group of this thread's copies. */
+/* Ends a group of this thread's copies. */
 static __device__ __forceinline__ void copy_commit(void) {
     asm volatile("cp.async.commit_group;\n" ::: "memory");
 }
 
-/* Waits until at most the `pending` youngest groups of this thread are under way. Others' copies
- * are there after a barrier. */
+/* Waits until at most the `pending` last groups of this thread are in flight. A barrier makes the
+ * copies visible to other threads. */
 template <int pending> static __device__ __forceinline__ void copy_wait(void) {
     asm volatile("cp.async.wait_group %0;\n" ::"n"(pending) : "memory");
 }
 
-/* 2^x within 2 units in the last place; 0 where that is below the smallest normal number. */
+/* Returns 2^x within 2 units in the last place; 0 if the result is subnormal. */
 static __device__ __forceinline__ float fast_exp2(float x) {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;\n" : "=f"(y) : "f"(x));
     return y;
 }
 
-/* The same number, which the compiler cannot compute elsewhere: keeps it from holding what follows
- * from it in registers for long. */
+/* Returns the same number, but hides its value from the compiler, so that numbers derived from it
+ * do not stay in registers for long. */
 static __device__ __forceinline__ int at_this_place(int x) {
     asm volatile("" : "+r"(x));
     return x;
@@ -87,7 +86,7 @@ static __device__ __forceinline__ int at_this_place(int x) {
 
 #endif
 
-/* Two floats as a register of two bf16, the first in the low half. */
+/* Packs two floats into a register of two bf16, the first in the low half. */
 static __device__ __forceinline__ uint32_t tensor_pack(float low, float high) {
     __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
     uint32_t bits;

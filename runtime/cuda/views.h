@@ -1,6 +1,5 @@
-/* views.h: how the CUDA kernels read the views of a call. C++ only. bf16 is stored as uint16_t and
- * computed with as f32 (ht_load, ht_store of <hetu/cuda_loops.h>).
- */
+/* views.h: reads the views of a call in CUDA kernels. C++ only. bf16 is stored as uint16_t, and
+ * computed with as f32 (ht_load, ht_store of <hetu/cuda_loops.h>). */
 #ifndef CUDA_VIEWS_H
 #define CUDA_VIEWS_H
 
@@ -11,15 +10,16 @@
 
 #include <initializer_list>
 
-/* In front of a loop over a thread's elements, which stay in registers only when it is unrolled. */
+/* Unrolls a loop over a thread's elements. The elements stay in registers only if the loop is
+ * unrolled. */
 #ifdef __CUDACC__
 #define CUDA_UNROLL _Pragma("unroll")
 #else
 #define CUDA_UNROLL
 #endif
 
-/* The data of a view that must be f32, or nullptr where the operand is absent; any other type ends
- * the program with the operator's name. */
+/* Returns the data of a view of f32, or nullptr if the operand is absent. Any other type ends the
+ * program with the operator's name. */
 static inline float *view_f32(const ht_view *view, const char *name) {
     if (view->data && view->dtype != HT_F32)
         ht_fail("%s needs f32 here; cast the operand first", name);
@@ -28,7 +28,7 @@ static inline float *view_f32(const ht_view *view, const char *name) {
 
 static inline int64_t view_size(const ht_view *view) { return ht_view_count(view, 0, view->rank); }
 
-/* The rows of a view whose last dimension holds the columns. */
+/* Returns the number of rows of a view, whose last dimension holds the columns. */
 static inline int64_t view_rows(const ht_view *view) {
     return ht_view_count(view, 0, view->rank - 1);
 }
@@ -38,15 +38,15 @@ static inline int dtype_bytes(ht_dtype dtype) {
     return dtype == HT_BF16 ? 2 : dtype == HT_F32 || dtype == HT_I32 ? 4 : 8;
 }
 
-/* Whether all addresses are multiples of `bytes`. */
+/* Returns whether all addresses are multiples of `bytes`. */
 static inline bool aligned_to(int64_t bytes, std::initializer_list<const void *> data) {
     for (const void *address : data)
         if (reinterpret_cast<uintptr_t>(address) % (uintptr_t)bytes) return false;
     return true;
 }
 
-/* Calls work.operator()<T>() with the type in which elements of f32 or bf16 are stored; all views
- * that are present share it. */
+/* Calls work.operator()<T>() with the type in which f32 or bf16 elements are stored. All present
+ * views have the same type. */
 template <typename Work>
 static inline void with_float(const char *name, std::initializer_list<const ht_view *> views,
                               Work work) {
@@ -62,7 +62,7 @@ static inline void with_float(const char *name, std::initializer_list<const ht_v
         work.template operator()<uint16_t>();
 }
 
-/* Elements of T in the 16 bytes that a thread loads at once. */
+/* Elements of T in 16 bytes, which a thread loads at once. */
 template <typename T> constexpr int VECTOR_OF = 16 / (int)sizeof(T);
 
 /* A view of integers on the device. */
@@ -75,15 +75,15 @@ struct Indices {
     }
 };
 
-/* Ends the program unless a view that is present holds integers. */
+/* Ends the program if a present view does not hold integers. */
 static inline Indices indices_of(const ht_view *view, const char *name) {
     if (view->data && view->dtype != HT_I32 && view->dtype != HT_I64)
         ht_fail("%s takes integers of type i32 or i64", name);
     return {view->data, view->dtype == HT_I64};
 }
 
-/* Where the indices of a dimension of a piece lie in the whole tensor: ht_view_place and
- * ht_view_find. */
+/* The indices of a piece's dimension within the whole tensor; for ht_view_place and ht_view_find in
+ * kernels. */
 struct Places {
     int64_t extent, offset, fold, gap, global;
 
@@ -102,8 +102,8 @@ static inline Places places_of(const ht_view *view, int d) {
     return {view->extent[d], view->offset[d], view->fold[d], view->gap[d], view->global[d]};
 }
 
-/* Calls work.operator()<Unit>() with the largest unit, of 16 bytes at most and 2 at least, in which
- * all of these numbers of bytes (addresses too) can be counted. */
+/* Calls work.operator()<Unit>() with the largest unit, of 2 to 16 bytes, that divides all these
+ * numbers of bytes and addresses. */
 template <typename Work>
 static inline void with_units(std::initializer_list<int64_t> bytes, Work work) {
     int64_t all = 0;
@@ -122,7 +122,8 @@ static inline int64_t address_number(const void *data) {
     return (int64_t)reinterpret_cast<uintptr_t>(data);
 }
 
-/* A block of UNIT_THREADS threads for rows of so many units: along a row, and across rows. */
+/* Return the block of UNIT_THREADS threads for rows of so many units, along a row and across rows,
+ * and its grid. */
 enum { UNIT_THREADS = 256, MOST_GRID_ROWS = 1 << 15 };
 
 static inline dim3 unit_block(int64_t units) {

@@ -17,7 +17,8 @@ static int axis_kind(const ht_axis *a) {
     return (a->y ? IN_Y : 0) | (a->x ? IN_X : 0) | (a->w ? IN_W : 0);
 }
 
-/* Whether the two axes are one axis of extent a*b, a the major one, in every tensor. */
+/* Returns whether two axes of extents a and b are one axis of extent a*b in every tensor, with the
+ * first axis as the major one. */
 static int axes_merge(const ht_axis *a, const ht_axis *b) {
     return a->y == b->y * b->extent && a->x == b->x * b->extent && a->w == b->w * b->extent &&
            a->b == b->b * b->extent;
@@ -45,8 +46,8 @@ static void take_axes(Contraction *c, int rank, const ht_axis *axes) {
     while (merge_once(c)) continue;
 }
 
-/* Whether a matrix with these strides along its two axes is one for sgemm: one stride is 1, and the
- * other at least the first axis's extent. A vector always is. */
+/* Returns whether sgemm accepts a matrix with these strides along its two axes: one stride is 1,
+ * and the other is at least the extent. Any vector is accepted. */
 static int matrix_fits(const ht_axis *a, int64_t sa, const ht_axis *b, int64_t sb) {
     if (!a || !b) return 1;
     return (sb == 1 && sa >= b->extent) || (sa == 1 && sb >= a->extent);

@@ -170,7 +170,7 @@ static int64_t product(const int64_t *extent, int count) {
     return all;
 }
 
-/* What a factor's extents were taken from. */
+/* The source of a factor's extents. */
 typedef struct Origin {
     const OperatorAccess *access; // NULL: an argument
     int dim;

@@ -41,7 +41,7 @@ typedef struct OperatorFactor {
     uint32_t size_of;             // bit mask of the factors that `size` reads
 } OperatorFactor;
 
-/* How a rule fixes the element type of an operand or result; as Element of compiler/rule/rule.h. */
+/* The element type that a rule gives an operand or result; as Element of compiler/rule/rule.h. */
 typedef enum OperatorElement {
     ELEMENT_FOLLOWS,
     ELEMENT_FIXED,
@@ -95,8 +95,7 @@ typedef struct OperatorVariants {
     const OperatorVariant *at;
 } OperatorVariants;
 
-/* How the gradient of one operand is computed; no gradient if `same` is false and there are no
- * loops. */
+/* The gradient of one operand; there is none if `same` is false and there are no loops. */
 typedef struct OperatorGradient {
     bool same; // dx is dy if operand and result have the same shape
     OperatorVariants loops;
@@ -150,7 +149,7 @@ typedef struct Operator {
 void operator_call(const Operator *op, const ht_tensors *operands, const ht_attr *attr,
                    ht_tensor *results);
 
-/* One call of an operator. */
+/* A call of an operator. */
 typedef struct Call {
     const Operator *op;
     const ht_attr *attr;

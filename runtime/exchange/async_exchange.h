@@ -53,9 +53,9 @@ void async_exchange_end(AsyncExchange *async);
 /* Frees what an async exchange has kept between runs. It must not be running. */
 void async_exchange_forget(AsyncExchange *async);
 
-/* The same on the threads, for channels that exchange through host memory. The first makes what
- * async exchanges need, where some plan runs beside computing and it is not there; all ranks
- * together. */
+/* These functions do the same on threads, for channels that exchange through host memory.
+ * async_exchanges_prepare starts the threads if some plan runs beside computing and they do not run
+ * yet. All ranks call it together. */
 void async_exchanges_prepare(const ChannelPlans *plans);
 void async_exchange_begin_on_thread(AsyncExchange *async);
 void async_exchange_end_on_thread(AsyncExchange *async);

@@ -10,7 +10,7 @@ size_t ht_dtype_bytes(ht_dtype dtype) {
     return bytes[dtype];
 }
 
-/* What is done to the two innermost dimensions; strides are in elements. */
+/* The operation on the two innermost dimensions of a box; strides are in elements. */
 typedef struct Sheet Sheet;
 struct Sheet {
     void (*run)(const Sheet *sheet, char *to, const char *from);

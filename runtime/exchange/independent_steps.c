@@ -1,6 +1,6 @@
 #include "exchange/channel.h"
 
-/* What a step does with one piece of memory. */
+/* An access of a step to a range of memory. */
 typedef struct Access {
     const char *begin, *end;
     bool writes;
@@ -49,7 +49,7 @@ bool steps_apart(const ChannelRun *run, const ht_reshard_step *a, const ht_resha
     return true;
 }
 
-/* Whether a step depends on no collective from `first` on that stands before it. */
+/* Returns whether a step is independent of all collectives from `first` to before the step. */
 static bool apart_from_all(const ChannelRun *run, const ht_reshard_step *first,
                            const ht_reshard_step *last, const ht_reshard_step *step) {
     for (; first <= last; first++)
@@ -57,8 +57,8 @@ static bool apart_from_all(const ChannelRun *run, const ht_reshard_step *first,
     return true;
 }
 
-/* Whether two devices do the same one step after another, collectives in one group and another at
- * the same places. */
+/* Returns whether two devices have the same sequence of verbs, and change to another group at the
+ * same collectives. */
 static bool same_steps(const ht_reshard_device *a, const ht_reshard_device *b) {
     int group_of_a = -1, group_of_b = -1;
     for (int s = 0; s < a->step_count && s < b->step_count; s++) {

@@ -160,7 +160,7 @@ static const ht_block *lowest_block(const ht_block *blocks, int count) {
     return lowest;
 }
 
-/* Whether all blocks have the same count; all members of the group find the same. */
+/* Returns whether all blocks have the same count. All members of the group get the same answer. */
 static bool blocks_even(const ht_block *blocks, int count) {
     for (int i = 1; i < count; i++)
         if (blocks[i].count != blocks->count) return false;

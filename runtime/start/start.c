@@ -15,7 +15,7 @@
 
 enum { MOST_PROCESSORS = 4096, LINE = 4096 };
 
-/* What this host has, and what is started on it. */
+/* Properties of this host, and the number of ranks started on it. */
 typedef struct Host {
     int processors, cores; // hyperthreads of a core are processors of their own
     bool is_virtual;       // then nobody knows which processors share a core
@@ -53,7 +53,8 @@ static int count_cores(int processors) {
     return cores < 1 ? 1 : cores;
 }
 
-/* Whether this is a virtual machine, whose processors may be hyperthreads without saying so. */
+/* Returns whether this is a virtual machine, whose processors may be hyperthreads that do not look
+ * like it. */
 static bool is_virtual(void) {
     char line[LINE];
     bool found = false;
@@ -87,7 +88,7 @@ static Host look_around(void) {
     return host;
 }
 
-/* Whether threads that wait must leave their core to others. */
+/* Returns whether waiting threads must yield their core to others. */
 static bool shares_cores(const Host *host) {
     return host->threads > 1 && (host->is_virtual || host->ranks * host->threads > host->cores);
 }

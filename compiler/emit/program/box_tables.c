@@ -1,6 +1,6 @@
-/* The tables that say what devices hold of tensors (ht_pieces of <hetu/rt.h>). Devices that follow
- * each other, and boxes that do, are often in regular places: a row of a table is a run of them, so
- * that a table grows with the ways in which a tensor is cut, not with the devices.
+/* The tables that say what devices hold of tensors (ht_pieces of <hetu/image.h>). Devices that
+ * follow each other, and boxes that do, are often in regular places: a row of a table is a run of
+ * them, so that a table grows with the ways in which a tensor is cut, not with the devices.
  */
 #include "emit/program/tables.h"
 

@@ -1,4 +1,4 @@
-/* Writes how the unit's programs go from one strategy to another, as <hetu/rt.h> describes. */
+/* Writes how the unit's programs go from one strategy to another, as <hetu/image.h> describes. */
 #include "emit/program/tables.h"
 
 #include "emit/words.h"

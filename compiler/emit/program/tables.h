@@ -1,5 +1,5 @@
-/* The tables of a unit's programs: the image of each module (ht_image of <hetu/rt.h>), the pieces
- * of tensors that devices hold, conversions, and migrations between strategies. */
+/* The tables of a unit's programs: the image of each module (ht_image of <hetu/image.h>), the
+ * pieces of tensors that devices hold, conversions, and migrations between strategies. */
 #ifndef EMIT_PROGRAM_TABLES_H
 #define EMIT_PROGRAM_TABLES_H
 
@@ -56,7 +56,7 @@ const char *migrations_name(const Emitter *emitter);
 int migrations_count(const Emitter *emitter);
 
 /* Appends the table ht_arriving of a unit whose first strategies the running program has already
- * (ht_arrival of <hetu/rt.h>). */
+ * (ht_arrival of <hetu/image.h>). */
 void emit_arrival(Text *out, Emitter *emitter, const char *const *names);
 
 #endif

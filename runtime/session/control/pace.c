@@ -9,26 +9,27 @@
 #include <time.h>
 
 enum {
-    TENSORS = 16, // results, and operands, of a call that is remembered, at most
-    CALLS = 16,   // calls of a step that are told apart
-    TIMES = 3     // that a call is made again
+    TENSORS = 16, // results, and operands, of a recorded call, at most
+    CALLS = 16,   // different calls of a step that are recorded
+    TIMES = 3     // repetitions of a call
 };
 
-/* Calls of a kernel with tensors of one size, without what these hold. */
+/* Calls of one kernel with tensors of one size, without the tensors' contents. */
 typedef struct Remembered {
     ht_kernel *kernel;
     int64_t elements;
     int count;
-    double least; // seconds: others stand for what held the rank up
+    double least; // seconds of the shortest call; longer ones may have been delayed
     ht_call call;
     ht_view views[2 * TENSORS]; // results, operands
 } Remembered;
 
 static double began, counted;
 static bool wanted;
-static Remembered calls[CALLS]; // of the step
+static Remembered calls[CALLS]; // the calls of this step
 static int call_count;
-static Remembered longest; // of the last step in which the rank was not idle; kernel NULL: none
+static Remembered longest; // the call that took most time in the last step in which the rank was
+                           // not idle; kernel NULL: none
 
 double pace_now(void) { return timeline_now(); }
 
@@ -61,7 +62,7 @@ static void take_call(Remembered *own, ht_kernel *kernel, const ht_call *call, i
            sizeof *call->operand * (size_t)call->operand_count);
 }
 
-/* Optimizers are left out: their numbers are those of a step. */
+/* Records a call. Ignores optimizers, whose numbers belong to a step. */
 static void remember(ht_kernel *kernel, const ht_call *call, double seconds) {
     int64_t elements = count_elements(call);
     int c = 0;
@@ -83,7 +84,7 @@ void pace_call(ht_kernel *kernel, const ht_call *call) {
     remember(kernel, call, pace_now() - begin);
 }
 
-/* Keeps the call that took longest in the step, all times together. */
+/* Keeps the call that took most time in the step, all runs together. */
 static void keep_longest(void) {
     const Remembered *most = call_count ? &calls[0] : NULL;
     for (int c = 1; c < call_count; c++)
@@ -91,7 +92,7 @@ static void keep_longest(void) {
     if (most) longest = *most;
 }
 
-/* A tensor of zeros; one that had the storage of an earlier one has it again. */
+/* Returns a tensor of zeros. Views that shared storage in the recorded call share it again. */
 static void *storage_of(const ht_view *views, int index, void *const *made) {
     for (int i = 0; i < index; i++)
         if (views[i].data && views[i].data == views[index].data && made[i]) return made[i];
@@ -107,7 +108,7 @@ static bool is_first(void *const *made, int index) {
     return made[index];
 }
 
-/* Calls the remembered kernel on zeros; its seconds, the least of a few. */
+/* Runs the recorded kernel on zeros. Returns the seconds of the shortest run. */
 static double call_again(int64_t step) {
     ht_view views[2 * TENSORS];
     void *made[2 * TENSORS] = {0};

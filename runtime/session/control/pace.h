@@ -15,7 +15,7 @@
 void pace_begin(void);
 void pace_end(void);
 
-/* Calls a kernel and measures its time. */
+/* Calls a kernel. In a step that is reported, measures its time. */
 void pace_call(ht_kernel *kernel, const ht_call *call);
 
 /* Returns the seconds of a monotonic clock. */
@@ -24,14 +24,15 @@ double pace_now(void);
 /* A rank's report to rank 0 at the end of a step. */
 typedef struct PaceReport {
     double computing; // computing seconds of the step; -1: the rank is idle
-    double kernel; // seconds of the step's longest kernel call, the minimum over equal calls. Idle
-                   // rank: that of the same call on zeros, or of a small product (device_trial). 0:
-                   // not known
+    double kernel; // seconds of the kernel call that takes most of a step, the minimum over equal
+                   // calls. Idle rank: the same call on zeros, or a small product (device_trial).
+                   // 0: not known
 } PaceReport;
 
 /* Begins a step; `wanted`: the step will be reported. */
 void pace_step(bool wanted);
 
+/* Returns this rank's report of a step. An idle rank runs a kernel to measure its rate. */
 PaceReport pace_report(bool idle, int64_t step);
 
 #endif

@@ -1,7 +1,7 @@
 /* Runs hetucc and its tools on the sources of a running program again, in other processes, with the
  * options that the program was compiled with.
  *
- *     Recipe *recipe = recompile_command_of(image);
+ *     RecompileCommand *recipe = recompile_command_of(image);
  *     pid_t maker = recompile_start(recipe, NULL, words, NULL, reason);
  *
  * All functions run on rank 0. */

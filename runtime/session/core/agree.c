@@ -14,14 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a rank runs. */
+/* The fingerprint of a rank's program. */
 typedef struct Fingerprint {
     uint64_t whole;      // hash of the whole text
-    uint64_t executable; // checksum of its file; 0: not read
-    char text[1008];     // its beginning
+    uint64_t executable; // checksum of the executable, with bit 32 set; 0: not compared
+    char text[1008];     // beginning of the text
 } Fingerprint;
 
-/* Returns the checksum of this program's file, and a bit that tells it from 0. */
+/* Returns the checksum of this program's file, with bit 32 set to distinguish it from 0. */
 static uint64_t sum_executable(void) {
     char bytes[1 << 14];
     uint32_t sum = 0;
@@ -39,7 +39,7 @@ static void add_text(Fingerprint *fingerprint, const char *text) {
     fingerprint->whole = hash_bytes(fingerprint->whole, text, strlen(text));
 }
 
-/* Whether an earlier image is of the same unit. */
+/* Returns whether an earlier image has the same fingerprint. */
 static bool is_known(int index) {
     for (int i = 0; i < index; i++)
         if (!strcmp(image_at(i)->image->fingerprint, image_at(index)->image->fingerprint))
@@ -70,7 +70,7 @@ static bool same(const Fingerprint *a, const Fingerprint *b) {
     return same_text(a, b) && (a->executable == b->executable || !a->executable || !b->executable);
 }
 
-/* Says how two ranks differ, in one piece. */
+/* Prints how two ranks differ. */
 static void explain(const Fingerprint *all, int first, int second) {
     const Fingerprint *a = &all[first], *b = &all[second];
     if (same_text(a, b))

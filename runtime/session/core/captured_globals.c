@@ -1,4 +1,4 @@
-/* Whether the variables that a model read when it was compiled have the same values now. */
+/* Checks that C variables, which a model read when it was compiled, still have the same values. */
 #include "session/core/image.h"
 
 #include "base/c_locale.h"
@@ -35,8 +35,8 @@ static void print_number(char *out, size_t room, const ht_image_read *read, cons
     }
 }
 
-/* What the user may do about a variable that differs: `index` is the image's, which is wanted, or
- * at work. */
+/* Writes what the user can do about a changed variable. `wanted`: the image is to be switched to,
+ * else it is running. */
 static void advise(char *out, size_t room, int index, bool wanted) {
     int fits = image_next(index, -1);
     while (fits >= 0 && !image_reads_agree(fits)) fits = image_next(index, fits);
@@ -65,7 +65,7 @@ static _Noreturn void differs(int image, const ht_image_read *read, int64_t inde
         read->at, own->model, read->name, place, was, strategy, is, advice);
 }
 
-/* The first number of a read that is another one now; -1: none. */
+/* Returns the first element of a read whose value has changed; -1: none. */
 static int64_t first_changed(const ht_image_read *read, const char *now) {
     const char *then = read->then;
     for (int64_t i = 0; i < read->count; i++)

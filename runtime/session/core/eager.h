@@ -1,7 +1,6 @@
-/* The one-device library behind a session: it runs models that hetucc did not compile. It registers
- * itself where it is linked (eager/library.c); programs for other devices are built without it. Its
- * functions are described in eager/eager.h.
- */
+/* The one-device library behind a session: runs models that hetucc did not compile. The library
+ * registers itself if it is linked (eager/model.c); programs for other devices are built without
+ * it. eager/eager.h describes its functions. */
 #ifndef SESSION_CORE_EAGER_H
 #define SESSION_CORE_EAGER_H
 
@@ -12,17 +11,17 @@
 typedef struct eager_store eager_store;
 typedef struct eager_program eager_program;
 
-/* The parameters of a session, shared by its programs. */
+/* A parameter of a session, shared by its programs. */
 typedef struct eager_param {
-    const char *name; // full, scopes included
+    const char *name; // full name, scopes included
     ht_dims shape;
     int64_t count; // elements
     float *data;
     ht_init init;
 } eager_param;
 
-/* A state of an optimizer: its number among those of the parameter, and of the program among those
- * that train. */
+/* A state of an optimizer. `number` counts the states of a parameter, `program` the programs that
+ * train. */
 typedef struct eager_state {
     const eager_param *param;
     int number, program;
@@ -37,12 +36,12 @@ typedef struct EagerLibrary {
                                      const ht_optimizer *optimizer,
                                      const ht_program_options *options);
     bool (*program_input)(eager_program *program, const char *name, ht_dtype *dtype,
-                          ht_dims *shape); // false: it has none of this name
+                          ht_dims *shape); // returns false if there is no such input
     float (*program_step)(eager_program *program, const ht_fed *feeds, const float *hyper);
     int64_t (*program_tokens)(const eager_program *program);
     float (*program_grad_norm)(const eager_program *program);
     bool (*program_named)(const eager_program *program, int index,
-                          Named *named); // false: behind the last
+                          Named *named); // returns false after the last value
     void (*program_fetch)(eager_program *program, const Named *named, void *to);
     void (*program_forget)(eager_program *program);
     bool (*store_state)(eager_store *store, int index, eager_state *state);
@@ -50,7 +49,7 @@ typedef struct EagerLibrary {
     void (*program_resume)(eager_program *program, int64_t step);
 } EagerLibrary;
 
-/* Called before main. */
+/* Registers the library; called before main. */
 void session_use_eager(const EagerLibrary *library);
 
 #endif

@@ -21,7 +21,7 @@ void ht_register(const ht_image *image, ht_model *model, void (*const *updates)(
 static struct {
     const ht_migrations **at;
     int count;
-} tables; // of migrations
+} tables; // the registered tables of migrations
 
 void ht_register_migrations(const ht_migrations *migrations) {
     const ht_migrations **grown = realloc(tables.at, sizeof *grown * (size_t)(tables.count + 1));
@@ -42,14 +42,14 @@ int image_count(void) { return images.count; }
 
 const RegisteredImage *image_at(int index) { return &images.at[index]; }
 
-/* Whether two functions of optimizers are one: of one name where both have names, else of one
+/* Returns whether two functions of optimizers are the same: by name if both have names, else by
  * address. */
 static bool same_function(void (*a)(void), const char *a_name, void (*b)(void),
                           const char *b_name) {
     return a_name && b_name ? !strcmp(a_name, b_name) : a == b && !a_name == !b_name;
 }
 
-/* Whether group g of an image has this optimizer. */
+/* Returns whether group g of an image has this optimizer. */
 static bool group_fits(const RegisteredImage *registered, int g, const char *names,
                        const ht_optimizer *optimizer) {
     const char *own = registered->image->groups[g], *const *rules =
@@ -98,7 +98,7 @@ int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer,
     return -1;
 }
 
-/* Whether two images have the same optimizers for the same parameters. */
+/* Returns whether two images have the same optimizers for the same parameters. */
 static bool same_optimizers(const RegisteredImage *a, const RegisteredImage *b) {
     bool same =
         a->image->group_count == b->image->group_count && a->image->averaged == b->image->averaged;

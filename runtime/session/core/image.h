@@ -1,5 +1,5 @@
 /* The images that hetucc linked into this executable, in the order of their registration, which is
- * the same on all ranks. */
+ * equal on all ranks. */
 #ifndef SESSION_CORE_IMAGE_H
 #define SESSION_CORE_IMAGE_H
 
@@ -16,46 +16,45 @@ typedef struct RegisteredImage {
 int image_count(void);
 const RegisteredImage *image_at(int index);
 
-/* The index of the image for a model function that is run with these options, and is trained by an
- * optimizer (NULL: it is not trained), under the first of its strategies. -1: the model has no
- * image at all; the program ends when it has others alone. */
+/* Returns the first image of a model function with these options and optimizer (NULL: ht_infer).
+ * Returns -1 if the model has no image. Ends the program if the model has only images with other
+ * options or optimizers. */
 int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer,
                const ht_program_options *options);
 
-/* The next image behind number `after` (-1: the first) that is the same program as image `index`,
- * under a strategy of its own; -1: none. */
+/* Returns the next image after `after` (-1: from the first) that is the same program as image
+ * `index` under another strategy; -1: none. */
 int image_next(int index, int after);
 
-/* The same program under the strategy of a name; -1: it has none of this name. */
+/* Returns the same program's image under a strategy; -1: none. */
 int image_under(int index, const char *strategy);
 
-/* How a program goes from one image to another; NULL: it does not. */
+/* Returns the migration between two images; NULL: there is none. */
 const ht_migration *image_migration(const ht_image *from, const ht_image *to);
 
-/* Whether the variables that the image's model read when it was compiled have the same values
- * now. */
+/* Returns whether the variables that the image's model read at compile time still have the same
+ * values. */
 bool image_reads_agree(int index);
 
-/* The value that a variable had when the image's model read it; false where it did not, or it is no
- * integer. */
+/* Sets *value to the value of an integer variable at compile time. Returns false if the model did
+ * not read the variable, or it is no integer. */
 bool image_read_integer(int index, const void *variable, int64_t *value);
 
-/* Ends the program when a variable that the image's model read when it was compiled has another
- * value now; `wanted`: it is to be switched to. */
+/* Ends the program if a variable has another value than the image's model read at compile time.
+ * `wanted`: the image is to be switched to. */
 void image_check_reads(int index, bool wanted);
 
-/* Whether parts of some image hand over anything to each other across devices. */
+/* Return whether the image, or any image, has transfers between parts on different devices. */
 bool image_transfers(const ht_image *image);
 bool image_any_transfers(void);
 
-/* The devices of an image up to the last that is not idle under its strategy: so many ranks are
- * enough for it. */
+/* Returns how many ranks an image needs: its devices up to the last that is not idle. */
 int image_devices(const ht_image *image);
 
-/* Ranks that the images need: 0 when there is none. */
+/* Returns how many ranks the images need; 0: there are no images. */
 int image_ranks(void);
 
-/* Ends the program when an image is of another version than this library, or two models have one
+/* Ends the program if an image has another version than this library, or two models have one
  * address. */
 void image_check(void);
 

@@ -15,7 +15,7 @@ const char *initial_strategy_word(void) {
     return word && *word ? word : NULL;
 }
 
-/* What stands behind the file's name. */
+/* Returns the name behind the file of "FILE:NAME". */
 static const char *name_in(const char *word) {
     const char *colon = strrchr(word, ':');
     return colon ? colon + 1 : word;
@@ -52,7 +52,7 @@ void initial_strategy_set_variables(void) {
             initial_strategy_follow(i, image_next(i, -1));
 }
 
-/* Ends the program, which cannot begin under the chosen strategy. */
+/* Ends the program because it cannot begin under the chosen strategy. */
 static _Noreturn void refuse(ht_session *session, const char *word, const char *reason) {
     fflush(stdout);
     fprintf(stderr, "hetu: the program cannot begin under strategy \"%s\" (HETU_STRATEGY): %s\n",
@@ -61,15 +61,15 @@ static _Noreturn void refuse(ht_session *session, const char *word, const char *
     _exit(NO_STRATEGY);
 }
 
-/* Whether the program was compiled with the strategy as the launcher has it: HETU_STRATEGY_DIGEST,
- * where it is set. */
+/* Returns whether the program was compiled with the launcher's version of the strategy
+ * (HETU_STRATEGY_DIGEST, if it is set). */
 static bool is_current(int image) {
     const char *digest = getenv("HETU_STRATEGY_DIGEST");
     return !digest || strtoull(digest, NULL, 16) == image_at(image)->image->strategy_digest;
 }
 
-/* The image of a program under the chosen strategy, which hetucc makes where the program has none;
- * -1, and the reason, where it cannot. */
+/* Returns the image of a program under the chosen strategy; compiles the strategy if the program
+ * lacks it. Returns -1 with a reason on failure. */
 static int find_chosen(ht_session *session, int first, const char *word, const char **reason) {
     const char *name = name_in(word);
     if (image_under(first, name) >= 0 && !is_current(image_under(first, name))) {

@@ -1,5 +1,4 @@
-/* Ranks and threads: whether as many ranks run as the program needs, and how many threads each may
- * use. */
+/* Checks that enough ranks run, and sets the number of threads of each. */
 #define _GNU_SOURCE
 #include "transport/world.h"
 #include "base/fail.h"
@@ -19,7 +18,7 @@ static int node_cores(void) {
     return cores < 1 ? 1 : (int)cores;
 }
 
-/* Cores that this process may run on. */
+/* Returns the number of cores on which this process may run. */
 static int own_cores(void) {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) ? node_cores() : CPU_COUNT(&set);
@@ -42,7 +41,7 @@ static void print_command(int ranks, int argc, char **argv) {
     fprintf(stderr, "\n");
 }
 
-/* The image that needs the most ranks. */
+/* Returns the image that needs the most ranks. */
 static const ht_image *largest_image(void) {
     const ht_image *largest = NULL;
     for (int i = 0; i < image_count(); i++)
@@ -70,7 +69,7 @@ static void explain_ranks(int ranks, int argc, char **argv) {
         fprintf(stderr, "hetu: run it without mpirun\n");
 }
 
-/* An image for fewer devices than another; NULL when all are for as many. */
+/* Returns an image for fewer devices than another image; NULL if all need the same number. */
 static const ht_image *smaller_image(void) {
     for (int i = 0; i < image_count(); i++)
         if (image_at(i)->image->device_count < largest_image()->device_count)

@@ -1,4 +1,4 @@
-/* ht_train and ht_infer: what they are given, and the program that they open. */
+/* ht_train and ht_infer: check their arguments and open a program. */
 #include "session/core/session.h"
 
 #include "session/core/initial_strategy.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ends the program with a message where there is no model, or no such type to compute in. */
+/* Ends the program if there is no model, or the dtype is not supported. */
 static void check_given(ht_tensor (*model)(void), const ht_program_options *options) {
     if (!model) ht_fail("a program was asked for with NULL for the model function");
     if (options->dtype != HT_F32 && options->dtype != HT_BF16)
@@ -25,14 +25,14 @@ static void check_optimizer(const ht_optimizer *optimizer) {
             "ht_train was called with an optimizer without a rule, and without update or kernel");
 }
 
-/* Whether parameters are updated by another operator than those of an optimizer whose update is
- * one. */
+/* Returns whether two optimizers update parameters by different operators. */
 static bool updates_otherwise(const ht_optimizer *optimizer, const ht_optimizer *other) {
     return !optimizer->rule && !other->rule &&
            (optimizer->update != other->update || optimizer->states != other->states);
 }
 
-/* Rules stand beside any optimizer; of operators a program has one, as hetucc says, too. */
+/* Ends the program if two optimizers are different operators. Optimizers that are rules may be
+ * combined with any other, as in hetucc. */
 static void check_operators(const ht_optimizer *optimizer, ht_group_list groups) {
     for (int g = 0; g < groups.count; g++) {
         const ht_optimizer *own = &groups.at[g].optimizer, *other = optimizer;
@@ -54,16 +54,16 @@ static void check_groups(ht_group_list groups) {
     }
 }
 
-/* The same where an optimizer neither has a rule nor updates, where there are too many groups or
- * such without names, and where operators of two kinds update: rules stand beside any optimizer, of
- * operators a program has one, in hetucc, too. */
+/* Ends the program if an optimizer has neither rule nor update, if there are too many groups or
+ * groups without names, or if two optimizers are different operators. */
 static void check_optimizers(const ht_optimizer *optimizer, ht_group_list groups) {
     check_optimizer(optimizer);
     check_groups(groups);
     check_operators(optimizer, groups);
 }
 
-/* The numbers of the optimizer, then those of the groups', HT_HYPER each, go to `hyper`. */
+/* Copies the numbers of the optimizer and then of the groups' optimizers to `hyper`, HT_HYPER each.
+ */
 static void take_numbers(float *hyper, const ht_optimizer *optimizer, ht_group_list groups) {
     memcpy(hyper, optimizer->hyper, sizeof optimizer->hyper);
     for (int g = 0; g < groups.count; g++)
@@ -71,8 +71,8 @@ static void take_numbers(float *hyper, const ht_optimizer *optimizer, ht_group_l
                sizeof optimizer->hyper);
 }
 
-/* "adamw; *.norm lion": the optimizer, and those of groups, for the caller to free; NULL where one
- * has no name. */
+/* Returns the names of the optimizer and of the groups' optimizers, "adamw; *.norm lion"; free()
+ * them. NULL: an optimizer has no name. */
 static char *optimizer_names(const ht_optimizer *optimizer, ht_group_list groups) {
     char *text = NULL;
     size_t length;
@@ -97,7 +97,8 @@ static ht_program *new_program(ht_session *open, bool trains) {
     return open->handles[open->handle_count++] = program;
 }
 
-/* A model without an image: the one-device library, where it is linked. */
+/* Opens a model without an image in the one-device library. Ends the program if the library is not
+ * linked. */
 static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void),
                               const ht_optimizer *optimizer, const ht_program_options *options) {
     if (open->program_count || world_size() > 1 || !session_eager())
@@ -110,9 +111,13 @@ static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void),
     return program;
 }
 
-/* The image that a program is opened with: the first one's is that of HETU_STRATEGY, if that is
- * set; else the one under the strategy of the session's programs so far, else the first that was
- * compiled with the variables as they are set, else the first. */
+/* Returns the image with which a program begins:
+ *
+ * 1. for the first program, the image under HETU_STRATEGY, if that is set
+ * 2. the image under the strategy of the session's other programs
+ * 3. the first image that was compiled with the variables' present values
+ * 4. the first image
+ */
 static int begin_with(ht_session *open, int first) {
     if (initial_strategy_word() && !open->program_count) return initial_strategy_begin(open, first);
     const char *strategy =

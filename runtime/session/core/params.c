@@ -24,14 +24,14 @@ ParamCopy *param_newest(const Param *param) {
     return copy;
 }
 
-/* Gives a copy the values of a newest one. */
+/* Converts the newest values to a copy's layout. */
 static void bring(Param *param, const ParamCopy *from, ParamCopy *copy) {
     boxes_move(distribution_of(param, from), from->data, distribution_of(param, copy), copy->data,
                sizeof(float));
     copy->version = param->version;
 }
 
-/* The initial values of this rank's piece. */
+/* Fills this rank's piece with initial values. */
 static void initialise(const ParamCopy *copy, const ht_image_param *image, int rank,
                        uint64_t seed) {
     const ht_pieces *pieces = copy->pieces;

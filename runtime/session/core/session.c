@@ -1,4 +1,4 @@
-/* The public interface of <hetu/hetu.h>: sessions, programs, feeds and fetches, on rank 0. */
+/* The public interface of sessions, on rank 0: opening and closing, steps, fetches, parameters. */
 #include "session/persist/checkpoint.h"
 
 #include "transport/world.h"
@@ -71,7 +71,7 @@ void ht_close(ht_session *closed) {
 
 static void close_at_exit(void) { ht_close(&session); }
 
-/* A child process that main forks has no part in the session: its end is its own. */
+/* Detaches a child process that main forks from the session. */
 static void forget_in_child(void) {
     if (!session.open) return;
     session.open = false;
@@ -130,7 +130,7 @@ void session_check_program(const ht_program *program, const char *call) {
 
 /* ---- running ---- */
 
-/* Fails with the names that there are. */
+/* Ends the program with a message that lists the model's inputs. */
 static void no_input(const Program *program, const char *name) {
     char names[1024] = "";
     for (int i = 0; i < program->image->input_count; i++) {
@@ -164,8 +164,8 @@ static void gather_feeds(const Program *program, const ht_fed *feeds, Command *c
                 program->image->inputs[i].name);
 }
 
-/* How many optimizers behind the first have numbers that are not 0, those in front of the last one
- * included. */
+/* Returns how many optimizers after the first have numbers other than 0, up to the last such
+ * optimizer. */
 static int count_more(const float *hyper) {
     int count = HT_GROUPS * HT_HYPER;
     while (count > HT_HYPER && hyper[count - 1] == 0) count--;
@@ -194,14 +194,14 @@ static float run_image(ht_program *program, const ht_fed *feeds, const float *hy
     return payload.run.loss;
 }
 
-/* The optimizers' numbers in the step to come. */
+/* Computes the optimizers' numbers for the next step. */
 static void step_numbers(const ht_program *program, float *hyper) {
     memcpy(hyper, program->hyper, sizeof program->hyper);
     for (int g = 0; program->factor && g < HT_GROUPS; g++)
         hyper[g * HT_HYPER] = (float)(hyper[g * HT_HYPER] * program->factor(program->step));
 }
 
-/* The one-device library is fed what stands in files as arrays. */
+/* Runs a step in the one-device library, which gets arrays in place of files. */
 static float run_eager(ht_program *program, const ht_fed *feeds, const float *hyper) {
     ht_fed *arrays = rows_arrays(program->session, program->eager, feeds);
     float loss = eager->program_step(program->eager, arrays ? arrays : feeds, hyper);
@@ -237,7 +237,7 @@ float ht_step_with(ht_program *program, const ht_fed *feeds) { return run(progra
 
 void ht_run_with(ht_program *program, const ht_fed *feeds) { run(program, feeds, false); }
 
-/* The value of a program that a name stands for. */
+/* Returns the value of a program that has a name. */
 static Named find_named(const ht_program *program, const char *name) {
     NamedValues values = {0};
     Named named;
@@ -253,7 +253,7 @@ static Named find_named(const ht_program *program, const char *name) {
     return named;
 }
 
-/* The command that brings a named value of an image to rank 0. */
+/* Returns the command that brings a named value to rank 0. */
 static Command fetching(const ht_program *program, const Named *named) {
     const Program *own = session_image_program(program);
     if (named->kind == NAMED_PARAM)
@@ -296,7 +296,7 @@ void ht_set_schedule(ht_program *program, double (*factor)(int64_t step)) {
 
 void ht_set_rate(ht_program *program, float rate) { ht_set_hyper(program, 0, rate); }
 
-/* Elements of the largest input of integers: tokens; 0 where there is none. */
+/* Returns the number of tokens: the elements of the largest integer input; 0: there is none. */
 static int64_t count_tokens(const ht_program *program) {
     int64_t most = 0;
     if (program->eager) return eager->program_tokens(program->eager);
@@ -370,7 +370,7 @@ static int find_param(const ht_session *open, const char *name, size_t count) {
     return param->number;
 }
 
-/* Ends the program where a parameter's name, or the memory of its elements, is NULL. */
+/* Ends the program if a parameter's name, or the memory for its elements, is NULL. */
 static void check_param(const char *call, const char *name, const void *memory, size_t count) {
     if (!name || (!memory && count))
         ht_fail("%s was called with NULL for the %s", call, name ? "memory" : "name");

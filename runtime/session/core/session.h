@@ -40,24 +40,24 @@ struct ht_session {
     Datasets datasets;     // on rank 0
 };
 
-/* ht_progress: one line that says how far a training is. On a terminal it is written over itself,
- * elsewhere there are about twenty of them. */
+/* ht_progress: prints the progress of a training. A terminal has one line, which is overwritten;
+ * elsewhere about twenty lines are printed. */
 
-/* What has been printed so far. */
+/* What has been printed. */
 typedef struct Progress {
-    int64_t lines, first;  // the step behind which it was printed first
+    int64_t lines, first;  // number of lines; step after which the first was printed
     double begun, printed; // seconds
 } Progress;
 
-/* What there is to say. */
+/* The numbers of a line. */
 typedef struct ProgressStep {
     int64_t done, steps;
-    int64_t tokens; // of a step; 0: not known
+    int64_t tokens; // tokens of a step; 0: not known
     float loss, rate;
 } ProgressStep;
 
-/* Prints the line on standard error when it is due: behind the first and the last step, and often
- * enough in between. */
+/* Prints the line on standard error when it is due: after the first and the last step, and from
+ * time to time in between. */
 void progress_print(Progress *progress, const ProgressStep *step);
 
 struct ht_program {
@@ -73,7 +73,7 @@ struct ht_program {
     char *optimizers; // names and parameter patterns of the optimizers; NULL: one has no name
 };
 
-/* The one-device library; NULL: it is not linked. */
+/* Returns the one-device library; NULL: it is not linked. */
 const EagerLibrary *session_eager(void);
 
 /* Ends the program unless the session is open. */
@@ -89,22 +89,24 @@ Program *session_image_program(const ht_program *program);
  * waits until all are compiled. */
 void session_take_arrivals(ht_session *session, bool wait);
 
-/* Frees what every rank holds when the session ends. */
+/* Frees the session's memory on a rank, and ends the communication between the ranks. */
 void session_close(ht_session *session);
 
-/* Compares what all ranks run: the fingerprints of their images, which hetucc made of the models,
- * the strategy and its options, and the version of this library; with `check`, on the ranks that
- * were given it, every byte of the executable. All ranks together. When they differ, every rank
- * says so, with its own fingerprint and another one. Returns whether they agree. */
+/* Returns whether all ranks run the same program. All ranks call it together.
+ *
+ * Compares the fingerprints of their images (models, strategies, options) and the version of this
+ * library. Ranks with `check` (HETU_CHECK) also compare the checksums of their executables. If
+ * programs differ, every rank prints its own fingerprint and another one. */
 bool session_agree(bool check);
 
 /* Ends the program with the right command line unless as many ranks run as the images need. */
 void session_check_ranks(int argc, char **argv);
 
-/* Threads for kernels on this rank: OMP_NUM_THREADS, else this rank's share of the node's cores. */
+/* Sets the number of threads for kernels: OMP_NUM_THREADS, else this rank's share of the node's
+ * cores. */
 void session_set_threads(void);
 
-/* Takes this rank's device; all ranks end with one line when a rank has none. */
+/* Opens this rank's device. If a rank has none, all ranks end with a message. */
 void session_take_device(void);
 
 /* Ends the process of this rank; all ranks call this function together. */

@@ -30,7 +30,7 @@ void ht_prepare(ht_program *program, const char *strategy) {
 
 /* ---- strategies ---- */
 
-/* "a", "b" */
+/* Returns the names of a program's strategies: "a", "b". */
 static const char *strategy_names(int image) {
     static char names[1024];
     *names = 0;
@@ -43,8 +43,8 @@ static const char *strategy_names(int image) {
     return names;
 }
 
-/* The image of the program for a strategy, NULL: for the first one that fits the variables as they
- * are set. */
+/* Returns the program's image under a strategy. NULL: under the first one that was compiled with
+ * the variables' present values. */
 static int find_strategy(int image, const char *strategy) {
     int found = strategy ? image_under(image, strategy) : initial_strategy_next(image, -1);
     while (!strategy && found >= 0 && !image_reads_agree(found))
@@ -59,14 +59,14 @@ static int find_strategy(int image, const char *strategy) {
     return found;
 }
 
-/* Whether an image of the program is what ht_switch asks for. */
+/* Returns whether the program has the image that ht_switch asks for. */
 static bool is_there(int image, const char *strategy) {
     int found = strategy ? image_under(image, strategy) : image_next(image, -1);
     while (!strategy && found >= 0 && !image_reads_agree(found)) found = image_next(image, found);
     return found >= 0;
 }
 
-/* Says why the program stays under the strategy of its image. */
+/* Prints why the program stays under its strategy. */
 static void no_switch(int own, const char *strategy, const char *reason) {
     fprintf(stderr,
             "hetu: rank 0: ht_switch cannot go to strategy \"%s\": %s; training goes on under "
@@ -74,7 +74,8 @@ static void no_switch(int own, const char *strategy, const char *reason) {
             strategy, reason, image_at(own)->image->strategy ? image_at(own)->image->strategy : "");
 }
 
-/* Whether the ranks are enough for what ht_switch asks for; false after a message. */
+/* Returns whether there are enough ranks for the image that ht_switch asks for; prints a message if
+ * not. */
 static bool ranks_suffice(int own, const char *strategy) {
     char reason[128];
     int found = strategy ? image_under(own, strategy) : image_next(own, -1), possible = -1;
@@ -89,8 +90,9 @@ static bool ranks_suffice(int own, const char *strategy) {
     return false;
 }
 
-/* The name of the strategy that ht_switch asks for, by its name or by the word of ht_prepare, when
- * all that it may mean is there; false, after a message, when it could not be had. */
+/* Sets *strategy to the name of the strategy that ht_switch asks for, by its name or by the text
+ * given to ht_prepare. Waits until the strategies it may mean are compiled. Returns false after a
+ * message if the strategy cannot be had. */
 static bool await_strategy(ht_program *program, const char **strategy) {
     const char *asked = *strategy, *reason = NULL;
     int own = session_image_program(program)->number;

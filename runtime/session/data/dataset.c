@@ -18,8 +18,8 @@
 
 typedef enum Element { U8, S8, U16, S16, U32, S32, S64, F32, F64, ELEMENTS } Element;
 
-/* By type: what users call it, NumPy's code, and its size; the types of inputs that have each of
- * its values, a bit each. */
+/* By type of element: name for users, NumPy's code, size, and a bit mask of the input types that
+ * can hold all its values. */
 static const struct {
     const char *name, *code;
     int bytes;
@@ -29,7 +29,7 @@ static const struct {
     [S8] = {"int8", "i1", 1, 1 << HT_I32 | 1 << HT_I64 | 1 << HT_F32 | 1 << HT_F64},
     [U16] = {"uint16", "u2", 2,
              1 << HT_I32 | 1 << HT_I64 | 1 << HT_F32 | 1 << HT_F64 |
-                 1 << HT_BF16}, // of HT_BF16 its bits
+                 1 << HT_BF16}, // the bits of HT_BF16
     [S16] = {"int16", "i2", 2, 1 << HT_I32 | 1 << HT_I64 | 1 << HT_F32 | 1 << HT_F64},
     [U32] = {"uint32", "u4", 4, 1 << HT_I64 | 1 << HT_F64},
     [S32] = {"int32", "i4", 4, 1 << HT_I32 | 1 << HT_I64 | 1 << HT_F64},
@@ -47,13 +47,13 @@ static Element element_of_input(ht_dtype input) {
 /* ---- files ---- */
 
 typedef struct RowsFile {
-    char *path, *said; // said: the type of elements that it was opened with; NULL: none was
-    ht_dtype input;    // that it was opened for
+    char *path, *said; // said: type of elements given when the file was opened; NULL: none
+    ht_dtype input;    // type of the input for which the file was opened
     int descriptor;
-    int64_t size, data; // where the elements begin
+    int64_t size, data; // data: offset of the elements in the file
     Element element;
-    int64_t count; // elements
-    int64_t row;   // elements of a row; 0: rows are as long as those of the input
+    int64_t count; // elements in the file
+    int64_t row;   // elements of a row; 0: as many as a row of the input
 } RowsFile;
 
 static struct {
@@ -78,7 +78,7 @@ static const char *open_file(RowsFile *file) {
     return wrong;
 }
 
-/* Reads bytes of the file. Returns how many there are, up to `bytes`; -1, and errno. */
+/* Reads bytes of the file. Returns how many were read, up to `bytes`; -1 and errno on failure. */
 static int64_t read_bytes(const RowsFile *file, void *to, int64_t bytes, int64_t at) {
     int64_t done = 0;
     while (done < bytes) {
@@ -91,7 +91,7 @@ static int64_t read_bytes(const RowsFile *file, void *to, int64_t bytes, int64_t
     return done;
 }
 
-/* Whether the elements that a header speaks of are there. */
+/* Returns whether the file is as long as its header says. */
 static const char *check_size(const RowsFile *file) {
     int64_t bytes;
     if (__builtin_mul_overflow(file->count, elements[file->element].bytes, &bytes) ||
@@ -104,7 +104,7 @@ static const char *check_size(const RowsFile *file) {
 
 /* ---- .npy ---- */
 
-/* What stands behind 'key': in the header. */
+/* Returns the text behind 'key': in the header. */
 static const char *value_of(const char *header, const char *key) {
     const char *at = strstr(header, key);
     at = at ? strchr(at + strlen(key), ':') : NULL;
@@ -126,8 +126,8 @@ static const char *read_descr(const char *descr, Element *element) {
                   code);
 }
 
-/* "(60000, 28, 28)": the product, and that of all but the first; the number of dimensions, below 0
- * where there is no such text. */
+/* Parses "(60000, 28, 28)": sets the product of all extents, and of all but the first. Returns the
+ * number of dimensions; negative if there is no such text. */
 static int read_shape(const char *shape, int64_t *all, int64_t *row) {
     int rank = 0;
     *all = *row = 1;
@@ -196,7 +196,7 @@ static const char *read_bin(RowsFile *file, const int32_t *header) {
 
 /* ---- opening ---- */
 
-/* The type of elements of a file without a header. */
+/* Sets the type of elements of a file without a header. */
 static const char *read_raw(RowsFile *file, const char *element, ht_dtype input) {
     file->element = element ? ELEMENTS : element_of_input(input);
     for (int e = 0; element && e < ELEMENTS; e++)
@@ -212,8 +212,8 @@ static const char *read_raw(RowsFile *file, const char *element, ht_dtype input)
     return NULL;
 }
 
-/* The same of a file with a header, unless that is wrong for another reason: what the dataset says
- * of it agrees. */
+/* Checks that the header of a file agrees with the type given for the dataset, unless the header is
+ * wrong already. */
 static const char *check_element(const RowsFile *file, const char *element, const char *wrong) {
     const char *own = elements[file->element].name;
     return wrong || !element || !strcmp(element, own)
@@ -293,7 +293,7 @@ int64_t dataset_rows(int file, int64_t row, int64_t shift, const char **wrong) {
 
 /* ---- reading ---- */
 
-/* Copies elements of a type that is not the input's. */
+/* Copies elements with a conversion to the input's type. */
 #define CONVERT(from, to_type)                                                                     \
     for (int64_t i = 0; i < count; i++) {                                                          \
         from value;                                                                                \
@@ -333,7 +333,8 @@ int64_t dataset_row(const RowsPlan *plan, int64_t row) {
                           : permutation_place(plan->seed, plan->stream, epoch, plan->rows, place);
 }
 
-/* Elements from one on, as they lie in the file. A file that has fewer by now ends the program. */
+/* Copies elements from element `first` on as they are in the file. Ends the program if the file has
+ * become shorter. */
 static void read_elements(const RowsFile *file, int64_t element, int64_t count, void *to) {
     int64_t size = elements[file->element].bytes, bytes = count * size,
             at = file->data + element * size;
@@ -348,7 +349,7 @@ static void read_elements(const RowsFile *file, int64_t element, int64_t count, 
                 file->path, (long long)file->size, (long long)now.st_size);
 }
 
-/* Elements as those of the input. */
+/* Copies elements with a conversion to the input's type if the types differ. */
 static void take_elements(const RowsFile *file, int64_t element, int64_t count, ht_dtype input,
                           void *to) {
     enum { PIECE = 4096 };
@@ -365,7 +366,7 @@ static void take_elements(const RowsFile *file, int64_t element, int64_t count, 
     }
 }
 
-/* Rows that lie one behind another in the file are read at once. */
+/* Reads rows that are consecutive in the file at once. */
 void dataset_fill(const RowsPlan *plan, ht_dtype input, int64_t first, int64_t end, void *to) {
     const RowsFile *file = &files.at[plan->file];
     int64_t bytes = (int64_t)ht_dtype_bytes(input), begin = 0, waits = 0;

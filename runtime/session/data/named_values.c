@@ -35,7 +35,7 @@ void named_of_image(NamedValues *values, const ht_image *image) {
 
 /* ---- finding ---- */
 
-/* Whether a name is the end of another behind a dot. */
+/* Returns whether `name` is the end of another name behind a dot. */
 static bool ends_with(const char *full, const char *name) {
     size_t length = strlen(full), end = strlen(name);
     return end && length > end && full[length - end - 1] == '.' &&
@@ -44,11 +44,11 @@ static bool ends_with(const char *full, const char *name) {
 
 static int minimum(int a, int b) { return a < b ? a : b; }
 
-/* The small letter for a capital one of ASCII, whatever the locale. */
+/* Converts an ASCII letter to lower case, in any locale. */
 static char small(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
 
-/* Letters to change, add or leave out until one name is the other, capital or not (Levenshtein's
- * distance). */
+/* Returns the number of letters to change, insert or delete between two names, ignoring case
+ * (Levenshtein distance). */
 static int letters_between(const char *a, const char *b) {
     int row[MOST_LETTERS + 1], width = (int)strnlen(b, MOST_LETTERS);
     for (int j = 0; j <= width; j++) row[j] = j;
@@ -64,8 +64,8 @@ static int letters_between(const char *a, const char *b) {
     return row[width];
 }
 
-/* How far a name is from a value's: of its letters, with scopes and without. One that is a part of
- * it is as near as one letter. */
+/* Returns how similar a name is to a value's name, with scopes or without: the smaller edit
+ * distance. A part of the name counts as distance 1. */
 static int distance(const char *full, const char *name) {
     const char *dot = strrchr(full, '.');
     int least = letters_between(full, name);
@@ -83,7 +83,7 @@ static int nearer(const void *a, const void *b) {
     return x->distance != y->distance ? x->distance - y->distance : x->place - y->place;
 }
 
-/* Writes the names that are near, each once: "a", "b". All of them are near where they are few. */
+/* Writes the similar names, each once: "a", "b". If there are few names, writes all of them. */
 static void near_names(const NamedValues *values, const char *name, char *to, size_t room) {
     Candidate *all = memory_array(values->count + 1, sizeof *all);
     int count = 0;

@@ -1,4 +1,4 @@
-/* What ht_fetch finds: the values of a program that have names. */
+/* The named values of a program, which ht_fetch finds. */
 #ifndef SESSION_DATA_NAMED_VALUES_H
 #define SESSION_DATA_NAMED_VALUES_H
 
@@ -7,12 +7,12 @@
 typedef enum NamedKind { NAMED_OUTPUT, NAMED_PARAM, NAMED_INPUT } NamedKind;
 
 typedef struct Named {
-    const char *name; // full, scopes included
+    const char *name; // full name, scopes included
     NamedKind kind;
-    int index; // among those of its kind
+    int index; // index among the values of its kind
 } Named;
 
-/* The values of a program, in the order in which they are looked through. */
+/* The named values of a program, in search order. */
 typedef struct NamedValues {
     Named *at;
     int count;
@@ -21,12 +21,12 @@ typedef struct NamedValues {
 void named_add(NamedValues *values, Named one);
 void named_free(NamedValues *values);
 
-/* Adds the values of a program that hetucc compiled. */
+/* Adds the named values of a compiled program. */
 void named_of_image(NamedValues *values, const ht_image *image);
 
-/* The first value of the name; where there is none, the only one whose name ends with it behind a
- * dot. Without either the program ends with one line, which has those whose names are near; `model`
- * is how that line begins: "the model gpt". */
+/* Returns the first value with this name; else the only value whose name ends with it behind a dot:
+ * "y" for "h0.y". If there is none, ends the program with a message that lists similar names.
+ * `model` begins the message: "the model gpt". */
 Named named_find(const NamedValues *values, const char *name, const char *model);
 
 #endif

@@ -20,7 +20,8 @@ static double element_at(ht_dtype dtype, const void *data, int64_t i) {
     return 0;
 }
 
-/* Element i of a row: the dimension along which it lies behind what is read; 0: it is read. */
+/* Returns the dimension along which element i of a row is beyond the part that the pipeline reads;
+ * 0: the element is read. */
 static int behind(const ht_padding *padding, const int64_t *read, int64_t i) {
     int found = 0;
     for (int d = padding->rank - 1; d > 0; d--) {

@@ -60,7 +60,7 @@ _Noreturn static void refuse(const FedRows *fed, const char *reason) {
             fed->name, fed->given->path, reason);
 }
 
-/* An input of a shape; rows are what is behind its first dimension. */
+/* Describes an input of a shape. A row is all dimensions but the first. */
 static FedRows fed_rows(ht_session *session, const ht_fed *feed, ht_dtype dtype, int rank,
                         const int64_t *extent) {
     const ht_rows *given = feed->rows;
@@ -76,7 +76,7 @@ static FedRows fed_rows(ht_session *session, const ht_fed *feed, ht_dtype dtype,
     return fed;
 }
 
-/* What the file says of its rows, once it is open. */
+/* Takes the number of rows from an open file, and checks that they fit the input. */
 static void take_file(FedRows *fed, int file) {
     const char *wrong = dataset_wrong(file, fed->dtype);
     if (wrong) refuse(fed, wrong);
@@ -85,8 +85,8 @@ static void take_file(FedRows *fed, int file) {
     if (wrong) refuse(fed, wrong);
 }
 
-/* Feeds of one dataset read the same rows: as many as each file has, of one file those of the feed
- * that begins last. */
+/* Checks that feeds of one dataset read the same rows. Files must have equal numbers of rows; feeds
+ * of one file get the smallest number, that of the feed with the largest shift. */
 static void agree(FedRows *fed, int count) {
     for (int i = 0; i < count; i++)
         for (int k = 0; k < count; k++) {
@@ -110,7 +110,7 @@ static void agree(FedRows *fed, int count) {
         }
 }
 
-/* The datasets go on behind the rows of the step. */
+/* Moves the datasets' positions behind the rows of the step. */
 static void advance(ht_session *session, const FedRows *fed, int count) {
     for (int i = 0; i < count; i++)
         rows_dataset(session, fed[i].given->name)->position =
@@ -125,7 +125,7 @@ static int count_rows(const ht_fed *feeds) {
 
 /* ---- images ---- */
 
-/* Has all ranks open the file of an input, unless they have. */
+/* Opens the file of an input on all ranks, unless it is open. */
 static void open_everywhere(ht_session *session, int number, int input, FedRows *fed) {
     int file = dataset_find(fed->given->path, fed->given->element, fed->dtype);
     if (file < 0) {
@@ -141,7 +141,7 @@ static void open_everywhere(ht_session *session, int number, int input, FedRows 
     take_file(fed, file);
 }
 
-/* No pipeline reads all of a row of the step. */
+/* Ends the program because no pipeline reads all of a row. */
 _Noreturn static void too_long(const FedRows *fed, int64_t left) {
     ht_fail("the dataset \"%s\" gives a step row %lld of %s, and no pipeline that has room for "
             "another row reads so far: only padding may "
@@ -150,8 +150,8 @@ _Noreturn static void too_long(const FedRows *fed, int64_t left) {
             fed->given->name, (long long)dataset_row(&fed->plan, left), fed->given->path);
 }
 
-/* Puts the rows of feed `first`, and of all that are of its dataset, where pipelines read all of
- * them. They share what is to be freed. */
+/* Assigns rows to pipelines that read all of them, for feed `first` and all feeds of its dataset.
+ * Returns the order that the feeds share; free() it. */
 static int64_t *arrange(const Program *program, FedRows *fed, int count, int first) {
     int same = 0;
     int64_t left;
@@ -168,7 +168,7 @@ static int64_t *arrange(const Program *program, FedRows *fed, int count, int fir
     return order;
 }
 
-/* Whether a feed in front of feed i is of the same dataset. */
+/* Returns whether an earlier feed is of the same dataset as feed i. */
 static bool is_another(const FedRows *fed, int i) {
     for (int k = 0; k < i; k++)
         if (!strcmp(fed[k].given->name, fed[i].given->name)) return true;
@@ -216,7 +216,7 @@ ht_fed *rows_arrays(ht_session *session, eager_program *program, const ht_fed *f
         arrays[i] = feeds[i];
         if (!feeds[i].rows ||
             !session_eager()->program_input(program, feeds[i].name, &dtype, &shape))
-            continue; // one that there is not is said where arrays are taken
+            continue; // missing inputs are reported when the arrays are fed
         fed[made] = fed_rows(session, &feeds[i], dtype, shape.rank, shape.extent);
         int file;
         const char *wrong = dataset_open(feeds[i].rows->path, feeds[i].rows->element, dtype, &file);

@@ -20,24 +20,25 @@ enum { PATH_ROOM = 4096, NAME_ROOM = 1024 };
 
 /* ---- saving ---- */
 
-/* Begins to write what waits, when nothing is being written; all ranks together. */
+/* Begins to write the waiting checkpoint when no other is being written. All ranks call it
+ * together. */
 static void begin_waiting(ht_session *session) {
     static int begun;
     WritingPlan *plan = session->waiting;
     plan->task = ++begun;
     if (!plan->rank) writing_clear(plan);
-    world_least(0); // rank 0 has cleared
+    world_least(0); // barrier: rank 0 has cleared the folder
     session->writing = writing_begin(plan);
     session->waiting = NULL;
     free(plan);
 }
 
-/* Checkpoints that were not written since the last one that was; on rank 0. */
+/* On rank 0: the checkpoints since the last written one, which were not written. */
 static struct {
     int count;
     int64_t first, last;
     char folder[PATH_ROOM];
-    bool said; // at the session's end
+    bool said; // the message has been printed at the session's end
 } unsaved;
 
 static void note_unsaved(const char *folder, int64_t step) {
@@ -76,7 +77,7 @@ void checkpoint_wait(ht_session *session) {
     end_writing(session);
 }
 
-/* The newest step of which a folder has a checkpoint; -1: it has none. */
+/* Returns the newest step with a valid checkpoint in a folder; -1: none. */
 static int64_t newest_step(const char *folder) {
     int count;
     char path[PATH_ROOM];
@@ -89,8 +90,7 @@ static int64_t newest_step(const char *folder) {
     return newest;
 }
 
-/* The status of a program that would end with 0, though what it has learnt last is not saved, is
- * 1. */
+/* Exit handler: turns exit status 0 into 1 if the last checkpoints were not written. */
 static void end_unsaved(int status, void *argument) {
     (void)argument;
     if (!status && unsaved.said) exit(1);
@@ -131,7 +131,8 @@ static void drop_waiting(ht_session *session, int64_t step) {
     free(plan);
 }
 
-/* Lets what waits have its turn, if that comes soon: a disk that keeps up loses no checkpoint. */
+/* Waits a moment for the waiting checkpoint to be written, so that it need not be dropped if the
+ * disk keeps up. */
 static void wait_a_little(ht_session *session) {
     enum { TRIES = 200 };
     for (int try = 0; session->waiting && try < TRIES && !writing_done(session->writing); try++)
@@ -147,7 +148,7 @@ void checkpoint_save(ht_session *session, const char *folder, const CheckpointRe
                           .rank = world_rank(),
                           .ranks = world_size(),
                           .keep = request->keep,
-                          .patience = 0.9 * world_timeout(), // before the watch ends all
+                          .patience = 0.9 * world_timeout(), // shorter than the watch's timeout
                           .report = watch_report,
                           .reported = watch_reported};
     int64_t to;
@@ -168,15 +169,15 @@ void checkpoint_save(ht_session *session, const char *folder, const CheckpointRe
 
 /* ---- loading ---- */
 
-/* Why a manifest was not opened; NULL: it was. */
+/* Returns why a manifest could not be opened; NULL: it was opened. */
 static const char *manifest_wrong(const FILE *in, const char *manifest, const char *why) {
     static char text[256];
     snprintf(text, sizeof text, "its manifest cannot be read: %s", why ? why : "");
     return in ? NULL : access(manifest, F_OK) ? "it has no manifest" : text;
 }
 
-/* Whether the sums that fall to this rank, one after another by turns, are those of the
- * manifest. */
+/* Verifies this rank's share of the manifest's checksums: rank r checks lines r, r + ranks, ...
+ * Returns what is wrong; NULL: nothing. */
 static const char *check_sums(int descriptor, const SafeFile *file, const char *manifest) {
     char line[256], end[32];
     uint32_t lines = 0;
@@ -214,7 +215,7 @@ static const char *check_sums(int descriptor, const SafeFile *file, const char *
     return wrong ? wrong : ended && covered == file->bytes ? NULL : "its manifest is not whole";
 }
 
-/* An even part of so many elements for each rank. */
+/* Returns the bounds of an even split of elements over the ranks; free() it. */
 static int64_t *even_bounds(int64_t elements) {
     int ranks = world_size();
     int64_t *bounds = memory_array(ranks + 1, sizeof *bounds);
@@ -223,7 +224,7 @@ static int64_t *even_bounds(int64_t elements) {
     return bounds;
 }
 
-/* The reason of the first rank that has one, on all. */
+/* Returns on all ranks the reason of the first rank that has one; NULL: none has. */
 static const char *agree(const char *reason) {
     static char text[2 * NAME_ROOM];
     char *all = memory_array(world_size(), sizeof text);
@@ -237,7 +238,7 @@ static const char *agree(const char *reason) {
     return *text ? text : NULL;
 }
 
-/* Gives a tensor its values, of which each rank reads an even part. */
+/* Loads a tensor: each rank reads an even part of it, and the parts are exchanged. */
 static const char *hand_out(const SavedTensor *held, const StoredTensor *stored) {
     int me = world_rank();
     int64_t *bounds = even_bounds(held->elements);
@@ -252,7 +253,7 @@ static const char *hand_out(const SavedTensor *held, const StoredTensor *stored)
     return wrong;
 }
 
-/* Everything that is wrong is found before anything is read. */
+/* Loads all tensors, after all checks. */
 static const char *load_stored(const ht_session *session, const SavedTensors *list,
                                const Stored *stored, const char *manifest) {
     const char *wrong = saved_tensors_wrong(list, stored, manifest != NULL);

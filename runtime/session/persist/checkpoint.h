@@ -1,5 +1,5 @@
-/* What a session has learnt, to files and back: parameters, optimizers' states, the number of the
- * step, main's own numbers. */
+/* Checkpoints of a session: parameters, optimizer states, numbers of steps, and main's own numbers.
+ */
 #ifndef SESSION_PERSIST_CHECKPOINT_H
 #define SESSION_PERSIST_CHECKPOINT_H
 
@@ -7,71 +7,74 @@
 
 #include "checkpoint/safetensors.h"
 
-/* All ranks together; the numbers are main's, on rank 0. Returns when the values are copied. They
- * are written beside what follows; while older ones still are, they wait for their turn, and give
- * way to newer ones. */
+/* A request for a checkpoint. */
 typedef struct CheckpointRequest {
     int64_t step;
     int keep; // number of checkpoints to keep in the folder; 0: all
     int note_count;
-    const SafeNote *notes; // on rank 0
+    const SafeNote *notes; // main's numbers, on rank 0
 } CheckpointRequest;
+
+/* Saves a checkpoint. Returns when the values are copied; they are written beside the training. The
+ * copy waits while an older checkpoint is being written, and is dropped if a newer one comes first.
+ * All ranks call it together. */
 void checkpoint_save(ht_session *session, const char *folder, const CheckpointRequest *request);
 
-/* Why a file, or the files of a folder, was not read, on all ranks, or NULL. With a manifest,
- * everything that the session has must be in it, and its checksums must hold; without, parameters
- * are enough. `names` is Stored's. What was read first is in session->loaded. */
+/* Loads a file, or the files of a folder. Returns on all ranks why it failed; NULL: loaded. With a
+ * manifest, the file must have all tensors of the session and the right checksums; without, the
+ * parameters suffice. `names` is as in Stored. session->loaded gets the first file's header. */
 const char *checkpoint_load(ht_session *session, const char *path, const char *manifest,
                             const char *names);
 
-/* Whether, on rank 0, something may be written that had to wait. */
+/* On rank 0: returns whether a waiting checkpoint can be written now. */
 bool checkpoint_due(const ht_session *session);
 
-/* All ranks together: begins to write what waits if all have written what was before it. */
+/* Begins to write the waiting checkpoint if all ranks have written the one before. All ranks call
+ * it together. */
 void checkpoint_turn(ht_session *session);
 
-/* Waits until what was saved is on the disk; all ranks together. */
+/* Waits until all checkpoints are on the disk. All ranks call it together. */
 void checkpoint_wait(ht_session *session);
 
-/* On rank 0, before anything is registered that ends the session: has the program end with status
- * 1, and not 0, where checkpoint_close has said that the last checkpoints are missing. */
+/* On rank 0: registers a handler that ends the program with status 1 instead of 0 if the last
+ * checkpoints were not written. Called before any other exit handler is registered. */
 void checkpoint_open(void);
 
-/* Waits, and says where the last checkpoints of the run were not written; all ranks together. */
+/* Waits until all checkpoints are on the disk, and prints a message if the last ones were not
+ * written. All ranks call it together. */
 void checkpoint_close(ht_session *session);
 
 /* ---- in-memory checkpoints ---- */
 
-/* Copies of what a session has learnt in the hosts' shared memory (checkpoint/copies.h): each
- * rank's range of it on the rank's own host, and on another, where there is one. All functions are
- * called by all ranks together, and do nothing where HETU_COPIES is not set. */
+/* In-memory checkpoints (checkpoint/copies.h): each rank's range is in the shared memory of its own
+ * host, and of another host if there is one. All ranks call each function together. The functions
+ * do nothing if HETU_COPIES is not set. */
 
-/* Takes a copy, which goes with the folder of checkpoints of a key; the numbers are main's, on rank
- * 0. What cannot be is said once. */
+/* Takes a copy for the folder of checkpoints with a key. `notes` are main's numbers, on rank 0.
+ * Prints a message once if no copies can be taken. */
 void copies_take(ht_session *session, uint64_t key, int64_t step, const SafeNote *notes,
                  int note_count);
 
-/* The step of the newest copy of a key of which the hosts have all ranges; -1: there is none. */
+/* Returns the step of the newest complete copy with a key; -1: there is none. */
 int64_t copies_find(ht_session *session, uint64_t key);
 
-/* Gives the session what the copy has that copies_find has found; NULL, or why it cannot be used,
- * on all ranks. */
+/* Loads the copy that copies_find has found. Returns on all ranks why it failed; NULL: loaded. */
 const char *copies_load(ht_session *session);
 
-/* At the end of a session: removes all copies. */
+/* Removes all copies at the end of a session. */
 void copies_close(ht_session *session);
 
 /* ---- requests of main ---- */
 
-/* Checkpoints as main asks for them, on rank 0. */
+/* Checkpoints that main asks for, on rank 0. */
 
-/* Steps that the first program that trains has made; 0 where none does. */
+/* Returns the number of steps of the first program that trains; 0: none trains. */
 int64_t saved_steps(const ht_session *session);
 
-/* ht_save, with main's numbers as they were when so many steps were made. */
+/* Saves as ht_save does, with main's numbers from the time after step `noted_at`. */
 void saved_save(ht_session *session, const char *folder, const ht_noted *noted, int64_t noted_at);
 
-/* What stands in front of the names of main's numbers in a checkpoint. */
+/* Prefix of the names of main's numbers in a checkpoint. */
 #define SAVED_NUMBER "number."
 
 #endif

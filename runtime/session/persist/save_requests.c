@@ -1,4 +1,4 @@
-/* The public interface of checkpoints and copies, on rank 0. */
+/* The public interface of checkpoints and in-memory checkpoints, on rank 0. */
 #include "base/fail.h"
 #include "base/c_locale.h"
 #include "base/files.h"
@@ -22,7 +22,7 @@ void ht_keep(ht_session *open, int checkpoints) {
     open->keep = checkpoints;
 }
 
-/* The note of the step that main's numbers are of, where they are older than the rest. */
+/* Metadata key of the step to which main's numbers belong, if they are older than the tensors. */
 static const char STALE[] = "numbers.step";
 
 int64_t saved_steps(const ht_session *open) {
@@ -39,7 +39,8 @@ static int add_note(SafeNote *notes, int count, const char *key, const char *val
     return count + 1;
 }
 
-/* The seed, the steps and optimizers of each program that trains, and main's numbers. */
+/* Collects the metadata of a checkpoint: the seed, the steps and optimizers of each program that
+ * trains, and main's numbers. */
 static int take_notes(const ht_session *open, const ht_noted *noted, SafeNote *notes) {
     char key[4 * NOTE_ROOM], value[NOTE_ROOM];
     int count = add_note(notes, 0, "format", "hetu");
@@ -74,7 +75,7 @@ static void free_notes(SafeNote *notes, int count) {
     }
 }
 
-/* What ht_save and ht_remember are given. */
+/* Checks the arguments of ht_save and ht_remember. */
 static void check_saving(const char *call, const ht_session *open, const char *folder,
                          const ht_noted *noted) {
     session_check_open(open);
@@ -104,7 +105,7 @@ void ht_save_with(ht_session *open, const char *folder, const ht_noted *noted) {
     ending_saved(open, folder, noted);
 }
 
-/* Whether copies are taken in shared memory. */
+/* Returns whether in-memory checkpoints are taken (HETU_COPIES). */
 static bool copies_wanted(void) {
     const char *folder = getenv("HETU_COPIES");
     return folder && *folder;
@@ -130,7 +131,7 @@ void ht_remember_with(ht_session *open, const char *folder, const ht_noted *note
     free_notes(notes, count);
 }
 
-/* The datasets go on where those that were saved stopped; one that was not saved begins anew. */
+/* Sets the datasets' positions to the saved ones; datasets without a saved position begin at 0. */
 static void take_datasets(ht_session *open) {
     static const char prefix[] = "rows.";
     for (int d = 0; d < open->datasets.count; d++) open->datasets.at[d].position = 0;
@@ -140,7 +141,7 @@ static void take_datasets(ht_session *open) {
                 strtoll(open->loaded.notes[n].value, NULL, 10);
 }
 
-/* The programs go on where those that were saved stopped. */
+/* Sets the programs' steps, the seed and the datasets' positions to the saved ones. */
 static void take_steps(ht_session *open) {
     char key[NOTE_ROOM];
     take_datasets(open);
@@ -178,7 +179,7 @@ static const char *load(ht_session *open, const char *path, const char *manifest
     return payload.load.reason;
 }
 
-/* The lines that Stored has of names; free() them. */
+/* Returns the names of ht_load_as as lines for Stored; free() them. */
 static char *names_text(const ht_stored *names) {
     char *text = NULL;
     size_t length;
@@ -204,8 +205,8 @@ void ht_load_as(ht_session *open, const char *path, const ht_stored *names) {
 
 void ht_load(ht_session *open, const char *path) { ht_load_as(open, path, NULL); }
 
-/* The step of the newest copy in shared memory that goes with a folder; -1: there is none. What
- * this program has saved is written then. */
+/* Returns the step of the newest in-memory checkpoint for a folder; -1: there is none. Waits until
+ * this program's checkpoints are written. */
 static int64_t find_copy(ht_session *open, const char *folder) {
     uint64_t key = copies_wanted() ? copies_key(folder, false) : 0;
     Payload payload = {.found = -1};
@@ -213,7 +214,7 @@ static int64_t find_copy(ht_session *open, const char *folder) {
     return payload.found;
 }
 
-/* Goes on from the copy that was found; false after a message. */
+/* Resumes from the in-memory checkpoint that was found. Returns false after a message. */
 static bool take_copy(ht_session *open, int64_t step) {
     Payload payload = {0};
     session_issue(open, &(Command){.kind = COMMAND_RECALL}, &payload);
@@ -225,7 +226,7 @@ static bool take_copy(ht_session *open, int64_t step) {
     return !payload.load.reason;
 }
 
-/* Goes on from a checkpoint; false after a message. */
+/* Resumes from a checkpoint. Returns false after a message. */
 static bool take_checkpoint(ht_session *open, const char *folder, int64_t step) {
     char path[PATH_ROOM], manifest[PATH_ROOM];
     writing_path(path, sizeof path, folder, step, "safetensors");

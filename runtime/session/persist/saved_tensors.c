@@ -12,9 +12,9 @@
 
 enum { NAME_ROOM = 1024 };
 
-/* ---- what there is ---- */
+/* ---- the list ---- */
 
-/* "(3, 4)" as "3, 4". */
+/* Converts "(3, 4)" to "3, 4". */
 static char *bare_shape(const char *shape) {
     size_t length = strlen(shape);
     return length >= 2 && *shape == '(' ? strndup(shape + 1, length - 2) : strdup(shape);
@@ -38,7 +38,7 @@ static void add_held(SavedTensors *list, SavedTensor held) {
     list->at[list->count++] = held;
 }
 
-/* State `state` of a parameter, of the `program`th program that trains. */
+/* Adds state `state` of a parameter, of the `program`th program that trains. */
 static char *state_name(const char *param, int state, int program) {
     char *name = NULL;
     int length = program ? asprintf(&name, "%s%%%d@%d", param, state, program)
@@ -128,14 +128,14 @@ static int64_t *range_bounds(int64_t bytes, int64_t begin, int64_t elements, int
     return bounds;
 }
 
-/* How a tensor, whose bytes begin at `begin` of all `bytes` of tensors, lies in the ranges of all
- * ranks; free() its bounds. */
+/* Returns how a tensor, which begins at byte `begin` of all `bytes`, is distributed over the ranges
+ * of all ranks; free() its bounds. */
 static Distribution held_range(const SavedTensor *held, int64_t bytes, int64_t begin) {
     return (Distribution){NULL, held->elements, world_size(),
                           range_bounds(bytes, begin, held->elements, sizeof(float))};
 }
 
-/* Where this rank's part of a tensor is in its range, which begins at `from`. */
+/* Returns where this rank's part of a tensor is in its range, which begins at byte `from`. */
 static char *held_in_range(Distribution whole, int64_t begin, int64_t from, char *range) {
     int me = world_rank();
     bool has = whole.bounds[me] < whole.bounds[me + 1];
@@ -196,8 +196,8 @@ static bool is_held(const SavedTensors *list, const char *name) {
     return false;
 }
 
-/* The same for the `number`th program that trains; NULL where there is none: whether the file has
- * one. */
+/* Returns why the `number`th program that trains cannot resume from a file; NULL: it can. Without
+ * such a program, checks that the file has none either. */
 static const char *trained_wrong(const ht_program *program, int number, const SafeFile *file) {
     static char text[3 * NAME_ROOM];
     char step[32], optimizer[32];

@@ -1,6 +1,5 @@
-/* What a session has learnt, as tensors under global names, and ranges of the bytes of them all:
- * what checkpoints and copies in shared memory are made of. The layout of neither depends on a
- * strategy. */
+/* The tensors of a session under global names, and ranges of their bytes. Checkpoints and in-memory
+ * checkpoints consist of these. Their layout does not depend on a strategy. */
 #ifndef SESSION_PERSIST_SAVED_TENSORS_H
 #define SESSION_PERSIST_SAVED_TENSORS_H
 
@@ -22,31 +21,32 @@ typedef struct SavedTensors {
     SavedTensor *at;
 } SavedTensors;
 
-/* All of a session, in an order that all ranks have; saved_tensors_free frees it. */
+/* Returns all tensors of a session, in an order that is equal on all ranks; saved_tensors_free
+ * frees them. */
 SavedTensors saved_tensors_list(ht_session *session);
 void saved_tensors_free(SavedTensors *list);
 
-/* The tensors with their places in a file, one behind another; free its `at`. */
+/* Returns the tensors with consecutive offsets in a file; free() its `at`. */
 SafeFile saved_tensors_file(const SavedTensors *list, const SafeNote *notes, int note_count);
 
-/* What is wrong with the tensors that are stored, for what the session has, where it must all be
- * there, or else parameters alone; the text is kept until the next call. */
+/* Returns why stored tensors do not fit the session; NULL: they fit. `whole`: all tensors must be
+ * stored, else the parameters suffice. The text is valid until the next call. */
 const char *saved_tensors_wrong(const SavedTensors *list, const Stored *stored, bool whole);
 
-/* What is wrong with a file that the programs of rank 0 are to go on from as they are: it has
- * tensors that they lack, other programs that train, or other optimizers. NULL: nothing; so on
- * other ranks, and where nothing trains, which takes parameters alone. Kept as that of
+/* Returns on rank 0 why its programs cannot resume from a file: it has tensors that they lack,
+ * other programs that train, or other optimizers. Returns NULL if they can, on other ranks, and if
+ * no program trains (which takes parameters alone). The text is valid as that of
  * saved_tensors_wrong. */
 const char *saved_tensors_program_wrong(const ht_session *session, const SavedTensors *list,
                                         const SafeFile *file);
 
-/* All ranks together: this rank's bytes of all tensors, which begin at `from` (writing_range of
- * world_size), go to `range`. */
+/* Collects this rank's range of all tensors' bytes, which begins at byte `from` (writing_range with
+ * world_size ranks), in `range`. All ranks call it together. */
 void saved_tensors_collect(const SavedTensors *list, const SafeFile *file, int64_t from,
                            char *range);
 
-/* All ranks together: gives a tensor, which begins at `begin` of all `bytes`, its values from the
- * ranges of all ranks. */
+/* Loads a tensor, which begins at byte `begin` of all `bytes`, from the ranges of all ranks. All
+ * ranks call it together. */
 void saved_tensors_give(const SavedTensor *held, int64_t bytes, int64_t begin, int64_t from,
                         char *range);
 

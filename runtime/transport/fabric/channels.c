@@ -14,39 +14,36 @@ enum { CONNECT_SECONDS = 30 };
 
 static const double NEVER = 1e9; // seconds
 
-/* What stands in front of all that goes over a line. */
-typedef enum FrameKind {
-    FRAME_NONE,
-    FRAME_ASK,
-    FRAME_DATA
-} FrameKind; // a receiver asks for a message; a message follows
+/* The header of every message on a line. FRAME_ASK: the receiver asks for a message; FRAME_DATA:
+ * the message follows. */
+typedef enum FrameKind { FRAME_NONE, FRAME_ASK, FRAME_DATA } FrameKind;
 typedef struct Frame {
     int32_t kind, tag;
     uint64_t bytes;
 } Frame;
 
-/* A message that is not done. */
+/* A message that is not complete. */
 typedef struct Message Message;
 struct Message {
-    Message *next; // that began later
+    Message *next; // the next one that began
     HostTransfer transfer;
     int tag;
-    bool sends, asked, over; // asked: the receiver has asked for it, or this one has
+    bool sends, asked, over; // asked: the receiver has asked for it; over: complete
 };
 
-/* A frame that is under way, and the bytes of it and of its message that have gone. */
+/* A frame being transmitted: the bytes transmitted of its header and of its message. */
 typedef struct Stream {
     Frame frame;
     size_t head, body;
     Message *message;
 } Stream;
 
-/* What goes to a rank and comes from it. */
+/* The connection of a lane with one rank. */
 typedef struct Line {
     int socket; // -1: shared memory
     Message *first;
     Stream out, in;
-    Frame *early; // asked for before they began
+    Frame *early; // frames that asked for messages which this rank has not begun
     int early_count, early_room;
 } Line;
 
@@ -78,8 +75,8 @@ static size_t get(const Lane *lane, int rank, void *data, size_t bytes) {
 
 /* ---- messages ---- */
 
-/* The first message of a line that goes this way and is, or is not, asked for; with a tag of its
- * own, or any (-1). NULL: there is none. */
+/* Returns the first message of a line with this direction, asked state and tag (-1: any); NULL:
+ * none. */
 static Message *find_message(const Line *line, bool sends, bool asked, int tag) {
     for (Message *message = line->first; message; message = message->next)
         if (message->sends == sends && message->asked == asked && (tag < 0 || message->tag == tag))
@@ -103,7 +100,7 @@ static void end_message(Line *line, Message *message) {
     message->over = true;
 }
 
-/* The other rank asks for a message. */
+/* Handles the other rank's request for a message. */
 static void take_ask(Line *line, const Frame *frame) {
     Message *message = find_message(line, true, false, frame->tag);
     if (message) {
@@ -120,7 +117,8 @@ static void take_ask(Line *line, const Frame *frame) {
     line->early[line->early_count++] = *frame;
 }
 
-/* Whether the other rank has asked for a message before it began. */
+/* Returns whether the other rank asked for a message before this rank began it, and removes the
+ * request. */
 static bool was_asked(Line *line, const Message *message) {
     for (int i = 0; i < line->early_count; i++)
         if (line->early[i].tag == message->tag) {
@@ -134,8 +132,8 @@ static bool was_asked(Line *line, const Message *message) {
 
 /* ---- streams ---- */
 
-/* Chooses the next frame that goes out: what this rank asks for, then messages that it was asked
- * for. False: there is none. */
+/* Chooses the next frame to send: requests of this rank first, then messages that were asked for.
+ * Returns false if there is none. */
 static bool next_out(Line *line) {
     Message *ask = find_message(line, false, false, -1),
             *message = ask ? ask : find_message(line, true, true, -1);
@@ -153,7 +151,7 @@ static void finish_out(Line *line) {
     line->out = (Stream){0};
 }
 
-/* Sends what can be sent now. */
+/* Sends as much as possible without waiting. */
 static void write_line(const Lane *lane, int rank) {
     Line *line = &lane->line[rank];
     Stream *out = &line->out;
@@ -170,7 +168,7 @@ static void write_line(const Lane *lane, int rank) {
     }
 }
 
-/* A frame has come whole. */
+/* Handles a frame whose header has been received. */
 static void begin_in(Line *line, int rank) {
     Stream *in = &line->in;
     if (in->frame.kind == FRAME_ASK) {
@@ -186,7 +184,7 @@ static void begin_in(Line *line, int rank) {
     check_bytes(in->message, in->frame.bytes);
 }
 
-/* Receives what has come. */
+/* Receives as much as possible without waiting. */
 static void read_line(const Lane *lane, int rank) {
     Line *line = &lane->line[rank];
     Stream *in = &line->in;
@@ -228,19 +226,19 @@ bool fabric_post_done(int number, Post *post) {
 
 /* ---- opening and closing ---- */
 
-/* Where a rank is called. */
+/* The address of a rank and the key to present there. */
 typedef struct Call {
     SocketKey key;
     SocketPlace place;
 } Call;
 
-/* What a rank says first. */
+/* The first message on a connection. */
 typedef struct Hello {
     SocketKey key;
     int32_t rank, lane;
 } Hello;
 
-/* Whether two ranks need a socket for a lane. */
+/* Returns whether a lane needs a socket to a rank. */
 static bool is_apart(int rank) {
     return rank != ground.rank && (!lanes[0].queues || ground.node_rank[rank] < 0);
 }
@@ -276,7 +274,7 @@ static void await_higher(Acceptor *acceptor, const SocketKey *key) {
     }
 }
 
-/* Whether all ranks are on this machine. */
+/* Returns whether all ranks are on this machine. */
 static bool is_one_machine(void) {
     for (int rank = 0; rank < ground.size; rank++)
         if (ground.node_rank[rank] < 0) return false;

@@ -19,17 +19,17 @@
 #include <unistd.h>
 
 enum {
-    SPINS = 2000,
-    CHECK_EVERY = 1000,
-    NAP = 20000
-}; // passes without a nap; passes between checks; nanoseconds
+    SPINS = 2000,       // passes without sleep
+    CHECK_EVERY = 1000, // passes between checks of the other ranks
+    NAP = 20000         // nanoseconds
+};
 
 static struct {
     Launch launch;
     Meeting meeting;
     WorldPlace place;
-    int *node_rank; // by rank: its place in shared memory; -1: on another machine
-    Queues *queues; // NULL: there is no shared memory
+    int *node_rank; // by rank: index on this machine; -1: another machine
+    Queues *queues; // NULL: no shared memory
     bool active;
 } fabric;
 
@@ -50,8 +50,9 @@ static void fabric_receive(void *data, size_t bytes, int from) {
     if (!socket_read(fabric.meeting.socket[from], data, bytes, -1)) fail_gone(from);
 }
 
-/* The lowest bit of a rank: in a binomial tree it hears from the rank without it, and speaks to
- * those with one lower bit more. Rank 0 has all. */
+/* Returns the lowest set bit of this rank (rank 0: the first power of 2 that is at least the number
+ * of ranks). In a binomial tree, a rank receives from the rank without this bit and sends to the
+ * ranks with one lower bit added. Rank 6 (110): receives from 4, sends to 7. */
 static int own_bit(void) {
     int bit = 1;
     while (bit < fabric.launch.size && !(fabric.launch.rank & bit)) bit *= 2;
@@ -82,7 +83,7 @@ static void fabric_check(void) {
     if (closed >= 0) fail_gone(closed);
 }
 
-/* ---- many transfers at once ---- */
+/* ---- concurrent transfers ---- */
 
 typedef struct Flow {
     HostTransfer transfer;
@@ -90,7 +91,7 @@ typedef struct Flow {
     bool sends;
 } Flow;
 
-/* Moves what can be moved now; 0 when nothing can. */
+/* Moves as many bytes as possible without waiting; returns their number. */
 static size_t flow_advance(Flow *flow) {
     int rank = flow->transfer.rank;
     char *data = (char *)flow->transfer.data + flow->done;
@@ -104,8 +105,8 @@ static size_t flow_advance(Flow *flow) {
     return (size_t)moved;
 }
 
-/* One pass over the flows, which keep their order between two ranks; returns how many bytes moved.
- * Finished flows are dropped. */
+/* Makes one pass over the flows and removes the finished ones. Flows between the same two ranks
+ * keep their order. Returns the number of bytes moved. */
 static size_t flows_pass(Flow *flows, int *count, bool *busy) {
     size_t moved = 0;
     int kept = 0;
@@ -127,7 +128,7 @@ static size_t flows_pass(Flow *flows, int *count, bool *busy) {
     return moved;
 }
 
-/* What a rank does in a pass that moved nothing: `idle` counts these. */
+/* Yields, or sleeps after SPINS passes, after `idle` passes without progress. */
 static void flows_rest(int idle) {
     if (idle < SPINS)
         sched_yield();
@@ -166,7 +167,7 @@ void fabric_exchange(const HostTransfer *sends, int send_count, const HostTransf
     free(flows);
 }
 
-/* Every rank sends its own to all. */
+/* Sends this rank's bytes to all other ranks, and receives theirs. */
 static void fabric_gather(const void *mine, size_t bytes, void *all) {
     HostTransfer *transfers = memory_array(2 * (int64_t)fabric.launch.size, sizeof *transfers),
                  *receives = transfers + fabric.launch.size;
@@ -185,7 +186,7 @@ static bool fabric_launched(void) {
     return launch_find(&launch);
 }
 
-/* Numbers the ranks of this machine, and finds the place of this one among them. */
+/* Numbers the ranks of this machine, and finds this rank's number. */
 static void find_node(void) {
     int rank = fabric.launch.rank;
     fabric.node_rank = memory_array(fabric.launch.size, sizeof *fabric.node_rank);
@@ -196,7 +197,7 @@ static void find_node(void) {
         fabric.launch.local >= 0 ? fabric.launch.local : fabric.node_rank[rank];
 }
 
-/* New shared memory with the ranks of this machine, when all ranks have it; else NULL. */
+/* Creates shared memory with the ranks of this machine; NULL unless all ranks have it. */
 static Queues *share_memory(void) {
     int size = fabric.launch.size, count = 0;
     QueueFile *files = memory_array(size, sizeof *files);
@@ -226,7 +227,7 @@ static WorldPlace fabric_open(int *argc, char ***argv, bool threads) {
     return fabric.place;
 }
 
-/* Gives up the connections. */
+/* Closes the connections in a forked child process. */
 static void fabric_forget(void) {
     fabric.active = false;
     fabric_channels_forget();

@@ -17,20 +17,20 @@
 
 enum {
     LINE = 64,           // bytes of a cache line
-    MOST_ROOM = 1 << 18, // bytes of a queue, at most and at least
+    MOST_ROOM = 1 << 18, // largest and smallest number of bytes of a queue
     LEAST_ROOM = 1 << 12,
-    ALL_ROOM = 32 << 20 // of all queues of a machine
+    ALL_ROOM = 32 << 20 // bytes of all queues of a machine
 };
 
-/* The bytes from `read` to before `written` of a stream lie in the queue, each at its number modulo
- * the queue's room. */
+/* A ring buffer of `room` bytes. Bytes `read` to `written` - 1 of the stream are in the ring, byte
+ * n at index n modulo `room`. */
 typedef struct Queue {
     _Alignas(LINE) _Atomic uint64_t written;
     _Alignas(LINE) _Atomic uint64_t read;
     _Alignas(LINE) char data[];
 } Queue;
 
-/* What stands in front of the queues that a rank reads. */
+/* Header of the memory with the queues that a rank reads. */
 typedef struct QueuesHead {
     _Alignas(LINE) uint64_t key;
 } QueuesHead;
@@ -39,7 +39,7 @@ struct Queues {
     int rank, count, file;
     uint64_t key;
     size_t room;
-    char **from; // by rank: the head and the queues that it reads, by the rank that writes them
+    char **from; // by rank: the memory that it reads, with one queue for each rank that writes
 };
 
 static size_t queue_bytes(const Queues *queues) { return sizeof(Queue) + queues->room; }
@@ -53,7 +53,7 @@ static Queue *queue_at(const Queues *queues, int reader, int writer) {
                      queue_bytes(queues) * (size_t)writer);
 }
 
-/* Maps a rank's queues; NULL when that cannot be. */
+/* Maps the memory of a rank; returns NULL on failure. */
 static char *map_queues(const Queues *queues, int file) {
     struct stat about;
     if (file < 0 || fstat(file, &about) || about.st_size != (off_t)all_bytes(queues)) return NULL;
@@ -85,8 +85,8 @@ QueueFile queues_file(const Queues *queues) {
                        queues->key};
 }
 
-/* The queues of another rank; NULL when they cannot be had: of a process that this one may not see,
- * or sees under another number. */
+/* Maps the memory of another rank; NULL if that process is not visible, or visible under another
+ * process number (another container). */
 static char *open_queues(const Queues *queues, const QueueFile *at) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)at->process, (int)at->file);
@@ -119,13 +119,13 @@ void queues_close(Queues *queues) {
     free(queues);
 }
 
-/* A range of a queue's ring: up to the ring's end, and from its begin on. */
+/* A range of the ring in two parts: up to the ring's end, and from its start. */
 typedef struct Span {
     char *part[2];
     size_t bytes[2];
 } Span;
 
-/* Returns where `bytes` bytes lie from the stream's byte `at` on. */
+/* Returns the parts of the ring with `bytes` bytes from byte `at` of the stream on. */
 static Span span_of(Queue *queue, size_t room, uint64_t at, size_t bytes) {
     size_t first = room - (size_t)(at % room), head = first < bytes ? first : bytes;
     return (Span){{queue->data + at % room, queue->data}, {head, bytes - head}};

@@ -26,7 +26,7 @@
 enum {
     BACKLOG = 4096,
     UNANSWERED = 60000
-}; // milliseconds until a machine that does not answer counts as gone
+}; // milliseconds without an answer until a machine counts as gone
 
 double socket_clock(void) {
     struct timespec now;
@@ -65,13 +65,13 @@ uint64_t socket_node(void) {
 
 /* ---- addresses ---- */
 
-/* Whether other machines may reach an interface's address. */
+/* Returns whether other machines may reach an interface's address. */
 static bool is_public(const struct ifaddrs *at) {
     return at->ifa_addr && at->ifa_addr->sa_family == AF_INET && (at->ifa_flags & IFF_UP) &&
            !(at->ifa_flags & IFF_LOOPBACK);
 }
 
-/* The addresses of this machine; the loopback where there is no other, or no other is wanted. */
+/* Finds the addresses of this machine; the loopback address if there is no other, or if `alone`. */
 static void find_addresses(SocketPlace *place, bool alone) {
     struct ifaddrs *all = NULL;
     if (alone || getifaddrs(&all)) all = NULL;
@@ -92,7 +92,7 @@ static int make_socket(void) {
     return made;
 }
 
-/* Small messages go at once, and a machine that went down is noticed. */
+/* Turns off Nagle's delay of small messages, and turns on the detection of dead machines. */
 static int tuned(int connection) {
     int on = 1, unanswered = UNANSWERED;
     setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -114,8 +114,8 @@ int socket_listen(SocketPlace *place, bool alone) {
     return listener;
 }
 
-/* Waits for `events` on a socket; false when `deadline` passes first (negative: never). It looks
- * once even then, since this process may have stood still while they came. */
+/* Waits for `events` on a socket. Returns false if `deadline` (negative: none) passes first. Polls
+ * once even after the deadline, since this process may have been stopped meanwhile. */
 static bool wait_for(int socket, short events, double deadline) {
     for (;;) {
         double left = deadline < 0 ? 1 : deadline - socket_clock();
@@ -126,7 +126,7 @@ static bool wait_for(int socket, short events, double deadline) {
     }
 }
 
-/* One address of a place; -1 when nobody answers. */
+/* Connects to one address; returns -1 if there is no answer. */
 static int connect_to(const char *text, int port, double deadline) {
     int made = make_socket(), error = 0;
     socklen_t size = sizeof error;

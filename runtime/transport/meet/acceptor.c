@@ -12,14 +12,14 @@
 #include <unistd.h>
 
 enum {
-    PATIENCE = 5, // seconds that a caller may stay silent
+    PATIENCE = 5, // seconds in which a caller must send its record
     MOST_CALLERS = 1024,
-    TURN = 64 // callers that are let in before all are heard
+    TURN = 64 // callers that are accepted before all are read
 };
 
 struct Caller {
     int socket;
-    size_t done; // bytes of the record
+    size_t done; // bytes received of the record
     double since;
     char *record;
 };
@@ -39,15 +39,15 @@ static void acceptor_drop(Acceptor *acceptor, int caller) {
     acceptor->callers[caller] = acceptor->callers[--acceptor->caller_count];
 }
 
-/* How many callers may be silent at once: they take half of the files that this process may open at
- * most. */
+/* Returns how many callers may be waiting at once: at most half of the files that this process may
+ * open. */
 static int most_callers(void) {
     struct rlimit files;
     rlim_t half = getrlimit(RLIMIT_NOFILE, &files) ? MOST_CALLERS : files.rlim_cur / 2;
     return half < 2 ? 2 : half < MOST_CALLERS ? (int)half : MOST_CALLERS;
 }
 
-/* Sends away the caller that has been silent for longest. */
+/* Disconnects the caller that has waited longest. */
 static void acceptor_drop_oldest(Acceptor *acceptor) {
     int oldest = 0;
     for (int i = 1; i < acceptor->caller_count; i++)
@@ -56,8 +56,8 @@ static void acceptor_drop_oldest(Acceptor *acceptor) {
     acceptor_drop(acceptor, oldest);
 }
 
-/* Lets in one that waits at the door; false when there is none. Strangers who say nothing cannot
- * fill the acceptor: the newest takes the oldest's place. */
+/* Accepts one pending connection; returns false if there is none. If there are too many callers,
+ * the new one replaces the oldest, so that callers that send nothing cannot block others. */
 static bool acceptor_accept(Acceptor *acceptor, int most) {
     int socket = socket_accept(acceptor->listener);
     bool full = socket < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);
@@ -72,7 +72,7 @@ static bool acceptor_accept(Acceptor *acceptor, int most) {
     return true;
 }
 
-/* Waits until somebody comes or says something, or `deadline` passes. */
+/* Waits for a new caller, for data of a caller, or until `deadline`. */
 static void acceptor_wait(const Acceptor *acceptor, double deadline) {
     double left = deadline - socket_clock();
     struct pollfd *entries =
@@ -87,7 +87,8 @@ static void acceptor_wait(const Acceptor *acceptor, double deadline) {
     free(entries);
 }
 
-/* Reads what the callers say; returns the socket of one that has said all, or -1. */
+/* Reads the callers' data. Copies the first complete record and returns the caller's socket; -1: no
+ * record is complete. */
 static int acceptor_read(Acceptor *acceptor, void *record) {
     for (int i = acceptor->caller_count - 1; i >= 0; i--) {
         Caller *caller = &acceptor->callers[i];

@@ -11,12 +11,11 @@
 
 enum { RUN_NAMES = 3 };
 
-/* A launcher's variables. It is the one when `rank` and `size` are set, and `needs` where one is
- * named. */
+/* Environment variables of a launcher. The launcher is in use if `rank` and `size` are set, and
+ * `needs` too unless it is NULL. */
 typedef struct Launcher {
     const char *rank, *size, *needs, *local;
-    const char *run[RUN_NAMES]; // what tells this launch from others
-    // number of machines; or, where `local_size` is named, as many ranks as `size`
+    const char *run[RUN_NAMES]; // variables that identify the launch
     const char *nodes;
     const char *local_size;
 } Launcher;
@@ -41,7 +40,7 @@ static const Launcher launchers[] = {
      .nodes = "SLURM_STEP_NUM_NODES"},
     {.rank = "SLURM_PROCID",
      .size = "SLURM_NTASKS",
-     .needs = "SLURM_STEP_ID", // a batch script alone has the others, too
+     .needs = "SLURM_STEP_ID", // a batch script outside a step has the other variables, too
      .local = "SLURM_LOCALID",
      .run = {"SLURM_JOB_ID", "SLURM_STEP_ID"},
      .nodes = "SLURM_NNODES"},
@@ -52,7 +51,7 @@ static const char *value_of(const char *name) {
     return value && *value ? value : NULL;
 }
 
-/* A number of the environment; `missing` where it is not set. */
+/* Returns the number in an environment variable; `missing` if it is not set. */
 static int number_of(const char *name, int missing) {
     const char *text = value_of(name);
     if (!text) return missing;
@@ -72,7 +71,7 @@ static const Launcher *find_launcher(void) {
     return NULL;
 }
 
-/* The name of this launch, of what the launcher says of it; "" when it says nothing. */
+/* Writes the name of this launch, made of the launcher's variables; "" if there are none. */
 static void name_run(const Launcher *launcher, char *name, size_t size) {
     *name = 0;
     for (int i = 0; i < RUN_NAMES; i++) {
@@ -84,14 +83,13 @@ static void name_run(const Launcher *launcher, char *name, size_t size) {
         if (*c == '/') *c = '_';
 }
 
-/* Whether ranks can meet in what the path names: a folder, and none that another user has put
- * there. */
+/* Returns whether the path is a folder that no other user has put there. */
 static bool is_folder(const char *path) {
     struct stat about;
     return !file_is_foreign(path) && !stat(path, &about) && S_ISDIR(about.st_mode);
 }
 
-/* The file that the user names, or one in the folder that the user names. */
+/* Sets the path of the file that the user chose, or of a file in the folder that the user chose. */
 static void find_path(Launch *launch) {
     const char *chosen = value_of("HETU_RENDEZVOUS");
     int length = chosen ? snprintf(launch->path, sizeof launch->path,
@@ -120,7 +118,7 @@ bool launch_find(Launch *launch) {
     return launch->size > 1;
 }
 
-/* A variable's value in an environment; NULL: not set. */
+/* Returns a variable's value in an environment; NULL: it is not set. */
 static const char *value_in(const char *environment, size_t length, const char *name) {
     size_t head = strlen(name);
     for (const char *at = environment, *end = environment + length; at < end; at += strlen(at) + 1)
@@ -128,7 +126,8 @@ static const char *value_in(const char *environment, size_t length, const char *
     return NULL;
 }
 
-/* Whether a variable is the same there and here; one without a name is. */
+/* Returns whether a variable has the same value in an environment as in this process; true without
+ * a name. */
 static bool shares_value(const char *environment, size_t length, const char *name) {
     const char *here = value_of(name), *there = name ? value_in(environment, length, name) : NULL;
     return here && there ? !strcmp(here, there) : here == there;

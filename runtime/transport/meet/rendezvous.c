@@ -15,11 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { HELLO_SECONDS = 5, PAUSE = 20000000 }; // PAUSE: nanoseconds between two looks at the file
+enum { HELLO_SECONDS = 5, PAUSE = 20000000 }; // PAUSE: nanoseconds between two reads of the file
 
 static const double NEVER = 1e9; // seconds
 
-/* What a process says first on a connection. */
+/* The first message on a connection. */
 typedef struct Hello {
     SocketKey key;
     uint64_t node;
@@ -27,7 +27,7 @@ typedef struct Hello {
     SocketPlace place;
 } Hello;
 
-/* What rank 0 answers. */
+/* Rank 0's answer to a Hello. */
 typedef enum AnswerKind {
     ANSWER_WELCOME = 0x600d,
     ANSWER_TAKEN = 0x7a4e,
@@ -43,12 +43,12 @@ typedef struct Gathering {
     double deadline;
     Acceptor acceptor;
     SocketKey ask, answer;
-    Hello mine, *all; // by rank; those of rank 0 reach all
+    Hello mine, *all; // by rank; rank 0 sends them to all ranks
     bool taken;       // another process has this rank
     Meeting meeting;
 } Gathering;
 
-static const Launch *unfinished; // the meeting at work
+static const Launch *unfinished; // the rendezvous in progress; NULL: none
 
 static void pause_briefly(void) { nanosleep(&(struct timespec){.tv_nsec = PAUSE}, NULL); }
 
@@ -78,7 +78,7 @@ static AnswerKind judge(const Gathering *g, const Hello *hello) {
                : ANSWER_WELCOME;
 }
 
-/* Takes in a rank; strangers are sent away. */
+/* Answers a caller, and adds it as a rank. Disconnects callers without the key. */
 static void admit(Gathering *g, int socket, const Hello *hello) {
     if (!socket_key_equal(&hello->key, &g->ask)) {
         close(socket);
@@ -98,7 +98,7 @@ static void admit(Gathering *g, int socket, const Hello *hello) {
     g->all[hello->rank] = *hello;
 }
 
-/* Whoever died while others still came is missed again. */
+/* Removes ranks that died during the rendezvous, so that their places are free again. */
 static void forget_dead(Gathering *g) {
     int dead;
     while ((dead = socket_first_closed(g->meeting.socket, g->launch->size)) >= 0) {
@@ -107,7 +107,7 @@ static void forget_dead(Gathering *g) {
     }
 }
 
-/* Ends the program: some ranks did not come. */
+/* Ends the program because some ranks did not come. */
 _Noreturn static void fail_missing(const Gathering *g, const char *list, int count) {
     char stopped[512];
     int halted = peers_stopped(stopped, sizeof stopped);
@@ -116,7 +116,7 @@ _Noreturn static void fail_missing(const Gathering *g, const char *list, int cou
             count > 8 ? ", ..." : "", halted ? "; stopped: " : "", stopped);
 }
 
-static void invite(Gathering *g) {
+static void gather_ranks(Gathering *g) {
     RendezvousFile record = {
         .size = g->launch->size, .ask = g->ask, .answer = g->answer, .place = g->mine.place};
     rendezvous_file_write(g->launch, &record);
@@ -137,9 +137,9 @@ static void invite(Gathering *g) {
             ht_fail("rank %d has ended", rank);
 }
 
-/* ---- the others ---- */
+/* ---- ranks 1, 2, ... ---- */
 
-/* Follows an record; false when it leads nowhere, since it is of an earlier run. */
+/* Connects to rank 0 by a rendezvous file. Returns false if the file is of an earlier run. */
 static bool follow(Gathering *g, const RendezvousFile *record) {
     double patience = earlier(socket_clock() + HELLO_SECONDS, g->deadline);
     int socket =
@@ -168,7 +168,7 @@ static bool follow(Gathering *g, const RendezvousFile *record) {
     return true;
 }
 
-/* Ends the program: rank 0 did not come. */
+/* Ends the program because rank 0 did not come. */
 _Noreturn static void fail_alone(const Gathering *g) {
     char stopped[512];
     if (g->taken) ht_fail("another process is rank %d, too", g->launch->rank);
@@ -186,7 +186,7 @@ static void seek(Gathering *g) {
     }
 }
 
-/* Connects this rank, which is not 0, to all below it. */
+/* Connects this rank to all lower ranks but 0. */
 static void call_lower(Gathering *g) {
     for (int rank = 1; rank < g->launch->rank; rank++) {
         int socket =
@@ -212,7 +212,7 @@ static void await_higher(Gathering *g) {
     }
 }
 
-/* ---- all ---- */
+/* ---- all ranks ---- */
 
 static Meeting finish(Gathering *g) {
     for (int rank = 0; rank < g->launch->size; rank++) g->meeting.node[rank] = g->all[rank].node;
@@ -245,7 +245,7 @@ Meeting rendezvous_meet(const Launch *launch, int seconds) {
         g.ask = socket_key();
         g.answer = socket_key();
         g.all[0] = g.mine;
-        invite(&g);
+        gather_ranks(&g);
     } else {
         seek(&g);
         call_lower(&g);

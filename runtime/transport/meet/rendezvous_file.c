@@ -24,17 +24,18 @@ enum { FORMAT = 2, PATH_SIZE = 1400, HEAD_SIZE = 32 };
 
 static const char MAGIC[8] = "hetu-at";
 
-/* What the names of folders and of unfinished files tell of their maker, so that others can see
- * when it is dead: machine and process. */
+/* Marks folders and unfinished files with their maker, "NODE.PROCESS", so that other processes can
+ * see whether the maker is dead. */
 #define MARK "%016" PRIx64 ".%d"
 #define SCAN_MARK "%16" SCNx64 ".%d"
 
-/* What this process wrote. */
+/* The file that this process wrote. */
 static struct {
-    pthread_mutex_t lock;   // while it is written or removed; a process that ends keeps it
-    char folder[PATH_SIZE]; // "": the user's
-    char file[PATH_SIZE];   // "": nothing
-    dev_t device;           // these two tell the file from one that another process has put there
+    pthread_mutex_t lock; // held while the file is written or removed; a process that ends keeps it
+    char folder[PATH_SIZE]; // private folder; "": the file is at the user's path
+    char file[PATH_SIZE];   // "": none
+    dev_t
+        device; // with `inode`: distinguishes the file from one that another process has put there
     ino_t inode;
 } written = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 
@@ -45,10 +46,10 @@ typedef enum Found {
     FOUND_RECORD,
     FOUND_OTHER,
     FOUND_FOREIGN
-} Found; // foreign: another user's
+} Found; // FOUND_FOREIGN: another user's file
 
-/* Returns what is at a path whose open() failed with `error`. Another process may have put a file
- * there since, which the next look reads. */
+/* Returns what is at a path whose open() failed with `error`. Returns FOUND_NONE if the path may be
+ * opened now, since another process may have replaced the file. */
 static Found find_unopened(const char *path, int error) {
     struct stat about;
     bool told = error == ELOOP || error == ENXIO || error == EACCES || error == EPERM;
@@ -57,8 +58,8 @@ static Found find_unopened(const char *path, int error) {
     return S_ISREG(about.st_mode) && about.st_mode & S_IRUSR ? FOUND_NONE : FOUND_OTHER;
 }
 
-/* Reads an open file of an invitation's size. Returns 1, 0 where it has another size, and -1 where
- * it cannot be read: a network's file that was replaced. */
+/* Reads an open file. Returns 1; 0 if the file has another size; -1 if it cannot be read, such as a
+ * file of a network file system that was replaced. */
 static int read_whole(int file, RendezvousFile *record) {
     char more;
     ssize_t bytes = read(file, record, sizeof *record);
@@ -66,9 +67,9 @@ static int read_whole(int file, RendezvousFile *record) {
     return bytes < 0 || rest < 0 ? -1 : bytes == (ssize_t)sizeof *record && !rest;
 }
 
-/* Reads a file that this user alone may write. A pipe, which could hold up whoever opens it, and a
- * link are not followed. One of this user's files that has another name, too, is there by another
- * user's will. */
+/* Reads a file that only this user may write. Does not follow links, and does not block on pipes. A
+ * file of this user with a second hard link counts as another user's, who must have made the link.
+ */
 static Found read_file(const char *path, RendezvousFile *record) {
     struct stat about;
     int file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC), whole = 0;
@@ -83,7 +84,7 @@ static Found read_file(const char *path, RendezvousFile *record) {
     return own && (S_ISDIR(about.st_mode) || about.st_nlink == 1) ? FOUND_OTHER : FOUND_FOREIGN;
 }
 
-/* Whether a process ran on this machine and is dead. */
+/* Returns whether a process ran on this machine and is dead. */
 static bool is_dead(uint64_t node, int process) {
     return node == socket_node() && !peers_process_lives(process);
 }
@@ -94,8 +95,8 @@ bool rendezvous_file_of_dead(const char *mark) {
     return sscanf(mark, SCAN_MARK, &node, &process) == 2 && is_dead(node, process);
 }
 
-/* Puts the whole rendezvous file in place at once, from a file of a name that nobody can foresee.
- * False, and errno, where something else is at the path that cannot be replaced. */
+/* Writes the rendezvous file under a random name and renames it to `path`. Returns false and sets
+ * errno if the path is taken by something that cannot be replaced. */
 static bool write_file(const char *path, const RendezvousFile *record) {
     char fresh[PATH_SIZE + 64];
     snprintf(fresh, sizeof fresh, "%s." MARK ".XXXXXX", path, socket_node(), (int)getpid());
@@ -128,22 +129,22 @@ static const char *shared_memory(void) {
                : "/tmp";
 }
 
-/* What the names of this user's folders begin with. */
+/* Writes how the names of this user's private folders begin. */
 static void name_head(char *head, size_t size) { snprintf(head, size, "hetu-%d-", (int)geteuid()); }
 
-/* The file's name in a private folder. */
+/* Writes the path of the file in a private folder. */
 static void name_file(char *path, const char *folder, const Launch *launch) {
     snprintf(path, PATH_SIZE, "%.1023s/meeting%s", folder, launch->run);
 }
 
-/* Whether one moment is before another. */
+/* Returns whether one time is before another. */
 static bool is_before(const struct timespec *one, const struct timespec *other) {
     return one->tv_sec != other->tv_sec ? one->tv_sec < other->tv_sec
                                         : one->tv_nsec < other->tv_nsec;
 }
 
-/* Reads the newest rendezvous file to this run in the private folders of such a name; false when
- * there is none. */
+/* Reads the newest rendezvous file of this run in the private folders PARENT/HEAD...; returns false
+ * if there is none. */
 static bool read_private(const Launch *launch, const char *parent, const char *head,
                          RendezvousFile *record) {
     char folder[PATH_SIZE], path[PATH_SIZE];
@@ -167,7 +168,7 @@ static bool read_private(const Launch *launch, const char *parent, const char *h
     return done;
 }
 
-/* Makes a private folder of such a name. */
+/* Creates a private folder PARENT/HEAD.... */
 static void make_private(const char *parent, const char *head) {
     char marked[PATH_SIZE];
     snprintf(marked, sizeof marked, "%s" MARK, head, socket_node(), (int)getpid());
@@ -178,9 +179,9 @@ static void make_private(const char *parent, const char *head) {
     }
 }
 
-/* ---- what the dead have left ---- */
+/* ---- files of dead processes ---- */
 
-/* The folder of the path that the user chose; returns the name in it. */
+/* Writes the folder of the path that the user chose; returns the name in the folder. */
 static const char *split_path(const Launch *launch, char *folder, size_t size) {
     const char *slash = strrchr(launch->path, '/');
     snprintf(folder, size, "%.*s", slash > launch->path ? (int)(slash - launch->path) : 1,
@@ -188,13 +189,13 @@ static const char *split_path(const Launch *launch, char *folder, size_t size) {
     return slash ? slash + 1 : launch->path;
 }
 
-/* What private folders beside the path that the user chose begin with: ranks meet there where the
- * path itself is another user's. */
+/* Writes the folder and the beginning "NAME+" of private folders beside the path that the user
+ * chose. The ranks meet there if another user's file is at the path. */
 static void split_beside(const Launch *launch, char *folder, char *head, size_t size) {
     snprintf(head, size, "%s+", split_path(launch, folder, size - 1));
 }
 
-/* Removes what dead processes have left where this run meets. */
+/* Removes files and folders of dead processes where this run meets. */
 static void clear(const Launch *launch) {
     RendezvousFile found;
     char folder[sizeof launch->path], head[sizeof launch->path + 1];
@@ -234,8 +235,8 @@ bool rendezvous_file_is_local(const Launch *launch) {
     return false;
 }
 
-/* Writes it to the path that the user chose; false where something of another user's is in its
- * place. */
+/* Writes the file to the path that the user chose. Returns false if something of another user is at
+ * the path. */
 static bool write_chosen(const Launch *launch, const RendezvousFile *record) {
     RendezvousFile found;
     Found there = read_file(launch->path, &found);
@@ -246,7 +247,7 @@ static bool write_chosen(const Launch *launch, const RendezvousFile *record) {
     return false;
 }
 
-/* Writes it to a private folder. */
+/* Writes the file to a private folder. */
 static void write_private(const Launch *launch, const RendezvousFile *record) {
     char folder[sizeof launch->path + 1], head[sizeof launch->path + 1];
     name_head(head, sizeof head);
@@ -290,7 +291,7 @@ void rendezvous_file_keep(const Launch *launch, const RendezvousFile *record) {
     pthread_mutex_unlock(&written.lock);
 }
 
-/* Whether the file is still the one that this process wrote. A later start that meets at the same
+/* Returns whether the file at the path is the one that this process wrote. A later run at the same
  * path replaces it. */
 static bool is_written(void) {
     struct stat about;
