@@ -144,7 +144,7 @@ static inline double ht_warmup_cosine(int64_t step, int64_t warmup, int64_t step
     return least + (1 - least) * 0.5 * (1 + cos(3.14159265358979323846 * (done < 1 ? done : 1)));
 }
 
-/* The same with linear decay to `least`. */
+/* A learning rate schedule with linear decay to `least`. */
 static inline double ht_warmup_linear(int64_t step, int64_t warmup, int64_t steps, double least)
 {
     if (step < warmup)

@@ -79,7 +79,7 @@ typedef struct ht_group {
     const int *device;
 } ht_group;
 
-/* What one device does. */
+/* The steps of one device. */
 typedef struct ht_reshard_device {
     int device, step_count;
     int64_t scratch; /* bytes */
@@ -109,8 +109,8 @@ typedef struct ht_reshard {
  * communication fails. */
 void ht_reshard_run(const ht_reshard *plan, int device, const void *from, void *to, void *scratch);
 
-/* The same for any number of tensors: a buffer of each; those that the device does not hold may be
- * NULL. */
+/* Does the same for any number of tensors, with one buffer for each. A buffer may be NULL if the
+ * device holds nothing of the tensor. */
 void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *from, void *const *to, void *scratch);
 
 /* Returns the bytes that `device` receives in one run, by the usual count of bus bandwidth: (n-1)/n

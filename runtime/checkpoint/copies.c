@@ -24,7 +24,7 @@ enum { HEAD_BYTES = 4096, ALIGNED = 64, PATH_ROOM = 4096 };
 /* The last character is the version of the format. */
 static const char MAGIC[8] = "hetucop2";
 
-/* The files of a start begin with this. */
+/* Beginning of the names of a start's files. */
 #define START "%016" PRIx64 "-"
 
 /* ---- one file ---- */
@@ -51,7 +51,7 @@ static uint32_t sum_file(const CopyFile *file) {
     return checksum(sum, copy_range(file), (size_t)head.bytes);
 }
 
-/* Makes the folder, which must be one that this user alone may enter. Returns 0, or an errno. */
+/* Creates the folder, which only this user may enter. Returns 0, or an errno. */
 static int make_folder(const char *folder) {
     if (mkdir(folder, 0700) && errno != EEXIST) return errno;
     return private_is(folder) ? 0 : EPERM;

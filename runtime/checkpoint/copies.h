@@ -16,21 +16,21 @@ enum { COPY_TURNS = 2 };
 
 typedef struct CopyHead {
     char magic[8];
-    uint64_t whole;  // the number, when all is there; else 0
-    uint64_t key;    // of the folder of checkpoints that they go with
-    uint64_t start;  // of the ranks that made it; later ones have greater numbers
-    uint64_t number; // of the copy among those of the start, from 1 on
+    uint64_t whole;  // the copy's number if the file is valid; else 0
+    uint64_t key;    // key of the folder of checkpoints
+    uint64_t start;  // start of the ranks that wrote the file; later starts have larger numbers
+    uint64_t number; // number of the copy within the start, from 1
     int64_t step;
     int32_t range, ranges;
     int64_t at, bytes,
-        all; // where the range begins behind the header, its bytes, and those of all ranges
+        all; // offset of the range behind the header; bytes of the range, and of all ranges
     int64_t header_bytes;
     uint64_t sum; // checksum of head, header and range
 } CopyHead;
 
 typedef struct CopyFile {
-    CopyHead *head; // NULL: there is none
-    size_t bytes;   // of the file
+    CopyHead *head; // NULL: no file
+    size_t bytes;   // bytes of the file
 } CopyFile;
 
 /* Return the addresses of a file's tensor header and of its range. */
@@ -57,7 +57,7 @@ char *copies_folder(const char *named);
  * copy_close on each and frees the list. */
 CopyFile *copies_read(const char *folder, int turn, int turns, int *count);
 
-/* Removes the files of a folder but those of a start. With 0 it removes all, and the folder. */
+/* Removes the files of all starts except `but`. With 0, removes all files and the folder. */
 void copies_remove(const char *folder, uint64_t but);
 
 /* Returns the random key in FOLDER/copies, which ties in-memory copies to the checkpoints of that

@@ -57,7 +57,7 @@ char *safetensors_header(const SafeFile *file, size_t *bytes) {
 
 /* ---- reading ---- */
 
-/* The header as it is read; `wrong` from the first byte on that is not as it should be. */
+/* A header that is being parsed; `wrong` is set at the first error. */
 typedef struct Header {
     const char *at;
     bool wrong;
@@ -91,8 +91,8 @@ static char *put_character(char *to, unsigned code) {
     return to;
 }
 
-/* A character behind a backslash; \u has four digits, so that nothing behind the text's end is
- * taken. */
+/* Reads an escaped character. \u has exactly four digits, so nothing beyond the end of the text is
+ * read. */
 static char *take_escaped(Header *header, char *to) {
     static const char escapes[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
     enum { DIGITS = 4 };
@@ -109,13 +109,13 @@ static char *take_escaped(Header *header, char *to) {
     return put_character(to, (unsigned)strtoul(digits, NULL, 16));
 }
 
-/* The quotation mark that ends a text; NULL: there is none. */
+/* Returns the quotation mark that ends a text; NULL: there is none. */
 static const char *text_end(const char *at) {
     while (*at && *at != '"') at += *at == '\\' && at[1] ? 2 : 1;
     return *at ? at : NULL;
 }
 
-/* A text; it takes no more room than in the header. */
+/* Reads a text, in place: it needs no more memory than in the header. */
 static char *take_text(Header *header) {
     need(header, '"');
     const char *end = header->wrong ? NULL : text_end(header->at);
@@ -141,7 +141,7 @@ static int64_t take_number(Header *header) {
     return number;
 }
 
-/* Numbers of a list as "3, 4"; their product goes to *product. */
+/* Reads a list of numbers as "3, 4", and sets *product to their product. */
 static char *take_shape(Header *header, int64_t *product) {
     enum { MOST = 640, ROOM = MOST + 32 };
     char *text = memory_array(ROOM, 1);
@@ -158,7 +158,7 @@ static char *take_shape(Header *header, int64_t *product) {
     return text;
 }
 
-/* Bytes of an element; 0: another type. */
+/* Returns the bytes of an element; 0: unknown type. */
 static int dtype_bytes(const char *dtype) {
     static const struct {
         const char *name;
@@ -268,7 +268,7 @@ static const char *between(const SafeTensor *before, const SafeTensor *tensor, i
     return tensor->begin == end ? NULL : text;
 }
 
-/* Two tensors of one name; NULL: there are none. */
+/* Returns two tensors with one name; NULL: there are none. */
 static const char *twice(const SafeTensor **all, int count) {
     static char text[512];
     qsort(all, (size_t)count, sizeof *all, by_name);
@@ -280,7 +280,8 @@ static const char *twice(const SafeTensor **all, int count) {
     return NULL;
 }
 
-/* Why tensors do not lie one behind another, and fill a file of so many bytes; NULL: they do. */
+/* Returns why the tensors leave gaps, overlap, or do not fill a file of `size` bytes; NULL:
+ * nothing is wrong. */
 static const char *placed_wrong(SafeFile *file, int64_t size) {
     const SafeTensor **all = memory_array(file->count + 1, sizeof *all);
     const char *wrong = NULL;

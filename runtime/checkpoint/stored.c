@@ -18,7 +18,7 @@ enum { TEXT_ROOM = 8192, NAME_ROOM = 1024 };
 
 /* ---- files ---- */
 
-/* "PATH: WHY" */
+/* Writes "PATH: WHY". */
 static const char *reason_of(const char *path, const char *why) {
     static char text[TEXT_ROOM];
     snprintf(text, sizeof text, "%s: %s", path, why);

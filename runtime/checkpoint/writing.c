@@ -22,13 +22,13 @@ enum { PATH_ROOM = 4096, NAME_ROOM = PATH_ROOM + 16 };
 
 enum { ABANDONED = -1 };
 
-static const double REPORT_SECONDS = 1; // until a rank's failure has reached rank 0
+static const double REPORT_SECONDS = 1; // until rank 0 knows of a rank's failure
 
 struct Writing {
     WritingPlan plan;
     pthread_t thread;
-    int error; // errno of what failed; ABANDONED: another rank has failed; 0: nothing
-    int rank;  // on rank 0, the one that failed
+    int error; // errno of a failure; ABANDONED: another rank has failed; 0: none
+    int rank;  // on rank 0: the rank that failed
     atomic_bool done;
 };
 
@@ -44,7 +44,7 @@ void writing_path(char *path, size_t room, const char *folder, int64_t step, con
 
 /* ---- files ---- */
 
-/* Each returns 0, or an errno. */
+/* The functions of this section return 0, or an errno. */
 static int write_at(int file, const char *from, size_t bytes, off_t at) {
     for (ssize_t part; bytes; bytes -= (size_t)part, at += part, from += part)
         if ((part = pwrite(file, from, bytes, at)) < 0 && errno != EINTR)
@@ -64,7 +64,7 @@ static int sync_folder(const char *folder) {
     return file < 0 ? errno : finish(file, 0);
 }
 
-/* A small file, which appears with its name when it is on the disk. */
+/* Writes a small file under a temporary name, syncs it, and renames it. */
 static int write_text(const char *path, const char *text, size_t bytes) {
     char part[NAME_ROOM + 8];
     snprintf(part, sizeof part, "%s.new", path);
@@ -77,7 +77,7 @@ static int write_text(const char *path, const char *text, size_t bytes) {
 
 /* ---- this rank's range ---- */
 
-/* "BEGIN BYTES CRC" a line. */
+/* Writes the checksums of this rank's range, one line "BEGIN BYTES CRC" for each chunk. */
 static int write_sums(const WritingPlan *plan, const char *path) {
     char *text = NULL, name[NAME_ROOM];
     size_t length = 0;
@@ -95,7 +95,8 @@ static int write_sums(const WritingPlan *plan, const char *path) {
     return error;
 }
 
-/* A file that is gone, or never was, is one that another rank has given up. */
+/* Writes this rank's range. Returns ABANDONED if the file does not exist, since another rank has
+ * failed and removed it. */
 static int write_range(const WritingPlan *plan, const char *path) {
     int file = file_open_made(path);
     if (file < 0) return errno == ENOENT || errno == ENOTDIR ? ABANDONED : errno;
@@ -115,8 +116,9 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Waits for the sums of all ranks, or until one has failed: it removes the file, or says so where
- * it cannot come to the folder. Sums of another user's are none of a rank. */
+/* Waits until the checksums of all ranks are there, or a rank has failed. A failed rank removes the
+ * .part file, or reports its failure if it cannot reach the folder. Fails if a checksum file is
+ * another user's. */
 static int await_sums(const WritingPlan *plan, const char *path) {
     char name[NAME_ROOM];
     struct stat part, sums;
@@ -146,8 +148,8 @@ static void add_file(FILE *out, const char *path) {
     if (in) fclose(in);
 }
 
-/* The first line is of the header; then come those of the ranks, and at last the checksum of the
- * lines before it. */
+/* Writes the manifest: a line for the header, the lines of the ranks, and the checksum of these
+ * lines. */
 static int write_manifest(const WritingPlan *plan, const char *part, const char *path) {
     char *text = NULL, name[NAME_ROOM];
     size_t length = 0;
@@ -167,7 +169,7 @@ static int write_manifest(const WritingPlan *plan, const char *part, const char 
     return error;
 }
 
-/* Removes what belongs to a checkpoint: the manifest first. */
+/* Removes the files of a checkpoint, the manifest first. */
 static void remove_step(const char *folder, int64_t step) {
     static const char *const suffixes[] = {"manifest", "safetensors"};
     char path[PATH_ROOM];
@@ -227,7 +229,7 @@ static void remove_sums(const WritingPlan *plan, const char *part) {
     }
 }
 
-/* Removes what a program that was killed has left, and makes the file. Returns 0, or an errno. */
+/* Removes files of killed programs, and creates the .part file. Returns 0, or an errno. */
 static int clear_folder(const WritingPlan *plan, const char *folder) {
     char part[NAME_ROOM + 512];
     DIR *found = opendir(folder);
@@ -268,8 +270,8 @@ static int name_all(const WritingPlan *plan, const char *part) {
     return error;
 }
 
-/* Removes the file if it has failed, and the sums of those that have ended; of the others each
- * removes its own where the file is neither being written nor whole. */
+/* After an error, removes the .part file and the checksum files that exist. Otherwise removes this
+ * rank's checksum file if another rank has abandoned the checkpoint. */
 static void remove_failed(const WritingPlan *plan, const char *part, int error) {
     char path[PATH_ROOM], name[NAME_ROOM];
     writing_path(path, sizeof path, plan->folder, plan->step, "safetensors");
@@ -282,7 +284,7 @@ static void remove_failed(const WritingPlan *plan, const char *part, int error) 
     }
 }
 
-/* Writes this rank's part in the folder that is open. Returns what `error` of Writing is. */
+/* Writes this rank's part in the open folder. Returns the value of Writing.error. */
 static int write_part(const WritingPlan *plan) {
     char part[PATH_ROOM];
     writing_path(part, sizeof part, plan->folder, plan->step, "part");
@@ -292,7 +294,7 @@ static int write_part(const WritingPlan *plan) {
     return error;
 }
 
-/* Tells rank 0 why this rank failed; rank 0 asks who failed, and why. */
+/* Reports this rank's failure to rank 0. On rank 0, asks which rank has failed, and why. */
 static void share_failure(Writing *writing) {
     const WritingPlan *plan = &writing->plan;
     double until = now() + REPORT_SECONDS;

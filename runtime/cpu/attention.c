@@ -200,11 +200,16 @@ HT_CLONES static float dot_row(const float *x, const float *y, int64_t n) {
     return sum;
 }
 
+/* Statistics of a row of scores. */
+typedef struct RowStatistics {
+    float lse, delta;
+} RowStatistics;
+
 /* Replaces scores in `p` by probabilities, and `dp` by the gradient of the scores: scale * p * (dp
  * - delta). */
 HT_CLONES static void score_gradient_row(float *restrict p, float *restrict dp, int64_t n,
-                                         float lse, float delta, float scale) {
-    float base = lse == -INFINITY ? 0.0f : lse;
+                                         RowStatistics row, float scale) {
+    float base = row.lse == -INFINITY ? 0.0f : row.lse, delta = row.delta;
     for (int64_t j = 0; j < n; j++) {
         p[j] = ht_expf(p[j] - base);
         dp[j] = scale * p[j] * (dp[j] - delta);
@@ -228,8 +233,8 @@ static void backward_block(const Backward *w, const Block *k, float *p, float *d
                 (blasint)a->v_pitch, 0, dp, KEYS);
     for (int64_t i = 0; i < k->rows; i++) {
         int64_t row = (k->b * a->s + k->query + i) * a->heads + k->h;
-        score_gradient_row(p + i * KEYS, dp + i * KEYS, k->columns, w->lse[row], w->delta[row],
-                           a->scale);
+        score_gradient_row(p + i * KEYS, dp + i * KEYS, k->columns,
+                           (RowStatistics){w->lse[row], w->delta[row]}, a->scale);
     }
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, columns, d, rows, 1, p, KEYS, dy, dy_pitch,
                 1, dv, (blasint)w->dv_pitch);

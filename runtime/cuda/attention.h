@@ -21,7 +21,7 @@
 
 static constexpr float log2_e = 1.4426950408889634f; // exponentials are powers of 2
 
-/* Where the rows of a piece are in the whole tensor: the first `fold` rows from index `offset` on,
+/* The places of a piece's rows in the whole tensor: the first `fold` rows from index `offset` on,
  * the others `gap` further. */
 typedef struct AttentionPlaces {
     int offset, fold, gap;

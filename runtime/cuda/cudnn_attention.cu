@@ -5,18 +5,24 @@
 
 static const cudnnDataType_t STORED = CUDNN_DATA_BFLOAT16, WIDE = CUDNN_DATA_FLOAT;
 
-/* Return a bf16 tensor [b, heads, rows, d], whose rows of all heads lie `pitch` apart; or its
- * transpose [b, heads, d, rows]. */
-static CudnnTensor rows_of(CudnnGraph *graph, int64_t number, const CudnnAttention &a,
-                           int64_t heads, int64_t rows, int64_t pitch) {
-    return graph->tensor(number, STORED, {a.batch, heads, rows, a.d},
-                         {rows * pitch, a.d, pitch, 1});
+/* Return a bf16 tensor of queries [b, heads, s, d] or keys [b, groups, t, d], whose rows of all
+ * heads lie `pitch` apart; or the transpose [b, groups, d, t]. */
+static CudnnTensor query_rows(CudnnGraph *graph, int64_t number, const CudnnAttention &a,
+                              int64_t pitch) {
+    return graph->tensor(number, STORED, {a.batch, a.heads, a.s, a.d},
+                         {a.s * pitch, a.d, pitch, 1});
 }
 
-static CudnnTensor columns_of(CudnnGraph *graph, int64_t number, const CudnnAttention &a,
-                              int64_t heads, int64_t rows, int64_t pitch) {
-    return graph->tensor(number, STORED, {a.batch, heads, a.d, rows},
-                         {rows * pitch, a.d, 1, pitch});
+static CudnnTensor key_rows(CudnnGraph *graph, int64_t number, const CudnnAttention &a,
+                            int64_t pitch) {
+    return graph->tensor(number, STORED, {a.batch, a.groups, a.t, a.d},
+                         {a.t * pitch, a.d, pitch, 1});
+}
+
+static CudnnTensor key_columns(CudnnGraph *graph, int64_t number, const CudnnAttention &a,
+                               int64_t pitch) {
+    return graph->tensor(number, STORED, {a.batch, a.groups, a.d, a.t},
+                         {a.t * pitch, a.d, 1, pitch});
 }
 
 static CudnnSizes scores_extent(const CudnnAttention &a) { return {a.batch, a.heads, a.s, a.t}; }
@@ -63,10 +69,10 @@ static CudnnTensor reduced(CudnnGraph *graph, cudnnReduceTensorOp_t op, const Cu
 }
 
 void cudnn_attention_forward(CudnnGraph *graph, const CudnnAttention &a) {
-    CudnnTensor q = rows_of(graph, CUDNN_Q, a, a.heads, a.s, a.pitch.q),
-                k = columns_of(graph, CUDNN_K, a, a.groups, a.t, a.pitch.k);
-    CudnnTensor v = rows_of(graph, CUDNN_V, a, a.groups, a.t, a.pitch.v),
-                y = rows_of(graph, CUDNN_Y, a, a.heads, a.s, a.pitch.y);
+    CudnnTensor q = query_rows(graph, CUDNN_Q, a, a.pitch.q),
+                k = key_columns(graph, CUDNN_K, a, a.pitch.k);
+    CudnnTensor v = key_rows(graph, CUDNN_V, a, a.pitch.v),
+                y = query_rows(graph, CUDNN_Y, a, a.pitch.y);
     CudnnTensor stats =
         graph->tensor(CUDNN_STATS, WIDE, row_extent(a), cudnn_packed(row_extent(a)));
 
@@ -120,14 +126,14 @@ static CudnnTensor row_sums(CudnnGraph *graph, const CudnnAttention &a, const Cu
 }
 
 void cudnn_attention_backward(CudnnGraph *graph, const CudnnAttention &a) {
-    CudnnTensor q = rows_of(graph, CUDNN_Q, a, a.heads, a.s, a.pitch.q),
-                k = columns_of(graph, CUDNN_K, a, a.groups, a.t, a.pitch.k);
-    CudnnTensor v = columns_of(graph, CUDNN_V, a, a.groups, a.t, a.pitch.v),
-                y = rows_of(graph, CUDNN_Y, a, a.heads, a.s, a.pitch.y);
-    CudnnTensor dy = rows_of(graph, CUDNN_DY, a, a.heads, a.s, a.pitch.dy),
-                dq = rows_of(graph, CUDNN_DQ, a, a.heads, a.s, a.pitch.dq);
-    CudnnTensor dk = rows_of(graph, CUDNN_DK, a, a.groups, a.t, a.pitch.dk),
-                dv = rows_of(graph, CUDNN_DV, a, a.groups, a.t, a.pitch.dv);
+    CudnnTensor q = query_rows(graph, CUDNN_Q, a, a.pitch.q),
+                k = key_columns(graph, CUDNN_K, a, a.pitch.k);
+    CudnnTensor v = key_columns(graph, CUDNN_V, a, a.pitch.v),
+                y = query_rows(graph, CUDNN_Y, a, a.pitch.y);
+    CudnnTensor dy = query_rows(graph, CUDNN_DY, a, a.pitch.dy),
+                dq = query_rows(graph, CUDNN_DQ, a, a.pitch.dq);
+    CudnnTensor dk = key_rows(graph, CUDNN_DK, a, a.pitch.dk),
+                dv = key_rows(graph, CUDNN_DV, a, a.pitch.dv);
     CudnnTensor stats =
         graph->tensor(CUDNN_STATS, WIDE, row_extent(a), cudnn_packed(row_extent(a)));
     CudnnTensor sums = row_sums(graph, a, dy, y);

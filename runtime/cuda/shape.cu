@@ -2,29 +2,35 @@
 #include "operators/kernels.h"
 #include "cuda/views.h"
 
-/* Copies `rows` rows of `units` elements of Unit. Rows are so many units apart. A block has threads
- * along a row and along the rows. */
+/* Rows that begin `pitch` units apart. */
+template <typename Unit> struct Pitched {
+    Unit *at;
+    int64_t pitch;
+};
+
+/* Copies `rows` rows of `units` units. A block has threads along a row and along the rows. */
 template <typename Unit>
-__global__ void copy_rows_device(Unit *to, int64_t to_pitch, const Unit *from, int64_t from_pitch,
-                                 int64_t rows, int64_t units) {
+__global__ void copy_rows_device(Pitched<Unit> to, Pitched<const Unit> from, int64_t rows,
+                                 int64_t units) {
     for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; r < rows;
          r += (int64_t)gridDim.y * blockDim.y)
         for (int64_t u = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; u < units;
              u += (int64_t)gridDim.x * blockDim.x)
-            to[r * to_pitch + u] = from[r * from_pitch + u];
+            to.at[r * to.pitch + u] = from.at[r * from.pitch + u];
 }
 
-/* Copies `rows` rows of `bytes` bytes. Rows are `to_pitch` and `from_pitch` bytes apart. */
-static void copy_rows(char *to, int64_t to_pitch, const char *from, int64_t from_pitch,
-                      int64_t rows, int64_t bytes) {
+/* Copies `rows` rows of `bytes` bytes. */
+static void copy_rows(Pitched<char> to, Pitched<const char> from, int64_t rows, int64_t bytes) {
     if (rows == 0 || bytes == 0) return;
-    with_units({address_number(to), address_number(from), to_pitch, from_pitch, bytes},
+    with_units({address_number(to.at), address_number(from.at), to.pitch, from.pitch, bytes},
                [&]<typename Unit>() {
                    const int64_t size = sizeof(Unit), units = bytes / size;
                    const dim3 block = unit_block(units);
                    ht_launch(copy_rows_device<Unit>, unit_grid(block, rows, units), block, 0,
-                             reinterpret_cast<Unit *>(to), to_pitch / size,
-                             reinterpret_cast<const Unit *>(from), from_pitch / size, rows, units);
+                             Pitched<Unit>{reinterpret_cast<Unit *>(to.at), to.pitch / size},
+                             Pitched<const Unit>{reinterpret_cast<const Unit *>(from.at),
+                                                 from.pitch / size},
+                             rows, units);
                });
 }
 
@@ -41,8 +47,8 @@ void ht_slice_kernel(const ht_call *call) {
     if (start < 0 || start + length > x->extent[dim])
         ht_fail("slice %ld to %ld is outside the extent %ld of dimension %d", (long)start,
                 (long)(start + length), (long)x->extent[dim], dim);
-    copy_rows(static_cast<char *>(y->data), length * inner,
-              static_cast<const char *>(x->data) + start * inner, x->extent[dim] * inner,
+    copy_rows({static_cast<char *>(y->data), length * inner},
+              {static_cast<const char *>(x->data) + start * inner, x->extent[dim] * inner},
               ht_view_count(x, 0, dim), length * inner);
 }
 
@@ -56,8 +62,8 @@ void ht_pad_kernel(const ht_call *call) {
                 (long)(start + length), (long)y->extent[dim], dim);
     HT_CUDA(cudaMemsetAsync(y->data, 0, (size_t)(view_size(y) * dtype_bytes(y->dtype)),
                             ht_compute_stream()));
-    copy_rows(static_cast<char *>(y->data) + start * inner, y->extent[dim] * inner,
-              static_cast<const char *>(x->data), length * inner, ht_view_count(x, 0, dim),
+    copy_rows({static_cast<char *>(y->data) + start * inner, y->extent[dim] * inner},
+              {static_cast<const char *>(x->data), length * inner}, ht_view_count(x, 0, dim),
               length * inner);
 }
 
@@ -70,8 +76,8 @@ void ht_concat_kernel(const ht_call *call) {
     for (int k = 0; k < call->operand_count; k++) {
         const ht_view *x = &call->operand[k];
         const int64_t length = x->extent[dim];
-        copy_rows(static_cast<char *>(y->data) + at * inner, y->extent[dim] * inner,
-                  static_cast<const char *>(x->data), length * inner, ht_view_count(x, 0, dim),
+        copy_rows({static_cast<char *>(y->data) + at * inner, y->extent[dim] * inner},
+                  {static_cast<const char *>(x->data), length * inner}, ht_view_count(x, 0, dim),
                   length * inner);
         at += length;
     }

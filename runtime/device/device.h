@@ -1,9 +1,8 @@
-/* The device of this rank: its memory, and running a program's work on it. Each backend implements
- * this (cpu/device.c, cuda/device.cu).
+/* The device of this rank: its memory, and the execution of a program's work. Each backend
+ * implements these functions (cpu/device.c, cuda/device.cu).
  *
- * Tensors lie in device memory. Where the device is the host, they are host memory and nothing is
- * copied; elsewhere the host sees them through device_map.
- */
+ * Tensors are in device memory. If the device is the host, this is host memory and nothing is
+ * copied; otherwise the host accesses tensors by device_map. */
 #ifndef DEVICE_DEVICE_H
 #define DEVICE_DEVICE_H
 
@@ -55,19 +54,18 @@ double device_trial(void);
 /* Returns whether the device is the CPU: tensors are in host memory, and calls are synchronous. */
 bool device_is_host(void);
 
-/* Operations a second of a product, and bytes a second read and written by a copy, as this rank's
- * device does them now; 0: it cannot tell.
- */
+/* Rates of this rank's device, measured now: operations a second of a product, bytes a second read
+ * and written by a copy; 0: not known. */
 typedef struct DeviceRates {
     double operations, bytes;
 } DeviceRates;
 DeviceRates device_rates(void);
 
-/* Looking at work that is not done when it is issued (session/observe/hooks.h). From device_look on
- * all of it is issued call by call; device_mark puts a mark behind what was issued so far, and
- * returns its number, 0, 1, ...; device_marked gives the seconds from mark 0 to a mark, when
- * device_wait has returned; device_marks_clear has the numbers begin anew. Where the device is the
- * host they do nothing. */
+/* Marks for observers (session/observe/hooks.h), on devices that work asynchronously. After
+ * device_look, all work is issued call by call. device_mark sets a mark behind the work issued so
+ * far and returns its number, 0, 1, ... After device_wait, device_marked returns the seconds from
+ * mark 0 to a mark. device_marks_clear restarts the numbers. On the host, these functions do
+ * nothing. */
 void device_look(void);
 int device_mark(void);
 double device_marked(int mark);
@@ -81,18 +79,19 @@ bool device_name(const char *name);
 typedef struct StepNumbers {
     float hyper[DEVICE_HYPER];
     int64_t step;
-    int64_t run; // runs of the program under its strategy before this one, whatever the step is
+    int64_t run; // runs of the program under its strategy before this one, independent of the
+                 // step's number
     uint64_t seed;
     int training;
 } StepNumbers;
 
-/* Copies the step's numbers to where its kernels read them; returns the address of `hyper` there.
+/* Copies the step's numbers to where kernels read them, and returns the address of `hyper` there.
  * The caller keeps `numbers` unchanged until the step is over. */
 const float *device_numbers(const StepNumbers *numbers);
 
-/* Runs what `issue` puts on the device, to its end. The work of a program is the same at every step
- * but for the numbers, so a device may record it in *recording, which begins as NULL and is
- * forgotten by device_forget. */
+/* Runs the work that `issue` puts on the device, and waits for it. A program's work is the same at
+ * every step except for the numbers, so a device may record it in *recording. This is NULL at
+ * first, and freed by device_forget. */
 typedef struct DeviceRecording DeviceRecording;
 void device_run(DeviceRecording **recording, void (*issue)(void *argument), void *argument);
 void device_forget(DeviceRecording *recording);

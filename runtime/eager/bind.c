@@ -74,12 +74,12 @@ static void check_given(const Call *call) {
 static void check_open(const Call *call) {
     const Operator *op = call->op;
     int first = -1;
-    for (int i = 0; i < call->count && op->types.allowed; i++)
-        if (is_open(call, i) && !(op->types.allowed >> call->operand[i]->dtype & 1))
+    for (int i = 0; i < call->count && op->values.types; i++)
+        if (is_open(call, i) && !(op->values.types >> call->operand[i]->dtype & 1))
             ht_fail("%s: the kernel does not work in %s, the element type of %s; convert it first "
                     "with ht_cast",
                     op->name, type_name(call->operand[i]->dtype), call->access[i]->name);
-    for (int i = 0; i < call->count && op->types.alike; i++) {
+    for (int i = 0; i < call->count && op->values.alike; i++) {
         first = first < 0 && is_open(call, i) ? i : first;
         if (is_open(call, i) && call->operand[first]->dtype != call->operand[i]->dtype)
             ht_fail("%s: the element types of %s (%s) and %s (%s) differ; convert one of them "
@@ -96,7 +96,7 @@ static void check_integral(const Call *call) {
     const char *name;
     const ht_node *working = working_operand(call, &name);
     ht_dtype dtype = element_type(call, result);
-    if (call->op->types.integral || !working || result->element == ELEMENT_FIXED ||
+    if (call->op->values.integral || !working || result->element == ELEMENT_FIXED ||
         result->element == ELEMENT_ARGUMENT || (dtype != HT_I32 && dtype != HT_I64))
         return;
     ht_fail("%s: %s is of type %s, and would make the result integers, which hold no fractions; "

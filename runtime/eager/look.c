@@ -72,7 +72,7 @@ static double bytes_of(int count, ht_node *const *nodes) {
 /* Returns whether the NaN check must allow infinite results: an argument is infinite, or the rule
  * allows infinite results. */
 static bool is_endless(const Entry *entry) {
-    bool endless = entry->op && entry->op->endless;
+    bool endless = entry->op && entry->op->values.endless;
     for (int a = 0; a < entry->attr_count; a++) endless |= isinf(entry->attr[a].f) != 0;
     return endless;
 }

@@ -208,7 +208,7 @@ static bool mixes_floats(const Operator *op, const ht_tensors *operands) {
     for (int k = 0; k < op->operand_count; k++)
         for (int m = 0; m < operands[k].count && op->operands[k].element == ELEMENT_FOLLOWS; m++)
             if (operands[k].at[m].node) types |= 1u << operands[k].at[m].node->dtype;
-    return op->types.alike && types == (1u << HT_F32 | 1u << HT_BF16);
+    return op->values.alike && types == (1u << HT_F32 | 1u << HT_BF16);
 }
 
 /* Returns the operands, with bf16 ones cast to f32 if bf16 and f32 are mixed, as in hetucc

@@ -108,12 +108,13 @@ typedef struct OperatorBackward {
     const OperatorGradient *gradients; // by operand; NULL: there are none
 } OperatorBackward;
 
-/* Types of the operands whose type the rule leaves open. */
-typedef struct OperatorTypes {
-    unsigned allowed; // bit mask of ht_dtypes; 0: any
-    bool alike;       // all must have equal types
-    bool integral;    // integer operands may give an integer result
-} OperatorTypes;
+/* Types and values of tensors. Open types are those that the rule leaves open. */
+typedef struct OperatorValues {
+    unsigned types; // bit mask of the ht_dtypes that operands of open type may have; 0: any
+    bool alike;     // operands of open type must have equal types
+    bool integral;  // integer operands may give an integer result
+    bool endless;   // results may be infinite though all operands are finite
+} OperatorValues;
 
 typedef enum OperatorKind {
     OPERATOR_LOOPS,
@@ -130,8 +131,7 @@ typedef struct Operator {
     const OperatorFactor *factors;
     const OperatorAccess *results, *operands;
     const OperatorRequirement *requirements;
-    OperatorTypes types;
-    bool endless; // results may be infinite though all operands are finite
+    OperatorValues values;
     /* Bit mask of operands that equal the result if all other operands are zero (x in x + 0). */
     uint32_t passes;
     /* Bit masks of operands in which the results are jointly linear: if all are zero, so is the

@@ -19,37 +19,37 @@
 #include <time.h>
 
 enum {
-    YIELDS = 8,        // passes that move nothing, before the first nap
+    YIELDS = 8,        // passes without progress before the first sleep
     FIRST_NAP = 20000, // nanoseconds
     LONGEST_NAP = 200000,
-    CHECK_EVERY = 1000, // passes that move nothing, between two looks at the other ranks
-    MOST_ROOM = 1 << 22 // bytes that come at a time to be reduced, of all async exchanges that run
-                        // once a step
+    CHECK_EVERY = 1000, // passes without progress between two checks of the other ranks
+    MOST_ROOM = 1 << 22 // bytes received at a time for reductions, over all running async exchanges
+                        // of HT_QUEUE_GRADIENTS
 };
 
 /* State of an async exchange. */
 typedef enum Leg {
-    LEG_WAITING, // for what the device has to do before
-    LEG_BETWEEN, // nothing: the next step begins
-    LEG_MOVING,  // the device moves
-    LEG_LOADING, // what is sent is copied from the device
+    LEG_WAITING, // until the device has finished earlier work
+    LEG_BETWEEN, // the next step begins
+    LEG_MOVING,  // the device runs local moves
+    LEG_LOADING, // sent data are copied from the device
     LEG_EXCHANGING,
-    LEG_STORING, // what was received is copied to the device
+    LEG_STORING, // received data are copied to the device
     LEG_OVER
 } Leg;
 
 /* Progress of one run of an async exchange. */
 typedef struct ExchangeLane {
-    bool begun;   // those before it have ended, and there is room for it
-    double since; // when it began, for the timeline
-    int64_t room; // for what comes to be reduced
+    bool begun;   // earlier exchanges have ended, and there is memory for reductions
+    double since; // begin of the run, for the timeline
+    int64_t room; // bytes received for reductions
     Leg leg;
     void *mark;
-    const ht_reshard_step *step, *end; // the step at work, or the next one; the last one's end
-    Staged staged;                     // of device memory: the step, and the run, on the host
+    const ht_reshard_step *step, *end; // the current or next step; the end of the steps
+    Staged staged;                     // device memory only: the step, and the run, on the host
     ChannelRun on_host;
     Rounds rounds;
-    int post_count; // messages of the round that are under way
+    int post_count; // messages of the round in flight
     Post *posts;
 } ExchangeLane;
 
@@ -57,7 +57,7 @@ typedef struct Queue {
     int lane;
     pthread_t thread;
     pthread_cond_t filled;
-    AsyncExchange *first; // those that have not ended, in the order in which they began
+    AsyncExchange *first; // exchanges that have not ended, in the order in which they began
     bool closing;
 } Queue;
 
@@ -105,7 +105,7 @@ static int look_after_posts(const Queue *queue, ExchangeLane *course) {
     return count - kept;
 }
 
-/* ---- legs: each goes on as far as it can without waiting; false when nothing moved ---- */
+/* ---- legs: each proceeds as far as it can without waiting, and returns whether it moved ---- */
 
 static bool enter(ExchangeLane *course, Leg leg) {
     course->leg = leg;
@@ -153,7 +153,7 @@ static bool begin_step(const Queue *queue, AsyncExchange *async, ExchangeLane *c
                                               : begin_moves(queue, async, course);
 }
 
-/* Goes on to the next step once the device has finished this one. */
+/* Continues with the next step once the device has finished this one. */
 static bool end_device(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
     (void)async;
     if (!device_memory()->idle(queue->lane)) return false;

@@ -1,9 +1,9 @@
-/* Conversions that run beside computing.
+/* Async exchanges: conversions that run beside computing.
  *
- * An async exchange is one run of a plan: it begins, and its rank goes on with other work until it
- * needs the async exchange to have ended. Async exchanges of one tag run in the order in which they
- * begin; others do not wait for each other, except that one may name those that must have ended
- * before it begins, since it uses their memory.
+ * An async exchange is one run of a plan. Its rank continues with other work until it needs the
+ * result. Async exchanges with one tag run in the order in which they begin. Others are
+ * independent, except that an exchange may name exchanges that must end before it begins (`after`),
+ * because it uses their memory.
  *
  *     AsyncExchange async = {.run = run, .queue = HT_QUEUE_STAGES, .tag = 7, .where = "gpt.c:42"};
  *     async_exchange_begin(&async);
@@ -11,10 +11,9 @@
  *     async_exchange_end(&async);
  *     async_exchange_forget(&async);
  *
- * On host memory each queue has a thread, which drives the messages of all its async exchanges on a
- * lane of its own (transport/post.h), and sleeps when there are none. Every function here is for
- * the main thread.
- */
+ * On host memory each queue has a thread, which drives the messages of its async exchanges on its
+ * own lane (transport/post.h), and sleeps if there are none. All functions here are for the main
+ * thread. */
 #ifndef EXCHANGE_ASYNC_EXCHANGE_H
 #define EXCHANGE_ASYNC_EXCHANGE_H
 
@@ -27,17 +26,17 @@ extern "C" {
 typedef struct AsyncExchange {
     ChannelRun run;
     ht_queue queue;
-    int tag;           // the same on all ranks of the plan, of this plan alone
+    int tag;           // message tag of this plan, equal on all its ranks
     const char *where; // "gpt.c:42"
     int after_count;
-    struct AsyncExchange **after; // those that must have ended before; each has begun as often as
-                                  // this one when this one begins
-    int64_t runs;                 // how often it has begun
+    struct AsyncExchange *
+        *after;   // exchanges that must end before; each must have begun as often as this one
+    int64_t runs; // number of runs that have begun
     /* Private to the channel. */
     bool ended;
-    struct AsyncExchange *next; // of its queue's
+    struct AsyncExchange *next; // next in the queue
     void *state;
-    void *kept; // from one run to the next
+    void *kept; // kept from run to run
 } AsyncExchange;
 
 /* Destroys the threads and resources of async exchanges, collectively on all ranks. */

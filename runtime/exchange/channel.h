@@ -1,12 +1,11 @@
-/* A channel carries out the steps of conversions (<hetu/reshard.h>): local moves, and what devices
- * exchange. reshard.c walks the tables and hands every step to the channel of the program.
+/* A channel carries out the steps of conversions (<hetu/reshard.h>): local moves, and communication
+ * between devices. reshard.c passes each step to the program's channel.
  *
  *     channel_mpi      host memory, over MPI
  *     channel_fabric   host memory, between ranks that met through a file
  *                      (transport/fabric/fabric.h)
  *
- * A device with memory of its own brings its own channels (cuda/streams.h).
- */
+ * A device with its own memory has its own channels (cuda/streams.h). */
 #ifndef EXCHANGE_CHANNEL_H
 #define EXCHANGE_CHANNEL_H
 
@@ -21,12 +20,13 @@
 extern "C" {
 #endif
 
-/* One execution of a conversion plan by one device, with its buffers. */
+/* A run of a conversion plan by one device, with its buffers. */
 typedef struct ChannelRun {
     const ht_reshard *plan;
-    const ht_pipeline *pipeline;   // whose positions the plan's devices are; NULL: they are ranks
-    const int *replica_group;      // whose places the plan's devices are; NULL: they are themselves
-    const ht_reshard_device *part; // NULL: the device has none
+    const ht_pipeline *
+        pipeline; // device numbers of the plan are positions in this pipeline; NULL: they are ranks
+    const int *replica_group; // device numbers of the plan are indices into this group; NULL: none
+    const ht_reshard_device *part; // the device's part of the plan; NULL: it has none
     const void *const *from;       // by tensor
     void *const *to;
     char *scratch;
@@ -36,8 +36,8 @@ typedef struct ChannelRun {
 typedef struct ChannelPlans {
     int count, pipeline_count;
     const ht_reshard *const *plan;
-    const unsigned *queues; // by plan: the queues whose transfers run it beside computing
-                            // (exchange/async_exchange.h), a bit 1 << HT_QUEUE_... each; 0: none
+    const unsigned *queues; // by plan: bit mask (1 << HT_QUEUE_...) of the queues that run it
+                            // beside computing (exchange/async_exchange.h); 0: none
     const ht_pipeline *pipelines;
 } ChannelPlans;
 
@@ -46,17 +46,17 @@ struct AsyncExchange;
 /* Operations on device memory that the threads of async exchanges call. Each thread has one lane (a
  * stream), which runs its work in order. */
 typedef struct ChannelMemory {
-    void (*prepare)(void);      // in the main thread, before any other
-    void (*attach)(int lane);   // in a thread that begins
-    void (*detach)(int lane);   // and in one that ends
-    void *(*mark)(void);        // in the main thread: what it has issued to the device so far
-    bool (*passed)(void *mark); // whether that is done; then the mark is gone
+    void (*prepare)(void);      // called first, in the main thread
+    void (*attach)(int lane);   // called in a thread that begins
+    void (*detach)(int lane);   // called in a thread that ends
+    void *(*mark)(void);        // in the main thread: marks all work issued to the device so far
+    bool (*passed)(void *mark); // returns whether that work is done, and then frees the mark
     void (*move)(int lane, const ChannelRun *run,
-                 const ht_reshard_step *step); // begins a step of moves
+                 const ht_reshard_step *step); // starts a step of local moves
     void (*copy)(int lane, void *to, const void *from, int64_t bytes,
-                 bool up);         // begins a copy from the host, or to it
-    bool (*idle)(int lane);        // whether all that was begun is done
-    void *(*alloc)(int64_t bytes); // host memory for such copies
+                 bool up);  // starts a copy from host to device (`up`), or from device to host
+    bool (*idle)(int lane); // returns whether all started work is done
+    void *(*alloc)(int64_t bytes); // host memory for these copies
     void (*free)(void *memory);
 } ChannelMemory;
 
@@ -75,13 +75,13 @@ typedef struct Channel {
     void (*begin_async_exchange)(struct AsyncExchange *async);
     void (*end_async_exchange)(struct AsyncExchange *async);
     void (*forget_async_exchange)(struct AsyncExchange *async);
-    const ChannelMemory *memory; // NULL: it is the host's
+    const ChannelMemory *memory; // NULL: the channel works on host memory
     /* Ends the program if an asynchronous error has occurred. NULL: the channel has no such errors.
      */
     void (*check)(void);
     /* Destroys what `prepare` created, collectively on all ranks. NULL: nothing to do. */
     void (*close)(void);
-    bool records; // whether a device can record its steps and replay them
+    bool records; // devices can record its steps and replay them
 } Channel;
 
 extern const Channel channel_mpi, channel_fabric;
@@ -133,7 +133,7 @@ int channel_position(const ht_group *group, int device);
 bool channel_communicates(const ht_reshard_step *step);
 const char *channel_verb(ht_verb verb);
 
-/* Carries out a step of moves on host memory. */
+/* Carries out a step of local moves on host memory. */
 void channel_move_on_host(const ChannelRun *run, const ht_reshard_step *step);
 
 /* Independent steps (exchange/independent_steps.c), which a channel may issue together (NCCL: in

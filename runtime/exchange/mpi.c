@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_COUNT = 1 << 30 }; // of one call; MPI counts in int
+enum { MOST_COUNT = 1 << 30 }; // elements of one call; MPI counts in int
 
 /* ---- communicators ---- */
 
@@ -23,7 +23,7 @@ struct GroupComm {
 
 static GroupComm *group_comms;
 
-/* A tag that all members of a group compute alike. */
+/* Returns a tag that all members of a group compute in the same way. */
 static int group_tag(const int *ranks, int count) {
     uint32_t hash = 2166136261u;
     for (int i = 0; i < count; i++) hash = (hash ^ (uint32_t)ranks[i]) * 16777619u;
@@ -48,7 +48,7 @@ static bool is_group(const GroupComm *known, const ChannelRun *run, const ht_gro
     return same;
 }
 
-/* The communicator of a group; where it is not there, it is made, which is collective over the
+/* Returns the communicator of a group. Creates it if it is missing, which is collective over the
  * group. */
 static MPI_Comm comm_for(const ChannelRun *run, const ht_group *group) {
     for (const GroupComm *known = group_comms; known; known = known->next)
@@ -63,8 +63,8 @@ static MPI_Comm comm_for(const ChannelRun *run, const ht_group *group) {
     return made->comm;
 }
 
-/* Makes the communicators of the groups that this rank is in, in the order of the plans, which is
- * the same on all ranks. */
+/* Creates the communicators of this rank's groups in the order of the plans, which is equal on all
+ * ranks. */
 static void mpi_prepare(const ChannelPlans *plans) {
     int position = 0;
     const ht_pipeline *pipeline = channel_pipeline(plans, world_rank(), &position);
@@ -98,7 +98,8 @@ static void combine(ht_reduction reduction, void *from, void *to, int count, MPI
             ht_combine((ht_dtype)dtype, reduction, to, from, count);
 }
 
-/* MPI calls these: for bf16, which it does not know, and for maxima, in which it loses NaN. */
+/* Reduction functions for MPI: for bf16, which MPI does not know, and for maxima, in which MPI
+ * loses NaN. */
 static void own_sum(void *from, void *to, int *count, MPI_Datatype *type) {
     combine(HT_SUM, from, to, *count, *type);
 }
@@ -131,8 +132,8 @@ static void run_all_reduce(const ChannelRun *run, const ht_reshard_step *step, M
     }
 }
 
-/* Counts of the blocks of a collective, and their places from `base` on; the planner makes such
- * collectives for tensors whose elements an int counts. */
+/* Computes the counts of a collective's blocks, and their offsets from `base`. The planner creates
+ * such collectives only for tensors whose elements an int can count. */
 static void block_counts(const ht_block *blocks, int count, int64_t base, int *counts,
                          int *places) {
     for (int i = 0; i < count; i++) {
@@ -151,7 +152,7 @@ static void run_reduce_scatter(const ChannelRun *run, const ht_reshard_step *ste
     free(counts);
 }
 
-/* The first of the blocks, which lie in one place; empty ones do not count, unless all are. */
+/* Returns the first non-empty block, or the first if all are empty. The blocks are contiguous. */
 static const ht_block *lowest_block(const ht_block *blocks, int count) {
     const ht_block *lowest = blocks;
     for (int i = 0; i < count; i++)

@@ -1,10 +1,10 @@
-/* Runs conversions between layouts: walks the tables of <hetu/reshard.h>. The steps are the
- * channel's (exchange/channel.h). */
+/* Runs conversions between layouts: goes through the tables of <hetu/reshard.h>, and hands each
+ * step to a channel (exchange/channel.h). */
 #include "exchange/channel.h"
 #include "exchange/copy_boxes.h"
 #include "transport/watch/watch.h"
 
-/* The device's part of a plan; NULL when it has none. */
+/* Returns the device's part of a plan; NULL: it has none. */
 static const ht_reshard_device *find_device(const ht_reshard *plan, int device) {
     int low = 0, high = plan->device_count - 1;
     while (low <= high) {
@@ -25,8 +25,8 @@ static void communicate(const Channel *channel, const ChannelRun *run,
     watch_end();
 }
 
-/* The replica group of a device, and its place there; NULL where the plan has none or the device is
- * in none. */
+/* Returns the replica group of a device and the device's index in it; NULL if the device is in
+ * none. */
 static const int *find_replica_group(const ht_reshard *plan, int device, int *place) {
     for (int i = 0; plan->replica_group && i < plan->replica_group_count * plan->replica_group_size;
          i++)
@@ -101,7 +101,8 @@ static int64_t count_blocks(const ht_block *blocks, int count) {
     return sum;
 }
 
-/* Elements that a step brings to a device, as rings and chains move them. */
+/* Returns the number of elements that a device receives in a step, as rings and chains move them.
+ */
 static int64_t step_received(const ht_reshard *plan, const ht_reshard_step *step, int device) {
     if (step->verb == HT_EXCHANGE) return count_blocks(step->receive, step->receive_count);
     if (step->move_count) return 0;

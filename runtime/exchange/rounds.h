@@ -1,7 +1,8 @@
-/* Steps of conversions as messages on host memory. A step is one round or several: every rank of
- * the group sends and receives, and works on what has come. The rounds move as many bytes as the
- * textbook's algorithms need. What is reduced is added up on one rank in the order of the group, in
- * f32 at least, and sent to the others, so that all hold the same bits.
+/* Carries out steps of conversions as messages on host memory. A step has one or more rounds. In a
+ * round, each rank of the group sends and receives messages, and processes the data of the previous
+ * round. The rounds move as many bytes as textbook ring algorithms. Elements are reduced on one
+ * rank in the order of the group, in f32 at least, and then sent to the others, so all ranks have
+ * the same bits.
  *
  *     Rounds rounds = rounds_open(&run, step);
  *     while (rounds_next(&rounds))
@@ -13,7 +14,7 @@
 #include "exchange/channel.h"
 
 typedef struct Rounds {
-    // of the round at hand; some may be empty, or to this rank itself
+    // messages of the current round; some may be empty, or to this rank itself
     HostTransfer *sends, *receives;
     int send_count, receive_count;
     /* Private. */
@@ -21,9 +22,9 @@ typedef struct Rounds {
     const ht_reshard_step *step;
     const ht_group *group; // NULL: the step is HT_EXCHANGE
     int members, mine;
-    int64_t size;   // of an element
-    int64_t number; // of rounds that were begun
-    int64_t folded; // elements that come from every member, to be reduced
+    int64_t size;   // bytes of an element
+    int64_t number; // number of rounds begun
+    int64_t folded; // elements received from every member for reduction
     char *to, *parts;
 } Rounds;
 

@@ -446,7 +446,7 @@ static void write_table(Text *out, const OpDef *def) {
                rule->factor_count, rule->result_count, rule->operand_count, def->attr_count,
                rule->shape_attr);
     text_print(out,
-               "    .types = {0x%x, %d, %d}, .endless = %d, .passes = 0x%x, "
+               "    .values = {0x%x, %d, %d, %d}, .passes = 0x%x, "
                ".backward.exists = %d,\n",
                rule->types, rule_of_one_type(rule), opdef_is_integral(def), rule_has_infinity(rule),
                passing(out->arena, rule), flows(rule));

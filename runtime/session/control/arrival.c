@@ -212,7 +212,7 @@ static int anonymous_file(void) {
                : file;
 }
 
-/* Why a rank does not accept an object. */
+/* A rank's refusal of an object. */
 typedef struct Refusal {
     char reason[REASON]; // "": the rank accepts it
     bool lasts;          // the cause is the program, so that all strategies of its source fail
@@ -274,8 +274,8 @@ static int find_known(const ht_image *known, char *reason) {
     return -1;
 }
 
-/* Where the program has the numbers that a fresh image's model read: where an image that it has
- * found those of the same name. NULL with a reason. */
+/* Finds the program's addresses of the variables that a new image's model read, by images of the
+ * program with variables of the same names. Returns NULL with a reason if one is missing. */
 static const volatile void *const *find_reads(const ht_image *fresh, const RegisteredImage *like,
                                               char *reason) {
     const volatile void **now = memory_array(fresh->read_count + 1, sizeof *now);

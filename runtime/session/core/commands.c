@@ -1,4 +1,4 @@
-/* What every rank does when rank 0 issues a command.
+/* Carries out the commands of rank 0 on every rank.
  *
  *     rank 0                               ranks 1, 2, ...
  *     session_issue(COMMAND_RUN)  ──────▶  session_serve: waits, then carries it out as rank 0 does

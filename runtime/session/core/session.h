@@ -43,7 +43,7 @@ struct ht_session {
 /* ht_progress: prints the progress of a training. A terminal has one line, which is overwritten;
  * elsewhere about twenty lines are printed. */
 
-/* What has been printed. */
+/* The lines printed so far. */
 typedef struct Progress {
     int64_t lines, first;  // number of lines; step after which the first was printed
     double begun, printed; // seconds

@@ -26,7 +26,7 @@ void fabric_exchange(const HostTransfer *sends, int send_count, const HostTransf
  * Rendezvous protocol: the receiver asks for a message, then the sender sends it. So all data go
  * directly to their destination, and a message without a receiver blocks no other. */
 
-/* What fabric.c provides to the lanes. */
+/* Services of fabric.c for the lanes. */
 typedef struct ChannelGround {
     int rank, size;
     const int *node_rank;   // by rank: index on this machine; -1: another machine

@@ -9,7 +9,7 @@
 
 enum { SOCKET_ADDRESSES = 8, SOCKET_ADDRESS_BYTES = 48 };
 
-/* Where a process listens: port, and addresses of its machine as text. */
+/* The address of a process: port, and IP addresses of its machine as text. */
 typedef struct SocketPlace {
     int32_t port, count;
     char address[SOCKET_ADDRESSES][SOCKET_ADDRESS_BYTES];

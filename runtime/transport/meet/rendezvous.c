@@ -4,7 +4,6 @@
 #include "base/memory.h"
 #include "transport/meet/rendezvous_file.h"
 #include "transport/meet/acceptor.h"
-#include "transport/watch/watch.h"
 #include "transport/fabric/sockets.h"
 
 #include <hetu/kernel.h>

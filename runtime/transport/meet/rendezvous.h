@@ -20,8 +20,8 @@
 
 /* ---- the launcher ---- */
 
-/* What the launcher tells this process by the environment: HETU_RANK and HETU_SIZE, or the
- * variables of torchrun, mpirun or srun. */
+/* The launcher's information for this process, from the environment: HETU_RANK and HETU_SIZE, or
+ * the variables of torchrun, mpirun or srun. */
 typedef struct Launch {
     int rank, size;
     int local;       // this rank's number on its machine; -1: unknown
@@ -37,6 +37,22 @@ bool launch_find(Launch *launch);
 /* Returns whether a process with this environment ("NAME=VALUE" strings, each ended by a null byte)
  * belongs to the same launch, and sets *rank. */
 bool launch_shares(const char *environment, size_t length, int *rank);
+
+/* ---- processes ---- */
+
+/* These functions find the processes of this run on this machine in /proc, by the launcher's
+ * variables in their environments. So they also find processes that have not connected yet. */
+
+/* Returns whether a process is alive, stopped or not. A process that is exiting, or a zombie, is
+ * not. */
+bool peers_process_lives(int process);
+
+/* Writes to `list` which ranks of this run are stopped (SIGSTOP, a debugger): "rank 2 (process
+ * 4711)", or "". Returns how many. */
+int peers_stopped(char *list, size_t size);
+
+/* Kills the stopped ranks, and waits until they are dead. */
+void peers_end_stopped(void);
 
 /* ---- the meeting ---- */
 

@@ -3,7 +3,6 @@
 
 #include "base/files.h"
 #include "base/c_locale.h"
-#include "transport/watch/watch.h"
 
 #include <hetu/kernel.h>
 

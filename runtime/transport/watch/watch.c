@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "transport/watch/watch.h"
 
+#include "transport/meet/rendezvous.h"
 #include "transport/watch/heartbeat.h"
 #include "transport/world.h"
 #include "base/fail.h"

@@ -15,7 +15,6 @@
 #define TRANSPORT_WATCH_WATCH_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -50,22 +49,6 @@ void watch_settle(void);
 
 /* Ends the watch in a forked child process, which is no rank. */
 void watch_forget(void);
-
-/* ---- processes ---- */
-
-/* These functions find the processes of this run on this machine in /proc, by the launcher's
- * variables in their environments. So they also find processes that have not connected yet. */
-
-/* Returns whether a process is alive, stopped or not. A process that is exiting, or a zombie, is
- * not. */
-bool peers_process_lives(int process);
-
-/* Writes to `list` which ranks of this run are stopped (SIGSTOP, a debugger): "rank 2 (process
- * 4711)", or "". Returns how many. */
-int peers_stopped(char *list, size_t size);
-
-/* Kills the stopped ranks, and waits until they are dead. */
-void peers_end_stopped(void);
 
 #ifdef __cplusplus
 }

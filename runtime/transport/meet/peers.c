@@ -1,5 +1,4 @@
 #define _GNU_SOURCE
-#include "transport/watch/watch.h"
 
 #include "transport/meet/rendezvous.h"
 
