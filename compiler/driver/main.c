@@ -2,6 +2,7 @@
  *     gpt.c, layers.o  ─▶ make_waiting: objects for models that waited
  *                      ─▶ compile_source: an object for each source
  *                      ─▶ whole_command: the C compiler links them with libhetu */
+#include "driver/init.h"
 #include "driver/folder.h"
 #include "driver/object_sections.h"
 #include "ir/text/text.h"
@@ -545,8 +546,13 @@ static int run(Driver *driver) {
     const Options *options = driver->options;
     check_pass_name(driver->arena, "--print-after", options->print_after, true);
     check_pass_name(driver->arena, "--stop-after", options->stop_after, false);
+    if (options->init && options->cc.items.count) {
+        complain("--init takes no other files; it writes a first program");
+        return 1;
+    }
+    if (options->init) return init_folder(&driver->tools, options->init);
     if (!options->cc.items.count) {
-        complain("there are no input files");
+        complain("there are no input files (--init FOLDER writes a first program)");
         return 1;
     }
     if ((options->cc.hand_over || !options->cc.input_count) && !check_no_report(options)) return 1;

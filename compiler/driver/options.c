@@ -39,6 +39,7 @@ enum {
     KEY_NO_IMPLICIT,
     KEY_KNOWN,
     KEY_PLAN,
+    KEY_INIT,
     KEY_MEMORY,
     KEY_CC,
     KEY_VALUE
@@ -61,6 +62,8 @@ static const char *const emit_words[] = {[EMIT_EXE] = "exe",
 static const struct argp_option option_table[] = {
     {0, 'o', "FILE", 0, "Write the result to FILE; with --emit=c, a folder", 1},
     {0, 'c', 0, 0, "Compile, but do not link", 1},
+    {"init", KEY_INIT, "FOLDER", 0,
+     "Write a first model, its data, a strategy and a CMakeLists.txt into FOLDER", 1},
     {0, 'D', "NAME[=VALUE]", 0, "Define a macro", 2},
     {0, 'U', "NAME", 0, "Undefine a macro", 2},
     {0, 'I', "DIR", 0, "Look for headers in DIR", 2},
@@ -477,6 +480,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
         options->passes.chunk =
             read_bytes("--chunk is a number of bytes from 1 on, not \"%s\"", value);
         break;
+    case KEY_INIT: options->init = value; break;
     case KEY_PLAN: options->plan = true; break;
     case KEY_MEMORY: set_memory(reader, value); break;
     case KEY_PRINT_AFTER: options->print_after = arena_string(reader->arena, value); break;
@@ -515,7 +519,8 @@ void options_read(Arena *arena, Options *options, int argc, char **argv) {
         "FILE...",
         "Compiles annotated C models (.c) for many devices, and everything else as the C compiler "
         "does (environment variable CC, or cc).\vAny other option and file goes to the C compiler. "
-        "A program is started with: mpirun -n DEVICES PROGRAM. The exit status is 0, 1 after an "
+        "A program is started with: PROGRAM alone on this host, or mpirun -n DEVICES PROGRAM. The "
+        "exit status is 0, 1 after an "
         "error in what was given, 2 after an error of hetucc itself.",
         NULL,
         NULL,

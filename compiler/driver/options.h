@@ -64,8 +64,9 @@ typedef struct Options {
     bool compile_only;  // -c
     bool dry_run;       // -###
     bool save_temps;
-    bool plan;      // --plan: find a strategy
-    int64_t memory; // --memory: bytes; 0: not given
+    const char *init; // --init: the folder for a first program; NULL: not given
+    bool plan;        // --plan: find a strategy
+    int64_t memory;   // --memory: bytes; 0: not given
     Emit emit;
     const struct Backend *backend;
     Array(const char *) strategies; // of --strategy, in order
