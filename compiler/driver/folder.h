@@ -56,8 +56,8 @@ Folder *folder_of_emitted(Driver *driver, const EmittedFiles *emitted);
  * get the time of their originals, so that make builds only what changed. */
 bool folder_write(const Folder *folder, const char *path);
 
-/* Writes the folder, builds `program` there, and takes it to `written`, which output_begin returned.
- * Removes the folder unless --save-temps is given. Returns the exit status. */
+/* Writes the folder, builds `program` there, and takes it to `written`, which output_begin
+ * returned. Removes the folder unless --save-temps is given. Returns the exit status. */
 int folder_build(const Folder *folder, const char *written, const char *program);
 
 #endif

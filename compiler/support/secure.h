@@ -19,20 +19,21 @@ bool secure_is_private(const char *path);
  * cannot. The text is valid until the next call. */
 const char *secure_parent_wrong(const char *parent);
 
-/* Returns whether another user can create a file or link, or has created it: that user owns it or it
- * does not exist, in a folder where all may write. */
+/* Returns whether another user can create a file or link, or has created it: that user owns it or
+ * it does not exist, in a folder where all may write. */
 bool secure_is_foreign(const char *path);
 
 /* Whether another user can have chosen where a path leads: by a link, or by a folder with links,
  * which they have put where all may write. */
 bool secure_is_led(const char *path);
 
-/* Opens a folder to which no other user's link may lead, and writes to `inside` the prefix for paths
- * of its files, which holds while the folder is open even if its path is replaced. Returns -1 with
- * the reason on failure. */
+/* Opens a folder to which no other user's link may lead, and writes to `inside` the prefix for
+ * paths of its files, which holds while the folder is open even if its path is replaced. Returns -1
+ * with the reason on failure. */
 int secure_enter(const char *folder, char *inside, size_t room, const char **why);
 
-/* Sets the permissions of an existing plain file; follows no link. False, with errno, on failure. */
+/* Sets the permissions of an existing plain file; follows no link. False, with errno, on failure.
+ * */
 bool secure_permit(const char *path, unsigned mode);
 
 /* Removes a private folder and its content; removes nothing else. */
