@@ -421,7 +421,7 @@ static void set_memory(Reader *reader, const char *text) {
     bool spelled = !*rest || (unit && (!strcmp(rest, "B") || !strcmp(rest, "iB")));
     if (end == text || !strchr("0123456789.", *text) || !spelled || !(number >= 1) || number > 1e18)
         mistake("--memory is a size such as 20G, 512M or a number of bytes, not \"%s\"", text);
-    reader->options->memory = (int64_t)number;
+    reader->options->plan.memory = (int64_t)number;
 }
 
 static error_t read_language_option(Reader *reader, int key, const char *value) {
@@ -481,7 +481,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
             read_bytes("--chunk is a number of bytes from 1 on, not \"%s\"", value);
         break;
     case KEY_INIT: options->init = value; break;
-    case KEY_PLAN: options->plan = true; break;
+    case KEY_PLAN: options->plan.find = true; break;
     case KEY_MEMORY: set_memory(reader, value); break;
     case KEY_PRINT_AFTER: options->print_after = arena_string(reader->arena, value); break;
     case KEY_STOP_AFTER: options->stop_after = arena_string(reader->arena, value); break;

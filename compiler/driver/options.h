@@ -65,8 +65,10 @@ typedef struct Options {
     bool dry_run;       // -###
     bool save_temps;
     const char *init; // --init: the folder for a first program; NULL: not given
-    bool plan;        // --plan: find a strategy
-    int64_t memory;   // --memory: bytes; 0: not given
+    struct {
+        bool find;      // --plan: find a strategy
+        int64_t memory; // --memory: bytes; 0: not given
+    } plan;
     Emit emit;
     const struct Backend *backend;
     Array(const char *) strategies; // of --strategy, in order

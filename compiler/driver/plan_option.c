@@ -24,16 +24,17 @@ static bool check_options(const Options *options) {
                   {options->resume, "--resume"},
                   {options->print_after, "--print-after"},
                   {options->stop_after, "--stop-after"}};
-    if (!options->plan)
+    if (!options->plan.find)
         complain("--memory says how much --plan may use: without --plan it means nothing");
     else if (!options->cluster)
         complain("--plan needs a cluster to plan for: --cluster=FILE; hetu-profile measures one");
-    for (size_t i = 0; i < sizeof others / sizeof *others && options->plan && options->cluster; i++)
+    for (size_t i = 0; i < sizeof others / sizeof *others && options->plan.find && options->cluster;
+         i++)
         if (others[i].given) {
             complain("--plan finds a strategy and writes it: leave out %s", others[i].word);
             return false;
         }
-    return options->plan && options->cluster;
+    return options->plan.find && options->cluster;
 }
 
 /* Checks that the cluster file lists devices. */
@@ -147,7 +148,7 @@ int plan_make(Driver *driver) {
                             .target = compile_target(planned.driver->options, cluster),
                             .compile = compile_options(planned.driver->options),
                             .no_fuse = planned.driver->options->passes.no_fuse,
-                            .memory = options->memory,
+                            .memory = options->plan.memory,
                             .name = strategy_name(driver, path)};
     Text strategy = {.arena = driver->arena}, reason = {.arena = driver->arena};
     if (!search_plan(driver->arena, driver->diag, &search, &strategy, &reason)) return 1;

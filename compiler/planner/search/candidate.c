@@ -118,9 +118,9 @@ static void print_idle(Text *out, const Candidate *candidate, const Fleet *devic
     text_string(out, "\n");
 }
 
-void candidate_print(Text *out, const Candidate *candidate, const EvaluationContext *shop,
+void candidate_print(Text *out, const Candidate *candidate, const EvaluationContext *context,
                      int count, const char *name) {
-    const SearchModel *model = shop->model;
+    const SearchModel *model = context->model;
     text_print(out, "strategy %s\n", name);
     print_splits(out, candidate, model);
     if (candidate->zero) text_print(out, "  zero %d\n", candidate->zero);
@@ -132,7 +132,7 @@ void candidate_print(Text *out, const Candidate *candidate, const EvaluationCont
         for (int s = 0; s < pipeline->stage_count; s++)
             print_stage(out, &pipeline->stages[s], model, pipeline->stage_count == 1);
     }
-    print_idle(out, candidate, shop->devices, count);
+    print_idle(out, candidate, context->devices, count);
     text_string(out, "end strategy\n");
 }
 

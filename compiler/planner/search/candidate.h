@@ -58,7 +58,7 @@ typedef struct Candidate {
 
 /* Prints the strategy's text for at least the first `count` devices; those that do not work are
  * idle. */
-void candidate_print(Text *out, const Candidate *candidate, const EvaluationContext *shop,
+void candidate_print(Text *out, const Candidate *candidate, const EvaluationContext *context,
                      int count, const char *name);
 
 /* Prints one line for people: "2 stages [8, 4], dp 2 x tp 4, 16 micro-batches of 4 rows, zero 1,

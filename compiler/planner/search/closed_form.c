@@ -15,7 +15,7 @@ enum {
 
 /* Sets the slots of layers [first, end) and of what runs outside of layers on their stage. */
 static void slots_of(const Profile *profile, int first, int end, int *from, int *to) {
-    int layers = profile->shop->model->layer_count;
+    int layers = profile->context->model->layer_count;
     *from = first ? first + 1 : 0;
     *to = end == layers ? layers + 2 : end + 1;
 }
@@ -90,7 +90,7 @@ static int take_layers(const Filling *filling, int number, const SearchStage *al
                        const StageLimits *limits) {
     const StagePlan *stage = &filling->plan->stages[number];
     const SlotCost *slots = stage->costs->slots[all->recompute];
-    int first = all->first, layers = filling->profile->shop->model->layer_count, taken = 0;
+    int first = all->first, layers = filling->profile->context->model->layer_count, taken = 0;
     Bytes bytes = {0};
     double time = 0, memory = stage->memory * limits->room / filling->correction->memory;
     if (!first) {
@@ -115,7 +115,7 @@ static int take_layers(const Filling *filling, int number, const SearchStage *al
 static bool fill(const Filling *filling, double seconds, double room) {
     PipelinePlan *plan = filling->plan;
     const StageLimits limits = {seconds, room};
-    int layers = filling->profile->shop->model->layer_count, first = 0;
+    int layers = filling->profile->context->model->layer_count, first = 0;
     for (int s = 0; s < plan->stage_count; s++) {
         SearchStage *stage = &plan->stages[s].stage;
         int most = layers - first - (plan->stage_count - 1 - s), best = 0;
@@ -152,14 +152,14 @@ static bool fill_whole(const Filling *filling, double room) {
 }
 
 static bool fill_any(const Filling *filling, double seconds, double room) {
-    return filling->profile->shop->model->layer_count ? fill(filling, seconds, room)
-                                                      : fill_whole(filling, room);
+    return filling->profile->context->model->layer_count ? fill(filling, seconds, room)
+                                                         : fill_whole(filling, room);
 }
 
 /* Finds, by bisection, the shortest time of the slowest stage, and fills the stages with it. */
 static void shorten(const Filling *filling, double room) {
     double high = 0, low = 0;
-    const SearchStage all = {.end = filling->profile->shop->model->layer_count,
+    const SearchStage all = {.end = filling->profile->context->model->layer_count,
                              .recompute = RECOMPUTE_FULL};
     for (int s = 0; s < filling->plan->stage_count; s++)
         high = fmax(high, stage_seconds(filling->profile, &filling->plan->stages[s], &all) * 1.001);
@@ -249,7 +249,7 @@ void pipeline_estimate(const Profile *profile, const Correction *correction,
 bool pipeline_fill(const Profile *profile, const Correction *correction, PipelinePlan *plan,
                    double *seconds, double *need) {
     Filling filling = {profile, correction, plan};
-    int layers = profile->shop->model->layer_count;
+    int layers = profile->context->model->layer_count;
     if (plan->stage_count > (layers ? layers : 1)) return false;
     if (fill_any(&filling, INFINITY, 1))
         shorten(&filling, 1);

@@ -26,16 +26,16 @@ static int compare(const void *a, const void *b) {
 static void add_single(Arena *arena, Profile *profile, const Correction *correction,
                        ChoiceList *list) {
     ArrangementList shapes = shapes_all(arena, profile);
-    RowList rows = rows_all(arena, profile, profile->shop->model->batch);
+    RowList rows = rows_all(arena, profile, profile->context->model->batch);
     PipelinePlan plan;
     for (int i = 0; i < shapes.count; i++)
         for (int r = 0; r < rows.count; r++)
-            for (int zero = 0; zero <= (profile->shop->model->trains ? 3 : 0); zero++) {
+            for (int zero = 0; zero <= (profile->context->model->trains ? 3 : 0); zero++) {
                 Choice choice = {.shape = shapes.at[i],
                                  .shape_number = i,
                                  .zero = zero,
                                  .rows = rows.at[r],
-                                 .batch = profile->shop->model->batch};
+                                 .batch = profile->context->model->batch};
                 if (choice_plan(profile, correction, &choice, &plan))
                     array_push(arena, list, choice);
             }
@@ -59,7 +59,7 @@ static Candidate candidate_of(Arena *arena, Profile *profile, const Correction *
 /* Returns the only group whose devices work in a choice; -1: there are several, or it is no single
  * pipeline. */
 static int lone_group(const Profile *profile, const Choice *choice) {
-    int lone = -1, groups = profile->shop->devices->group_count;
+    int lone = -1, groups = profile->context->devices->group_count;
     if (choice->other || choice->shape.used[groups < GROUPS_MOST ? groups : GROUPS_MOST]) return -1;
     for (int i = 0; i < choice->shape.count; i++) {
         if (!choice->shape.used[choice->shape.order[i]]) continue;
@@ -73,8 +73,8 @@ static int lone_group(const Profile *profile, const Choice *choice) {
 static CandidateList candidates_alone(Arena *arena, Profile *profile, const Correction *correction,
                                       Choice *const *sorted, int count) {
     CandidateList best = {0};
-    for (int group = 0;
-         group < profile->shop->devices->group_count && profile->shop->devices->group_count > 1;
+    for (int group = 0; group < profile->context->devices->group_count &&
+                        profile->context->devices->group_count > 1;
          group++)
         for (int i = 0, found = 0; i < count && found < ALONE && sorted[i]->need <= 1; i++)
             if (lone_group(profile, sorted[i]) == group) {

@@ -16,13 +16,13 @@
 
 /* ---- compiling ---- */
 
-Unit *evaluation_compile(const EvaluationContext *shop, const char *text, bool rough) {
-    Unit *unit = frontend_under(shop->frontend, text);
-    PassOptions passes = {.compile = shop->compile, .out = stdout, .no_fuse = shop->no_fuse};
+Unit *evaluation_compile(const EvaluationContext *context, const char *text, bool rough) {
+    Unit *unit = frontend_under(context->frontend, text);
+    PassOptions passes = {.compile = context->compile, .out = stdout, .no_fuse = context->no_fuse};
     passes.compile.estimate_only = rough;
     for (int m = 0; unit && m < unit->modules.count; m++) {
-        unit->modules.at[m]->devices->target = shop->target;
-        unit->modules.at[m]->devices->target.cluster = shop->devices->unbound;
+        unit->modules.at[m]->devices->target = context->target;
+        unit->modules.at[m]->devices->target.cluster = context->devices->unbound;
     }
     return unit && passes_run(unit, &passes) ? unit : NULL;
 }
@@ -45,10 +45,10 @@ static void write_all(int to, const char *bytes, size_t length) {
 }
 
 /* Compiles one strategy in this child process, writes the result to the pipe and exits. */
-_Noreturn static void work(const EvaluationContext *shop, const Evaluation *trial, int to) {
-    Text out = {.arena = shop->arena};
+_Noreturn static void work(const EvaluationContext *context, const Evaluation *trial, int to) {
+    Text out = {.arena = context->arena};
     if (!freopen("/dev/null", "w", stderr) || !freopen("/dev/null", "w", stdout)) _exit(2);
-    EvaluationContext own = *shop;
+    EvaluationContext own = *context;
     own.compile.estimate_only = trial->rough;
     Unit *unit = evaluation_compile(&own, trial->text, trial->rough);
     if (unit) trial->work(&own, unit, &out);
@@ -56,7 +56,7 @@ _Noreturn static void work(const EvaluationContext *shop, const Evaluation *tria
     _exit(0);
 }
 
-static Running start(const EvaluationContext *shop, const Evaluation *trial, int number) {
+static Running start(const EvaluationContext *context, const Evaluation *trial, int number) {
     int ends[2];
     fflush(stdout);
     fflush(stderr);
@@ -65,7 +65,7 @@ static Running start(const EvaluationContext *shop, const Evaluation *trial, int
     if (process < 0) BUG("no process for a trial: %s", strerror(errno));
     if (!process) {
         close(ends[0]);
-        work(shop, trial, ends[1]);
+        work(context, trial, ends[1]);
     }
     close(ends[1]);
     return (Running){process, ends[0], number};
@@ -91,7 +91,7 @@ static int processors(void) {
     return count < 1 ? 1 : count > 16 ? 16 : (int)count;
 }
 
-Text *evaluations_run(Arena *arena, const EvaluationContext *shop, const Evaluation *trials,
+Text *evaluations_run(Arena *arena, const EvaluationContext *context, const Evaluation *trials,
                       int count) {
     Text *out = arena_array(arena, Text, count + 1);
     Running running[16] = {{0}};
@@ -101,7 +101,7 @@ Text *evaluations_run(Arena *arena, const EvaluationContext *shop, const Evaluat
     while (done < count) {
         for (int r = 0; r < most; r++) {
             if (!running[r].process && begun < count) {
-                running[r] = start(shop, &trials[begun], begun);
+                running[r] = start(context, &trials[begun], begun);
                 begun++;
             }
             wait[r] = (struct pollfd){running[r].process ? running[r].from : -1, POLLIN, 0};
@@ -123,14 +123,14 @@ static int64_t state_bytes(const RoleMemory *memory) {
 
 /* Returns how many bytes a device lacks to hold so many; for a device without bound a number that
  * grows with the bytes. */
-static int64_t lack_of(const EvaluationContext *shop, int device, int64_t bytes) {
-    int64_t most = devices_memory(shop->devices, device);
+static int64_t lack_of(const EvaluationContext *context, int device, int64_t bytes) {
+    int64_t most = devices_memory(context->devices, device);
     return bytes - (most ? most : INT64_MAX / 2);
 }
 
 /* The state while a verdict is computed. */
 typedef struct Judging {
-    const EvaluationContext *shop;
+    const EvaluationContext *context;
     Verdict *verdict;
 } Judging;
 
@@ -138,7 +138,7 @@ typedef struct Judging {
 static void note_memory(void *context, int device, const RoleMemory *memory) {
     const Judging *judging = context;
     Verdict *verdict = judging->verdict;
-    int64_t lack = lack_of(judging->shop, device, memory->peak);
+    int64_t lack = lack_of(judging->context, device, memory->peak);
     verdict->most = memory->peak > verdict->most ? memory->peak : verdict->most;
     if (verdict->worst >= 0 && lack <= verdict->lack) return;
     verdict->worst = device;
@@ -149,14 +149,15 @@ static void note_memory(void *context, int device, const RoleMemory *memory) {
 
 /* Computes the memory of one session with all programs; skipped in rough evaluations, which are not
  * printed. */
-static void find_together(const EvaluationContext *shop, const Unit *unit, Verdict *verdict) {
+static void find_together(const EvaluationContext *context, const Unit *unit, Verdict *verdict) {
     const Strategy *strategy = unit->modules.at[0]->strategy;
     verdict->programs = session_programs(unit, strategy);
-    if (verdict->programs < 2 || shop->compile.estimate_only) return;
+    if (verdict->programs < 2 || context->compile.estimate_only) return;
     const int64_t *bytes = session_bytes(unit->arena, unit, strategy);
     verdict->fullest = 0;
     for (int d = 1; d < unit_device_count(unit); d++)
-        if (lack_of(shop, d, bytes[d]) > lack_of(shop, verdict->fullest, bytes[verdict->fullest]))
+        if (lack_of(context, d, bytes[d]) >
+            lack_of(context, verdict->fullest, bytes[verdict->fullest]))
             verdict->fullest = d;
     verdict->together = bytes[verdict->fullest];
 }
@@ -177,35 +178,35 @@ static void find_times(const SimulatedSteps *steps, Verdict *verdict) {
     }
 }
 
-Module *evaluation_module(const EvaluationContext *shop, const Unit *unit) {
+Module *evaluation_module(const EvaluationContext *context, const Unit *unit) {
     for (int m = 0; m < unit->modules.count; m++)
-        if (unit->modules.at[m]->kind == shop->model->module->kind &&
-            !strcmp(unit->modules.at[m]->name, shop->model->module->name))
+        if (unit->modules.at[m]->kind == context->model->module->kind &&
+            !strcmp(unit->modules.at[m]->name, context->model->module->name))
             return unit->modules.at[m];
     return unit->modules.at[0];
 }
 
-static void judge(const EvaluationContext *shop, const Unit *unit, Text *out) {
+static void judge(const EvaluationContext *context, const Unit *unit, Text *out) {
     Verdict verdict = {.good = true, .seconds = NAN, .worst = -1};
     SimulateOptions options = {.steps = 1};
     const SimulatedSteps *steps =
-        steps_simulate(unit->arena, evaluation_module(shop, unit), &options);
+        steps_simulate(unit->arena, evaluation_module(context, unit), &options);
     if (steps->error)
         strncpy(verdict.unknown, steps->error, sizeof verdict.unknown - 1);
     else
         find_times(steps, &verdict);
     for (int m = 0; m < unit->modules.count; m++)
-        devices_memory_each(unit->modules.at[m], note_memory, &(Judging){shop, &verdict});
-    find_together(shop, unit, &verdict);
+        devices_memory_each(unit->modules.at[m], note_memory, &(Judging){context, &verdict});
+    find_together(context, unit, &verdict);
     text_append(out, (const char *)&verdict, sizeof verdict);
 }
 
-const Verdict *verdicts_find(Arena *arena, const EvaluationContext *shop, const char *const *texts,
-                             int count, bool rough) {
+const Verdict *verdicts_find(Arena *arena, const EvaluationContext *context,
+                             const char *const *texts, int count, bool rough) {
     Verdict *verdicts = arena_array(arena, Verdict, count + 1);
     Evaluation *trials = arena_array(arena, Evaluation, count + 1);
     for (int i = 0; i < count; i++) trials[i] = (Evaluation){texts[i], judge, rough};
-    const Text *answers = evaluations_run(arena, shop, trials, count);
+    const Text *answers = evaluations_run(arena, context, trials, count);
     for (int i = 0; i < count; i++)
         if (answers[i].length == sizeof *verdicts)
             memcpy(&verdicts[i], answers[i].bytes, sizeof *verdicts);

@@ -1,8 +1,8 @@
 /* Evaluation of a strategy: it is compiled as hetucc compiles it and then simulated, in a process
  * of its own that frees all memory and prints nothing.
  *
- *     EvaluationContext shop = {.frontend = ..., ...};
- *     Text *answers = evaluations_run(arena, &shop, evaluations, count);
+ *     EvaluationContext context = {.frontend = ..., ...};
+ *     Text *answers = evaluations_run(arena, &context, evaluations, count);
  *         answers[i] is what `work` of evaluation i wrote; empty where the strategy is refused
  *
  * As many processes run at a time as there are processors. */
@@ -30,19 +30,19 @@ typedef struct EvaluationContext {
 
 typedef struct Evaluation {
     const char *text; // text of the strategy
-    void (*work)(const EvaluationContext *shop, const Unit *unit,
+    void (*work)(const EvaluationContext *context, const Unit *unit,
                  Text *out); // runs in the process and writes the result
     bool rough;              // arenas are packed fast and loosely: the bytes are an upper bound
 } Evaluation;
 
-Text *evaluations_run(Arena *arena, const EvaluationContext *shop, const Evaluation *trials,
+Text *evaluations_run(Arena *arena, const EvaluationContext *context, const Evaluation *trials,
                       int count);
 
 /* Returns the unit under a strategy, through all passes; NULL after errors. */
-Unit *evaluation_compile(const EvaluationContext *shop, const char *text, bool rough);
+Unit *evaluation_compile(const EvaluationContext *context, const char *text, bool rough);
 
 /* Returns the module of a unit that the search plans for. */
-Module *evaluation_module(const EvaluationContext *shop, const Unit *unit);
+Module *evaluation_module(const EvaluationContext *context, const Unit *unit);
 
 /* The result of evaluating a strategy. */
 typedef struct Verdict {
@@ -64,7 +64,7 @@ typedef struct Verdict {
 } Verdict;
 
 /* Compiles and simulates strategies, roughly or to the byte. Returns their verdicts. */
-const Verdict *verdicts_find(Arena *arena, const EvaluationContext *shop, const char *const *texts,
-                             int count, bool rough);
+const Verdict *verdicts_find(Arena *arena, const EvaluationContext *context,
+                             const char *const *texts, int count, bool rough);
 
 #endif

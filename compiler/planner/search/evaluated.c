@@ -27,7 +27,7 @@ const TriedStrategy *least_need(const Search *search) {
 static void judge(Search *search, TriedStrategy *const *list, int count, bool rough) {
     const char **texts = arena_array(search->arena, const char *, count + 1);
     for (int i = 0; i < count; i++) texts[i] = list[i]->text;
-    const Verdict *verdicts = verdicts_find(search->arena, &search->shop, texts, count, rough);
+    const Verdict *verdicts = verdicts_find(search->arena, &search->context, texts, count, rough);
     for (int i = 0; i < count; i++) {
         list[i]->verdict = verdicts[i];
         list[i]->good = verdicts[i].good && !isnan(verdicts[i].seconds);
@@ -57,7 +57,7 @@ int try_candidates(Search *search, const CandidateList *list, int most) {
     int first = search->tried.count;
     for (int i = 0; i < list->count && search->tried.count - first < most; i++) {
         Text text = {.arena = search->arena};
-        candidate_print(&text, &list->at[i], &search->shop, search->devices.count, search->name);
+        candidate_print(&text, &list->at[i], &search->context, search->devices.count, search->name);
         if (is_tried(search, text_bytes(&text))) continue;
         TriedStrategy *tried = arena_new(search->arena, TriedStrategy);
         *tried = (TriedStrategy){.candidate = candidate_copy(search->arena, &list->at[i]),

@@ -13,7 +13,7 @@ enum { ENUMERATED = 400, VARIANTS_MOST = 36 };
 
 typedef struct Search {
     Arena *arena;
-    EvaluationContext shop;
+    EvaluationContext context;
     SearchModel model;
     Fleet devices;
     int variant_count; // number of lists of dimensions that tensor parallelism cuts; each has a

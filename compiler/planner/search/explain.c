@@ -14,16 +14,17 @@ static const char *bytes_text(Arena *arena, int64_t bytes) {
     return arena_format(arena, unit ? "%.2f %s" : "%.0f %s", number, units[unit]);
 }
 
-static const char *class_name(const EvaluationContext *shop, int device) {
-    const DeviceClass *class = shop->devices->cluster->devices[device].class;
+static const char *class_name(const EvaluationContext *context, int device) {
+    const DeviceClass *class = context->devices->cluster->devices[device].class;
     return class && class->name ? class->name : "?";
 }
 
 /* Returns what takes most of the step of the device that computes longest: computing, communication
  * or idling. */
-static const char *bound_text(Arena *arena, const EvaluationContext *shop, const Verdict *verdict) {
-    const char *where =
-        arena_format(arena, "device %d (%s)", verdict->busiest, class_name(shop, verdict->busiest));
+static const char *bound_text(Arena *arena, const EvaluationContext *context,
+                              const Verdict *verdict) {
+    const char *where = arena_format(arena, "device %d (%s)", verdict->busiest,
+                                     class_name(context, verdict->busiest));
     const char *what = verdict->computing >= verdict->exposed && verdict->computing >= verdict->idle
                            ? "computing on"
                        : verdict->exposed >= verdict->idle ? "communication of"
@@ -33,9 +34,9 @@ static const char *bound_text(Arena *arena, const EvaluationContext *shop, const
                         100 * verdict->idle);
 }
 
-static const char *memory_text(Arena *arena, const EvaluationContext *shop,
+static const char *memory_text(Arena *arena, const EvaluationContext *context,
                                const Verdict *verdict) {
-    int64_t most = devices_memory(shop->devices, verdict->worst);
+    int64_t most = devices_memory(context->devices, verdict->worst);
     const char *peak = arena_format(arena, "%s (%lld bytes)", bytes_text(arena, verdict->peak),
                                     (long long)verdict->peak);
     if (!most) return arena_format(arena, "%s on device %d", peak, verdict->worst);
@@ -45,9 +46,9 @@ static const char *memory_text(Arena *arena, const EvaluationContext *shop,
 
 /* Prints, behind `begin`, the memory of one session with all programs of the source; nothing where
  * there is one program. */
-static void print_together(Text *out, const char *begin, const EvaluationContext *shop,
+static void print_together(Text *out, const char *begin, const EvaluationContext *context,
                            const Verdict *verdict) {
-    int64_t most = devices_memory(shop->devices, verdict->fullest);
+    int64_t most = devices_memory(context->devices, verdict->fullest);
     if (verdict->programs < 2) return;
     text_print(out, "%sa session with all %d programs keeps %s (%lld bytes)", begin,
                verdict->programs, bytes_text(out->arena, verdict->together),
@@ -73,12 +74,12 @@ bool explain_folds(Arena *arena, const TriedStrategy *head, const TriedStrategy 
 }
 
 /* Prints on one line the strategies of the list that differ from this one in ZeRO alone. */
-static void print_levels(Text *out, const EvaluationContext *shop, const TriedList *best,
+static void print_levels(Text *out, const EvaluationContext *context, const TriedList *best,
                          int head) {
     bool any = false;
     for (int i = head + 1; i < best->count; i++) {
         const TriedStrategy *own = best->at[i];
-        if (!explain_folds(out->arena, best->at[head], own, shop->devices)) continue;
+        if (!explain_folds(out->arena, best->at[head], own, context->devices)) continue;
         text_print(out, "%szero %d: %.6g s, %s", any ? "; " : "   with ", own->candidate.zero,
                    own->verdict.seconds, bytes_text(out->arena, own->verdict.peak));
         any = true;
@@ -87,50 +88,53 @@ static void print_levels(Text *out, const EvaluationContext *shop, const TriedLi
 }
 
 /* Returns whether a strategy is printed on the line of an earlier one. */
-static bool is_folded(Arena *arena, const EvaluationContext *shop, const TriedList *best, int at) {
+static bool is_folded(Arena *arena, const EvaluationContext *context, const TriedList *best,
+                      int at) {
     for (int i = 0; i < at; i++)
-        if (explain_folds(arena, best->at[i], best->at[at], shop->devices)) return true;
+        if (explain_folds(arena, best->at[i], best->at[at], context->devices)) return true;
     return false;
 }
 
-void explain_print(Text *out, const EvaluationContext *shop, const TriedList *best, int tried) {
+void explain_print(Text *out, const EvaluationContext *context, const TriedList *best, int tried) {
     text_print(
         out, "%s of %s on %d devices: the best of %d strategies that were compiled and simulated\n",
-        shop->model->module->name, shop->model->module->source->file, shop->devices->count, tried);
+        context->model->module->name, context->model->module->source->file, context->devices->count,
+        tried);
     for (int i = 0, number = 0; i < best->count; i++) {
         const TriedStrategy *own = best->at[i];
-        if (is_folded(out->arena, shop, best, i)) continue;
+        if (is_folded(out->arena, context, best, i)) continue;
         text_print(out, "%d. %.6g s, %s: ", ++number, own->verdict.seconds,
-                   memory_text(out->arena, shop, &own->verdict));
-        candidate_describe(out, &own->candidate, shop->devices);
-        text_print(out, "\n   bound by %s\n", bound_text(out->arena, shop, &own->verdict));
-        print_levels(out, shop, best, i);
-        print_together(out, "   ", shop, &own->verdict);
+                   memory_text(out->arena, context, &own->verdict));
+        candidate_describe(out, &own->candidate, context->devices);
+        text_print(out, "\n   bound by %s\n", bound_text(out->arena, context, &own->verdict));
+        print_levels(out, context, best, i);
+        print_together(out, "   ", context, &own->verdict);
     }
 }
 
-void explain_comment(Text *out, const EvaluationContext *shop, const TriedStrategy *plan,
+void explain_comment(Text *out, const EvaluationContext *context, const TriedStrategy *plan,
                      const char *source) {
     text_print(out, "// planned for %s by hetucc --plan: a step of %.6g s, %s\n", source,
-               plan->verdict.seconds, memory_text(out->arena, shop, &plan->verdict));
-    text_print(out, "// bound by %s\n", bound_text(out->arena, shop, &plan->verdict));
-    print_together(out, "// ", shop, &plan->verdict);
+               plan->verdict.seconds, memory_text(out->arena, context, &plan->verdict));
+    text_print(out, "// bound by %s\n", bound_text(out->arena, context, &plan->verdict));
+    print_together(out, "// ", context, &plan->verdict);
 }
 
-void explain_report(Diag *diag, const EvaluationContext *shop, const TriedStrategy *least,
+void explain_report(Diag *diag, const EvaluationContext *context, const TriedStrategy *least,
                     int tried) {
-    Text text = {.arena = shop->arena};
+    Text text = {.arena = context->arena};
     const Verdict *verdict = &least->verdict;
-    int64_t most = devices_memory(shop->devices, verdict->worst);
-    candidate_describe(&text, &least->candidate, shop->devices);
+    int64_t most = devices_memory(context->devices, verdict->worst);
+    candidate_describe(&text, &least->candidate, context->devices);
     diag_error(diag, (Position){0},
                "no strategy fits: device %d (%s) has %s (%lld bytes) and lacks %s, with %s (%lld "
                "bytes) a device one would",
-               verdict->worst, class_name(shop, verdict->worst), bytes_text(shop->arena, most),
-               (long long)most, bytes_text(shop->arena, verdict->lack),
-               bytes_text(shop->arena, verdict->most), (long long)verdict->most);
+               verdict->worst, class_name(context, verdict->worst),
+               bytes_text(context->arena, most), (long long)most,
+               bytes_text(context->arena, verdict->lack), bytes_text(context->arena, verdict->most),
+               (long long)verdict->most);
     diag_note(diag, (Position){0},
               "of %d that were compiled, the one that needs least: %s; %s of it are parameters, "
               "gradients and states",
-              tried, text_bytes(&text), bytes_text(shop->arena, verdict->states));
+              tried, text_bytes(&text), bytes_text(context->arena, verdict->states));
 }

@@ -20,7 +20,7 @@ typedef struct Mixer {
     bool near;                  // all members are on one host
 } Mixer;
 
-static const SearchModel *model_of(const Mixer *mixer) { return mixer->profile->shop->model; }
+static const SearchModel *model_of(const Mixer *mixer) { return mixer->profile->context->model; }
 
 static void add_candidate(Mixer *mixer, const Candidate *candidate) {
     Choice choice = {.seconds = candidate->seconds, .need = candidate->need};
@@ -79,8 +79,8 @@ static void add_pipelines(Mixer *mixer, const int64_t *batch, int zero) {
         candidate.seconds = fmax(candidate.seconds, own.choice.seconds);
         candidate.need = fmax(candidate.need, own.choice.need);
     }
-    Link link = devices_link(mixer->profile->shop->devices,
-                             (const int[]){0, mixer->profile->shop->devices->count - 1}, 2);
+    Link link = devices_link(mixer->profile->context->devices,
+                             (const int[]){0, mixer->profile->context->devices->count - 1}, 2);
     candidate.seconds += 2 * (double)model_of(mixer)->parameter_bytes / link.bandwidth;
     if (candidate.pipeline_count > 1) add_candidate(mixer, &candidate);
 }
@@ -150,7 +150,7 @@ static Link heterogeneous_link(const Mixer *mixer) {
     int ends[2] = {0, 0}, found = 0;
     for (int g = 0; g < mixer->groups && found < 2; g++)
         if (mixer->members[g].count) ends[found++] = mixer->members[g].devices[0];
-    return devices_link(mixer->profile->shop->devices, ends, 2);
+    return devices_link(mixer->profile->context->devices, ends, 2);
 }
 
 /* Raises a candidate's seconds and need to those of a class under the weights, by closed forms. */
@@ -300,7 +300,7 @@ static void add_weights(Mixer *mixer) {
 
 /* Returns the devices of a class that are on a host. */
 static DeviceGroup part_on(const Mixer *mixer, int group, int host) {
-    const Fleet *devices = mixer->profile->shop->devices;
+    const Fleet *devices = mixer->profile->context->devices;
     DeviceGroup part = devices->groups[group];
     int *list = arena_array(mixer->arena, int, part.count), count = 0;
     for (int i = 0; i < part.count; i++)
@@ -313,7 +313,7 @@ static DeviceGroup part_on(const Mixer *mixer, int group, int host) {
 
 /* Adds the same for the devices of each host with several classes, where there are other hosts. */
 static void add_weights_of_hosts(Mixer *mixer) {
-    const Fleet *devices = mixer->profile->shop->devices;
+    const Fleet *devices = mixer->profile->context->devices;
     DeviceGroup *parts = arena_array(mixer->arena, DeviceGroup, mixer->groups);
     for (int host = 0; host < devices->cluster->host_count && devices->cluster->host_count > 1;
          host++) {
@@ -333,7 +333,7 @@ static void add_weights_of_hosts(Mixer *mixer) {
 /* Selects the first counts[k] devices of each class. Returns whether they are of several classes
  * and not all devices. */
 static bool take_some(Mixer *mixer, DeviceGroup *parts, const int *counts) {
-    const Fleet *devices = mixer->profile->shop->devices;
+    const Fleet *devices = mixer->profile->context->devices;
     int classes = 0, first = -1;
     mixer->members = parts;
     mixer->member_count = 0;
@@ -355,7 +355,7 @@ static bool take_some(Mixer *mixer, DeviceGroup *parts, const int *counts) {
 /* Advances to the next combination of numbers of devices by class. Returns false after the last. */
 static bool next_counts(const Mixer *mixer, int *counts) {
     for (int g = 0; g < mixer->groups; g++) {
-        if (counts[g]++ < mixer->profile->shop->devices->groups[g].count) return true;
+        if (counts[g]++ < mixer->profile->context->devices->groups[g].count) return true;
         counts[g] = 0;
     }
     return false;
@@ -366,13 +366,13 @@ static void add_weights_of_some(Mixer *mixer) {
     enum { FEW = 8 };
     DeviceGroup *parts = arena_array(mixer->arena, DeviceGroup, mixer->groups);
     int counts[GROUPS_MOST] = {0};
-    while (mixer->profile->shop->devices->count <= FEW && next_counts(mixer, counts))
+    while (mixer->profile->context->devices->count <= FEW && next_counts(mixer, counts))
         if (take_some(mixer, parts, counts)) add_weights(mixer);
 }
 
 void heterogeneous_add(Arena *arena, Profile *profile, const Correction *correction,
                        ChoiceList *list) {
-    const Fleet *devices = profile->shop->devices;
+    const Fleet *devices = profile->context->devices;
     Mixer mixer = {arena,
                    profile,
                    correction,

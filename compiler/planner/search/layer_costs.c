@@ -30,22 +30,23 @@ int probe_rows(const SearchModel *model, int64_t rows[2]) {
     return rows[1] > rows[0] ? 2 : 1;
 }
 
-const char *probe_text(Arena *arena, const EvaluationContext *shop, const SplitList *splits,
+const char *probe_text(Arena *arena, const EvaluationContext *context, const SplitList *splits,
                        const ProbeShape *shape) {
     Text text = {.arena = arena};
     SearchStage stage = {.device_count = shape->tensor,
-                         .devices = shop->devices->groups[shape->group].devices,
+                         .devices = context->devices->groups[shape->group].devices,
                          .data = 1,
                          .tensor = shape->tensor,
-                         .end = shop->model->layer_count,
+                         .end = context->model->layer_count,
                          .recompute = shape->recompute};
-    SearchPipeline pipeline = {.microbatches = shape->rows ? shop->model->batch / shape->rows : 1,
+    SearchPipeline pipeline = {.microbatches =
+                                   shape->rows ? context->model->batch / shape->rows : 1,
                                .rows = shape->rows,
                                .stage_count = 1,
                                .stages = &stage};
     Candidate candidate = {
         .splits = splits, .zero = shape->zero, .pipeline_count = 1, .pipelines = &pipeline};
-    candidate_print(&text, &candidate, shop, 0, "probe");
+    candidate_print(&text, &candidate, context, 0, "probe");
     return text_bytes(&text);
 }
 
@@ -69,7 +70,7 @@ static void add_grid(const Profile *profile, const SplitList *splits, int group,
     for (int t = 0; t < grid->tensor_count; t++)
         for (int r = 0; r < (grid->row_count ? grid->row_count : 1); r++)
             array_push(profile->arena, texts,
-                       probe_text(profile->arena, profile->shop, splits,
+                       probe_text(profile->arena, profile->context, splits,
                                   &(ProbeShape){.group = group,
                                                 .tensor = grid->tensors[t],
                                                 .rows = grid->row_count ? grid->rows[r] : 0}));
@@ -99,7 +100,7 @@ static int probed_groups(const Fleet *fleet, bool wide) {
  * device succeeded for each group. */
 static bool probe_grids(Profile *profile, const SplitList *splits, bool wide, int row_count,
                         const int64_t *rows) {
-    const Fleet *fleet = profile->shop->devices;
+    const Fleet *fleet = profile->context->devices;
     const int groups = probed_groups(fleet, wide);
     TextList texts = {0};
     bool good = true;
@@ -112,7 +113,7 @@ static bool probe_grids(Profile *profile, const SplitList *splits, bool wide, in
         add_grid(profile, splits, g, &texts);
     }
     Probe *probes = arena_array(profile->arena, Probe, texts.count + 1), *next = probes;
-    probes_run(profile->arena, profile->shop, texts.at, texts.count, probes);
+    probes_run(profile->arena, profile->context, texts.at, texts.count, probes);
     for (int g = 0; g < groups; g++) {
         Grid *grid = &profile->grids[g];
         for (int t = 0; t < grid->tensor_count; t++)
@@ -132,11 +133,11 @@ static void probe_modes(Profile *profile, const SplitList *splits) {
     Probe *probes = arena_array(profile->arena, Probe, RECOMPUTES);
     const char *texts[RECOMPUTES];
     for (int mode = 1; mode < RECOMPUTES; mode++)
-        texts[mode] = probe_text(profile->arena, profile->shop, splits,
+        texts[mode] = probe_text(profile->arena, profile->context, splits,
                                  &(ProbeShape){.tensor = grid->tensors[t],
                                                .rows = grid->row_count ? grid->rows[r] : 0,
                                                .recompute = (Recompute)mode});
-    probes_run(profile->arena, profile->shop, texts + 1, RECOMPUTES - 1, probes + 1);
+    probes_run(profile->arena, profile->context, texts + 1, RECOMPUTES - 1, probes + 1);
     profile->plain = profile->modes[RECOMPUTE_NONE] = &grid->at[t][r];
     for (int mode = 1; mode < RECOMPUTES; mode++)
         profile->modes[mode] = probes[mode].good ? &probes[mode] : NULL;
@@ -144,42 +145,43 @@ static void probe_modes(Profile *profile, const SplitList *splits) {
 
 /* Reports why no probe succeeded: hetucc's errors for the smallest strategy, or the rate that the
  * cluster file lacks. */
-static bool report_failure(const EvaluationContext *shop, const SplitList *splits) {
-    int before = diag_errors(shop->diag);
-    for (int g = 0; g < shop->devices->group_count && diag_errors(shop->diag) == before; g++) {
+static bool report_failure(const EvaluationContext *context, const SplitList *splits) {
+    int before = diag_errors(context->diag);
+    for (int g = 0; g < context->devices->group_count && diag_errors(context->diag) == before;
+         g++) {
         const char *text =
-            probe_text(shop->arena, shop, splits, &(ProbeShape){.group = g, .tensor = 1});
-        const Verdict *verdict = verdicts_find(shop->arena, shop, &text, 1, true);
+            probe_text(context->arena, context, splits, &(ProbeShape){.group = g, .tensor = 1});
+        const Verdict *verdict = verdicts_find(context->arena, context, &text, 1, true);
         if (!verdict->good)
-            evaluation_compile(shop, text, true);
+            evaluation_compile(context, text, true);
         else if (*verdict->unknown)
-            diag_error(shop->diag, (Position){0}, "%s", verdict->unknown);
+            diag_error(context->diag, (Position){0}, "%s", verdict->unknown);
     }
-    if (diag_errors(shop->diag) == before)
-        BUG("no probe of %s could be taken, and nothing says why", shop->model->module->name);
+    if (diag_errors(context->diag) == before)
+        BUG("no probe of %s could be taken, and nothing says why", context->model->module->name);
     return false;
 }
 
-bool profile_run(Arena *arena, const EvaluationContext *shop, const SplitList *splits, bool wide,
+bool profile_run(Arena *arena, const EvaluationContext *context, const SplitList *splits, bool wide,
                  Profile *profile) {
     int64_t rows[2] = {0, 0};
-    int row_count = probe_rows(shop->model, rows);
+    int row_count = probe_rows(context->model, rows);
     *profile = (Profile){
-        .arena = arena, .shop = shop, .splits = splits, .cuts = row_count > 0, .wide = wide};
+        .arena = arena, .context = context, .splits = splits, .cuts = row_count > 0, .wide = wide};
     if (row_count && !probe_grids(profile, splits, wide, row_count, rows)) {
         row_count = 0;
         profile->cuts = false;
     }
     if (!row_count &&
-        !probe_grids(profile, splits, wide, 0, (const int64_t[2]){shop->model->batch, 0}))
-        return report_failure(shop, splits);
+        !probe_grids(profile, splits, wide, 0, (const int64_t[2]){context->model->batch, 0}))
+        return report_failure(context, splits);
     probe_modes(profile, splits);
     return true;
 }
 
 bool profile_allows(const Profile *profile, Recompute recompute) {
     return recompute == RECOMPUTE_NONE ||
-           (profile->shop->model->trains && profile->modes[recompute]);
+           (profile->context->model->trains && profile->modes[recompute]);
 }
 
 int profile_most_tensor(const Profile *profile, int group) { return profile->grids[group].most; }
@@ -228,7 +230,7 @@ static double ratio(double changed, double plain) { return plain > 0 ? changed /
  * devices; NULL: there is none. */
 static const Grid *degrees_of(const Profile *profile, int group) {
     const Grid *found = profile->grids[group].tensor_count > 1 ? &profile->grids[group] : NULL;
-    for (int g = 0; g < profile->shop->devices->group_count && !found; g++)
+    for (int g = 0; g < profile->context->devices->group_count && !found; g++)
         found = profile->grids[g].tensor_count > 1 ? &profile->grids[g] : NULL;
     return found;
 }
@@ -262,7 +264,7 @@ static SlotCost recomputed(const Profile *profile, const SlotCost *plain, Recomp
 
 const Costs *profile_costs(Profile *profile, int group, double tensor, double rows) {
     const Grid *grid = &profile->grids[group];
-    int slots = profile->shop->model->layer_count + 2;
+    int slots = profile->context->model->layer_count + 2;
     for (int i = 0; i < profile->known.count; i++) {
         const Costs *known = profile->known.at[i];
         if (known->group == group && known->tensor == tensor && known->rows == rows) return known;

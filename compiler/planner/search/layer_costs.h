@@ -30,7 +30,7 @@ typedef struct Costs {
 
 typedef struct Profile {
     Arena *arena;
-    const EvaluationContext *shop;
+    const EvaluationContext *context;
     const SplitList *splits;
     struct Grid *grids; // by group of devices: its probes
     bool cuts;          // the batch may be divided into micro-batches
@@ -43,7 +43,7 @@ typedef struct Profile {
 
 /* Probes the model with these dimensions cut, on the devices of one host, or with `wide` on more.
  * Returns false after an error when no probe succeeded. */
-bool profile_run(Arena *arena, const EvaluationContext *shop, const SplitList *splits, bool wide,
+bool profile_run(Arena *arena, const EvaluationContext *context, const SplitList *splits, bool wide,
                  Profile *profile);
 
 /* Returns whether stages may recompute in this way. */
@@ -65,7 +65,7 @@ typedef struct ProbeShape {
 } ProbeShape;
 
 /* Returns the text of a strategy of one stage on the first devices of a group. */
-const char *probe_text(Arena *arena, const EvaluationContext *shop, const SplitList *splits,
+const char *probe_text(Arena *arena, const EvaluationContext *context, const SplitList *splits,
                        const ProbeShape *shape);
 
 /* Returns the rows for small and larger micro-batches of which a batch is made, as probes use them;

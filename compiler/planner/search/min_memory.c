@@ -147,7 +147,7 @@ static void widen(Search *search) {
     for (int v = 0; v < search->variant_count; v++) {
         Profile wide;
         if (!search->profiles[v].wide &&
-            profile_run(search->arena, &search->shop, &search->splits[v], true, &wide))
+            profile_run(search->arena, &search->context, &search->splits[v], true, &wide))
             search->profiles[v] = wide;
     }
 }
@@ -160,7 +160,8 @@ static void add_splits(Search *search, const SplitList *list) {
     if (at == VARIANTS_MOST) return;
     search->splits[at] = *list;
     search->corrections[at] = (Correction){1, 1};
-    if (profile_run(search->arena, &search->shop, &search->splits[at], true, &search->profiles[at]))
+    if (profile_run(search->arena, &search->context, &search->splits[at], true,
+                    &search->profiles[at]))
         search->variant_count++;
 }
 
@@ -173,7 +174,7 @@ typedef struct Thrifty {
 static void find_thrifty(Search *search, Thrifty *thrifty) {
     *thrifty = (Thrifty){0};
     for (int z = 0; z <= search->model.trains; z++)
-        thrifty->counts[z] = splits_find_thrifty(search->arena, &search->shop, 3 * z,
+        thrifty->counts[z] = splits_find_thrifty(search->arena, &search->context, 3 * z,
                                                  thrifty->lists[z], round_size(search));
 }
 

@@ -165,7 +165,7 @@ static const RoleCost *slowest_role(const CostReport *report) {
     return slowest;
 }
 
-static void read_role(const EvaluationContext *shop, Arena *arena, const CostReport *report,
+static void read_role(const EvaluationContext *context, Arena *arena, const CostReport *report,
                       Probe *probe) {
     Module *module = report->module;
     const RoleCost *role = slowest_role(report);
@@ -174,7 +174,7 @@ static void read_role(const EvaluationContext *shop, Arena *arena, const CostRep
         probe};
     ir_number(module);
     for (int i = 0; i < module->ops.count; i++)
-        reading.slot_of[i] = model_slot(shop->model, module->ops.at[i]);
+        reading.slot_of[i] = model_slot(context->model, module->ops.at[i]);
     read_seconds(&reading);
     read_given(&reading);
     read_arena(&reading);
@@ -184,21 +184,21 @@ static void read_role(const EvaluationContext *shop, Arena *arena, const CostRep
         probe->peak = fmax(probe->peak, (double)report->roles[r].memory.peak);
 }
 
-static void probe_unit(const EvaluationContext *shop, const Unit *unit, Text *out) {
-    CostReport report = cost_report(unit->arena, evaluation_module(shop, unit));
-    size_t count = (size_t)shop->model->layer_count + 2;
+static void probe_unit(const EvaluationContext *context, const Unit *unit, Text *out) {
+    CostReport report = cost_report(unit->arena, evaluation_module(context, unit));
+    size_t count = (size_t)context->model->layer_count + 2;
     Probe probe = {.slots = arena_array(unit->arena, SlotCost, count)};
-    read_role(shop, unit->arena, &report, &probe);
+    read_role(context, unit->arena, &report, &probe);
     text_append(out, (const char *)&probe, sizeof probe);
     text_append(out, (const char *)probe.slots, sizeof *probe.slots * count);
 }
 
-void probes_run(Arena *arena, const EvaluationContext *shop, const char *const *texts, int count,
+void probes_run(Arena *arena, const EvaluationContext *context, const char *const *texts, int count,
                 Probe *probes) {
-    size_t slots = (size_t)shop->model->layer_count + 2;
+    size_t slots = (size_t)context->model->layer_count + 2;
     Evaluation *trials = arena_array(arena, Evaluation, count + 1);
     for (int i = 0; i < count; i++) trials[i] = (Evaluation){texts[i], probe_unit, true};
-    const Text *answers = evaluations_run(arena, shop, trials, count);
+    const Text *answers = evaluations_run(arena, context, trials, count);
     for (int i = 0; i < count; i++) {
         probes[i] = (Probe){.good = false};
         if (answers[i].length != sizeof *probes + sizeof(SlotCost) * slots) continue;

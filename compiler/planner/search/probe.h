@@ -34,7 +34,7 @@ typedef struct Probe {
 
 /* Compiles strategies of one stage and reads their costs. A probe is not good where hetucc refuses
  * the strategy or the cluster file lacks a rate. */
-void probes_run(Arena *arena, const EvaluationContext *shop, const char *const *texts, int count,
+void probes_run(Arena *arena, const EvaluationContext *context, const char *const *texts, int count,
                 Probe *probes);
 
 #endif

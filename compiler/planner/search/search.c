@@ -49,17 +49,18 @@ static void look_around(Search *search) {
 /* ---- all of it ---- */
 
 static bool prepare(Search *search, const SearchOptions *options) {
-    Frontend *frontend = search->shop.frontend;
+    Frontend *frontend = search->context.frontend;
     const char *text = arena_format(
         search->arena, "strategy %s\n  stage devices(0)\nend strategy\n", options->name);
     Unit *unit = frontend_under(frontend, text);
     if (unit && !unit->modules.count)
-        diag_error(search->shop.diag, (Position){0}, "%s trains or runs no model", unit->file);
+        diag_error(search->context.diag, (Position){0}, "%s trains or runs no model", unit->file);
     if (!unit || !unit->modules.count) return false;
     search->model = model_begin(unit);
-    PassOptions passes = {.compile = search->shop.compile, .stop_after = "refine", .out = stdout};
+    PassOptions passes = {
+        .compile = search->context.compile, .stop_after = "factor_dims", .out = stdout};
     for (int m = 0; m < unit->modules.count; m++)
-        unit->modules.at[m]->devices->target = search->shop.target;
+        unit->modules.at[m]->devices->target = search->context.target;
     if (!passes_run(unit, &passes)) return false;
     model_survey(search->arena, &search->model);
     return true;
@@ -116,10 +117,10 @@ static void lower(Search *search, int64_t memory, int variants) {
 static bool find(Search *search, const SearchOptions *options, Text *strategy, Text *reason) {
     if (!prepare(search, options)) return false;
     int variants = search->variant_count =
-        splits_find(search->arena, &search->shop, search->splits);
+        splits_find(search->arena, &search->context, search->splits);
     for (int v = 0; v < search->variant_count; v++) {
         search->corrections[v] = (Correction){1, 1};
-        if (!profile_run(search->arena, &search->shop, &search->splits[v],
+        if (!profile_run(search->arena, &search->context, &search->splits[v],
                          search->devices.count <= SMALL_FLEET, &search->profiles[v]))
             return false;
     }
@@ -133,16 +134,16 @@ static bool find(Search *search, const SearchOptions *options, Text *strategy, T
     TriedList best = best_kinds(search, BEST);
     tries_settle(search, &best);
     if (best.count) {
-        explain_comment(strategy, &search->shop, best.at[0], search->model.module->source->file);
+        explain_comment(strategy, &search->context, best.at[0], search->model.module->source->file);
         text_string(strategy, best.at[0]->text);
-        explain_print(reason, &search->shop, &best, search->tried.count);
+        explain_print(reason, &search->context, &best, search->tried.count);
         return true;
     }
     const TriedStrategy *least = least_need(search);
     if (!least)
         BUG("hetucc takes none of %d strategies of %s", search->tried.count,
             search->model.module->name);
-    explain_report(search->shop.diag, &search->shop, least, search->tried.count);
+    explain_report(search->context.diag, &search->context, least, search->tried.count);
     return false;
 }
 
@@ -150,16 +151,16 @@ bool search_plan(Arena *arena, Diag *diag, const SearchOptions *options, Text *s
                  Text *reason) {
     Search search = {.arena = arena, .name = options->name};
     search.devices = devices_of(arena, options->frontend->cluster, options->memory);
-    search.shop = (EvaluationContext){.arena = arena,
-                                      .diag = diag,
-                                      .target = options->target,
-                                      .compile = options->compile,
-                                      .no_fuse = options->no_fuse,
-                                      .model = &search.model,
-                                      .devices = &search.devices};
-    search.shop.frontend = frontend_open(arena, diag, options->frontend);
-    if (!search.shop.frontend) return false;
+    search.context = (EvaluationContext){.arena = arena,
+                                         .diag = diag,
+                                         .target = options->target,
+                                         .compile = options->compile,
+                                         .no_fuse = options->no_fuse,
+                                         .model = &search.model,
+                                         .devices = &search.devices};
+    search.context.frontend = frontend_open(arena, diag, options->frontend);
+    if (!search.context.frontend) return false;
     bool found = find(&search, options, strategy, reason);
-    frontend_close(search.shop.frontend);
+    frontend_close(search.context.frontend);
     return found;
 }

@@ -32,8 +32,8 @@ static int power_below(int count) {
 
 /* Adds the shapes that extend this one by choices for the classes from `at` on. */
 static void add_shapes(Shaper *shaper, Arrangement *shape, int at) {
-    const Fleet *devices = shaper->profile->shop->devices;
-    int layers = shaper->profile->shop->model->layer_count, any = 0;
+    const Fleet *devices = shaper->profile->context->devices;
+    int layers = shaper->profile->context->model->layer_count, any = 0;
     if (at >= shaper->group_count || at >= GROUPS_MOST) {
         for (int i = 0; i < shape->count; i++) any += shape->used[shape->order[i]];
         if (any) array_push(shaper->arena, &shaper->list, *shape);
@@ -90,19 +90,20 @@ static void add_orders(Shaper *shaper, int *order, int at, int count) {
 }
 
 ArrangementList shapes_all(Arena *arena, const Profile *profile) {
-    int count = profile->shop->devices->group_count, order[GROUPS_MOST], kept = 0;
+    int count = profile->context->devices->group_count, order[GROUPS_MOST], kept = 0;
     Shaper shaper = {.arena = arena, .profile = profile};
     count = count < GROUPS_MOST ? count : GROUPS_MOST;
-    shaper.any = profile->shop->devices->count <= (count == 1 ? ANY_OF_ONE : ANY_OF_MORE);
+    shaper.any = profile->context->devices->count <= (count == 1 ? ANY_OF_ONE : ANY_OF_MORE);
     for (int g = 0; g < count; g++) order[g] = g;
     add_orders(&shaper, order, 0, count);
     for (int i = 0; i < shaper.list.count; i++)
         if (is_canonical(&shaper.list.at[i])) shaper.list.at[kept++] = shaper.list.at[i];
     shaper.list.count = kept;
-    if (profile->shop->devices->group_count > 1) {
+    if (profile->context->devices->group_count > 1) {
         ArrangementList pooled =
-            shapes_of_group(arena, profile, profile->shop->devices->group_count);
-        for (int i = 0; i < pooled.count && profile->shop->devices->group_count <= GROUPS_MOST; i++)
+            shapes_of_group(arena, profile, profile->context->devices->group_count);
+        for (int i = 0; i < pooled.count && profile->context->devices->group_count <= GROUPS_MOST;
+             i++)
             array_push(arena, &shaper.list, pooled.at[i]);
     }
     return shaper.list;
@@ -110,8 +111,8 @@ ArrangementList shapes_all(Arena *arena, const Profile *profile) {
 
 ArrangementList shapes_of_group(Arena *arena, const Profile *profile, int group) {
     Shaper shaper = {.arena = arena, .profile = profile, .group_count = 1, .groups = &group};
-    shaper.any =
-        group == profile->shop->devices->group_count && profile->shop->devices->count <= ANY_OF_ONE;
+    shaper.any = group == profile->context->devices->group_count &&
+                 profile->context->devices->count <= ANY_OF_ONE;
     shaper.whole = !shaper.any;
     Arrangement shape = {.count = 0};
     add_shapes(&shaper, &shape, 0);
@@ -121,7 +122,7 @@ ArrangementList shapes_of_group(Arena *arena, const Profile *profile, int group)
 /* ---- rows ---- */
 
 RowList rows_all(Arena *arena, const Profile *profile, int64_t batch) {
-    const SearchModel *model = profile->shop->model;
+    const SearchModel *model = profile->context->model;
     RowList list = {0};
     if (!model->trains || !model->batch) {
         array_push(arena, &list, (int64_t)0);
@@ -141,7 +142,7 @@ double device_rows(const SearchModel *model, int64_t rows, int data) {
 
 /* Finds the slowest link along dp and the link to the next stage, for each stage. */
 static void find_links(const Profile *profile, PipelinePlan *plan) {
-    const Fleet *devices = profile->shop->devices;
+    const Fleet *devices = profile->context->devices;
     for (int s = 0; s < plan->stage_count; s++) {
         SearchStage *stage = &plan->stages[s].stage;
         int list[256], count = 0;
@@ -157,8 +158,8 @@ static void find_links(const Profile *profile, PipelinePlan *plan) {
 
 /* Adds the stages of one class. Returns false when its devices cannot be divided so. */
 static bool add_stages(Profile *profile, const Choice *choice, int group, PipelinePlan *plan) {
-    const SearchModel *model = profile->shop->model;
-    const DeviceGroup *devices = &profile->shop->devices->groups[group];
+    const SearchModel *model = profile->context->model;
+    const DeviceGroup *devices = &profile->context->devices->groups[group];
     int stages = choice->shape.stages[group], count = choice->shape.used[group] / stages,
         tensor = choice->shape.tensor[group];
     int64_t rows = choice->rows ? choice->rows : model->batch;
@@ -209,15 +210,15 @@ static int group_of_stage(const Fleet *devices, const SearchStage *stage) {
  * pipelines, or weights. */
 static bool candidate_plan(Profile *profile, const Candidate *candidate, PipelinePlan *plan) {
     const SearchPipeline *pipeline = &candidate->pipelines[0];
-    const SearchModel *model = profile->shop->model;
+    const SearchModel *model = profile->context->model;
     if (candidate->pipeline_count != 1) return false;
     *plan = (PipelinePlan){.stage_count = pipeline->stage_count,
                            .microbatches = pipeline->microbatches,
                            .zero = candidate->zero};
     for (int s = 0; s < pipeline->stage_count; s++) {
         const SearchStage *stage = &pipeline->stages[s];
-        int group = group_of_stage(profile->shop->devices, stage);
-        int64_t memory = profile->shop->devices->groups[group].memory;
+        int group = group_of_stage(profile->context->devices, stage);
+        int64_t memory = profile->context->devices->groups[group].memory;
         if (stage->data_weights || stage->tensor_weights) return false;
         plan->stages[s] =
             (StagePlan){.stage = *stage, .memory = memory ? (double)memory : (double)INFINITY};

@@ -27,7 +27,7 @@ typedef Array(Set) SetList;
 
 typedef struct Trier {
     Arena *arena;
-    const EvaluationContext *shop;
+    const EvaluationContext *context;
     int group, degree, zero;
     int64_t rows;
     int most;         // number of sets up to which all are tried
@@ -62,14 +62,14 @@ static void try_sets(Trier *trier, SetList *sets) {
     int first = trier->tried.count;
     for (int i = 0; i < sets->count; i++) {
         if (find_tried(trier, &sets->at[i])) continue;
-        SplitList list = list_of(trier->arena, trier->shop->model, &sets->at[i]);
+        SplitList list = list_of(trier->arena, trier->context->model, &sets->at[i]);
         texts[trier->tried.count - first] = probe_text(
-            trier->arena, trier->shop, &list,
+            trier->arena, trier->context, &list,
             &(ProbeShape){trier->group, list.count || trier->zero ? trier->degree : 1, trier->rows,
                           trier->bytes_alone ? RECOMPUTE_FULL : RECOMPUTE_NONE, trier->zero});
         array_push(trier->arena, &trier->tried, sets->at[i]);
     }
-    probes_run(trier->arena, trier->shop, texts, trier->tried.count - first, probes);
+    probes_run(trier->arena, trier->context, texts, trier->tried.count - first, probes);
     for (int i = first; i < trier->tried.count; i++) {
         const Probe *probe = &probes[i - first];
         trier->tried.at[i].seconds = probe->good ? probe->seconds : (double)INFINITY;
@@ -109,7 +109,7 @@ static Set without(const Set *set, int at) {
 /* Evaluates the sets that differ in one dimension, and moves to the best when it is better. Returns
  * whether it was. `others` allows dimensions that no parameter has. */
 static bool step(Trier *trier, Set *set, bool others) {
-    const SearchModel *model = trier->shop->model;
+    const SearchModel *model = trier->context->model;
     SetList near = {0};
     for (int name = 0; name < model->dim_count && name < NAMES_MOST; name++)
         if (!has_name(set, name) && set->count < NAMES_MOST &&
@@ -163,13 +163,13 @@ static int degree_of_trials(const DeviceGroup *group) {
 /* Moves from set to better set. Returns false when there is nothing to try; *best is the last set.
  */
 static bool search_sets(Trier *trier, Set *best) {
-    const EvaluationContext *shop = trier->shop;
+    const EvaluationContext *context = trier->context;
     int64_t rows[2] = {0, 0};
     SetList none = {0};
-    trier->group = group_of_trials(shop->devices);
-    if (trier->group < 0 || !shop->model->dim_count) return false;
-    trier->degree = degree_of_trials(&shop->devices->groups[trier->group]);
-    trier->rows = probe_rows(shop->model, rows) ? rows[trier->bytes_alone ? 0 : 1] : 0;
+    trier->group = group_of_trials(context->devices);
+    if (trier->group < 0 || !context->model->dim_count) return false;
+    trier->degree = degree_of_trials(&context->devices->groups[trier->group]);
+    trier->rows = probe_rows(context->model, rows) ? rows[trier->bytes_alone ? 0 : 1] : 0;
     array_push(trier->arena, &none, (Set){0});
     try_sets(trier, &none);
     *best = none.at[0];
@@ -178,21 +178,21 @@ static bool search_sets(Trier *trier, Set *best) {
     return true;
 }
 
-int splits_find(Arena *arena, const EvaluationContext *shop, SplitList lists[SPLITS_FAST]) {
-    Trier trier = {.arena = arena, .shop = shop};
+int splits_find(Arena *arena, const EvaluationContext *context, SplitList lists[SPLITS_FAST]) {
+    Trier trier = {.arena = arena, .context = context};
     Set best;
     lists[0] = (SplitList){0, NULL};
     if (!search_sets(&trier, &best)) return 1;
     const Set *faster = find_faster(&trier, &best);
-    lists[0] = list_of(arena, shop->model, &best);
-    if (faster) lists[1] = list_of(arena, shop->model, faster);
+    lists[0] = list_of(arena, context->model, &best);
+    if (faster) lists[1] = list_of(arena, context->model, faster);
     return faster ? 2 : 1;
 }
 
 /* Adds all sets that begin with a set: dimensions of parameters in any order, since the first rule
  * that applies is taken, and the others behind them in one order. */
 static void add_orders(Trier *trier, const Set *set, bool others, int from, SetList *sets) {
-    const SearchModel *model = trier->shop->model;
+    const SearchModel *model = trier->context->model;
     array_push(trier->arena, sets, *set);
     for (int name = from; name < model->dim_count && sets->count <= trier->most; name++) {
         if (has_name(set, name) || (others && model->dims[name].of_parameters)) continue;
@@ -205,7 +205,8 @@ static void add_orders(Trier *trier, const Set *set, bool others, int from, SetL
 /* Evaluates all sets in all orders, where these are at most `most`. */
 static void try_all(Trier *trier) {
     SetList sets = {0};
-    if (trier->shop->model->dim_count < NAMES_MOST) add_orders(trier, &(Set){0}, false, 0, &sets);
+    if (trier->context->model->dim_count < NAMES_MOST)
+        add_orders(trier, &(Set){0}, false, 0, &sets);
     if (sets.count <= trier->most) try_sets(trier, &sets);
 }
 
@@ -233,20 +234,23 @@ static int list_thrifty(Trier *trier, const Set *best, SplitList *lists, int mos
     for (int i = 0;
          i < trier->tried.count && count < most && sorted[i]->bytes <= THRIFTY * best->bytes; i++) {
         if (same_numbers(sorted[i], last) || same_numbers(sorted[i], best)) continue;
-        lists[count++] = list_of(trier->arena, trier->shop->model, sorted[i]);
+        lists[count++] = list_of(trier->arena, trier->context->model, sorted[i]);
         last = sorted[i];
     }
     return count;
 }
 
-int splits_find_thrifty(Arena *arena, const EvaluationContext *shop, int zero, SplitList *lists,
+int splits_find_thrifty(Arena *arena, const EvaluationContext *context, int zero, SplitList *lists,
                         int most) {
-    Trier trier = {
-        .arena = arena, .shop = shop, .bytes_alone = true, .zero = zero, .most = ORDERS * most};
+    Trier trier = {.arena = arena,
+                   .context = context,
+                   .bytes_alone = true,
+                   .zero = zero,
+                   .most = ORDERS * most};
     Set best;
     lists[0] = (SplitList){0, NULL};
     if (!search_sets(&trier, &best)) return 1;
-    lists[0] = list_of(arena, shop->model, &best);
+    lists[0] = list_of(arena, context->model, &best);
     try_all(&trier);
     return list_thrifty(&trier, &best, lists, most);
 }

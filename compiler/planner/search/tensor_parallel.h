@@ -19,13 +19,13 @@ enum { SPLITS_FAST = 2 };
  * rules could cut a value it is cut like the parameters. lists[0] is the result; lists[1] is the
  * fastest list of about as many bytes where it is much faster. Returns how many lists there are;
  * the first is empty where tensor parallelism does not pay off, or there are no devices for it. */
-int splits_find(Arena *arena, const EvaluationContext *shop, SplitList lists[SPLITS_FAST]);
+int splits_find(Arena *arena, const EvaluationContext *context, SplitList lists[SPLITS_FAST]);
 
 /* Finds the lists that need the least memory under a ZeRO level, with the smallest micro-batches
  * and recompute(full). Lists that need little more than the least one follow it, one of each cost.
  * Returns how many there are, at most `most`. Other shapes and micro-batches may change their
  * order. */
-int splits_find_thrifty(Arena *arena, const EvaluationContext *shop, int zero, SplitList *lists,
+int splits_find_thrifty(Arena *arena, const EvaluationContext *context, int zero, SplitList *lists,
                         int most);
 
 /* The lists with one dimension of the model more or less; an added one is placed as splits_find
