@@ -9,8 +9,8 @@
 #ifndef IR_BUILTIN_H
 #define IR_BUILTIN_H
 
-#include "ir/value.h"
-#include "rule/rule.h"
+typedef struct OpDef OpDef; // rule/rule.h
+typedef struct Module Module;
 
 /* Their definitions in a module; all but `reshard` are NULL before the pass that makes them. */
 typedef struct BuiltinDefs {

@@ -18,6 +18,7 @@
 
 #include "ir/builtin.h"
 #include "ir/op.h"
+#include "ir/value.h"
 #include "strategy/strategy.h"
 #include "support/intern.h"
 

@@ -9,9 +9,12 @@
 #include "ir/binding.h"
 #include "ir/mesh.h"
 #include "ir/pipeline_template.h"
-#include "ir/value.h"
 #include "rule/rule.h"
 #include "support/array.h"
+
+typedef struct Value Value;
+typedef struct Op Op;
+typedef struct Module Module;
 
 typedef struct Function Function;
 typedef struct Layer Layer; // strategy/strategy.h

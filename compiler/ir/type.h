@@ -2,7 +2,6 @@
 #ifndef IR_TYPE_H
 #define IR_TYPE_H
 
-#include "rule/dtype.h"
 #include "layout/layout.h"
 #include "rule/dtype.h"
 

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "support/sarif.h"
 
+#include "support/diag.h"
 #include "support/secure.h"
 
 #include <errno.h>

@@ -43,10 +43,4 @@ void sarif_add_note(const SarifPlace *place, const char *message);
  * message: the log could not be written. */
 bool sarif_close(int status);
 
-/* Reports a bug of hetucc with its source line, on standard error or in the log, and ends the
- * process with status 2. */
-_Noreturn void report_bug(const char *file, int line, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-#define BUG(...) report_bug(__FILE__, __LINE__, __VA_ARGS__)
-
 #endif

@@ -10,6 +10,7 @@
 #define PLANNER_SEARCH_EVALUATE_H
 
 #include "passes/pipeline.h"
+#include "planner/search/candidate.h"
 #include "support/text.h"
 
 typedef struct Fleet Fleet;
@@ -66,5 +67,16 @@ typedef struct Verdict {
 /* Compiles and simulates strategies, roughly or to the byte. Returns their verdicts. */
 const Verdict *verdicts_find(Arena *arena, const EvaluationContext *context,
                              const char *const *texts, int count, bool rough);
+
+/* A strategy that was evaluated. */
+typedef struct TriedStrategy {
+    Candidate candidate;
+    const char *text;
+    Verdict verdict;
+    bool good;  // hetucc accepts it
+    bool exact; // its bytes are exact; else they are an upper bound
+} TriedStrategy;
+
+typedef Array(TriedStrategy *) TriedList;
 
 #endif

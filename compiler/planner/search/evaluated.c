@@ -1,3 +1,4 @@
+#include "planner/search/explain.h"
 #include "planner/search/evaluated.h"
 
 #include "support/array.h"

@@ -5,7 +5,7 @@
 #include "planner/search/closed_form.h"
 #include "planner/search/devices.h"
 #include "planner/search/enumerate.h"
-#include "planner/search/explain.h"
+#include "planner/search/evaluate.h"
 #include "planner/search/layer_costs.h"
 #include "planner/search/model_limits.h"
 

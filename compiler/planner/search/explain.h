@@ -2,19 +2,7 @@
 #ifndef PLANNER_SEARCH_EXPLAIN_H
 #define PLANNER_SEARCH_EXPLAIN_H
 
-#include "planner/search/candidate.h"
 #include "planner/search/evaluate.h"
-
-/* A strategy that was evaluated. */
-typedef struct TriedStrategy {
-    Candidate candidate;
-    const char *text;
-    Verdict verdict;
-    bool good;  // hetucc accepts it
-    bool exact; // its bytes are exact; else they are an upper bound
-} TriedStrategy;
-
-typedef Array(TriedStrategy *) TriedList;
 
 /* Prints the best strategies that fit, the plan first: seconds, bytes, and what limits them.
  * Strategies that differ in ZeRO alone share a line. */
