@@ -48,6 +48,14 @@ A kernel that fails says where in the source; the other ranks say what they did 
 RUN: not %mpirun 2 %t kernel 2>&1 | FileCheck %s --check-prefix=KERNEL
 KERNEL: hetu: rank {{[01]}}: row {{[0-9]}} holds 99 (at failures.c:[[#]]{{.*}})
 
+Two threads that step at once, and a misspelled variable.
+RUN: not %mpirun 2 %t threads 2>&1 | FileCheck %s --check-prefix=THREADS
+THREADS: hetu: rank 0: ht_step is called by a thread while another one runs a step; call the session by one thread at a time
+RUN: env HETU_TIMEOUTS=9 HETU_OWN=1 %mpirun 2 %t feed 2>&1 | FileCheck %s --check-prefix=MISSPELLED
+MISSPELLED-NOT: HETU_OWN
+MISSPELLED: hetu: HETU_TIMEOUTS is not known; did you mean HETU_TIMEOUT?
+MISSPELLED-NOT: HETU_
+
 A status of main is the program's.
 RUN: not %mpirun 2 %t status 2>&1 | FileCheck %s --check-prefix=STATUS
 STATUS: xit code: 9
@@ -63,6 +71,7 @@ NOWHERE: cannot make the folder /dev/null/nowhere
 */
 #include <hetu/hetu.h>
 
+#include <pthread.h>
 #include <string.h>
 
 #pragma hspmd strategy two
@@ -99,6 +108,21 @@ static ht_tensor loss(void)
     return ht_mean(ht_linear(checked(x), w, HT_NONE));
 }
 
+static void *step_on(void *program)
+{
+    static float x[24];
+    for (int step = 0; step < 100000; step++)
+        ht_step(program, ht_feed("x", x));
+    return NULL;
+}
+
+static void step_in_threads(ht_program *program)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, step_on, program);
+    step_on(program);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "feed";
@@ -117,6 +141,8 @@ int main(int argc, char **argv)
         ht_step(program, ht_feed("x", x), ht_feed("x", at));
     if (!strcmp(what, "kernel"))
         x[22] = 99;
+    if (!strcmp(what, "threads"))
+        step_in_threads(program);
     ht_step(program, ht_feed("x", x));
     if (!strcmp(what, "output"))
         ht_fetch(program, what + 5, w);

@@ -9,6 +9,7 @@
 #include "session/core/initial_strategy.h"
 #include "session/core/program.h"
 #include "session/data/boxes.h"
+#include "session/data/named_values.h"
 
 #include <errno.h>
 #include <omp.h>
@@ -153,6 +154,55 @@ void session_check_ranks(int argc, char **argv) {
     else if (world_rank() == 0)
         explain_ranks(world_size(), argc, argv);
     session_leave(1);
+}
+
+/* ---- variables of the environment ---- */
+
+void session_check_variables(void) {
+    static const char *const known[] = {"HETU_ATTENTION",
+                                        "HETU_BALANCE",
+                                        "HETU_CACHE",
+                                        "HETU_CHECK",
+                                        "HETU_COPIES",
+                                        "HETU_DUMP",
+                                        "HETU_GRAPH",
+                                        "HETU_HOSTS",
+                                        "HETU_LOCAL_RANK",
+                                        "HETU_LOCAL_SIZE",
+                                        "HETU_NAN",
+                                        "HETU_NCCL",
+                                        "HETU_NODE",
+                                        "HETU_NVTX",
+                                        "HETU_PROFILE",
+                                        "HETU_RANK",
+                                        "HETU_RANKS",
+                                        "HETU_RENDEZVOUS",
+                                        "HETU_RUNTIME_CACHE",
+                                        "HETU_SIZE",
+                                        "HETU_SLOT",
+                                        "HETU_STRATEGY",
+                                        "HETU_STRATEGY_DIGEST",
+                                        "HETU_TIMEOUT",
+                                        "HETU_TRACE",
+                                        "HETU_TRACE_STEPS",
+                                        "HETU_TUNE",
+                                        "HETU_VERBOSE"};
+    enum { LIKELY = 2, ROOM = 64 };
+    for (char **entry = environ; *entry; entry++) {
+        char name[ROOM];
+        const char *closest = NULL;
+        int least = LIKELY + 1;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(*entry, "="), *entry);
+        if (strncmp(name, "HETU_", 5)) continue;
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+            int letters = letters_between(name, known[i]);
+            if (letters >= least) continue;
+            least = letters;
+            closest = known[i];
+        }
+        if (closest && strcmp(name, closest))
+            fprintf(stderr, "hetu: %s is not known; did you mean %s?\n", name, closest);
+    }
 }
 
 void session_leave(int status) {

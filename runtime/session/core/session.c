@@ -21,6 +21,7 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,6 +99,7 @@ ht_session *ht_open(int *argc, char ***argv) {
     session.dump = getenv("HETU_DUMP");
     session.open = true;
     if (world_rank() > 0) session_serve(&session);
+    session_check_variables();
     initial_strategy_set_variables();
     pthread_atfork(NULL, NULL, forget_in_child);
     checkpoint_open();
@@ -212,7 +214,7 @@ static float run_eager(ht_program *program, const ht_fed *feeds, const float *hy
     return loss;
 }
 
-static float run(ht_program *program, const ht_fed *feeds, bool trains) {
+static float run_alone(ht_program *program, const ht_fed *feeds, bool trains) {
     float hyper[HT_GROUPS * HT_HYPER];
     session_check_program(program, trains ? "ht_step" : "ht_run");
     session_check_open(program->session);
@@ -233,6 +235,18 @@ static float run(ht_program *program, const ht_fed *feeds, bool trains) {
     program->loss = loss;
     if (trains) hooks_loss(program->step, loss);
     program->step++;
+    return loss;
+}
+
+/* Runs a step; ends the program when another thread runs one at the same time. */
+static float run(ht_program *program, const ht_fed *feeds, bool trains) {
+    static atomic_flag busy = ATOMIC_FLAG_INIT;
+    if (atomic_flag_test_and_set(&busy))
+        ht_fail("%s is called by a thread while another one runs a step; call the session by one "
+                "thread at a time",
+                trains ? "ht_step" : "ht_run");
+    float loss = run_alone(program, feeds, trains);
+    atomic_flag_clear(&busy);
     return loss;
 }
 

@@ -106,6 +106,9 @@ bool session_start_ranks(void);
 /* Prints one line about the ranks that session_start_ranks has started. */
 void session_print_ranks(void);
 
+/* Warns of variables HETU_... of the environment that look like misspelled ones. */
+void session_check_variables(void);
+
 /* Ends the program with the right command line unless as many ranks run as the images need. */
 void session_check_ranks(int argc, char **argv);
 

@@ -47,9 +47,7 @@ static int minimum(int a, int b) { return a < b ? a : b; }
 /* Converts an ASCII letter to lower case, in any locale. */
 static char small(char c) { return c >= 'A' && c <= 'Z' ? (char)(c + 'a' - 'A') : c; }
 
-/* Returns the number of letters to change, insert or delete between two names, ignoring case
- * (Levenshtein distance). */
-static int letters_between(const char *a, const char *b) {
+int letters_between(const char *a, const char *b) {
     int row[MOST_LETTERS + 1], width = (int)strnlen(b, MOST_LETTERS);
     for (int j = 0; j <= width; j++) row[j] = j;
     for (int i = 0; a[i] && i < MOST_LETTERS; i++) {

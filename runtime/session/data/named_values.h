@@ -24,6 +24,10 @@ void named_free(NamedValues *values);
 /* Adds the named values of a compiled program. */
 void named_of_image(NamedValues *values, const ht_image *image);
 
+/* Returns the number of letters to change, insert or delete between two names, ignoring case
+ * (Levenshtein distance). */
+int letters_between(const char *a, const char *b);
+
 /* Returns the first value with this name; else the only value whose name ends with it behind a dot:
  * "y" for "h0.y". If there is none, ends the program with a message that lists similar names.
  * `model` begins the message: "the model gpt". */
