@@ -1,8 +1,7 @@
 /* The one model of a stage's seconds, which the report, the simulator and, through it, the search
  * read: how long a stage takes for each phase of a micro-batch, and a message between stages.
  *
- *     times_of_stage(...)[PHASE_FORWARD * visit_count + 0] = 0.012    forward of the first model
- * chunk
+ *     times_of_stage(...)[PHASE_FORWARD * visit_count + 0] = 0.012    forward of the first chunk
  *
  * Times are seconds on the module's cluster. Without a cluster file they are numbers of operations,
  * and conversions take no time. */

@@ -1,8 +1,7 @@
 /* Gradient buckets: gradients that are exchanged together, as one conversion of several tensors.
  *
  *     dw1, dw2 {sum:dp} -> {dup:dp}, 2 MiB each, in two all-reduces
- *     with a bucket of 4 MiB: one all-reduce of the two tensors, started when dw1 (the later one)
- * exists
+ *     with a bucket of 4 MiB: one all-reduce of both, started when dw1 (the later one) exists
  *
  * Gradients may share a bucket if their conversions are async (op_is_async), have the same steps in
  * the same groups of devices, and one element type. They fill buckets in the order in which

@@ -1,8 +1,7 @@
 /* Interning: equal byte strings become one pointer, so that they are compared and shared by
  * pointer.
  *
- *     const int *devices = intern(lists, list, sizeof *list * count);    // equal lists: one
- * pointer
+ *     const int *devices = intern(lists, list, sizeof *list * count);    equal lists: one pointer
  *
  * The same table serves as a map from byte strings to values:
  *

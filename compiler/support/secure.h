@@ -1,9 +1,8 @@
 /* Files and folders that other users of the machine cannot replace.
  *
- *     const char *parent = secure_parent();              // TMPDIR, /tmp or /dev/shm
+ *     const char *parent = secure_parent();    TMPDIR, /tmp or /dev/shm
  *     ... mkdtemp below it, mode 0700 ...
- *     FILE *file = secure_create(path);                  // fails when the path exists, follows no
- * link
+ *     FILE *file = secure_create(path);        fails when the path exists, follows no link
  */
 #ifndef SUPPORT_SECURE_H
 #define SUPPORT_SECURE_H

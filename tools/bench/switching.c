@@ -1,8 +1,8 @@
 /* Measures how long a program of 12 layers pauses when its strategy changes.
  *
  *     switching between A B N      the shortest of N switches each way, both strategies compiled in
- *     switching wait FILE          ht_prepare of a new strategy, then a switch as soon as it is
- * ready switching beside FILE        the same while training continues until it must be ready
+ *     switching wait FILE          ht_prepare of a new strategy, then a switch once it is ready
+ *     switching beside FILE        the same while training continues until it must be ready
  *     switching save FOLDER        two steps and a checkpoint; prints the time of day
  *     switching resume FOLDER      resumes, makes a step, and prints the time of day
  */

@@ -1,8 +1,7 @@
 /* Writes the migrations of the unit's programs between strategies, as <hetu/image.h> describes.
  *
- *     static const ht_migration_window windows_a_to_b[] = {{&plan_gpt_migration_0, slots, slots},
- * ...}; static const ht_migration gpt_migrations_rows[] = {{&a_image, &b_image, 3,
- * windows_a_to_b}};
+ *     static const ht_migration_window windows_a_to_b[] = {{&plan_0, slots, slots}, ...};
+ *     static const ht_migration gpt_migrations_rows[] = {{&a_image, &b_image, 3, windows_a_to_b}};
  */
 #include "emit/program/tables.h"
 

@@ -1,8 +1,7 @@
 /* Checks what models read and change beside their own variables.
  *
  *     static int steps;
- *     ht_tensor loss(...) { return steps++ < 100 ? warm(x) : cold(x); }    refused: read and
- * changed
+ *     ht_tensor loss(...) { return steps++ < 100 ? warm(x) : cold(x); }    refused: it changes
  *
  * hetucc evaluates a model function once; as plain C it runs at every step. Both agree when nothing
  * that the function reads changes between evaluations. Other variables are refused, with both

@@ -1,9 +1,8 @@
 /* Device programs (roles): devices that run the same operators on pieces of the same shapes share
  * one program.
  *
- *     stage devices(0-3) mesh(dp:2, tp:2)        equal pieces: role 0 = devices 0, 1, 2, 3
- *     stage devices(4-5) mesh(tp:2 by 3:1)       unequal pieces: role 1 = device 4, role 2 = device
- * 5
+ *     stage devices(0-3) mesh(dp:2, tp:2)     equal pieces: role 0 = devices 0, 1, 2, 3
+ *     stage devices(4-5) mesh(tp:2 by 3:1)    unequal pieces: role 1 = device 4, role 2 = device 5
  *
  * Peers, offsets of pieces, and which device adds a bias differ between the devices of a role; the
  * emitted tables say them. Pass specialize makes the roles, and pass memory fills in the offsets of
@@ -13,8 +12,7 @@
  * represent those of the others:
  *
  *     pipeline stage devices(0-1) mesh(tp:2)     template 0
- *     pipeline stage devices(2-3) mesh(tp:2)     template 0, too: 0 represents 2, and 1 represents
- * 3
+ *     pipeline stage devices(2-3) mesh(tp:2)     template 0, too: 0 represents 2, 1 represents 3
  *
  * An operator of a stage has values on devices 0 and 1. Devices 2 and 3 do the same with their own
  * rows of the batch. A device outside of pipelines represents itself.

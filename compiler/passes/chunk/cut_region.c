@@ -1,8 +1,8 @@
 /* Cuts a region: makes its operators once for each chunk of rows.
  *
- *     for each chunk:   x1 = slice(x), logits1 = linear(x1, table), loss1 = cross_entropy(logits1,
- * t1) loss = loss + loss1 after the last:   lse = concat(lse1, lse2, ...)    if operators outside
- * read lse
+ *     for each chunk:    x1 = slice(x); logits1 = linear(x1, table)
+ *                        loss1 = cross_entropy(logits1, t1); loss = loss + loss1
+ *     after the last:    lse = concat(lse1, lse2, ...)    if operators outside read lse
  *
  * Operands with rows are sliced for each chunk. Results with rows that operators outside read are
  * concatenated after the last chunk. Sums over rows are accumulated chunk by chunk. The operators

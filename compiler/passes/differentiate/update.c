@@ -1,7 +1,7 @@
 /* Adds the update section.
  *
- *     n = square_sum(dw) + square_sum(db)             gradient norm, if clipping or the user needs
- * it w', m', v' = adamw(w, dw, m, v, n)              for each trained parameter
+ *     n = square_sum(dw) + square_sum(db)      gradient norm, if clipping or the user needs it
+ *     w', m', v' = adamw(w, dw, m, v, n)       for each trained parameter
  */
 #include "passes/differentiate/differentiate.h"
 

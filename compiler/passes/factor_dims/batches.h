@@ -10,9 +10,8 @@
  * other. Does nothing where the batch is not cut.
  *
  *     vision = ht_mean(tower(ht_input("v", HT_F32, ht_shape(16, 8))))    the batch: 16 rows
- *     audio = ht_mean(tower(ht_input("a", HT_F32, ht_shape(8, 8))))      error: 8 rows of another
- * task h = ht_add(h, ht_embedding(table, ht_input("place", HT_I32, ht_shape(seq)))) no error: added
- * to the batch
+ *     audio = ht_mean(tower(ht_input("a", HT_F32, ht_shape(8, 8))))      error: another task
+ *     h = ht_add(h, ht_embedding(table, ht_input("place", ...)))         no error: added to rows
  */
 void batches_check(const Module *module, const Classes *classes);
 

@@ -1,8 +1,7 @@
 /* Renumbers the dimensions of layouts that the source writes, after pass factor_dims has split the
  * dimensions.
  *
- *     x : [b, 2304], {1:tp}    ->    x : [b, 3, 12, 64], {1:tp}, now the dimension of 3: allowed if
- * tp divides 3
+ *     x : [b, 2304], {1:tp}    ->    x : [b, 3, 12, 64], {1:tp}    allowed if tp divides 3
  *
  * A dimension of extent 1 disappears, and its state becomes `dup`.
  */

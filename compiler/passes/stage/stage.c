@@ -6,9 +6,9 @@
  *       stage devices(2) layers(6-11, head)
  *
  *     before    h6 = block(h5, w5); h7 = block(h6, w6); dw accumulated in the loop
- *     after     h6 = block(h5, w5) stage 0 visit 0    its weights are a local part of w on devices
- * 0-1 h7 = block(h6, w6) stage 1 visit 1    h6 is sent from stage 0 to stage 1 dw = union(dw of
- * stage 0, dw of stage 1)    after the loop, for the optimizer
+ *     after     h6 = block(h5, w5) stage 0 visit 0    its weights are a local part of w
+ *               h7 = block(h6, w6) stage 1 visit 1    h6 is sent from stage 0 to stage 1
+ *               dw = union(dw of stage 0, dw of stage 1)    after the loop, for the optimizer
  *
  * Requires: pass microbatch.
  *

@@ -1,8 +1,8 @@
 /* Finds the stage of each operator.
  *
  *     stages: layers 0-5 on stage 0, layers 6-11 on stage 1
- *     forward:  embedding -> visit 0 (its first reader is layer 0), layer 6 -> visit 1, loss ->
- * visit 1 backward: the gradient of layer 6 -> visit 1, the gradient of layer 0 -> visit 0
+ *     forward:  embedding -> visit 0 (its first reader is layer 0); layer 6, loss -> visit 1
+ *     backward: the gradient of layer 6 -> visit 1, the gradient of layer 0 -> visit 0
  *
  * An operator of a layer runs where the strategy places the layer. An operator outside of layers
  * runs in the latest visit of its operands, or with its first reader if it has none. A gradient

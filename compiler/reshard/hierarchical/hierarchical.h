@@ -6,8 +6,8 @@
  * once, in slices to several of the devices that want it, which hand it on inside the host
  * (transfer.c).
  *
- *     all-reduce on hosts {0,1} and {2,3}: reduce inside {0,1} and {2,3}; all-reduce {0,2} and
- * {1,3}; all-gather inside {0,1} and {2,3} */
+ *     all-reduce on hosts {0,1} and {2,3}:    reduce-scatter inside {0,1} and {2,3};
+ *         all-reduce {0,2} and {1,3};    all-gather inside {0,1} and {2,3} */
 #ifndef RESHARD_HIERARCHICAL_HIERARCHICAL_H
 #define RESHARD_HIERARCHICAL_HIERARCHICAL_H
 

@@ -1,9 +1,9 @@
 /* The watch: a thread of each rank that ends the run when a rank has died or hangs.
  *
  *     while the ranks meet        the meeting may take HETU_TIMEOUT seconds
- *     in a wait                   (watch_begin to watch_end) something must move within
- * HETU_TIMEOUT all the time                every rank must have a heartbeat
- * (transport/watch/heartbeat.h) within HETU_TIMEOUT
+ *     between watch_begin and     something must move within HETU_TIMEOUT
+ *     watch_end (a wait)
+ *     all the time                every rank must have a heartbeat (heartbeat.h) within that time
  *
  * A rank that computes has a heartbeat, and may take any time while no other rank waits for it.
  * Ranks that wait for rank 0's next command are in no wait. Rank 0 decides, and all ranks print the

@@ -10,8 +10,7 @@
  *
  * Times are milliseconds, sizes MB (2^20 bytes). A plan takes
  *
- *     sum of the stages' times + (microbatches - 1) * the longest + unhidden gradient
- * synchronisation
+ *     sum of the stages' times + (microbatches - 1) * the longest + unhidden gradient sums
  *
  * (1F1B), where the stages before a stage hide its gradient synchronisation. Search: every pipeline
  * and number of micro-batches has a lower bound (bound.c). In the order of their bounds, until the
