@@ -131,7 +131,8 @@ static Interval interval_piece(Interval of, const State *state, const int64_t *b
                       fraction_between(of.lo, of.hi, cut_at(before, count, k + 1))};
 }
 
-/* Returns the intervals of position k of a zigzag split. */
+/* Returns the intervals of position k of a zigzag split: piece k and its mirror image. With queries
+ * and keys so cut, every device of causal ring attention has about the same work. */
 static Intervals zigzag_interval(Arena *arena, Interval of, const State *state,
                                  const int64_t *before, int k) {
     Intervals zigzag = {0};

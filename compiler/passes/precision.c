@@ -1,4 +1,4 @@
-/* Pass precision: gives the operators of a module that runs in bf16 their element types.
+/* Pass precision, mixed precision: gives the operators of a module that runs in bf16 their element types.
  *
  *     hot = cast(one_hot(id), f32)     f32: the model asks for it
  *     seat = cumsum(hot)               f32, because hot is

@@ -1,3 +1,5 @@
+/* Makes the tables of pipeline schedules: GPipe, 1F1B, interleaved 1F1B and zero-bubble. schedule.h
+ * has an example of each. */
 #include "schedule/wait.h"
 
 /* The state of a stage while tables are made. An entry is a pair of a visit and a micro-batch. */

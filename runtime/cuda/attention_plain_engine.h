@@ -2,7 +2,7 @@
 #ifndef CUDA_ATTENTION_PLAIN_ENGINE_H
 #define CUDA_ATTENTION_PLAIN_ENGINE_H
 
-#include "cuda/attention_tiles.h"
+#include "cuda/attention_swizzle.h"
 
 /* A block of 16 x 16 threads owns 32 rows. Thread (x, y) has rows y, y + 16 and columns x, x + 16,
  * ... */

@@ -2,7 +2,7 @@
 #ifndef CUDA_ATTENTION_TENSOR_ENGINE_H
 #define CUDA_ATTENTION_TENSOR_ENGINE_H
 
-#include "cuda/attention_tiles.h"
+#include "cuda/attention_swizzle.h"
 
 /* Four warps own 16 * PARTS rows each. With ACROSS > 1, groups of ACROSS warps share rows and
  * divide the columns. tensor_core.h describes a warp's fragments.

@@ -5,7 +5,7 @@
  * - one of all ranks, for point-to-point messages, and one for each other group of the plans. All
  *   calls go to the exchange stream (cuda/streams.h), in the order of the program on every rank.
  * - gradient buckets: one stream and own communicators. All ranks begin them in one order
- *   (exchange/async_exchange.h).
+ *   (compiler/ir/analysis/async_collectives.h).
  * - messages between stages: a stream and own communicators for each plan, since a message may
  * begin at any time, and no message waits for a message of another plan.
  */

@@ -114,7 +114,7 @@ def tests(bench, arguments):
     found += [("hetucc.options", lambda: check_has(bench, "hetucc", options_known(bench))),
               ("hspmd.directives", lambda: check_has(bench, "hspmd", words_of("compiler/frontend/pragma/pragma.c", r"names\[\]"))),
               ("hspmd.strategies", lambda: check_has(bench, "hspmd", words_of("compiler/strategy/parse.c", r"statements\[\]")
-                                                     + words_of("compiler/strategy/stage.c", r"stage_clauses\[\]"))),
+                                                     + words_of("compiler/strategy/parse_stage.c", r"stage_clauses\[\]"))),
               ("hspmd.clauses", lambda: check_has(bench, "hspmd", words_of("compiler/rule/clause.c", r"clauses\[\]"))),
               ("hspmd.operators", lambda: check_has(bench, "hspmd", sorted({*operators_known(), *LOOKED_FOR})))]
     return found + [(f"{page}.variables", functools.partial(check_variables, bench, page)) for page in PAGES]

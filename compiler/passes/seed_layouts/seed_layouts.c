@@ -1,5 +1,6 @@
 /* Pass seed_layouts: gives layouts to parameters, inputs, optimizer states, and to every value for
- * which the source writes one. Tensor, sequence, data and expert parallelism begin here.
+ * which the source writes one. Data parallelism, tensor parallelism, sequence parallelism, context
+ * parallelism and expert parallelism begin here.
  *
  *     split batch:dp heads:tp ffn:tp
  *     stage devices(0-3) mesh(dp:2, tp:2)

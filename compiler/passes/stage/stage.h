@@ -1,6 +1,6 @@
-/* Declarations that the files of pass stage share. visits.c finds the stage of each operator,
- * partial_sums.c the terms that each stage adds to a sum, lengths.c handles padding lengths,
- * stage.c makes the templates' operators. */
+/* Declarations that the files of pass stage share. assign_stages.c finds the stage of each
+ * operator, partial_sums.c the terms that each stage adds to a sum, lengths.c handles padding
+ * lengths, stage.c makes the templates' operators. */
 #ifndef PASSES_STAGE_STAGE_H
 #define PASSES_STAGE_STAGE_H
 

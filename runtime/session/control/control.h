@@ -6,7 +6,7 @@
 
 /* ---- balance ---- */
 
-/* ht_balance: replans the strategy of a training program when ranks straggle.
+/* ht_balance, load balancing: replans the strategy of a training program when ranks straggle.
  *
  * All functions run on rank 0.
  *

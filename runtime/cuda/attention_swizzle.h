@@ -3,8 +3,8 @@
  *
  * A row of a tile has D elements, in pieces of 16 bytes. The pieces of a row are permuted
  * (swizzled), so that accesses to rows and to columns of pieces have no bank conflicts. */
-#ifndef CUDA_ATTENTION_TILES_H
-#define CUDA_ATTENTION_TILES_H
+#ifndef CUDA_ATTENTION_SWIZZLE_H
+#define CUDA_ATTENTION_SWIZZLE_H
 
 #include "cuda/tensor_core.h"
 
