@@ -65,7 +65,7 @@ static bool has_models(Driver *driver, const char *source) {
     return models;
 }
 
-/* Takes a source or object with models; reports a second one. */
+/* Sets *found to a source or object if it has models; reports an error if another one has, too. */
 static void take(Planned *found, Driver *driver, const char *source, const char *called) {
     bool models = !found->failed && has_models(driver, source);
     found->failed |= diag_errors(driver->diag) > 0;
@@ -77,7 +77,7 @@ static void take(Planned *found, Driver *driver, const char *source, const char 
     }
 }
 
-/* Takes the object or archive member that keeps a source with models. */
+/* Calls take() for the source that each object or archive member keeps. */
 static void take_objects(Planned *found, Driver *driver) {
     const PortionList *parts = found->failed ? NULL : driver_sections(driver);
     found->failed |= !parts;
@@ -88,7 +88,7 @@ static void take_objects(Planned *found, Driver *driver) {
     }
 }
 
-/* Returns the one source or object with models; without one after a message. */
+/* Returns the one source or object with models; its `source` is NULL after an error message. */
 static Planned find_models(Driver *driver) {
     const Options *options = driver->options;
     Planned found = {0};

@@ -20,7 +20,7 @@ extern char **environ;
 enum { MOST_JOBS = 2, MOST_SIGNAL = 64 };
 
 static volatile pid_t children[MOST_JOBS];
-static FILE *child_output[MOST_JOBS]; // standard error of each child, if it is the log's; else NULL
+static FILE *child_output[MOST_JOBS]; // captured standard error of each child; NULL: not captured
 
 static void end_children(int number) {
     for (int i = 0; i < MOST_JOBS; i++)
@@ -53,8 +53,8 @@ static const char *find_prefix(Arena *arena) {
     return arena_substring(arena, path, length ? (size_t)length : 1);
 }
 
-/* Ends with the program that compiles a strategy beside its training, and says so by HETUCC_PARENT:
- * a rank that is killed ends nothing itself. */
+/* A program that compiles a strategy beside its training sets HETUCC_PARENT to its process id. The
+ * system then ends this process with it: a rank that is killed ends nothing itself. */
 static void end_with_parent(void) {
     const char *parent = getenv("HETUCC_PARENT");
     if (parent && strtol(parent, NULL, 10) == (long)getppid()) prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -45,7 +45,7 @@ int64_t view_storage(const CommonView *view, const Holding *holding, const int64
 bool view_same_storage(const CommonView *view, const Holding *a, const Holding *b,
                        const int64_t *corner, const int64_t *extents);
 
-/* Returns the boxes, over `rank` factors with these extents, of the row-major range [lo, hi). */
+/* Returns boxes that together are the elements [lo, hi), counted row-major over `extents`. */
 BoxList range_boxes(Arena *arena, const int64_t *extents, int rank, int64_t lo, int64_t hi);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- which there are ---- */
+/* ---- the number of devices ---- */
 
 static int highest(const int *devices, int count, int so_far) {
     for (int i = 0; i < count; i++) so_far = devices[i] > so_far ? devices[i] : so_far;
@@ -21,7 +21,7 @@ int strategy_device_count(const Strategy *strategy) {
     return most + 1;
 }
 
-/* ---- each once ---- */
+/* ---- devices named twice or not at all ---- */
 
 /* Records where a list names its devices; reports those that are named twice. */
 static void claim(Diag *diag, Position *claimed, const int *devices, const Position *at,

@@ -313,7 +313,7 @@ bool strategy_check_order(Diag *diag, const Pipeline *pipeline, const Placement 
     return diag_errors(diag) == before;
 }
 
-/* ---- visits of a stage that are one ---- */
+/* ---- merging and sorting visits ---- */
 
 /* The state while visits are merged. A merged visit is represented by one of its members. */
 typedef struct Joiner {
@@ -356,8 +356,8 @@ static void put_together(Joiner *joiner, int first, int second) {
     *joiner_cell(joiner, joiner->edge, first, first) = false;
 }
 
-/* Merges two visits of a stage one of which sends data to the other without a path through a third.
- * Returns whether there were such. */
+/* Merges two visits of a stage if one sends data to the other, and none of it through a third
+ * visit. Returns whether it found two. */
 static bool join_two(Joiner *joiner, const Placement *placement) {
     find_ways(joiner);
     for (int from = 0; from < joiner->count; from++)

@@ -4,7 +4,7 @@
  *     array_push(arena, &devices, 3);
  *     for (int i = 0; i < devices.count; i++) use(devices.at[i]);
  *
- * Growing leaves the old storage in the arena: an array costs at most twice its size.
+ * Growing doubles the capacity. The old storage stays in the arena: in all less than the new one.
  */
 #ifndef SUPPORT_ARRAY_H
 #define SUPPORT_ARRAY_H

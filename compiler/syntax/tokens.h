@@ -3,7 +3,7 @@
  *     if (!tokens_expect(tokens, "(", "after \"dims\"")) return false;
  *     const char *name = tokens_name(tokens, "a dimension");
  *
- * Functions that return bool report their error, stay at it, and return false. */
+ * A parsing step that fails reports its error, stays at it, and returns false. */
 #ifndef SYNTAX_TOKENS_H
 #define SYNTAX_TOKENS_H
 
@@ -18,7 +18,7 @@ typedef struct Tokens {
     Arena *arena;
     Diag *diag;
     const Token *token; // the current one; the last is TOKEN_END, which is never passed
-    const char *end;    // name of ends in messages; NULL: "the end of the line", "the end"
+    const char *end;    // what messages call an end; NULL: "the end of the line" or "the end"
     bool found; // messages say: expected "this", found "that"; else: expected 'this', not 'that'
 } Tokens;
 

@@ -46,9 +46,9 @@ FILE *file_read_own(const char *path, const char **why);
  * user nor the folder's owner, and all users may write in the folder. */
 bool file_is_foreign(const char *path);
 
-/* Returns whether another user can have chosen what a path names: a part of it, or of a link's
- * target on the way, is theirs and lies where all users may write, or nothing is there yet. The
- * owner of the running program counts as this user. */
+/* Returns whether another user can have chosen what a path leads to: nothing exists there yet, or a
+ * component of the path, or of a link on it, is theirs and in a folder that all users may write. A
+ * file whose owner also owns the file of the running program is trusted. */
 bool file_is_led(const char *path);
 
 /* ---- outputs ---- */
@@ -61,8 +61,8 @@ int file_create(const char *path);
  * errno on failure. */
 int file_open_made(const char *path);
 
-/* Creates a new file of random name in the folder of `path`, to which no link of another user's may
- * lead; *name is its path, free() it. Returns NULL and sets errno on failure, for folder_error. */
+/* Creates a new file of random name in the folder of `path`, unless another user's link leads
+ * there. *name is its path, free() it. Returns NULL and sets errno on failure, for folder_error. */
 FILE *file_create_beside(const char *path, char **name);
 
 /* An open folder for output files. It stays the same folder if another user replaces its path. */
@@ -104,8 +104,8 @@ void private_remove(const char *path);
  * root can replace the folder or files in it; free() it. NULL otherwise. */
 char *private_parent(const char *parent);
 
-/* Removes the entries HEAD... of a folder whose creating process is dead; `dead` decides by the
- * text after HEAD. */
+/* Removes those entries of a folder that begin with HEAD and that a dead process created: `dead`
+ * returns whether it is, from the text after HEAD. */
 void private_sweep(const char *parent, const char *head, bool (*dead)(const char *mark));
 
 /* ---- this process's private folder ---- */

@@ -39,7 +39,7 @@ HT_INLINE uint64_t random_mix(uint64_t x) {
     return x ^ (x >> 31);
 }
 
-/* Returns the stream number of a stream in a step. */
+/* Mixes the numbers of a stream and of a step into one, the `stream` of random_block. */
 HT_INLINE uint64_t random_stream_of_step(int64_t stream, int64_t step) {
     return random_mix((uint64_t)step + random_mix((uint64_t)stream + 0x9e3779b97f4a7c15u));
 }

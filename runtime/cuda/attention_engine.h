@@ -1,13 +1,13 @@
-/* Engines: operations of a block of threads on tiles of rows in shared memory.
+/* Engines: operations of a block of threads on tiles of rows in shared memory. E is PlainEngine for
+ * f32 or TensorEngine for bf16; ROWS, COLUMNS and D are members of E.
  *
  *     typename E::Scores s;                          this thread's part of ROWS x COLUMNS scores
- *     E::score(s, a, b);                             s = a bᵀ for the tiles a[ROWS][D],
- *                                                    b[COLUMNS][D]
+ *     E::score(s, a, b);                             s = a bᵀ for tiles a[ROWS][D], b[COLUMNS][D]
  *     typename E::template Sums<W> o;                this thread's part of ROWS x W sums
  *     E::add(o, s, b, first, scratch);               o += s b[COLUMNS][first ..], s rounded to the
  *                                                    tiles' type
- *     E::keep(to, pitch, s);                         stores s in global memory, rounded to the
- *                                                    tiles' type, as matrices of 8 x 8
+ *     E::keep(to, pitch, s);                         stores s, rounded to the tiles' type, in any
+ *                                                    memory, as matrices of 8 x 8 (kept_matrix)
  *     E::add_kept(o, kept, b, scratch);              o += keptᵀ b[COLUMNS] for a tile of kept
  *                                                    scores, kept[COLUMNS][ROWS]
  *
@@ -16,8 +16,8 @@
  * warp; E::row_max and E::row_sum reduce over them. If E::pairs, columns c and c + 1 are neighbours
  * for even c.
  *
- * If E::passes, the columns of a row are in several warps. Then there is no E::add, and scores go
- * through shared memory:
+ * If E::passes, the columns of a row are in several warps. Then E::add_passed replaces E::add. It
+ * reads scores that E::keep has stored in shared memory, at `passed`:
  *
  *     E::keep(passed, E::COLUMNS / kept_side, s);
  *     __syncthreads();

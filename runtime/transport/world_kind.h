@@ -17,10 +17,10 @@ typedef struct WorldKind {
     WorldPlace (*open)(int *argc, char ***argv, bool threads);
     void (*close)(void);
     void (*abort)(
-        int status);       // ends all ranks; may return if only this process is left; NULL: nothing
-    void (*abandon)(void); // removes the files of an unfinished open; NULL: nothing
-    void (*forget)(void);  // closes the connections in a forked child process; NULL: nothing
-    void (*check)(void);   // NULL: nothing
+        int status);       // ends all ranks; may return if no other one is left; NULL: not needed
+    void (*abandon)(void); // removes the files of an unfinished open; NULL: not needed
+    void (*forget)(void);  // closes a forked child process's connections; NULL: not needed
+    void (*check)(void);   // as world_check; NULL: not needed
     bool ended_together;   // the launcher ends all ranks when one is gone
     void (*broadcast)(void *data, size_t bytes); // as the functions of world.h
     void (*gather)(const void *mine, size_t bytes, void *all);

@@ -47,7 +47,7 @@ enum {
     AGAIN = 1, // seconds in which a second SIGTERM is ignored, since launchers send one twice
     MOST_GRACE = 1000000,
     MOST_RANKS = 1 << 16
-}; // LOOK and both SETTLE in milliseconds, the others in seconds
+}; // LOOK and both SETTLE are milliseconds; TIMEOUT, GRACE and AGAIN are seconds
 
 typedef struct Options {
     const char *strategies, *slots, *cluster, *shell;
@@ -136,7 +136,7 @@ static uint64_t hash_slots(const Options *options) {
     return hash;
 }
 
-/* Hashes this process: another heturun -n runs beside it. */
+/* Returns a number of this process alone, since several heturun -n may run at the same time. */
 static uint64_t hash_process(void) {
     struct timespec time;
     clock_gettime(CLOCK_REALTIME, &time);
@@ -168,7 +168,7 @@ static char *choose_meeting(const Place *place, const Slots *slots) {
     return path;
 }
 
-/* Removes the copies on another machine, once for all of its slots. */
+/* Removes the in-memory checkpoints on the other machines, once for each machine. */
 static void remove_remote(const Job *job, const Slots *slots) {
     char pattern[512];
     snprintf(pattern, sizeof pattern, "%s*", job->copies);
@@ -201,7 +201,7 @@ static int await_signal(int milliseconds) {
 }
 
 typedef struct Outcome {
-    bool again, refused; // refused: the strategy, by the program
+    bool again, refused; // restart the ranks; the program was not compiled with the strategy
     int status;          // exit status, where `again` is false
 } Outcome;
 
@@ -259,8 +259,8 @@ static bool all_here(const Ranks *ranks) {
     return here;
 }
 
-/* Returns the signal by which a rank was told to end before it could be saved; 0: none was. Such a
- * signal to any rank means the whole program. */
+/* Returns the SIGTERM, SIGUSR1 or SIGUSR2 that ended a rank before it could save; 0: none did. Such
+ * a signal to one rank is meant for the whole program. */
 static int told_to_end(const Ranks *ranks, int number) {
     for (int rank = 0; rank < ranks->count; rank++) {
         int told = ranks->at[rank].died ? ranks->at[rank].status - 128 : 0;

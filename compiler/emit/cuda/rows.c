@@ -18,14 +18,14 @@ enum { MOST_HELD = 64 }; // elements that a thread keeps in registers
 typedef struct Team {
     Device device;
     const Rows *rows;
-    const Nest *along; // the loops along a row; without rows all loops
+    const Nest *along; // the loops along a row; in a kernel without rows all loops
     Lanes lanes;
     bool warp;     // a row is computed by a warp, otherwise by a block
     uint64_t held; // bit t: elements of tensor t are kept in registers between loops
     int turns;     // iterations of a thread along a row; 0: nothing is kept in registers
 } Team;
 
-/* Returns whether a tensor has elements along rows; without rows every tensor has. */
+/* Returns whether a tensor's index changes along a row; true in a kernel without rows. */
 static bool goes_along(const Team *team, int tensor) {
     bool along = !team->rows->plan.rows;
     for (int l = 0; l < team->along->count; l++)

@@ -1,8 +1,8 @@
 /* Writes the tables of tensors' pieces on devices (ht_pieces of <hetu/image.h>).
  *
- *     x (8, 4), {0:dp} over devices 0-3: device d has rows 2d to 2d + 2
- *     devices {0, 4, 0, 1}: 4 devices from 0 on have pieces 0, 1, 2, 3
- *     boxes   0,  0, 2, 2,  0, 4, 0: box 0 has rows 0-2; each following box begins 2 rows later
+ *     x (8, 4), {0:dp} over devices 0-3: device d has piece d, which is box d: rows 2d and 2d + 1
+ *     devices {0, 4, 0, 1}: from device 0 on, 4 devices; the first has piece 0, each next one + 1
+ *     boxes 0, 0, 2, 2, 0, 4, 0: box 0 has rows [0, 2), each next one + 2; columns [0, 4), each + 0
  *
  * Neighbouring devices, and neighbouring boxes, often differ by constant steps. A row of a table
  * stands for such a run. So a table grows with the number of ways in which a tensor is cut, not
@@ -46,8 +46,8 @@ static int64_t box_volume(const Box *box, int rank) {
 /* Where a region of a micro-batch lies in a tensor with the rows of all micro-batches. */
 typedef struct Displacement {
     int dim;        // the batch's dimension; -1: none
-    int64_t rows;   // of that dimension, in front of the region
-    int64_t before; // elements in memory in front of the region
+    int64_t rows;   // that precede the region in that dimension
+    int64_t before; // elements that precede the region in memory
 } Displacement;
 
 /* Appends the boxes of a region. */
@@ -76,8 +76,8 @@ static void emit_placing(Text *out, const int64_t *placing, int rank) {
     text_string(out, "\n");
 }
 
-/* A tensor whose pieces are written. Either its own layout gives them, or it has the rows of all
- * micro-batches. Then each device has those that a value of `turns` has, for every micro-batch. */
+/* A tensor whose pieces are written. If `turns` is empty, its layout gives them. Else it has the
+ * rows of all micro-batches; of each, a device has the region that a value in `turns` gives it. */
 typedef struct Stored {
     const Value *value;
     Array(const Value *) turns;

@@ -69,7 +69,7 @@ static const char *move_row(Arena *arena, const ht_move *move) {
 }
 
 /* Returns the name of the array `WORD_N` with these rows, and writes the array when it is new.
- * Equal devices and plans share it. */
+ * Devices and plans with equal rows share it. */
 static const char *write_array(PlanWriter *writer, const char *type, const char *word,
                                const Text *rows) {
     Emitter *emitter = writer->emitter;
@@ -190,7 +190,7 @@ static const char *emit_tensors(PlanWriter *writer, const ht_reshard *plan) {
     return write_array(writer, "ht_reshard_tensor", "tensors", &rows);
 }
 
-/* ---- names of devices ---- */
+/* ---- positions in replica groups instead of device numbers ---- */
 
 PlanNames plan_names(Emitter *emitter, Text *out, const ReplicaGroups *replica_groups, int kind,
                      const int *positions) {
@@ -254,7 +254,7 @@ static int compare_devices(const void *a, const void *b) {
     return (x->device > y->device) - (x->device < y->device);
 }
 
-/* Returns the tables of a plan in which positions in replica groups replace device numbers. */
+/* Returns a plan's tables with positions in replica groups in the place of device numbers. */
 static const ht_reshard *with_names(Arena *arena, const ht_reshard *lowered,
                                     const PlanNames *names) {
     ht_reshard *named = arena_copy(arena, lowered, sizeof *lowered);
@@ -270,7 +270,7 @@ static const ht_reshard *with_names(Arena *arena, const ht_reshard *lowered,
     return named;
 }
 
-/* Returns the tables of a plan, and writes them if the plan has none with these positions yet. */
+/* Returns a plan's tables; writes them unless they were written with these positions before. */
 static const PlanTables *emit_tables(Text *out, Emitter *emitter, const Plan *plan,
                                      const PlanNames *names) {
     Arena *arena = emitter->arena;

@@ -211,8 +211,8 @@ static Val pointers(Eval *ev, const Binary *e) {
                             (uint64_t)(int64_t)(int32_t)b.i);
 }
 
-/* Refuses an operation with a NaN whose sign depends on the order of the operands, or on whether -1
- * multiplies or negates. */
+/* Refuses an operation whose result is a NaN of a sign that C leaves open: of two NaNs of different
+ * sign the C compiler may return either one, and it may compute NaN * -1 as a negation. */
 static void check_sign(Eval *ev, const Binary *e) {
     COperation op = e->op;
     Val a = e->a, b = e->b;

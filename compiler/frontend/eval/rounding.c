@@ -1,15 +1,15 @@
 /* Refuses floating-point operations whose value an option of the C compiler leaves open
  * (clang/rounding.c).
  *
- * For a * b + c both values are computed, with one rounding and with two. A product may reach the
- * sum through variables and calls, so products are found by value: each rounded product is kept
- * with its factors.
+ * Where the C compiler may fuse multiply and add, a * b + c is computed with one rounding and with
+ * two, and refused if the values differ. A product may reach the sum through variables and calls,
+ * so products are found by value: each product that was rounded is kept with its factors.
  *
  *     t = 1.1f * 2.3f;  t - 2.53f        0 with two roundings, 3.1e-8 with one: refused
  *     t = 2 * 3.0;      t + 1            7 in any case
  *
- * Under -ffast-math, 0.02f / sqrtf(24) has constants alone and is folded exactly; so is a constant
- * variable when the C compiler optimizes. x / 3 may become x * (1 / 3): refused. */
+ * Under -ffast-math, x / 3 may become x * (1 / 3): refused. Allowed is what the C compiler folds
+ * exactly: 0.02f / sqrtf(24), of constants alone, and if it optimizes, of constant variables. */
 #include "frontend/eval/eval.h"
 
 #include <math.h>

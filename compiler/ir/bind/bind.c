@@ -4,8 +4,8 @@
  *     y[b.., o] = x[b.., i] * w[o, i]        x: f32[8, 16, 64], w: f32[32, 64]
  *
  * 1. count_ellipses: x has 3 dimensions, so `b..` stands for 2.
- * 2. bind_extents: b is 8 and 16, i is 64 (x and w agree), o is 32. The clause size gives extents
- *    that no operand has, and division those of merged factors.
+ * 2. bind_extents: b is 8 and 16, i is 64 (x and w agree), o is 32. The clause `size` gives
+ *    extents that no operand has. A merged dimension, (h d), gives d when it is divided by h.
  * 3. result_type: y is f32[8, 16, 32].
  */
 #include "ir/bind/bind.h"

@@ -32,8 +32,8 @@ typedef struct Play {
     const Role *role;
     int *written; // by value id: number of its last write; 0: none
     int *held;    // by id of a storage's owner: number of the write that it holds; 0: none
-    int *begun; // by id of an owner: number that the operands of an incomplete concatenation have;
-                // 0: none
+    int *begun; // by id of an owner: number that the operands of a concatenation share, while they
+                // are written one by one; 0: none
     int writes; // so far
     Array(Stretch) stretches; // ascending, disjoint
     int turn;                 // round of the loop
@@ -101,7 +101,7 @@ static void check_held(Play *play, const Op *op, const Value *value, const char 
                        when);
 }
 
-/* Writes a value to its storage, under a new number. */
+/* Simulates that an operator writes a value: its storage then holds the number of this write. */
 static void write_value(Play *play, const Op *op, const Value *value) {
     const Value *owner = role_storage(play->module, play->role, value);
     int64_t bytes =
@@ -152,8 +152,8 @@ static bool takes_place(const Op *op, const Value *operand) {
     return false;
 }
 
-/* Simulates an operator: its operands must survive the scratch space, and those that it does not
- * overwrite in place the results. */
+/* Simulates an operator. Its scratch space must not overlap operands or results, and its results
+ * must not overlap operands, except those that it overwrites in place. */
 static void play_op(Play *play, const Op *op) {
     bool adds = op_gathers(play->module, op) && play->turn > 0;
     for (int k = 0; k < op->operand_count; k++)

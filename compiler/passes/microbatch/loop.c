@@ -35,7 +35,7 @@ enum {
 typedef struct Loop {
     Module *module;
     Arena *arena;
-    LoopPosition *turn;  // by value id: where it is known
+    LoopPosition *turn;  // by value id: the position in which it is computed
     Value **accumulated; // by value id: the accumulation of a contribution
     bool *given;         // by value id: depends on inputs alone
     Value **counted;     // by value id: of a value that depends on inputs alone, its copy in the
@@ -256,7 +256,7 @@ static bool sums_given(const Loop *loop, const Op *op) {
 static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user,
                              LoopPosition turn);
 
-/* Moves a sum over rows to the counting loop. Readers of its results read the sums. */
+/* Replaces a sum over rows by one in the counting loop, and its results by the finished sums. */
 static void place_count(Loop *loop, Op *op) {
     int f = loop_factor(op);
     if (f < 0 || !may_loop(op, f)) {
@@ -325,7 +325,7 @@ static void place_all(Loop *loop) {
         Op *op = module->ops.at[i];
         take_counts(loop, op);
         if (cuts && place_given(loop, op)) continue;
-        // sums are complete after the loop; inputs are cut in the loop
+        // an operator after the loop takes finished sums, one in it the micro-batch's inputs
         op->loop = cuts ? place(loop, op) : place_whole(loop, op);
         if (diag_errors(module->diag)) return;
         for (int k = 0; op->loop == LOOP_AFTER && k < op->operand_count; k++)

@@ -38,8 +38,8 @@ static int count_copies(const LayoutModel *laid, const ModelStage *stage) {
 
 static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
 
-/* Takes the mesh of the largest group. Axes that cut rows stay with a count of one, since rules
- * name them. */
+/* Sets r->like to the mesh of a stage if its group is the largest so far. Axes that cut rows stay
+ * in the mesh with a count of one, since split rules of the strategy name them. */
 static void take_mesh(Regrouping *r, const ModelStage *stage) {
     ModelStage like = {.recompute = stage->recompute, .count = 1};
     for (int a = 0; a < stage->mesh.count; a++) {
@@ -68,8 +68,8 @@ static bool take_pipeline(Regrouping *r, const ModelPipeline *pipeline) {
     return true;
 }
 
-/* Finds the unit of groups: the odd factor of the largest. Returns false when another group is not
- * a power of two of it. */
+/* Finds the unit of groups: the odd factor of the largest group's size. Returns false unless the
+ * size of each group is the unit times a power of two. */
 static bool find_unit(Regrouping *r) {
     r->unit = r->like.count;
     while (r->unit % 2 == 0) r->unit /= 2;
@@ -97,10 +97,10 @@ static bool describe(Regrouping *r) {
     return r->rows > 0 && r->rows % now->work->unit == 0 && r->microbatches >= r->pipelines;
 }
 
-/* ---- asking ---- */
+/* ---- the input of malleus ---- */
 
-/* Returns the rates of the devices by node: the hosts when a whole group fits on one, else one
- * node. */
+/* Returns the rates of the devices by node: each host is one when a whole group fits on it, else
+ * all devices are in one node. */
 static json_t *rates_json(const Regrouping *r) {
     int devices = r->now->work->device_count,
         hosts = r->tp <= devices / r->now->work->hosts ? r->now->work->hosts : 1;
@@ -152,7 +152,7 @@ static Budget search_budget(const Regrouping *r) {
     return budget;
 }
 
-/* ---- the answer ---- */
+/* ---- the layout that its plan describes ---- */
 
 /* Sets the mesh of a smaller group of so many devices: the outer axes are dropped first. */
 static void shrink_mesh(const Regrouping *r, ModelStage *stage, int count) {

@@ -136,8 +136,8 @@ double real_need(const Search *search, const TriedStrategy *tried) {
     return most ? (double)tried->verdict.peak / (double)most : 0;
 }
 
-/* Sets the correction of a variant to the median error of the closed forms for strategies evaluated
- * since `first`. */
+/* Multiplies the correction of a variant by the median of evaluated / predicted bytes and seconds,
+ * in the strategies that were evaluated from tried.at[first] on. */
 static void correct(Search *search, int variant, int first) {
     int count = search->tried.count - first, used = 0;
     double *memory = arena_array(search->arena, double, count + 1),

@@ -48,7 +48,7 @@ const TriedStrategy *least_need(const Search *search);
 /* Returns the largest ratio of needed to allowed bytes of a device, by hetucc's count. */
 double real_need(const Search *search, const TriedStrategy *tried);
 
-/* Sets the correction of each variant from strategies evaluated since `first`. */
+/* Multiplies each variant's correction by its median error over tried.at[first] and later. */
 void correct_all(Search *search, int first);
 
 /* Returns the variant with these dimensions; -1: none. */

@@ -188,7 +188,7 @@ int profile_most_tensor(const Profile *profile, int group) { return profile->gri
 
 /* ---- between probes ---- */
 
-/* Returns `share` of one slot's numbers plus the rest of another's. */
+/* Interpolates the costs of two slots linearly: a at share 0, b at share 1; at least 0. */
 static SlotCost mix(const SlotCost *a, const SlotCost *b, double share) {
     SlotCost result;
     const double *from = (const double *)a, *to = (const double *)b;
@@ -198,8 +198,8 @@ static SlotCost mix(const SlotCost *a, const SlotCost *b, double share) {
     return result;
 }
 
-/* Returns a slot's costs for `rows` rows at a probed degree. Where one number of rows was probed,
- * costs of micro-batches are proportional to rows. */
+/* Returns a slot's costs for `rows` rows at degree grid->tensors[t]. If only one number of rows was
+ * probed, the costs that each micro-batch has are proportional to its rows. */
 static SlotCost at_rows(const Grid *grid, int t, int slot, double rows) {
     const SlotCost *first = &grid->at[t][0].slots[slot];
     if (grid->row_count > 1)
@@ -235,8 +235,8 @@ static const Grid *degrees_of(const Profile *profile, int group) {
     return found;
 }
 
-/* Returns a slot's costs on a device of a group at any degree. What another group's grid says of
- * dividing a tensor is applied to a single device. */
+/* Returns a slot's costs on a device of a group at any degree. If the group was probed at one
+ * degree only, its costs are scaled as another group's change from degree 1 to this one. */
 static SlotCost at_degree(const Profile *profile, int group, double tensor, int slot, double rows) {
     const Grid *grid = &profile->grids[group], *degrees = degrees_of(profile, group);
     if (!degrees || degrees == grid) return at_tensor(grid, tensor, slot, rows);

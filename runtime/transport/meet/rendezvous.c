@@ -138,7 +138,7 @@ static void gather_ranks(Gathering *g) {
 
 /* ---- ranks 1, 2, ... ---- */
 
-/* Connects to rank 0 by a rendezvous file. Returns false if the file is of an earlier run. */
+/* Connects to the file's rank 0. Returns false if it is of an earlier run or refuses (g->taken). */
 static bool follow(Gathering *g, const RendezvousFile *record) {
     double patience = earlier(socket_clock() + HELLO_SECONDS, g->deadline);
     int socket =
