@@ -48,7 +48,7 @@ def tests(bench, _):
         yield f"unwritable.{label}", functools.partial(option_check, bench, ranks, program, ["--losses", "/nowhere/x"], "cannot write /nowhere/x")
         yield f"full.{label}", functools.partial(option_check, bench, ranks, program, ["--dump", "/dev/full"], "cannot write /dev/full", "No space")
         if ranks:
-            yield f"ranks.{label}", functools.partial(option_check, bench, 2, program, [], r"mpirun.* -np 4 ")
+            yield f"ranks.{label}", functools.partial(option_check, bench, 2, program, [], r"heturun -n 4 ")
 
 
 harness.main("run.messages", tests)
