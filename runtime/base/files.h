@@ -104,8 +104,8 @@ void private_remove(const char *path);
  * root can replace the folder or files in it; free() it. NULL otherwise. */
 char *private_parent(const char *parent);
 
-/* Removes those entries of a folder that begin with HEAD and that a dead process created: `dead`
- * returns whether it is, from the text after HEAD. */
+/* Removes those entries of a folder that begin with HEAD and that a dead process created, which
+ * `dead` decides from the text after HEAD. */
 void private_sweep(const char *parent, const char *head, bool (*dead)(const char *mark));
 
 /* ---- this process's private folder ---- */

@@ -36,8 +36,8 @@ RecompileCommand *recompile_command_of(int image);
 /* Returns the number of strategies of the source, compiled in or arrived later. */
 int recompile_strategies(const RecompileCommand *recipe);
 
-/* Returns what an answer of hetucc on an option --strategy=WORD depends on: the same number while
- * no file of the strategy, of the source or of the cluster is written. */
+/* Returns a hash of the files on which hetucc's result for an option --strategy=WORD depends: the
+ * files of strategies, sources and the cluster. The hash changes when one of them is written. */
 uint64_t recompile_stamp(const RecompileCommand *recipe, const char *option);
 
 /* Notes that a strategy has arrived by an option --strategy=WORD, which lives as long as the

@@ -35,8 +35,8 @@ static void print_number(char *out, size_t room, const ht_image_read *read, cons
     }
 }
 
-/* Writes what the user can do about a changed variable. `wanted`: the image is to be switched to,
- * else it is running. */
+/* Writes what the user can do about a changed variable. `wanted`: the program is about to switch to
+ * the image; otherwise the image is running. */
 static void advise(char *out, size_t room, int index, bool wanted) {
     int fits = image_next(index, -1);
     while (fits >= 0 && !image_reads_agree(fits)) fits = image_next(index, fits);

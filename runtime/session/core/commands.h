@@ -30,12 +30,12 @@ typedef enum CommandKind {
     COMMAND_RECALL,      // load the in-memory checkpoint that was found
     COMMAND_OPEN_ROWS,   // open a dataset's file
     COMMAND_ROWS,        // feed an input with rows of an open file
-    COMMAND_HEED,        // take signals from here on
+    COMMAND_HEED,        // defer signals to rank 0 from here on
     COMMAND_CLOSE        // end the session
 } CommandKind;
 
-/* A command's arguments, which rank 0 broadcasts: the same bytes on all ranks. A program is its
- * index in session->programs, an image its index among the registered ones. */
+/* A command's arguments, which rank 0 broadcasts: the same bytes on all ranks. A program is given
+ * by its index in session->programs, an image by its index among the registered images. */
 typedef struct Command {
     CommandKind kind;
     union {
@@ -89,7 +89,7 @@ typedef struct Command {
     };
 } Command;
 
-/* Memory of rank 0 that a command reads or writes. On the other ranks all of it is zero. */
+/* Memory of rank 0 that a command reads or writes. On other ranks, all members are zero. */
 typedef union Payload {
     struct {
         const void **feeds;                // data by input; NULL: not fed

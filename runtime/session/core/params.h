@@ -46,7 +46,7 @@ ParamCopy *param_newest(const Param *param);
 
 Param *params_find(const Params *params, const char *name);
 
-/* Copies the newest values into a copy, if it has older ones. All ranks call it together. */
+/* Copies the newest values into a copy that has older ones. All ranks call it together. */
 void param_refresh(Param *param, ParamCopy *copy);
 
 /* Mark a copy as having received the newest values, or as changed, so that it is the newest. */
