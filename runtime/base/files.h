@@ -32,7 +32,7 @@ const char *file_kind(mode_t mode);
  * until the next call of this thread. */
 int file_open_input(const char *path, const char **why);
 
-/* The same as a stream; NULL with the reason. `why` may be NULL. */
+/* Does the same, but returns a stream; NULL with the reason. `why` may be NULL. */
 FILE *file_read_input(const char *path, const char **why);
 
 /* Opens a plain file that this user owns and no other user may write. Follows no symbolic link.

@@ -407,8 +407,8 @@ void async_exchange_end_on_thread(AsyncExchange *async) {
     watch_end();
 }
 
-/* Counts a run, and ends the program if an exchange in `after` has not begun as often. Its `ended`
- * flag would be left from its previous run. */
+/* Counts a run, and ends the program if an exchange in `after` has not begun as often: the `ended`
+ * flag of that exchange would be left from its previous run. */
 static void count_run(AsyncExchange *async) {
     async->runs++;
     for (int i = 0; i < async->after_count; i++)

@@ -23,7 +23,7 @@ struct GroupComm {
 
 static GroupComm *group_comms;
 
-/* Returns a tag that all members of a group compute in the same way. */
+/* Returns a tag for a group, a hash of its ranks, which is equal on all members. */
 static int group_tag(const int *ranks, int count) {
     uint32_t hash = 2166136261u;
     for (int i = 0; i < count; i++) hash = (hash ^ (uint32_t)ranks[i]) * 16777619u;
@@ -152,7 +152,7 @@ static void run_reduce_scatter(const ChannelRun *run, const ht_reshard_step *ste
     free(counts);
 }
 
-/* Returns the first non-empty block, or the first if all are empty. The blocks are contiguous. */
+/* Returns the non-empty block with the lowest offset, or the first block if all are empty. */
 static const ht_block *lowest_block(const ht_block *blocks, int count) {
     const ht_block *lowest = blocks;
     for (int i = 0; i < count; i++)
@@ -187,7 +187,7 @@ static void run_all_gather(const ChannelRun *run, const ht_reshard_step *step, M
     free(counts);
 }
 
-/* The root sends from its own buffer, which MPI_Bcast does not change. */
+/* Broadcasts the root's send block, which MPI_Bcast does not change, in parts. */
 static void run_broadcast(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm) {
     const ht_block *block = step->send_count ? step->send : step->receive;
     for (int64_t at = 0; at < block->count; at += MOST_COUNT) {

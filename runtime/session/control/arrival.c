@@ -251,7 +251,7 @@ static void *load(const void *object, size_t size, Refusal *refusal) {
     return handle;
 }
 
-/* The number of the registered image that a known one stands for; -1 with a reason. */
+/* Returns the number of the program's image that equals a known image; -1 with a reason. */
 static int find_known(const ht_image *known, char *reason) {
     const ht_image *near = NULL;
     for (int i = 0; i < image_count(); i++) {
@@ -339,7 +339,7 @@ static bool join(const ht_arrival *arrival, Joined *joined, Refusal *refusal) {
     return check_ranks(arrival, reason);
 }
 
-/* Returns the program's image that a known image of the object stands for; a new image itself. */
+/* Returns the program's image that equals a known image, or `image` if it is new. */
 static const ht_image *own_image(const Joined *joined, const ht_image *image) {
     for (int k = 0; k < joined->arrival->known_count; k++)
         if (joined->arrival->known[k] == image) return image_at(joined->known[k])->image;

@@ -86,7 +86,7 @@ static double tokens_of(const Holds *holds, const ht_image *image) {
     return most > 0 ? most : all / image_devices(image);
 }
 
-/* Sizes that by_size compares: larger sizes first, then smaller indices. */
+/* Sizes by which by_size sorts: larger sizes first; of equal sizes, smaller indices. */
 static const int64_t *sorted_by;
 
 static int by_size(const void *a, const void *b) {

@@ -17,7 +17,7 @@
 
 enum { SIGNAL_STATUS = 128, PATH_ROOM = 4096 };
 
-/* Seconds in which main's own ht_save is awaited: mpirun kills ranks one second after SIGTERM. */
+/* Seconds to wait for main's ht_save; mpirun kills ranks one second after SIGTERM. */
 static const double PATIENCE = 0.5;
 
 /* How main saves, and at which point of its loop. */

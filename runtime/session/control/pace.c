@@ -92,7 +92,7 @@ static void keep_longest(void) {
     if (most) longest = *most;
 }
 
-/* Returns a tensor of zeros. Views that shared storage in the recorded call share it again. */
+/* Returns zeroed device memory for a view. Views with equal recorded data share memory. */
 static void *storage_of(const ht_view *views, int index, void *const *made) {
     for (int i = 0; i < index; i++)
         if (views[i].data && views[i].data == views[index].data && made[i]) return made[i];

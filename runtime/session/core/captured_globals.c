@@ -49,7 +49,7 @@ static void advise(char *out, size_t room, int index, bool wanted) {
         snprintf(out, room, "compile it with the value that it is to have");
 }
 
-/* Ends the program with the values of element `index` at compile time and `now`. */
+/* Ends the program; the message has the values of element `index` at compile time and now. */
 static _Noreturn void differs(int image, const ht_image_read *read, int64_t index, const char *now,
                               bool wanted) {
     char was[32], is[32], place[32] = "", strategy[256] = "", advice[512];
