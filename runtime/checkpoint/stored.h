@@ -42,7 +42,7 @@ const char *stored_wrong(const StoredTensor *stored, const char *shape);
  * reason of a failure. */
 const char *stored_read(const StoredTensor *stored, int64_t from, int64_t to, float *values);
 
-/* Closes what is open. */
+/* Closes the files and frees their headers. */
 void stored_close(Stored *stored);
 
 #endif

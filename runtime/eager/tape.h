@@ -41,7 +41,7 @@ typedef struct Entry {
 
 /* ---- memory of a step ---- */
 
-void *eager_alloc(size_t bytes);
+void *eager_alloc(size_t bytes); // aligned, not cleared; valid until the next step of the tape
 
 /* ---- nodes ---- */
 

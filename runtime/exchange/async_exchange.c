@@ -318,7 +318,7 @@ static void *serve(void *argument) {
     return NULL;
 }
 
-/* Starts the thread of a queue, which gets no signals: they are for the main thread. */
+/* Starts the thread of a queue, with all signals blocked: the main thread gets them. */
 static void start(Queue *queue, int lane) {
     sigset_t all, before;
     *queue = (Queue){.lane = lane, .filled = PTHREAD_COND_INITIALIZER};

@@ -96,7 +96,7 @@ void session_close(ht_session *session);
  *
  * Compares the fingerprints of their images (models, strategies, options) and the version of this
  * library. Ranks with `check` (HETU_CHECK) also compare the checksums of their executables. If
- * programs differ, every rank prints the fingerprints of rank 0 and of a rank that differs from it. */
+ * programs differ, every rank prints rank 0's fingerprint and one that differs from it. */
 bool session_agree(bool check);
 
 /* Starts, on this host, the other ranks that the images need (transport/meet/local_ranks.h). Does
@@ -109,7 +109,7 @@ void session_print_ranks(void);
 /* Warns of variables HETU_... of the environment that look like misspelled ones. */
 void session_check_variables(void);
 
-/* Ends the program unless as many ranks run as the images need; prints the right command line. */
+/* Ends the program, with the right command line, unless as many ranks run as needed. */
 void session_check_ranks(int argc, char **argv);
 
 /* Sets the number of threads for kernels: OMP_NUM_THREADS, else this rank's share of the node's

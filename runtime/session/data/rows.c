@@ -76,7 +76,7 @@ static FedRows fed_rows(ht_session *session, const ht_fed *feed, ht_dtype dtype,
     return fed;
 }
 
-/* Takes the number of rows from an open file, and checks that they fit the input. */
+/* Sets the plan's file and number of rows; ends the program if they do not fit the input. */
 static void take_file(FedRows *fed, int file) {
     const char *wrong = dataset_wrong(file, fed->dtype);
     if (wrong) refuse(fed, wrong);

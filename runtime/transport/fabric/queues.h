@@ -10,7 +10,7 @@
 
 typedef struct Queues Queues;
 
-/* Tells other ranks where the queues are that a rank reads. */
+/* The place where other ranks find the queues that a rank reads. */
 typedef struct QueueFile {
     int32_t process, file; // -1: there are none
     uint64_t key;          // stored in the queues, for a check

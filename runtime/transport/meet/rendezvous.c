@@ -29,8 +29,8 @@ typedef struct Hello {
 /* Rank 0's answer to a Hello. */
 typedef enum AnswerKind {
     ANSWER_WELCOME = 0x600d,
-    ANSWER_TAKEN = 0x7a4e,
-    ANSWER_SIZE = 0x512e
+    ANSWER_TAKEN = 0x7a4e, // another process has this rank
+    ANSWER_SIZE = 0x512e // the numbers of ranks differ
 } AnswerKind;
 typedef struct Answer {
     SocketKey key;
@@ -138,7 +138,7 @@ static void gather_ranks(Gathering *g) {
 
 /* ---- ranks 1, 2, ... ---- */
 
-/* Connects to the file's rank 0. Returns false if it is of an earlier run or refuses (g->taken). */
+/* Connects to rank 0. Returns false if its file is of an earlier run, or it refuses (g->taken). */
 static bool follow(Gathering *g, const RendezvousFile *record) {
     double patience = earlier(socket_clock() + HELLO_SECONDS, g->deadline);
     int socket =
