@@ -13,7 +13,7 @@
  *
  * On host memory each queue has a thread, which drives the messages of its async exchanges on its
  * own lane (transport/post.h), and sleeps if there are none. All functions here are for the main
- * thread.  */
+ * thread. */
 #ifndef EXCHANGE_ASYNC_EXCHANGE_H
 #define EXCHANGE_ASYNC_EXCHANGE_H
 

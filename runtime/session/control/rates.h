@@ -55,7 +55,7 @@ bool rates_take(Rates *rates, const PaceReport *reports);
  * other ranks. Rates within `change` of 1 become 1. */
 void rates_asked(const Rates *rates, double *asked);
 
-/* Returns whether each rank was near its rate in `asked` in one of the last three steps. */
+/* Returns whether each rank was near its `asked` rate in at least one of the last three steps. */
 bool rates_near(const Rates *rates, const double *asked);
 
 #endif

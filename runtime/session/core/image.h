@@ -9,7 +9,7 @@
 typedef struct RegisteredImage {
     const ht_image *image;
     ht_tensor (*model)(void);
-    void (*const *updates)(void); // by optimizer: its rule or update, then `after`
+    void (*const *updates)(void);    // by optimizer: its rule or update, then `after`
     const volatile void *const *now; // by read: address of the variable in this program
 } RegisteredImage;
 

@@ -229,8 +229,8 @@ static Crossing *awaited(const Crossing *crossing, int number) {
     return number < 0 ? crossing->before : (Crossing *)crossing->async.after[number];
 }
 
-/* Delays crossings so that each begins no earlier than any crossing that it waits for. Before that,
- * `ended` is left from the previous step, and the wait would return at once. */
+/* Delays crossings so that each begins no earlier than any crossing that it waits for. An earlier
+ * wait would return at once: `ended` of the awaited one is left from the previous step. */
 static void settle(Schedule *schedule) {
     for (bool moved = true; moved;) {
         moved = false;

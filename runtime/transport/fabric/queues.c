@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 enum {
-    LINE = 64,           // bytes of a cache line
-    MOST_ROOM = 1 << 18, // most bytes of a queue
+    LINE = 64,            // bytes of a cache line
+    MOST_ROOM = 1 << 18,  // most bytes of a queue
     LEAST_ROOM = 1 << 12, // least bytes of a queue
-    ALL_ROOM = 32 << 20 // bytes of all queues of a machine
+    ALL_ROOM = 32 << 20   // bytes of all queues of a machine
 };
 
 /* A ring buffer of `room` bytes. Bytes [read, written) of the stream are in the ring, byte n at

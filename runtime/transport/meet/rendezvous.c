@@ -30,7 +30,7 @@ typedef struct Hello {
 typedef enum AnswerKind {
     ANSWER_WELCOME = 0x600d,
     ANSWER_TAKEN = 0x7a4e, // another process has this rank
-    ANSWER_SIZE = 0x512e // the numbers of ranks differ
+    ANSWER_SIZE = 0x512e   // the numbers of ranks differ
 } AnswerKind;
 typedef struct Answer {
     SocketKey key;

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 enum {
-    TICKS = 10,                // in a second
+    TICKS = 10,                // per second
     TICK = 1000000000 / TICKS, // nanoseconds
     NAP = 1000000,             // nanoseconds
     GRACE = 4                  // ticks between a closed connection and the end of all ranks
@@ -57,7 +57,7 @@ static struct {
     int ticks;       // since the start
     int waited;      // ticks in a wait since the last progress
     unsigned moves;  // value of the counter at the last tick
-    Heartbeat own;   // latest of this rank
+    Heartbeat own;   // this rank's latest
     Failure failed;  // on rank 0 the newest of all ranks, elsewhere this rank's
     sigset_t ending; // signals that end this process
     Peer *peers;     // by rank; on ranks other than 0, rank 0 alone
