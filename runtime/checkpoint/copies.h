@@ -52,9 +52,9 @@ void copy_close(CopyFile *file);
  * NAME+.XXXXXX beside it, which all processes of this user find once one has made it. */
 char *copies_folder(const char *named);
 
-/* Returns the valid files of a folder, checksums included. Of the files in name order it reads
- * those with index % turns == turn, so that processes can divide the work. The caller calls
- * copy_close on each and frees the list. */
+/* Returns the valid files of a folder, after checking their checksums. Reads only files whose index
+ * in name order satisfies index % turns == turn, so that processes can divide the work. The caller
+ * calls copy_close on each and frees the list. */
 CopyFile *copies_read(const char *folder, int turn, int turns, int *count);
 
 /* Removes the files of all starts except `but`. With 0, removes all files and the folder. */

@@ -1,5 +1,5 @@
-/* Reads tensors from one safetensors file or all those of a folder. Stored tensors may have other
- * names, be transposed, or be F16 or BF16. */
+/* Reads tensors from one safetensors file, or from all such files of a folder. Stored tensors may
+ * have other names, be transposed, or be F16 or BF16. */
 #ifndef CHECKPOINT_STORED_H
 #define CHECKPOINT_STORED_H
 

@@ -82,7 +82,7 @@ void session_check_open(const ht_session *session);
 /* Ends the program if `program` is NULL; `call` names the function in the message. */
 void session_check_program(const ht_program *program, const char *call);
 
-/* Returns the compiled program behind a program of main. */
+/* Returns the compiled program of a program of main. */
 Program *session_image_program(const ht_program *program);
 
 /* On rank 0: makes all ranks load the strategies of ht_prepare that are compiled. `wait`: waits

@@ -110,7 +110,7 @@ static void agree(FedRows *fed, int count) {
         }
 }
 
-/* Moves the datasets' positions behind the rows of the step. */
+/* Moves the datasets' positions past the rows of the step. */
 static void advance(ht_session *session, const FedRows *fed, int count) {
     for (int i = 0; i < count; i++)
         rows_dataset(session, fed[i].given->name)->position =

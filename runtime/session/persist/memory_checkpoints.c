@@ -128,7 +128,7 @@ static CopyHead head_of(const struct Copies *copies, CopyHead head, int range) {
     return head;
 }
 
-/* Opens the files of the ranges that this rank keeps; reopens those whose size has changed. Returns
+/* Opens the files of the ranges that this rank keeps; reopens files whose size has changed. Returns
  * 0, or an errno. */
 static int open_files(struct Copies *copies, CopyHead common) {
     int error = 0;

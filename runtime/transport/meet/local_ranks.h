@@ -5,7 +5,7 @@
  *      +- ./model        they end when rank 0 ends, even when it is killed
  *      +- ./model
  *
- * The ranks find each other as those of heturun do (transport/meet/rendezvous.h).
+ * The ranks find each other like the ranks of heturun (transport/meet/rendezvous.h).
  */
 #ifndef TRANSPORT_MEET_LOCAL_RANKS_H
 #define TRANSPORT_MEET_LOCAL_RANKS_H

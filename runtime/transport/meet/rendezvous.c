@@ -77,7 +77,7 @@ static AnswerKind judge(const Gathering *g, const Hello *hello) {
                : ANSWER_WELCOME;
 }
 
-/* Answers a caller, and adds it as a rank. Disconnects callers without the key. */
+/* Answers a caller, and adds it as a rank. Disconnects a caller that lacks the key. */
 static void admit(Gathering *g, int socket, const Hello *hello) {
     if (!socket_key_equal(&hello->key, &g->ask)) {
         close(socket);

@@ -170,7 +170,7 @@ static bool is_lost(int rank, char *why, size_t size) {
     return true;
 }
 
-/* On rank 0: returns the rank that the others wait for. This is a rank without a heartbeat, else
+/* On rank 0: returns the rank for which other ranks wait. This is a rank without a heartbeat, else
  * the first rank that is in no wait; -1: there is none. */
 static int find_awaited(void) {
     int busy = -1;

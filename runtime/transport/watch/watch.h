@@ -1,7 +1,7 @@
 /* The watch: a thread of each rank that ends the run when a rank has died or hangs.
  *
  *     while the ranks meet        the meeting may take HETU_TIMEOUT seconds
- *     between watch_begin and     something must move within HETU_TIMEOUT
+ *     between watch_begin and     the rank must progress within HETU_TIMEOUT
  *     watch_end (a wait)
  *     all the time                every rank must have a heartbeat (heartbeat.h) within that time
  *
