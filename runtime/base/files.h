@@ -46,9 +46,9 @@ FILE *file_read_own(const char *path, const char **why);
  * user nor the folder's owner, and all users may write in the folder. */
 bool file_is_foreign(const char *path);
 
-/* Returns whether another user can have chosen what a path leads to: nothing exists there yet, or a
- * component of the path, or of a link on it, is theirs and in a folder that all users may write. A
- * file whose owner also owns the file of the running program is trusted. */
+/* Returns whether another user can have chosen what a path leads to. This is so if nothing exists
+ * there yet, or if another user owns a component of the path, or of a link on it, in a folder that
+ * all users may write. Files of the owner of the running program's file are trusted. */
 bool file_is_led(const char *path);
 
 /* ---- outputs ---- */

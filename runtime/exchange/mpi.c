@@ -98,8 +98,8 @@ static void combine(ht_reduction reduction, void *from, void *to, int count, MPI
             ht_combine((ht_dtype)dtype, reduction, to, from, count);
 }
 
-/* Reduction functions for MPI: for bf16, which MPI does not know, and for maxima, in which MPI
- * loses NaN. */
+/* Reduce for MPI: own_sum for bf16, which MPI does not know; own_max since MPI loses NaN in
+ * maxima. */
 static void own_sum(void *from, void *to, int *count, MPI_Datatype *type) {
     combine(HT_SUM, from, to, *count, *type);
 }

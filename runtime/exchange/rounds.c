@@ -88,8 +88,8 @@ static void finish_parts(Rounds *r) {
  * at 0, 2, 5, 7. */
 static int64_t share(const Rounds *r, int64_t count, int i) { return count * i / r->members; }
 
-/* All-reduce as reduce-scatter, then all-gather: every member reduces its share, then sends it to
- * all. */
+/* Carries out all-reduce as reduce-scatter, then all-gather: every member reduces its share, then
+ * sends the result to all members. */
 static bool next_all_reduce(Rounds *r) {
     const ht_block *from = r->step->send, *to = r->step->receive;
     int64_t all = from->count, first = share(r, all, r->mine),

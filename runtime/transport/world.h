@@ -30,11 +30,11 @@ int world_size(void);
 int world_node_rank(void);
 int world_node_size(void);
 
-/* Makes a forked child process rank 0 of 1, without communication. */
+/* Makes a forked child process rank 0 of 1, which does not communicate. */
 void world_forget(void);
 
-/* world_broadcast sends `bytes` bytes from rank 0 to all. world_gather is an all-gather: `all`
- * receives `bytes` bytes of every rank, in rank order. */
+/* world_broadcast sends `bytes` bytes from rank 0 to all ranks. world_gather is an all-gather:
+ * `all` receives `bytes` bytes of every rank, in rank order. */
 void world_broadcast(void *data, size_t bytes);
 void world_gather(const void *mine, size_t bytes, void *all);
 

@@ -195,8 +195,8 @@ bool rates_take(Rates *rates, const PaceReport *reports) {
     return known;
 }
 
-/* Returns a rank's recent rate: the median of the last three steps if its rate differed from the
- * planned one in all of them, the mean of the last two if in both, else the last rate. */
+/* Returns a rank's recent rate: the mean of the last two steps if it differed from the planned rate
+ * in both; the median of the last three if it differed in all three; else the last rate. */
 static double seen_last(const Rates *rates, int rank) {
     double a = rates->rate[rank], b = rates->before[rank], c = rates->earlier[rank];
     return rates->moved[rank] > 2   ? fmax(fmin(a, b), fmin(fmax(a, b), c))

@@ -44,10 +44,10 @@ uint64_t recompile_stamp(const RecompileCommand *recipe, const char *option);
  * program. */
 void recompile_add(RecompileCommand *recipe, char *option);
 
-/* Starts hetucc, or the tool of this name beside it, on the program's sources and strategies with
- * further words (NULL at the end), in the folder in which the program was compiled. The tool's
- * output goes to the file `output`; NULL: to this program's output. Returns the process, or 0 with
- * a reason if it cannot be started. */
+/* Starts hetucc, or a tool in its folder, on the program's sources and strategies, in the folder of
+ * the compilation. `words` are further arguments (NULL at the end). The tool's output goes to the
+ * file `output`; NULL: to this program's output. Returns the process, or 0 with a reason if it
+ * cannot be started. */
 pid_t recompile_start(const RecompileCommand *recipe, const char *tool, const char *const *words,
                       const char *output, char *reason);
 

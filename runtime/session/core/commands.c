@@ -38,7 +38,7 @@ static bool follows(const Program *program, const Program *trains) {
 
 /* Returns, by program, the image to switch to; free() it. The program of the command gets the
  * command's image. Programs that follow it get their own image for the same strategy, if they have
- * one. All others get -1: they do not switch. */
+ * one. Any other program gets -1: it does not switch. */
 static int *find_images(const ht_session *session, const Command *command) {
     const char *strategy = image_at(command->switching.image)->image->strategy;
     int *images = memory_array(session->program_count, sizeof *images);

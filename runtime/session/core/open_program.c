@@ -54,8 +54,8 @@ static void check_groups(ht_group_list groups) {
     }
 }
 
-/* Ends the program if an optimizer has neither rule nor update, if there are too many groups or
- * groups without names, or if two optimizers are different operators. */
+/* Ends the program if an optimizer has neither rule nor update, or two optimizers are different
+ * operators. Also ends it if there are too many groups, or a group has no names. */
 static void check_optimizers(const ht_optimizer *optimizer, ht_group_list groups) {
     check_optimizer(optimizer);
     check_groups(groups);

@@ -49,7 +49,7 @@ Param *params_find(const Params *params, const char *name);
 /* Copies the newest values into a copy that has older ones. All ranks call it together. */
 void param_refresh(Param *param, ParamCopy *copy);
 
-/* Mark a copy as having received the newest values, or as changed, so that it is the newest. */
+/* Mark a copy as equal to the newest values, or as changed, so that it is the newest. */
 void param_brought(const Param *param, ParamCopy *copy);
 void param_changed(Param *param, ParamCopy *copy);
 

@@ -66,7 +66,7 @@ void program_feed(Program *program, int input, const void *data);
 /* Fills this rank's piece of an input with rows of a dataset file. */
 void program_read(Program *program, int input, const RowsPlan *rows);
 
-/* Inputs that carry over a switch. program_take_inputs gathers the fed inputs on rank 0;
+/* Inputs that carry over a switch. program_take_inputs gathers the fed inputs on rank 0.
  * program_give_inputs feeds them to the switched program, whose inputs have equal shapes, and frees
  * them. */
 typedef struct FedInputs {

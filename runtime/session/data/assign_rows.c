@@ -76,8 +76,8 @@ static bool stands_well(const Arrangement *all, const ht_image *image) {
     return well;
 }
 
-/* Returns, of the pipelines that have free rows and that `row` fits, the one that the fewest rows
- * fit; -1: none. */
+/* Returns the pipeline that the fewest rows fit, among those with free rows that `row` fits; -1:
+ * there is none. */
 static int tightest(const Arrangement *all, int64_t row) {
     int found = -1;
     for (int p = 0; p < all->pipelines; p++) {

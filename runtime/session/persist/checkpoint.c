@@ -90,7 +90,7 @@ static int64_t newest_step(const char *folder) {
     return newest;
 }
 
-/* Exit handler: turns exit status 0 into 1 if the last checkpoints were not written. */
+/* Turns exit status 0 into 1 if the last checkpoints were not written (exit handler). */
 static void end_unsaved(int status, void *argument) {
     (void)argument;
     if (!status && unsaved.said) exit(1);

@@ -36,8 +36,8 @@ void checkpoint_turn(ht_session *session);
 /* Waits until all checkpoints are on the disk. All ranks call it together. */
 void checkpoint_wait(ht_session *session);
 
-/* On rank 0: registers a handler that ends the program with status 1 instead of 0 if the last
- * checkpoints were not written. Called before any other exit handler is registered. */
+/* On rank 0: registers an exit handler that turns exit status 0 into 1 if the last checkpoints were
+ * not written. Called before any other exit handler is registered. */
 void checkpoint_open(void);
 
 /* Waits until all checkpoints are on the disk, and prints a message if the last ones were not
