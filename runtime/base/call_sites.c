@@ -16,13 +16,13 @@
 enum {
     DEPTH = 48,  // stack frames that are examined
     CALLERS = 8, // callers that are kept of a call, innermost first
-    ASKED = 256  // addresses for one run of addr2line
+    ASKED = 256  // most addresses for one run of addr2line
 };
 
 /* The callers of the library in one call. All of them are in one object file. */
 typedef struct Noted {
     ht_called *call;
-    const ht_called *like; // the call with the same place; NULL: it has its own
+    const ht_called *like; // an earlier call with the same place; NULL: this call has its own place
     const char *file;      // path of the object; "": the program itself; NULL: no caller was found
     int count;
     uintptr_t address[CALLERS]; // addresses within the object

@@ -117,7 +117,7 @@ typedef struct Way {
     char rest[PATH_ROOM];
     int links;
     bool foreign; // the path has an entry that another user has made in a world-writable folder
-    bool led;     // the path has a link there that another user has made
+    bool led;     // the path has a link that another user has made in such a folder
     bool looks;   // nothing is created, and every link is followed
 } Way;
 
@@ -357,7 +357,7 @@ void private_sweep(const char *parent, const char *head, bool (*dead)(const char
 /* ---- this process's private folder ---- */
 
 static struct {
-    pid_t process;        // that made the folder; a forked child does not own it
+    pid_t process;        // process that made the folder; a forked child does not own the folder
     char path[PATH_ROOM]; // "": there is no folder
 } own;
 

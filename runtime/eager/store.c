@@ -25,10 +25,10 @@ struct eager_store {
 typedef struct Trained {
     eager_param *param;
     bool no_decay, frozen;
-    bool assigned; // made by ht_state, so that ht_assign may assign it
+    bool assigned; // made by ht_state: ht_assign may assign to this state
     int group;     // parameter group; 0: the optimizer given to ht_train
     float *state[4];
-    const ht_called *note; // its update in trace and profile; NULL: none yet
+    const ht_called *note; // the update of `param` in trace and profile; NULL: none yet
     ht_node *node;
     ht_node *next; // value of `param` after this step; NULL: unchanged
 } Trained;

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_COUNT = 1 << 30 }; // elements of one call; MPI counts in int
+enum { MOST_COUNT = 1 << 30 }; // most elements of one call; MPI counts in int
 
 /* ---- communicators ---- */
 

@@ -13,7 +13,7 @@ extern "C" {
  * gaps; the second list begins at an aligned address. */
 typedef struct Staged {
     ht_reshard_step step;
-    int64_t bytes; // of the buffer
+    int64_t bytes; // size of the buffer
     ht_block *block;
 } Staged;
 

@@ -19,7 +19,7 @@ typedef struct Remembered {
     ht_kernel *kernel;
     int64_t elements;
     int count;
-    double least; // seconds of the shortest call; longer ones may have been delayed
+    double least; // seconds of the shortest call; longer calls may have been delayed
     ht_call call;
     ht_view views[2 * TENSORS]; // results from 0, operands from TENSORS
 } Remembered;

@@ -21,7 +21,7 @@ typedef struct Param {
     int init; // kind of initialisation, as in ht_init; `a` is its argument
     double a;
     int64_t elements;
-    int64_t version; // of the newest copy
+    int64_t version; // version of the newest copy
     int number, ranks;
     ParamCopy *copies;
 } Param;

@@ -29,7 +29,7 @@ struct AsyncExchanges {
     Crossing **crossing; // by gradient transfer; NULL: this rank takes no part
     int *awaited;        // by the role's transfer: calls of ht_ready still missing in this step
     int next;            // gradient transfer that begins next
-    Crossing **ahead;    // by the role's transfer: its prefetch; NULL: none on this rank
+    Crossing **ahead;    // by the role's transfer: its prefetch; NULL: this rank has none
 };
 
 struct Schedule {
@@ -39,7 +39,7 @@ struct Schedule {
     char *kept; // memory of the slots, after the arena
     Crossing *crossings;
     int crossing_count;
-    int *first[TURNS];       // by row, then the end: index in `order` of its first crossing
+    int *first[TURNS];       // by row, and for the end: index in `order` of its first crossing
     Crossing **order[TURNS]; // crossings, sorted by the row before which they begin or end
     struct AsyncExchanges *async_exchanges;
     char (*shown)[SHOWN]; // by row: "backward of visit 1, micro-batch 3"

@@ -29,7 +29,7 @@
 
 static ht_session session = {.seed = 1, .keep = 3};
 
-static const EagerLibrary *eager; // NULL: it is not linked
+static const EagerLibrary *eager; // NULL: the one-device library is not linked
 
 void session_use_eager(const EagerLibrary *library) { eager = library; }
 

@@ -63,14 +63,14 @@ void progress_print(Progress *progress, const ProgressStep *step);
 struct ht_program {
     ht_session *session;
     bool trains;
-    int number; // in session->programs; -1: the one-device library runs it
+    int number; // index in session->programs; -1: the one-device library runs the program
     eager_program *eager;
     float hyper[HT_GROUPS * HT_HYPER];
     int64_t step;                   // number of the next step
     double (*factor)(int64_t step); // learning-rate schedule: factor by step; NULL: 1
-    float loss;                     // of the last step
+    float loss;                     // loss of the last step
     Progress progress;
-    char *optimizers; // names and parameter patterns of the optimizers; NULL: one has no name
+    char *optimizers; // optimizers' names and parameter patterns; NULL: an optimizer has no name
 };
 
 /* Returns the one-device library; NULL: it is not linked. */

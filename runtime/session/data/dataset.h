@@ -20,7 +20,7 @@ typedef struct RowsPlan {
     uint64_t seed, stream;
     int64_t batch; // rows of a step
     const int64_t
-        *order; // by position in the batch, the row of the step at that position; NULL: in order
+        *order; // by position in the batch: row of the step at that position; NULL: rows in order
 } RowsPlan;
 
 /* Returns the number of an open file; -1: it is not open. */

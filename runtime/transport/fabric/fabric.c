@@ -128,7 +128,7 @@ static size_t flows_pass(Flow *flows, int *count, bool *busy) {
     return moved;
 }
 
-/* Yields, or sleeps if SPINS or more passes in a row (`idle`) made no progress. */
+/* Yields; sleeps if SPINS or more passes in a row (`idle`) made no progress. */
 static void flows_rest(int idle) {
     if (idle < SPINS)
         sched_yield();

@@ -28,7 +28,7 @@ static struct {
     pid_t *process; // by rank; 0: rank 0, or a rank that has ended and been waited for
     char **words;   // the command line of this process
     char *text;
-    char folder[PATH_ROOM]; // private; the meeting file lies in it
+    char folder[PATH_ROOM]; // private folder with the rendezvous file
     pthread_t watcher;
     atomic_bool met;
 } local;

@@ -43,14 +43,14 @@ typedef struct Failure {
 
 /* State of another rank. */
 typedef struct Peer {
-    int silent; // ticks since its last heartbeat
+    int silent; // ticks since the last heartbeat of this peer
     Heartbeat last;
-    int gone; // ticks since its connection was closed; 0: open
+    int gone; // ticks since the connection was closed; 0: open
     bool leaving;
 } Peer;
 
 static struct {
-    pthread_mutex_t lock; // for all below; the thread holds it while it is awake
+    pthread_mutex_t lock; // for all members below; the thread holds it while awake
     WatchStage stage;
     int rank;
     int limit;       // ticks; 0: none
@@ -60,7 +60,7 @@ static struct {
     Heartbeat own;   // this rank's latest
     Failure failed;  // on rank 0 the newest of all ranks, elsewhere this rank's
     sigset_t ending; // signals that end this process
-    Peer *peers;     // by rank; on ranks other than 0, rank 0 alone
+    Peer *peers;     // by rank; on ranks other than 0, only rank 0
     int peer_count;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
