@@ -20,7 +20,7 @@ typedef struct ht_node {
     bool zero;  // all elements are zero and `data` is not allocated; eager_data allocates it
     bool needs_gradient;
     struct ht_node *gradient; // NULL: none yet
-    bool owns_gradient; // `gradient` is this node's own sum, to which others can be added in place
+    bool owns_gradient; // `gradient` is this node's own sum, which further gradients may change
     bool used;          // an operator or gradient function read the node (check_ignored)
     eager_param *param; // parameter that the node is; NULL: the node is none
     int64_t evaluation; // number of the evaluation that created the node

@@ -29,7 +29,7 @@ struct Copies {
     char *folder; // folder of HETU_COPIES on this host
     bool failed;  // no checkpoint can be taken; the error has been printed
     uint64_t start, number;
-    int partner; // rank on another host that keeps a replica of this range; -1: there is one host
+    int partner; // rank on another host that keeps a replica of this rank's range; -1: one host
     bool *keeps; // by rank r: whether this rank keeps the range of r
     int local, locals; // index of this rank on its host, and ranks of the host
     CopyFile *written; // files that this rank writes, by range and turn
