@@ -16,13 +16,13 @@
 enum {
     DEPTH = 48,  // stack frames that are examined
     CALLERS = 8, // callers that are kept of a call, innermost first
-    ASKED = 256  // addresses for one run of addr2line
+    ASKED = 256  // most addresses for one run of addr2line
 };
 
 /* The callers of the library in one call. All of them are in one object file. */
 typedef struct Noted {
     ht_called *call;
-    const ht_called *like; // the call with the same place; NULL: it has its own
+    const ht_called *like; // an earlier call with the same place; NULL: this call has its own place
     const char *file;      // path of the object; "": the program itself; NULL: no caller was found
     int count;
     uintptr_t address[CALLERS]; // addresses within the object
@@ -57,7 +57,7 @@ static const char *object_of(uintptr_t address, const char **base) {
     return own ? "" : object.dli_fname;
 }
 
-/* Takes the innermost callers outside this library, up to the first caller in another object. */
+/* Notes the innermost callers outside this library, up to the first caller in another object. */
 static void take_callers(Noted *own) {
     void *frames[DEPTH];
     const char *library = NULL, *base = NULL;
@@ -100,8 +100,8 @@ static void print_object(FILE *out, const char *file) {
     for (const char *c = file; *c; c++) fprintf(out, "\\%c", *c);
 }
 
-/* Runs addr2line for the callers of calls from `first` on that are in one object. Sets *end behind
- * the last of these calls. Returns a pipe with the output. */
+/* Runs addr2line for the callers of calls from `first` on that are in one object. Sets *end to the
+ * index after the last of these calls. Returns a pipe with the output. */
 static FILE *ask(int first, int *end) {
     char *command = NULL;
     size_t length;
@@ -123,8 +123,8 @@ static FILE *ask(int first, int *end) {
     return pipe;
 }
 
-/* Takes the line of a function, "/home/me/model.c:42 (discriminator 3)". Ignores unknown lines and
- * the library's own headers. */
+/* Notes the line of a function, such as "/home/me/model.c:42 (discriminator 3)", in `place`.
+ * Ignores unknown lines and the library's own headers. */
 static void take_line(Place *place, const char *function, char *line) {
     char *colon = strrchr(line, ':'), *slash = strrchr(line, '/'),
          *end = colon ? colon + 1 + strspn(colon + 1, "0123456789") : NULL;

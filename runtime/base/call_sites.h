@@ -14,7 +14,7 @@
  * caller, or (`inner`) to the place that calls that caller. `call` lives as long as the process. */
 void call_sites_note(ht_called *call, bool inner);
 
-/* Gives `call` the same place as `other`, which call_sites_note was called with. */
+/* Makes call_sites_find give `call` the place of `other`, an earlier call of call_sites_note. */
 void call_sites_like(ht_called *call, const ht_called *other);
 
 /* Finds the places of all recorded calls that have none yet. */

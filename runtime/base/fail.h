@@ -19,7 +19,7 @@ typedef struct FailRanks {
 
 /* Exit statuses of a rank, from which heturun learns the cause (tools/heturun/ranks.h). */
 typedef enum FailStatus {
-    FAIL_PROGRAM = 1,  // error in the program, or in another rank
+    FAIL_PROGRAM = 1,  // error in the program or in another rank
     FAIL_DEVICE = 122, // fault of this rank's device or host: the run can continue without the rank
     FAIL_EXCHANGE = 123 // fault of a connection, or another rank is lost: the run can continue
 } FailStatus;

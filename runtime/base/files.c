@@ -25,8 +25,8 @@ const char *file_kind(mode_t mode) {
                             : "it is a device, and no file";
 }
 
-/* Returns the reason of an error of open(): a socket cannot be opened, and O_NOFOLLOW opens no
- * link. */
+/* Returns the reason for an error of open(). Sockets, and links with O_NOFOLLOW, have their own
+ * texts. */
 static const char *open_reason(const char *path, int error) {
     struct stat about;
     bool other = error == ELOOP ? !lstat(path, &about) : error == ENXIO && !stat(path, &about);
@@ -34,7 +34,7 @@ static const char *open_reason(const char *path, int error) {
     return kind ? kind : plain_error(error);
 }
 
-/* Opens a regular file for reading. Sets *about. */
+/* Opens a plain file for reading and sets *about. Returns -1 with the reason on failure. */
 static int open_plain(const char *path, int flags, struct stat *about, const char **why) {
     int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags);
     if (file < 0) {
@@ -117,7 +117,7 @@ typedef struct Way {
     char rest[PATH_ROOM];
     int links;
     bool foreign; // the path has an entry that another user has made in a world-writable folder
-    bool led;     // the path has a link there that another user has made
+    bool led;     // the path has a link that another user has made in such a folder
     bool looks;   // nothing is created, and every link is followed
 } Way;
 
@@ -139,8 +139,8 @@ static int take_link(Way *way, const char *link) {
                : ENAMETOOLONG;
 }
 
-/* Enters a name in the present folder. Creates a folder if there is nothing. Does not follow links
- * that another user may have put there, unless the way only looks. Returns 0, or an errno. */
+/* Enters `name` in the current folder; creates it as a folder if it is missing. Does not follow
+ * links that another user may have put there, unless way->looks. Returns 0, or an errno. */
 static int take_name(Way *way, const char *name) {
     enum { MOST_LINKS = 40 };
     char next[PATH_ROOM];
@@ -160,7 +160,7 @@ static int take_name(Way *way, const char *name) {
     return 0;
 }
 
-/* Takes the next component of the rest of the path. Returns 0, or an errno. */
+/* Moves the next component of way->rest to way->whole. Returns 0, or an errno. */
 static int take_step(Way *way) {
     char name[PATH_ROOM];
     size_t skipped = strspn(way->rest, "/"), length = strcspn(way->rest + skipped, "/");
@@ -171,7 +171,7 @@ static int take_step(Way *way) {
     return strcmp(name, "..") && strcmp(name, ".") && *name ? take_name(way, name) : 0;
 }
 
-/* Walks to a folder, and creates the missing folders, or only looks. Returns 0, or an errno. */
+/* Walks along a path, and creates missing folders unless `looks`. Returns 0, or an errno. */
 static int take_path(Way *way, const char *path, bool looks) {
     char here[PATH_ROOM];
     int error = 0;
@@ -192,7 +192,7 @@ bool file_is_led(const char *path) {
     return !there || (way.foreign && !same);
 }
 
-/* Whether a link of another user's leads to the folder of a path. */
+/* Returns whether another user's link leads to the folder of `path`. */
 static bool parent_is_led(const char *path) {
     char parent[PATH_ROOM];
     Way way;
@@ -357,7 +357,7 @@ void private_sweep(const char *parent, const char *head, bool (*dead)(const char
 /* ---- this process's private folder ---- */
 
 static struct {
-    pid_t process;        // that made the folder; a forked child does not own it
+    pid_t process;        // process that made the folder; a forked child does not own the folder
     char path[PATH_ROOM]; // "": there is no folder
 } own;
 

@@ -32,7 +32,7 @@ const char *file_kind(mode_t mode);
  * until the next call of this thread. */
 int file_open_input(const char *path, const char **why);
 
-/* The same as a stream; NULL with the reason. `why` may be NULL. */
+/* Does the same, but returns a stream; NULL with the reason. `why` may be NULL. */
 FILE *file_read_input(const char *path, const char **why);
 
 /* Opens a plain file that this user owns and no other user may write. Follows no symbolic link.
@@ -46,9 +46,9 @@ FILE *file_read_own(const char *path, const char **why);
  * user nor the folder's owner, and all users may write in the folder. */
 bool file_is_foreign(const char *path);
 
-/* Returns whether another user can have chosen what a path leads to: nothing exists there yet, or a
- * component of the path, or of a link on it, is theirs and in a folder that all users may write. A
- * file whose owner also owns the file of the running program is trusted. */
+/* Returns whether another user can have chosen what a path leads to. This is so if nothing exists
+ * there yet, or if another user owns a component of the path, or of a link on it, in a folder that
+ * all users may write. Files of the owner of the running program's file are trusted. */
 bool file_is_led(const char *path);
 
 /* ---- outputs ---- */
@@ -100,12 +100,12 @@ int private_make(char *path, size_t room, const char *parent, const char *head);
 /* Removes a file, or a private folder with the files in it. */
 void private_remove(const char *path);
 
-/* Returns the path of `parent` without links if this user can write there, and only this user and
- * root can replace the folder or files in it; free() it. NULL otherwise. */
+/* Returns the path of `parent` without links; free() it. NULL unless this user can write there, and
+ * only this user and root can replace the folder or files in it. */
 char *private_parent(const char *parent);
 
-/* Removes those entries of a folder that begin with HEAD and that a dead process created: `dead`
- * returns whether it is, from the text after HEAD. */
+/* Removes those entries of a folder that begin with HEAD and that a dead process created, which
+ * `dead` decides from the text after HEAD. */
 void private_sweep(const char *parent, const char *head, bool (*dead)(const char *mark));
 
 /* ---- this process's private folder ---- */

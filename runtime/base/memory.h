@@ -1,4 +1,4 @@
-/* Allocation on the host. Without memory left, each function ends the program with a message. */
+/* Allocates host memory. Each function ends the program if there is no memory left. */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H
 

@@ -19,7 +19,7 @@ uint32_t random_bits(uint64_t seed, uint64_t stream, uint64_t index);
 /* Fills `to` with the numbers `first` to `first + count - 1` of a stream. */
 void random_bits_fill(uint32_t *to, uint64_t seed, uint64_t stream, uint64_t first, int64_t count);
 
-/* A box of a tensor of `global` extents: elements lo to before hi. */
+/* A box of a tensor of `global` extents: elements [lo, hi) in each dimension. */
 typedef struct TensorBox {
     int rank;
     const int64_t *global, *lo, *hi;

@@ -12,7 +12,7 @@
 
 enum {
     SIGNALS = 3,
-    AGAIN = 1,   // seconds between two SIGTERMs that count as two; launchers send one twice at once
+    AGAIN = 1,   // seconds between SIGTERMs that count as two; launchers send two at once
     LATE = 4,    // ticks until rank 0 raises a signal that only other ranks received
     MOST = 0xff, // largest count in a heartbeat
     HEEDED = 1 << SIGNALS,

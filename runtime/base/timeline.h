@@ -41,7 +41,7 @@ void timeline_open(int64_t room);
 bool timeline_keeps(void);
 void timeline_keep(bool keep);
 
-/* Records an event; counts it as lost if there is no room. */
+/* Records an event while recording is on; counts it as lost if there is no room. */
 void timeline_add(const TimelineEvent *event);
 
 /* Returns the number of lost events. */

@@ -37,8 +37,8 @@ typedef struct CopyFile {
 char *copy_header(const CopyFile *file);
 char *copy_range(const CopyFile *file);
 
-/* Opens the file for a head's range and turn, with memory for all of it; makes the folder. Returns
- * 0, or an errno. */
+/* Opens and maps the file for a head's range and turn, and reserves its bytes. Creates the folder
+ * if it is missing. Returns 0, or an errno. */
 int copy_open(const char *folder, const CopyHead *head, CopyFile *file);
 
 /* copy_begin marks a file invalid and writes its head. copy_end, once header and range are written,
@@ -52,9 +52,9 @@ void copy_close(CopyFile *file);
  * NAME+.XXXXXX beside it, which all processes of this user find once one has made it. */
 char *copies_folder(const char *named);
 
-/* Returns the valid files of a folder, checksums included. Of the files in name order it reads
- * those with index % turns == turn, so that processes can divide the work. The caller calls
- * copy_close on each and frees the list. */
+/* Returns the valid files of a folder, after checking their checksums. Reads only files whose index
+ * in name order satisfies index % turns == turn, so that processes can divide the work. The caller
+ * calls copy_close on each and frees the list. */
 CopyFile *copies_read(const char *folder, int turn, int turns, int *count);
 
 /* Removes the files of all starts except `but`. With 0, removes all files and the folder. */

@@ -76,7 +76,7 @@ static bool take(Header *header, char c) {
 
 static void need(Header *header, char c) { header->wrong |= !take(header, c); }
 
-/* Appends a character as UTF-8. */
+/* Appends a character as UTF-8; returns the end of the text. */
 static char *put_character(char *to, unsigned code) {
     if (code < 0x80) {
         *to++ = (char)code;
@@ -115,7 +115,7 @@ static const char *text_end(const char *at) {
     return *at ? at : NULL;
 }
 
-/* Reads a text, in place: it needs no more memory than in the header. */
+/* Returns a quoted text without its escapes, which is never longer; free() it. */
 static char *take_text(Header *header) {
     need(header, '"');
     const char *end = header->wrong ? NULL : text_end(header->at);
@@ -268,7 +268,7 @@ static const char *between(const SafeTensor *before, const SafeTensor *tensor, i
     return tensor->begin == end ? NULL : text;
 }
 
-/* Returns two tensors with one name; NULL: there are none. */
+/* Returns a message about two tensors of one name; NULL: there are none. */
 static const char *twice(const SafeTensor **all, int count) {
     static char text[512];
     qsort(all, (size_t)count, sizeof *all, by_name);

@@ -27,7 +27,7 @@ typedef struct SafeFile {
     int count, note_count;
     SafeTensor *at;
     SafeNote *notes;
-    int64_t data, bytes; // offset of the tensors in the file, and their size
+    int64_t data, bytes; // offset of the tensors in the file; bytes of all tensors
 } SafeFile;
 
 /* Returns the bytes before the tensors: length and JSON header; the caller frees them. `file->at`

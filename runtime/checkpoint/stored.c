@@ -18,7 +18,7 @@ enum { TEXT_ROOM = 8192, NAME_ROOM = 1024 };
 
 /* ---- files ---- */
 
-/* Writes "PATH: WHY". */
+/* Returns the text "PATH: WHY", which is valid until the next call. */
 static const char *reason_of(const char *path, const char *why) {
     static char text[TEXT_ROOM];
     snprintf(text, sizeof text, "%s: %s", path, why);

@@ -1,5 +1,5 @@
-/* Reads tensors from one safetensors file or all those of a folder. Stored tensors may have other
- * names, be transposed, or be F16 or BF16. */
+/* Reads tensors from one safetensors file, or from all such files of a folder. Stored tensors may
+ * have other names, be transposed, or be F16 or BF16. */
 #ifndef CHECKPOINT_STORED_H
 #define CHECKPOINT_STORED_H
 
@@ -42,7 +42,7 @@ const char *stored_wrong(const StoredTensor *stored, const char *shape);
  * reason of a failure. */
 const char *stored_read(const StoredTensor *stored, int64_t from, int64_t to, float *values);
 
-/* Closes what is open. */
+/* Closes the files and frees their headers. */
 void stored_close(Stored *stored);
 
 #endif

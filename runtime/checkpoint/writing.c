@@ -22,7 +22,7 @@ enum { PATH_ROOM = 4096, NAME_ROOM = PATH_ROOM + 16 };
 
 enum { ABANDONED = -1 };
 
-static const double REPORT_SECONDS = 1; // until rank 0 knows of a rank's failure
+static const double REPORT_SECONDS = 1; // seconds that rank 0 waits for a failed rank's report
 
 struct Writing {
     WritingPlan plan;

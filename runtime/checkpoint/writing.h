@@ -16,7 +16,7 @@
 /* Most bytes that one checksum covers; no checksum covers two ranges. */
 enum { CHUNK_BYTES = 1 << 22 };
 
-/* The last line of a manifest, with the checksum of those before it. */
+/* The last line of a manifest, with the checksum of the lines before it. */
 #define MANIFEST_END "end %08x\n"
 
 typedef struct WritingPlan {

@@ -132,8 +132,8 @@ static void start_counts(const Call *call, Factors *factors) {
     }
 }
 
-/* Computes the length of operand i's one unknown ellipsis from the operand's rank. Returns whether
- * it did; ends the program if the rank does not fit the rule. */
+/* If operand i has one unknown ellipsis, computes its length from the operand's rank and returns
+ * true. Ends the program if the rank does not fit the rule. */
 static bool learn_count(const Call *call, Factors *factors, int i) {
     const OperatorAccess *access = call->access[i];
     int unknown = -1, unknowns = 0, rank = call->operand[i]->dims.rank, known = 0;
@@ -186,8 +186,8 @@ static bool know(Call *call, Factors *factors, int f, const int64_t *extent, Ori
     return true;
 }
 
-/* Takes the extents of factor f from operand i, dimension `dim` on. Ends the program if known
- * extents differ. Returns whether the extents are new. */
+/* Sets the extents of factor f to those of operand i from dimension `dim` on. Ends the program if
+ * known extents differ. Returns whether the extents are new. */
 static bool learn_single(Call *call, Factors *factors, int i, int dim, int f) {
     const OperatorAccess *access = call->access[i], *from = factors->from[f];
     const int64_t *extent = call->operand[i]->dims.extent + dim;
@@ -208,7 +208,7 @@ static bool learn_single(Call *call, Factors *factors, int i, int dim, int f) {
 }
 
 /* Computes the one unknown factor of a merged dimension by division: extent 12 with a known factor
- * of 3 gives 4. Returns whether it did; ends the program at a remainder. */
+ * of 3 gives 4. Returns whether it computed one; ends the program at a remainder. */
 static bool learn_merged(Call *call, Factors *factors, int i, int dim, const OperatorDim *merged) {
     int unknown = -1;
     int64_t known = 1, extent = call->operand[i]->dims.extent[dim];
@@ -243,8 +243,8 @@ static bool learn_operand(Call *call, Factors *factors, int i, bool merged) {
     return learnt;
 }
 
-/* Evaluates the size clause of factor f once all factors that the clause reads are known. Returns
- * whether it did. */
+/* Sets the extent of factor f by its size clause once all factors that the clause reads are known.
+ * Returns whether the extent is new. */
 static bool learn_size(Call *call, Factors *factors, int f) {
     const OperatorFactor *factor = &call->op->factors[f];
     if (!factor->size || factors->known[f]) return false;

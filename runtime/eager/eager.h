@@ -17,7 +17,7 @@
 
 #include "session/core/eager.h"
 
-/* Creates and destroys the parameters of a session; `seed` determines their initial values. */
+/* Create and destroy the parameters of a session; `seed` determines their initial values. */
 eager_store *eager_store_create(uint64_t seed);
 void eager_store_destroy(eager_store *store);
 
@@ -33,7 +33,7 @@ eager_program *eager_program_create(eager_store *store, ht_tensor (*model)(void)
                                     const ht_program_options *options);
 void eager_program_destroy(eager_program *program);
 
-/* Gives the element type and shape of an input; returns false if no input has the name. */
+/* Sets *dtype and *shape to those of an input; returns false if no input has the name. */
 bool eager_program_shape(eager_program *program, const char *name, ht_dtype *dtype, ht_dims *shape);
 
 /* Runs one training step, or one forward pass if the program has no optimizer. `feeds` ends with a
@@ -42,8 +42,8 @@ bool eager_program_shape(eager_program *program, const char *name, ht_dtype *dty
  * value is an f32 scalar (such as the loss), else 0. */
 float eager_program_step(eager_program *program, const ht_fed *feeds, const float *hyper);
 
-/* Gives named value `index` of the program; returns false past the last. The outputs of the last
- * step come first ("" is the model's value), then parameters and states, then inputs. */
+/* Sets *named to named value `index` of the program; returns false past the last. The outputs of
+ * the last step come first ("" is the model's value), then parameters and states, then inputs. */
 bool eager_program_named(const eager_program *program, int index, Named *named);
 
 /* Copies a named value to `to`. Outputs are those of the last step; parameters and states have
@@ -61,8 +61,8 @@ float eager_program_grad_norm(const eager_program *program);
  * all these programs must be fed again. */
 void eager_program_forget(eager_program *program);
 
-/* Gives optimizer state `index`, counted over all programs that train; returns false past the
- * last. */
+/* Sets *state to optimizer state `index`, counted over all programs that train; returns false past
+ * the last. */
 bool eager_store_state(eager_store *store, int index, eager_state *state);
 
 /* Set the store's seed, and the number of a program's next step, from a checkpoint. */

@@ -18,7 +18,7 @@ static char *copy_of(const char *text) {
 
 /* Name and scope of one operator call. Never freed, since trace events point to it. */
 typedef struct Note {
-    ht_called called; // first member: its address is the Note's
+    ht_called called; // first member: its address is that of the Note
     ht_whose whose;
 } Note;
 

@@ -14,8 +14,8 @@ static ht_dtype working_type(const ht_node *node, ht_dtype real) {
     return eager_is_integer(node) ? HT_I64 : real;
 }
 
-/* Returns memory for a node's elements in the working type: the node's own if it has that type,
- * else a new buffer. */
+/* Returns memory for a node's elements in the working type: the node's own memory if the node has
+ * that type, else a new buffer. */
 static void *target_of(ht_node *node, ht_dtype real) {
     ht_dtype working = working_type(node, real);
     return working == node->dtype ? eager_data(node)
@@ -138,7 +138,7 @@ static uint32_t bit_of(const Call *call, int i) {
     return UINT32_C(1) << (call->access[i] - call->op->operands);
 }
 
-/* Counts the present operands of a bit mask whose all-zero flag equals `zero`. */
+/* Counts the present operands in bit mask `set` whose flag node->zero equals `zero`. */
 static int count_operands(const Call *call, uint32_t set, bool zero) {
     int count = 0;
     for (int i = 0; i < call->count; i++)
@@ -156,8 +156,8 @@ static bool vanishes(const Call *call) {
     return false;
 }
 
-/* Returns the operand that equals the result because all others are zero, as x in x + 0; NULL:
- * none. */
+/* Returns the operand that equals the result because all other operands are zero, as x in x + 0;
+ * NULL: none. */
 static ht_node *passed(const Call *call, ht_dtype dtype, ht_dims dims) {
     for (int i = 0; i < call->count; i++) {
         ht_node *node = call->operand[i];

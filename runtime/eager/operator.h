@@ -88,7 +88,7 @@ typedef void OperatorLoops(const OperatorData *data);
 typedef struct OperatorVariant {
     uint32_t integers;
     OperatorLoops *f32, *f64;
-    const char *refusal; // why this combination has no loops; NULL: it has
+    const char *refusal; // why this combination has no loops; NULL: there are loops
 } OperatorVariant;
 
 typedef struct OperatorVariants {

@@ -25,12 +25,12 @@ struct eager_store {
 typedef struct Trained {
     eager_param *param;
     bool no_decay, frozen;
-    bool assigned; // made by ht_state, so that ht_assign may assign it
+    bool assigned; // made by ht_state: ht_assign may assign to this state
     int group;     // parameter group; 0: the optimizer given to ht_train
     float *state[4];
-    const ht_called *note; // its update in trace and profile; NULL: none yet
+    const ht_called *note; // the update of `param` in trace and profile; NULL: none yet
     ht_node *node;
-    ht_node *next; // value that it takes at the end of this step; NULL: unchanged
+    ht_node *next; // value of `param` after this step; NULL: unchanged
 } Trained;
 
 typedef struct Input {
@@ -74,7 +74,7 @@ static void *allocate(size_t bytes) {
 
 static char *copy_text(const char *text) { return strcpy(allocate(strlen(text) + 1), text); }
 
-/* Grows a list of `count` elements for one more; capacities are powers of two. */
+/* Returns a list of `count` elements with room for one more; capacities are powers of two. */
 static void *grow(void *list, int count, size_t size) {
     if (count & (count - 1)) return list;
     void *more = realloc(list, (size_t)(count ? 2 * count : 1) * size);

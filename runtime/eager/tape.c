@@ -242,8 +242,8 @@ ht_node *eager_gradient_of(ht_node *node) {
     return node->gradient ? node->gradient : eager_zeros(node);
 }
 
-/* Returns a copy of the node of a result's gradient, whose `used` flag shows whether a gradient
- * function reads it. */
+/* Returns a copy of the node of a result's gradient. The copy's `used` flag shows whether a
+ * gradient function reads the gradient. */
 static ht_node *own_gradient_of(ht_node *result) {
     ht_node *own = eager_alloc(sizeof *own);
     *own = *eager_gradient_of(result);

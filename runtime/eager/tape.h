@@ -20,9 +20,9 @@ typedef struct ht_node {
     bool zero;  // all elements are zero and `data` is not allocated; eager_data allocates it
     bool needs_gradient;
     struct ht_node *gradient; // NULL: none yet
-    bool owns_gradient; // `gradient` is this node's own sum, so that it can be added to in place
+    bool owns_gradient; // `gradient` is this node's own sum, which further gradients may change
     bool used;          // an operator or gradient function read the node (check_ignored)
-    eager_param *param; // the node is this parameter; NULL: it is none
+    eager_param *param; // parameter that the node is; NULL: the node is none
     int64_t evaluation; // number of the evaluation that created the node
     int64_t number;     // number of the node, counted from 1 in its evaluation
 } ht_node;
@@ -41,7 +41,7 @@ typedef struct Entry {
 
 /* ---- memory of a step ---- */
 
-void *eager_alloc(size_t bytes);
+void *eager_alloc(size_t bytes); // aligned, not cleared; valid until the next step of the tape
 
 /* ---- nodes ---- */
 

@@ -223,8 +223,8 @@ static bool has_room(const Queue *queue, const AsyncExchange *async) {
            (!waits && taken + own <= MOST_ROOM);
 }
 
-/* Returns whether an async exchange may run: those in `after`, and earlier ones with its tag, have
- * ended. The caller holds the lock. */
+/* Returns whether an async exchange may run: exchanges in `after` and earlier ones of its tag have
+ * ended, and there is memory for its reductions. The caller holds the lock. */
 static bool may_go(const Queue *queue, AsyncExchange *async) {
     ExchangeLane *course = async->state;
     for (int i = 0; !course->begun && i < async->after_count; i++)
@@ -285,7 +285,7 @@ static bool pass(Queue *queue) {
     return moved;
 }
 
-/* Yields, then sleeps ever longer, after `idle` passes in a row without progress. */
+/* Yields or sleeps, the longer the more passes in a row (`idle`) made no progress. */
 static void rest(int idle) {
     long nap = FIRST_NAP;
     for (int i = YIELDS; i < idle && nap < LONGEST_NAP; i++) nap += nap / 4;
@@ -318,7 +318,7 @@ static void *serve(void *argument) {
     return NULL;
 }
 
-/* Starts the thread of a queue, which gets no signals: they are for the main thread. */
+/* Starts the thread of a queue, with all signals blocked: the main thread gets them. */
 static void start(Queue *queue, int lane) {
     sigset_t all, before;
     *queue = (Queue){.lane = lane, .filled = PTHREAD_COND_INITIALIZER};
@@ -407,8 +407,8 @@ void async_exchange_end_on_thread(AsyncExchange *async) {
     watch_end();
 }
 
-/* Counts a run, and ends the program if an exchange in `after` has not begun as often. Its `ended`
- * flag would be left from its previous run. */
+/* Counts a run, and ends the program if an exchange in `after` has not begun as often: the `ended`
+ * flag of that exchange would be left from its previous run. */
 static void count_run(AsyncExchange *async) {
     async->runs++;
     for (int i = 0; i < async->after_count; i++)

@@ -1,8 +1,8 @@
 /* Async exchanges: conversions that run beside computing.
  *
  * An async exchange is one run of a plan. Its rank continues with other work until it needs the
- * result. Async exchanges with one tag run in the order in which they begin. Others are
- * independent, except that an exchange may name exchanges that must end before it begins (`after`),
+ * result. Async exchanges with one tag run in the order in which they begin. Exchanges with
+ * different tags are independent, but `after` may name exchanges that must end before one begins,
  * because it uses their memory.
  *
  *     AsyncExchange async = {.run = run, .queue = HT_QUEUE_STAGES, .tag = 7, .where = "gpt.c:42"};

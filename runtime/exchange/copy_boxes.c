@@ -38,7 +38,7 @@ static void run_sheets(Sheet sheet, const ht_move *move, char *to, const char *f
     for_each_sheet(&sheet, move->dim, move->rank, to, from);
 }
 
-/* Copies rows of `bytes`; where that is a constant, the compiler copies without a call. */
+/* Copies rows of `bytes`. If `bytes` is a constant, the compiler emits no call of memcpy. */
 static inline void copy_whole_rows(const Sheet *sheet, char *to, const char *from, size_t bytes) {
     int64_t to_step = sheet->rows.to * (int64_t)sheet->size,
             from_step = sheet->rows.from * (int64_t)sheet->size;
@@ -46,7 +46,7 @@ static inline void copy_whole_rows(const Sheet *sheet, char *to, const char *fro
         memcpy(to + i * to_step, from + i * from_step, bytes);
 }
 
-/* Rows are often short: the heads, or the columns of a device, in a wide split. */
+/* Copies contiguous rows, which are often short: heads, or columns of a device. */
 static void copy_contiguous(const Sheet *sheet, char *to, const char *from) {
     size_t bytes = (size_t)sheet->row.extent * sheet->size;
     switch (bytes) {
@@ -76,7 +76,7 @@ static void copy_sheet(const Sheet *sheet, char *to, const char *from) {
         COPY_STRIDED(uint16_t);
 }
 
-/* The larger one; NaN where one is. */
+/* The larger of x and y; NaN if x or y is NaN. */
 #define LARGER(x, y) ((x) <= (y) || (y) != (y) ? (y) : (x))
 
 /* Elements that lie `stride` elements apart. */

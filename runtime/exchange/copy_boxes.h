@@ -10,10 +10,10 @@
 extern "C" {
 #endif
 
-/* Bytes of an element. */
+/* Returns the bytes of an element. */
 size_t ht_dtype_bytes(ht_dtype dtype);
 
-/* Copies a box. `to` and `from` are its first elements; nothing happens if they are equal. */
+/* Copies a box. `to` and `from` are its first elements; returns at once if they are equal. */
 void ht_move_copy(const ht_move *move, size_t size, char *to, const char *from);
 
 /* Reduces into `to`: to + from, or the maximum of both. */
@@ -23,7 +23,7 @@ void ht_move_combine(const ht_move *move, ht_dtype dtype, ht_reduction reduction
 /* Fills a box with the identity of the reduction, such as 0 for sums. */
 void ht_move_fill(const ht_move *move, ht_dtype dtype, ht_reduction reduction, char *to);
 
-/* Variants for `count` contiguous elements. */
+/* Do the same as ht_move_combine and ht_move_fill for `count` contiguous elements. */
 void ht_combine(ht_dtype dtype, ht_reduction reduction, void *to, const void *from, int64_t count);
 void ht_fill(ht_dtype dtype, ht_reduction reduction, void *to, int64_t count);
 

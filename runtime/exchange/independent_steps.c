@@ -19,7 +19,7 @@ static Access block_access(const ChannelRun *run, const ht_reshard_step *step, i
                     channel_block(run, step, block, block->count), writes};
 }
 
-/* From the first to the last element that a move touches on one side. */
+/* Returns the memory from the first to the last element that a move reads or writes. */
 static Access move_access(const ChannelRun *run, const ht_reshard_step *step, int number) {
     const ht_move *move = &step->move[number / 2];
     bool writes = number % 2;
@@ -49,7 +49,7 @@ bool steps_apart(const ChannelRun *run, const ht_reshard_step *a, const ht_resha
     return true;
 }
 
-/* Returns whether a step is independent of all collectives from `first` to before the step. */
+/* Returns whether a step is independent of all collectives from `first` to `last`. */
 static bool apart_from_all(const ChannelRun *run, const ht_reshard_step *first,
                            const ht_reshard_step *last, const ht_reshard_step *step) {
     for (; first <= last; first++)

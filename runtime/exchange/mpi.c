@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_COUNT = 1 << 30 }; // elements of one call; MPI counts in int
+enum { MOST_COUNT = 1 << 30 }; // most elements of one call; MPI counts in int
 
 /* ---- communicators ---- */
 
@@ -23,7 +23,7 @@ struct GroupComm {
 
 static GroupComm *group_comms;
 
-/* Returns a tag that all members of a group compute in the same way. */
+/* Returns a tag for a group, a hash of its ranks, which is equal on all members. */
 static int group_tag(const int *ranks, int count) {
     uint32_t hash = 2166136261u;
     for (int i = 0; i < count; i++) hash = (hash ^ (uint32_t)ranks[i]) * 16777619u;
@@ -98,8 +98,8 @@ static void combine(ht_reduction reduction, void *from, void *to, int count, MPI
             ht_combine((ht_dtype)dtype, reduction, to, from, count);
 }
 
-/* Reduction functions for MPI: for bf16, which MPI does not know, and for maxima, in which MPI
- * loses NaN. */
+/* Reduce for MPI: own_sum for bf16, which MPI does not know; own_max since MPI loses NaN in
+ * maxima. */
 static void own_sum(void *from, void *to, int *count, MPI_Datatype *type) {
     combine(HT_SUM, from, to, *count, *type);
 }
@@ -152,7 +152,7 @@ static void run_reduce_scatter(const ChannelRun *run, const ht_reshard_step *ste
     free(counts);
 }
 
-/* Returns the first non-empty block, or the first if all are empty. The blocks are contiguous. */
+/* Returns the non-empty block with the lowest offset, or the first block if all are empty. */
 static const ht_block *lowest_block(const ht_block *blocks, int count) {
     const ht_block *lowest = blocks;
     for (int i = 0; i < count; i++)
@@ -187,7 +187,7 @@ static void run_all_gather(const ChannelRun *run, const ht_reshard_step *step, M
     free(counts);
 }
 
-/* The root sends from its own buffer, which MPI_Bcast does not change. */
+/* Broadcasts the root's send block, which MPI_Bcast does not change, in parts. */
 static void run_broadcast(const ChannelRun *run, const ht_reshard_step *step, MPI_Comm comm) {
     const ht_block *block = step->send_count ? step->send : step->receive;
     for (int64_t at = 0; at < block->count; at += MOST_COUNT) {

@@ -25,8 +25,8 @@ static void communicate(const Channel *channel, const ChannelRun *run,
     watch_end();
 }
 
-/* Returns the replica group of a device and the device's index in it; NULL if the device is in
- * none. */
+/* Returns a device's replica group and sets *place to its index there. Returns NULL if the device
+ * is in no group (*place -1), or if the plan has no groups (*place is the device). */
 static const int *find_replica_group(const ht_reshard *plan, int device, int *place) {
     for (int i = 0; plan->replica_group && i < plan->replica_group_count * plan->replica_group_size;
          i++)

@@ -15,7 +15,7 @@ static HostTransfer part(const Rounds *r, char *data, int64_t count, int member)
                           channel_rank(r->run, r->group->device[member])};
 }
 
-/* Returns the transfer of elements at .. at + count - 1 of a block to or from a member. */
+/* Returns the transfer of elements [at, at + count) of a block to or from a member. */
 static HostTransfer block_part(const Rounds *r, const ht_block *block, int64_t at, int64_t count,
                                int member) {
     return part(r, count ? channel_block(r->run, r->step, block, at) : NULL, count, member);
@@ -82,14 +82,14 @@ static void finish_parts(Rounds *r) {
     r->folded = 0;
 }
 
-/* ---- the verbs: each gives round `number`, or false behind the last one ---- */
+/* ---- the verbs: each sets up round `number`, or returns false after the last round ---- */
 
 /* Returns the first element of member i's share of `count` elements: 10 elements of 4 members begin
  * at 0, 2, 5, 7. */
 static int64_t share(const Rounds *r, int64_t count, int i) { return count * i / r->members; }
 
-/* All-reduce as reduce-scatter, then all-gather: every member reduces its share, then sends it to
- * all. */
+/* Carries out all-reduce as reduce-scatter, then all-gather: every member reduces its share, then
+ * sends the result to all members. */
 static bool next_all_reduce(Rounds *r) {
     const ht_block *from = r->step->send, *to = r->step->receive;
     int64_t all = from->count, first = share(r, all, r->mine),

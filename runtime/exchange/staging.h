@@ -9,11 +9,11 @@
 extern "C" {
 #endif
 
-/* The blocks are packed in their order, without gaps between those of a collective: those that are
- * sent, then those that are received. */
+/* The sent blocks, then the received blocks. Each of the two lists is packed in order and without
+ * gaps; the second list begins at an aligned address. */
 typedef struct Staged {
     ht_reshard_step step;
-    int64_t bytes; // of the buffer
+    int64_t bytes; // size of the buffer
     ht_block *block;
 } Staged;
 

@@ -49,8 +49,8 @@ static void find_node(WorldPlace *place) {
     HT_MPI(MPI_Comm_free(&node));
 }
 
-/* Makes Open MPI's ranks share no lock with mpirun, unless the user has chosen. Otherwise mpirun
- * hangs if a rank is stopped or killed while it holds the lock. */
+/* Makes Open MPI's ranks share no lock with mpirun, unless the user has set this variable.
+ * Otherwise mpirun hangs if a rank is stopped or killed while the rank holds the lock. */
 static void share_no_lock(void) { setenv("PMIX_MCA_gds", "hash", 0); }
 
 /* Returns whether this MPI, which the program may have initialised, allows calls from several
@@ -68,7 +68,7 @@ static bool started_by_pmi(void) {
 }
 
 /* Returns whether this is an Open MPI that supports neither PMI-1 nor PMI-2, judged by the
- * components in its folder. MPI_Init would end the program. */
+ * components in its folder. MPI_Init of such an MPI would end the program. */
 static bool lacks_pmi(void) {
     bool found = false, speaks = true;
 #ifdef OPEN_MPI

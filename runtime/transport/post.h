@@ -6,7 +6,7 @@
  *
  * Lanes do not wait for each other, nor for other communication. On a lane, messages between two
  * ranks match in order if their tags are equal, and independently otherwise. A message without a
- * receiver blocks no other. One thread uses a lane. */
+ * receiver blocks no other message. Only one thread uses a lane. */
 #ifndef TRANSPORT_POST_H
 #define TRANSPORT_POST_H
 

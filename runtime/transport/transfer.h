@@ -1,8 +1,8 @@
 /* Blocking messages between ranks.
  *
- * Sends and receives between two ranks match in order, and must have equal sizes; so must those of
- * a rank to itself. The transport (transport/mpi.h, transport/fabric/fabric.h) returns when all are
- * complete. It ends the program if a rank has died. */
+ * Sends and receives between two ranks, or of a rank with itself, match in order and must have
+ * equal sizes. The transport (transport/mpi.h, transport/fabric/fabric.h) returns when all messages
+ * are complete. It ends the program if a rank has died. */
 #ifndef TRANSPORT_TRANSFER_H
 #define TRANSPORT_TRANSFER_H
 

@@ -24,9 +24,9 @@ enum {
         100, // milliseconds in which the launcher ends all ranks after a stopped one has died
     OTHERS_WAIT = 1000, // milliseconds in which the launcher ends all ranks after the first of a
                         // machine has ended
-    NAP = 10,
-    TURN = 50,
-    MOST_TURNS = 3
+    NAP = 10,           // milliseconds between two checks for these signals
+    TURN = 50,          // milliseconds between the ends of two ranks
+    MOST_TURNS = 3      // most turns that a rank waits in addition to its first
 };
 
 /* The transports, in the order in which world_open asks them. */

@@ -30,11 +30,11 @@ int world_size(void);
 int world_node_rank(void);
 int world_node_size(void);
 
-/* Makes a forked child process rank 0 of 1, without communication. */
+/* Makes a forked child process rank 0 of 1, which does not communicate. */
 void world_forget(void);
 
-/* world_broadcast sends `bytes` bytes from rank 0 to all. world_gather is an all-gather: `all`
- * receives `bytes` bytes of every rank, in rank order. */
+/* world_broadcast sends `bytes` bytes from rank 0 to all ranks. world_gather is an all-gather:
+ * `all` receives `bytes` bytes of every rank, in rank order. */
 void world_broadcast(void *data, size_t bytes);
 void world_gather(const void *mine, size_t bytes, void *all);
 
@@ -45,7 +45,7 @@ void world_exchange(const HostTransfer *sends, int send_count, const HostTransfe
 
 /* Receives the bytes that world_collect brings to rank 0. */
 typedef struct Collector {
-    int64_t unit; // pieces end at multiples of so many bytes
+    int64_t unit; // data are cut into pieces at multiples of this number of bytes
     void (*take)(int rank, const void *data, int64_t bytes, void *argument);
     void *argument; // last argument of `take`
 } Collector;
@@ -69,8 +69,8 @@ void world_check(void);
 int world_timeout(void);
 
 /* Prepares the early end of a rank, after a signal (`told`) or together with other ranks. Removes
- * the files of an unfinished rendezvous, and kills stopped ranks of this machine. If the launcher
- * ends all ranks when one is gone, returns when this rank may end. */
+ * the files of an unfinished rendezvous, and kills stopped ranks of this machine. Under a launcher
+ * that ends all ranks when one is gone, waits until this rank may end. */
 void world_leave(bool told);
 
 #ifdef __cplusplus

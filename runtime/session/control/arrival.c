@@ -92,8 +92,8 @@ static void begin(Arrival *arrival) {
     if (!arrival->maker) refuse(arrival, reason);
 }
 
-/* Starts hetucc for the first open request if none is compiling, then checks whether it has
- * ended. */
+/* Starts hetucc for the first open request unless hetucc already runs for it, then notes whether
+ * hetucc has ended. */
 static void advance(void) {
     Arrival *arrival = first_open();
     if (arrival && arrival->progress == ASKED) begin(arrival);
@@ -227,8 +227,8 @@ static const char *loader_hint(const char *error) {
                                              : "";
 }
 
-/* Loads an object from memory; NULL with a reason. The file stays open with the object: the loader
- * tells objects apart by their names. */
+/* Loads an object from memory and returns its handle; NULL with a reason. The file stays open: the
+ * loader identifies objects by path, here /proc/self/fd/N. */
 static void *load(const void *object, size_t size, Refusal *refusal) {
     char path[64];
     int file = anonymous_file();
@@ -251,7 +251,7 @@ static void *load(const void *object, size_t size, Refusal *refusal) {
     return handle;
 }
 
-/* The number of the registered image that a known one stands for; -1 with a reason. */
+/* Returns the number of the program's image that equals a known image; -1 with a reason. */
 static int find_known(const ht_image *known, char *reason) {
     const ht_image *near = NULL;
     for (int i = 0; i < image_count(); i++) {
@@ -276,8 +276,8 @@ static int find_known(const ht_image *known, char *reason) {
     return -1;
 }
 
-/* Finds the program's addresses of the variables that a new image's model read, by images of the
- * program with variables of the same names. Returns NULL with a reason if one is missing. */
+/* Returns the program's addresses of the variables that a new image's model read, found by name in
+ * the program's image `like`; free() them. Returns NULL with a reason if one is missing. */
 static const volatile void *const *find_reads(const ht_image *fresh, const RegisteredImage *like,
                                               char *reason) {
     const volatile void **now = memory_array(fresh->read_count + 1, sizeof *now);
@@ -303,7 +303,7 @@ static const volatile void *const *find_reads(const ht_image *fresh, const Regis
 typedef struct Joined {
     const ht_arrival *arrival;
     int *known; // numbers of the program's images for the object's known images
-    const volatile void *const **now; // by fresh image
+    const volatile void *const **now; // by new image: addresses of its variables
 } Joined;
 
 static bool check_ranks(const ht_arrival *arrival, char *reason) {
@@ -339,7 +339,7 @@ static bool join(const ht_arrival *arrival, Joined *joined, Refusal *refusal) {
     return check_ranks(arrival, reason);
 }
 
-/* Returns the program's image that a known image of the object stands for; a new image itself. */
+/* Returns the program's image that equals a known image, or `image` if it is new. */
 static const ht_image *own_image(const Joined *joined, const ht_image *image) {
     for (int k = 0; k < joined->arrival->known_count; k++)
         if (joined->arrival->known[k] == image) return image_at(joined->known[k])->image;
@@ -366,7 +366,7 @@ static void register_joined(const Joined *joined) {
     ht_register_migrations(migrations);
 }
 
-/* Returns the first refusal of any rank; NULL: all are ready. */
+/* Gathers the refusals of all ranks in `all` and returns the first; NULL: no rank refuses. */
 static const Refusal *gather_refusals(const Refusal *mine, Refusal *all) {
     world_gather(mine, sizeof *mine, all);
     for (int rank = 0; rank < world_size(); rank++)

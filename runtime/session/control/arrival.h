@@ -15,7 +15,7 @@
  * Returns without waiting. */
 void arrivals_ask(int image, const char *word);
 
-/* On rank 0: returns the next compiled object, of *size bytes; NULL: none is ready. */
+/* On rank 0: returns the next compiled object, of *size bytes; free() it. NULL: none is ready. */
 void *arrivals_next(size_t *size);
 
 /* On rank 0: returns whether any requested strategy has neither arrived nor failed. */

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-    WINDOW = 100, // steps in which a rank may cause PER_WINDOW switches by small moves
+    WINDOW = 100, // steps; a rank with PER_WINDOW switches in them must wait longer
     PER_WINDOW = 2,
     NAME = 64,     // characters of a strategy's name
     STEPS_KEPT = 3 // last steps, whose median is the usual step time
@@ -35,8 +35,8 @@ typedef struct Asked {
     pid_t planner;
     char name[NAME];                  // name of the planned strategy
     bool made;                        // the strategy is new and must be compiled
-    double now, then, moves, seconds; // step time now, then; bytes, seconds of the switch
-    double *work; // by rank: work under the first strategy; then by rank under this one
+    double now, then, moves, seconds; // step time now, planned; bytes, seconds of the switch
+    double *work; // work by rank under the first strategy, then by rank under the planned one
 } Asked;
 
 typedef struct Balance Balance;
@@ -84,7 +84,7 @@ static bool is_healed(const Balance *balance) {
     return balance->image != balance->base && balance->base_seconds > 0;
 }
 
-/* "rank 5 takes 4.02 times as long as when it was healthy, rank 6 0.98 times" */
+/* Prints "rank 5 computes 4.02 times as long as when it was healthy, rank 6 0.98 times". */
 static void say_moved(const Balance *balance) {
     char text[256] = "";
     int told = 0;
@@ -300,7 +300,7 @@ static double usual_step(const Balance *balance) {
     return fmax(fmin(a, b), fmin(fmax(a, b), c));
 }
 
-/* Counts the switches of the last WINDOW steps. */
+/* Returns the number of switches in the last WINDOW steps. */
 static int recent_switches(const Balance *balance) {
     int64_t seen[PER_WINDOW * 64];
     int count = 0;
@@ -312,8 +312,8 @@ static int recent_switches(const Balance *balance) {
     return count;
 }
 
-/* Returns the cost of a switch in seconds: the larger of the last duration and the prediction.
- * Doubles it for each switch of the last WINDOW steps, against oscillation. */
+/* Returns the cost of a switch in seconds: the larger of the last switch's duration and the
+ * prediction. Each switch in the last WINDOW steps doubles the cost, against oscillation. */
 static double switch_cost(const Balance *balance) {
     return fmax(balance->switch_seconds, balance->asked.seconds) * pow(2, recent_switches(balance));
 }

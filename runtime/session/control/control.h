@@ -63,15 +63,15 @@ void ending_saved(ht_session *session, const char *folder, const ht_noted *noted
 void ending_remembered(ht_session *session, const char *folder, const ht_noted *noted);
 void ending_resumed(ht_session *session, const char *folder);
 
-/* Returns the signal that asks the program to end, where it can be saved first or main asks
- * ht_told_to_end; 0: none. */
+/* Returns the signal that asks the program to end; 0: none. Also returns 0 if main does not call
+ * ht_told_to_end and has neither saved nor loaded a checkpoint. */
 int ending_signal(const ht_session *session);
 
-/* Saves and ends the program if a signal asks for it, main does not, and main's loop, which goes on
- * with `next`, is at the place of its last save. */
+/* Saves and ends the program after a signal, unless main calls ht_told_to_end. Does nothing if
+ * main's loop, which goes on with `next`, is not at the point of its last save. */
 void ending_check(const ht_program *next);
 
-/* Before a step of `next`: does the same, and notes which program trains. */
+/* Before a step of `next`: calls ending_check, and notes which program trains. */
 void ending_turn(const ht_program *next);
 
 /* Frees the state of this module at the end of a session. */

@@ -25,7 +25,7 @@ typedef struct Holds {
 typedef struct Batch {
     int64_t count, *lengths, *order; // lengths in tokens; order: longest first
     int64_t *row;
-    int chosen; // of the strategies
+    int chosen; // index of the strategy; -1: none holds the batch
     double *lost;
     bool planned;
 } Batch;
@@ -86,7 +86,7 @@ static double tokens_of(const Holds *holds, const ht_image *image) {
     return most > 0 ? most : all / image_devices(image);
 }
 
-/* Sizes that by_size compares: larger sizes first, then smaller indices. */
+/* Sizes by which by_size sorts: larger sizes first; of equal sizes, smaller indices. */
 static const int64_t *sorted_by;
 
 static int by_size(const void *a, const void *b) {
@@ -178,7 +178,7 @@ static double seconds_of(const struct Dispatch *dispatch, int k) {
     return dispatch->at[k].tokens * (tokens > 0 ? seconds / tokens : 1e-6);
 }
 
-/* Returns the fastest strategy that holds the batch; -1: none does. */
+/* Returns the index of the fastest strategy that holds the batch; -1: none does. */
 static int fastest(const struct Dispatch *dispatch, const Batch *batch) {
     int best = -1;
     for (int k = 0; k < dispatch->count; k++)
@@ -188,8 +188,8 @@ static int fastest(const struct Dispatch *dispatch, const Batch *batch) {
     return best;
 }
 
-/* Returns the strategy for a batch; -1: none holds it. Adds the time lost by staying to
- * batch->lost, and switches once that exceeds the time of a switch. */
+/* Returns the index of the strategy for a batch; -1: none holds it. Sets batch->lost, and leaves
+ * the current strategy once the time lost by staying reaches the time of a switch. */
 static int choose(const struct Dispatch *dispatch, const Batch *batch) {
     int now = dispatch->in_force, best = fastest(dispatch, batch);
     if (best < 0 || now < 0 || !holds(&dispatch->at[now], batch)) return best;
@@ -277,8 +277,8 @@ static void check(const ht_program *program, const int *variable, const int64_t 
                     (long long)options.next[i], (long long)i);
 }
 
-/* Ends the program if no strategy holds a batch. Names the first sequence that fits no row of the
- * strategy that gets furthest. */
+/* Ends the program because no strategy holds a batch. Names the first sequence that does not fit
+ * under the strategy that holds the most sequences. */
 static _Noreturn void no_room(const struct Dispatch *dispatch, const Batch *batch) {
     int64_t rows = 0, found = 0;
     const Holds *most = &dispatch->at[0];
@@ -375,7 +375,7 @@ void dispatch_note(const ht_program *program, double seconds) {
         return;
     end_planning(dispatch);
     Holds *own = &dispatch->at[dispatch->in_force];
-    if (dispatch->warm++) // the first step behind a switch warms up
+    if (dispatch->warm++) // the first step after a switch warms up
         own->seconds = own->seconds > 0 ? 0.7 * own->seconds + 0.3 * seconds : seconds;
 }
 

@@ -17,7 +17,7 @@
 
 enum { SIGNAL_STATUS = 128, PATH_ROOM = 4096 };
 
-/* Seconds in which main's own ht_save is awaited: mpirun kills ranks one second after SIGTERM. */
+/* Seconds to wait for main's ht_save; mpirun kills ranks one second after SIGTERM. */
 static const double PATIENCE = 0.5;
 
 /* How main saves, and at which point of its loop. */
@@ -31,7 +31,7 @@ struct Ending {
     int64_t steps, every; // step of the last save; steps between the last two saves
     int64_t runs;         // steps of all training programs at the last save
     double saved, told;   // times of the last save and of the signal, in seconds; told 0: no signal
-    const ht_program *before, *next; // trained last before, first after the last save
+    const ht_program *before, *next; // trained last before and first after the last save
     const ht_program *last;          // program that trained last
 };
 
@@ -144,8 +144,8 @@ static bool same_place(const ht_session *session, const ht_program *next) {
     return ending->last == ending->before && (!next->trains || next == ending->next);
 }
 
-/* Returns whether main will soon save itself, with numbers that only main knows; PATIENCE limits
- * the wait. */
+/* Returns whether main is expected to save its numbers, which only main knows, within PATIENCE
+ * seconds of the signal. */
 static bool saves_soon(const ht_session *session) {
     const struct Ending *ending = session->ending;
     int64_t made = saved_steps(session) - ending->steps;

@@ -9,8 +9,8 @@
 #include <time.h>
 
 enum {
-    TENSORS = 16, // results, and operands, of a recorded call, at most
-    CALLS = 16,   // different calls of a step that are recorded
+    TENSORS = 16, // most results, and most operands, of a recorded call
+    CALLS = 16,   // most calls of a step that are recorded
     TIMES = 3     // repetitions of a call
 };
 
@@ -19,9 +19,9 @@ typedef struct Remembered {
     ht_kernel *kernel;
     int64_t elements;
     int count;
-    double least; // seconds of the shortest call; longer ones may have been delayed
+    double least; // seconds of the shortest call; longer calls may have been delayed
     ht_call call;
-    ht_view views[2 * TENSORS]; // results, operands
+    ht_view views[2 * TENSORS]; // results from 0, operands from TENSORS
 } Remembered;
 
 static double began, counted;
@@ -62,7 +62,7 @@ static void take_call(Remembered *own, ht_kernel *kernel, const ht_call *call, i
            sizeof *call->operand * (size_t)call->operand_count);
 }
 
-/* Records a call. Ignores optimizers, whose numbers belong to a step. */
+/* Records a call's time. Ignores optimizers, whose hyperparameters change with the step. */
 static void remember(ht_kernel *kernel, const ht_call *call, double seconds) {
     int64_t elements = count_elements(call);
     int c = 0;
@@ -84,7 +84,7 @@ void pace_call(ht_kernel *kernel, const ht_call *call) {
     remember(kernel, call, pace_now() - begin);
 }
 
-/* Keeps the call that took most time in the step, all runs together. */
+/* Keeps in `longest` the call with the largest time: shortest call times number of calls. */
 static void keep_longest(void) {
     const Remembered *most = call_count ? &calls[0] : NULL;
     for (int c = 1; c < call_count; c++)
@@ -92,7 +92,7 @@ static void keep_longest(void) {
     if (most) longest = *most;
 }
 
-/* Returns a tensor of zeros. Views that shared storage in the recorded call share it again. */
+/* Returns zeroed device memory for a view. Views with equal recorded data share memory. */
 static void *storage_of(const ht_view *views, int index, void *const *made) {
     for (int i = 0; i < index; i++)
         if (views[i].data && views[i].data == views[index].data && made[i]) return made[i];
@@ -108,7 +108,7 @@ static bool is_first(void *const *made, int index) {
     return made[index];
 }
 
-/* Runs the recorded kernel on zeros. Returns the seconds of the shortest run. */
+/* Runs the recorded kernel on zeros TIMES times. Returns the seconds of the shortest run. */
 static double call_again(int64_t step) {
     ht_view views[2 * TENSORS];
     void *made[2 * TENSORS] = {0};

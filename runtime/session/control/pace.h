@@ -15,7 +15,7 @@
 void pace_begin(void);
 void pace_end(void);
 
-/* Calls a kernel. In a step that is reported, measures its time. */
+/* Calls a kernel, and measures its time in steps that are reported. */
 void pace_call(ht_kernel *kernel, const ht_call *call);
 
 /* Returns the seconds of a monotonic clock. */

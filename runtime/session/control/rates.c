@@ -80,9 +80,9 @@ static double usual_unit(const Rates *rates, const double *work) {
     return units > 0 ? seconds / units : 0;
 }
 
-/* Returns seconds that are too few to compare: a twentieth of the busiest rank's when healthy. The
- * overhead of kernel calls and of a loaded machine is of that size, and the planner does not
- * predict it. */
+/* Returns the seconds below which computing times are not compared: a twentieth of the busiest
+ * healthy rank's. Overhead of kernel calls and of a loaded machine is of that size, and the planner
+ * does not predict it. */
 static double least_seconds(const Rates *rates) {
     const double share = 0.05;
     double most = 0;
@@ -126,9 +126,9 @@ static double middle(const Rates *rates, int rank) {
     return seen[RATES_FIRST / 2];
 }
 
-/* Returns a rank's healthy computing seconds: the first measurements over the planned rate, or the
- * planner's prediction if the two differ by more than a factor of 1.5, and not by overhead alone.
- */
+/* Returns a rank's healthy computing seconds: the median of the first steps divided by the planned
+ * rate. Returns the planner's prediction if the two differ by more than a factor of 1.5 beyond
+ * overhead. */
 static double healthy_of(const Rates *rates, int rank) {
     const double most = 1.5;
     double own = middle(rates, rank) / rates->planned[rank], expected = rates->now->expected[rank],
@@ -144,8 +144,8 @@ static void learn(Rates *rates, const PaceReport *reports) {
     for (int r = 0; now->learnt && r < rates->count; r++) now->healthy[r] = healthy_of(rates, r);
 }
 
-/* Notes each busy rank's kernel time and rate, from which rate_of computes the rate once the rank
- * is idle. */
+/* Notes the kernel time and rate of each busy rank, and the first of an idle rank. From them,
+ * rate_of computes the rate of an idle rank. */
 static void take_kernels(Rates *rates, const PaceReport *reports) {
     for (int r = 0; r < rates->count; r++)
         if (reports[r].kernel > 0 && (reports[r].computing >= 0 || rates->kernel[r] == 0)) {
@@ -154,8 +154,8 @@ static void take_kernels(Rates *rates, const PaceReport *reports) {
         }
 }
 
-/* Returns the rate of a busy rank: its planned rate, times its seconds over those that it takes at
- * that rate. If the latter are too few to compare, both are raised by what they lack. */
+/* Returns a busy rank's rate: planned rate times measured seconds over the seconds expected at that
+ * rate. If the expected seconds are below least_seconds, both are raised by the difference. */
 static double busy_rate(const Rates *rates, int rank, double computing) {
     double usual = rates->now->healthy[rank] * rates->planned[rank],
            lacks = fmax(least_seconds(rates) - usual, 0);
@@ -195,8 +195,8 @@ bool rates_take(Rates *rates, const PaceReport *reports) {
     return known;
 }
 
-/* Returns the recent rate of a rank. If the rank differed from its planned rate in the last three
- * steps, that is their median; in the last two, their mean; else the last value. */
+/* Returns a rank's recent rate: the mean of the last two steps if it differed from the planned rate
+ * in both; the median of the last three if it differed in all three; else the last rate. */
 static double seen_last(const Rates *rates, int rank) {
     double a = rates->rate[rank], b = rates->before[rank], c = rates->earlier[rank];
     return rates->moved[rank] > 2   ? fmax(fmin(a, b), fmin(fmax(a, b), c))

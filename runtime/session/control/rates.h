@@ -32,7 +32,7 @@ typedef struct Rates {
     // by rank: rate in the last step, the one before, and the one before that
     double *rate, *before, *earlier;
     double *planned; // by rank: rates that the current strategy is planned for
-    int *moved;      // by rank: steps in a row that it differed from `planned` (is_away)
+    int *moved;      // by rank: steps in a row in which its rate differed from `planned` (is_away)
     double *kernel;  // by rank: seconds of its longest kernel at rate `kernel_rate`; 0: not known
     double *kernel_rate;
     int under_count;
@@ -51,11 +51,11 @@ void rates_go(Rates *rates, int image, const double *planned, const double *work
  * known. */
 bool rates_take(Rates *rates, const PaceReport *reports);
 
-/* Sets the rates to plan for: recent rates of ranks that have changed, planned rates of the others.
- * Rates within `change` of 1 become 1. */
+/* Sets `asked` to the rates to plan for: recent rates of ranks that have changed, planned rates of
+ * other ranks. Rates within `change` of 1 become 1. */
 void rates_asked(const Rates *rates, double *asked);
 
-/* Returns whether no rank has differed from the rates `asked` in all of the last three steps. */
+/* Returns whether each rank was near its `asked` rate in at least one of the last three steps. */
 bool rates_near(const Rates *rates, const double *asked);
 
 #endif

@@ -60,10 +60,10 @@ void recompile_add(RecompileCommand *recipe, char *option) {
     recipe->more[recipe->more_count++] = option;
 }
 
-/* ---- what answers depend on ---- */
+/* ---- hashes of input files ---- */
 
-/* Goes on with which file a name means, seen from a folder, and when it was written; with nothing
- * where it is no file. */
+/* Continues a hash with the identity, size and modification time of a file, whose path may be
+ * relative to `folder`. Returns the hash unchanged if there is no such file. */
 static uint64_t hash_file(uint64_t hash, const char *folder, const char *name) {
     struct stat found;
     char *path = NULL;
@@ -78,7 +78,7 @@ static uint64_t hash_file(uint64_t hash, const char *folder, const char *name) {
     return hash;
 }
 
-/* Goes on with the file of an option --strategy=FILE or --strategy=FILE:NAME. */
+/* Continues a hash with the file of an option --strategy=FILE or --strategy=FILE:NAME. */
 static uint64_t hash_strategy(uint64_t hash, const char *folder, const char *option) {
     const char *word = strchr(option, '=') + 1, *colon = strrchr(word, ':');
     char *before = strndup(word, colon ? (size_t)(colon - word) : 0);
@@ -111,9 +111,9 @@ char *recompile_file(const char *kind, int number, const char *suffix, char *rea
 
 /* ---- processes ---- */
 
-/* The environment of hetucc: the program's, without what is loaded into it, with the C compiler
- * that it was made with, with this process's private folder for temporary files, and with this
- * process as the one that hetucc ends with. */
+/* Returns the environment for hetucc; free() it. It is this program's without LD_PRELOAD, with the
+ * compilation's compiler (CC) and this process's private folder (TMPDIR). HETUCC_PARENT is this
+ * process: hetucc ends when this process ends. */
 static char **maker_environment(const char *cc) {
     const char *why;
     char *folder = private_path("", socket_node(), rendezvous_file_of_dead, &why);
@@ -139,8 +139,8 @@ static int count_words(const char *const *words) {
     return count;
 }
 
-/* The command: the words of the source, the strategies that have arrived since, and those that are
- * given. */
+/* Returns the command line: the words of the compilation, the options of arrived strategies, and
+ * `words`; free() it. `tool` replaces hetucc unless NULL. */
 static const char **maker_words(const RecompileCommand *recipe, const char *tool,
                                 const char *const *words) {
     int count = 0;
@@ -153,7 +153,7 @@ static const char **maker_words(const RecompileCommand *recipe, const char *tool
     return all;
 }
 
-/* The tool of this name in the folder of hetucc; free() it. */
+/* Returns the path of a tool in the folder of hetucc; free() it. */
 static char *tool_path(const char *hetucc, const char *tool) {
     char *path = NULL;
     const char *slash = strrchr(hetucc, '/');
@@ -162,7 +162,7 @@ static char *tool_path(const char *hetucc, const char *tool) {
     return path;
 }
 
-/* Whether what a name means, seen from a folder, is another user's doing. */
+/* Returns whether another user can have chosen the file `name`, a path relative to `folder`. */
 static bool is_led(const char *folder, const char *name) {
     char *path = NULL;
     if (asprintf(&path, "%s%s%s", *name == '/' ? "" : folder, *name == '/' ? "" : "/", name) < 0)
@@ -172,8 +172,8 @@ static bool is_led(const char *folder, const char *name) {
     return led;
 }
 
-/* The first of what a program is made of again that is gone, or that another user has put in its
- * place: the folder, hetucc or a source; NULL: none. */
+/* Returns the first of the compilation's folder, hetucc and the sources that is missing, or that
+ * another user can have put there; NULL: none. */
 static const char *first_led(const RecompileCommand *recipe) {
     const char *folder = recipe->words[0], *hetucc = recipe->words[2];
     if (is_led(folder, folder)) return folder;
@@ -183,7 +183,7 @@ static const char *first_led(const RecompileCommand *recipe) {
     return file ? *file : NULL;
 }
 
-/* posix_spawn, since a fork would take what the ranks share along. */
+/* Uses posix_spawn, since a forked child would inherit what the ranks share. */
 pid_t recompile_start(const RecompileCommand *recipe, const char *tool, const char *const *words,
                       const char *output, char *reason) {
     pid_t maker = 0;

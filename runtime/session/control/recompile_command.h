@@ -36,18 +36,18 @@ RecompileCommand *recompile_command_of(int image);
 /* Returns the number of strategies of the source, compiled in or arrived later. */
 int recompile_strategies(const RecompileCommand *recipe);
 
-/* Returns what an answer of hetucc on an option --strategy=WORD depends on: the same number while
- * no file of the strategy, of the source or of the cluster is written. */
+/* Returns a hash of the files on which hetucc's result for an option --strategy=WORD depends: the
+ * files of strategies, sources and the cluster. The hash changes when one of them is written. */
 uint64_t recompile_stamp(const RecompileCommand *recipe, const char *option);
 
 /* Notes that a strategy has arrived by an option --strategy=WORD, which lives as long as the
  * program. */
 void recompile_add(RecompileCommand *recipe, char *option);
 
-/* Starts hetucc, or the tool of this name beside it, on the program's sources and strategies with
- * further words (NULL at the end), in the folder in which the program was compiled. The tool's
- * output goes to the file `output`; NULL: to this program's output. Returns the process, or 0 with
- * a reason if it cannot be started. */
+/* Starts hetucc, or a tool in its folder, on the program's sources and strategies, in the folder of
+ * the compilation. `words` are further arguments (NULL at the end). The tool's output goes to the
+ * file `output`; NULL: to this program's output. Returns the process, or 0 with a reason if it
+ * cannot be started. */
 pid_t recompile_start(const RecompileCommand *recipe, const char *tool, const char *const *words,
                       const char *output, char *reason);
 

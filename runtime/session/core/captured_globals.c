@@ -35,8 +35,8 @@ static void print_number(char *out, size_t room, const ht_image_read *read, cons
     }
 }
 
-/* Writes what the user can do about a changed variable. `wanted`: the image is to be switched to,
- * else it is running. */
+/* Writes what the user can do about a changed variable. `wanted`: the program is about to switch to
+ * the image; otherwise the image is running. */
 static void advise(char *out, size_t room, int index, bool wanted) {
     int fits = image_next(index, -1);
     while (fits >= 0 && !image_reads_agree(fits)) fits = image_next(index, fits);
@@ -49,7 +49,7 @@ static void advise(char *out, size_t room, int index, bool wanted) {
         snprintf(out, room, "compile it with the value that it is to have");
 }
 
-/* Ends the program with the values of element `index` at compile time and `now`. */
+/* Ends the program; the message has the values of element `index` at compile time and now. */
 static _Noreturn void differs(int image, const ht_image_read *read, int64_t index, const char *now,
                               bool wanted) {
     char was[32], is[32], place[32] = "", strategy[256] = "", advice[512];

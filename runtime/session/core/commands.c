@@ -38,7 +38,7 @@ static bool follows(const Program *program, const Program *trains) {
 
 /* Returns, by program, the image to switch to; free() it. The program of the command gets the
  * command's image. Programs that follow it get their own image for the same strategy, if they have
- * one. All others get -1: they do not switch. */
+ * one. Any other program gets -1: it does not switch. */
 static int *find_images(const ht_session *session, const Command *command) {
     const char *strategy = image_at(command->switching.image)->image->strategy;
     int *images = memory_array(session->program_count, sizeof *images);
@@ -76,7 +76,7 @@ static void switch_program(ht_session *session, const Command *command, Payload 
     free(images);
 }
 
-/* Sends to rank 0 how long this rank has computed in the last step. */
+/* Gathers the pace reports of all ranks for the last step; only rank 0 keeps them. */
 static void report_pace(const Program *program, Payload *payload) {
     PaceReport mine = pace_report(!program->role, program->worker.step - 1);
     PaceReport *wanted = payload->run.reports,
@@ -108,8 +108,8 @@ static void run_program(ht_session *session, const Command *command, Payload *pa
     if (session->dump && program->image->trains) program_dump(program, session->dump, "step");
 }
 
-/* Loads strategies that were compiled while the program runs: rank 0 broadcasts the shared object
- * (`command->arrive.bytes` of it). */
+/* Loads strategies that were compiled while the program runs: rank 0 broadcasts the shared object,
+ * of command->arrive.bytes bytes. */
 static void take_arrival(ht_session *session, const Command *command, Payload *payload) {
     (void)session;
     void *object = payload->from ? NULL : memory_array(command->arrive.bytes, 1);
@@ -156,8 +156,8 @@ static void set_steps(ht_session *session, const Command *command, Payload *payl
         session->programs[p]->worker.seed = command->steps.seed;
 }
 
-/* Opens a dataset's file on all ranks. The payload's reason on rank 0 says why a rank cannot, in a
- * buffer that the next call overwrites. It is NULL where all ranks can, and on the other ranks. */
+/* Opens a dataset's file on all ranks. On rank 0, the payload's reason says why a rank cannot, in a
+ * buffer that the next call overwrites. The reason is NULL if all ranks can, and on other ranks. */
 static void open_rows(ht_session *session, const Command *command, Payload *payload) {
     enum { ROOM = 1024 };
     static char said[ROOM + 64];
@@ -231,7 +231,7 @@ static void load_copies(ht_session *session, const Command *command, Payload *pa
     payload->load.reason = copies_load(session);
 }
 
-/* Takes signals from here on; returns once all ranks do. */
+/* Makes this rank defer signals to rank 0's decision; returns once all ranks do. */
 static void heed_signals(ht_session *session, const Command *command, Payload *payload) {
     (void)session, (void)command, (void)payload;
     signals_heed();
@@ -263,7 +263,7 @@ static const struct {
                 [COMMAND_HEED] = {"heed signals", heed_signals},
                 [COMMAND_CLOSE] = {"close", NULL}};
 
-/* Carries a command out, and books the time that it has not booked itself under its name. */
+/* Carries out a command, and marks the rest of its time with its name for traces and profiles. */
 static void carry_out(ht_session *session, const Command *command, Payload *payload) {
     if (commands[command->kind].carry_out)
         commands[command->kind].carry_out(session, command, payload);

@@ -30,12 +30,12 @@ typedef enum CommandKind {
     COMMAND_RECALL,      // load the in-memory checkpoint that was found
     COMMAND_OPEN_ROWS,   // open a dataset's file
     COMMAND_ROWS,        // feed an input with rows of an open file
-    COMMAND_HEED,        // take signals from here on
+    COMMAND_HEED,        // defer signals to rank 0 from here on
     COMMAND_CLOSE        // end the session
 } CommandKind;
 
-/* A command's arguments, which rank 0 broadcasts: the same bytes on all ranks. A program is its
- * index in session->programs, an image its index among the registered ones. */
+/* A command's arguments, which rank 0 broadcasts: the same bytes on all ranks. A program is given
+ * by its index in session->programs, an image by its index among the registered images. */
 typedef struct Command {
     CommandKind kind;
     union {
@@ -48,7 +48,7 @@ typedef struct Command {
             bool keep_inputs; // fed inputs stay fed
         } switching;
         struct {
-            int64_t bytes; // of the shared object
+            int64_t bytes; // size of the shared object
         } arrive;
         struct {
             int program;
@@ -59,7 +59,7 @@ typedef struct Command {
             unsigned char fed[PROGRAM_MAX_INPUTS / 8]; // bit i: input i was fed anew
         } run;
         struct {
-            int program, index; // of the output or input
+            int program, index; // index: of the output or input
         } fetch;
         struct {
             int param; // in session->params
@@ -77,19 +77,19 @@ typedef struct Command {
         struct {
             int64_t step;
             int note_count;
-            uint64_t key; // of the folder of checkpoints
+            uint64_t key; // key of the folder of checkpoints (copies_key)
         } remember;
         struct {
             uint64_t key; // 0: no folder
         } find;
         struct {
             int program, input;
-            int64_t elements; // of the file on rank 0; OPEN_ROWS only
+            int64_t elements; // OPEN_ROWS only: dataset_elements of the file on rank 0
         } rows;
     };
 } Command;
 
-/* Memory of rank 0 that a command reads or writes. On the other ranks all of it is zero. */
+/* Memory of rank 0 that a command reads or writes. On other ranks, all members are zero. */
 typedef union Payload {
     struct {
         const void **feeds;                // data by input; NULL: not fed
@@ -107,12 +107,12 @@ typedef union Payload {
         const char *path;     // folder or file
         const char *manifest; // file of checksums; NULL: none
         const char *names;    // how the file names parameters, as in Stored
-        const char *reason;   // LOAD, RECALL: set to why it failed; NULL: it did not
+        const char *reason;   // LOAD, RECALL: set to why the command failed; NULL: success
     } load;
     int64_t found; // FIND: set to the step of the newest copy; -1: none
     struct {
-        const char *path, *element; // of the file; type of its numbers, "uint16"
-        const char *reason;         // set to why it failed; NULL: it did not
+        const char *path, *element; // path of the file; type of its elements, "uint16"
+        const char *reason;         // set to why the command failed; NULL: success
     } open_rows;
     RowsPlan rows; // ROWS: which rows each rank reads
 } Payload;

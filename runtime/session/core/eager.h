@@ -20,8 +20,8 @@ typedef struct eager_param {
     ht_init init;
 } eager_param;
 
-/* A state of an optimizer. `number` counts the states of a parameter, `program` the programs that
- * train. */
+/* A state of an optimizer: `number` is its index among the states of the parameter, `program` the
+ * index of its program among those that train. */
 typedef struct eager_state {
     const eager_param *param;
     int number, program;

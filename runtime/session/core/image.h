@@ -9,8 +9,8 @@
 typedef struct RegisteredImage {
     const ht_image *image;
     ht_tensor (*model)(void);
-    void (*const *updates)(void);
-    const volatile void *const *now;
+    void (*const *updates)(void);    // by optimizer: its rule or update, then `after`
+    const volatile void *const *now; // by read: address of the variable in this program
 } RegisteredImage;
 
 int image_count(void);
@@ -51,7 +51,7 @@ bool image_any_transfers(void);
 /* Returns how many ranks an image needs: its devices up to the last that is not idle. */
 int image_devices(const ht_image *image);
 
-/* Returns how many ranks the images need; 0: there are no images. */
+/* Returns the most devices of an image, idle ones included; 0: there are no images. */
 int image_ranks(void);
 
 /* Ends the program if an image has another version than this library, or two models have one

@@ -15,7 +15,7 @@ const char *initial_strategy_word(void) {
     return word && *word ? word : NULL;
 }
 
-/* Returns the name behind the file of "FILE:NAME". */
+/* Returns NAME of "FILE:NAME"; the whole word if it has no colon. */
 static const char *name_in(const char *word) {
     const char *colon = strrchr(word, ':');
     return colon ? colon + 1 : word;

@@ -15,8 +15,7 @@ const char *initial_strategy_word(void);
  * to the chosen strategy's values. */
 void initial_strategy_set_variables(void);
 
-/* Sets variables with the values that image `first` read to the values that the chosen image read.
- */
+/* Sets variables that still have the values that image `first` read to those of image `chosen`. */
 void initial_strategy_follow(int chosen, int first);
 
 /* Returns whether there are enough ranks for an image. */

@@ -31,7 +31,7 @@ static bool updates_otherwise(const ht_optimizer *optimizer, const ht_optimizer 
            (optimizer->update != other->update || optimizer->states != other->states);
 }
 
-/* Ends the program if two optimizers are different operators. Optimizers that are rules may be
+/* Ends the program if two optimizers are different operators. An optimizer with a rule may be
  * combined with any other, as in hetucc. */
 static void check_operators(const ht_optimizer *optimizer, ht_group_list groups) {
     for (int g = 0; g < groups.count; g++) {
@@ -54,16 +54,16 @@ static void check_groups(ht_group_list groups) {
     }
 }
 
-/* Ends the program if an optimizer has neither rule nor update, if there are too many groups or
- * groups without names, or if two optimizers are different operators. */
+/* Ends the program if an optimizer has neither rule nor update, or two optimizers are different
+ * operators. Also ends it if there are too many groups, or a group has no names. */
 static void check_optimizers(const ht_optimizer *optimizer, ht_group_list groups) {
     check_optimizer(optimizer);
     check_groups(groups);
     check_operators(optimizer, groups);
 }
 
-/* Copies the numbers of the optimizer and then of the groups' optimizers to `hyper`, HT_HYPER each.
- */
+/* Copies the hyperparameters of the optimizer, then of the groups' optimizers, to `hyper`, HT_HYPER
+ * each. */
 static void take_numbers(float *hyper, const ht_optimizer *optimizer, ht_group_list groups) {
     memcpy(hyper, optimizer->hyper, sizeof optimizer->hyper);
     for (int g = 0; g < groups.count; g++)

@@ -21,7 +21,7 @@ typedef struct Param {
     int init; // kind of initialisation, as in ht_init; `a` is its argument
     double a;
     int64_t elements;
-    int64_t version; // of the newest copy
+    int64_t version; // version of the newest copy
     int number, ranks;
     ParamCopy *copies;
 } Param;
@@ -46,10 +46,10 @@ ParamCopy *param_newest(const Param *param);
 
 Param *params_find(const Params *params, const char *name);
 
-/* Copies the newest values into a copy, if it has older ones. All ranks call it together. */
+/* Copies the newest values into a copy that has older ones. All ranks call it together. */
 void param_refresh(Param *param, ParamCopy *copy);
 
-/* Mark a copy as having received the newest values, or as changed, so that it is the newest. */
+/* Mark a copy as equal to the newest values, or as changed, so that it is the newest. */
 void param_brought(const Param *param, ParamCopy *copy);
 void param_changed(Param *param, ParamCopy *copy);
 

@@ -214,8 +214,8 @@ typedef struct Moving {
     void **target;
 } Moving;
 
-/* Returns the parameter of a slot. *state is the number of the optimizer state in the slot; -1: the
- * parameter itself. */
+/* Returns the parameter of a slot. Sets *state to the number of the optimizer state in the slot;
+ * -1: the slot has the parameter itself. */
 static int slot_param(const ht_image *image, int slot, int *state) {
     *state = slot < image->param_count ? -1 : (slot - image->param_count) % image->state_count;
     return *state < 0 ? slot : (slot - image->param_count) / image->state_count;
@@ -470,7 +470,7 @@ float program_run(Program *program, const float *hyper) {
     return loss;
 }
 
-/* ---- what emitted code calls ---- */
+/* ---- functions that emitted code calls ---- */
 
 void ht_run_kernel(ht_worker *r, ht_kernel *kernel, ht_call *call, const char *where) {
     const char *doing = fail_doing_what();

@@ -18,13 +18,13 @@ typedef struct Schedule Schedule;
 /* Returns the bytes of a role's arena, followed by its slots (activation buffers). */
 int64_t schedule_bytes(const ht_image_role *role, const ht_schedule *rows);
 
-/* Plans in front of which row each transfer of this rank begins and ends. `worker` must have its
- * arena, pipeline and position. `tags` is the program's first message tag. */
+/* Plans before which row each transfer of this rank begins and ends. `worker` must have its arena,
+ * pipeline and position. `tags` is the program's first message tag. */
 Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const ht_worker *worker,
                         int tags);
 void schedule_close(Schedule *schedule);
 
-/* Runs one step: all rows, with the transfers in front of them. */
+/* Runs one step: all rows, with the transfers planned before each. */
 void schedule_run(const Schedule *schedule, ht_worker *worker);
 
 /* ---- programs ---- */
@@ -66,7 +66,7 @@ void program_feed(Program *program, int input, const void *data);
 /* Fills this rank's piece of an input with rows of a dataset file. */
 void program_read(Program *program, int input, const RowsPlan *rows);
 
-/* Inputs that carry over a switch. program_take_inputs gathers the fed inputs on rank 0;
+/* Inputs that carry over a switch. program_take_inputs gathers the fed inputs on rank 0.
  * program_give_inputs feeds them to the switched program, whose inputs have equal shapes, and frees
  * them. */
 typedef struct FedInputs {
@@ -76,8 +76,8 @@ typedef struct FedInputs {
 FedInputs *program_take_inputs(const Program *program);
 void program_give_inputs(Program *program, FedInputs *inputs);
 
-/* Runs one training step or forward pass. Returns the loss on rank 0; 0 on other ranks and without
- * a loss. */
+/* Runs one training step or forward pass. Returns the loss on rank 0, and 0 on other ranks or if
+ * the model has no loss. */
 float program_run(Program *program, const float *hyper);
 
 /* Gathers a whole output in `to` on rank 0. */
@@ -91,9 +91,9 @@ void program_fetch_input(const Program *program, int input, void *to);
 int program_input(const Program *program, const char *name);
 int program_output(const Program *program, const char *name);
 
-/* Environment HETU_CHECK: ends the program when two holders of an element of a parameter or state
- * differ. Environment HETU_DUMP: writes what this rank holds to DIR/stepN/RANK/NAME.bin and
- * NAME.boxes; `when` is "step", or "switch". */
+/* program_check (HETU_CHECK) ends the program if ranks hold different values of an element of a
+ * parameter or state. program_dump (HETU_DUMP=DIR) writes this rank's pieces to
+ * DIR/stepN/RANK/NAME.bin and NAME.boxes; `when` is "step" or "switch". */
 void program_check(Program *program);
 void program_dump(const Program *program, const char *folder, const char *when);
 

@@ -11,8 +11,8 @@
 
 enum { SHOWN = 64 }; // characters of a row's name in messages
 
-/* One transfer for one micro-batch. Row r stands for the time before row r; row_count for the end
- * of the step. */
+/* One transfer for one micro-batch. A row number r means the time before row r; row_count means the
+ * end of the step. */
 typedef struct Crossing {
     AsyncExchange async;
     int begins, ends;        // rows; begins -1: begins at ht_ready or ht_begin_ahead
@@ -29,7 +29,7 @@ struct AsyncExchanges {
     Crossing **crossing; // by gradient transfer; NULL: this rank takes no part
     int *awaited;        // by the role's transfer: calls of ht_ready still missing in this step
     int next;            // gradient transfer that begins next
-    Crossing **ahead;    // by the role's transfer: its prefetch; NULL: none on this rank
+    Crossing **ahead;    // by the role's transfer: its prefetch; NULL: this rank has none
 };
 
 struct Schedule {
@@ -39,7 +39,7 @@ struct Schedule {
     char *kept; // memory of the slots, after the arena
     Crossing *crossings;
     int crossing_count;
-    int *first[TURNS];       // by row, then the end: index in `order` of its first crossing
+    int *first[TURNS];       // by row, and for the end: index in `order` of its first crossing
     Crossing **order[TURNS]; // crossings, sorted by the row before which they begin or end
     struct AsyncExchanges *async_exchanges;
     char (*shown)[SHOWN]; // by row: "backward of visit 1, micro-batch 3"
@@ -59,8 +59,8 @@ static char *slot_at(const Schedule *schedule, int slot) {
 
 /* State of a slot (activation buffer) while scan_rows goes through the rows. */
 typedef struct SlotUse {
-    int owner; // micro-batch whose values it holds; -1: none
-    int left;  // first row after the last one that used it
+    int owner; // micro-batch whose values the slot holds; -1: none
+    int left;  // first row after the last row that used the slot
     int guest_count;
     Crossing **occupant; // sends of the owner that read the slot; guest_count of them
 } SlotUse;
@@ -114,14 +114,14 @@ static Crossing **crossing_of(const Scan *scan, int number, int microbatch) {
 }
 
 /* Returns the message tag of a transfer: by number for gradients, else by plan. Gradients have
- * their own queue, so the two may coincide. */
+ * their own queue, so both kinds may have equal tags. */
 static int tag_of(const Scan *scan, const ht_transfer *transfer) {
     return scan->tags +
            (runs_once(transfer) ? transfer->number : plan_number(scan->image, transfer));
 }
 
-/* Adds a crossing that begins before row `begins`, or later if settle moves it. Returns NULL if
- * this rank takes no part in the transfer. */
+/* Adds a crossing that begins before row `begins`, unless settle delays it. Returns NULL if this
+ * rank takes no part in the transfer. */
 static Crossing *add_crossing(Scan *scan, int number, const ht_row *row, int begins) {
     const ht_transfer *transfer = &scan->schedule->role->transfers[number];
     const ht_worker *worker = scan->worker;
@@ -223,14 +223,14 @@ static int row_of(const Crossing *crossing, TransferEnd turn) {
     return turn == BEGINS ? crossing->begins : crossing->ends;
 }
 
-/* Returns a crossing that `crossing` waits for. Number -1: the same transfer's previous one, or
- * NULL; 0 and up: those that still use its target memory. */
+/* Returns a crossing that `crossing` waits for. Number -1: the previous crossing of the same
+ * transfer, or NULL; from 0 on: sends that still read the target memory. */
 static Crossing *awaited(const Crossing *crossing, int number) {
     return number < 0 ? crossing->before : (Crossing *)crossing->async.after[number];
 }
 
-/* Delays crossings until each begins no earlier than those it waits for. A wait before the begin
- * would return at once, since that crossing has ended in the last step. */
+/* Delays crossings so that each begins no earlier than any crossing that it waits for. An earlier
+ * wait would return at once: `ended` of the awaited one is left from the previous step. */
 static void settle(Schedule *schedule) {
     for (bool moved = true; moved;) {
         moved = false;
@@ -257,8 +257,8 @@ static bool waits_for(const Crossing *crossing, Crossing *const *from, Crossing 
     return false;
 }
 
-/* Sorts the crossings that begin before one row so that each follows those it waits for
- * (topological order). Ends the program at a cycle. */
+/* Sorts the crossings that begin before one row so that each follows the crossings that it waits
+ * for (topological order). Ends the program at a cycle. */
 static void order_row(Crossing **from, Crossing **end) {
     for (; from < end; from++) {
         Crossing **free = from;
@@ -398,7 +398,7 @@ void schedule_close(Schedule *schedule) {
 
 /* ---- running ---- */
 
-/* Begins or ends (`act`) the crossings that do so before a row. */
+/* Calls `act` for the crossings that begin (BEGINS) or end (ENDS) before a row. */
 static void cross(const Schedule *schedule, TransferEnd turn, int row,
                   void (*act)(AsyncExchange *)) {
     for (int c = schedule->first[turn][row]; c < schedule->first[turn][row + 1]; c++)

@@ -29,7 +29,7 @@
 
 static ht_session session = {.seed = 1, .keep = 3};
 
-static const EagerLibrary *eager; // NULL: it is not linked
+static const EagerLibrary *eager; // NULL: the one-device library is not linked
 
 void session_use_eager(const EagerLibrary *library) { eager = library; }
 
@@ -169,8 +169,8 @@ static void gather_feeds(const Program *program, const ht_fed *feeds, Command *c
                 program->image->inputs[i].name);
 }
 
-/* Returns how many optimizers after the first have numbers other than 0, up to the last such
- * optimizer. */
+/* Returns the number of optimizers after the first, up to the last one that has a hyperparameter
+ * other than 0. */
 static int count_more(const float *hyper) {
     int count = HT_GROUPS * HT_HYPER;
     while (count > HT_HYPER && hyper[count - 1] == 0) count--;
@@ -199,14 +199,14 @@ static float run_image(ht_program *program, const ht_fed *feeds, const float *hy
     return payload.run.loss;
 }
 
-/* Computes the optimizers' numbers for the next step. */
+/* Computes the hyperparameters for the next step: learning rates times the schedule's factor. */
 static void step_numbers(const ht_program *program, float *hyper) {
     memcpy(hyper, program->hyper, sizeof program->hyper);
     for (int g = 0; program->factor && g < HT_GROUPS; g++)
         hyper[g * HT_HYPER] = (float)(hyper[g * HT_HYPER] * program->factor(program->step));
 }
 
-/* Runs a step in the one-device library, which gets arrays in place of files. */
+/* Runs a step in the one-device library; reads rows of datasets into arrays first. */
 static float run_eager(ht_program *program, const ht_fed *feeds, const float *hyper) {
     ht_fed *arrays = rows_arrays(program->session, program->eager, feeds);
     float loss = eager->program_step(program->eager, arrays ? arrays : feeds, hyper);
@@ -254,7 +254,7 @@ float ht_step_with(ht_program *program, const ht_fed *feeds) { return run(progra
 
 void ht_run_with(ht_program *program, const ht_fed *feeds) { run(program, feeds, false); }
 
-/* Returns the value of a program that has a name. */
+/* Returns the program's value of this name; ends the program if there is none. */
 static Named find_named(const ht_program *program, const char *name) {
     NamedValues values = {0};
     Named named;

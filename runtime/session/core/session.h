@@ -40,8 +40,8 @@ struct ht_session {
     Datasets datasets;     // on rank 0
 };
 
-/* ht_progress: prints the progress of a training. A terminal has one line, which is overwritten;
- * elsewhere about twenty lines are printed. */
+/* ht_progress: prints the progress of a training. On a terminal it overwrites one line; elsewhere
+ * it prints about twenty lines. */
 
 /* The lines printed so far. */
 typedef struct Progress {
@@ -63,14 +63,14 @@ void progress_print(Progress *progress, const ProgressStep *step);
 struct ht_program {
     ht_session *session;
     bool trains;
-    int number; // in session->programs; -1: the one-device library runs it
+    int number; // index in session->programs; -1: the one-device library runs the program
     eager_program *eager;
     float hyper[HT_GROUPS * HT_HYPER];
     int64_t step;                   // number of the next step
     double (*factor)(int64_t step); // learning-rate schedule: factor by step; NULL: 1
-    float loss;                     // of the last step
+    float loss;                     // loss of the last step
     Progress progress;
-    char *optimizers; // names and parameter patterns of the optimizers; NULL: one has no name
+    char *optimizers; // optimizers' names and parameter patterns; NULL: an optimizer has no name
 };
 
 /* Returns the one-device library; NULL: it is not linked. */
@@ -79,10 +79,10 @@ const EagerLibrary *session_eager(void);
 /* Ends the program unless the session is open. */
 void session_check_open(const ht_session *session);
 
-/* Ends the program when it was given no program: `call` names the function. */
+/* Ends the program if `program` is NULL; `call` names the function in the message. */
 void session_check_program(const ht_program *program, const char *call);
 
-/* Returns the compiled program behind a program of main. */
+/* Returns the compiled program of a program of main. */
 Program *session_image_program(const ht_program *program);
 
 /* On rank 0: makes all ranks load the strategies of ht_prepare that are compiled. `wait`: waits
@@ -96,11 +96,11 @@ void session_close(ht_session *session);
  *
  * Compares the fingerprints of their images (models, strategies, options) and the version of this
  * library. Ranks with `check` (HETU_CHECK) also compare the checksums of their executables. If
- * programs differ, every rank prints its own fingerprint and another one. */
+ * programs differ, every rank prints rank 0's fingerprint and one that differs from it. */
 bool session_agree(bool check);
 
-/* Starts the other ranks that the images need on this host when no launcher started this process
- * (transport/meet/local_ranks.h). HETU_RANKS=external forbids that. Returns whether it did. */
+/* Starts, on this host, the other ranks that the images need (transport/meet/local_ranks.h). Does
+ * nothing under a launcher or with HETU_RANKS=external. Returns whether it started ranks. */
 bool session_start_ranks(void);
 
 /* Prints one line about the ranks that session_start_ranks has started. */
@@ -109,7 +109,7 @@ void session_print_ranks(void);
 /* Warns of variables HETU_... of the environment that look like misspelled ones. */
 void session_check_variables(void);
 
-/* Ends the program with the right command line unless as many ranks run as the images need. */
+/* Ends the program, with the right command line, unless as many ranks run as needed. */
 void session_check_ranks(int argc, char **argv);
 
 /* Sets the number of threads for kernels: OMP_NUM_THREADS, else this rank's share of the node's

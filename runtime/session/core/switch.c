@@ -14,7 +14,7 @@
 
 /* ---- strategies that arrive ---- */
 
-/* Takes in the strategies that hetucc has compiled. */
+/* Makes all ranks load the strategies that hetucc has compiled so far. */
 static void take_ready(ht_session *open) {
     size_t size;
     for (void *object; (object = arrivals_next(&size));) {
@@ -55,8 +55,8 @@ static const char *strategy_names(int image) {
     return names;
 }
 
-/* Returns the program's image under a strategy. NULL: under the first one that was compiled with
- * the variables' present values. */
+/* Returns the program's image under `strategy`; if that is NULL, the first image compiled with the
+ * variables' present values. Ends the program if there is none. */
 static int find_strategy(int image, const char *strategy) {
     int found = strategy ? image_under(image, strategy) : initial_strategy_next(image, -1);
     while (!strategy && found >= 0 && !image_reads_agree(found))

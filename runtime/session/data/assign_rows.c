@@ -76,8 +76,8 @@ static bool stands_well(const Arrangement *all, const ht_image *image) {
     return well;
 }
 
-/* Returns, of the pipelines with free rows that a row fits, the one that fewest rows fit; -1:
- * none. */
+/* Returns the pipeline that the fewest rows fit, among those with free rows that `row` fits; -1:
+ * there is none. */
 static int tightest(const Arrangement *all, int64_t row) {
     int found = -1;
     for (int p = 0; p < all->pipelines; p++) {
@@ -100,8 +100,8 @@ static int64_t place(Arrangement *all) {
     return -1;
 }
 
-/* Returns, by position in the batch, the row assigned there, in the order of rows within a
- * pipeline. */
+/* Returns, by position in the batch, the row assigned to it; free() it. The rows of a pipeline keep
+ * their order. */
 static int64_t *order_of(const Arrangement *all, const ht_image *image) {
     int64_t *order = memory_array(all->batch + 1, sizeof *order);
     for (int p = 0; p < all->pipelines; p++) {

@@ -121,8 +121,8 @@ static int64_t row_place(const ht_pieces *pieces, const int64_t *bounds, const i
     return place;
 }
 
-/* Appends the stretches of a box in row-major order and returns their number. `at` is the box's
- * offset in the storage, unless the layout gives a placing. */
+/* Writes the stretches of a box in row-major order to `stretches` and returns their number. `at` is
+ * the box's offset in the storage, unless the layout gives a placing. */
 static int64_t box_stretches(const ht_pieces *pieces, int box, int64_t at, Stretch *stretches) {
     int64_t bounds[PIECES_MOST_BOUNDS];
     boxes_bounds(pieces, box, bounds);

@@ -47,8 +47,8 @@ bool boxes_equal(const ht_pieces *a, const ht_pieces *b);
  * each row-major. `packs`: into the buffer, else out of it. */
 void boxes_pack(const ht_pieces *pieces, int rank, float *storage, float *packed, bool packs);
 
-/* Where the elements of a tensor are: in device memory by `pieces`, or in host memory if that is
- * NULL. In host memory rank r has elements [bounds[r], bounds[r + 1]); without bounds rank 0 has
+/* The place of a tensor's elements: device memory by `pieces`, or host memory if `pieces` is NULL.
+ * In host memory, rank r has elements [bounds[r], bounds[r + 1]); if `bounds` is NULL, rank 0 has
  * all. */
 typedef struct Distribution {
     const ht_pieces *pieces;

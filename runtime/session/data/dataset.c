@@ -91,7 +91,7 @@ static int64_t read_bytes(const RowsFile *file, void *to, int64_t bytes, int64_t
     return done;
 }
 
-/* Returns whether the file is as long as its header says. */
+/* Returns why the file is shorter than its header says; NULL: it is long enough. */
 static const char *check_size(const RowsFile *file) {
     int64_t bytes;
     if (__builtin_mul_overflow(file->count, elements[file->element].bytes, &bytes) ||
@@ -104,7 +104,7 @@ static const char *check_size(const RowsFile *file) {
 
 /* ---- .npy ---- */
 
-/* Returns the text behind 'key': in the header. */
+/* Returns the header's text after a key and its colon; NULL: the key is missing. */
 static const char *value_of(const char *header, const char *key) {
     const char *at = strstr(header, key);
     at = at ? strchr(at + strlen(key), ':') : NULL;
@@ -196,7 +196,7 @@ static const char *read_bin(RowsFile *file, const int32_t *header) {
 
 /* ---- opening ---- */
 
-/* Sets the type of elements of a file without a header. */
+/* Sets type and number of elements of a file without a header; returns why it cannot. */
 static const char *read_raw(RowsFile *file, const char *element, ht_dtype input) {
     file->element = element ? ELEMENTS : element_of_input(input);
     for (int e = 0; element && e < ELEMENTS; e++)
@@ -212,8 +212,8 @@ static const char *read_raw(RowsFile *file, const char *element, ht_dtype input)
     return NULL;
 }
 
-/* Checks that the header of a file agrees with the type given for the dataset, unless the header is
- * wrong already. */
+/* Returns `wrong` unless it is NULL. Otherwise returns why the type of elements in the header is
+ * not the given one; NULL: the types agree, or none is given. */
 static const char *check_element(const RowsFile *file, const char *element, const char *wrong) {
     const char *own = elements[file->element].name;
     return wrong || !element || !strcmp(element, own)
@@ -333,8 +333,8 @@ int64_t dataset_row(const RowsPlan *plan, int64_t row) {
                           : permutation_place(plan->seed, plan->stream, epoch, plan->rows, place);
 }
 
-/* Copies elements from element `first` on as they are in the file. Ends the program if the file has
- * become shorter. */
+/* Reads `count` elements from element `element` on as they are in the file. Ends the program if the
+ * file has become shorter. */
 static void read_elements(const RowsFile *file, int64_t element, int64_t count, void *to) {
     int64_t size = elements[file->element].bytes, bytes = count * size,
             at = file->data + element * size;
@@ -366,7 +366,7 @@ static void take_elements(const RowsFile *file, int64_t element, int64_t count, 
     }
 }
 
-/* Reads rows that are consecutive in the file at once. */
+/* Reads elements that are consecutive in the file, of one row or several, at once. */
 void dataset_fill(const RowsPlan *plan, ht_dtype input, int64_t first, int64_t end, void *to) {
     const RowsFile *file = &files.at[plan->file];
     int64_t bytes = (int64_t)ht_dtype_bytes(input), begin = 0, waits = 0;

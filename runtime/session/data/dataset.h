@@ -20,7 +20,7 @@ typedef struct RowsPlan {
     uint64_t seed, stream;
     int64_t batch; // rows of a step
     const int64_t
-        *order; // by position in the batch, the row of the step at that position; NULL: in order
+        *order; // by position in the batch: row of the step at that position; NULL: rows in order
 } RowsPlan;
 
 /* Returns the number of an open file; -1: it is not open. */
@@ -45,7 +45,7 @@ int64_t dataset_elements(int file);
 /* Returns the row of the file for row `row`, counted from the plan's first row. */
 int64_t dataset_row(const RowsPlan *plan, int64_t row);
 
-/* Writes elements `first` to `end` - 1 of the whole input. */
+/* Writes elements [first, end) of the whole input to `to`. */
 void dataset_fill(const RowsPlan *plan, ht_dtype input, int64_t first, int64_t end, void *to);
 
 #endif

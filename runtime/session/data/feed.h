@@ -1,5 +1,5 @@
-/* Checks of feeds: whether the array that main gives (ht_feed) has an input's type and size, and
- * whether rows that a pipeline reads only in part have padding in the rest.
+/* Checks feeds: an array of main (ht_feed) must have the input's type and size. If a pipeline reads
+ * only part of a row, the remaining elements must be padding.
  *
  *     the input "x" (model.c:30) is 24 elements of HT_F32, and is fed 12
  */
@@ -27,7 +27,7 @@ void feeds_check_once(const ht_fed *feeds);
 void padding_check(const ht_image_input *input, const void *data);
 
 /* Sets needs[d - 1], for each dimension d > 0 of the input, to the smallest extent that holds all
- * elements of the row other than padding. */
+ * non-padding elements of the row. */
 void padding_needs(const ht_image_input *input, const void *row, int64_t *needs);
 
 /* Returns whether the pipeline that has row `place` of the batch reads rows to these extents. */

@@ -35,7 +35,7 @@ void named_of_image(NamedValues *values, const ht_image *image) {
 
 /* ---- finding ---- */
 
-/* Returns whether `name` is the end of another name behind a dot. */
+/* Returns whether `full` ends with a dot and `name`. */
 static bool ends_with(const char *full, const char *name) {
     size_t length = strlen(full), end = strlen(name);
     return end && length > end && full[length - end - 1] == '.' &&
@@ -62,8 +62,8 @@ int letters_between(const char *a, const char *b) {
     return row[width];
 }
 
-/* Returns how similar a name is to a value's name, with scopes or without: the smaller edit
- * distance. A part of the name counts as distance 1. */
+/* Returns the smaller of the edit distances from a value's full name and, plus 1, from the part
+ * after its last dot. Returns at most 1 if the full name contains `name`. */
 static int distance(const char *full, const char *name) {
     const char *dot = strrchr(full, '.');
     int least = letters_between(full, name);
@@ -81,7 +81,7 @@ static int nearer(const void *a, const void *b) {
     return x->distance != y->distance ? x->distance - y->distance : x->place - y->place;
 }
 
-/* Writes the similar names, each once: "a", "b". If there are few names, writes all of them. */
+/* Writes the NEAR most similar names, or all if there are fewer, each once: "a", "b". */
 static void near_names(const NamedValues *values, const char *name, char *to, size_t room) {
     Candidate *all = memory_array(values->count + 1, sizeof *all);
     int count = 0;

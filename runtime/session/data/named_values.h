@@ -28,8 +28,8 @@ void named_of_image(NamedValues *values, const ht_image *image);
  * (Levenshtein distance). */
 int letters_between(const char *a, const char *b);
 
-/* Returns the first value with this name; else the only value whose name ends with it behind a dot:
- * "y" for "h0.y". If there is none, ends the program with a message that lists similar names.
+/* Returns the first value with this name; else the only value whose name ends with a dot and this
+ * name: "h0.y" for "y". If there is none, ends the program with a message that lists similar names.
  * `model` begins the message: "the model gpt". */
 Named named_find(const NamedValues *values, const char *name, const char *model);
 

@@ -76,7 +76,7 @@ static FedRows fed_rows(ht_session *session, const ht_fed *feed, ht_dtype dtype,
     return fed;
 }
 
-/* Takes the number of rows from an open file, and checks that they fit the input. */
+/* Sets the plan's file and number of rows; ends the program if they do not fit the input. */
 static void take_file(FedRows *fed, int file) {
     const char *wrong = dataset_wrong(file, fed->dtype);
     if (wrong) refuse(fed, wrong);
@@ -110,7 +110,7 @@ static void agree(FedRows *fed, int count) {
         }
 }
 
-/* Moves the datasets' positions behind the rows of the step. */
+/* Moves the datasets' positions past the rows of the step. */
 static void advance(ht_session *session, const FedRows *fed, int count) {
     for (int i = 0; i < count; i++)
         rows_dataset(session, fed[i].given->name)->position =

@@ -51,7 +51,7 @@ static Found find(const HookTensor *tensor, bool nan) {
     return found;
 }
 
-/* Addresses of tensors with infinities that have been judged before. A call may overwrite its own
+/* Addresses of tensors with infinities that earlier checks accepted. A call may overwrite its own
  * operands, so their infinities can no longer be found in memory. */
 static struct {
     const void **at;

@@ -46,7 +46,7 @@ static struct {
     bool begun; // device mark 0 has been set, before the first call
 } issued;
 
-/* ---- what is asked for ---- */
+/* ---- environment variables ---- */
 
 static bool is_set(const char *variable) {
     const char *text = getenv(variable);
@@ -203,7 +203,7 @@ static void name_next(void) {
     device_name(call ? name : NULL);
 }
 
-/* ---- what others say ---- */
+/* ---- calls from other modules ---- */
 
 void hooks_phase(const ht_part *part) {
     observer.part = part;

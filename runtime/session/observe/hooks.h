@@ -51,7 +51,7 @@ typedef struct HookTensor {
 /* Returns whether there is an observer. */
 bool hooks_wanted(void);
 
-/* A call of an operator of the one-device library. `call` lives as long as the session. */
+/* A call of an operator of the one-device library. `call` must live as long as the session. */
 typedef struct HookCall {
     const ht_called *call;
     const ht_whose *whose;

@@ -67,7 +67,7 @@ HT_NORETURN static void give_up(const Dump *dump, const char *name) {
     ht_fail("cannot write the dump of %s to %s: %s", name, dump->name, plain_error(error));
 }
 
-/* Creates the file of a parameter (`state` -1), or of its state number `state`: NAME or NAME%s. A
+/* Creates the file of a parameter (NAME, `state` -1) or of its state (NAME%STATE), plus `suffix`. A
  * slash in the name becomes %2F, a percent sign %25. */
 static FILE *open_file(const Dump *dump, const char *name, int state, const char *suffix) {
     char path[PATH_ROOM];

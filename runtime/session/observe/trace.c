@@ -179,7 +179,7 @@ static void find_origin(Writer *writer) {
 
 /* The file being written, and its first error. */
 typedef struct Sink {
-    FILE *file; // NULL: other ranks than 0, or the file could not be created
+    FILE *file; // NULL: this is not rank 0, or the file could not be created
     char *name; // temporary name; NULL: none
     int error;
 } Sink;

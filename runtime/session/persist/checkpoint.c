@@ -20,7 +20,7 @@ enum { PATH_ROOM = 4096, NAME_ROOM = 1024 };
 
 /* ---- saving ---- */
 
-/* Begins to write the waiting checkpoint when no other is being written. All ranks call it
+/* Begins to write the waiting checkpoint; no other one may be in progress. All ranks call it
  * together. */
 static void begin_waiting(ht_session *session) {
     static int begun;
@@ -33,7 +33,7 @@ static void begin_waiting(ht_session *session) {
     free(plan);
 }
 
-/* On rank 0: the checkpoints since the last written one, which were not written. */
+/* On rank 0: the checkpoints after the last one that was written; none of them was. */
 static struct {
     int count;
     int64_t first, last;
@@ -90,7 +90,7 @@ static int64_t newest_step(const char *folder) {
     return newest;
 }
 
-/* Exit handler: turns exit status 0 into 1 if the last checkpoints were not written. */
+/* Turns exit status 0 into 1 if the last checkpoints were not written (exit handler). */
 static void end_unsaved(int status, void *argument) {
     (void)argument;
     if (!status && unsaved.said) exit(1);
@@ -131,7 +131,7 @@ static void drop_waiting(ht_session *session, int64_t step) {
     free(plan);
 }
 
-/* Waits a moment for the waiting checkpoint to be written, so that it need not be dropped if the
+/* Waits up to 0.2 s until the waiting checkpoint can begin, so that it need not be dropped if the
  * disk keeps up. */
 static void wait_a_little(ht_session *session) {
     enum { TRIES = 200 };

@@ -21,7 +21,7 @@ typedef struct CheckpointRequest {
 void checkpoint_save(ht_session *session, const char *folder, const CheckpointRequest *request);
 
 /* Loads a file, or the files of a folder. Returns on all ranks why it failed; NULL: loaded. With a
- * manifest, the file must have all tensors of the session and the right checksums; without, the
+ * manifest, the file must have all tensors of the session and the right checksums; otherwise the
  * parameters suffice. `names` is as in Stored. session->loaded gets the first file's header. */
 const char *checkpoint_load(ht_session *session, const char *path, const char *manifest,
                             const char *names);
@@ -36,8 +36,8 @@ void checkpoint_turn(ht_session *session);
 /* Waits until all checkpoints are on the disk. All ranks call it together. */
 void checkpoint_wait(ht_session *session);
 
-/* On rank 0: registers a handler that ends the program with status 1 instead of 0 if the last
- * checkpoints were not written. Called before any other exit handler is registered. */
+/* On rank 0: registers an exit handler that turns exit status 0 into 1 if the last checkpoints were
+ * not written. Called before any other exit handler is registered. */
 void checkpoint_open(void);
 
 /* Waits until all checkpoints are on the disk, and prints a message if the last ones were not
@@ -50,8 +50,8 @@ void checkpoint_close(ht_session *session);
  * host, and of another host if there is one. All ranks call each function together. The functions
  * do nothing if HETU_COPIES is not set. */
 
-/* Takes a copy for the folder of checkpoints with a key. `notes` are main's numbers, on rank 0.
- * Prints a message once if no copies can be taken. */
+/* Takes an in-memory checkpoint; `key` is that of the folder of checkpoints (copies_key). `notes`
+ * are main's numbers, on rank 0. Prints a message once if no copies can be taken. */
 void copies_take(ht_session *session, uint64_t key, int64_t step, const SafeNote *notes,
                  int note_count);
 

@@ -30,7 +30,7 @@ struct Copies {
     bool failed;  // no checkpoint can be taken; the error has been printed
     uint64_t start, number;
     int partner; // rank on another host that keeps a replica of this rank's range; -1: one host
-    bool *keeps; // by rank: whether this rank keeps that rank's range
+    bool *keeps; // by rank r: whether this rank keeps the range of r
     int local, locals; // index of this rank on its host, and ranks of the host
     CopyFile *written; // files that this rank writes, by range and turn
     int file_count;    // number of `files`, which copies_find found on this host
@@ -83,8 +83,8 @@ static void find_hosts(struct Copies *copies) {
     free(host);
 }
 
-/* Finds the folder for HETU_COPIES. The first rank of a host creates it if needed, before the
- * others look for it. */
+/* Finds the folder for HETU_COPIES. The first rank of a host creates the folder if needed, before
+ * the host's other ranks look for it. */
 static void find_folder(struct Copies *copies) {
     char *named = copies->folder;
     for (int turn = 0; turn < 2; turn++) {
@@ -128,7 +128,7 @@ static CopyHead head_of(const struct Copies *copies, CopyHead head, int range) {
     return head;
 }
 
-/* Opens the files of the ranges that this rank keeps; reopens those whose size has changed. Returns
+/* Opens the files of the ranges that this rank keeps; reopens files whose size has changed. Returns
  * 0, or an errno. */
 static int open_files(struct Copies *copies, CopyHead common) {
     int error = 0;
@@ -145,8 +145,8 @@ static int open_files(struct Copies *copies, CopyHead common) {
     return error;
 }
 
-/* Sends this rank's range to its partner, and receives the ranges that this rank keeps for
- * others. */
+/* Sends this rank's range to its partner, and receives the ranges that this rank keeps for other
+ * ranks. */
 static void exchange_ranges(struct Copies *copies) {
     int me = world_rank(), ranks = world_size(), count = 0;
     CopyFile *own = file_of(copies, me);
@@ -185,8 +185,8 @@ static char *share_header(const SafeFile *file, CopyHead *head) {
     return header;
 }
 
-/* Writes the ranges that this rank keeps: collects its own, receives the others, and adds the
- * header. */
+/* Writes the ranges that this rank keeps: collects its own range, receives the other ranges, and
+ * adds the header. */
 static void write_files(struct Copies *copies, const SavedTensors *list, const SafeFile *file,
                         const char *header) {
     CopyFile *own = file_of(copies, world_rank());
@@ -225,8 +225,8 @@ void copies_take(ht_session *session, uint64_t key, int64_t step, const SafeNote
 
 /* ---- finding ---- */
 
-/* Gathers the entries with `key` that the ranks find on their hosts; *count of them. free() the
- * result. */
+/* Returns the entries with `key` that all ranks find on their hosts, and sets *count to their
+ * number; free() them. */
 static Entry *gather_entries(struct Copies *copies, uint64_t key, int *count) {
     int ranks = world_size(), most = 0, *counts = memory_array(ranks, sizeof *counts), kept = 0;
     copies->files = copies_read(copies->folder, copies->local, copies->locals, &copies->file_count);
@@ -315,8 +315,8 @@ typedef struct Exchange {
     char *share;  // memory of the share
 } Exchange;
 
-/* Adds the transfer (or copies, on this rank) of the bytes that a range and a rank's share have in
- * common. */
+/* Transfers the bytes common to a range and the share of `rank`: adds a send or a receive, or
+ * copies the bytes if both are on this rank. */
 static void add_overlap(struct Copies *copies, Exchange *exchange, const Entry *entry, int rank) {
     int64_t from, to, begin = entry->head.at, end = begin + entry->head.bytes;
     writing_range(entry->head.all, rank, world_size(), &from, &to);

@@ -38,7 +38,7 @@ static void add_held(SavedTensors *list, SavedTensor held) {
     list->at[list->count++] = held;
 }
 
-/* Adds state `state` of a parameter, of the `program`th program that trains. */
+/* Returns a state's name, "w%0", or "w%0@1" in training program 1; free() it. NULL: no memory. */
 static char *state_name(const char *param, int state, int program) {
     char *name = NULL;
     int length = program ? asprintf(&name, "%s%%%d@%d", param, state, program)
@@ -135,7 +135,7 @@ static Distribution held_range(const SavedTensor *held, int64_t bytes, int64_t b
                           range_bounds(bytes, begin, held->elements, sizeof(float))};
 }
 
-/* Returns where this rank's part of a tensor is in its range, which begins at byte `from`. */
+/* Returns the address of this rank's part of a tensor in `range`, which begins at byte `from`. */
 static char *held_in_range(Distribution whole, int64_t begin, int64_t from, char *range) {
     int me = world_rank();
     bool has = whole.bounds[me] < whole.bounds[me + 1];
@@ -196,8 +196,8 @@ static bool is_held(const SavedTensors *list, const char *name) {
     return false;
 }
 
-/* Returns why the `number`th program that trains cannot resume from a file; NULL: it can. Without
- * such a program, checks that the file has none either. */
+/* Returns why the `number`th program that trains cannot resume from a file; NULL: it can. If
+ * `program` is NULL, returns why the file has more than `number` such programs. */
 static const char *trained_wrong(const ht_program *program, int number, const SafeFile *file) {
     static char text[3 * NAME_ROOM];
     char step[32], optimizer[32];

@@ -35,8 +35,7 @@ const char *saved_tensors_wrong(const SavedTensors *list, const Stored *stored, 
 
 /* Returns on rank 0 why its programs cannot resume from a file: it has tensors that they lack,
  * other programs that train, or other optimizers. Returns NULL if they can, on other ranks, and if
- * no program trains (which takes parameters alone). The text is valid as that of
- * saved_tensors_wrong. */
+ * no program trains (which takes parameters alone). The text is valid until the next call. */
 const char *saved_tensors_program_wrong(const ht_session *session, const SavedTensors *list,
                                         const SafeFile *file);
 

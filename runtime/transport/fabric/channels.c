@@ -25,10 +25,10 @@ typedef struct Frame {
 /* A message that is not complete. */
 typedef struct Message Message;
 struct Message {
-    Message *next; // the next one that began
+    Message *next; // message of this line that began next
     HostTransfer transfer;
     int tag;
-    bool sends, asked, over; // asked: the receiver has asked for it; over: complete
+    bool sends, asked, over; // asked: the receiver has asked for the message; over: complete
 };
 
 /* A frame being transmitted: the bytes transmitted of its header and of its message. */

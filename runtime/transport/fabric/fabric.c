@@ -128,7 +128,7 @@ static size_t flows_pass(Flow *flows, int *count, bool *busy) {
     return moved;
 }
 
-/* Yields, or sleeps after SPINS passes, after `idle` passes without progress. */
+/* Yields; sleeps if SPINS or more passes in a row (`idle`) made no progress. */
 static void flows_rest(int idle) {
     if (idle < SPINS)
         sched_yield();
@@ -197,7 +197,7 @@ static void find_node(void) {
         fabric.launch.local >= 0 ? fabric.launch.local : fabric.node_rank[rank];
 }
 
-/* Creates shared memory with the ranks of this machine; NULL unless all ranks have it. */
+/* Returns queues shared with the ranks of this machine; NULL unless all ranks have them. */
 static Queues *share_memory(void) {
     int size = fabric.launch.size, count = 0;
     QueueFile *files = memory_array(size, sizeof *files);

@@ -16,14 +16,14 @@
 #include <unistd.h>
 
 enum {
-    LINE = 64,           // bytes of a cache line
-    MOST_ROOM = 1 << 18, // largest and smallest number of bytes of a queue
-    LEAST_ROOM = 1 << 12,
-    ALL_ROOM = 32 << 20 // bytes of all queues of a machine
+    LINE = 64,            // bytes of a cache line
+    MOST_ROOM = 1 << 18,  // most bytes of a queue
+    LEAST_ROOM = 1 << 12, // least bytes of a queue
+    ALL_ROOM = 32 << 20   // bytes of all queues of a machine
 };
 
-/* A ring buffer of `room` bytes. Bytes `read` to `written` - 1 of the stream are in the ring, byte
- * n at index n modulo `room`. */
+/* A ring buffer of `room` bytes. Bytes [read, written) of the stream are in the ring, byte n at
+ * index n modulo `room`. */
 typedef struct Queue {
     _Alignas(LINE) _Atomic uint64_t written;
     _Alignas(LINE) _Atomic uint64_t read;
@@ -39,7 +39,7 @@ struct Queues {
     int rank, count, file;
     uint64_t key;
     size_t room;
-    char **from; // by rank: the memory that it reads, with one queue for each rank that writes
+    char **from; // by rank: memory that the rank reads, with one queue for each writing rank
 };
 
 static size_t queue_bytes(const Queues *queues) { return sizeof(Queue) + queues->room; }

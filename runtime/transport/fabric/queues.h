@@ -10,7 +10,7 @@
 
 typedef struct Queues Queues;
 
-/* Tells other ranks where the queues are that a rank reads. */
+/* The place where other ranks find the queues that a rank reads. */
 typedef struct QueueFile {
     int32_t process, file; // -1: there are none
     uint64_t key;          // stored in the queues, for a check
@@ -29,7 +29,7 @@ void queues_seal(Queues *queues);
 
 void queues_close(Queues *queues);
 
-/* Copy as many bytes as possible without waiting to or from another rank of this machine. Return
+/* Copy to or from another rank of this machine as many bytes as possible without waiting. Return
  * the number of bytes. */
 size_t queue_put(Queues *queues, int to, const void *data, size_t bytes);
 size_t queue_get(Queues *queues, int from, void *data, size_t bytes);

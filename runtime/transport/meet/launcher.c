@@ -94,7 +94,7 @@ static bool is_folder(const char *path) {
     return !file_is_foreign(path) && !stat(path, &about) && S_ISDIR(about.st_mode);
 }
 
-/* Sets the path of the file that the user chose, or of a file in the folder that the user chose. */
+/* Sets launch->path to the file HETU_RENDEZVOUS, or to a file in it if it is a folder. */
 static void find_path(Launch *launch) {
     const char *chosen = value_of("HETU_RENDEZVOUS");
     int length = chosen ? snprintf(launch->path, sizeof launch->path,
@@ -131,8 +131,8 @@ static const char *value_in(const char *environment, size_t length, const char *
     return NULL;
 }
 
-/* Returns whether a variable has the same value in an environment as in this process; true without
- * a name. */
+/* Returns whether a variable has the same value, or none, in an environment and in this process.
+ * Returns true if `name` is NULL. */
 static bool shares_value(const char *environment, size_t length, const char *name) {
     const char *here = value_of(name), *there = name ? value_in(environment, length, name) : NULL;
     return here && there ? !strcmp(here, there) : here == there;

@@ -21,14 +21,14 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CANNOT_START = 127, PAUSE = 20, PATIENCE = 10000, PATH_ROOM = 4096 }; // milliseconds
+enum { CANNOT_START = 127, PAUSE = 20, PATIENCE = 10000, PATH_ROOM = 4096 }; // times in ms
 
 static struct {
     int count;      // ranks, this one included; 0: none was started
     pid_t *process; // by rank; 0: rank 0, or a rank that has ended and been waited for
     char **words;   // the command line of this process
     char *text;
-    char folder[PATH_ROOM]; // private; the meeting file lies in it
+    char folder[PATH_ROOM]; // private folder with the rendezvous file
     pthread_t watcher;
     atomic_bool met;
 } local;
@@ -54,7 +54,7 @@ static void read_command(void) {
         local.words[words++] = local.text + at;
 }
 
-/* Makes the private folder in shared memory, or where temporary files lie. */
+/* Creates the private folder in /dev/shm, or else in TMPDIR or /tmp. */
 static void make_folder(void) {
     char *parent = private_parent("/dev/shm");
     if (!parent) parent = private_parent(getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
@@ -101,7 +101,7 @@ static _Noreturn void become(int rank, pid_t parent) {
 
 /* ---- watching until the ranks have met ---- */
 
-/* Returns the first rank that has ended, and how; 0: none. */
+/* Returns the first rank that has ended, and sets *about to how it ended; 0: none. */
 static int find_ended(siginfo_t *about) {
     for (int rank = 1; rank < local.count; rank++) {
         about->si_pid = 0;
@@ -112,12 +112,12 @@ static int find_ended(siginfo_t *about) {
     return 0;
 }
 
-/* Ends the program when a rank ends before it has met the others, instead of waiting for it. */
+/* Ends the program if a rank ends before all ranks have met, since they would wait for it. */
 static void *watch_starts(void *unused) {
     siginfo_t about;
     for (int rank; !atomic_load(&local.met); pause_briefly()) {
         if (!(rank = find_ended(&about))) continue;
-        pause_briefly(); // a rank that met and failed is the transport's to report
+        pause_briefly(); // the transport reports a rank that ended after the meeting
         if (atomic_load(&local.met)) break;
         private_remove(local.folder);
         bool killed = about.si_code != CLD_EXITED;

@@ -5,22 +5,22 @@
  *      +- ./model        they end when rank 0 ends, even when it is killed
  *      +- ./model
  *
- * The ranks find each other as those of heturun do (transport/meet/rendezvous.h).
+ * The ranks find each other like the ranks of heturun (transport/meet/rendezvous.h).
  */
 #ifndef TRANSPORT_MEET_LOCAL_RANKS_H
 #define TRANSPORT_MEET_LOCAL_RANKS_H
 
-/* Starts ranks 1 to count - 1 and makes this process rank 0 of `count`. Ends the program where no
- * process or no meeting place can be made. */
+/* Starts ranks 1 to count - 1 and makes this process rank 0 of `count`. Ends the program if a
+ * process or the folder where the ranks meet cannot be created. */
 void local_ranks_start(int count);
 
-/* From now on the transport notices a rank that ends; before, a thread here does. */
+/* Stops the thread that watches for ranks that end: from now on the transport notices them. */
 void local_ranks_met(void);
 
 /* Waits until the started ranks have ended; kills those that do not end within some seconds. */
 void local_ranks_close(void);
 
-/* Gives the started ranks up in a child process. */
+/* Forgets the started ranks, without waiting for them. For a forked child process. */
 void local_ranks_forget(void);
 
 #endif

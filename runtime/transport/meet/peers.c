@@ -16,7 +16,7 @@ enum {
     MOST_ENVIRONMENT = 1 << 18, // bytes
     NAP = 1000000,              // nanoseconds
     MOST_NAPS = 500,
-    EXITING = 4 // PF_EXITING of the kernel: the process runs none of its own code any more
+    EXITING = 4 // kernel's PF_EXITING: the process runs none of its own code any more
 };
 
 /* Reads a file of /proc/PID and appends a null byte. Returns the number of bytes, or -1. */

@@ -29,8 +29,8 @@ typedef struct Hello {
 /* Rank 0's answer to a Hello. */
 typedef enum AnswerKind {
     ANSWER_WELCOME = 0x600d,
-    ANSWER_TAKEN = 0x7a4e,
-    ANSWER_SIZE = 0x512e
+    ANSWER_TAKEN = 0x7a4e, // another process has this rank
+    ANSWER_SIZE = 0x512e   // the numbers of ranks differ
 } AnswerKind;
 typedef struct Answer {
     SocketKey key;
@@ -77,7 +77,7 @@ static AnswerKind judge(const Gathering *g, const Hello *hello) {
                : ANSWER_WELCOME;
 }
 
-/* Answers a caller, and adds it as a rank. Disconnects callers without the key. */
+/* Answers a caller, and adds it as a rank. Disconnects a caller that lacks the key. */
 static void admit(Gathering *g, int socket, const Hello *hello) {
     if (!socket_key_equal(&hello->key, &g->ask)) {
         close(socket);
@@ -138,7 +138,7 @@ static void gather_ranks(Gathering *g) {
 
 /* ---- ranks 1, 2, ... ---- */
 
-/* Connects to the file's rank 0. Returns false if it is of an earlier run or refuses (g->taken). */
+/* Connects to rank 0. Returns false if its file is of an earlier run, or it refuses (g->taken). */
 static bool follow(Gathering *g, const RendezvousFile *record) {
     double patience = earlier(socket_clock() + HELLO_SECONDS, g->deadline);
     int socket =

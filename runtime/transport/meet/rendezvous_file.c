@@ -116,7 +116,7 @@ static bool write_file(const char *path, const RendezvousFile *record) {
 
 /* ---- private folders ---- */
 
-/* Where private folders are made: in the first of these that another user has not filled. */
+/* Parents of private folders, in the order in which write_private tries them. */
 static const char *const parents[] = {"/dev/shm", "/tmp"};
 
 enum { PARENTS = sizeof parents / sizeof *parents };
@@ -124,7 +124,7 @@ enum { PARENTS = sizeof parents / sizeof *parents };
 /* Writes how the names of this user's private folders begin. */
 static void name_head(char *head, size_t size) { snprintf(head, size, "hetu-%d-", (int)geteuid()); }
 
-/* Writes the path of the file in a private folder. */
+/* Writes the path of the rendezvous file in a private folder to `path`. */
 static void name_file(char *path, const char *folder, const Launch *launch) {
     snprintf(path, PATH_SIZE, "%.1023s/meeting%s", folder, launch->run);
 }
@@ -160,7 +160,7 @@ static bool read_private(const Launch *launch, const char *parent, const char *h
     return done;
 }
 
-/* Writes the rendezvous file to a new private folder of such a name. Returns 0, or an errno. */
+/* Writes the rendezvous file to a new private folder PARENT/HEAD...; returns 0, or an errno. */
 static int write_inside(const char *parent, const char *head, const Launch *launch,
                         const RendezvousFile *record) {
     char marked[PATH_SIZE];

@@ -4,7 +4,7 @@
  *
  *     the path that the user chose (HETU_RENDEZVOUS)
  *     a file in a private folder beside that path, PATH+..., if another user's file is at the path
- *     a file in a private folder of random name below /dev/shm
+ *     a file in a private folder of random name below /dev/shm or /tmp
  *
  * A file is read only if this user owns it and no other user can write it. Links and pipes are not
  * read. */

@@ -37,7 +37,7 @@ typedef struct Line {
 static struct {
     Call call;
     Acceptor acceptor; // on rank 0
-    Line *lines;       // by rank; on ranks other than 0, the connection to rank 0 alone
+    Line *lines;       // by rank; on ranks other than 0, only the connection to rank 0
     int count;
 } heartbeat;
 

@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 enum {
-    TICKS = 10,                // a second
+    TICKS = 10,                // per second
     TICK = 1000000000 / TICKS, // nanoseconds
     NAP = 1000000,             // nanoseconds
     GRACE = 4                  // ticks between a closed connection and the end of all ranks
@@ -43,24 +43,24 @@ typedef struct Failure {
 
 /* State of another rank. */
 typedef struct Peer {
-    int silent; // ticks since its last heartbeat
+    int silent; // ticks since the last heartbeat of this peer
     Heartbeat last;
-    int gone; // ticks since its connection was closed; 0: open
+    int gone; // ticks since the connection was closed; 0: open
     bool leaving;
 } Peer;
 
 static struct {
-    pthread_mutex_t lock; // for all below; the thread holds it while it is awake
+    pthread_mutex_t lock; // for all members below; the thread holds it while awake
     WatchStage stage;
     int rank;
     int limit;       // ticks; 0: none
     int ticks;       // since the start
     int waited;      // ticks in a wait since the last progress
     unsigned moves;  // value of the counter at the last tick
-    Heartbeat own;   // of this rank
+    Heartbeat own;   // this rank's latest
     Failure failed;  // on rank 0 the newest of all ranks, elsewhere this rank's
     sigset_t ending; // signals that end this process
-    Peer *peers;     // by rank; on ranks other than 0, rank 0 alone
+    Peer *peers;     // by rank; on ranks other than 0, only rank 0
     int peer_count;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -170,7 +170,7 @@ static bool is_lost(int rank, char *why, size_t size) {
     return true;
 }
 
-/* On rank 0: returns the rank that the others wait for. This is a rank without a heartbeat, else
+/* On rank 0: returns the rank for which other ranks wait. This is a rank without a heartbeat, else
  * the first rank that is in no wait; -1: there is none. */
 static int find_awaited(void) {
     int busy = -1;

@@ -1,7 +1,7 @@
 /* The watch: a thread of each rank that ends the run when a rank has died or hangs.
  *
  *     while the ranks meet        the meeting may take HETU_TIMEOUT seconds
- *     between watch_begin and     something must move within HETU_TIMEOUT
+ *     between watch_begin and     the rank must progress within HETU_TIMEOUT
  *     watch_end (a wait)
  *     all the time                every rank must have a heartbeat (heartbeat.h) within that time
  *
@@ -21,8 +21,8 @@ extern "C" {
 #endif
 
 /* Call watch_open before the ranks meet, watch_connect when they have met, and watch_close when
- * this rank needs the others no more. On rank 0 watch_close waits until all other ranks have ended.
- * Without `heartbeat` each rank watches only its own waits. */
+ * this rank needs no other rank any more. On rank 0 watch_close waits until all other ranks have
+ * ended. Without `heartbeat` each rank watches only its own waits. */
 void watch_open(void);
 void watch_connect(bool heartbeat);
 void watch_close(void);
