@@ -42,7 +42,7 @@ static void count_values(const CExpr *expr, void *data) {
     search->value = expr->kind == C_ASSIGN ? without_casts(expr->b) : NULL;
 }
 
-/* Returns the call of ht_train or ht_infer that gives a variable its program; NULL: unknown. */
+/* Returns the only call of ht_train or ht_infer that a program comes from; NULL: unknown. */
 static const CExpr *maker_of(const Search *search, const CExpr *program) {
     program = without_casts(program);
     if (!program || program->kind != C_VAR || program->var->part) return NULL;
@@ -65,13 +65,13 @@ static const CType *element_of(const CType *type) {
     return type;
 }
 
-/* Returns whether the runtime knows an array's element type: it has one or two dimensions. */
+/* Returns whether the runtime knows an array's element type: numbers in one or two dimensions. */
 static bool has_known_element(const CType *array) {
     return (array->base->kind != CT_ARRAY || array->base->base->kind != CT_ARRAY) &&
            ctype_is_arithmetic(element_of(array));
 }
 
-/* Returns the C type that elements for an input must have; NULL when the array's are not wrong. */
+/* Returns the C type that an input's elements need; NULL if the array has it, or an unknown one. */
 static const char *unfit_element(const CType *array, DType dtype) {
     const CType *element = element_of(array);
     static const char *const wanted[] = {[DTYPE_F32] = "float",
@@ -132,7 +132,7 @@ static const CType *array_of(const CExpr *fields) {
                                                                               : data->var->type;
 }
 
-/* Returns the name of the input that ht_dataset feeds: the given one, else the dataset's name. */
+/* Returns the input's name in ht_dataset: the given one, else the dataset's. NULL: unknown. */
 static const CExpr *dataset_input(const CExpr *call) {
     const CExpr *fields = call->args.count == 1 ? fields_of(call->args.at[0]) : NULL,
                 *said = fields ? field_of(fields, "input") : NULL;

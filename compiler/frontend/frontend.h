@@ -42,7 +42,7 @@ typedef struct FrontendOptions {
     const char *cluster_file;      // --cluster; NULL: not given
     const struct Cluster *cluster; // content of cluster_file; NULL: none, or an error
     const char *const
-        *backends; // rules may name their kernels; ended by NULL; the first runs plain C
+        *backends; // backends that rules may name, ended by NULL; the first runs plain C
 } FrontendOptions;
 
 /* Returns the file that --strategy=WORD names: the whole word, or the word up to its last colon.

@@ -13,7 +13,7 @@
 enum { MOST_GROUPS = 8 }; // HT_GROUPS of hetu.h
 
 typedef struct Optimizer {
-    const char *names;                        // pattern of names; NULL: parameters of no group
+    const char *names;                        // pattern of names; NULL: all other parameters
     const OpDef *update;                      // NULL: `rule` updates parameters
     const CFunction *rule, *after, *function; // NULL: not given; function: of `update`
     const char *rule_name, *after_name; // for programs; NULL: they use the functions' addresses

@@ -1,6 +1,6 @@
 /* The models of a translation unit: the functions that ht_train and ht_infer are called with.
  *
- *     ht_program *gpt = ht_train(session, gpt_loss, ht_sgd(.lr = 0.1f));    one module a strategy
+ *     ht_program *gpt = ht_train(session, gpt_loss, ht_sgd(.lr = 0.1f));    one module per strategy
  *     ht_step(gpt, ht_feed("tokens", tokens));    checked: type and size of the input "tokens"
  */
 #ifndef FRONTEND_MODELS_H

@@ -449,8 +449,8 @@ static bool is_number(const CExpr *expr) {
     return expr->kind == C_INT || expr->kind == C_FLOAT || (wraps && is_number(expr->a));
 }
 
-/* Returns the association that a _Generic selects. libclang tells only its type: if several have
- * this type, clang evaluates the _Generic if all of them are numbers; else it is refused.
+/* Returns the association that a _Generic selects. libclang only tells its type: when several have
+ * this type, clang evaluates the _Generic if all are numbers, and it is refused otherwise.
  *
  *     _Generic(x, float: sinf, default: sin)(x)    sinf has another type than sin
  *     _Generic(x, float: 1, default: 2)            1 or 2

@@ -267,7 +267,7 @@ static bool search_file(Search *search, const Source *source, bool refuses) {
     return found;
 }
 
-/* Returns whether a file may use such macros. Most files do not, and need not be tokenized. */
+/* Returns whether a file may use macros that differ. Most files do not, and are not tokenized. */
 static bool is_suspect(const Search *search, const Source *source) {
     for (int i = 0; i < search->tainted.count; i++)
         if (strstr(source->text, search->tainted.at[i].name)) return true;

@@ -117,7 +117,7 @@ Value *eval_model(Eval *ev, const CFunction *function);
  * value. Either function may be NULL. Returns false after an error. */
 bool eval_update(Eval *ev, Parameter *param, const CFunction *rule, const CFunction *after);
 
-/* Evaluates an expression at file scope with `slots` frame slots; false after an error. */
+/* Evaluates an integer expression at file scope that uses `slots` slots; false after an error. */
 bool eval_integer(Eval *ev, const CExpr *expr, int slots, int64_t *value);
 
 /* ---- expressions and statements (expr.c, init.c, stmt.c) ---- */
@@ -150,8 +150,8 @@ void eval_steps(Eval *ev, int64_t count);
 
 /* ---- arithmetic that options leave open (rounding.c, math.c) ---- */
 
-/* Returns the result of a floating-point operation. When options of the C compiler leave it open,
- * it is unknown if the evaluation is lenient, and an error otherwise. */
+/* Returns the result of a floating-point operation. If options of the C compiler leave the result
+ * open, it is unknown in a lenient evaluation, and an error in any other. */
 Val rounding_check(Eval *ev, const Binary *operation, Val result);
 
 /* Records that a value, which may be a rounded product, is negated. */
@@ -178,7 +178,7 @@ void operator_update(Eval *ev, Op *op);
 /* Appends an op that makes `value` a parameter's or state's new value; returns the op's result. */
 Value *update_to(Eval *ev, Value *value, Position at);
 
-/* Stores a value as the member `name` of a struct of a type. */
+/* Stores a value as the member `name` of the struct of a type at a place. */
 void place_set(Eval *ev, const CType *type, Place place, const char *name, Val value);
 
 /* Returns the gradient of an op, evaluated once for all equal calls; NULL: the op has none. */

@@ -312,8 +312,8 @@ static bool has_known_order(const CExpr *expr) {
            order_effects(expr) == EFFECTS_CALLS;
 }
 
-/* Returns whether gcc evaluates the left operand, a variable, after the right one: it swaps the
- * operands of commutative operators and comparisons so. */
+/* Returns whether gcc reads the left operand, a variable, after it evaluates the right one. gcc
+ * swaps operands of commutative operators and comparisons in this way. */
 static bool reads_last(const CExpr *expr) {
     COperation op = expr->op;
     bool changes_places = op == OP_ADD || op == OP_MUL || (op >= OP_AND && op <= OP_XOR) ||

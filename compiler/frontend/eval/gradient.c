@@ -143,7 +143,7 @@ static const CFunction *gradient_function(Eval *ev, const Op *op) {
     return function;
 }
 
-/* State of the evaluator that evaluation of a gradient replaces for a while. */
+/* State of the evaluator that is saved while a gradient is evaluated. */
 typedef struct Saved {
     char *scope;
     const Layer *layer;

@@ -18,7 +18,7 @@ typedef struct Use {
 typedef struct Scan {
     CUnit *unit;
     const CFunction *function; // NULL: an initializer at file scope
-    bool learnt; // something new was recorded
+    bool learnt;               // something new was recorded
 } Scan;
 
 static void scan(Scan *s, const CExpr *expr, Use use);
