@@ -30,7 +30,7 @@ typedef enum CExprKind {
     C_CAST,       // (type)a, or an implicit conversion
     C_CALL,       // a(args)
     C_MEMBER,     // a.name or a->name: member
-    C_INDEX,      // a[b]; a is a pointer
+    C_INDEX,      // a[b]; a is a pointer or an array
     C_SELECT,     // a ? b : c; without b: a ?: c
     C_LITERAL,    // (type){...}: the initializer is a
     C_INIT,       // {args}
@@ -96,7 +96,7 @@ struct CExpr {
     CExprKind kind;
     COperation op;
     uint8_t effects; // one of Effects (eval/order.h)
-    bool inner;      // an operand of an operator, which a C compiler may fold together with it
+    bool inner;      // operand of an operator with which a C compiler may fold it
     const CType *type;
     Position at;
     union {
@@ -131,7 +131,7 @@ typedef enum CStmtKind {
     CS_DEFAULT,  // then
     CS_BREAK,
     CS_CONTINUE,
-    CS_RETURN, // expr; NULL without value
+    CS_RETURN, // expr; NULL for `return;`
     CS_LABEL,  // label, then
     CS_GOTO,   // label
     CS_PRAGMA, // pragmas: dims, shard, reshard
@@ -148,23 +148,23 @@ struct CStmt {
     Array(CVar *) vars;
     bool scoped; // CS_COMPOUND: declares an ht_scope
     int first_slot,
-        last_slot; // CS_COMPOUND: slots of its variables, from first_slot to before last_slot
+        last_slot; // CS_COMPOUND: slots [first_slot, last_slot) of its variables
     Array(const Pragma *) pragmas;
     const char *text;
     const void *label; // identity of the label of a CS_LABEL or CS_GOTO
 };
 
-/* Makes an expression of a kind, type and position. */
+/* Creates an expression of a kind, type and position, without a slot. */
 CExpr *cexpr_new(Arena *arena, CExprKind kind, const CType *type, Position at);
 
-/* Returns the function that an expression names, or takes the address of; NULL for none. */
+/* Returns the function that an expression names or takes the address of; NULL: it does neither. */
 CFunction *cexpr_function(const CExpr *expr);
 
-/* Returns the value that an initializer list has for member number `index`, called `name`; NULL for
- * none. */
+/* Returns the value that an initializer list gives member number `index`, called `name`; NULL when
+ * it gives none. */
 const CExpr *cexpr_member(const CExpr *list, int index, const char *name);
 
-/* Call `visit` for every expression inside an expression or statement, which may be NULL. */
+/* Call `visit` for every expression in a statement or expression, itself too; NULL is allowed. */
 typedef void CVisit(const CExpr *expr, void *data);
 void cexpr_walk(const CExpr *expr, CVisit *visit, void *data);
 void cstmt_walk(const CStmt *stmt, CVisit *visit, void *data);

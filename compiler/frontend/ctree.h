@@ -9,8 +9,8 @@
  * construct that the evaluator cannot do is a C_REFUSED node with a message, which is an error only
  * when it is evaluated.
  *
- * A position is where the user wrote the construct: in a macro's argument, the argument; in a
- * macro's body, the use of the macro. */
+ * The position of a construct from a macro is that of the macro's argument, if it is in one, and
+ * that of the macro's use otherwise. */
 #ifndef FRONTEND_CTREE_H
 #define FRONTEND_CTREE_H
 
@@ -21,7 +21,7 @@ typedef struct UnitFile UnitFile; // ir/unit.h
 
 /* ---- declarations ---- */
 
-/* A range of a variable's bytes, from `from` to before `to`. */
+/* A range [from, to) of a variable's bytes. */
 typedef struct CBytes {
     int64_t from, to;
 } CBytes;
@@ -31,7 +31,7 @@ typedef struct CSite {
     const CFunction *function;
     Position at;
     CBytes bytes; // of a change: the bytes that it changes
-    bool pointer; // the function gives the variable's address away, to be changed
+    bool pointer; // the change is through a pointer; `at` is where the address is taken
 } CSite;
 
 /* How the evaluation of a model uses a variable of static storage. */
@@ -45,7 +45,7 @@ typedef struct CModelUse {
 
 /* Where a variable is read and changed. state/changes.c fills all fields but `uses`. */
 typedef struct CAccess {
-    Array(CSite) changes; // one for each function and the bytes that it changes
+    Array(CSite) changes; // one for each function and range of bytes that it changes
     Array(CSite) reads;
     Array(const CFunction *) through; // functions that change what the variable points to
     Array(CModelUse) uses;            // one for each model (state/state.c)
@@ -66,7 +66,7 @@ struct CVar {
     bool given;    // a strategy sets its initial value, given_value
     int64_t given_value;
     int slot;                  // local: its slot in the frame; else its number in the unit
-    const CExpr *init;         // NULL: none
+    const CExpr *init;         // NULL: the variable has no initializer
     int init_slots;            // static storage: number of frame slots to evaluate init
     const CExpr *length;       // length of a variable-length array
     const CFunction *function; // the function that it is local to; NULL at file scope
@@ -100,7 +100,7 @@ struct CFunction {
     int number;        // its number in the unit
     const COperator *op;
     const struct Builtin *builtin; // found at the first call
-    bool evaluated;                // by some model
+    bool evaluated;                // a model's evaluation called it
     bool outside;                  // runs when the program runs, not only in models (state/state.c)
 };
 
@@ -151,9 +151,9 @@ typedef struct CName {
 CName cunit_lookup(const CUnit *unit, const char *name);
 /* Looks a name up in a table of CUnit.parts. */
 CName names_lookup(const void *names, const char *name);
-/* Looks a name up among those that the rule of an operator may use. */
+/* Looks a name up in the source of an operator, whose rule names it. */
 CName cunit_lookup_beside(const CUnit *unit, const OpDef *def, const char *name);
-/* Returns the meaning of a name of external linkage in the sources read so far. */
+/* Return and set the meaning of a name of external linkage; set that of a name at file scope. */
 CName cunit_shared(const CUnit *unit, const char *name);
 void cunit_share(CUnit *unit, const char *name, CName what);
 void cunit_declare(CUnit *unit, const char *name, CName what);

@@ -31,7 +31,7 @@ struct CField {
     const char *name; // "" for an anonymous struct or union
     const CType *type;
     int64_t offset;   // in bytes; for a bit-field, of the byte with its first bit
-    int bit, width;   // of a bit-field: first bit in that byte, number of bits; width 0: none
+    int bit, width;   // first bit in that byte, number of bits; width 0: no bit-field
     const void *decl; // identifies the member, since names may be shared
 };
 
@@ -72,7 +72,7 @@ bool ctype_is_arithmetic(const CType *type);
 bool ctype_is_integer(const CType *type); // CT_BOOL or CT_INT
 bool ctype_is_floating(const CType *type);
 
-/* Return C's integer promotion of a type, and the usual arithmetic conversions of two. */
+/* Return a type after integer promotion, and the type of C's usual arithmetic conversions. */
 const CType *ctype_promoted(const CTypes *types, const CType *type);
 const CType *ctype_common(const CTypes *types, const CType *a, const CType *b);
 

@@ -8,8 +8,8 @@ typedef struct Search {
     CUnit *cunit;
     const Unit *made;
     const CVar *var;    // the variable whose assignments are counted
-    const CExpr *value; // the last one assigned
-    int values;
+    const CExpr *value; // the last value assigned; NULL: unknown
+    int values;         // number of assignments
 } Search;
 
 static const CExpr *without_casts(const CExpr *expr) {
@@ -17,7 +17,7 @@ static const CExpr *without_casts(const CExpr *expr) {
     return expr;
 }
 
-/* Returns whether an expression calls a function of this name. */
+/* Returns whether an expression is a call of the function `name`. */
 static bool is_call(const CExpr *expr, const char *name) {
     const CFunction *function = expr && expr->kind == C_CALL ? cexpr_function(expr->a) : NULL;
     return function && !strcmp(function->name, name);
@@ -42,7 +42,7 @@ static void count_values(const CExpr *expr, void *data) {
     search->value = expr->kind == C_ASSIGN ? without_casts(expr->b) : NULL;
 }
 
-/* Returns the call of ht_train or ht_infer that made an expression's program; NULL: unknown. */
+/* Returns the only call of ht_train or ht_infer that a program comes from; NULL: unknown. */
 static const CExpr *maker_of(const Search *search, const CExpr *program) {
     program = without_casts(program);
     if (!program || program->kind != C_VAR || program->var->part) return NULL;
@@ -65,13 +65,13 @@ static const CType *element_of(const CType *type) {
     return type;
 }
 
-/* Returns whether the runtime knows the element type: of one or two dimensions of numbers. */
+/* Returns whether the runtime knows an array's element type: numbers in one or two dimensions. */
 static bool has_known_element(const CType *array) {
     return (array->base->kind != CT_ARRAY || array->base->base->kind != CT_ARRAY) &&
            ctype_is_arithmetic(element_of(array));
 }
 
-/* Returns the C types that fit an input's type; NULL when the array fits. */
+/* Returns the C type that an input's elements need; NULL if the array has it, or an unknown one. */
 static const char *unfit_element(const CType *array, DType dtype) {
     const CType *element = element_of(array);
     static const char *const wanted[] = {[DTYPE_F32] = "float",
@@ -101,7 +101,7 @@ typedef struct Fed {
     Position at;       // of the input's name
 } Fed;
 
-/* Returns the struct literal of an expression, or of its address; NULL for none. */
+/* Returns the list of an expression that is a struct literal or its address; NULL for any other. */
 static const CExpr *fields_of(const CExpr *expr) {
     expr = without_casts(expr);
     expr = expr && expr->kind == C_UNARY && expr->op == OP_ADDRESS ? without_casts(expr->a) : expr;
@@ -109,7 +109,7 @@ static const CExpr *fields_of(const CExpr *expr) {
     return expr && expr->kind == C_INIT ? expr : NULL;
 }
 
-/* Returns the value of a field in a literal; NULL for none. */
+/* Returns the value of the field `name` in a list; NULL when the list does not name it. */
 static const CExpr *field_of(const CExpr *fields, const char *name) {
     const CExpr *found = NULL;
     for (int i = 0; i < fields->args.count && !found; i++) {
@@ -132,15 +132,15 @@ static const CType *array_of(const CExpr *fields) {
                                                                               : data->var->type;
 }
 
-/* Returns the input's name of ht_dataset: the given name, else the dataset's. NULL: unknown. */
+/* Returns the input's name in ht_dataset: the given one, else the dataset's. NULL: unknown. */
 static const CExpr *dataset_input(const CExpr *call) {
     const CExpr *fields = call->args.count == 1 ? fields_of(call->args.at[0]) : NULL,
                 *said = fields ? field_of(fields, "input") : NULL;
     return said || !fields ? said : field_of(fields, "name");
 }
 
-/* Reads an initializer of ht_feed, ht_feed_n or ht_dataset into *fed; false for others, or when the
- * input's name is unknown. */
+/* Reads a feed by ht_feed, ht_feed_n or ht_dataset into *fed; false for any other expression, and
+ * when the input's name is unknown. */
 static bool is_fed(const CExpr *expr, Fed *fed) {
     const CExpr *call = without_casts(expr), *fields = fields_of(expr), *name = NULL;
     if (is_call(call, "ht_dataset_with"))
@@ -152,7 +152,7 @@ static bool is_fed(const CExpr *expr, Fed *fed) {
     return true;
 }
 
-/* Reports how a feed does not fit an input. */
+/* Reports a feed whose array does not fit an input. */
 static void report(const Search *search, const Fed *fed, const Value *input) {
     Diag *diag = search->cunit->diag;
     const CType *own = element_of(fed->type);
@@ -232,13 +232,13 @@ typedef Array(const char *) Names;
 typedef struct Fetch {
     const char *name;
     Position at;        // of the name
-    const CType *to;    // of the array that it copies to; NULL: unknown
+    const CType *to;    // type of the array that it copies to; NULL: unknown
     Names names;        // all names of the program
     const Value *lacks; // a value of that name with more bytes than the array; NULL: none
-    bool found, fits;
+    bool found, fits;   // a value has the name; the array can hold such a value
 } Fetch;
 
-/* Returns whether a name is that of a value, or the end of its full name behind a dot. */
+/* Returns whether `name` is the full name of a value, or the part of it behind a dot. */
 static bool is_name_of(const char *full, const char *name) {
     size_t length = strlen(full), end = strlen(name);
     return !strcmp(full, name) || (end && length > end && full[length - end - 1] == '.' &&

@@ -13,7 +13,7 @@ struct Frontend {
     Arena *arena;
     Diag *diag;
     const FrontendOptions *options;
-    const char *text; // of the strategy; NULL: the options name the strategies
+    const char *text; // text of the strategy; NULL: the options name the strategies
     Reader *reader;
     CUnit *cunit;
     Unit *unit; // NULL after an error
@@ -29,8 +29,8 @@ static void add_shape_variable(Frontend *run, CVar *var) {
     eval_destroy(ev);
 }
 
-/* Lists the user's operators without a body in this file. Operators of hetu's headers have theirs
- * in the library. */
+/* Lists the user's operators without a body in this file. Operators of hetu's headers have their
+ * bodies in the library. */
 static void find_bodiless(Frontend *run) {
     for (int i = 0; i < run->cunit->operators.count; i++) {
         const CFunction *function = run->cunit->operators.at[i]->function;
@@ -57,7 +57,7 @@ static void *read_file(void *data) {
     return NULL;
 }
 
-/* Lists the files and definitions of the unit, and what its models wait for. */
+/* Records in the unit its files, the names that it defines, and those that its models lack. */
 static void note_linkage(Frontend *run) {
     Unit *unit = run->unit;
     LinkNames defined = {0}, absent = {0};

@@ -2,13 +2,13 @@
  * them:
  *
  *     source.h      finds the lines `#pragma hspmd` of a file
- *     clang/        makes a C tree (ctree.h) of a translation unit; alone knows libclang
+ *     clang/        makes a C tree (ctree.h) of a translation unit; no other part uses libclang
  *     pragma/       parses pragmas: macros, operands, layouts, operators (`op`)
  *     linkage.h     reads other sources for the functions that models call
  *     strategies.h  chooses the program's strategies
  *     models.h      finds the models: the functions given to ht_train and ht_infer
  *     eval/         runs a model function on the tree; each operator call becomes an op
- *     state/        checks what models read and change beside their own variables
+ *     state/        checks which variables of the program models read and change
  *
  *     ht_tensor mlp(...) { return ht_matmul(x, w); }   ─▶   %3 = matmul(%1, %2) */
 #ifndef FRONTEND_FRONTEND_H
@@ -42,18 +42,18 @@ typedef struct FrontendOptions {
     const char *cluster_file;      // --cluster; NULL: not given
     const struct Cluster *cluster; // content of cluster_file; NULL: none, or an error
     const char *const
-        *backends; // whose kernels rules may name, ended by NULL; the first runs plain C
+        *backends; // backends that rules may name, ended by NULL; the first runs plain C
 } FrontendOptions;
 
 /* Returns the file that --strategy=WORD names: the whole word, or the word up to its last colon.
- * NULL when it names none. */
+ * NULL when neither is a file. */
 const char *frontend_strategy_file(Arena *arena, const char *word);
 
-/* Sets the functions and variables of a source that others may use; false after errors. */
+/* Reads options->part and sets part->defined to the names that it defines; false after errors. */
 bool frontend_scan(Arena *arena, Diag *diag, const FrontendOptions *options, FrontendPart *part);
 
-/* Reads a source with its models. Returns the unit, whose modules have the forward section and the
- * gradients of its operators; NULL after errors. */
+/* Reads a source with its models. Returns the unit, whose modules have forward and update sections
+ * and the gradients of operators; NULL after errors. */
 Unit *frontend_read(Arena *arena, Diag *diag, const FrontendOptions *options);
 
 /* ---- one file under several strategies, one after the other ---- */
@@ -66,7 +66,7 @@ Frontend *frontend_open(Arena *arena, Diag *diag, const FrontendOptions *options
 /* Returns whether the file calls ht_train or ht_infer. */
 bool frontend_has_models(const Frontend *frontend);
 
-/* Returns the unit of frontend_read under the strategy in `text`, not those of the options. */
+/* Returns the unit under the strategy in `text` instead of the options' ones; NULL after errors. */
 Unit *frontend_under(Frontend *frontend, const char *text);
 
 void frontend_close(Frontend *frontend);

@@ -61,7 +61,7 @@ void padding_check(const CUnit *unit, Module *const *modules, int count) {
 
 /* ---- lengths ---- */
 
-/* Checks that parameters have the same shapes as with the strategy's values. */
+/* Checks that `other`, with a pipeline's lengths, has the parameters of `module`. */
 static bool check_parameters(const Module *module, const Module *other, Position at) {
     for (int i = 0; i < module->params.count; i++) {
         const Parameter *own = module->params.at[i],
@@ -80,8 +80,8 @@ static bool check_parameters(const Module *module, const Module *other, Position
     return true;
 }
 
-/* Compares the extents of an input. Sets *cut where a dimension behind the first is shorter; false
- * after an error. */
+/* Compares an input with `own`, the same input with a pipeline's lengths. Sets *cut if a dimension
+ * behind the first is shorter in `own`. False after an error: any other difference. */
 static bool check_input(const Module *module, const Value *input, const Value *own, Position at,
                         bool *cut) {
     for (int d = 0; d < input->type.rank; d++) {
@@ -137,15 +137,15 @@ static bool same_lengths(const Pipeline *a, const Pipeline *b) {
     return same;
 }
 
-/* Lists the types of a module's inputs. */
+/* Returns the types of a module's inputs. */
 static const Type *input_types(CUnit *unit, const Module *module) {
     Type *types = arena_array(unit->arena, Type, module->inputs.count);
     for (int i = 0; i < module->inputs.count; i++) types[i] = module->inputs.at[i]->type;
     return types;
 }
 
-/* The model with the lengths of pipeline p, of which one is other than the strategy's, unless a
- * pipeline before it has it; without a module after an error. */
+/* Returns the model with the lengths of pipeline p, evaluated once for all pipelines with these
+ * lengths; `before` has those of earlier pipelines. Its module is NULL after an error. */
 static LengthVariant variant_of(CUnit *unit, const Module *module, const LengthVariant *before,
                                 int p, const Evaluator *evaluator) {
     const Pipeline *pipeline = &module->strategy->pipelines.at[p];
@@ -159,7 +159,7 @@ static LengthVariant variant_of(CUnit *unit, const Module *module, const LengthV
     return (LengthVariant){other, input_types(unit, other)};
 }
 
-/* Whether each length alone makes an input shorter; the pipeline has several. */
+/* Checks that each of several lengths of a pipeline alone makes an input shorter. */
 static bool check_each(CUnit *unit, const Module *module, int p, const Evaluator *evaluator) {
     Pipeline pipeline = module->strategy->pipelines.at[p];
     ShapeValues all = pipeline.lengths;

@@ -99,8 +99,8 @@ static bool defines(const FrontendPart *part, const char *name) {
     return false;
 }
 
-/* Reads the first source that defines one of the names. Sets *more to whether there was one; false
- * after errors. */
+/* Reads the first source not `taken` that defines one of the names, and sets *more if there is one.
+ * Returns false after errors. */
 static bool read_next(CUnit *unit, const FrontendOptions *options, const LinkNames *names,
                       bool *taken, bool *more) {
     for (int n = 0; n < names->count; n++)

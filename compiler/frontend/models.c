@@ -13,9 +13,9 @@
 enum { MOST_GROUPS = 8 }; // HT_GROUPS of hetu.h
 
 typedef struct Optimizer {
-    const char *names;                        // pattern of the parameters' names; NULL: all others
-    const OpDef *update;                      // NULL: the rule is used
-    const CFunction *rule, *after, *function; // after: NULL for none
+    const char *names;                        // pattern of names; NULL: all other parameters
+    const OpDef *update;                      // NULL: `rule` updates parameters
+    const CFunction *rule, *after, *function; // NULL: not given; function: of `update`
     const char *rule_name, *after_name; // for programs; NULL: they use the functions' addresses
     int states;
     bool clipped;
@@ -29,8 +29,8 @@ typedef struct Arguments {
     bool averaged;
 } Arguments;
 
-/* Returns a member of a struct argument; unknown when it is unknown at compile time. Messages call
- * the struct `what`. */
+/* Returns a member of a struct argument, which may be unknown. An unknown struct is an error, whose
+ * message begins with `what`, such as "the optimizer is". */
 static Val member(Eval *ev, const CExpr *expr, Val value, const char *what, const char *name) {
     CField field;
     if (value.unknown || !ctype_field(value.type, name, &field))
@@ -71,13 +71,13 @@ static void check_update(Eval *ev, const CExpr *expr, const Optimizer *optimizer
                    optimizer->update->name);
 }
 
-/* Returns the function that a member points to; NULL: none. */
+/* Returns the function that a member points to; NULL for a null pointer. */
 static const CFunction *function_member(Eval *ev, const CExpr *expr, Val value, const char *name) {
     uint64_t pointer = optimizer_member(ev, expr, value, name).i;
     return pointer ? pointer_function(ev, pointer) : NULL;
 }
 
-/* Returns the name that the optimizer gives to one of its rules; NULL: none. */
+/* Returns the name that the optimizer gives to one of its rules; NULL when it gives no name. */
 static const char *rule_name(Eval *ev, const CExpr *expr, Val value, const CFunction *rule,
                              const char *name) {
     uint64_t pointer = rule ? optimizer_member(ev, expr, value, name).i : 0;
@@ -120,14 +120,14 @@ static Optimizer read_optimizer(Eval *ev, const CExpr *expr, Val value) {
     return optimizer;
 }
 
-/* Counts the integer arguments of an operator; the second is the first of a group's numbers. */
+/* Counts the integer arguments of an operator; the second is `first`, which groups need. */
 static int integer_count(const OpDef *def) {
     int count = 0;
     for (int i = 0; i < def->param_count; i++) count += def->params[i].kind == PARAM_INT;
     return count;
 }
 
-/* Checks that operators that update are the same in all groups and take the group's numbers. */
+/* Checks that groups with an update operator have the same one, and that it has `first`. */
 static void check_group(Eval *ev, const CExpr *expr, const Arguments *arguments,
                         const Optimizer *optimizer) {
     const Optimizer *other = NULL;
@@ -168,7 +168,7 @@ static void read_groups(Eval *ev, const CExpr *expr, Val options, Arguments *arg
     }
 }
 
-/* Returns where the call's options give the type; without a type, where the options begin. */
+/* Returns the position of the type in a call's options or, if they give none, of the options. */
 static Position precision_at(const CExpr *options) {
     const CExpr *list = options->kind == C_LITERAL ? options->a : options,
                 *value = list->kind == C_INIT ? cexpr_member(list, 0, "dtype") : NULL;
@@ -265,14 +265,14 @@ static void take_optimizers(Module *module, const Arguments *arguments) {
     }
 }
 
-/* Returns the group of a parameter: the first whose pattern matches its name. */
+/* Returns the group of a parameter: the first whose pattern matches its name, or 0. */
 static int find_group(const Module *module, const Parameter *param) {
     for (int g = 1; g < module->optimizer->groups.count; g++)
         if (!fnmatch(module->optimizer->groups.at[g].names, param->name, 0)) return g;
     return 0;
 }
 
-/* Checks that every pattern matches a parameter. */
+/* Checks that every pattern matches a parameter that is trained. */
 static void check_groups(const Module *module, const CExpr *options, const bool *used) {
     for (int g = 1; g < module->optimizer->groups.count; g++)
         if (!used[g])
@@ -323,8 +323,8 @@ static Module *evaluate_again(CUnit *cunit, const Module *module, void *data) {
     return evaluate(cunit, again->options, module->strategy, again->arguments, false);
 }
 
-/* Evaluates a model with the current values of the shape variables. `notes`: records which
- * variables of the program it reads and writes. */
+/* Evaluates a model with the current values of the shape variables. With `notes`, records which
+ * variables of the program the evaluation reads and changes. */
 static Module *evaluate(CUnit *cunit, const FrontendOptions *options, const Strategy *strategy,
                         const Arguments *arguments, bool notes) {
     const CFunction *function = arguments->function;
@@ -366,8 +366,8 @@ static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options
     }
 }
 
-/* Returns whether the module of the same function failed already under the other kind: its errors
- * would be the same. */
+/* Returns whether a module of the function failed already, of either kind and under any strategy:
+ * the errors would be the same. */
 static bool has_failed(const Unit *unit, const CFunction *function) {
     for (int i = 0; i < unit->modules.count; i++) {
         const Module *module = unit->modules.at[i];
@@ -401,8 +401,8 @@ static bool same_optimizer(const Module *module, int g, const Optimizer *optimiz
            same_text(group->after_name, optimizer->after_name);
 }
 
-/* Returns whether a module is the program that a call needs. Programs of one model differ by type
- * and by kinds of optimizers. */
+/* Returns whether a module is the program that a call needs. Programs of one model differ in
+ * strategy, kind, precision and optimizers. */
 static bool is_program(const Module *module, const Strategy *strategy, const Arguments *arguments) {
     if (module->strategy != strategy ||
         module->kind != (arguments->call->train ? MODULE_TRAIN : MODULE_INFER) ||
@@ -436,7 +436,7 @@ static void add_program(CUnit *cunit, const ModelCall *call, Programs *programs)
     eval_destroy(ev);
 }
 
-/* Makes the modules of all programs under a strategy; shape variables have its values. */
+/* Makes the modules of all programs under a strategy, with its values of shape variables. */
 static void make_modules(CUnit *cunit, Unit *unit, const FrontendOptions *options,
                          const Strategy *strategy, const Programs *programs) {
     strategies_give_shapes(cunit, strategy);

@@ -1,6 +1,6 @@
 /* The models of a translation unit: the functions that ht_train and ht_infer are called with.
  *
- *     ht_program *gpt = ht_train(session, gpt_loss, ht_sgd(.lr = 0.1f));    a module a strategy
+ *     ht_program *gpt = ht_train(session, gpt_loss, ht_sgd(.lr = 0.1f));    one module per strategy
  *     ht_step(gpt, ht_feed("tokens", tokens));    checked: type and size of the input "tokens"
  */
 #ifndef FRONTEND_MODELS_H
@@ -44,15 +44,15 @@ void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options);
 
 /* ---- pipelines that read shorter rows (lengths.c) ---- */
 
-/* Makes a module of the same model with the values that shape variables have at that time. */
+/* Evaluates the model of a module again, with the current values of the shape variables. */
 typedef struct Evaluator {
     Module *(*evaluate)(CUnit *unit, const Module *module, void *data);
     void *data;
 } Evaluator;
 
-/* Sets links->variants of a module, and checks that pipelines with lengths of their own read fewer
- * elements of inputs only: parameters stay, inputs are cut behind their rows, and pragma `padding`
- * says what stands for the elements that are not read. */
+/* Sets links->variants of a training module: the model with each pipeline's own lengths. Checks
+ * that these lengths change no parameter and only shorten dimensions of inputs behind the first,
+ * and that a pragma `padding` gives a value for the elements that are cut off. */
 void lengths_evaluate(CUnit *unit, const Module *module, ModuleLinks *links,
                       const Evaluator *evaluator);
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Returns the length of the UTF-8 sequence at `at`; 0 for none. */
+/* Returns the length of the UTF-8 sequence at `at`; 0 when the bytes are no UTF-8. */
 static int utf8_length(const unsigned char *at, const unsigned char *end) {
     int length = *at < 0x80                  ? 1
                  : *at >= 0xC2 && *at < 0xE0 ? 2
@@ -30,7 +30,7 @@ static Position position_of(const Source *source, int offset) {
     return at;
 }
 
-/* Reports the first byte that is no text. */
+/* Returns whether a source is UTF-8 text without null bytes; reports the first byte that is not. */
 static bool check_text(Diag *diag, const Source *source) {
     const unsigned char *text = (const unsigned char *)source->text, *end = text + source->length;
     for (const unsigned char *at = text; at < end;) {
@@ -51,7 +51,7 @@ static bool check_text(Diag *diag, const Source *source) {
     return true;
 }
 
-/* More than any source has: limits reading from endless files such as /dev/zero. */
+/* Larger than any source. The limit ends reading from endless files such as /dev/zero. */
 enum { MOST_BYTES = 1 << 26 };
 
 Source *source_read(Arena *arena, Diag *diag, const char *file) {
@@ -76,7 +76,7 @@ Source *source_of_text(Arena *arena, const char *file, const char *text) {
 
 /* ---- pragmas ---- */
 
-/* Reads the directive behind the `#` at `hash`, and keeps a pragma. Returns the line's end. */
+/* Reads the directive behind `hash`, and records a pragma. Returns the token that ends the line. */
 static Token scan_directive(Lexer *lexer, Source *source, const Token *hash) {
     TokenList line = {0};
     do {

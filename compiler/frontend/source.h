@@ -9,7 +9,7 @@
 /* A pragma's line: the tokens behind `hspmd`, then the end of the line. */
 typedef struct PragmaLine {
     const char *file; // NULL: from `_Pragma`
-    int begin, end;   // offsets in the file, from `#` to the end of the line
+    int begin, end;   // offsets [begin, end) in the file, from `#` to the end of the line
     TokenList tokens;
 } PragmaLine;
 

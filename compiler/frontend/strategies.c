@@ -20,13 +20,13 @@ typedef struct Chooser {
     Macros macros;
     const char *word; // the current word of --strategy; NULL: none given
     StrategyNames names;
-    StrategyList list; // of the source; without one, of the other sources that it needs
+    StrategyList list; // of the source or, if it has no strategy, of other sources that it needs
     StrategyChoice *choice;
 } Chooser;
 
 /* ---- names in strategies ---- */
 
-/* Returns an integer constant for strategies: an enumerator or a macro. */
+/* Sets *value to the constant `name`, an enumerator or a macro; false if there is no such one. */
 static bool constant_value(void *state, const char *name, int64_t *value) {
     const Chooser *chooser = state;
     CName what = cunit_lookup(chooser->unit, name);
@@ -54,8 +54,8 @@ static bool constant_value(void *state, const char *name, int64_t *value) {
     return good;
 }
 
-/* Returns whether a `shard` or `reshard` of the source names the axis, or may name it, since it
- * could not be read. */
+/* Returns whether a `shard` or `reshard` of the source names the axis; after errors returns true,
+ * because a pragma that could not be read may name it. */
 static bool axis_used(void *state, const char *axis) {
     const Chooser *chooser = state;
     if (diag_errors(chooser->diag)) return true;
@@ -97,7 +97,7 @@ static const char *listed(Arena *arena, const StrategyList *list) {
     return text_bytes(&text);
 }
 
-/* Adds notes after an error at `at`: the closest name, and the names that exist. */
+/* Adds notes to an error at `at`: the name closest to `name`, and the names that exist. */
 static void note_names(Chooser *chooser, const StrategyList *list, Position at, const char *name,
                        const char *where) {
     Array(const char *) names = {0};
@@ -148,7 +148,7 @@ static const char *base_name(Arena *arena, const char *file) {
     return arena_substring(arena, begin, strcspn(begin, "."));
 }
 
-/* Returns the strategy's name in FILE:NAME; NULL for FILE alone. */
+/* Returns NAME when the current word is FILE:NAME; NULL when it is FILE alone. */
 static const char *asked_for(const Chooser *chooser, const char *file) {
     return chooser->word && chooser->word[strlen(file)] ? chooser->word + strlen(file) + 1 : NULL;
 }
@@ -194,7 +194,7 @@ static Strategy *read_file(Chooser *chooser, const char *file) {
 
 /* ---- strategies of sources ---- */
 
-/* Joins the tokens of strategies' lines among the pragmas from `first` to before `end`. */
+/* Joins the tokens of strategies' lines among the pragmas [first, end). */
 static TokenList gather_lines(const CUnit *unit, int first, int end) {
     TokenList tokens = {0};
     for (int i = first; i < end; i++) {
@@ -209,8 +209,8 @@ static TokenList gather_lines(const CUnit *unit, int first, int end) {
     return tokens;
 }
 
-/* Reads the strategies of the source; without one, those of the other sources that its models need.
- * False after errors. */
+/* Reads the strategies of the source or, if it has none, of the other sources that its models need.
+ * Returns false after errors. */
 static bool read_sources(Chooser *chooser) {
     const CUnit *unit = chooser->unit;
     Token *own = gather_lines(unit, 0, unit->own_pragmas).at;
@@ -248,7 +248,7 @@ static void unknown_word(Chooser *chooser) {
     }
 }
 
-/* Reports whether the program has a strategy of this name already. */
+/* Returns whether the program has a strategy of this name already, and reports it. */
 static bool is_taken(Chooser *chooser, const Strategy *strategy) {
     for (int i = 0; i < chooser->choice->count; i++)
         if (!strcmp(chooser->choice->at[i].strategy->name, strategy->name)) {
@@ -271,7 +271,7 @@ static void choose_word(Chooser *chooser) {
         array_push(chooser->arena, chooser->choice, found);
 }
 
-/* Returns the shape variable that a strategy sets; NULL: there is none. */
+/* Returns the shape variable that a value of a strategy names; NULL when there is none. */
 static CVar *shape_variable(const CUnit *unit, const ShapeValue *value) {
     for (int i = 0; i < unit->shapes.count; i++)
         if (!strcmp(unit->shapes.at[i]->name, value->name)) return unit->shapes.at[i];
@@ -336,7 +336,7 @@ bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeli
     return other;
 }
 
-/* Takes the strategies that the options name, from the source and from files. */
+/* Chooses the strategies that the options name, from the source and from files. */
 static void choose(Chooser *chooser, const FrontendOptions *options) {
     for (int i = 0; i < options->strategy_count; i++) {
         chooser->word = options->strategies[i];
@@ -348,7 +348,7 @@ static void choose(Chooser *chooser, const FrontendOptions *options) {
         array_push(chooser->arena, chooser->choice, (ChosenStrategy){chooser->list.at[0], false});
 }
 
-/* Takes the strategy of a text that is in no file. */
+/* Chooses the first strategy of a text that is in no file. */
 static void choose_text(Chooser *chooser, const char *text) {
     static const char file[] = "<strategy>";
     StrategyList list = {0};
@@ -357,7 +357,7 @@ static void choose_text(Chooser *chooser, const char *text) {
         array_push(chooser->arena, chooser->choice, (ChosenStrategy){list.at[0], true});
 }
 
-/* Finds the devices of device classes. Reports nothing when the cluster file had an error. */
+/* Resolves device classes to devices; false after an error here or in reading the cluster file. */
 static bool resolve_devices(const Chooser *chooser, Strategy *strategy,
                             const FrontendOptions *options) {
     if (options->cluster_file && !options->cluster) return false;
@@ -372,7 +372,7 @@ static Strategy *find_chosen(const StrategyChoice *choice, const char *name) {
     return NULL;
 }
 
-/* Returns whether the chain of `optimizer` statements from a strategy returns to it. */
+/* Returns whether the `optimizer` statements that start at a strategy lead back to it. */
 static bool runs_in_circles(const StrategyChoice *choice, const Strategy *first) {
     const Strategy *at = first;
     for (int steps = 0; at && at->optimizer && steps < choice->count; steps++)
@@ -380,7 +380,7 @@ static bool runs_in_circles(const StrategyChoice *choice, const Strategy *first)
     return false;
 }
 
-/* Checks that the strategy that `optimizer` names is one of the program's. */
+/* Checks that `optimizer` names another strategy of the program, and leads into no cycle. */
 static void check_optimizer(const Chooser *chooser, const Strategy *strategy) {
     const StrategyChoice *choice = chooser->choice;
     Array(const char *) names = {0};
@@ -421,8 +421,8 @@ static bool has_axis(const Strategy *strategy, const char *axis) {
     return false;
 }
 
-/* Warns of an axis that no strategy of the program or the source has. An axis that another strategy
- * has counts as 1 under strategies without it. */
+/* Warns of an axis that no strategy of the program or the source has. Under a strategy that lacks
+ * the axis, its size counts as 1. */
 static void check_written_axis(const Chooser *chooser, const UserLayoutAxis *axis) {
     bool found = false;
     for (int i = 0; i < chooser->list.count; i++)

@@ -18,19 +18,19 @@ typedef struct ChosenStrategy {
     bool shared; // comes from a file, which may serve several models
 } ChosenStrategy;
 typedef Array(ChosenStrategy)
-    StrategyChoice; // of a program, the first one first; empty: one device
+    StrategyChoice; // the strategies of a program, in order; empty: it runs on one device
 
-/* Reads the strategies of the unit's pragmas. Where the unit has models and no error, takes the
- * strategies of the options, or that of `text` if not NULL. Resolves devices and checks shape
- * variables. */
+/* Reads the strategies in the unit's pragmas. If the unit has models and no errors, adds to *choice
+ * the strategies that the options name or, if `text` is not NULL, the one in `text`. Resolves their
+ * devices and checks their shape variables. */
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text,
                        StrategyChoice *choice);
 
-/* Sets the shape variables to a strategy's values, else (NULL: all) to the source's. */
+/* Gives shape variables a strategy's values; others, or all if it is NULL, get the source's. */
 void strategies_give_shapes(CUnit *unit, const Strategy *strategy);
 
-/* Sets the shape variables to a strategy's values and a pipeline's over them. Returns whether the
- * pipeline changes one; sets *good to false on error, a length above the strategy's or below 2. */
+/* Gives shape variables a strategy's values, then a pipeline's lengths. Returns whether a length
+ * differs. Sets *good to false after an error: a length above the strategy's, or below 2. */
 bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeline *pipeline,
                              bool *good);
 

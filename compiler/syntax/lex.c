@@ -12,7 +12,7 @@ static void advance(Lexer *lexer, int count) {
     }
 }
 
-/* ---- what separates tokens ---- */
+/* ---- blanks and comments ---- */
 
 /* Returns the length of a backslash and the line end behind it; 0 when `at` has none. */
 static int continuation(const char *at) {
@@ -27,7 +27,7 @@ static int line_comment(const char *at) {
     return length;
 }
 
-/* Returns the length of the comment at the lexer's position; 0 for none. */
+/* Returns the length of the comment at the lexer's position; 0 when none begins there. */
 static int comment(const Lexer *lexer) {
     const char *at = lexer->next;
     if (at[0] != '/' || (at[1] != '/' && at[1] != '*')) return 0;
@@ -61,7 +61,7 @@ static int letter(const char *at) {
     return length;
 }
 
-/* Returns the length of the letter, digit or underscore at `at`; 0 for none. */
+/* Returns the length of the letter, digit or underscore at `at`; 0 for any other character. */
 static int name_byte(const char *at) {
     return isalnum((unsigned char)*at) || *at == '_' ? 1 : letter(at);
 }

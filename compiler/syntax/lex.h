@@ -19,7 +19,7 @@ typedef enum TokenKind {
     TOKEN_STRING,    // with its quotes
     TOKEN_CHARACTER, // in single quotes
     TOKEN_MARK,      // one character, or two such as `->`
-    TOKEN_BAD,       // no text, or refused by a parser; reported already
+    TOKEN_BAD,       // bytes that are no UTF-8, or refused by a parser; reported already
     TOKEN_LINE,      // the end of a line
     TOKEN_END        // the end of the text
 } TokenKind;
@@ -46,8 +46,8 @@ typedef struct Lexer {
 /* Starts a lexer at `text`, whose position is `at`. Skips a file's byte order mark. */
 Lexer lex_begin(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* Returns the next token; TOKEN_END at the end, repeatedly. Reports a comment without end, and
- * bytes that are no text. */
+/* Returns the next token; at the end of the text, TOKEN_END every time. Reports a comment without
+ * an end, and bytes that are no UTF-8. */
 Token lex_next(Lexer *lexer);
 
 /* Appends the remaining tokens; the last is TOKEN_END. */
@@ -59,13 +59,13 @@ bool token_is(const Token *token, const char *text);
 /* Returns whether a token ends a line or the text. */
 static inline bool token_ends(const Token *token) { return token->kind >= TOKEN_LINE; }
 
-/* Returns whether blanks separate a token from the one before it. */
+/* Returns whether blanks separate a token from `before`, or the token comes from a macro. */
 bool token_spaced(const Token *before, const Token *token);
 
-/* Returns the text of the tokens from `first` to before `end`; runs of blanks become one. */
+/* Returns the text of the tokens [first, end), with one blank for each run of blanks. */
 const char *token_line(Arena *arena, const Token *first, const Token *end);
 
-/* Returns the value of a TOKEN_STRING, without quotes and escapes. */
+/* Returns the value of a TOKEN_STRING, without its quotes and with its escapes replaced. */
 char *token_unquoted(Arena *arena, const Token *token);
 
 #endif

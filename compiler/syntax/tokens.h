@@ -1,9 +1,9 @@
-/* A position in a list of tokens, and the steps of recursive-descent parsers.
+/* A cursor in a list of tokens, and the steps of recursive-descent parsers.
  *
  *     if (!tokens_expect(tokens, "(", "after \"dims\"")) return false;
  *     const char *name = tokens_name(tokens, "a dimension");
  *
- * A parsing step that fails reports its error, stays at it, and returns false. */
+ * A parsing step that fails reports an error, stays at the token, and returns false. */
 #ifndef SYNTAX_TOKENS_H
 #define SYNTAX_TOKENS_H
 
@@ -17,15 +17,15 @@ typedef struct Token Token; // syntax/lex.h
 typedef struct Tokens {
     Arena *arena;
     Diag *diag;
-    const Token *token; // the current one; the last is TOKEN_END, which is never passed
-    const char *end;    // what messages call an end; NULL: "the end of the line" or "the end"
+    const Token *token; // the current token; the last is TOKEN_END, which is never passed
+    const char *end;    // name of an end in messages; NULL: "the end of the line" or "the end"
     bool found; // messages say: expected "this", found "that"; else: expected 'this', not 'that'
 } Tokens;
 
-/* Returns the position at the first token of a text that begins at `at`. Line ends are blanks. */
+/* Returns a cursor at the first token of a text whose position is `at`. Line ends are blanks. */
 Tokens tokens_of(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* Move to the next token of the line, and behind the end of the line. */
+/* Move to the next token of the line, and to the first token of the next line. */
 void tokens_next(Tokens *tokens);
 void tokens_next_line(Tokens *tokens);
 
@@ -45,11 +45,11 @@ bool tokens_unexpected(Tokens *tokens, const char *expected);
 /* Reports an error at the current token. Returns false. */
 bool tokens_error(Tokens *tokens, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Takes `text`, or reports that it is missing. `where` continues the message: "after the index";
- * NULL: nothing. */
+/* Passes `text`, or reports that it is missing. `where` continues the message, as in "after the
+ * index"; with NULL the message has no continuation. */
 bool tokens_expect(Tokens *tokens, const char *text, const char *where);
 
-/* Takes a name and returns it; NULL after an error. `expected` describes the name: "a factor". */
+/* Passes a name and returns it; NULL after an error. `expected` describes the name: "a factor". */
 const char *tokens_name(Tokens *tokens, const char *expected);
 
 /* Returns the current token as messages show it: quoted, or the name of the end. */

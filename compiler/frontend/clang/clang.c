@@ -73,7 +73,7 @@ Cursors clang_children(Reader *r, CXCursor cursor) {
 
 /* ---- the command line ---- */
 
-/* Returns whether an argument is about warnings, which only the C compiler reports. */
+/* Returns whether an argument is only for the C compiler: a warning option, -c, -fmax-errors. */
 static bool is_warning_flag(const char *arg) {
     return !strcmp(arg, "-w") || (!strncmp(arg, "-W", 2) && strncmp(arg, "-Wp,", 4) != 0) ||
            !strncmp(arg, "-pedantic", 9) || !strcmp(arg, "-c") || !strncmp(arg, "-fmax-errors", 12);
@@ -164,7 +164,7 @@ static void report_errors(Reader *r) {
     }
 }
 
-/* Whether C is to be the revision of which gcc has trigraphs still, and the parser none. */
+/* Returns whether -std selects C23, in which gcc replaces trigraphs and libclang does not. */
 static bool is_revised(const Reader *r) {
     bool revised = false;
     for (int i = 0; i < r->args.count; i++)
@@ -173,8 +173,8 @@ static bool is_revised(const Reader *r) {
     return revised;
 }
 
-/* What is wrong with a text of which the parser warns, since the C compiler takes it otherwise;
- * NULL: nothing. */
+/* Returns the error for a warning of libclang about code that the C compiler reads differently;
+ * NULL for any other warning. */
 static const char *taken_otherwise(const Reader *r, const char *warning) {
     if (!strncmp(warning, "unknown attribute", 17) && strstr(warning, "scalar_storage_order"))
         return "the attribute scalar_storage_order cannot be evaluated at compile time; move it to "
@@ -202,7 +202,7 @@ static void check_warnings(Reader *r) {
 
 /* ---- files ---- */
 
-/* Reads a file from disk, or as it was when its object was made. NULL after errors. */
+/* Returns a file as it was when its object was made, or else from disk. NULL after errors. */
 static Source *read_source(Reader *r, const char *name) {
     for (int i = 0; i < r->part->text_count; i++)
         if (!strcmp(r->part->texts[i].path, name)) {
@@ -287,7 +287,7 @@ static bool open_unit(Reader *r) {
     return r->tu;
 }
 
-/* Lists the user's files of the source. */
+/* Adds the files of the source, without hetu's headers, to the unit. */
 static void note_files(Reader *r) {
     for (int i = 0; i < r->files.sources.count; i++) {
         const Source *source = r->files.sources.at[i];

@@ -1,4 +1,4 @@
-/* Reads translation units with libclang and makes C trees of them. Only this folder knows libclang.
+/* Reads translation units with libclang and makes C trees of them. Only this folder uses libclang.
  *
  *     int n = 2 * sizeof x;      CXCursor_VarDecl ─clang_read─▶ CVar "n"
  *                                  init: C_BINARY OP_MUL of C_CAST of C_INT 2, C_INT 4
@@ -12,9 +12,9 @@
 
 typedef struct Reader Reader;
 
-/* Parses a file and builds its tree, with pragmas resolved. Entities of system headers are only
- * declared. Reports errors, those of C in clang's words; the tree is complete when there were none.
- * NULL when nothing could be read. */
+/* Parses a file and builds its tree, with pragmas resolved. The tree has declarations of system
+ * headers, but no definitions. Reports errors, those of C in clang's words; after an error the tree
+ * is incomplete. Returns NULL when nothing could be read. */
 CUnit *clang_read(Arena *arena, Diag *diag, const FrontendPart *part, Reader **reader);
 
 /* Reads another source into the tree, as a linker joins objects. Names of external linkage are
@@ -24,7 +24,7 @@ bool clang_read_more(CUnit *unit, const FrontendPart *part);
 /* Frees libclang's data; the tree stays valid. */
 void clang_close(Reader *reader);
 
-/* Returns a lookup of the unit's macros, for strategies. */
+/* Returns a lookup of the source's macros, for pragmas and strategies. */
 Macros clang_macros(Reader *reader);
 
 #endif

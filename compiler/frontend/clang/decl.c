@@ -28,8 +28,8 @@ static bool of_library(const Reader *r, const char *file) {
     return r->library && file && !strncmp(file, r->library, strlen(r->library));
 }
 
-/* Returns the function of this name that another source declares or defines, which is the same
- * function. Functions that hetu's headers define are shared, too. NULL: none. */
+/* Returns the function of this name that an earlier source declares, if both are one: external, or
+ * of hetu's headers. Returns NULL otherwise. */
 static CFunction *function_elsewhere(Reader *r, CXCursor decl, const char *name) {
     CFunction *function = cunit_shared(r->unit, name).function;
     bool same = function && (!is_internal(decl) ||
@@ -73,8 +73,8 @@ static bool is_const(CXType type) {
             is_const(clang_getArrayElementType(type)));
 }
 
-/* Refuses a variable whose type is auto: it is a double in `auto x = 1.5` of C23, an int in older
- * compilers, while __auto_type is one in all. */
+/* Refuses a variable of type `auto`. In `auto x = 1.5` it is a double in C23 and an int in older
+ * compilers; with __auto_type it is a double in all. */
 static void check_typed(Reader *r, CXCursor decl, CXType type) {
     Extent extent = clang_extent(r, decl);
     const Source *source = type.kind == CXType_Auto ? clang_source(r, extent.file) : NULL;
@@ -134,7 +134,7 @@ CVar *clang_variable(Reader *r, CXCursor decl) {
     return var;
 }
 
-/* Reads a declaration of a variable at file scope. The definition's type and initializer count. */
+/* Reads a declaration of a variable at file scope. One with an initializer decides the type. */
 static void declare_variable(Reader *r, CXCursor decl) {
     CVar *var = clang_variable(r, decl);
     cunit_declare(r->unit, var->name, (CName){.var = var});
@@ -173,7 +173,7 @@ static bool of_system(Reader *r, CXCursor cursor) {
     return !(file && r->library && !strncmp(file, r->library, strlen(r->library)));
 }
 
-/* Reports sources that declare a function with different types. */
+/* Reports a definition of a function whose type differs from that in an earlier source. */
 static void check_declared(Reader *r, const CFunction *function, CXCursor cursor) {
     const CType *type = clang_type(r, clang_getCursorType(cursor));
     size_t length = strlen(function->type->name);

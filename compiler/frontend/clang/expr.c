@@ -22,7 +22,7 @@ static Cursors operands(Reader *r, CXCursor cursor) {
     return list;
 }
 
-/* Makes a C_REFUSED. Its operands are read, since they may change variables. */
+/* Makes a C_REFUSED with its operands, since they may change variables. */
 static CExpr *refused(Reader *r, CXCursor cursor, const char *what) {
     CExpr *expr = node(r, cursor, C_REFUSED);
     expr->text.bytes = what;
@@ -38,8 +38,8 @@ static const CExpr *as_operand(const CExpr *expr) {
     return expr;
 }
 
-/* Makes a node with the operands a, b and c, as many as `count`. Refuses it as `what` when there is
- * another number of operands. */
+/* Makes a node with the first `count` of the operands a, b and c. Refuses an expression, called
+ * `what`, with another number of operands. */
 static CExpr *with_operands(Reader *r, CXCursor cursor, CExprKind kind, int count,
                             const char *what) {
     Cursors list = operands(r, cursor);
@@ -50,8 +50,8 @@ static CExpr *with_operands(Reader *r, CXCursor cursor, CExprKind kind, int coun
     return expr;
 }
 
-/* Converts an array to a pointer in an expression that is no lvalue: libclang shows the array that
- * a parameter was declared as. */
+/* Gives an expression that is no lvalue a pointer type instead of an array type. libclang shows the
+ * array type with which a parameter was declared. */
 static CExpr *decayed(Reader *r, CExpr *expr) {
     const CType *from = expr->a ? expr->a->type : NULL;
     if (expr->type->kind == CT_ARRAY)
@@ -62,7 +62,7 @@ static CExpr *decayed(Reader *r, CExpr *expr) {
 
 /* ---- literals ---- */
 
-/* Returns the character of the escape behind a backslash; moves *at behind it. */
+/* Returns the character of the escape at *at, behind its backslash; moves *at behind the escape. */
 static char unescape(const char **at) {
     static const char letters[] = "abfnrtv\\\"'?", values[] = "\a\b\f\n\r\t\v\\\"'?";
     const char *letter = strchr(letters, **at);
@@ -124,7 +124,7 @@ static const CExpr *string_literal(Reader *r, CXCursor cursor) {
     return expr;
 }
 
-/* Makes a literal of an expression that clang evaluates: literals, sizeof, alignof, offsetof. */
+/* Makes a literal of an expression that clang evaluates, such as sizeof; else a C_REFUSED. */
 static const CExpr *evaluated(Reader *r, CXCursor cursor, const char *otherwise) {
     CXEvalResult result = clang_Cursor_Evaluate(cursor);
     CXEvalResultKind kind = result ? clang_EvalResult_getKind(result) : CXEval_UnExposed;
@@ -186,7 +186,7 @@ static COperation binary_operation(enum CXBinaryOperatorKind kind) {
     return (size_t)kind < sizeof table / sizeof *table ? table[kind] : OP_NONE;
 }
 
-/* Gives `a, b` the value of b. */
+/* Gives `a, b` a pointer type when b is an array. */
 static CExpr *comma(Reader *r, CExpr *expr) {
     if (expr->type->kind == CT_ARRAY)
         expr->type = expr->b->type->kind == CT_POINTER
@@ -293,7 +293,7 @@ static const CExpr *call(Reader *r, CXCursor cursor) {
     CExpr *expr = node(r, cursor, C_CALL);
     expr->a = clang_expr(r, list.at[0]);
     expr->slot = r->body.slots++;
-    // Of a failed assertion only the text is read: its line may be one that differs between
+    // Read only the text of a failed assertion, because its line number may differ between
     // compilers.
     bool fails = !strcmp(clang_string(r, clang_getCursorSpelling(cursor)), "__assert_fail");
     for (int i = 1; i < (fails ? 2 : list.count); i++)
@@ -303,8 +303,8 @@ static const CExpr *call(Reader *r, CXCursor cursor) {
 
 /* ---- conversions, and expressions that libclang does not expose ---- */
 
-/* Reads a conversion. An array or function that libclang shows here is really the pointer that a
- * parameter has, or arithmetic on it. */
+/* Reads a conversion. One from a pointer to an array or function type is none: libclang shows the
+ * type with which a parameter was declared. */
 static const CExpr *cast(Reader *r, CXCursor cursor, CXCursor inner) {
     const CExpr *a = clang_expr(r, inner);
     CExpr *expr = node(r, cursor, C_CAST);
@@ -414,7 +414,7 @@ static const CExpr *statement_expression(Reader *r, CXCursor cursor) {
     return expr;
 }
 
-/* Reads sizeof and alignof. A variable-length array has its size where it is declared. */
+/* Reads sizeof and alignof. sizeof of a variable-length array is evaluated later, by OP_SIZEOF. */
 static const CExpr *size_of(Reader *r, CXCursor cursor) {
     Cursors list = operands(r, cursor);
     CXCursor inner = list.count == 1 ? list.at[0] : cursor;
@@ -441,7 +441,7 @@ static enum CXChildVisitResult find_bit_field(CXCursor cursor, CXCursor parent, 
     return CXChildVisit_Recurse;
 }
 
-/* Whether an expression is made of numbers alone. */
+/* Returns whether an expression consists of numbers only. */
 static bool is_number(const CExpr *expr) {
     bool wraps = expr->kind == C_CAST ||
                  (expr->kind == C_UNARY && expr->op >= OP_PLUS && expr->op <= OP_LOGICAL_NOT);
@@ -449,8 +449,8 @@ static bool is_number(const CExpr *expr) {
     return expr->kind == C_INT || expr->kind == C_FLOAT || (wraps && is_number(expr->a));
 }
 
-/* The association that a selection takes, whose type is that of the selection. libclang does not
- * say which one that is: of numbers with the same type, clang's value; else there must be one.
+/* Returns the association that a _Generic selects. libclang only tells its type: when several have
+ * this type, clang evaluates the _Generic if all are numbers, and it is refused otherwise.
  *
  *     _Generic(x, float: sinf, default: sin)(x)    sinf has another type than sin
  *     _Generic(x, float: 1, default: 2)            1 or 2

@@ -1,4 +1,4 @@
-/* Macros for pragmas, which the preprocessor does not expand. */
+/* Reads macros for pragmas; finds macros whose expansion differs between compilers. */
 #include "frontend/clang/reader.h"
 
 #include "support/text.h"
@@ -19,7 +19,7 @@ void clang_macro_seen(Reader *r, CXCursor cursor) {
     HASH_ADD_KEYPTR(hh, r->macros, seen->name, strlen(seen->name), seen);
 }
 
-/* Converts clang's tokens from `first` on. */
+/* Converts clang's tokens [first, count), without comments, to tokens of lex.h. */
 static TokenList converted(Reader *r, CXToken *tokens, unsigned first, unsigned count) {
     Text text = {.arena = r->arena};
     TokenList list = {0};
@@ -32,7 +32,7 @@ static TokenList converted(Reader *r, CXToken *tokens, unsigned first, unsigned 
     return list;
 }
 
-/* Reads the parameters behind the `(` at token 1; returns the index of the body's first token. */
+/* Reads the parameters behind the `(`, token 1. Returns the index of the body's first token. */
 static unsigned read_parameters(Reader *r, Macro *macro, CXToken *tokens, unsigned count) {
     unsigned i = 2;
     for (; i < count; i++) {
@@ -127,7 +127,7 @@ static int name_end(const Source *source, int at) {
     return at;
 }
 
-/* The offset behind the arguments that follow a name which ends at `at`; `at` itself: none do. */
+/* Returns the offset behind the arguments of a name that ends at `at`; `at` if it has none. */
 static int call_end(const Source *source, int at) {
     int open = at + (int)strspn(source->text + at, " \t\n");
     return source->text[open] == '(' ? closing(source, open) : at;
@@ -139,8 +139,8 @@ static int lines_between(const Source *source, int from, int to) {
     return count;
 }
 
-/* Records the last line of each multi-line call of a macro with __LINE__: clang uses this line, gcc
- * the first one. */
+/* Records the last line of each multi-line call of a macro with __LINE__: clang uses the last line,
+ * gcc the first. */
 static void note_calls(Reader *r, const Source *source) {
     for (int at = 0, next; at < source->length; at = next) {
         next = skip(source, at);
@@ -166,8 +166,8 @@ bool clang_line_is_open(const Reader *r, int line) {
 
 /* ---- macros that become strings ---- */
 
-/* Whether a macro has another text in the C compiler: it is one of the parser's limits, or of a
- * header of its own.
+/* Returns whether the C compiler spells a macro's body differently: libclang predefines it as a
+ * limit, or one of clang's headers defines it.
  *
  *     INT_MAX   2147483647, 0x7fffffff in gcc
  *     NULL      ((void*)0), ((void *)0) in gcc
@@ -180,8 +180,8 @@ static bool has_own_text(Reader *r, const SeenMacro *seen) {
            !strncmp(name, "__DBL_", 6) || !strncmp(name, "__LDBL_", 7);
 }
 
-/* The first macro with another text in what `name` stands for, of which `text` has the longest
- * word. NULL: none. */
+/* Returns the first macro in the expansion of `name` that the C compiler spells differently and
+ * whose longest word is in `text`. NULL: there is none. */
 static const char *own_macro(Reader *r, const char *name, const char *text, int depth) {
     const Macro *macro = depth < 16 ? lookup(r, NULL, name) : NULL;
     const char *longest = "", *found = NULL;

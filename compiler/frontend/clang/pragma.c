@@ -37,7 +37,7 @@ static bool is_skipped(Reader *r, const char *file, const PragmaLine *line) {
     return skipped && !was_warned(r, file, line);
 }
 
-/* Returns whether a pragma outside of functions is in a header of an earlier source, too. */
+/* Returns whether an earlier source had this pragma, a `padding` or strategy line in a header. */
 static bool read_before(Reader *r, const Pragma *pragma) {
     bool found = false;
     bool free = pragma->kind == PRAGMA_PADDING || pragma->kind == PRAGMA_STRATEGY;
@@ -49,7 +49,7 @@ static bool read_before(Reader *r, const Pragma *pragma) {
     return found;
 }
 
-/* Records `#pragma weak NAME` and `weak NAME = OTHER`. */
+/* Records the name if the tokens are `weak NAME` or `weak NAME = OTHER`. */
 static void note_weak(Reader *r, const Token *tokens, int count) {
     if (count > 1 && token_is(&tokens[0], "weak") && tokens[1].kind == TOKEN_NAME)
         array_push(r->arena, &r->pragmas.weak, tokens[1]);
@@ -81,7 +81,7 @@ static void read_lines(Reader *r, const Source *source) {
 
 /* ---- `_Pragma` ---- */
 
-/* Returns the string of a static assertion; NULL for other declarations. */
+/* Returns the string of a static assertion; NULL for any other declaration. */
 static const char *asserted_text(Reader *r, CXCursor cursor) {
     int64_t length;
     if (clang_getCursorKind(cursor) != CXCursor_StaticAssert) return NULL;
@@ -114,7 +114,7 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor) {
 
 /* ---- operators ---- */
 
-/* Returns the index of the first declaration at file scope behind a pragma; -1 for none. */
+/* Returns the index of the declaration at file scope that follows a pragma; -1: none follows. */
 static int declaration_behind(Reader *r, const Pragma *pragma) {
     for (int i = 0; i < r->decls.count; i++) {
         Extent extent = r->decl_extents.at[i];
@@ -186,11 +186,11 @@ static bool in_function(Reader *r, const Pragma *pragma) {
     return false;
 }
 
-/* Searches the places from which a file is included. */
+/* Searches the #include directives of a file. */
 typedef struct InclusionSearch {
     Reader *r;
     const char *file;
-    bool in_function; // some place is inside a function
+    bool in_function; // one of them is inside a function
 } InclusionSearch;
 
 /* Visits an inclusion: `stack` has its directive's position, then those of outer files. */

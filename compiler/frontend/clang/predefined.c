@@ -62,7 +62,7 @@ typedef struct FileTokens {
     const CXSourceRangeList *skipped;
 } FileTokens;
 
-/* Returns whether the word of `length` bytes stands for a name. */
+/* Returns whether the word of `length` bytes is a name or, ending in *, begins it. */
 static bool is_word_of(const char *word, size_t length, const char *name) {
     bool begins_so = word[length - 1] == '*';
     return begins_so ? !strncmp(name, word, length - 1)
@@ -117,8 +117,8 @@ static bool begins_line(const Search *search, const FileTokens *tokens, unsigned
     return false;
 }
 
-/* Returns whether the preprocessor skips the text at an offset; `begin` is the offset of its
- * directive, or its own. */
+/* Returns whether the preprocessor skips the text at the offset `begin`, or the directive that
+ * begins there. */
 static bool is_skipped(const FileTokens *tokens, unsigned begin) {
     for (unsigned i = 0; i < tokens->skipped->count; i++)
         if (offset_of(clang_getRangeStart(tokens->skipped->ranges[i])) < begin &&
@@ -136,7 +136,7 @@ static bool is_certain(const Predefined *macro, const char *comparison, const ch
     return (!strcmp(comparison, ">") || !strcmp(comparison, "<=")) && read && limit < macro->least;
 }
 
-/* Whether the header that a condition asks for is one of those that compilers bring. */
+/* Returns whether the header that a condition asks for may be one that a compiler brings. */
 static bool asks_for_own_header(const Search *search, const FileTokens *tokens, unsigned i) {
     static const char *const own[] = {"omp",       "acc_",    "openacc", "quadmath",  "arm_",
                                       "stdckdint", "cpuid",   "cet",     "sanitizer", "__",
@@ -149,8 +149,8 @@ static bool asks_for_own_header(const Search *search, const FileTokens *tokens, 
     return found || strstr(name, "intrin");
 }
 
-/* Returns whether a use in a condition has the same result in both compilers: defined() of a macro
- * that both define. */
+/* Returns whether a use in a condition has the same result in both compilers, such as defined() of
+ * a macro that both define. */
 static bool is_same(const Search *search, const FileTokens *tokens, unsigned i,
                     const Predefined *macro) {
     const char *before = spelling(search, tokens, i - 1),
@@ -219,7 +219,7 @@ static void refuse_meaning(Search *search, const FileTokens *tokens, unsigned i)
                spelling(search, tokens, i));
 }
 
-/* Searches the tokens of one line, from `first` to before `end`. */
+/* Searches the tokens [first, end) of a line, as search_file does a file. */
 static bool search_line(Search *search, const FileTokens *tokens, unsigned first, unsigned end,
                         bool refuses) {
     bool directive = !strcmp(spelling(search, tokens, first), "#"), found = false;
@@ -245,8 +245,8 @@ static bool search_line(Search *search, const FileTokens *tokens, unsigned first
     return found;
 }
 
-/* Searches a file. Returns whether it defines a new macro by a predefined one. `refuses`: reports
- * uses. */
+/* Searches a file. Records macros that it defines by a macro that differs; returns whether one is
+ * new. With `refuses`, reports uses. */
 static bool search_file(Search *search, const Source *source, bool refuses) {
     Reader *r = search->r;
     CXFile file = clang_getFile(r->tu, source->file);
@@ -267,7 +267,7 @@ static bool search_file(Search *search, const Source *source, bool refuses) {
     return found;
 }
 
-/* Returns whether a file may have uses; most files have none, and are not split into tokens. */
+/* Returns whether a file may use macros that differ. Most files do not, and are not tokenized. */
 static bool is_suspect(const Search *search, const Source *source) {
     for (int i = 0; i < search->tainted.count; i++)
         if (strstr(source->text, search->tainted.at[i].name)) return true;

@@ -11,7 +11,7 @@
 #include <clang-c/Index.h>
 #include <uthash.h>
 
-/* A declaration of clang's and the variable made of it. */
+/* A declaration of clang's and the variable that stands for it. */
 typedef struct Seen {
     const void *decl;
     CVar *var;
@@ -40,7 +40,7 @@ typedef struct Definition {
     CXCursor cursor;
 } Definition;
 
-/* A range of a file, in offsets after macro expansion. */
+/* A range [begin, end) of byte offsets in a file. Code from a macro has the range of its use. */
 typedef struct Extent {
     const char *file; // NULL: none
     int begin, end;
@@ -60,7 +60,7 @@ typedef struct ReaderFiles {
 typedef struct ReaderPragmas {
     int first;            // index of the source's first pragma among the unit's
     Array(Pragma *) file; // from `_Pragma` at file scope
-    Array(int) file_at;   // their indices in Reader.decls
+    Array(int) file_at;   // for each, the index in Reader.decls of the next declaration
     StrategyLines strategy_lines;
     Array(Token) weak; // names in pragmas `weak`
 } ReaderPragmas;
@@ -129,7 +129,7 @@ CFunction *clang_function(Reader *r, CXCursor decl);
 CVar *clang_variable(Reader *r, CXCursor decl);
 void clang_declare_all(Reader *r);
 
-/* Returns whether a declaration has an attribute that libclang does not expose. */
+/* Returns whether a declaration has an attribute that libclang does not expose, called `word`. */
 bool clang_has_attribute(Reader *r, CXCursor cursor, const char *word);
 
 /* ---- expr.c, stmt.c ---- */
@@ -145,7 +145,7 @@ void clang_body(Reader *r, CFunction *function, CXCursor cursor);
 void clang_read_pragmas(Reader *r);
 void clang_finish_pragmas(Reader *r);
 
-/* Returns the pragma from `_Pragma` that a declaration keeps; NULL: none. */
+/* Returns the hspmd pragma from `_Pragma` that a declaration keeps; NULL when it keeps none. */
 Pragma *clang_asserted(Reader *r, CXCursor cursor);
 
 /* ---- macro.c ---- */
@@ -153,12 +153,12 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor);
 void clang_macro_seen(Reader *r, CXCursor cursor);
 void clang_note_lines(Reader *r); // fills open_lines
 bool clang_line_is_open(const Reader *r, int line);
-/* The macro of the parser's own, whose text the preprocessor made a string of; NULL: none. */
+/* Returns the macro in a string made by `#` that the C compiler defines otherwise; NULL: none. */
 const char *clang_spelled_otherwise(Reader *r, CXCursor string, const char *text);
 
 /* ---- rounding.c, predefined.c ---- */
 
-/* Records how options of the C compiler permit arithmetic other than C's. */
+/* Sets CUnit.arithmetic: how options of the C compiler permit arithmetic other than C's. */
 void clang_note_rounding(Reader *r);
 
 /* Reports uses of macros that clang and the C compiler define differently. */

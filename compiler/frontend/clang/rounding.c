@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Returns the option that frees floating point from C's rules; NULL: none. */
+/* Returns the option that frees floating point from C's rules; NULL when none is given. */
 static const char *free_option(const FrontendPart *part) {
     static const char *const options[] = {"-ffast-math",
                                           "-Ofast",
@@ -48,7 +48,7 @@ static enum CXChildVisitResult find_fma(CXCursor cursor, CXCursor parent, CXClie
     return CXChildVisit_Continue;
 }
 
-/* Returns whether the target, or that of an attribute or pragma, has fused multiply-add. */
+/* Returns whether the target has fused multiply-add, or an attribute or pragma sets a target. */
 static bool has_fma(Reader *r) {
     bool found = false;
     clang_visitChildren(clang_getTranslationUnitCursor(r->tu), find_fma, &found);
@@ -71,7 +71,7 @@ static bool wraps(const FrontendPart *part) {
     return found;
 }
 
-/* Returns whether the last option -O asks for optimization (driver/language.c). */
+/* Returns whether the last -O option asks for optimization; driver/language.c makes it a macro. */
 static bool optimizes(const FrontendPart *part) {
     bool found = false;
     for (int i = 0; i < part->arg_count; i++) {

@@ -14,7 +14,7 @@ static CStmt *node(Reader *r, CXCursor cursor, CStmtKind kind) {
     return stmt;
 }
 
-/* Makes a CS_REFUSED. Its content is read, since it may change variables. */
+/* Makes a CS_REFUSED with the statements in it, since they may change variables. */
 static CStmt *refused(Reader *r, CXCursor cursor, const char *what) {
     CStmt *stmt = node(r, cursor, CS_REFUSED);
     stmt->text = what;
@@ -41,7 +41,7 @@ static CStmt *assembly(Reader *r, CXCursor cursor) {
 
 typedef Array(Pragma *) Pragmas;
 
-/* Takes the pragmas of a file between two offsets that belong into functions. */
+/* Appends the pragmas for statements at offsets [from, to) of a file to `taken`; resolves them. */
 static void take_pragmas(Reader *r, const char *file, int from, int to, Pragmas *taken) {
     for (int i = 0; i < r->unit->pragmas.count; i++) {
         Pragma *pragma = r->unit->pragmas.at[i];
@@ -96,7 +96,7 @@ static void add_statement(Block *block, const CStmt *stmt) {
     array_push(block->r->arena, &block->stmt->body, stmt);
 }
 
-/* Returns the pragma that a declaration stands for; NULL for none. */
+/* Returns the pragma that a declaration stands for, resolved; NULL when it stands for none. */
 static Pragma *asserted_pragma(Reader *r, CXCursor cursor) {
     if (clang_getCursorKind(cursor) != CXCursor_DeclStmt) return NULL;
     Cursors list = clang_children(r, cursor);
@@ -168,7 +168,7 @@ static const CStmt *body_behind(Reader *r, CXCursor head, CXCursor cursor) {
 
 /* ---- declarations ---- */
 
-/* Returns the length of an array. libclang lists the lengths of its elements before it. */
+/* Returns the length of an array: the last expression that libclang lists in its declaration. */
 static const CExpr *array_length(Reader *r, CXCursor decl) {
     Cursors list = clang_children(r, decl);
     for (int i = list.count; i-- > 0;)
@@ -176,7 +176,7 @@ static const CExpr *array_length(Reader *r, CXCursor decl) {
     return NULL;
 }
 
-/* Makes the variable of a declaration, in scope from here on. */
+/* Returns the variable of a declaration, and adds it to the scope. */
 static CVar *into_scope(Reader *r, CXCursor decl) {
     Scope *scope = arena_new(r->arena, Scope);
     *scope = (Scope){.var = clang_variable(r, decl), .outer = r->body.scope};
@@ -238,7 +238,7 @@ static const char *next_for(const char *at) {
     return NULL;
 }
 
-/* Finds which of the three parts behind a `for` are present. False for any other text. */
+/* Finds which of the three parts behind a `for` are present. False when `at` is no such head. */
 static bool read_head(const char *at, bool present[3]) {
     int depth = 0, part = 0;
     for (at += strspn(at, " "); *at;) {
@@ -280,7 +280,7 @@ typedef struct ForParts {
     int init, condition, step, then; // indices of children; -1: left out
 } ForParts;
 
-/* Assigns children to parts; false when that is ambiguous. */
+/* Assigns the children of a `for` to its parts; false when that is ambiguous. */
 static bool for_parts(Reader *r, CXCursor cursor, const Cursors *list, ForParts *parts) {
     bool present[3] = {false, false, false};
     int *const part[] = {&parts->init, &parts->condition, &parts->step};

@@ -75,7 +75,7 @@ typedef struct FieldVisit {
     CType *type;
 } FieldVisit;
 
-/* Adds a field; bit-fields without a name are padding. */
+/* Adds a field to a struct; skips bit-fields without a name, which are padding. */
 static enum CXVisitorResult visit_field(CXCursor cursor, CXClientData data) {
     FieldVisit *visit = data;
     Reader *r = visit->r;
@@ -95,7 +95,7 @@ static enum CXVisitorResult visit_field(CXCursor cursor, CXClientData data) {
     return CXVisit_Continue;
 }
 
-/* Returns whether a struct is hetu's ht_tensor. One inside a function is not. */
+/* Returns whether a struct is hetu's ht_tensor; one of that name inside a function is not. */
 static bool is_tensor(CXCursor decl, const char *name) {
     return !strcmp(name, "struct ht_tensor") &&
            clang_getCursorKind(clang_getCursorSemanticParent(decl)) == CXCursor_TranslationUnit;
@@ -211,7 +211,7 @@ static int64_t type_size(CXType clang) {
     return sized ? clang_Type_getSizeOf(clang) : 0;
 }
 
-/* Returns the tensor type of the first source, which all sources share. */
+/* Returns ht_tensor of the first source, which all sources share; NULL for any other type. */
 static CType *shared_type(const Reader *r, CXType clang, const char *name) {
     bool tensor = clang.kind == CXType_Record && is_tensor(clang_getTypeDeclaration(clang), name);
     return tensor ? (CType *)r->unit->types.tensor : NULL;

@@ -79,7 +79,7 @@ static Val call_body(Eval *ev, const Call *call) {
 
 /* ---- functions without a body ---- */
 
-/* Returns the result of a call that happens at run time only. */
+/* Returns an unknown result, for a call that happens at run time only. */
 static Val run_time_result(Eval *ev, const Call *call) {
     if (call->function->result->kind != CT_STRUCT) return val_unknown(call->function->result);
     Place place = {call_result(ev, call), 0};
@@ -155,8 +155,8 @@ static void check_strong(Eval *ev, const Call *call) {
     eval_fail(ev);
 }
 
-/* Of external functions with a name of the library, gcc computes calls itself, whatever their
- * bodies say. */
+/* Refuses an external function with the name of a library function: gcc may compute the call
+ * itself, whatever the function's body says. */
 static void check_name(Eval *ev, const Call *call) {
     const CFunction *function = call->function;
     Val value;
@@ -196,8 +196,8 @@ static const CFunction *callee(Eval *ev, const CExpr *expr) {
     return function;
 }
 
-/* Returns whether several arguments have effects: C leaves their order open, and gcc reads
- * variables after all effects. */
+/* Returns whether one of several operands of a call assigns or increments. C leaves the order of
+ * operands open, and gcc reads variables after all assignments. */
 static bool args_conflict(const CExpr *expr) {
     if (order_effects(expr->a) == EFFECTS_DIRECT) return true;
     for (int i = 0; i < expr->args.count; i++)

@@ -1,4 +1,4 @@
-/* Calls: of functions of the model, and of functions that the evaluator implements.
+/* Calls of functions of the model, and of functions that the evaluator implements.
  *
  *     strlen("up")    eval_call ─▶ builtin_find("strlen") ─▶ a BuiltinFunction with Call.args
  *     block(x, 3)     eval_call ─▶ call_function: a frame, and the body
@@ -18,11 +18,11 @@ typedef struct Call {
     int slot; // frame slot of a result that is a struct
 } Call;
 
-/* Evaluates a call expression; call_function calls with arguments that are evaluated already. */
+/* Evaluate a call: of an expression, and with arguments that are evaluated already. */
 Val eval_call(Eval *ev, const CExpr *expr);
 Val call_function(Eval *ev, const Call *call);
 
-/* Returns the object for a result that is a struct. */
+/* Returns the object, in the caller's frame, of a result that is a struct. */
 Object *call_result(Eval *ev, const Call *call);
 
 /* Returns an argument of a call; an error when it is unknown. */
@@ -35,21 +35,21 @@ bool call_unknown(const Call *call);
 typedef Val BuiltinFunction(Eval *ev, const Call *call);
 typedef struct Builtin {
     const char *name;
-    int args; // number of arguments at least
+    int args; // minimum number of arguments
     BuiltinFunction *function;
 } Builtin;
 
-/* Returns the implementation of a function by its name; NULL: none. */
+/* Returns the implementation of the function `name`; NULL when the evaluator has none. */
 const Builtin *builtin_find(const char *name);
 
-/* The tables of implementations; name NULL at the end. */
+/* The tables of implementations. The last entry of each has the name NULL. */
 extern const Builtin string_builtins[], tensor_builtins[], number_builtins[], stdlib_builtins[];
 
-/* Evaluates a function of math.h; false for any other function. */
+/* Evaluates a call of math.h to *value; false for another function, or with unknown arguments. */
 bool math_call(Eval *ev, const Call *call, Val *value);
 
-/* Formats the arguments behind argument `format` as printf does, for `room` bytes at `to` (0: no
- * destination), which must not overlap the arguments. The text is valid until the next call. */
+/* Returns the arguments behind argument `format` as printf formats them, valid until the next call.
+ * They must not overlap the `room` bytes at `to`, the destination; `to` 0: no destination. */
 const Text *format_values(Eval *ev, const Call *call, int format, uint64_t to, int64_t room);
 
 #endif

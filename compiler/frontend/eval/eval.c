@@ -24,7 +24,7 @@ void eval_destroy(Eval *ev) { arena_destroy(ev->scratch); }
 
 enum { MOST_NOTES = 8 };
 
-/* Returns whether a frame's call is in the model's own code, and gets a note. */
+/* Returns whether an error has a note for a frame: its call has a position in a source. */
 static bool is_shown(const EvalFrame *frame) {
     return frame->function && frame->caller && frame->called_at.file;
 }

@@ -11,7 +11,7 @@
  * chain of calls and unwind to eval_try.
  *
  * The arguments of ht_train and ht_infer are evaluated leniently: values known at run time only are
- * marked unknown, and are errors where they decide something.
+ * marked unknown. An unknown value is an error only where the evaluation depends on it.
  */
 #ifndef FRONTEND_EVAL_EVAL_H
 #define FRONTEND_EVAL_EVAL_H
@@ -38,11 +38,11 @@ struct EvalFrame {
     int slot_count;
     EvalFrame *caller;
     Position called_at;
-    Position user_at;    // where the model called into hetu's headers; file NULL: it did not
-    const Frame *frames; // for ops
+    Position user_at;    // position of the model's call into hetu's headers; file NULL: none
+    const Frame *frames; // call stack that ops record
     Val result;
-    Object *result_object; // for a result that is a struct
-    bool lenient;          // a function that runs later, with ht_train inside
+    Object *result_object; // holds a result that is a struct
+    bool lenient;          // of the function that calls ht_train, whose body is not evaluated
 };
 
 /* A loop that is running. */
@@ -61,18 +61,18 @@ typedef struct Build {
     Function *gradient; // NULL: operators go to the module
     Array(
         Op *) updates; // assignments of the model and optimizer rules; appended to the module last
-    const Parameter *updated; // whose optimizer rule is evaluated; NULL: none
+    const Parameter *updated; // parameter whose optimizer rule is being evaluated; NULL: none
     Names *names;
-    struct Memo *memo; // gradients that were evaluated already
-    char *scope;       // "h0.attn"
-    int64_t stream;
-    const Layer *layer; // of the ops that are made now; NULL: none
+    struct Memo *memo;  // memoization cache of gradients
+    char *scope;        // names of the open scopes, such as "h0.attn"
+    int64_t stream;     // next result of ht_stream
+    const Layer *layer; // layer of the ops that are created now; NULL: none
     int recompute;      // number of the statement under `recompute` that runs now; 0: none
-    int recomputes;     // how many of these have begun
+    int recomputes;     // number of statements under `recompute` that have begun
 } Build;
 
 struct Eval {
-    Arena *arena; // of the module
+    Arena *arena; // of the C tree and of the module
     Diag *diag;
     CUnit *unit;
     Arena *scratch;
@@ -80,24 +80,24 @@ struct Eval {
     OrderLog order;
     EvalFrame *frame;
     EvalLoop *loop;
-    int depth;                  // of calls
-    int64_t steps;              // so far, to end endless loops
-    Position at;                // of the statement that changes memory
-    Array(Val) values_of_lists; // of initializers that are being evaluated
-    Text formatted;             // by snprintf
-    const CStmt *target;        // the label of a running jump of a switch or goto; NULL: none
-    jmp_buf *escape;
-    bool lenient;
-    Module *module; // that is being built
+    int depth;                  // number of nested calls
+    int64_t steps;              // steps evaluated so far; their limit ends endless loops
+    Position at;                // position that errors of stores report
+    Array(Val) values_of_lists; // values in initializer lists that are being evaluated
+    Text formatted;             // last text of format_values
+    const CStmt *target;        // label to which a switch or goto is jumping; NULL: no jump
+    jmp_buf *escape;            // of the innermost eval_try
+    bool lenient;               // unknown values are allowed
+    Module *module;             // that is being built; NULL: operators are errors
     Build build;
-    struct Products *products; // rounded ones (rounding.c); NULL: none
+    struct Products *products; // products that were rounded (rounding.c); NULL: none yet
 };
 
-/* Creates an evaluator with the initial values of all variables. `module` NULL: no operators. */
+/* Creates an evaluator. With `module` NULL, a call of an operator is an error. */
 Eval *eval_create(CUnit *unit, Module *module);
 void eval_destroy(Eval *ev);
 
-/* Calls work(ev, data). Returns false when it failed; the error is reported. */
+/* Calls work(ev, data). Returns false after an error, which is reported already. */
 bool eval_try(Eval *ev, void (*work)(Eval *ev, void *data), void *data);
 
 /* Reports an error at `at`, with a note for every call on the stack, and unwinds to eval_try. */
@@ -110,14 +110,14 @@ _Noreturn void eval_fail(Eval *ev);
 /* Reports the use at `at` of a function without a body, and unwinds. */
 _Noreturn void eval_bodiless(Eval *ev, Position at, const CFunction *function);
 
-/* Runs a model function and returns its value; NULL after an error. */
+/* Evaluates a model function and returns the tensor that it returns; NULL after an error. */
 Value *eval_model(Eval *ev, const CFunction *function);
 
-/* Runs the optimizer's functions for a parameter: `rule`, which makes its new value, and `after`.
- * Either may be NULL. False after an error. */
+/* Runs an optimizer's functions for a parameter: `rule` builds its new value, `after` reads that
+ * value. Either function may be NULL. Returns false after an error. */
 bool eval_update(Eval *ev, Parameter *param, const CFunction *rule, const CFunction *after);
 
-/* Evaluates an integer expression at file scope; false after an error. */
+/* Evaluates an integer expression at file scope that uses `slots` slots; false after an error. */
 bool eval_integer(Eval *ev, const CExpr *expr, int slots, int64_t *value);
 
 /* ---- expressions and statements (expr.c, init.c, stmt.c) ---- */
@@ -125,33 +125,33 @@ bool eval_integer(Eval *ev, const CExpr *expr, int slots, int64_t *value);
 /* Where evaluation continues after a statement. */
 typedef enum Flow { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN, FLOW_GOTO } Flow;
 
-/* Evaluates an expression: to its value, to an lvalue, and for its side effects alone. */
+/* Evaluate an expression: to its value, to its place as an lvalue, and for side effects alone. */
 Val eval(Eval *ev, const CExpr *expr);
 Place eval_place(Eval *ev, const CExpr *expr);
 void eval_effects(Eval *ev, const CExpr *expr);
 
-/* Initializes an lvalue of a type. */
+/* Initializes the object of a type at a place. */
 void eval_init(Eval *ev, Place place, const CType *type, const CExpr *init);
 
-/* Returns the object of a variable that is used at `at`, and of a slot of the current frame. */
+/* Return the object of a variable used at `at`, and of a frame slot; create a missing object. */
 Object *eval_variable(Eval *ev, const CVar *var, Position at);
 Object *frame_object(Eval *ev, int slot, int64_t size, const char *name);
 
 /* Evaluates a statement. */
 Flow eval_statement(Eval *ev, const CStmt *stmt);
 
-/* Evaluates a declaration, and skips one behind which a jump goes: the variable has no value. */
+/* Evaluate a declaration, and skip one that a jump passes, which leaves its variable unset. */
 void eval_declared(Eval *ev, const CVar *var);
 void eval_skipped(Eval *ev, const CVar *var);
 
-/* Count steps, and report an evaluation that takes too many. */
+/* Count one step, and `count` steps. Both functions report an evaluation that takes too many. */
 void eval_step(Eval *ev);
 void eval_steps(Eval *ev, int64_t count);
 
 /* ---- arithmetic that options leave open (rounding.c, math.c) ---- */
 
-/* Returns the result of a floating-point operation, or an unknown value or an error when options of
- * the C compiler leave the result open. */
+/* Returns the result of a floating-point operation. If options of the C compiler leave the result
+ * open, it is unknown in a lenient evaluation, and an error in any other. */
 Val rounding_check(Eval *ev, const Binary *operation, Val result);
 
 /* Records that a value, which may be a rounded product, is negated. */
@@ -160,7 +160,7 @@ void rounding_negated(Eval *ev, Val value);
 /* Returns whether options leave the result of a math.h function open; an error unless lenient. */
 bool rounding_call_open(Eval *ev, const Call *call);
 
-/* Returns whether an expression has literals only, so that a C compiler folds it. */
+/* Returns whether an expression is computed from literals only, so that a C compiler folds it. */
 bool math_literal(const CExpr *expr);
 
 /* ---- operators (op.c, update.c, gradient.c, pragma.c) ---- */
@@ -168,26 +168,26 @@ bool math_literal(const CExpr *expr);
 /* Evaluates a call of an operator. */
 Val operator_call(Eval *ev, const Call *call);
 
-/* Returns the position of an op in messages: in the model's own code. */
+/* Returns `at` or, inside hetu's headers, the position of the model's call into them. */
 Position operator_position(const Eval *ev, Position at);
 
-/* Append an op to the module, or to the gradient that is being evaluated; and behind all others. */
+/* Append an op: to the module or gradient that is being evaluated, and to the update section. */
 void operator_emit(Eval *ev, Op *op);
 void operator_update(Eval *ev, Op *op);
 
-/* Makes a value the new value of a parameter or state. */
+/* Appends an op that makes `value` a parameter's or state's new value; returns the op's result. */
 Value *update_to(Eval *ev, Value *value, Position at);
 
-/* Sets a member of a struct. */
+/* Stores a value as the member `name` of the struct of a type at a place. */
 void place_set(Eval *ev, const CType *type, Place place, const char *name, Val value);
 
-/* Returns the gradient of an op, evaluated once for each kind of call; NULL: none. */
+/* Returns the gradient of an op, evaluated once for all equal calls; NULL: the op has none. */
 const Function *gradient_of(Eval *ev, const Op *op);
 
 /* Names a value after the variable or member that it is assigned to. */
 void value_name(Value *value, const CExpr *target);
 
-/* Evaluate a pragma that is a statement, and one that marks the next statement. */
+/* Evaluate a pragma that is a statement, and a pragma that marks the next statement. */
 void eval_pragma(Eval *ev, const Pragma *pragma);
 void eval_mark(Eval *ev, const Pragma *pragma);
 

@@ -59,8 +59,8 @@ static int64_t size_of_step(Eval *ev, const CType *type, Position at) {
     return type->size;
 }
 
-/* Returns the address of an element. `whole`: only the address is wanted, which may be one behind
- * the last element. */
+/* Returns the address of an element. With `whole`, nothing is read there, and the address may be
+ * that behind the last element. */
 static uint64_t element_address(Eval *ev, const CExpr *expr, bool whole) {
     const CType *array = expr->a->kind == C_CAST ? expr->a->a->type : expr->a->type;
     bool ordered = may_conflict(expr->a, expr->b);
@@ -85,7 +85,7 @@ static uint64_t member_address(Eval *ev, const CExpr *expr) {
     return pointer_moved(ev, record, expr->member.field->offset, expr->at);
 }
 
-/* Returns the address of an lvalue without reading it. */
+/* Returns the address of an lvalue; `whole` is that of element_address. */
 static uint64_t address_of(Eval *ev, const CExpr *expr, bool whole) {
     if (expr->kind == C_INDEX) return element_address(ev, expr, whole);
     if (expr->kind == C_MEMBER) return member_address(ev, expr);
@@ -101,7 +101,7 @@ static Place literal_place(Eval *ev, const CExpr *expr) {
     return place;
 }
 
-/* Returns how many bytes of an lvalue are read or stored. */
+/* Returns the number of bytes that a load or store of an lvalue accesses. */
 static int64_t accessed_size(const CExpr *expr) {
     const CField *field = expr->kind == C_MEMBER ? expr->member.field : NULL;
     return field && field->width ? (field->bit + field->width + 7) / 8 : expr->type->size;
@@ -151,7 +151,7 @@ static Val combined(Eval *ev, Binary e) {
     return val_convert(ev, val_binary(ev, &e), type, e.at);
 }
 
-/* Returns the bit-field that an expression names; NULL for none. */
+/* Returns the bit-field that an expression names; NULL when it names none. */
 static const CField *bit_field(const CExpr *expr) {
     return expr->kind == C_MEMBER && expr->member.field->width ? expr->member.field : NULL;
 }
@@ -162,7 +162,7 @@ static Val load(Eval *ev, const CExpr *expr, Place place) {
                  : place_load(ev, place, expr->type, expr->at);
 }
 
-/* Stores a value of the lvalue's type; returns what the lvalue then holds. */
+/* Stores a value of an lvalue's type; returns the value that the lvalue then has. */
 static Val store(Eval *ev, const CExpr *expr, Place place, Val value, Position at) {
     const CField *field = bit_field(expr);
     ev->at = at;
@@ -294,7 +294,7 @@ static Val value_of(Eval *ev, const CExpr *expr, const CType *type) {
     return eval(ev, expr);
 }
 
-/* Returns whether an expression is a call, or with `with_number`, a call and a number. */
+/* Returns whether an expression is a call or, if `with_number`, combines a call with a number. */
 static bool is_call(const CExpr *expr, bool with_number) {
     if (with_number && expr->kind == C_BINARY)
         return (expr->a->kind == C_CALL && is_number(expr->b)) ||
@@ -302,8 +302,8 @@ static bool is_call(const CExpr *expr, bool with_number) {
     return expr->kind == C_CALL;
 }
 
-/* Returns whether gcc's order is known, where it matters: the operands are variables and calls, at
- * most one with a number, and no outer operator is folded with this one. */
+/* Returns whether gcc's order of operands is known: they are variables and calls, one of which may
+ * be combined with a number, and gcc folds no outer operator with this one. */
 static bool has_known_order(const CExpr *expr) {
     const CExpr *a = expr->a, *b = expr->b;
     bool good = (a->kind == C_VAR || is_call(a, true)) && (b->kind == C_VAR || is_call(b, true));
@@ -312,8 +312,8 @@ static bool has_known_order(const CExpr *expr) {
            order_effects(expr) == EFFECTS_CALLS;
 }
 
-/* Returns whether gcc reads the left operand after the right one: it may swap operands, and then
- * reads a variable last. */
+/* Returns whether gcc reads the left operand, a variable, after it evaluates the right one. gcc
+ * swaps operands of commutative operators and comparisons in this way. */
 static bool reads_last(const CExpr *expr) {
     COperation op = expr->op;
     bool changes_places = op == OP_ADD || op == OP_MUL || (op >= OP_AND && op <= OP_XOR) ||
@@ -364,7 +364,7 @@ static Val function_value(Eval *ev, const CExpr *expr) {
     return (Val){.type = expr->type, .i = pointer_to_function(expr->function)};
 }
 
-/* Evaluates ({ ... }): the value of the last statement. */
+/* Evaluates ({ ... }) to the value of its last statement. */
 static Val statement_value(Eval *ev, const CExpr *expr) {
     const CStmt *block = expr->statement;
     size_t scope = strlen(ev->build.scope);

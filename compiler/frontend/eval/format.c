@@ -1,4 +1,4 @@
-/* Formats as printf does.
+/* Formats text as printf does.
  *
  *     snprintf(name, sizeof name, "h%d.%s", 3, "up")    "h3.up"
  *
@@ -21,7 +21,7 @@ typedef struct Formatter {
     Text *out;
 } Formatter;
 
-/* A conversion such as %-5.2f: the part between the percent sign and the letter. */
+/* The parts of a conversion such as %-5.2f. */
 typedef struct Conversion {
     char flags[8];
     int width, precision; // -1: none
@@ -53,7 +53,7 @@ static int64_t next_integer(Formatter *f, const Conversion *c, int64_t size) {
     return (int64_t)value->i;
 }
 
-/* Reads a width or precision: digits, or an argument for a star; moves *at behind it. */
+/* Reads a width or precision, which is digits or a star for an argument; moves *at behind it. */
 static int read_count(Formatter *f, const char **at) {
     long count;
     if (**at == '*') {
@@ -94,7 +94,7 @@ static Conversion read_conversion(Formatter *f, const char **at) {
     return c;
 }
 
-/* Writes a conversion for the C library, with another length. */
+/* Writes a conversion to `spelled` for the C library, with another length modifier. */
 static void spell(const Conversion *c, const char *length, char spelled[64]) {
     char width[16] = "", precision[16] = "";
     if (c->width >= 0) snprintf(width, sizeof width, "%d", c->width);

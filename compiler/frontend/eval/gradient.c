@@ -2,7 +2,7 @@
  * each kind of call.
  *
  *     loss = nll(logits, t), grad(nll_grad)
- *     nll_grad(op, dloss) ─▶ a Function with results dlogits and none for t */
+ *     nll_grad(op, dloss) ─▶ a Function that returns dlogits, and NULL for t */
 #include "frontend/eval/eval.h"
 
 #include "ir/module.h"
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <uthash.h>
 
-/* Equal calls share their binding (ir_op): definition, attributes and types. */
+/* A cached gradient. Equal calls share a binding (ir_op): definition, attributes and types. */
 typedef struct Memo {
     const void *binding;
     const Function *function;
@@ -37,7 +37,7 @@ static Value *argument(Eval *ev, Function *function, const Value *like) {
     return value;
 }
 
-/* Makes an array of tensors in the evaluator's memory. */
+/* Creates an array of absent tensors in the evaluator's memory. */
 static Object *tensor_array(Eval *ev, int count, const char *name) {
     return object_create(ev, (count ? count : 1) * ev->unit->types.tensor->size, name);
 }
@@ -112,8 +112,8 @@ static void release(Eval *ev, const GradientArguments *given) {
     for (int i = 0; i < 6; i++) object_release(ev, objects[i]);
 }
 
-/* Takes the results of the gradient. Each must have its operand's type, or another floating-point
- * type, which differentiation converts. */
+/* Makes the tensors in dx the function's results. Each must have its operand's type, or another
+ * floating-point type, which differentiation converts. */
 static void take_results(Eval *ev, const Op *op, const CFunction *gradient, Function *function,
                          const GradientArguments *given) {
     for (int i = 0; i < op->operand_count; i++) {
@@ -143,7 +143,7 @@ static const CFunction *gradient_function(Eval *ev, const Op *op) {
     return function;
 }
 
-/* State of the evaluator that a gradient must not see. */
+/* State of the evaluator that is saved while a gradient is evaluated. */
 typedef struct Saved {
     char *scope;
     const Layer *layer;

@@ -1,4 +1,4 @@
-/* Evaluates initializers, and finds or makes the objects of variables. */
+/* Evaluates initializers, and finds or creates the objects of variables. */
 #include "frontend/eval/eval.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
  *
  *     struct config c = {.rate = f(), [0 ... 3] = g()}
  *
- * The first step, layout_of, finds which expression initializes which bytes; it runs once a list.
+ * The first step, layout_of, finds for each list, once, which expression initializes which bytes.
  * The second, init_list, evaluates as gcc does: in the order of the members, not of the source. An
  * expression that a later one replaces is not evaluated, and an expression for a range is evaluated
  * once. All values are computed before the first is stored. */
@@ -19,11 +19,11 @@ enum { MOST_LEVELS = 64 };
 /* The bytes that one expression initializes. */
 typedef struct Leaf {
     int64_t offset; // in bytes
-    int bit, width; // bit-field: first bit and width; width 0: no bit-field
+    int bit, width; // first bit and width of a bit-field; width 0: no bit-field
     const CType *type;
     const CExpr *value;
     int first; // index of the first leaf with this expression, which leaves of a range share
-    int64_t whole_begin, whole_end; // bits of a braced element of a range; end 0: none
+    int64_t whole_begin, whole_end; // bits [begin, end) of a range's braced element; end 0: none
 } Leaf;
 
 /* The initialized member of a union. */
@@ -38,7 +38,7 @@ typedef Array(Choice) Choices;
 struct CLayout {
     const CType *type;
     Array(Leaf) leaves; // in ascending order of offsets
-    bool clears;        // it gives padding a value, too: zero
+    bool clears;        // the list sets padding to zero, too
 };
 
 /* An aggregate whose members are being initialized in order. Without inner braces, several levels
@@ -54,9 +54,9 @@ typedef struct Filler {
     CLayout *layout;
     Level level[MOST_LEVELS];
     int depth;
-    int64_t end; // no leaf ends behind this bit
+    int64_t end; // largest leaf_end so far
     bool sorted, shared;
-    int64_t whole_begin, whole_end; // of the leaves that are being added
+    int64_t whole_begin, whole_end; // those of the leaves that are being added
     Choices *choices;
 } Filler;
 
@@ -82,7 +82,7 @@ static int64_t leaf_end(const Leaf *leaf) {
     return leaf_begin(leaf) + (leaf->width ? leaf->width : leaf->type->size * 8);
 }
 
-/* Removes leaves from bits that a later initializer sets. */
+/* Removes the leaves in bits [begin, end), which a later initializer sets. */
 static void replace_bits(Filler *f, int64_t begin, int64_t end, Position at) {
     int kept = 0;
     CLayout *layout = f->layout;
@@ -118,7 +118,7 @@ static void add_leaf(Filler *f, const Member *member, const CExpr *value) {
     array_push(f->ev->arena, &f->layout->leaves, leaf);
 }
 
-/* Replaces the initialized member of a union by another. */
+/* Records which member of a union is initialized; removes the leaves of an earlier member. */
 static void choose(Filler *f, const Level *level, Position at) {
     int64_t bits = level->offset * 8;
     for (int i = 0; i < f->choices->count; i++) {
@@ -133,7 +133,7 @@ static void choose(Filler *f, const Level *level, Position at) {
 
 /* ---- the walk through members ---- */
 
-/* Returns the next member. */
+/* Returns the next member of the current level. */
 static Member next_member(Filler *f, Position at) {
     const Level *level = &f->level[f->depth];
     if (level->type->kind == CT_ARRAY)
@@ -150,7 +150,7 @@ static void go_past(Level *level) {
     level->next = level->type->is_union ? level->type->fields.count : level->next + 1;
 }
 
-/* Enters the next member, and moves the outer level behind it. */
+/* Opens a level for the next member, and moves the outer level behind that member. */
 static void enter(Filler *f, Position at) {
     Member member = next_member(f, at);
     if (f->depth + 1 >= MOST_LEVELS) eval_error(f->ev, at, "this initialiser is nested too deeply");
@@ -161,7 +161,7 @@ static void enter(Filler *f, Position at) {
     f->level[++f->depth] = (Level){.type = member.type, .offset = member.offset};
 }
 
-/* Makes a declared field the next member, also inside an anonymous member. */
+/* Makes a declared field the next member; enters anonymous members to find it. False: not found. */
 static bool find_field(Filler *f, const void *decl, Position at) {
     Level *level = &f->level[f->depth];
     CField found;
@@ -199,7 +199,7 @@ static bool takes_whole(const CType *type, const CExpr *value) {
 
 static void fill(Filler *f, const CType *type, int64_t offset, const CExpr *list);
 
-/* Returns a scalar's initializer without its braces; NULL: empty braces, which mean zero. */
+/* Returns a scalar's initializer without its braces; NULL for empty braces, which mean zero. */
 static const CExpr *without_braces(Filler *f, const CExpr *value) {
     while (value && value->kind == C_INIT) {
         if (value->args.count > 1 || (value->args.count && value->args.at[0]->kind == C_DESIGNATED))
@@ -264,7 +264,7 @@ static void designate(Filler *f, const CExpr *expr, int at) {
             eval_error(f->ev, expr->at, "index %lld is outside an array of %lld", (long long)last,
                        (long long)level->type->count);
     }
-    // Initialize each of them: by the next designator, or by the value.
+    // Initialize each of them by the next designator or, after the last one, by the value.
     int depth = f->depth;
     bool braces = level->next < last && at + 1 == expr->designators.count &&
                   expr->a->kind == C_INIT && is_aggregate(level->type->base);
@@ -317,8 +317,8 @@ static bool is_zero(const CExpr *expr) {
                : expr->kind == C_FLOAT && expr->number == 0 && !signbit(expr->number);
 }
 
-/* Whether C compilers clear all bytes of an object, padding too, for a list: it gives zeros alone,
- * and leaves something out.
+/* Returns whether a C compiler clears all bytes of an object, padding too, for its list: all values
+ * of the list are zeros, and some members have no value.
  *
  *     struct { char c; int i; } a = {0};       clears 8 bytes
  *     struct { char c; int i; } b = {0, 0};    stores 1 byte and 4
@@ -333,7 +333,7 @@ static bool clears_all(Eval *ev, const CLayout *layout) {
     return given < place_member_bits(ev, layout->type);
 }
 
-/* Returns the layout of a list for a value of a type. */
+/* Returns the layout of a list for a value of a type; caches it in the list. */
 static const CLayout *layout_of(Eval *ev, const CType *type, const CExpr *list) {
     if (list->layout && list->layout->type == type) return list->layout;
     CLayout *layout = arena_new(ev->arena, CLayout);
@@ -511,7 +511,7 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
                   "include <hetu/hetu.h>, or the object or archive that hetucc -c made of it");
         eval_fail(ev);
     }
-    // Make it, with its initial value where the program does not change that before.
+    // Create it with its initial value; unknown if the program may change the value before.
     *object = object_create(ev, var->type->size, var->name);
     (*object)->born = 0;
     Place place = {*object, 0};
@@ -528,8 +528,8 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
     return *object;
 }
 
-/* Makes a variable of the function that calls ht_train: its value is that of its initializer, if it
- * has one and is not changed. */
+/* Creates a variable of the function that calls ht_train. Its initializer gives its value, which is
+ * unknown if there is no initializer or the program changes the variable. */
 static Object *lenient_variable(Eval *ev, const CVar *var) {
     Object *object = frame_object(ev, var->slot, var->type->size, var->name);
     Place place = {object, 0};

@@ -1,8 +1,8 @@
-/* Evaluates math.h and the integer functions of stdlib.h, in the precision of their names.
+/* Evaluates math.h and the integer functions of stdlib.h, in the precision that their names say.
  *
- * gcc folds calls of constants, also without optimization: exactly, with one rounding. Libraries
- * round some functions (tanh, sinh, tgamma, ...) to a neighbouring number, so MPFR computes such
- * calls here, as in gcc. All other calls use the C library. */
+ * gcc folds calls of constants, even without optimization: it rounds the exact result once. For
+ * some functions (tanh, tgamma, ...) C libraries return a neighbouring number. MPFR therefore
+ * computes calls of constants here, as in gcc, and the C library computes all other calls. */
 #include "frontend/eval/eval.h"
 
 #include <math.h>
@@ -75,8 +75,8 @@ bool math_literal(const CExpr *expr) {
     }
 }
 
-/* Computes a function exactly and rounds once. False when gcc leaves the call to the library: the
- * result is no number, or out of range. */
+/* Sets *value to the exact result of a function, rounded once. Returns false when gcc leaves the
+ * call to the library: an argument or the result is not finite, or the result is out of range. */
 static bool rounded_once(Exact1 *one, Exact2 *two, const double *x, bool narrow, double *value) {
     mpfr_t a, b, result;
     mpfr_inits2(53, a, b, (mpfr_ptr)NULL);
@@ -94,7 +94,7 @@ static bool rounded_once(Exact1 *one, Exact2 *two, const double *x, bool narrow,
     return good;
 }
 
-/* Returns whether `name` is `function`, or `function` followed by f, which sets *narrow. */
+/* Returns whether `name` is `function`, or `function` followed by f; *narrow: it ends in that f. */
 static bool names(const char *name, const char *function, bool *narrow) {
     size_t length = strlen(function);
     if (strncmp(name, function, length)) return false;
@@ -102,7 +102,7 @@ static bool names(const char *name, const char *function, bool *narrow) {
     return *narrow || !name[length];
 }
 
-/* Evaluates a call of constants of a transcendental function. */
+/* Evaluates a call of a function in `exact` whose arguments are constants. */
 static bool folded_call(const Call *call, const char *name, Val *value) {
     double x[2] = {0}, result;
     bool narrow;
@@ -139,7 +139,7 @@ static Val fma_call(const Call *call, bool narrow) {
                             : fma(a[0].f, a[1].f, a[2].f));
 }
 
-/* Evaluates functions that round to integers, and functions of integers. */
+/* Evaluates functions that round to integers, abs and its kin, ldexp and scalbn. */
 static bool integer_call(Eval *ev, const Call *call, const char *name, Val *value) {
     static const struct {
         const char *name;
@@ -166,14 +166,14 @@ static bool integer_call(Eval *ev, const Call *call, const char *name, Val *valu
     return false;
 }
 
-/* Returns the class of a number in its own type: a float may be subnormal where a double of the
- * same value is not. */
+/* Returns the fpclassify class of a number in its own type: a float may be subnormal where a double
+ * of the same value is not. */
 static int class_of(const Val *value) {
     return value->type->kind == CT_FLOAT ? fpclassify((float)value->f) : fpclassify(value->f);
 }
 
-/* Evaluates fpclassify, whose first arguments are its possible results, and comparisons that are
- * quiet for NaNs. */
+/* Evaluates fpclassify, whose first arguments are its possible results, and comparisons such as
+ * isless, which raise no exception for NaNs. */
 static bool comparison_call(const Call *call, const char *name, Val *value) {
     static const int classes[] = {FP_NAN, FP_INFINITE, FP_NORMAL, FP_SUBNORMAL, FP_ZERO};
     const CType *type = call->function->result;
@@ -199,7 +199,7 @@ static bool comparison_call(const Call *call, const char *name, Val *value) {
     return false;
 }
 
-/* Returns what gcc gives for signbit of a negative number: 1, or INT32_MIN for a float that gcc
+/* Evaluates signbit as gcc does: of a negative number it is 1, or INT32_MIN for a float that gcc
  * does not fold. */
 static Val sign_bit(const Eval *ev, const Call *call) {
     const Val *x = &call->args[0];

@@ -2,8 +2,8 @@
  *
  *     pointer = id << 40 | generation << 32 | offset
  *
- * The offset has 32 bits and a sign. Id 0 is the null pointer, id POINTER_FUNCTION a function. The
- * generation tells an object from dead ones with the same id. */
+ * The offset is a signed 32-bit number. Id 0 is that of null pointers, POINTER_FUNCTION that of
+ * pointers to functions. The generation distinguishes an object from earlier ones with its id. */
 #include "frontend/eval/eval.h"
 
 #include <string.h>
@@ -169,7 +169,7 @@ void place_mark(Eval *ev, Place place, int64_t size, Knowledge knowledge) {
     if (object->set) memset(object->set + place.offset, 0, (size_t)size);
 }
 
-/* Returns whether a value is known; reports a value that was never set. */
+/* Returns whether bytes are known; reports bytes that were never set, and padding. */
 static bool check_known(Eval *ev, Place place, int64_t size, Position at) {
     Knowledge knowledge = place_known(place, size);
     if (knowledge == UNSET) eval_error(ev, at, "%s is read before it is set", shown(place.object));
@@ -235,7 +235,7 @@ Place place_member(Place place, const CType *type, const char *name, const CType
     return (Place){place.object, place.offset + field.offset};
 }
 
-/* Returns the bits of an object's bytes that have been set. */
+/* Returns Object.set of an object, and allocates it when it is NULL. */
 static uint8_t *bits_set(Eval *ev, Object *object) {
     if (!object->set) object->set = arena_alloc(ev->scratch, (size_t)object->capacity);
     return object->set;
@@ -268,8 +268,8 @@ static uint8_t bits_of_byte(int bit, int width, int k) {
 
 static int field_bytes(int bit, int width) { return (bit + width + 7) / 8; }
 
-/* Adds to `bits` the bits of a type that belong to a member. In a union these are the bits of any
- * member; with `shared`, the bits that are padding in no member. */
+/* Adds to `bits` the bits of a type that belong to a member. Of a union it adds the bits of any
+ * member; with `shared`, only the bits that are padding in no member. */
 static void add_member_bits(Eval *ev, uint8_t *bits, const CType *type, bool shared) {
     uint8_t *whole = NULL, *member;
     if (type->kind == CT_ARRAY)
@@ -295,7 +295,7 @@ static void add_member_bits(Eval *ev, uint8_t *bits, const CType *type, bool sha
     for (int64_t k = 0; whole && k < type->size; k++) bits[k] |= whole[k];
 }
 
-/* Returns the bits of a struct that belong to members, for each byte; computed once. */
+/* Returns, for each byte of a struct, the bits that belong to members; caches them in the type. */
 static const uint8_t *member_bits(Eval *ev, const CType *type, bool shared) {
     if (!type->member_bits[shared]) {
         uint8_t *bits = arena_alloc(ev->unit->arena, (size_t)type->size + 16);
@@ -315,7 +315,7 @@ int64_t place_member_bits(Eval *ev, const CType *type) {
     return count;
 }
 
-/* Marks bytes and bits of no member as padding; set bits of members stay set. */
+/* Marks bytes with bits of no member as padding; keeps which of their other bits are set. */
 static void mark_padding(Eval *ev, Place place, const CType *type, bool shared) {
     for (int64_t i = 0; type->kind == CT_ARRAY && i < type->count; i++) {
         const CType *base = type->base;

@@ -1,12 +1,12 @@
-/* The evaluator's memory, and values.
+/* The evaluator's memory and values.
  *
- * Memory is bytes, as on the machine, in objects: a variable, a literal, a result of a call.
+ * Memory consists of objects: variables, literals and results of calls, in bytes as on the machine.
  *
  *     int a[2] = {1};    Object "a": bytes 01 00 00 00 00 00 00 00, all KNOWN
  *     &a[1]              Val: id and generation of the object, offset 4
  *
- * A pointer has an object's number, so that every access is checked. The eight bytes of a tensor
- * hold the number of its Value.
+ * A pointer contains the id of its object, so that every access is checked. The eight bytes of a
+ * tensor hold the number of its Value.
  */
 #ifndef FRONTEND_EVAL_MEMORY_H
 #define FRONTEND_EVAL_MEMORY_H
@@ -22,13 +22,13 @@ typedef enum Knowledge {
     KNOWN,
     UNKNOWN, // known at run time only
     UNSET,   // never set
-    PADDING  // has bits of no member
+    PADDING  // has bits that belong to no member
 } Knowledge;
 
-/* How a model uses a variable of static storage. */
+/* Reads and stores of a variable with static storage during an evaluation. */
 typedef struct Track {
     uint8_t *before;  // the bytes before the evaluation
-    uint8_t *touched; // for each byte, whether it was read or stored
+    uint8_t *touched; // for each byte, whether it was stored, or read before that
     Position read_at, written_at;
 } Track;
 
@@ -41,20 +41,20 @@ typedef struct Object {
     uint64_t born; // number in the order of creation
     bool live, has_unknown;
     bool constant;    // stores are errors
-    bool literal;     // of a string literal
+    bool literal;     // is a string literal
     const char *name; // for messages
     Track *track;     // NULL: not tracked
 } Object;
 
 /* The objects of variables, strings and tensors. */
 typedef struct Heap {
-    Array(Object *) objects; // by id; object 0 is none
-    Array(Object *) spare;   // dead objects, to be used again
+    Array(Object *) objects; // by id; NULL for id 0
+    Array(Object *) spare;   // dead objects, which object_create reuses
     Object **statics;        // by CVar.slot; NULL until first used
-    Object **strings;        // by number
+    Object **strings;        // by CExpr.slot; NULL until first used
     Object *characters[3];   // tables of <ctype.h>; NULL until first used
     Array(Value *) values;   // by tensor number - 1
-    uint64_t born;           // how many objects were created so far
+    uint64_t born;           // number of objects created so far
 } Heap;
 
 typedef struct Place {
@@ -62,8 +62,8 @@ typedef struct Place {
     int64_t offset;
 } Place;
 
-/* A value. A number has 64 bits, wrapped to its type; a pointer is packed by memory.c; a struct is
- * its place in memory. */
+/* A value. An integer is wrapped to its type and extended to 64 bits; memory.c describes pointers.
+ * The value of a struct or an array is its place in memory. */
 typedef struct Val {
     const CType *type;
     bool unknown;
@@ -79,11 +79,11 @@ enum { POINTER_FUNCTION = 0xFFFFFF };
 
 /* ---- objects ---- */
 
-/* Creates an object of zero bytes; `name` is its name in messages. */
+/* Create an object of zeros, called `name` in messages; and release one, so that it is reused. */
 Object *object_create(Eval *ev, int64_t size, const char *name);
 void object_release(Eval *ev, Object *object);
 
-/* Ends the life of an object's content: pointers to it become invalid. */
+/* Makes pointers to an object invalid, because its variable goes out of scope. */
 void object_end(Object *object);
 
 /* Starts to record the reads and stores of an object. */
@@ -92,10 +92,10 @@ void object_track(Eval *ev, Object *object);
 /* Returns whether bytes that were read before the first store have changed since. */
 bool object_changed(const Object *object);
 
-/* Returns whether the earlier value of a byte was read. */
+/* Returns whether a byte was read before the first store to it. */
 bool track_read(const Track *track, int64_t offset);
 
-/* Record a read and a store of bytes at `at`. The functions for places call them. */
+/* Record a read and a store of bytes by the source at `at`. A store to a constant is an error. */
 void memory_read(Eval *ev, Place place, int64_t size, Position at);
 void memory_written(Eval *ev, Place place, int64_t size, Position at);
 
@@ -105,60 +105,60 @@ void memory_written(Eval *ev, Place place, int64_t size, Position at);
 uint64_t pointer_to(Place place);
 uint64_t pointer_to_function(const CFunction *function);
 
-/* Returns the function that a pointer points to; NULL: none. */
+/* Returns the function that a pointer points to; NULL when it points to no function. */
 const CFunction *pointer_function(Eval *ev, uint64_t pointer);
 
-/* Return whether a pointer points into a string literal, and one behind the end of an object. */
+/* Return whether a pointer points into a string literal, and whether right behind an object. */
 bool pointer_literal(const Eval *ev, uint64_t pointer);
 bool pointer_behind(const Eval *ev, uint64_t pointer);
 
 /* Returns a pointer moved by some bytes. */
 uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at);
 
-/* Returns the place of `size` bytes; an error when they are outside of a living object. */
+/* Returns the place of `size` bytes at a pointer; an error when no live object contains them. */
 Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at);
 
-/* Returns a string that ends inside its object. */
+/* Returns the string at a pointer; an error when it has no null byte inside its object. */
 const char *pointer_string(Eval *ev, uint64_t pointer, Position at);
 
-/* Returns the characters of a string before its null byte, at most `most`. An object with so many
- * characters needs no null byte. */
+/* Returns the characters of a string before its null byte, at most `most`; *length is their number.
+ * A string of at least `most` characters needs no null byte. */
 const char *pointer_characters(Eval *ev, uint64_t pointer, uint64_t most, Position at,
                                size_t *length);
 
 /* ---- loads and stores ---- */
 
-/* Load and store a value; the same for a bit-field of the place. */
+/* Load and store a value, and load and store a bit-field at a place. */
 Val place_load(Eval *ev, Place place, const CType *type, Position at);
 void place_store(Eval *ev, Place place, Val value);
 Val place_load_bits(Eval *ev, Place place, const CField *field, const CType *type, Position at);
 void place_store_bits(Eval *ev, Place place, const CField *field, Val value);
 
-/* Returns the place of an existing member of a struct, and its type. */
+/* Returns the place of a member, which must exist, and sets *member to the member's type. */
 Place place_member(Place place, const CType *type, const char *name, const CType **member);
 
-/* Copies bytes with their states. */
+/* Copies bytes with their Knowledge. */
 void place_copy(Eval *ev, Place to, Place from, int64_t size);
 
-/* Copies a struct as an assignment does: the padding of the copy has no value. */
+/* Copies a struct as an assignment does, which leaves the copy's padding open. */
 void place_assign(Eval *ev, Place to, Place from, const CType *type);
 
-/* Marks the padding of a struct, or of an array of structs, that is initialized in a function. */
+/* Marks the padding of a struct, or of an array of structs; does nothing outside functions. */
 void place_mark_padding(Eval *ev, Place place, const CType *type);
-/* How many bits of an object of the type are no padding, whichever members its unions have. */
+/* Returns the number of bits of a type that are no padding, whichever member each union holds. */
 int64_t place_member_bits(Eval *ev, const CType *type);
 
-/* Sets bytes to zero, and to a state. */
+/* Set bytes to known zeros, and set the Knowledge of bytes. */
 void place_clear(Eval *ev, Place place, int64_t size);
 void place_mark(Eval *ev, Place place, int64_t size, Knowledge knowledge);
 
-/* Reads bytes and returns whether all are known; an error when one was never set. */
+/* Records a read and returns whether all bytes are known; an error when one is unset or padding. */
 bool place_read(Eval *ev, Place place, int64_t size, Position at);
 
-/* Returns the worst state of the bytes. */
+/* Returns the worst Knowledge of some bytes. */
 Knowledge place_known(Place place, int64_t size);
 
-/* Load and store a tensor; NULL: absent. */
+/* Load and store a tensor; NULL stands for an absent tensor. */
 Value *tensor_load(Eval *ev, Place place, Position at);
 void tensor_store(Eval *ev, Place place, Value *value);
 
@@ -180,7 +180,7 @@ Val val_unknown(const CType *type);
 /* Converts a value to a type. */
 Val val_convert(Eval *ev, Val value, const CType *type, Position at);
 
-/* Computes an operation. */
+/* Returns the result of an operation. */
 Val val_binary(Eval *ev, const Binary *operation);
 
 /* Returns whether a value is not 0; an error when it is unknown. */

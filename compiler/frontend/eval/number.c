@@ -193,7 +193,7 @@ static Val pointers(Eval *ev, const Binary *e) {
         return (Val){
             .type = type,
             .i = pointer_moved(ev, a.i, (op == OP_SUB ? -1 : 1) * (int64_t)b.i * bytes, at)};
-    // Comparisons and differences: refuse what C leaves open.
+    // Compare or subtract pointers; refuse an operation whose result C leaves open.
     bool same = a.i >> 32 == b.i >> 32;
     if ((op == OP_EQ || op == OP_NE) && !same && pointer_literal(ev, a.i) &&
         pointer_literal(ev, b.i))
@@ -211,8 +211,8 @@ static Val pointers(Eval *ev, const Binary *e) {
                             (uint64_t)(int64_t)(int32_t)b.i);
 }
 
-/* Refuses an operation whose result is a NaN of a sign that C leaves open: of two NaNs of different
- * sign the C compiler may return either one, and it may compute NaN * -1 as a negation. */
+/* Refuses an operation whose result is a NaN with a sign that C leaves open: a compiler may return
+ * either of two NaNs of different signs, and may compute NaN * -1 as a negation. */
 static void check_sign(Eval *ev, const Binary *e) {
     COperation op = e->op;
     Val a = e->a, b = e->b;

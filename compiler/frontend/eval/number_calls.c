@@ -1,5 +1,5 @@
-/* Evaluates functions with a second result by pointer (frexp, modf), functions of ctype.h, and
- * builtin functions of bits. */
+/* Evaluates frexp and modf, which store a second result, ilogb, nan, functions of ctype.h, and
+ * builtin functions of bits such as __builtin_popcount. */
 #include "frontend/eval/eval.h"
 
 #include <ctype.h>
@@ -48,7 +48,7 @@ static Val fraction_and_whole(Eval *ev, const Call *call) {
 
 /* ---- characters, in the C locale ---- */
 
-enum { BELOW = 128, ABOVE = 256 }; // a table's characters are -128 to 255
+enum { BELOW = 128, ABOVE = 256 }; // a table's characters are [-128, 256)
 
 /* Returns a table for glibc's macros: a pointer to a pointer to the entry of character 0. */
 static Val table(Eval *ev, const Call *call, int which, const void *host, int64_t size) {

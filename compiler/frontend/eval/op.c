@@ -36,7 +36,7 @@ static Val field(Eval *ev, const Call *call, Place place, const CType *type, con
     return value;
 }
 
-/* Adds the members of a list of tensors. */
+/* Appends the tensors of a list argument to `operands`. */
 static void add_list(Eval *ev, const Call *call, int param, Values *operands) {
     const CType *type = call->function->params.at[param]->type;
     Place place = argument_place(ev, call, param);
@@ -51,7 +51,7 @@ static void add_list(Eval *ev, const Call *call, int param, Values *operands) {
                        call->at));
 }
 
-/* Reads the operands; `accesses` has the rule's operand for each. */
+/* Reads the operands of a call; accesses[i] becomes the rule's description of operands[i]. */
 static void read_operands(Eval *ev, const Call *call, Values *operands, Accesses *accesses) {
     const COperator *op = call->function->op;
     for (int k = 0; k < op->def->rule->operand_count; k++) {
@@ -94,7 +94,7 @@ static Attr attribute(Eval *ev, const Call *call, int param) {
 
 /* ---- making the op ---- */
 
-/* Sets an op's source: calls, scope and section. */
+/* Sets an op's section, and the call stack and scope of its source; returns the source. */
 static OpSource *operator_place(Eval *ev, Op *op, Section section) {
     OpSource *source = op_change_source(ev->arena, op);
     source->frames = ev->frame->frames;
@@ -143,7 +143,7 @@ static void check_module(Eval *ev, const Call *call) {
                    call->function->name);
 }
 
-/* Declares in the module the operator that a clause of a rule names; NULL: none is named. */
+/* Declares in the module the operator `name` that a clause of a rule names; NULL: no operator. */
 static void add_named(Eval *ev, const Call *call, const char *clause, const char *name) {
     const CFunction *named =
         name ? cunit_lookup_beside(ev->unit, call->function->op->def, name).function : NULL;
@@ -156,7 +156,7 @@ static void add_named(Eval *ev, const Call *call, const char *clause, const char
     }
 }
 
-/* Declares in the module the operator of a clause `merge`, and checks that it joins two results. */
+/* Declares in the module the operator of a clause `merge`, and checks that it fits the op. */
 static void add_joiner(Eval *ev, const Op *op, const Factor *factor) {
     const CFunction *function = cunit_lookup_beside(ev->unit, op->def, factor->merge).function;
     if (!function || !function->op)
@@ -188,7 +188,7 @@ static bool is_open(const Value *value, const Access *access) {
     return value && access->element.kind == ELEMENT_FOLLOWS;
 }
 
-/* Returns whether operands that need one type are of both bf16 and f32, and of no other type. */
+/* Returns whether the operands that must have one type have two: bf16 and f32. */
 static bool mixes_floats(const OpDef *def, const Values *operands, const Accesses *accesses) {
     unsigned types = 0;
     for (int k = 0; k < operands->count; k++)
@@ -196,7 +196,7 @@ static bool mixes_floats(const OpDef *def, const Values *operands, const Accesse
     return types == (1u << DTYPE_F32 | 1u << DTYPE_BF16) && rule_of_one_type(def->rule);
 }
 
-/* Converts the operands to f32 when bf16 and f32 are combined. */
+/* Converts the bf16 operands to f32 where an operator combines bf16 with f32. */
 static void promote(Eval *ev, const Call *call, const OpDef *def, Values *operands,
                     const Accesses *accesses) {
     if (!mixes_floats(def, operands, accesses)) return;

@@ -69,7 +69,7 @@ static int by_place(const void *a, const void *b) {
     return order ? order : (x->from > y->from) - (x->from < y->from);
 }
 
-/* Joins touches of the current operand whose bytes meet: sorted, they are neighbours. */
+/* Sorts the touches of the current operand, and joins those of one kind whose bytes meet. */
 static void compact(Eval *ev) {
     Touch *touches = ev->order.touches.at + ev->order.from;
     int count = ev->order.touches.count - ev->order.from, kept = 0;
@@ -86,11 +86,11 @@ static void compact(Eval *ev) {
     ev->order.most = 2 * (kept + 1) > MANY_TOUCHES ? 2 * (kept + 1) : MANY_TOUCHES;
 }
 
-/* Returns the object that one operand changes and another uses; NULL: none. */
+/* Returns an object of which one operand changes bytes that another uses; NULL: there is none. */
 static const Object *conflict(Eval *ev, const Order *order) {
     int count = ev->order.touches.count - order->begin;
     if (order->middle == order->begin || order->middle == ev->order.touches.count) return NULL;
-    int64_t end[2][2] = {{0}}; // of the bytes so far, by operand and whether it writes
+    int64_t end[2][2] = {{0}}; // end of the bytes so far: [operand][written]
     // Copy the touches, and sort them by object and offset.
     ev->order.compared.count = 0;
     for (int i = order->begin; i < ev->order.touches.count; i++) {

@@ -16,20 +16,20 @@
 /* Bytes of an object that an operand read or changed. */
 typedef struct Touch {
     Object *object;
-    uint64_t born; // of the object at that time, since ids are used again
+    uint64_t born; // Object.born at that time: an Object may be reused
     int64_t from, to;
     bool written;
-    bool second; // by the operand that is evaluated last
+    bool second; // of the operand that was evaluated last
 } Touch;
 
 typedef Array(Touch) Touches;
 
 /* Side effects that an expression may have. */
 typedef enum Effects {
-    EFFECTS_NOT_LOOKED = 0,
+    EFFECTS_NOT_LOOKED = 0, // not computed yet
     EFFECTS_NONE,
-    EFFECTS_CALLS,  // inside functions only, which C does not interleave
-    EFFECTS_DIRECT, // assignments and increments in the expression
+    EFFECTS_CALLS,  // only inside called functions, whose bodies C does not interleave
+    EFFECTS_DIRECT, // the expression itself assigns or increments
 } Effects;
 
 /* Returns the side effects that an expression may have. */
@@ -39,9 +39,9 @@ Effects order_effects(const CExpr *expr);
 typedef struct OrderLog {
     Touches touches;
     Touches compared;
-    int from;       // the first touch of the innermost expression
-    int most;       // how many touches there may be before equal ones are joined
-    uint64_t since; // objects created before it are noted; 0: nothing is noted
+    int from;       // index of the first touch of the current operand
+    int most;       // number of touches from `from` on at which neighbours are joined
+    uint64_t since; // only objects with `born` up to this are recorded; 0: none are recorded
 } OrderLog;
 
 /* An expression with operands in open order, from order_begin to order_end. */
@@ -49,19 +49,19 @@ typedef struct Order {
     int begin;      // index of the first touch of all operands
     int middle;     // index of the first touch of the current operand
     int from;       // OrderLog.from of the outer expression
-    uint64_t since; // objects created before it are recorded
-    uint64_t outer; // OrderLog.since of the outer expression; 0: there is none
+    uint64_t since; // only objects with `born` up to this can conflict
+    uint64_t outer; // OrderLog.since of the outer expression; 0: no expression is around this one
 } Order;
 
 /* Begins to record the touches of operands. */
 Order order_begin(Eval *ev);
 
-/* Goes to the next operand, and to the end. Reports a conflict between the last operand and those
- * before, unless the order is `known`. */
+/* Begin the next operand, and end the expression. Both functions report a conflict of the last
+ * operand with earlier operands, unless gcc's order is `known`. */
 void order_next(Eval *ev, Order *order, Position at, bool known);
 void order_end(Eval *ev, Order *order, Position at, bool known);
 
-/* Records a touch. */
+/* Records a touch of bytes of an older object. */
 void order_note(Eval *ev, Place place, int64_t size, bool written);
 
 #endif

@@ -1,4 +1,4 @@
-/* Evaluates pragmas that the evaluation comes to. */
+/* Evaluates the pragmas of a model function: dims, shard, reshard, layer and recompute. */
 #include "frontend/eval/eval.h"
 
 #include "ir/dim.h"
@@ -117,7 +117,7 @@ static void eval_layer(Eval *ev, const Pragma *pragma) {
     ev->build.layer = layer;
 }
 
-/* Sets the layer or recompute of a statement; inner marks do not replace outer ones. */
+/* Sets the layer or recompute number of ops. An inner recompute does not replace an outer one. */
 void eval_mark(Eval *ev, const Pragma *pragma) {
     if (pragma->kind == PRAGMA_LAYER)
         eval_layer(ev, pragma);

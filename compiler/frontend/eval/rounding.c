@@ -8,8 +8,8 @@
  *     t = 1.1f * 2.3f;  t - 2.53f        0 with two roundings, 3.1e-8 with one: refused
  *     t = 2 * 3.0;      t + 1            7 in any case
  *
- * Under -ffast-math, x / 3 may become x * (1 / 3): refused. Allowed is what the C compiler folds
- * exactly: 0.02f / sqrtf(24), of constants alone, and if it optimizes, of constant variables. */
+ * Under -ffast-math, x / 3 may become x * (1 / 3), so it is refused. Operations that gcc folds
+ * exactly are allowed: 0.02f / sqrtf(24), on constants or, if it optimizes, constant variables. */
 #include "frontend/eval/eval.h"
 
 #include <math.h>
@@ -49,7 +49,7 @@ static void keep_product(Eval *ev, double value, double a, double b, bool narrow
     product->narrow = narrow;
 }
 
-/* Returns the product with a value, of the same type; NULL for none. */
+/* Returns a rounded product of the same type that has a value; NULL when there is none. */
 static const Product *product_of(const Eval *ev, double value, bool narrow) {
     Product *product = NULL;
     if (ev->products) HASH_FIND(hh, ev->products->by_value, &value, sizeof value, product);
@@ -65,13 +65,13 @@ static bool differs(const Eval *ev, const Binary *e, double result) {
            (second && fused(second, sign, x) != result);
 }
 
-/* Returns whether options treat a number as C does: no NaN, infinity, subnormal or -0. */
+/* Returns whether options cannot change a number: it is no NaN, infinity, subnormal or -0. */
 static bool is_plain(const Val *value) {
     int class = value->type->kind == CT_FLOAT ? fpclassify((float)value->f) : fpclassify(value->f);
     return class == FP_NORMAL || (class == FP_ZERO && !signbit(value->f));
 }
 
-/* Returns whether options leave the result of an operation open. gcc folds constants exactly. */
+/* Returns whether options leave the result of an operation open, and records rounded products. */
 static bool is_open(Eval *ev, const Binary *e, const Val *result) {
     COperation op = e->op;
     const Val *a = &e->a, *b = &e->b;

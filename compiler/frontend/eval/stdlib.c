@@ -1,5 +1,5 @@
-/* Evaluates functions of stdlib.h: numbers in strings, sorting, searching; and builtin arithmetic
- * with overflow checks. */
+/* Evaluates functions of stdlib.h that read numbers, sort and search; memchr; and builtin
+ * arithmetic with overflow checks. */
 #include "frontend/eval/eval.h"
 
 #include <stdlib.h>
@@ -11,7 +11,7 @@ static const char *text_of(Eval *ev, const Call *call) {
 
 /* ---- numbers in strings ---- */
 
-/* Stores the end of a number, if the call asks for it. */
+/* Stores a pointer to the end of a number, `length` bytes on, unless argument 1 is NULL. */
 static void store_end(Eval *ev, const Call *call, int64_t length) {
     uint64_t to = call_argument(ev, call, 1).i;
     if (!to) return;
@@ -75,7 +75,7 @@ static Val find_byte(Eval *ev, const Call *call) {
 
 /* ---- sorting and searching ---- */
 
-/* Calls the comparison function of qsort or bsearch for two elements. */
+/* Calls the comparison function of qsort or bsearch, argument `index`; returns -1, 0 or 1. */
 static int compared(Eval *ev, const Call *call, int index, uint64_t a, uint64_t b) {
     const CFunction *function = pointer_function(ev, call_argument(ev, call, index).i);
     if (!function || function->params.count != 2 || !ctype_is_integer(function->result))
@@ -100,7 +100,7 @@ static int64_t count_of(Eval *ev, const Call *call, int index, int64_t *size) {
     return (int64_t)count;
 }
 
-/* Sorts by insertion from the front, which is stable as glibc's qsort. */
+/* Sorts by insertion from the front, which is stable, as is glibc's qsort. */
 static Val sort(Eval *ev, const Call *call) {
     int64_t size, count = count_of(ev, call, 1, &size);
     uint64_t base = call_argument(ev, call, 0).i;
@@ -129,7 +129,7 @@ static Val sort(Eval *ev, const Call *call) {
     return (Val){.type = call->function->result};
 }
 
-/* Searches as glibc does, so that the same one of equal elements is found. */
+/* Searches as glibc does, so that it finds the same one of several equal elements. */
 static Val search(Eval *ev, const Call *call) {
     int64_t size, low = 0, high = count_of(ev, call, 2, &size);
     uint64_t key = call_argument(ev, call, 0).i, base = call_argument(ev, call, 1).i;

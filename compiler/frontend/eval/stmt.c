@@ -38,13 +38,13 @@ static bool has_target(const CStmt *stmt, const CStmt *target) {
     return false;
 }
 
-/* Skips a statement before the label of a running jump. */
+/* Skips a statement in front of a jump's label; the variables that it declares become unset. */
 static void skip(Eval *ev, const CStmt *stmt) {
     for (int i = 0; i < stmt->vars.count; i++) eval_skipped(ev, stmt->vars.at[i]);
 }
 
-/* Evaluates the statements of a block. A goto to a label in it goes on at the statement that has
- * the label; in front of it, where that comes later, it goes past declarations. */
+/* Evaluates the statements of a block. A goto to a label in the block continues at the statement
+ * with the label; on the way forward it skips declarations. */
 static Flow sequence(Eval *ev, const CStmt *block) {
     Flow flow = FLOW_NEXT;
     for (int i = 0, next; i < block->body.count && flow == FLOW_NEXT; i = next) {
@@ -96,7 +96,7 @@ static bool round_of(Eval *ev, EvalLoop *loop, const CStmt *body, Flow *flow) {
     return *flow == FLOW_NEXT;
 }
 
-/* Evaluates a loop. A jump to a label in its body starts there. */
+/* Evaluates a loop. A jump to a label in its body skips `init` and the first test. */
 static Flow loop_statement(Eval *ev, const CStmt *stmt) {
     EvalLoop loop = {.at = stmt->at, .outer = ev->loop};
     Flow flow = FLOW_NEXT;
@@ -132,8 +132,8 @@ static bool matches(Eval *ev, const CStmt *label, Val value) {
     return value.i >= first.i && value.i <= last.i;
 }
 
-/* Returns the label of a switch for a value: a case, or with `fallback` the default; NULL: none.
- * Inner switches have their own labels. */
+/* Returns the case label of a switch for a value or, with `fallback`, its default label; NULL when
+ * there is none. The labels of inner switches do not count. */
 static const CStmt *find_label(Eval *ev, const CStmt *stmt, Val value, bool fallback) {
     if (!stmt || stmt->kind == CS_SWITCH || stmt->kind == CS_REFUSED) return NULL;
     if ((stmt->kind == CS_DEFAULT && fallback) ||
@@ -170,7 +170,7 @@ static const CStmt *find_named(const CStmt *stmt, const void *label) {
     return found;
 }
 
-/* Leaves statements up to the block that has the label. */
+/* Begins a goto: FLOW_GOTO ends statements up to the block that has the label. */
 static Flow jump(Eval *ev, const CStmt *stmt) {
     ev->target = find_named(ev->frame->function->body, stmt->label);
     if (!ev->target)
@@ -216,14 +216,14 @@ static Flow declaration(Eval *ev, const CStmt *stmt) {
     return FLOW_NEXT;
 }
 
-/* Evaluates an `if`. A jump goes to a label in one of its branches. */
+/* Evaluates an `if`. A jump to a label in one of its branches skips the condition. */
 static Flow branch(Eval *ev, const CStmt *stmt) {
     if (ev->target ? has_target(stmt->then, ev->target) : condition(ev, stmt->expr))
         return eval_statement(ev, stmt->then);
     return stmt->other ? eval_statement(ev, stmt->other) : FLOW_NEXT;
 }
 
-/* Evaluates a statement; during a jump, from its label on. */
+/* Evaluates a statement; during a jump, from the jump's label on. */
 Flow eval_statement(Eval *ev, const CStmt *stmt) {
     eval_step(ev);
     if (ev->target == stmt) ev->target = NULL;

@@ -1,5 +1,5 @@
-/* Evaluates string.h, functions of memory, snprintf and assert. Refuses calls whose arguments
- * overlap although C forbids it. */
+/* Evaluates string.h, snprintf, sprintf and assert. Refuses calls whose arguments overlap where C
+ * forbids it. */
 #include "frontend/eval/eval.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static const char *string(Eval *ev, const Call *call, int index) {
     return pointer_string(ev, known(ev, call, index), call->at);
 }
 
-/* Returns the first characters of an argument, at most as many as argument 2. */
+/* Returns the characters of argument `index`, and their number in *length, at most argument 2. */
 static const char *characters(Eval *ev, const Call *call, int index, size_t *length) {
     return pointer_characters(ev, known(ev, call, index), known(ev, call, 2), call->at, length);
 }
@@ -65,8 +65,8 @@ static bool is_literal(const Call *call, int index) {
     return expr && expr->kind == C_STRING;
 }
 
-/* Returns the result of a comparison, of which C defines the sign alone. gcc folds comparisons of
- * literals; others have the library's result. */
+/* Returns the result of a comparison, of which C defines only the sign. gcc folds a comparison of
+ * two literals to -1, 0 or 1; `order` is the library's result. */
 static Val compared(const Call *call, int order) {
     bool literals = is_literal(call, 0) && is_literal(call, 1);
     return val_int(call->function->result, !literals ? order : order < 0 ? -1 : order > 0);
@@ -80,7 +80,7 @@ static Val compare_bytes(Eval *ev, const Call *call) {
         eval_error(ev, call->at, "the bytes that are compared here are not known at compile time");
     const uint8_t *x = a.object->bytes + a.offset, *y = b.object->bytes + b.offset;
     int order = memcmp(x, y, (size_t)size);
-    // Of a short literal gcc compares the bytes itself: it gives their difference.
+    // gcc compares at most three bytes with a literal itself, and returns their difference.
     bool inlined = size <= 3 && (is_literal(call, 0) || is_literal(call, 1));
     for (; inlined && order && *x == *y; x++) y++;
     return compared(call, inlined && order ? *x - *y : order);
@@ -113,7 +113,7 @@ static Val compare_bounded(Eval *ev, const Call *call) {
     return compared(call, most ? order : 0);
 }
 
-/* Writes a text and zeros up to `size` bytes; the text must not overlap the destination. */
+/* Writes a text, then zeros, `size` bytes in all; the text must not overlap the destination. */
 static void write_bytes(Eval *ev, const Call *call, Place to, int64_t size, CText text) {
     const char *at = (const char *)to.object->bytes + to.offset;
     if (text.bytes < at + size && text.bytes + text.length + 1 > at) overlapping(ev, call);
@@ -155,7 +155,7 @@ static Val append_bounded(Eval *ev, const Call *call) {
     return write_string(ev, call, strlen(string(ev, call, 0)), text, length);
 }
 
-/* Returns a pointer into argument 0; a null pointer when `at` is NULL. */
+/* Returns the pointer to `at` in `text`, argument 0; a null pointer when `at` is NULL. */
 static Val found_at(Eval *ev, const Call *call, const char *text, const char *at) {
     return pointer_result(call, at ? pointer_moved(ev, call->args[0].i, at - text, call->at) : 0);
 }

@@ -1,4 +1,4 @@
-/* Evaluates hetu.h's functions beside operators: parameters, inputs, outputs, scopes, shapes. */
+/* Evaluates hetu.h's functions for parameters, states, inputs, outputs, scopes and shapes. */
 #include "frontend/eval/eval.h"
 
 #include "ir/module.h"
@@ -84,8 +84,8 @@ static Type shape_argument(Eval *ev, const Call *call, int arg, DType dtype) {
     return (Type){.dtype = dtype, .rank = (int)rank, .extent = extent};
 }
 
-/* Checks that a name has printable characters only, without blanks, quotes and backslashes; `what`
- * is "a parameter". */
+/* Checks that a name has only printable characters, but no blank, double quote or backslash. `what`
+ * says in messages what has the name, such as "a parameter". */
 static void check_name(Eval *ev, const Call *call, const char *name, const char *what) {
     if (!*name) eval_error(ev, call->at, "the name of %s is empty", what);
     for (const char *at = name; *at; at++)
@@ -120,7 +120,7 @@ static void read_init(Eval *ev, const Call *call, Parameter *param) {
         eval_error(ev, call->at, "%g is no deviation or bound of an initialisation", param->a);
 }
 
-/* Reads a parameter's shape, initialization, and name with its scopes from a call's arguments. */
+/* Reads a parameter's initialization, and its name, which gets the open scopes as a prefix. */
 static void read_parameter(Eval *ev, const Call *call, uint64_t pointer, const char *what,
                            Parameter *param) {
     const char *name = name_argument(ev, call, pointer, what);
@@ -128,7 +128,7 @@ static void read_parameter(Eval *ev, const Call *call, uint64_t pointer, const c
     read_init(ev, call, param);
 }
 
-/* Returns the parameter of a name; makes a new one, or checks that the existing one agrees. */
+/* Reads a shape; returns the existing parameter of this name, or adds `param` to the module. */
 static Val named_parameter(Eval *ev, const Call *call, Parameter *param) {
     Position at = operator_position(ev, call->at);
     Type type = shape_argument(ev, call, 0, DTYPE_F32);
@@ -153,7 +153,7 @@ static Val named_parameter(Eval *ev, const Call *call, Parameter *param) {
     return tensor_value(ev, call, param->value);
 }
 
-/* Makes a program read the average of a parameter instead. */
+/* Turns a parameter into the state that holds the parameter's average. */
 static void take_average(Eval *ev, Parameter *param) {
     param->name = arena_format(ev->arena, "%s.average", param->name);
     param->init = INIT_ZEROS;
@@ -187,7 +187,7 @@ static Val state(Eval *ev, const Call *call) {
     return named_parameter(ev, call, param);
 }
 
-/* Returns the state that a value is; reports any other value. */
+/* Returns the state of a value; reports a value of no state, and a second assignment. */
 static Parameter *state_argument(Eval *ev, const Call *call, const Value *value) {
     Position at = operator_position(ev, call->at);
     Parameter *param = value->kind == VALUE_PARAM ? ev->module->params.at[value->index] : NULL;
@@ -202,7 +202,7 @@ static Parameter *state_argument(Eval *ev, const Call *call, const Value *value)
     eval_fail(ev);
 }
 
-/* Assigns a state by an op behind all others, so that other ops read the old value. */
+/* Assigns a state by an op of the update section, so that other ops read the old value. */
 static Val assign(Eval *ev, const Call *call) {
     need_module(ev, call);
     Position at = operator_position(ev, call->at);
@@ -271,7 +271,7 @@ static Val output(Eval *ev, const Call *call) {
 
 /* ---- scopes ---- */
 
-/* Most bytes of the names of all open scopes, as in the one-device library. */
+/* Bytes that the names of all open scopes must fit into, as in the one-device library. */
 enum { MOST_SCOPE = 512 };
 
 static Val scope_enter(Eval *ev, const Call *call) {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Adds an op behind all others for a parameter; returns its result. */
+/* Appends a placeholder op for a parameter to the update section; returns the op's result. */
 static Value *given(Eval *ev, OptimizerPlaceholder kind, Parameter *param) {
     Op *op = ir_op(ev->module, &(OpCall){placeholder_def(ev->module, kind), &param->value, 1, NULL},
                    param->value->at);
@@ -40,9 +40,9 @@ static void set_tensor(Eval *ev, const CType *type, Place place, const char *nam
     if (value) tensor_store(ev, place_member(place, type, name, &member), value);
 }
 
-enum { NUMBERS = 8 }; // arguments of an optimizer
+enum { NUMBERS = 8 }; // numeric arguments of an optimizer, for each group of parameters
 
-/* Calls a rule and returns its value; `p` and `g` are its parameter and gradient. */
+/* Calls a rule and returns its tensor. The rule sees `p` as the parameter, `g` as the gradient. */
 static Value *call_rule(Eval *ev, const CFunction *rule, Parameter *param, Value *p, Value *g) {
     const CType *type = update_type(ev, rule, param->value->at);
     Object *object = object_create(ev, type->size, "u");

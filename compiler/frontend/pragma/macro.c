@@ -18,7 +18,7 @@ static bool is_active(const Expander *x, const char *name) {
     return false;
 }
 
-/* Returns the index of the `)` that closes the `(` at `open`; -1: none does. */
+/* Returns the index of the `)` that closes the `(` at `open`; -1 when it is missing. */
 static int closing(const TokenList *list, int open) {
     int depth = 0;
     for (int i = open; i < list->count; i++) {
@@ -28,7 +28,7 @@ static int closing(const TokenList *list, int open) {
     return -1;
 }
 
-/* Returns the index of a macro's parameter; -1: none has this name. */
+/* Returns the index of a macro's parameter `name`; -1 when there is none. */
 static int parameter(const Macro *macro, const char *name) {
     for (int i = 0; i < macro->params.count; i++)
         if (!strcmp(macro->params.at[i], name)) return i;
@@ -56,7 +56,7 @@ static void split_arguments(Expander *x, const Macro *macro, const Token *open, 
 
 static void expand(Expander *x, const TokenList *from, TokenList *to);
 
-/* Appends the macro's body with its parameters replaced; every token gets the position of `use`. */
+/* Appends the macro's body with its parameters replaced; the body's tokens get `use`'s position. */
 static void substitute(Expander *x, const Macro *macro, const Arguments *arguments,
                        const Token *use, TokenList *to) {
     for (int i = 0; !token_ends(&macro->body.at[i]); i++) {
@@ -75,8 +75,8 @@ static void substitute(Expander *x, const Macro *macro, const Arguments *argumen
     }
 }
 
-/* Expands the macro at `index`. Returns the index of the last token of its use, or -1 when it is no
- * use of the macro. */
+/* Appends the expansion of the macro at `index`. Returns the index of the last token of its use; -1
+ * when the macro's arguments are missing. */
 static int expand_macro(Expander *x, const Macro *macro, const TokenList *list, int index,
                         TokenList *to) {
     Arguments *arguments = arena_new(x->arena, Arguments);

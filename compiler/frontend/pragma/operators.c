@@ -151,7 +151,7 @@ static const CFunction *declared(CUnit *unit, const char *name, Position at,
     return NULL;
 }
 
-/* Checks that the gradient of a rule is declared, and, for training, has a body. */
+/* Checks that the gradient function that a rule names is declared. */
 static void check_gradient(CUnit *unit, const Rule *rule) {
     if (rule->grad.function && strcmp(rule->grad.function, "none"))
         declared(unit, rule->grad.function, rule->grad.at, "void %s(ht_grad *g);");
@@ -167,7 +167,7 @@ static bool joins(const Rule *joiner, const OpDef *joining, const Rule *rule) {
     return fits;
 }
 
-/* Checks that the operator of a clause `merge` joins two results. */
+/* Checks that the operator of a clause `merge` exists and joins the results of two calls. */
 static void check_merge(CUnit *unit, const CFunction *function, const Factor *factor) {
     const Rule *rule = function->op->def->rule;
     const CFunction *joiner =
@@ -215,7 +215,7 @@ static void check_backends(CUnit *unit, const Rule *rule, const char *const *bac
     }
 }
 
-/* Checks that the kernel for plain C is declared as a kernel, and is visible to the program. */
+/* Checks that the kernel for plain C is declared, has a kernel's type, and is not static. */
 static void check_kernel(CUnit *unit, const CFunction *operator, const RuleKernel * named) {
     const COperator *op = operator->op;
     if (op->def->rule->kind == RULE_CALL && !named)

@@ -17,7 +17,7 @@ bool pragma_acts(const Pragma *pragma) {
 
 /* ---- directives ---- */
 
-/* The directives; up to `strategy` in the order of PragmaKind. */
+/* The directives: as far as `strategy`, in the order of PragmaKind. */
 static const char *const names[] = {"dims",  "layer",   "recompute", "shard",    "reshard",
                                     "shape", "padding", "op",        "strategy", "end"};
 
@@ -37,7 +37,7 @@ static bool is_directive(const char *word) {
     return strategy_has_statement(word);
 }
 
-/* Returns a token's word; "" when it is none. */
+/* Returns the text of a name or number; "" for any other token. */
 static const char *word(const Token *token) {
     return token->kind <= TOKEN_NUMBER ? token->text : "";
 }
@@ -74,7 +74,7 @@ static PragmaKind directive_kind(CUnit *unit, const Pragma *pragma, StrategyLine
 
 /* ---- parts of operands ---- */
 
-/* Takes the `)` that closes the operands. */
+/* Passes the `)` that closes the operands; reports a missing one, with a note at its `(`. */
 static bool expect_close(Pragma *pragma) {
     int depth = 0;
     const Token *open = pragma->tokens.token;
@@ -93,8 +93,8 @@ static bool expect_end(Pragma *pragma) {
                                               tokens_shown(tokens), pragma->directive);
 }
 
-/* Reads a name. A macro that stands for something else than a name stays unexpanded. NULL after an
- * error. */
+/* Reads a name; NULL after an error. A macro that does not expand to a name is taken as a name
+ * itself. */
 static const char *read_name(Pragma *pragma, const char *what) {
     Tokens *tokens = &pragma->tokens;
     const Token *token = tokens->token;
@@ -250,7 +250,7 @@ static bool read_shape(Pragma *pragma) {
     return expect_close(pragma) && expect_end(pragma);
 }
 
-/* Reads a number with an optional sign. */
+/* Reads the value of a pragma `padding`, a number with an optional minus. */
 static bool read_number(Pragma *pragma) {
     Tokens *tokens = &pragma->tokens;
     double *value = arena_new(tokens->arena, double);
@@ -294,7 +294,7 @@ void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)
     if (!good) pragma->kind = PRAGMA_BAD;
 }
 
-/* Returns the tokens behind the directive with macros expanded; the end follows the last one. */
+/* Returns the tokens behind the directive with macros expanded, and a TOKEN_END behind them. */
 static const Token *read_tokens(CUnit *unit, Macros macros, const Pragma *pragma) {
     const TokenList *line = &pragma->line.tokens;
     Token end = line->at[line->count - 2];

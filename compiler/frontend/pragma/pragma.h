@@ -37,13 +37,13 @@ struct Pragma {
     bool used;   // attached to a statement or declaration
     Position at; // of the directive
     const char *directive;
-    Tokens tokens;                 // behind the directive, with macros expanded
-    const Token *first;            // the first of `tokens`
+    Tokens tokens;                 // tokens behind the directive, with macros expanded
+    const Token *first;            // the first of these tokens
     Array(const CExpr *) operands; // dims, shard, reshard
     Array(const char *) names;     // shape: the variables; padding: the inputs
     const double *padding;         // padding: the value
     Array(Dim) dims;               // dims
-    Array(Position) name_at;       // of each dimension
+    Array(Position) name_at;       // of each of `dims` or `names`
     const UserLayout *layout;      // shard, reshard
     const char *tower;             // layer; NULL: the default tower
     const char *layer_name;        // layer; NULL: the number `layer`
@@ -52,7 +52,7 @@ struct Pragma {
 
 /* ---- macros in pragmas (macro.c); C's preprocessor does not expand them ---- */
 
-/* A macro and its replacement, `body`. */
+/* A macro and its replacement, `body`, which TOKEN_END ends. */
 typedef struct Macro {
     const char *name;
     bool takes_arguments, variadic;
@@ -60,7 +60,7 @@ typedef struct Macro {
     TokenList body;
 } Macro;
 
-/* Looks up a macro; NULL when it is not defined at the pragma (NULL: anywhere). */
+/* Returns a macro; NULL when it is not defined at the pragma or, without a pragma, anywhere. */
 typedef const Macro *MacroLookup(void *context, const Pragma *pragma, const char *name);
 typedef struct Macros {
     MacroLookup *lookup;
@@ -79,25 +79,25 @@ struct Scope {
     const Scope *outer;
 };
 
-/* Reads an expression over the names in scope; its calls take frame slots from *slots. Stops at a
- * `,`, `:` or `)` behind it. NULL after an error. */
+/* Reads an expression over the names in scope, and stops behind it. Calls in the expression take
+ * frame slots from *slots. Returns NULL after an error. */
 const CExpr *expression_read(CUnit *unit, Tokens *tokens, const Scope *scope, int *slots);
 
-/* Returns whether a name is a variable, function or constant of an expression. */
+/* Returns whether a name is a variable, function or constant that an expression may use. */
 bool expression_names(const CUnit *unit, const Scope *scope, const char *name);
 
 /* ---- pragmas (pragma.c) ---- */
 
-/* Whether pragma lines belong to a strategy. LINES_REFUSED: to a strategy whose first line was
- * refused, so that its other lines are not reported. */
+/* Whether the next pragma lines belong to a strategy. LINES_REFUSED: they belong to one whose first
+ * line was refused, so they are not reported. */
 typedef enum StrategyLines { LINES_NONE, LINES_INSIDE, LINES_REFUSED } StrategyLines;
 
 /* Reads a pragma from its line. Reports an unknown directive and returns PRAGMA_BAD. *lines is read
  * and updated: every line of an open strategy belongs to it. */
 Pragma *pragma_read(CUnit *unit, Macros macros, const PragmaLine *line, StrategyLines *lines);
 
-/* Reports a pragma that is almost one of hetucc: with misplaced, missing or misspelled words.
- * `ours`: the file has pragmas of hetucc. */
+/* Reports a pragma that is probably meant for hetucc, but has misplaced, missing or misspelled
+ * words. `ours` is whether the file has pragmas of hetucc. */
 void pragma_check_stray(Diag *diag, const PragmaLine *line, bool ours);
 
 /* Reads the operands of a pragma in a function, over the variables of `scope`; expressions take
@@ -114,8 +114,8 @@ bool pragma_acts(const Pragma *pragma);
 /* Reads the rule of a function and adds the operator to the unit. Reports errors. */
 void operator_make(CUnit *unit, Pragma *pragma, CFunction *function);
 
-/* Checks that the kernels and gradients of rules exist, and that the bodies of operators call the
- * same ones. `backends` is FrontendOptions.backends. */
+/* Checks that kernels, gradients and `merge` operators of rules are declared, and that bodies of
+ * operators name the same kernels and gradients. `backends` is FrontendOptions.backends. */
 void operators_check(CUnit *unit, const char *const *backends);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Where a value goes: it is read, kept in a variable, or given to unknown code. */
+/* How code uses a value: reads it, keeps it in a variable, or gives it to unknown code. */
 typedef enum UseKind { USE_READ, USE_KEPT, USE_GIVEN } UseKind;
 
 typedef struct Use {
@@ -18,7 +18,7 @@ typedef struct Use {
 typedef struct Scan {
     CUnit *unit;
     const CFunction *function; // NULL: an initializer at file scope
-    bool learnt;
+    bool learnt;               // something new was recorded
 } Scan;
 
 static void scan(Scan *s, const CExpr *expr, Use use);
@@ -68,8 +68,8 @@ static bool may_change(Use use) {
     return use.kind == USE_GIVEN || (use.kind == USE_KEPT && use.to->access.through.count);
 }
 
-/* Returns how many functions may change the target: the current one, or, for an initializer at file
- * scope, those that use the variable. */
+/* Returns the number of functions that may change a use's target: the current one or, for an
+ * initializer at file scope, those that store through the variable. */
 static int changers(const Scan *s, Use use) {
     return s->function ? 1 : use.kind == USE_KEPT ? use.to->access.through.count : 0;
 }
@@ -90,9 +90,9 @@ static bool is_hyper(const CExpr *member) {
     return !strcmp(member->member.name, "hyper") && strstr(of->name, "ht_optimizer");
 }
 
-/* Returns the variable that contains a place. NULL when the place is behind a pointer, which goes
- * to *pointer, if that is known. Hyperparameters of an optimizer (hyper) may be set at run time and
- * do not count. */
+/* Returns the variable that contains a place. When the place is behind a pointer, sets *pointer to
+ * that pointer and returns NULL. Returns NULL for hyperparameters of an optimizer (hyper), too,
+ * which may be set at run time. */
 static CVar *place_root(const CExpr *expr, const CExpr **pointer) {
     bool hyper = false;
     *pointer = NULL;
@@ -113,7 +113,7 @@ static CVar *place_root(const CExpr *expr, const CExpr **pointer) {
     }
 }
 
-/* Returns the bytes that a place covers: of a member, its own; of an element, the whole array. */
+/* Returns the bytes that a place covers: those of a member, or the whole array of an element. */
 static CBytes place_bytes(const CExpr *expr) {
     if (expr->kind == C_VAR) return (CBytes){0, expr->type->size};
     const CExpr *whole = is_decay(expr->a) ? expr->a->a : expr->a;
@@ -125,7 +125,7 @@ static CBytes place_bytes(const CExpr *expr) {
                   : bytes;
 }
 
-/* Returns the argument that a C library function returns without const; NULL: none. */
+/* Returns the argument into which a C library function returns a pointer to non-const; or NULL. */
 static const CExpr *given_back(const CExpr *call) {
     static const char *const first[] = {"strchr", "strrchr", "strstr", "strpbrk", "memchr"};
     const CFunction *function = cexpr_function(call->a);
@@ -135,7 +135,7 @@ static const CExpr *given_back(const CExpr *call) {
     return !strcmp(function->name, "bsearch") && call->args.count > 1 ? call->args.at[1] : NULL;
 }
 
-/* Records a store through a pointer. */
+/* Records a store through a pointer as a change of every variable that it may point to. */
 static void change_through(Scan *s, const CExpr *pointer, Position at) {
     const CExpr *inner;
     while (pointer->kind == C_CAST && !is_decay(pointer)) pointer = pointer->a;
@@ -180,7 +180,7 @@ static void change_through(Scan *s, const CExpr *pointer, Position at) {
         change_through(s, inner, at);
 }
 
-/* Records what a place's expression reads: indices, and pointers on the path. */
+/* Records the variables that a place's expression reads: indices, and pointers on the path. */
 static void scan_place(Scan *s, const CExpr *expr) {
     bool follows = expr->kind == C_INDEX || expr->kind == C_MEMBER ||
                    (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE);
@@ -221,7 +221,7 @@ static void give_address(Scan *s, const CExpr *place, Use use, Position at) {
     }
 }
 
-/* Records where the value of a place goes, and with it the pointers inside. */
+/* Records where the value of a place goes, and where the pointers in that value go. */
 static void give_value(Scan *s, const CExpr *place, Use use) {
     const CExpr *pointer;
     CVar *var = place_root(place, &pointer);
@@ -244,7 +244,7 @@ static void scan_assignment(Scan *s, const CExpr *expr, Use use) {
     scan(s, expr->b, one ? (Use){USE_KEPT, holder} : GIVEN);
 }
 
-/* Returns whether a function only reads its arguments behind the format, as printf does. */
+/* Returns whether a function, as printf, only reads its variadic arguments. */
 static bool only_reads(const CFunction *function) {
     return !function->body && strstr(function->name, "printf");
 }

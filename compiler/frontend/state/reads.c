@@ -26,7 +26,7 @@ static NumberKind number_kind(const CType *type) {
     return type->is_signed ? NUMBER_SIGNED : NUMBER_UNSIGNED;
 }
 
-/* Counts the bytes of a range that were read. */
+/* Counts the bytes of a range whose values from before the evaluation were read. */
 static int64_t bytes_read(const Reader *reader, int64_t offset, int64_t size) {
     int64_t count = 0;
     for (int64_t i = 0; i < size; i++) count += track_read(reader->track, offset + i);
@@ -62,7 +62,7 @@ static void add_runs(Reader *reader, const CType *array, int64_t offset, const c
     }
 }
 
-/* Adds the bytes of a bit-field. */
+/* Adds the bytes of a bit-field that were read. */
 static void add_bits(Reader *reader, const CField *field, int64_t offset, const char *name) {
     static const CType byte = {.kind = CT_INT, .name = "unsigned char", .size = 1, .rank = 1};
     for (int64_t i = 0; i < (field->bit + field->width + 7) / 8; i++)
@@ -72,8 +72,8 @@ static void add_bits(Reader *reader, const CField *field, int64_t offset, const 
                 (CapturedGlobal){.name = name, .offset = offset + i, .first = -1, .count = 1});
 }
 
-/* Adds the numbers that were read of a part of the variable, called `name`; pointers and tensors
- * are no numbers. */
+/* Adds those numbers in a part of the variable, called `name`, that were read. Skips pointers and
+ * tensors. */
 static void add_part(Reader *reader, const CType *type, int64_t offset, const char *name) {
     Arena *arena = reader->ev->arena;
     int64_t read = bytes_read(reader, offset, type->size);

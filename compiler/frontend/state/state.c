@@ -43,8 +43,8 @@ static bool is_read_outside(const CVar *var) {
     return false;
 }
 
-/* Marks functions that no model's evaluation called and that have no tensors, and all functions
- * that these name, also in tables. */
+/* Marks functions that no model's evaluation called and that take and return no tensors. Marks all
+ * functions that marked functions name, directly or in a table that they read. */
 static void mark_outside(CUnit *unit) {
     // Start with the functions that no model called.
     for (int i = 0; i < unit->functions.count; i++) {
@@ -52,7 +52,7 @@ static void mark_outside(CUnit *unit) {
         function->outside = function->body && !function->evaluated && !function->library &&
                             !takes_tensors(function);
     }
-    // Add the functions that these name, until there are no more.
+    // Add the functions that marked functions name, until no function is added.
     for (bool more = true; more;) {
         more = false;
         for (int i = 0; i < unit->functions.count; i++)
@@ -80,7 +80,7 @@ static void advise(CUnit *unit, const CVar *var) {
               var->name);
 }
 
-/* Reports a variable that one evaluation changes and the next one reads. */
+/* Reports a variable that an evaluation reads and leaves with another value for the next one. */
 static bool check_own(CUnit *unit, const CVar *var, const CModelUse *use) {
     if (!use->state) return false;
     diag_error(unit->diag, use->written_at,
@@ -112,7 +112,7 @@ static bool reads_any(const CModelUse *use, CBytes bytes) {
     return false;
 }
 
-/* Reports a variable that the rest of the program changes. */
+/* Reports a variable that a model reads and functions outside of models change. */
 static bool check_changes(CUnit *unit, const CVar *var, const CModelUse *use) {
     for (int i = 0; i < var->access.changes.count; i++) {
         const CSite *site = &var->access.changes.at[i];
@@ -127,7 +127,7 @@ static bool check_changes(CUnit *unit, const CVar *var, const CModelUse *use) {
     return false;
 }
 
-/* Reports a variable that the rest of the program reads although only a model sets it. */
+/* Reports a variable that a model changes and functions outside of models read. */
 static bool check_reads(CUnit *unit, const CVar *var, const CModelUse *use) {
     for (int i = 0; i < var->access.reads.count; i++) {
         const CSite *site = &var->access.reads.at[i];

@@ -1,11 +1,11 @@
-/* Checks what models read and change beside their own variables.
+/* Checks which variables of static storage models read and change.
  *
  *     static int steps;
  *     ht_tensor loss(...) { return steps++ < 100 ? warm(x) : cold(x); }    refused: it changes
  *
  * hetucc evaluates a model function once; as plain C it runs at every step. Both agree when nothing
- * that the function reads changes between evaluations. Other variables are refused, with both
- * places: where a model reads the variable, and where it is changed. */
+ * that the function reads changes between evaluations. A variable that may change is refused, with
+ * two positions: where a model reads it, and where it is changed. */
 #ifndef FRONTEND_STATE_STATE_H
 #define FRONTEND_STATE_STATE_H
 
@@ -14,16 +14,16 @@
 /* Records for every variable which functions read and change it, also through pointers. */
 void changes_find(CUnit *unit);
 
-/* Records what a model's evaluation did with variables of static storage. */
+/* Records which variables of static storage a model's evaluation read and changed. */
 void state_note(Eval *ev, const CFunction *model);
 
-/* Gives the module the numbers that its evaluation read and that the program may set later. */
+/* Records in the module the numbers that its evaluation read and that may change before it runs. */
 void state_reads(Eval *ev);
 
-/* Reports variables that connect evaluations of models, or models and the rest of the program:
+/* Reports variables that connect evaluations of models with each other or with other functions:
  *
- *     read by a model, and changed by an evaluation, by another model or by other functions
- *     set by a model, and read by other functions
+ *     read by a model, and changed by its evaluation, by another model or by other functions
+ *     changed by a model, and read by other functions
  */
 void state_check(CUnit *unit);
 
