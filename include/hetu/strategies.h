@@ -58,12 +58,12 @@ void ht_balance_with(ht_program *program, ht_balance_options options);
  */
 typedef struct ht_dispatched {
     const int64_t *row;   // by sequence: its row in the batch; valid until the next call
-    int64_t rows, length; // shape of the batch under the strategy; on one device, the sequences and the longest length
-    const char *strategy; // its name; on one device NULL
+    int64_t rows, length; // shape of the batch under the strategy; on one device, the number of sequences and the longest length
+    const char *strategy; // name of the strategy; NULL on one device
 } ht_dispatched;
 typedef struct ht_dispatch_options {
-    const int64_t *next; // lengths of the next batch; NULL: not known
-    int64_t next_count;  // how many; 0: as many as of this one
+    const int64_t *next; // lengths of the next batch; NULL: they are not known
+    int64_t next_count;  // number of lengths in `next`; 0: `count`
 } ht_dispatch_options;
 #define ht_dispatch(program, seq, lengths, count, ...) \
     ht_dispatch_with((program), (seq), (lengths), (count), (ht_dispatch_options){.next_count = 0 __VA_OPT__(,) __VA_ARGS__})

@@ -48,7 +48,7 @@ typedef struct TableGradient {
     int64_t count;
 } TableGradient;
 
-/* Computes rows first .. last - 1 of the table's gradient. Each row starts from `more`; then each
+/* Computes the rows [first, last) of the table's gradient. Each row starts from `more`; then each
  * row of dy is added to the row of its token, in token order. */
 static void gather_rows(const TableGradient *g, int64_t first, int64_t last) {
     int64_t n = g->dy.n;
