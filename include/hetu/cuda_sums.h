@@ -1,7 +1,7 @@
 /* cuda_sums.h: sums over the threads of a block and over blocks, for the kernels that hetucc
  * generates from rules. C++ only.
  *
- *     double sum = 0;                     // 4 blocks (gridDim.y) of 256 threads for each element of y
+ *     double sum = 0; // gridDim.y = 4 blocks of 256 threads for each element of y
  *     for (int k = blockIdx.y * 256 + threadIdx.x; k < 8192; k += 4 * 256)
  *         sum += x[k];
  *     if (ht_block_sum(sum))

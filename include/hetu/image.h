@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Pieces of consecutive devices: device `device` + i has piece `piece` + i * `step`, for i in [0,
- * count). */
+/* Pieces of consecutive devices: device `device` + i has piece `piece` + i * `step`, where i goes
+ * from 0 to `count` - 1. */
 typedef struct ht_run {
     int device, count, piece, step;
 } ht_run;

@@ -2,7 +2,7 @@
  *
  * The compiler plans every conversion (compiler/reshard) and writes it as constant tables: for each
  * device a short list of steps over three buffers: the tensor before (`from`) and after (`to`) the
- * conversion, and scratch. A tensor's storage is the boxes that the device holds, one after another, each
+ * conversion, and scratch. A tensor's storage is the device's boxes, one after another, each
  * row-major. A plan converts one tensor, or several of different shapes and types together.
  *
  *     ht_reshard_run(&gradient_sum, device, from, to, scratch);

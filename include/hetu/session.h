@@ -33,7 +33,7 @@ typedef struct ht_program_options {
     ht_train_with((session), (model), (optimizer), (ht_program_options){.dtype = HT_F32 __VA_OPT__(,) __VA_ARGS__})
 ht_program *ht_train_with(ht_session *session, ht_tensor (*model)(void), ht_optimizer optimizer, ht_program_options options);
 
-/* Makes a forward-only program; ht_fetch returns the model's value under the name "". */
+/* Makes a forward-only program; ht_fetch finds the model's value under the name "". */
 #define ht_infer(session, model, ...) ht_infer_with((session), (model), (ht_program_options){.dtype = HT_F32 __VA_OPT__(,) __VA_ARGS__})
 ht_program *ht_infer_with(ht_session *session, ht_tensor (*model)(void), ht_program_options options);
 
@@ -58,8 +58,8 @@ typedef struct ht_fed {
 #define ht_feed_n(name, pointer, count) ((ht_fed){(name), (pointer), HT_ELEMENT_TYPE_(pointer), HT_FED_ELEMENTS, (count), 0})
 
 /* Feeds rows of a file: as many rows as the input's first dimension, each with the elements of the
- * other dimensions. Each rank maps the file and reads the rows that it works on, so the file must be
- * at this path on every host. Formats: NumPy's .npy (integers or floating point; rows are the first
+ * other dimensions. Each rank maps the file and reads the rows that it works on, so the file must
+ * be at this path on every host. Formats: NumPy's .npy (integers or floating point; rows are the first
  * dimension, and a one-dimensional file is cut into rows); llm.c's .bin with its header; a file of
  * elements of one type alone, `.element = "uint16"` (default: the input's type). Values are
  * converted to the input's type if it represents all values of the file's type.
@@ -77,7 +77,7 @@ typedef struct ht_rows {
     const char *name, *path;
     const char *input;   // name of the input; NULL: the dataset's name
     const char *element; // "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float32" or "float64"
-    int64_t shift;       // number of elements by which each row is shifted (1 for targets); only for files of one dimension
+    int64_t shift;       // number of elements by which each row begins later (1 for targets); only for files of one dimension
     bool in_order;       // the rows of each epoch in the order of the file, not shuffled
     uint64_t seed;       // seed of the shuffle; 0: the session's seed
 } ht_rows;

@@ -9,7 +9,7 @@
 
 #include <hetu/ops.h>
 
-/* Returns the number of a dimension counted from the front. */
+/* Returns the number of dimension `dim`, counted from the front. */
 static inline int ht_dim_of(ht_tensor x, int dim)
 {
     assert(dim >= -ht_rank(x) && dim < ht_rank(x) && "a dimension of the tensor");
@@ -74,7 +74,7 @@ static inline int ht_split(ht_tensor x, int64_t size, int dim, ht_tensor *parts)
     return count;
 }
 
-/* Splits a dimension into at most `chunks` equal pieces, the last perhaps smaller. */
+/* Splits a dimension into at most `chunks` equal pieces, the last perhaps smaller, as ht_split. */
 static inline int ht_chunk(ht_tensor x, int chunks, int dim, ht_tensor *parts)
 {
     assert(chunks > 0 && "chunks are counted from 1");

@@ -23,7 +23,7 @@ typedef struct Attention {
     int64_t batch, s, t, heads, groups, d;
     const float *q, *k, *v;
     int64_t q_pitch, k_pitch, v_pitch;      // elements from one row of all heads to the next
-    const ht_view *query, *key;             // views of q and k: positions of their rows in the whole tensors
+    const ht_view *query, *key;             // q and k, with the positions of their rows
     const ht_view *segments, *key_segments; // segment numbers; `data` NULL: no segments
     int causal;
     float scale;

@@ -1,5 +1,5 @@
-/* Dropout: the counter of Philox's random number is the element's index in the whole tensor, the
- * key is made of seed, stream and step. So a tensor's layout does not change what is dropped. */
+/* Dropout. Philox's counter is the element's index in the whole tensor; its key is made of seed,
+ * stream and step. So the dropped elements do not depend on the layout. */
 #include "base/random.h"
 #include "cpu/cpu.h"
 #include "operators/kernels.h"

@@ -1,7 +1,7 @@
 /* Kernels of gather, scatter, cumsum and rank along one dimension. An operand of global indices
  * lists the indices of that dimension that this device's piece has: 4, 5, 6, 7 for the second half
- * of 8. The indices usually ascend without gaps. A line is the vector of elements along that dimension at
- * fixed other indices. */
+ * of 8. These indices usually ascend without gaps. A line is the vector of elements along that
+ * dimension at fixed other indices. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 

@@ -91,7 +91,7 @@ static void finish(const ht_product_call *call, const float *sums) {
 
 enum { SUMMED_TOGETHER = 128 }; // sums that one pass over the summed axes computes
 
-/* The axes of an operand: those that its sums have, and those that are summed over. */
+/* The axes of an operand: `kept` axes are those of its sums, `gone` axes are summed over. */
 typedef struct Summed {
     int kept_count, gone_count;
     ht_axis kept[HT_MAX_AXES], gone[HT_MAX_AXES];

@@ -195,7 +195,7 @@ template <typename E> static void launch(const AttentionShape *a, const ht_call 
                   attention_result(&out[0]), (float *)out[1].data);
 }
 
-/* Does the same with engine `Small`, if the GPU's blocks cannot have the memory that E needs. */
+/* Launches with engine E, or with `Small` if E needs more shared memory than a block can have. */
 template <typename E, typename Small>
 static void launch_fitting(const AttentionShape *a, const ht_call *call) {
     static_assert(whole_of<Small>() <= attention_least_shared, "it runs on every GPU");

@@ -411,7 +411,7 @@ template <typename K, typename Q> static void launch(const AttentionShape *a, co
     }
 }
 
-/* Does the same with `Small` for K, if the GPU's blocks cannot have the memory that K needs. */
+/* Runs with K, or with `Small` if K needs more shared memory than a block can have. */
 template <typename K, typename Small, typename Q>
 static void launch_fitting(const AttentionShape *a, const ht_call *call) {
     static_assert(keys_whole<Small>() <= attention_least_shared &&

@@ -27,7 +27,7 @@ static inline unsigned collect_blocks(int64_t chunks) {
     return (unsigned)(chunks < most ? chunks : most);
 }
 
-/* Returns the call of a chunk: the last call whose first chunk, `chunk`, is not behind it. */
+/* Returns the call of a chunk: the last call whose first chunk is at or before `chunk`. */
 template <typename Call>
 static __device__ inline const Call &chunk_owner(const Call *calls, int64_t count, int64_t chunk) {
     int64_t low = 0, high = count;

@@ -51,7 +51,7 @@ typedef struct CudaFault {
     long long value[3];
 } CudaFault;
 
-/* The argument of a kernel that may find a fault: the message, and where the fault is noted. */
+/* Argument of a kernel that may find a fault: memory for the fault, number of the message. */
 typedef struct CudaReport {
     CudaFault *fault;
     unsigned long long number;

@@ -93,7 +93,7 @@ static std::unique_ptr<CudnnPlan> make_plan(const Cudnn &on, const CudnnAttentio
     return plan;
 }
 
-/* Returns the plan for a shape, from a cache; nullptr: cuDNN has none. The scale follows from d. */
+/* Returns the cached or new plan for a shape; nullptr if cuDNN has none, or during capture. */
 static CudnnPlan *plan_for(const CudnnAttention &a, bool backward) {
     static auto &plans =
         *new std::map<PlanKey, std::unique_ptr<CudnnPlan>>(); // never freed, as above
