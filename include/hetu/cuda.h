@@ -28,7 +28,7 @@ void ht_cuda_check(cudaError_t code, const char *call, const char *file, int lin
 
 #define HT_CUDA(call) ht_cuda_check((call), #call, __FILE__, __LINE__)
 
-/* Declares a block's dynamic shared memory as `type *name`, of the bytes that ht_launch gets. */
+/* Declares a block's dynamic shared memory as `type *name`: the `shared` bytes of ht_launch. */
 #ifdef HT_EMULATED
 #define HT_SHARED(type, name) type *name = (type *)ht_emulated_shared()
 #else

@@ -112,7 +112,7 @@ template <int N> static __device__ inline void ht_store(uint16_t *to, const floa
 
 /* ---- functions whose results are rounded to bf16 ---- */
 
-/* Return approximations of tanhf and expf by fewer instructions: the relative error is at most
+/* Return approximations of tanhf and expf with fewer instructions: the relative error is at most
  * 2^-13, and subnormal numbers become 0. */
 #ifdef __CUDA_ARCH__
 static __device__ inline float ht_half_exp2f(float x)

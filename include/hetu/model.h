@@ -119,7 +119,7 @@ typedef struct ht_update {
  * value, its `g` is absent, and its result is ignored (ht_averaged).
  *
  * All fields but `hyper` must be known at compile time. hyper[0] is the learning rate; the last
- * number belongs to `after`; each optimizer defines the others. */
+ * number belongs to `after`; each optimizer defines the other numbers. */
 typedef struct ht_optimizer {
     void (*update)(void); // the operator; NULL: `rule` updates
     int states;           // number of states that the operator has for each parameter; of the parameter's shape, 0 at the start

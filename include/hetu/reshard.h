@@ -34,7 +34,7 @@ typedef enum ht_verb {
     HT_REDUCE_SCATTER, /* send[i] is for member i, one block after another; receive[0] is the result */
     HT_ALL_GATHER,     /* send[0]; receive[i] comes from member i; all are in one place, blocks of equal counts one after another */
     HT_ALL_TO_ALL,     /* send[i] is for member i, receive[i] comes from it; all send[i] are in one place, all receive[i] in one */
-    HT_BROADCAST,      /* send[0] on the root, receive[0] on the others */
+    HT_BROADCAST,      /* send[0] on the root, receive[0] on the other members */
     HT_REDUCE,         /* send[0] on all members, receive[0] on the root */
     HT_EXCHANGE        /* batched send and receive; `peer` of each block is a device */
 } ht_verb;
@@ -109,7 +109,7 @@ typedef struct ht_reshard {
  * communication fails. */
 void ht_reshard_run(const ht_reshard *plan, int device, const void *from, void *to, void *scratch);
 
-/* Does the same for any number of tensors, with one buffer for each. A buffer may be NULL if the
+/* Runs a plan of any number of tensors, with one buffer for each. A buffer may be NULL if the
  * device holds nothing of the tensor. */
 void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *from, void *const *to, void *scratch);
 

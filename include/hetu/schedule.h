@@ -64,7 +64,7 @@ typedef struct ht_called {
     int first, count, read_count;  // entries of ht_part.made from `first` on: `count` results, then `read_count` operands
 } ht_called;
 
-/* Scope ("h3") and pragma layer of the calls of a part from call `first` on; "": none. */
+/* Scope ("h3") and pragma layer of the calls of a part from call `first` on; "" if unknown. */
 typedef struct ht_whose {
     int first;
     const char *scope, *layer;
@@ -73,7 +73,7 @@ typedef struct ht_whose {
 /* A part of a step (a phase): work that a device runs without waiting for another stage. */
 typedef struct ht_part {
     const char *name; // "forward", "backward of visit 1", "update"
-    ht_phase *run;    // NULL: nothing to compute
+    ht_phase *run;    // NULL: the part computes nothing
     int receive_count, send_count;
     const int *receive, *send; // transfers of the role: `receive` end before the part runs, `send` begin after the part has run
     int call_count;
@@ -85,7 +85,7 @@ typedef struct ht_part {
     const ht_whose *whose; // one entry for the first call, and one for each change
 } ht_part;
 
-/* One run of a part for a micro-batch. `slot` is the number of the activation buffer; -1: none. */
+/* One run of a part for a micro-batch. `slot` numbers its activation buffer; -1: no buffer. */
 typedef struct ht_row {
     int part, microbatch, slot;
 } ht_row;

@@ -84,7 +84,7 @@ typedef struct ht_rows {
 #define ht_dataset(dataset, file, ...) ht_dataset_with(&(ht_rows){.name = (dataset), .path = (file) __VA_OPT__(,) __VA_ARGS__})
 ht_fed ht_dataset_with(const ht_rows *rows);
 
-/* Return, or set, how many rows of a dataset have been read over all epochs. Seeking to 0 starts
+/* Return, or set, the number of rows of a dataset read so far, over all epochs. Setting 0 starts
  * from the first row, as an evaluation does. */
 int64_t ht_dataset_position(ht_session *session, const char *name);
 void ht_dataset_seek(ht_session *session, const char *name, int64_t rows);
@@ -129,18 +129,18 @@ void ht_set_schedule(ht_program *program, double (*factor)(int64_t step));
 /* Returns the global gradient norm of the last step, before clipping. */
 float ht_grad_norm(ht_program *program);
 
-/* Reports progress of a training of `steps` steps; call it after each step. Prints to standard
- * error the loss, the learning rate, tokens a second and the time left. Tokens are the elements of
- * the largest integer input; without one, steps are counted. A terminal gets one line that is
- * overwritten, a file about twenty lines. */
+/* Reports progress of a training of `steps` steps; call it only after a step. Prints the loss, the
+ * learning rate, tokens a second and the time left to standard error. Tokens are the elements of
+ * the largest integer input; without such an input, steps are counted. A terminal gets one line
+ * that is overwritten, a file about twenty lines. */
 void ht_progress(ht_program *program, int64_t steps);
 
-/* Copies a whole parameter out of, or into, the session; `count` is the number of elements and must
- * agree. */
+/* Copy a whole parameter out of, or into, the session. `count` is its number of elements; another
+ * number ends the program. */
 void ht_get_param(ht_session *session, const char *name, float *to, size_t count);
 void ht_set_param(ht_session *session, const char *name, const float *from, size_t count);
 
-/* Returns the name of parameter `index`, or NULL past the last; *count gets its elements. */
+/* Returns the name of parameter `index` (NULL past the last); *count (or NULL) gets its elements. */
 const char *ht_param_name(ht_session *session, int index, size_t *count);
 
 /* Seeds initialization and dropout (default 1); call it before the first ht_train. */

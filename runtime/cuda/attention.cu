@@ -110,7 +110,7 @@ template <typename E> struct RunningSoftmax {
     }
 
   private:
-    /* Sets the peaks to the maximum of the rows so far, and rescales the sums. */
+    /* Raises the peaks to the maximum of the rows so far, and rescales the sums to them. */
     template <typename Sums>
     __device__ __forceinline__ void rise(const float (&top)[E::thread_rows], Sums &o, float scale) {
 #pragma unroll

@@ -92,8 +92,8 @@ static __global__ void statistics_device(AttentionShape a, Statistics *statistic
 
 /* ---- dk and dv ---- */
 
-/* Returns e^(score - lse). Both are rounded in the same way and subtracted first, since large
- * numbers lose digits. */
+/* Returns e^(score - lse). Score and lse are subtracted before the multiplication by log2(e), since
+ * products of large numbers lose digits. */
 template <typename E> static __device__ __forceinline__ float probability(float score, float lse) {
     return E::exp2(__fsub_rn(score, lse) * log2_e);
 }
@@ -103,9 +103,9 @@ struct QueryTile {
     int head, query;
 };
 
-/* A block that owns E::ROWS keys of a group, from `key` on, and W of the d columns of dk and dv. It
- * loops over `count` tiles of queries: for each head of the group, those of the part from the first
- * query on that sees one of the keys. */
+/* A block that owns E::ROWS keys of a group, from `key` on, and W of the d columns of dk and dv.
+ * For each head of the group, it loops over the part's tiles of queries, from the first query on
+ * that sees one of the keys: `count` tiles in all. */
 template <typename E, int W> struct KeyBlock {
     int b, g, pair, key, first_column, heads, first, tiles, count; // tiles: tiles of one head
 

@@ -162,7 +162,7 @@ class Launch {
     MoveBatch<BATCH> batch = {};
 };
 
-/* Returns the same batch, of at most FEW moves, as a smaller kernel argument. */
+/* Returns a batch of at most FEW moves as a smaller kernel argument. */
 static MoveBatch<FEW> first_few(const MoveBatch<BATCH> &batch) {
     MoveBatch<FEW> few = {batch.count, batch.verb, batch.dtype, batch.reduction, {}};
     for (int i = 0; i < batch.count; i++) few.move[i] = batch.move[i];

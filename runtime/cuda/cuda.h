@@ -40,7 +40,7 @@ typedef struct CudaStep {
     int training;            // 0 under ht_infer
 } CudaStep;
 
-/* Returns the address of the numbers on the device, the same for all steps. */
+/* Returns the device address of the numbers, which is the same in all steps. */
 const CudaStep *cuda_step(void);
 
 /* ---- faults ---- */

@@ -341,8 +341,7 @@ static int peer_of(const Act &act, const ht_block &block, int i) {
     return (int)(std::find(devices.begin(), devices.end(), block.peer) - devices.begin());
 }
 
-/* Issues all sends and receives of a step in one NCCL group, except those from this rank to itself.
- */
+/* Issues all sends and receives of a step, except messages of this rank to itself, in one group. */
 static void run_messages(const Act &act, int mine) {
     HT_NCCL(ncclGroupStart());
     for (int i = 0; i < act.step->send_count; i++) {

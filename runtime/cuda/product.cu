@@ -44,7 +44,7 @@ typedef struct Plan {
     ht_axis before[HT_MAX_AXES],
         axes[HT_MAX_AXES]; // axes with the call's strides, and with the copies' strides
     Contraction c;         // of `axes`
-    int batch;             // the outer loop that is cuBLASLt's batch; -1: none
+    int batch;             // index in c.outer of cuBLASLt's batch; -1: no batch
     Tensor x, w, y;
     Matmul matmul;
     bool left_is_w;     // the first matrix is w, the second x
@@ -368,7 +368,7 @@ static void run(Plan *p) {
     if (p->call->sums && !p->matmul.sums_of) contract_sums(p->call);
 }
 
-/* Returns whether the axes are those of a matrix product or a batch of matrix products. */
+/* Returns whether the axes form a matrix product or a batch of matrix products. */
 static bool is_matrix_product(const Plan *p) {
     bool matrix = false;
     for (int i = 0; i < p->rank; i++) {
@@ -390,8 +390,8 @@ static void need_float(ht_dtype dtype) {
         ht_fail("a product takes f32 and bf16 only; cast the operands first");
 }
 
-/* Makes the plan of a call; returns false if its axes are not those of a matrix product. `fused` is
- * as in choose_result. A plan has pointers into itself: do not copy it, and run it once. */
+/* Makes the plan of a call; returns false if its axes do not form a matrix product. `fused` is as
+ * in choose_result. A plan has pointers into itself: do not copy it, and run it once. */
 static bool make_plan(Plan *p, const ht_product_call *call, bool fused) {
     const Contraction c = contraction_of(call->rank, call->axes);
     *p = {};

@@ -64,7 +64,7 @@ void cuda_exchange_end(void) {
 
 /* ---- waiting ---- */
 
-/* Ends the program if an exchange has failed. */
+/* Ends the program if the channel reports that an exchange has failed. */
 static void check_ranks(void) {
     const Channel *channel = channel_of_device();
     if (channel && channel->check) channel->check();

@@ -41,7 +41,7 @@ void device_unmap(void *memory, void *host, int64_t bytes, DeviceAccess access);
 void *device_alloc_host(int64_t bytes);
 void device_free_host(void *memory);
 
-/* Start an asynchronous copy between host and device memory, after all work issued so far.
+/* Start an asynchronous copy between host and device memory, after all work issued before.
  * device_wait returns when all copies are done. */
 void device_upload(void *to, const void *from, int64_t bytes);
 void device_download(void *to, const void *from, int64_t bytes);
