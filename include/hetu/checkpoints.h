@@ -6,7 +6,7 @@
 
 /* Checkpoints. ht_save(session, "runs/a", ht_note("tokens", tokens), ...) copies all parameters,
  * states of optimizers, numbers of steps, the seed and main's own numbers; each rank writes an
- * equal part beside the training, and finishes before ht_close. A checkpoint waits in memory while
+ * equal part during the training, and finishes before ht_close. A checkpoint waits in memory while
  * an older one is being written; a newer one replaces the waiting one, with a message on standard
  * error. The file runs/a/step-N.safetensors has whole tensors under their names (state s of a
  * parameter: "NAME%s"), which other tools open; step-N.manifest, written last, has its checksums. A
@@ -40,8 +40,8 @@ int64_t ht_resume(ht_session *session, const char *folder);
 /* Returns whether any rank got SIGTERM, SIGUSR1 or SIGUSR2, which batch systems send before they
  * preempt a job. Call it once a step; the ranks wait until main saves and ends the program. A
  * signal handler of main also runs, on rank 0; main then defines the meaning of SIGUSR1 and
- * SIGUSR2. A program that never calls it, but has saved or resumed, is saved before the next step
- * as by the last ht_save; it exits with 128 + signal. A second SIGTERM, at least a second later,
+ * SIGUSR2. A program that never calls ht_told_to_end, but has saved or resumed, is saved before the
+ * next step as by the last ht_save, and exits with 128 + signal. A second SIGTERM, at least a second later,
  * ends the program at once.
  *
  *     for (int64_t step = ht_resume(session, "runs/a"); step < steps && !ht_told_to_end(session);
@@ -55,9 +55,9 @@ bool ht_told_to_end(ht_session *session);
  * program. */
 void ht_load(ht_session *session, const char *path);
 
-/* Loads parameters from files of other tools. `names` maps the session's names to those of the
- * files and ends with {0}. * stands for a number, equal on both sides; the first entry whose tensor
- * exists counts:
+/* Loads parameters from files of other tools. `names` maps names of the session to names of the
+ * files and ends with {0}. * stands for a number, equal on both sides; the first matching entry
+ * whose tensor exists counts:
  *
  *     static const ht_stored names[] = {{"h*.attn.qkv.w", "h.*.attn.c_attn.weight", .transposed =
  *         true}, ..., {0}}; */

@@ -6,7 +6,7 @@
  * gradient. Other rules name a C kernel and a gradient function; the gradient function follows the
  * prototype and is built from operators.
  *
- * Functions without suffix call operators in _at or _stats; gradient functions those in _backward.
+ * Functions without suffix call operators in _at or _stats; gradient functions call _backward.
  */
 #ifndef HETU_OPS_H
 #define HETU_OPS_H

@@ -59,9 +59,9 @@ typedef struct ht_fed {
 
 /* Feeds rows of a file: as many rows as the input's first dimension, each with the elements of the
  * other dimensions. Each rank maps the file and reads the rows that it works on, so the file must
- * be at this path on every host. Formats: NumPy's .npy (integers or floating point; rows are the first
- * dimension, and a one-dimensional file is cut into rows); llm.c's .bin with its header; a file of
- * elements of one type alone, `.element = "uint16"` (default: the input's type). Values are
+ * be at this path on every host. Formats: NumPy's .npy (integers or floating point; rows are the
+ * first dimension, and a one-dimensional file is cut into rows); llm.c's .bin with its header; a
+ * file of elements of one type alone, `.element = "uint16"` (default: the input's type). Values are
  * converted to the input's type if it represents all values of the file's type.
  *
  *     ht_step(program, ht_dataset("train", "tokens.bin", .input = "tokens"), ht_dataset("train",
@@ -118,7 +118,7 @@ void ht_run_with(ht_program *program, const ht_fed *feeds);
 void ht_fetch(ht_program *program, const char *name, void *to);
 
 /* Sets the learning rate (hyper[0]), or any hyper-parameter of the optimizer, from the next step
- * on. Those of the first parameter group begin at index HT_HYPER, of the next at 2 * HT_HYPER. */
+ * on. Indices of the first parameter group begin at HT_HYPER, of the next one at 2 * HT_HYPER. */
 void ht_set_rate(ht_program *program, float rate);
 void ht_set_hyper(ht_program *program, int index, float value);
 
@@ -140,7 +140,7 @@ void ht_progress(ht_program *program, int64_t steps);
 void ht_get_param(ht_session *session, const char *name, float *to, size_t count);
 void ht_set_param(ht_session *session, const char *name, const float *from, size_t count);
 
-/* Returns the name of parameter `index` (NULL past the last); *count (or NULL) gets its elements. */
+/* Returns the name of parameter `index`, NULL past the last; sets *count to its element count. */
 const char *ht_param_name(ht_session *session, int index, size_t *count);
 
 /* Seeds initialization and dropout (default 1); call it before the first ht_train. */

@@ -16,7 +16,7 @@
 bool ht_switch(ht_program *program, const char *strategy);
 
 /* Compiles a new strategy while the program runs: FILE, FILE:NAME or a name of the source, as
- * --strategy takes them. Returns at once; hetucc and the C compiler run beside the training on rank
+ * --strategy takes them. Returns at once; hetucc and the C compiler run during the training on rank
  * 0's machine, on the source as it was when the program was compiled. All ranks load the strategy
  * together, in a later step, ht_fit or ht_switch. ht_switch accepts the strategy's name or the text
  * given here, and waits for the compiler. When compiling fails, or the strategy needs more devices
@@ -25,9 +25,9 @@ bool ht_switch(ht_program *program, const char *strategy);
 void ht_prepare(ht_program *program, const char *strategy);
 
 /* Keeps a program balanced while it trains: call it once, behind ht_train. Each step measures the
- * computing time of every rank. When a rank slows down against the first steps, or recovers, a new
- * strategy is planned and compiled beside the training. A later step begins with the switch, where
- * the switch pays back. Shape variables, inputs, parameters and the step number stay the same;
+ * computing time of every rank. When a rank becomes slower than in the first steps, or recovers, a
+ * new strategy is planned and compiled during the training. If the switch pays back its cost, a
+ * later step begins with it. Shape variables, inputs, parameters and the step number stay the same;
  * outputs of ht_infer programs must be fetched before the next step. Rank 0 prints each finding and
  * switch to standard error, unless the environment has HETU_BALANCE=quiet. HETU_BALANCE=0 turns
  * balancing off. The call must stand in the model's source file. On one device, the call does

@@ -1,5 +1,5 @@
 /* vector_math.h: attributes that compile a function for several instruction sets, and float
- * versions of math.h functions without calls or branches, so that a compiler vectorizes loops over them.
+ * versions of math.h functions without calls or branches, which compilers vectorize in loops.
  *
  * Errors are at most 2 units in the last place over the whole range, infinities and NaN included.
  * Sources of the polynomials: Cephes (Moshier), expf.c and tanhf.c.

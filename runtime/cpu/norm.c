@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_ROWS = 32, MAX_CHUNKS = 64 }; // rows of a chunk of backward, at least; chunks, at most
+enum { CHUNK_ROWS = 32, MAX_CHUNKS = 64 }; // rows for each chunk of backward; most chunks
 
 HT_CLONES static float sum_row(const float *x, int64_t n) {
     float sum = 0;

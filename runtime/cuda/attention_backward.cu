@@ -92,8 +92,8 @@ static __global__ void statistics_device(AttentionShape a, Statistics *statistic
 
 /* ---- dk and dv ---- */
 
-/* Returns e^(score - lse). Score and lse are subtracted before the multiplication by log2(e), since
- * products of large numbers lose digits. */
+/* Returns e^(score - lse). Score and lse must be rounded alike, and subtracted before the product
+ * with log2(e), since large numbers lose digits. */
 template <typename E> static __device__ __forceinline__ float probability(float score, float lse) {
     return E::exp2(__fsub_rn(score, lse) * log2_e);
 }

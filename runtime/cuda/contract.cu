@@ -122,7 +122,7 @@ void contract_plain(const ht_product_call *call) {
 
 /* ---- sums of an operand ---- */
 
-enum { SUMS_PART = 64 }; // least number of rows that a warp sums
+enum { SUMS_PART = 64 }; // rows for each warp, unless blocks are limited
 
 /* Arguments of a sum of an operand: `gone` axes are summed over, `kept` axes remain. */
 typedef struct Summed {

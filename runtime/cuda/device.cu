@@ -56,7 +56,7 @@ extern "C" void ht_cuda_check(cudaError_t code, const char *call, const char *fi
     ht_fail("%s (%s:%d); CUDA failed at: %s", cudaGetErrorString(code), file, line, call);
 }
 
-/* Calls cudaFree(nullptr), which does nothing: after a fault of the device it returns its error. */
+/* Calls cudaFree(nullptr), which does nothing, but returns the error of an earlier device fault. */
 void cuda_check_device(void) {
     const cudaError_t code = cudaFree(nullptr);
     if (is_device_fault(code)) HT_CUDA(code);

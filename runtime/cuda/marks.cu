@@ -64,7 +64,7 @@ extern "C" bool device_name(const char *name) {
 
 enum {
     RATED_BYTES = 1 << 26, // bytes of the measured copy
-    RATED_TIMES = 4        // measurements of it, of which the shortest counts
+    RATED_TIMES = 4        // measured copies; the shortest time counts
 }; // products are not measured, since their rate depends on type and shape
 
 /* Returns the shortest time, in seconds, of the work that `issue` puts on the stream. */

@@ -19,7 +19,7 @@
 enum {
     PITCH = 16, // bytes; the pitch of a padded copy is a multiple of it
     PAD_FROM =
-        512, // a padded copy pays from this extent of the axis that the tensor lacks on
+        512, // least extent, of the axis that a tensor lacks, for which a padded copy pays
     MOST_CALLS = 32 // most calls of cuBLASLt for one contraction
 };
 
