@@ -6,11 +6,11 @@
 
 /* Checkpoints. ht_save(session, "runs/a", ht_note("tokens", tokens), ...) copies all parameters,
  * states of optimizers, numbers of steps, the seed and main's own numbers; each rank writes an
- * equal part beside the training, and finishes before ht_close. A checkpoint waits in memory while
+ * equal part during the training, and finishes before ht_close. A checkpoint waits in memory while
  * an older one is being written; a newer one replaces the waiting one, with a message on standard
  * error. The file runs/a/step-N.safetensors has whole tensors under their names (state s of a
  * parameter: "NAME%s"), which other tools open; step-N.manifest, written last, has its checksums. A
- * checkpoint that cannot be written is said on standard error. */
+ * failed write is reported on standard error. */
 typedef struct ht_noted {
     const char *name;
     double value;
@@ -19,15 +19,15 @@ typedef struct ht_noted {
 #define ht_save(session, folder, ...) ht_save_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 void ht_save_with(ht_session *session, const char *folder, const ht_noted *notes);
 
-/* Makes an in-memory checkpoint in shared memory (Gemini), for a folder of checkpoints: each rank's
- * part on its own host, and on another host where there is one. The copies survive the ranks: when
+/* Makes an in-memory checkpoint in shared memory (Gemini) for a folder of checkpoints: each rank's
+ * part on its own host, and on another host if there is one. The copies survive the ranks: when
  * ranks die, heturun restarts them, and ht_resume reads the copies. A call takes the time of a
- * copy, cheap enough for every few steps. Without heturun the call does nothing; the copies are
+ * copy; it may be made every few steps. Without heturun the call does nothing. The copies are
  * removed when the run ends. */
 #define ht_remember(session, folder, ...) ht_remember_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 void ht_remember_with(ht_session *session, const char *folder, const ht_noted *notes);
 
-/* Sets how many checkpoints a folder keeps when a new one is written (default 3; 0: all). */
+/* Sets how many checkpoints a folder keeps; older ones are removed (default 3; 0: all are kept). */
 void ht_keep(ht_session *session, int checkpoints);
 
 /* Resumes from the newest complete in-memory checkpoint (ht_remember), else from the newest valid
@@ -40,8 +40,8 @@ int64_t ht_resume(ht_session *session, const char *folder);
 /* Returns whether any rank got SIGTERM, SIGUSR1 or SIGUSR2, which batch systems send before they
  * preempt a job. Call it once a step; the ranks wait until main saves and ends the program. A
  * signal handler of main also runs, on rank 0; main then defines the meaning of SIGUSR1 and
- * SIGUSR2. A program that never calls it, but has saved or resumed, is saved before the next step
- * as by the last ht_save; it exits with 128 + signal. A second SIGTERM, at least a second later,
+ * SIGUSR2. A program that never calls ht_told_to_end, but has saved or resumed, is saved before the
+ * next step as by the last ht_save, and exits with 128 + signal. A second SIGTERM, at least a second later,
  * ends the program at once.
  *
  *     for (int64_t step = ht_resume(session, "runs/a"); step < steps && !ht_told_to_end(session);
@@ -50,14 +50,14 @@ int64_t ht_resume(ht_session *session, const char *folder);
  *     ht_save(session, "runs/a"); */
 bool ht_told_to_end(ht_session *session);
 
-/* Loads parameters, and the states and numbers that are there, from a safetensors file (F32, F16
- * or BF16), or from all such files of a folder. A missing parameter or another shape ends the
+/* Loads parameters, and the optimizer states and numbers that exist, from a safetensors file (F32,
+ * F16 or BF16), or from all such files of a folder. A missing parameter or another shape ends the
  * program. */
 void ht_load(ht_session *session, const char *path);
 
-/* Loads parameters from files of other tools. `names` maps the session's names to those of the
- * files and ends with {0}. * stands for a number, equal on both sides; the first entry whose tensor
- * exists counts:
+/* Loads parameters from files of other tools. `names` maps names of the session to names of the
+ * files and ends with {0}. * stands for a number, equal on both sides; the first matching entry
+ * whose tensor exists counts:
  *
  *     static const ht_stored names[] = {{"h*.attn.qkv.w", "h.*.attn.c_attn.weight", .transposed =
  *         true}, ..., {0}}; */
@@ -67,8 +67,8 @@ typedef struct ht_stored {
 } ht_stored;
 void ht_load_as(ht_session *session, const char *path, const ht_stored *names);
 
-/* Returns a number that ht_note saved in the checkpoint loaded last; `otherwise` when the
- * checkpoint has none of this name. */
+/* Returns the number that ht_note saved under this name in the checkpoint loaded last, or
+ * `otherwise` if there is none. */
 double ht_noted_value(ht_session *session, const char *name, double otherwise);
 
 #endif

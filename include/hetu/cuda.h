@@ -28,7 +28,7 @@ void ht_cuda_check(cudaError_t code, const char *call, const char *file, int lin
 
 #define HT_CUDA(call) ht_cuda_check((call), #call, __FILE__, __LINE__)
 
-/* Dynamic shared memory of a block, as `type *name`; its size is the third number of ht_launch. */
+/* Declares a block's dynamic shared memory as `type *name`: the `shared` bytes of ht_launch. */
 #ifdef HT_EMULATED
 #define HT_SHARED(type, name) type *name = (type *)ht_emulated_shared()
 #else
@@ -41,8 +41,8 @@ void ht_cuda_check(cudaError_t code, const char *call, const char *file, int lin
 static __device__ inline int64_t ht_thread(void) { return (int64_t)blockIdx.x * blockDim.x + threadIdx.x; }
 static __device__ inline int64_t ht_threads(void) { return (int64_t)gridDim.x * blockDim.x; }
 
-/* Returns the number of blocks for `count` elements, one element a thread: from 1 to 65536, since
- * kernels loop with the grid's stride. */
+/* Returns the number of blocks for `count` elements, one element a thread: at least 1 and at most
+ * 65536. Kernels loop with the grid's stride over the other elements. */
 static inline unsigned ht_blocks(int64_t count, int threads)
 {
     const int64_t most = 1 << 16;
@@ -50,12 +50,12 @@ static inline unsigned ht_blocks(int64_t count, int threads)
     return (unsigned)(blocks < 1 ? 1 : blocks > most ? most : blocks);
 }
 
-/* Runs a kernel on a stream, after all work that was put there before. */
+/* Runs a kernel on a stream, after all earlier work of the stream; `shared` is in bytes. */
 template <typename... Parameters, typename... Arguments>
 static inline void ht_launch_on(cudaStream_t stream, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
                                 Arguments... arguments)
 {
-    if (shared > 0) // 48 KiB are allowed without asking, but __shared__ variables count towards them, too
+    if (shared > 0) // more than 48 KiB, of which __shared__ variables take a share, need this attribute
         HT_CUDA(cudaFuncSetAttribute((const void *)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
 #ifdef HT_EMULATED
     ht_emulated_launch(grid, block, shared, stream, kernel, Parameters(arguments)...);

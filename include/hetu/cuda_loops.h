@@ -27,7 +27,7 @@ template <typename T, int N> static __device__ inline void ht_load(T (&to)[N], c
         to[e] = lanes.at[e];
 }
 
-/* Maps an element type to the type that kernels compute in: f32 for bf16. */
+/* Reads N elements of bf16 and converts them to f32, the type that kernels compute in. */
 template <int N> static __device__ inline void ht_load(float (&to)[N], const uint16_t *from)
 {
     const ht_lanes<uint16_t, N> lanes = *reinterpret_cast<const ht_lanes<uint16_t, N> *>(from);
@@ -35,7 +35,7 @@ template <int N> static __device__ inline void ht_load(float (&to)[N], const uin
         to[e] = ht_bf16_load(lanes.at[e]);
 }
 
-/* The unsigned type of a vector store: of the given bytes, at most 16. */
+/* An unsigned integer type for vector stores of BYTES bytes; 16 bytes for larger vectors. */
 template <int BYTES> struct ht_unit_of {
     typedef uint4 type;
 };
@@ -49,8 +49,8 @@ template <> struct ht_unit_of<2> {
     typedef unsigned short type;
 };
 
-/* Writes a vector by one store instruction; nvcc may split an assignment of CUDA's vector types
- * into one store for each element. */
+/* Writes a vector by one store instruction; nvcc may split an assignment of a CUDA vector type into
+ * one store for each element. */
 #ifdef HT_EMULATED
 template <typename Unit> static inline void ht_store_unit(Unit *to, Unit unit)
 {
@@ -72,7 +72,7 @@ static __device__ inline void ht_store_unit(uint2 *to, uint2 unit)
 }
 #endif
 
-/* The destination must be in global memory. */
+/* Writes N elements by vector stores of at most 16 bytes; `to` must be in global memory. */
 template <typename T, int N> static __device__ inline void ht_store(T *to, const T (&from)[N])
 {
     typedef typename ht_unit_of<N *(int)sizeof(T)>::type Unit;
@@ -83,7 +83,7 @@ template <typename T, int N> static __device__ inline void ht_store(T *to, const
         ht_store_unit(reinterpret_cast<Unit *>(to) + u, unit[u]);
 }
 
-/* Packs two floats as bf16, in memory order, by one GPU instruction. */
+/* Rounds two floats to bf16 and packs them: `low` in the lower half, first in memory. */
 static __device__ inline uint32_t ht_bf16_pair(float low, float high)
 {
 #ifdef __CUDA_ARCH__
@@ -112,8 +112,8 @@ template <int N> static __device__ inline void ht_store(uint16_t *to, const floa
 
 /* ---- functions whose results are rounded to bf16 ---- */
 
-/* Approximate tanhf and expf with fewer instructions: relative error at most 2^-13, without
- * subnormal numbers. */
+/* Return approximations of tanhf and expf with fewer instructions: the relative error is at most
+ * 2^-13, and subnormal numbers become 0. */
 #ifdef __CUDA_ARCH__
 static __device__ inline float ht_half_exp2f(float x)
 {

@@ -1,8 +1,7 @@
 /* cuda_sums.h: sums over the threads of a block and over blocks, for the kernels that hetucc
  * generates from rules. C++ only.
  *
- *     double sum = 0;                     // a block of 256 threads for each element of the result,
- *                                         or gridDim.y of them
+ *     double sum = 0; // gridDim.y = 4 blocks of 256 threads for each element of y
  *     for (int k = blockIdx.y * 256 + threadIdx.x; k < 8192; k += 4 * 256)
  *         sum += x[k];
  *     if (ht_block_sum(sum))
@@ -19,12 +18,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* S is double or int64_t. */
+/* The type S of a sum is double or int64_t. */
 
 enum { HT_WARP = 32, HT_MOST_WARPS = 8, HT_SUM_PARTS = 1 << 17, HT_SUM_GROUPS = 1 << 9 };
 
-/* Partial sums of the blocks of a group, and the number of blocks that have arrived (0 between
- * kernels). Kernels run one after another and share both. */
+/* Partial sums of the blocks of a group (blocks with one blockIdx.x), and the number of blocks that
+ * have arrived; 0 between kernels. Kernels share both, since they run one after another. */
 [[maybe_unused]] static __device__ double ht_sum_part[HT_SUM_PARTS];
 [[maybe_unused]] static __device__ unsigned ht_sum_arrived[HT_SUM_GROUPS];
 
@@ -50,8 +49,8 @@ static __device__ inline bool ht_last_block(void)
     return last;
 }
 
-/* Sums over the threads of a one-dimensional block of at most HT_MOST_WARPS warps; the first warp
- * gets the sum. */
+/* Returns the sum over the threads of a one-dimensional block of at most HT_MOST_WARPS warps; at
+ * least the first warp has the sum. */
 template <typename S> static __device__ inline S ht_warps_sum(S sum)
 {
     __shared__ S warps[HT_MOST_WARPS];
@@ -76,7 +75,7 @@ template <typename S> static __device__ inline S ht_row_sum(S sum)
 }
 
 /* Sums over the threads of a one-dimensional block, and over the gridDim.y blocks with this
- * blockIdx.x. Returns true on the one thread, of the last block, that gets the sum. */
+ * blockIdx.x. Returns true only on the thread that has the sum: thread 0 of the last block. */
 template <typename S> static __device__ inline bool ht_block_sum(S &sum)
 {
     S *part = reinterpret_cast<S *>(ht_sum_part) + (size_t)blockIdx.x * gridDim.y;

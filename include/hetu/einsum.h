@@ -70,9 +70,9 @@ static inline ht_lettered ht_letters_product(ht_lettered a, ht_lettered b, const
     return y;
 }
 
-/* Reads the letters of an operand or of the result, up to a comma, an arrow or the end, and returns
- * where it stopped. "..." becomes `unnamed` letters, '0' + HT_MAX_RANK - unnamed and the following
- * ones, so that operands align at the last dimension of "...". */
+/* Reads the letters of an operand or of the result into `to`. Returns the position of the comma or
+ * the arrow, or the end. "..." becomes the `unnamed` characters before '0' + HT_MAX_RANK, so that
+ * operands align at the last dimension of "...". */
 static inline const char *ht_letters_read(char *to, const char *text, int unnamed)
 {
     int count = 0;
@@ -99,8 +99,8 @@ static inline int ht_letters_count(const char *text)
     return count;
 }
 
-/* Takes the diagonal of each letter that occurs twice; the diagonal becomes the last dimension:
- * "iji" becomes "ji". */
+/* Replaces the two dimensions of a letter that occurs twice by their diagonal, which becomes the
+ * last dimension: "iji" becomes "ji". */
 static inline ht_lettered ht_letters_diagonal(ht_lettered x)
 {
     for (int d = 0; x.letters[d]; d++) {
@@ -127,7 +127,7 @@ static inline ht_lettered ht_letters_diagonal(ht_lettered x)
     return x;
 }
 
-/* Broadcasts a dimension of extent 1 to the extent that another of the tensors has for the same
+/* Broadcasts each dimension of extent 1 to the extent that another tensor of `all` has for the same
  * letter. */
 static inline ht_tensor ht_letters_expanded(const ht_lettered *all, int count, ht_lettered x)
 {
@@ -141,10 +141,10 @@ static inline ht_tensor ht_letters_expanded(const ht_lettered *all, int count, h
     return ht_expand(x.x, dims);
 }
 
-/* ht_einsum("bij,bjk->bik", ht_list(x, w)): products of the operands, summed over the letters that
- * the result lacks, from left to right. A letter that stands twice in an operand takes the
- * diagonal; "..." stands for all dimensions without a letter; extents of 1 are broadcast. Without
- * "->" the result has those of "...", and then the letters that stand once, in their order. */
+/* Multiplies the operands and sums over letters that the result lacks: ht_einsum("bij,bjk->bik",
+ * ht_list(x, w)). A letter that occurs twice in an operand selects the diagonal; "..." stands for
+ * all dimensions without a letter; extents of 1 are broadcast. Without "->" the result has the
+ * dimensions of "...", then each letter that occurs once, in ASCII order. */
 static inline ht_tensor ht_einsum(const char *text, ht_tensors xs)
 {
     enum { MOST = 16 };

@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* Pieces of consecutive devices: device `device` + i has piece `piece` + i * `step`, for i from 0
- * to before `count`. */
+/* Pieces of consecutive devices: device `device` + i has piece `piece` + i * `step`, where i goes
+ * from 0 to `count` - 1. */
 typedef struct ht_run {
     int device, count, piece, step;
 } ht_run;
@@ -24,7 +24,7 @@ typedef struct ht_pieces {
     int rank, run_count, row_count;
     const int64_t *extent;
     const ht_run *run;      // ascending by device; devices in no run hold nothing; replicas share one piece
-    const int *first;       // piece p has the boxes first[p] to first[p + 1] - 1; NULL: piece p is box p
+    const int *first;       // piece p has the boxes [first[p], first[p + 1]); NULL: piece p is box p
     const int64_t *box;     // row_count rows
     const int64_t *placing; // NULL: contiguous boxes; else 1 + rank numbers a box, a part of a larger tensor in the device's storage:
                             // element at which the box begins, extents of the larger tensor
@@ -48,7 +48,7 @@ typedef struct ht_padding {
     double value;
     int rank, count;
     const int64_t *extent; // of the input; the first dimension is the batch's rows
-    const int64_t *rows;   // by pipeline, 1 + rank numbers: first row, end of rows, and the length that is read of each other dimension
+    const int64_t *rows;   // 1 + rank numbers a pipeline: first row, end of the rows, and how many elements are read along each other dimension
 } ht_padding;
 
 typedef struct ht_image_input {
@@ -63,7 +63,7 @@ typedef struct ht_image_output {
     const char *name;
     ht_dtype dtype;
     const ht_pieces *pieces;
-    const int64_t *buffer; // by role
+    const int64_t *buffer; // by role: number of the buffer (rt.h)
 } ht_image_output;
 
 /* A range of a C variable that hetucc read while it evaluated the model. The values must not change
@@ -90,28 +90,28 @@ typedef struct ht_image {
     int version;                           // HT_IMAGE_VERSION at compile time; version and fingerprint are the first fields in every version
     const char *fingerprint;               // digest of all that hetucc wrote for the source file
     const char *model, *source, *strategy; // the model function; the file; the strategy's name, NULL for one device
-    bool trains, clipped;                  // whether gradients are clipped
+    bool trains, clipped;                  // whether the program trains; whether gradients are clipped
     ht_dtype dtype;                        // the program's dtype: HT_F32 or HT_BF16
     int device_count;                      // ranks 0 .. device_count - 1
     int state_count;                       // states a parameter
     bool averaged;                         // whether the program reads averages of parameters (ht_averaged)
     int group_count;                       // parameter groups, with one for the parameters of no group
     const char *const *groups;             // name patterns; groups[0] is NULL, for parameters that match none
-    const char *const *rule_names;         // two a group: names of `rule` and `after` (ht_optimizer); NULL: compared by address
+    const char *const *rule_names;         // two a group: names of `rule` and `after` (ht_optimizer); NULL: ht_train compares their addresses
     int param_count, input_count, output_count, role_count, read_count;
     const ht_image_param *params;
     const ht_image_input *inputs;
     const ht_image_output *outputs;
-    int loss; // index into outputs; -1 when it does not train
+    int loss; // index into outputs; -1 when the program does not train
     const ht_image_role *roles;
     const ht_image_read *reads;
-    const int *role_of;          // by device; -1: the device is idle
-    const int *piece_of;         // by device: the number of its ht_worker.piece; -1: it has none
-    const int64_t *const *piece; // by number
+    const int *role_of;          // by device: index into `roles`; -1: the device is idle
+    const int *piece_of;         // by device: index into `piece`; -1: the device has no ht_worker.piece
+    const int64_t *const *piece; // arrays for ht_worker.piece
     int pipeline_count;
     const ht_pipeline *pipelines;
-    const int *pipeline_of;             // by device; -1: in no pipeline
-    const int *schedule_of;             // by device; -1: it is idle
+    const int *pipeline_of;             // by device; -1: the device is in no pipeline
+    const int *schedule_of;             // by device: index into `schedule`; -1: the device is idle
     const ht_schedule *const *schedule; // by number
     int plan_count;
     const ht_reshard *const *plan; // conversions of the program
@@ -150,9 +150,9 @@ void ht_register(const ht_image *image, ht_model *model, void (*const *updates)(
 void ht_register_migrations(const ht_migrations *migrations);
 
 /* Content of a shared object that ht_prepare loads (symbol ht_arriving): images of new strategies,
- * and the migrations to and from them. `known` lists the program's own images in order of
- * registration, with model, strategy and digest alone. Image fresh[i] belongs to the same program
- * as known[like[i]]. */
+ * and the migrations to and from these images. `known` lists the program's own images in order of
+ * registration; only their model, strategy and digest are set. Image fresh[i] belongs to the same
+ * program as known[like[i]]. */
 typedef struct ht_arrival {
     int version; // HT_IMAGE_VERSION
     int known_count, fresh_count;

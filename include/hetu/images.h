@@ -1,7 +1,7 @@
 /* images.h: layers for images (batch, channels, height, width): convolutions, pooling, resampling.
  *
- * Names and meanings are PyTorch's unless a comment says otherwise. Arguments that PyTorch lets one
- * leave out are named: ht_conv2d(x, w, bias, .stride = {2, 2}), for the height and the width.
+ * Names and meanings are PyTorch's unless a comment says otherwise. Optional arguments are named:
+ * ht_conv2d(x, w, bias, .stride = {2, 2}), with the numbers of the height and of the width.
  * Included by hetu.h.
  */
 #ifndef HETU_IMAGES_H
@@ -32,8 +32,8 @@ typedef struct ht_window {
     int64_t size, stride, padding, dilation;
 } ht_window;
 
-/* Replaces a dimension by two: the position within a window, and the window's number (PyTorch's
- * unfold). Padding has `value`. Size 3, stride 1 and padding 0 turn (8) into (3, 6). */
+/* Replaces dimension `dim` by two dimensions, (position within a window, window), as PyTorch's
+ * unfold; padding has `value`. Size 3, stride 1 and padding 0 turn (8) into (3, 6). */
 static inline ht_tensor ht_windows(ht_tensor x, int dim, ht_window w, double value)
 {
     enum { MOST = 256 };
@@ -81,8 +81,8 @@ static inline ht_tensor ht_conv2d_with(ht_tensor x, ht_tensor w, ht_tensor bias,
     return ht_present(bias) ? ht_add(y, ht_reshape(bias, ht_shape(outputs, 1, 1))) : y;
 }
 
-/* Convolves x (batch, inputs, n) with w (outputs, inputs / groups, n); each option's first number
- * counts. */
+/* Convolves x (batch, inputs, n) with w (outputs, inputs / groups, n); only the first number of
+ * each option counts. */
 static inline ht_tensor ht_conv1d_with(ht_tensor x, ht_tensor w, ht_tensor bias, ht_conv_options o)
 {
     ht_conv_options flat = {{1, o.stride[0]}, {0, o.padding[0]}, {1, o.dilation[0]}, o.groups};
@@ -97,7 +97,7 @@ static inline ht_tensor ht_conv1d_with(ht_tensor x, ht_tensor w, ht_tensor bias,
 /* ---- pooling ---- */
 
 typedef struct ht_pool_options {
-    int size[2], stride[2], padding[2], dilation[2]; // stride 0: the size
+    int size[2], stride[2], padding[2], dilation[2]; // in elements, height first; stride 0: equal to the size
 } ht_pool_options;
 
 static inline ht_window ht_pool_window(ht_pool_options o, int d)
@@ -112,7 +112,7 @@ static inline ht_tensor ht_max_pool2d_with(ht_tensor x, ht_pool_options o)
     return x;
 }
 
-/* Averages include the zeros of the padding. */
+/* Averages each window; the averages include the zeros of the padding. */
 static inline ht_tensor ht_avg_pool2d_with(ht_tensor x, ht_pool_options o)
 {
     for (int d = 1; d >= 0; d--)
@@ -125,8 +125,8 @@ static inline ht_tensor ht_avg_pool2d_with(ht_tensor x, ht_pool_options o)
 
 /* ---- resampling ---- */
 
-/* Averages a dimension down to `size` bins: element o is the sum of x weighted by row o of a (size,
- * extent) matrix. */
+/* Reduces dimension `dim` to `size` bins, each the mean of its elements: a product with a (size,
+ * extent) matrix of weights. */
 static inline ht_tensor ht_adaptive_avg_pool(ht_tensor x, int dim, int64_t size)
 {
     return ht_resample_at(x, ht_bins_at(ht_iota(size, HT_I64), ht_iota(ht_extent(x, dim), HT_I64)), dim);
@@ -137,7 +137,7 @@ static inline ht_tensor ht_adaptive_avg_pool2d(ht_tensor x, int64_t height, int6
     return ht_adaptive_avg_pool(ht_adaptive_avg_pool(x, 2, height), 3, width);
 }
 
-/* PyTorch's interpolate of images to a size: by the nearest element, or by straight lines. */
+/* Resize images, as PyTorch's interpolate, by the nearest element or by bilinear interpolation. */
 static inline ht_tensor ht_upsample_nearest(ht_tensor x, int64_t height, int64_t width)
 {
     for (int d = 2; d < 4; d++)

@@ -9,7 +9,7 @@
 
 /* ---- indices ---- */
 
-/* start, start + step, ... before end. */
+/* Returns start, start + step, ... as a vector of numbers before `end`. */
 static inline ht_tensor ht_arange(double start, double end, double step, ht_dtype dtype)
 {
     assert(step != 0 && (end - start) / step >= 0 && "ht_arange goes from start towards end");
@@ -32,15 +32,15 @@ static inline ht_tensor ht_triu(ht_tensor x, int64_t diagonal)
     return ht_triangle_at(x, ht_iota(ht_extent(x, -1), HT_I64), ht_iota(ht_extent(x, -2), HT_I64), diagonal, true);
 }
 
-/* Checks indices along a dimension of x; an index out of range ends the program. */
+/* Returns `index`; an index outside dimension dim of x ends the program. */
 static inline ht_tensor ht_index_of(ht_tensor x, int dim, ht_tensor index)
 {
     assert(ht_is_integer(index) && "an index is of integers");
     return ht_within(index, ht_extent(x, dim));
 }
 
-/* Gathers elements of x by index along a dimension. In all other dimensions, index has the shape of
- * x. */
+/* Gathers elements of x by index along dimension dim. In all other dimensions, `index` has the
+ * extents of x. */
 static inline ht_tensor ht_gather(ht_tensor x, int dim, ht_tensor index)
 {
     return ht_gather_at(x, ht_index_of(x, dim, index), ht_iota(ht_extent(x, dim), HT_I64), ht_dim_of(x, dim));
@@ -66,14 +66,14 @@ static inline ht_tensor ht_index_select(ht_tensor x, int dim, ht_tensor index)
     return ht_transpose(ht_reshape(rows, dims), 0, at);
 }
 
-/* The elements along a dimension in reverse. */
+/* Reverses the elements along a dimension. */
 static inline ht_tensor ht_flip(ht_tensor x, int dim)
 {
     int64_t n = ht_extent(x, dim);
     return ht_index_select(x, dim, ht_arange_at(ht_iota(n, HT_I64), (double)(n - 1), -1, HT_I64));
 }
 
-/* Returns prefix sums along a dimension (each element included); sums of bf16 are in f32. */
+/* Returns prefix sums along a dimension, each including its own element; bf16 is summed in f32. */
 static inline ht_tensor ht_cumsum(ht_tensor x, int dim)
 {
     ht_tensor at = ht_iota(ht_extent(x, dim), HT_I64);
@@ -87,8 +87,8 @@ typedef struct ht_sorted {
     ht_tensor values, indices;
 } ht_sorted;
 
-/* The first k elements of the order along a dimension: the largest, or the smallest. Of equal ones
- * that in front comes first. */
+/* Returns the k largest or smallest elements along a dimension, in sorted order. Among equal
+ * elements, the one with the lower index comes first. */
 static inline ht_sorted ht_topk(ht_tensor x, int64_t k, int dim, bool largest)
 {
     int at_dim = ht_dim_of(x, dim);
@@ -101,7 +101,7 @@ static inline ht_sorted ht_topk(ht_tensor x, int64_t k, int dim, bool largest)
     return (ht_sorted){ht_scatter_at(x, rank, first, at_dim), ht_scatter_at(place, rank, first, at_dim)};
 }
 
-/* PyTorch's sort with stable=True. */
+/* Sorts along a dimension, as PyTorch's sort with stable=True. */
 static inline ht_sorted ht_sort(ht_tensor x, int dim, bool descending) { return ht_topk(x, ht_extent(x, dim), dim, descending); }
 
 #endif

@@ -8,9 +8,9 @@
  *     }
  *
  * A view describes the piece of a tensor that this device holds, contiguous and row-major. It has
- * one dimension for each index of the rule; merged factors `(g r)` are one, an ellipsis gives one
- * for each dimension that the ellipsis stands for. A dimension of an ellipsis that the rule's
- * `offset` names is one for each factor into which reshapes split the dimension. Rows of a tensor
+ * one dimension for each index of the rule. Merged factors `(g r)` are one dimension; an ellipsis
+ * is as many dimensions as it stands for. Where the rule's `offset` names the ellipsis, a dimension
+ * appears as one dimension for each factor into which reshapes split it. Rows of a tensor
  * in the rule's `pitch` clause may be padded. A kernel is not called when a result or a contracted
  * operand is empty; members of a variadic operand may be empty.
  */
@@ -50,10 +50,10 @@ typedef struct ht_view {
     int64_t extent[HT_MAX_RANK]; // extents of this piece
 
     int64_t offset[HT_MAX_RANK]; // start of the piece within the whole tensor; only for factors in the rule's `offset`
-    int64_t fold[HT_MAX_RANK];   // zigzag, a piece of two ranges of a dimension: length of the first range,
-    int64_t gap[HT_MAX_RANK];    // and indices of the whole tensor between both ranges; 0: the piece is one range
+    int64_t fold[HT_MAX_RANK];   // zigzag (a piece of two ranges): length of the first range
+    int64_t gap[HT_MAX_RANK];    // zigzag: number of indices between the two ranges in the whole tensor; 0: the piece is one range
     int64_t global[HT_MAX_RANK]; // extents of the whole tensor
-    int64_t pitch;               // 0: the piece is contiguous; else see ht_view_pitch
+    int64_t pitch;               // elements from one row to the next (ht_view_pitch); 0: the piece is contiguous
 } ht_view;
 
 /* An attribute: an argument of an operator that is no tensor. */
@@ -65,18 +65,18 @@ typedef struct ht_attr {
 
 typedef struct ht_call {
     const ht_view *result;  // in the rule's order
-    const ht_view *operand; // in the rule's order, the members of a variadic one in a row
+    const ht_view *operand; // in the rule's order; the members of a variadic operand follow each other
     int result_count, operand_count;
-    const ht_attr *attr; // the function's parameters that are no tensors, in order
+    const ht_attr *attr; // the operator's arguments that are no tensors, in order
     const float *hyper;  // optimizers: the hyper-parameters of this step (ht_optimizer.hyper); NULL elsewhere
     int64_t step;        // training steps begun before this one
     int training;        // 0 under ht_infer
-    uint64_t seed;       // of the session, for counter-based random numbers
+    uint64_t seed;       // the session's seed, for counter-based random numbers
 } ht_call;
 
 typedef void ht_kernel(const ht_call *call);
 
-/* Returns the product of the extents of dimensions first to last - 1. */
+/* Returns the product of the extents of the dimensions in [first, last). */
 static inline int64_t ht_view_count(const ht_view *view, int first, int last)
 {
     int64_t count = 1;
@@ -85,15 +85,15 @@ static inline int64_t ht_view_count(const ht_view *view, int first, int last)
     return count;
 }
 
-/* Returns the elements from one row to the next (the leading dimension of BLAS); a row is the
- * dimensions from `first` on. The rule's `pitch` clause names the tensors whose rows may be
- * padded. */
+/* Returns the number of elements from one row to the next (the leading dimension of BLAS); a row
+ * consists of the dimensions from `first` on. Only rows of tensors in the rule's `pitch` clause may
+ * be padded. */
 static inline int64_t ht_view_pitch(const ht_view *view, int first)
 {
     return view->pitch ? view->pitch : ht_view_count(view, first, view->rank);
 }
 
-/* Returns the index in the whole tensor of index i of dimension d of a piece. The rule's `offset`
+/* Converts index i of dimension d of a piece to the index in the whole tensor. The rule's `offset`
  * must name d. */
 HT_ANYWHERE static inline int64_t ht_view_place(const ht_view *view, int d, int64_t i)
 {
@@ -118,7 +118,7 @@ HT_ANYWHERE static inline int64_t ht_view_find(const ht_view *view, int d, int64
     return i < view->extent[d] && ht_view_place(view, d, i) == place ? i : -1;
 }
 
-/* Returns the row-major number in the whole tensor of element i of a piece. The rule's `offset`
+/* Returns the row-major index, in the whole tensor, of element i of a piece. The rule's `offset`
  * must name all dimensions. */
 static inline int64_t ht_view_element(const ht_view *view, int64_t i)
 {

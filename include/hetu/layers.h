@@ -20,7 +20,7 @@ static inline ht_tensor ht_standardized(ht_tensor x, ht_dims dim, float eps)
     return ht_mul(off, ht_rsqrt(ht_add(variance, ht_scalar(eps))));
 }
 
-/* Returns x * weight + bias, both of shape (channels), along dimension 1; both may be HT_NONE. */
+/* Returns x * weight + bias for each channel; weight and bias: (channels) or HT_NONE. */
 static inline ht_tensor ht_by_channel(ht_tensor x, ht_tensor weight, ht_tensor bias)
 {
     ht_dims dims = {ht_rank(x) - 1, {ht_extent(x, 1), 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}};
@@ -28,7 +28,7 @@ static inline ht_tensor ht_by_channel(ht_tensor x, ht_tensor weight, ht_tensor b
     return ht_present(bias) ? ht_add(x, ht_reshape(bias, dims)) : x;
 }
 
-/* Returns all dimensions except that of the channels, dimension 1. */
+/* Returns the numbers of all dimensions of x except dimension 1, the channels. */
 static inline ht_dims ht_dims_of_channels(ht_tensor x)
 {
     ht_dims dim = {0};
@@ -73,9 +73,9 @@ static inline ht_tensor ht_batch_norm_with(ht_tensor x, ht_tensor weight, ht_ten
     return ht_batch_norm(x, weight, bias, o.eps);
 }
 
-/* Batch norm with running statistics, as PyTorch's. In training, normalizes by the batch's mean and
- * variance, and updates the states NAME.mean and NAME.variance; else normalizes by these states.
- * ht_batch_norm_running(x, weight, bias, "norm", training, .momentum = 0.1f) */
+/* Applies batch norm with running statistics, as PyTorch's. In training, normalizes by the batch's
+ * mean and variance, and updates the states NAME.mean and NAME.variance; else normalizes by these
+ * states. ht_batch_norm_running(x, weight, bias, "norm", training, .momentum = 0.1f) */
 #define ht_batch_norm_running(x, weight, bias, name_, training_, ...) \
     ht_batch_norm_with((x), (weight), (bias), (ht_running_options){.name = (name_), .training = (training_), .momentum = 0.1f, .eps = 1e-5f __VA_OPT__(,) __VA_ARGS__})
 
@@ -108,15 +108,15 @@ static inline ht_tensor ht_instance_norm(ht_tensor x, ht_tensor weight, ht_tenso
 typedef struct ht_attention_options {
     ht_tensor mask; // broadcast to (batch, heads, queries, keys): integers: 0 hides a key from a query; floating point: added to the scores
     bool causal;    // query i sees keys 0 to i
-    int64_t window; // a query sees keys less than so far away; 0: all
+    int64_t window; // a query sees keys at a distance below `window`; 0: at any distance
     float scale;    // factor of the scores; 0: 1 / sqrt(width)
-    float soft_cap; // scores s become soft_cap * tanh(s / soft_cap); 0: as they are
+    float soft_cap; // scores s become soft_cap * tanh(s / soft_cap); 0: no cap
 } ht_attention_options;
 
-/* Attention of q (batch, queries, heads, width) to k and v (batch, keys, heads, width), with
- * options that ht_attention lacks. Unlike ht_attention, it stores the scores (batch, heads,
- * queries, keys). Query heads are a multiple of key-value heads. The result is 0 for a query that
- * sees no key. */
+/* Computes attention of q (batch, queries, heads, width) to k and v (batch, keys, heads, width),
+ * with options that ht_attention lacks. Unlike ht_attention, stores the scores (batch, heads,
+ * queries, keys). The number of query heads is a multiple of that of key-value heads. The result is
+ * 0 for a query that sees no key. */
 static inline ht_tensor ht_masked_attention_with(ht_tensor q, ht_tensor k, ht_tensor v, ht_attention_options o)
 {
     assert(ht_rank(q) == 4 && ht_rank(k) == 4 && ht_rank(v) == 4 && "ht_masked_attention takes tensors of four dimensions");

@@ -1,7 +1,7 @@
 /* losses.h: losses, made of operators.
  *
- * Names and meanings are PyTorch's unless a comment says otherwise. Arguments that PyTorch lets one
- * leave out are named: ht_mse_loss(x, target, .reduction = HT_REDUCE_SUM). Classes stand in the
+ * Names and meanings are PyTorch's unless a comment says otherwise. Optional arguments are
+ * named: ht_mse_loss(x, target, .reduction = HT_REDUCE_SUM). Classes stand in the
  * last dimension.
  */
 #ifndef HETU_LOSSES_H
@@ -47,7 +47,7 @@ static inline ht_tensor ht_huber_loss_with(ht_tensor x, ht_tensor target, ht_hub
 /* ---- probabilities ---- */
 
 typedef struct ht_bce_options {
-    ht_tensor weight, pos_weight; // factor by element; factor of the target's positive term
+    ht_tensor weight, pos_weight; // factor of each element; factor of the positive term, target * log(sigmoid(x))
     ht_loss_reduction reduction;
 } ht_bce_options;
 
@@ -61,12 +61,12 @@ static inline ht_tensor ht_bce_with_logits_with(ht_tensor x, ht_tensor target, h
 }
 
 typedef struct ht_kl_options {
-    bool log_target; // the target is given by its logarithm
+    bool log_target; // the target holds logarithms of probabilities
     bool batchmean;  // divides the sum by the batch size, the first dimension
     ht_loss_reduction reduction;
 } ht_kl_options;
 
-/* Kullback-Leibler divergence; x has the logarithms of probabilities. */
+/* Returns the Kullback-Leibler divergence; x holds logarithms of probabilities. */
 static inline ht_tensor ht_kl_div_with(ht_tensor x, ht_tensor target, ht_kl_options o)
 {
     ht_tensor loss = o.log_target ? ht_mul(ht_exp(target), ht_sub(target, x)) : ht_divergence(x, target);
@@ -81,12 +81,12 @@ typedef struct ht_cross_entropy_options {
     ht_tensor weight; // of each class
     int64_t ignore_index;
     float label_smoothing;
-    float z_loss; // so much of the square of log(sum(exp(x))) is added (Chowdhery et al., PaLM, 2022); not PyTorch's
+    float z_loss; // factor of an added term, the square of log(sum(exp(x))) (Chowdhery et al., PaLM, 2022); not PyTorch's
     ht_loss_reduction reduction;
 } ht_cross_entropy_options;
 
-/* Label smoothing term of each row: the mean, over all classes, of the loss with that class as the
- * target. */
+/* Returns the label smoothing term of each row: the mean over all classes of the weighted loss with
+ * that class as the target. */
 static inline ht_tensor ht_smooth_entropy(ht_tensor x, ht_tensor lse, ht_tensor weight)
 {
     ht_over classes = {ht_shape(-1), false};
@@ -104,7 +104,7 @@ static inline ht_tensor ht_only_ignored(ht_tensor target, ht_tensor ignored, int
     return ht_masked_fill(target, ignored, -100);
 }
 
-/* HT_REDUCE_MEAN is the weighted mean over rows whose target is not ignored, with class weights. */
+/* HT_REDUCE_MEAN is the class-weighted mean over the rows whose target is not ignored. */
 static inline ht_tensor ht_cross_entropy_loss_with(ht_tensor x, ht_tensor target, ht_cross_entropy_options o)
 {
     assert(ht_is_integer(target) && "the targets of ht_cross_entropy_loss are integers");
@@ -128,8 +128,8 @@ static inline ht_tensor ht_cross_entropy_loss_with(ht_tensor x, ht_tensor target
     return o.reduction == HT_REDUCE_MEAN ? ht_div(ht_sum(loss), ht_sum(weight)) : ht_reduced(loss, o.reduction);
 }
 
-/* The symmetric loss of pairs (Radford et al., CLIP, 2021): rows of a and b, of length 1 each,
- * belong together by their number; `scale` is a number. */
+/* Returns the symmetric loss of pairs (Radford et al., CLIP, 2021): row i of a and row i of b are a
+ * pair, with an L2 norm of 1. `scale` is a tensor of one element that multiplies the logits. */
 static inline ht_tensor ht_contrastive_loss(ht_tensor a, ht_tensor b, ht_tensor scale)
 {
     ht_tensor logits = ht_mul(ht_linear(a, b, HT_NONE), scale), target = ht_iota(ht_extent(a, 0), HT_I32);

@@ -1,5 +1,5 @@
-/* model.h: what a model function is made of beside operators: tensors, parameters, states, inputs,
- * outputs, scopes, optimizers, and operators of one's own. Included by hetu.h.
+/* model.h: the parts of a model function beside operators: tensors, parameters, states, inputs,
+ * outputs, scopes, optimizers, and a user's own operators. Included by hetu.h.
  */
 #ifndef HETU_MODEL_H
 #define HETU_MODEL_H
@@ -61,9 +61,9 @@ typedef struct ht_param_options {
     bool frozen;   // the parameter is not trained
 } ht_param_options;
 
-/* A trained f32 tensor: ht_param(ht_shape(3, 4), ht_normal(0.02), "w"), with `.no_decay = true` or
- * `.frozen = true` after the name. The full name has the scopes in front, "h0.w"; a second
- * parameter of the same full name is the same one and must agree. */
+/* Declares a trained f32 tensor: ht_param(ht_shape(3, 4), ht_normal(0.02), "w"), with `.no_decay =
+ * true` or `.frozen = true` after the name. The full name begins with the scopes: "h0.w". A second
+ * call with the same full name returns the same parameter and must agree with the first. */
 #define ht_param(shape, init, ...) ht_parameter((shape), (init), (ht_param_options){.name = __VA_ARGS__})
 ht_tensor ht_parameter(ht_dims shape, ht_init init, ht_param_options options);
 
@@ -79,12 +79,11 @@ void ht_assign(ht_tensor state, ht_tensor value);
 /* Declares an input: the caller feeds its elements with ht_feed. */
 ht_tensor ht_input(const char *name, ht_dtype dtype, ht_dims shape);
 
-/* Names a value of the model, for ht_fetch; the full name has the scopes in front, "h0.y", and no
- * other output has it. */
+/* Names a value of the model for ht_fetch. The full name begins with the scopes, "h0.y", and must
+ * differ from those of all other outputs. */
 ht_tensor ht_output(ht_tensor x, const char *name);
 
-/* A scope for parameters' names, printf style, until the end of the block: ht_scope("h%d",
- * layer); */
+/* Opens a scope of names, printf style, until the end of the block: ht_scope("h%d", layer); */
 typedef struct ht_scope_mark {
     size_t length;
 } ht_scope_mark;
@@ -94,20 +93,20 @@ void ht_scope_leave(ht_scope_mark *mark);
 #define HT_JOIN(a, b) HT_JOIN_(a, b)
 #define ht_scope(...) __attribute__((cleanup(ht_scope_leave), unused)) ht_scope_mark HT_JOIN(ht_scope_at_, __LINE__) = ht_scope_enter(__VA_ARGS__)
 
-/* 0, 1, 2, ...: a new number at each call while a model is evaluated; operators with randomness
- * take one as their stream. */
+/* Returns 0, 1, 2, ...: a new number at each call while a model is evaluated. An operator with
+ * random numbers takes one as its stream. */
 int64_t ht_stream(void);
 
 /* ---- optimizers ---- */
 
-enum { HT_HYPER = 8, HT_GROUPS = 8 }; // numbers of an optimizer; optimizers of a program
+enum { HT_HYPER = 8, HT_GROUPS = 8 }; // at most: hyper-parameters of an optimizer; optimizers of a program
 
 /* Arguments of an optimizer rule, for one parameter. */
 typedef struct ht_update {
     ht_tensor p, g; // the parameter, and its gradient
     ht_tensor norm; // the square of the global gradient norm; absent without clipping
     bool decay;     // whether weight decay applies
-    int first;      // number i of the optimizer is ht_hyper(first + i)
+    int first;      // hyper-parameter i of the optimizer is ht_hyper(first + i)
 } ht_update;
 
 /* How a parameter is updated: by an operator, or by a rule.
@@ -120,11 +119,11 @@ typedef struct ht_update {
  * value, its `g` is absent, and its result is ignored (ht_averaged).
  *
  * All fields but `hyper` must be known at compile time. hyper[0] is the learning rate; the last
- * number belongs to `after`; each optimizer defines the others. */
+ * number belongs to `after`; each optimizer defines the other numbers. */
 typedef struct ht_optimizer {
-    void (*update)(void); // the operator; NULL: the rule
-    int states;           // of the operator: states a parameter, of its shape, zero at the start
-    bool clipped;         // the square of the global gradient norm is asked for
+    void (*update)(void); // the operator; NULL: `rule` updates
+    int states;           // number of states that the operator has for each parameter; of the parameter's shape, 0 at the start
+    bool clipped;         // the update needs the square of the global gradient norm
     ht_kernel *kernel;    // the operator's kernel, for the one-device library
     float hyper[HT_HYPER];
     ht_tensor (*rule)(const ht_update *u);
@@ -147,26 +146,26 @@ typedef struct ht_group_list {
 
 /* ---- a user's own operators ---- */
 
-/* A gradient, named by the clause grad(g), written once for one device and for many: it builds
- * dx[k], the gradient of operand k, from operators. hetucc evaluates it at compile time; on one
- * device it runs. dx[k] stays absent where no gradient flows; x[k] is absent where the operand is;
- * dy[k] is zero where nothing flows back. A loss that depends on a result whose dy[k] the gradient
- * does not use is an error.
+/* Operands and results of one call, for the function that the clause grad(g) names. The function
+ * builds dx[k], the gradient of operand k, from operators; hetucc evaluates it at compile time, and
+ * the one-device library runs it. It leaves dx[k] absent where no gradient flows. x[k] is absent
+ * where the operand is; dy[k] is zero where no gradient flows back. A loss that depends on a result
+ * whose dy[k] the function does not use is an error.
  *
  *     static inline void my_softmax_gradient(ht_grad *g) { g->dx[0] = my_softmax_backward(g->dy[0],
  *         g->y[0]); }
  */
 typedef struct ht_grad {
-    const ht_tensor *dy; // of each result
+    const ht_tensor *dy; // gradient of each result
     const ht_tensor *y;  // the results
     const ht_tensor *x;  // the operands, in the rule's order
     const ht_attr *attr; // the arguments that are no tensors
-    ht_tensor *dx;       // of each operand
+    ht_tensor *dx;       // gradient of each operand, to be set
 } ht_grad;
 
-/* The body of an operator on one device: runs `kernel` on whole tensors, writes the results and
- * remembers `gradient` (NULL: no gradient flows). The kernel and the gradient are those that the
- * operator's pragma names. See examples/custom. */
+/* The body of an operator on one device: ht_apply runs `kernel` on whole tensors, writes the
+ * results and records `gradient` (NULL: no gradient flows) for backward. Kernel and gradient are
+ * those that the operator's pragma names. See examples/custom. */
 typedef struct ht_result {
     ht_dtype dtype;
     ht_dims shape;

@@ -16,8 +16,8 @@
 #define HT_INLINE static inline
 #endif
 
-/* Return the larger or the smaller argument, as max and min in rules do: NaN where either argument
- * is NaN (unlike fmaxf). */
+/* Return the larger or the smaller argument, as max and min in rules do; NaN where an argument is
+ * NaN (unlike fmaxf). */
 HT_INLINE float ht_fmaxf(float a, float b) { return b <= a || a != a ? a : b; }
 
 HT_INLINE float ht_fminf(float a, float b) { return b >= a || a != a ? a : b; }
@@ -26,7 +26,7 @@ HT_INLINE double ht_fmax(double a, double b) { return b <= a || a != a ? a : b; 
 
 HT_INLINE double ht_fmin(double a, double b) { return b >= a || a != a ? a : b; }
 
-/* bf16 is stored as the upper half of an f32. */
+/* Convert bf16, the upper half of an f32, to f32 and back (to the nearest, ties to even). */
 HT_INLINE float ht_bf16_load(uint16_t bits)
 {
     union {

@@ -6,7 +6,7 @@
  * gradient. Other rules name a C kernel and a gradient function; the gradient function follows the
  * prototype and is built from operators.
  *
- * The functions without suffix call the operators that end in _at, _stats or _backward.
+ * Functions without suffix call operators in _at or _stats; gradient functions call _backward.
  */
 #ifndef HETU_OPS_H
 #define HETU_OPS_H
@@ -89,8 +89,8 @@ static inline ht_tensor ht_expand(ht_tensor x, ht_dims dims)
     return ht_repeated(x, dims);
 }
 
-/* Prepares two operands that broadcast by NumPy's rule for an operator that broadcasts only the
- * second one, over leading dimensions. */
+/* Expands two operands by NumPy's broadcasting rule: x to the common shape, z to its trailing
+ * dimensions. Operators broadcast z over leading dimensions themselves. */
 typedef struct ht_pair {
     ht_tensor x, z;
 } ht_pair;
@@ -109,7 +109,7 @@ static inline ht_pair ht_broadcast(ht_tensor x, ht_tensor z)
     return (ht_pair){ht_repeated(x, dims), ht_repeated(z, of_z)};
 }
 
-/* Returns a number as an f32 tensor without dimensions. */
+/* Returns a number as a tensor of the given type without dimensions. */
 #pragma hspmd op y[] = value dtype(y: dtype)
 ht_tensor ht_number_at(double value, ht_dtype dtype);
 
@@ -127,7 +127,7 @@ static inline ht_tensor ht_scalar(double value)
     return ht_scalar_at(value, HT_F32);
 }
 
-/* Operators of two tensors, whose shapes broadcast by NumPy's rule. */
+/* Operators of two tensors: z broadcasts over leading dimensions. ht_add etc. broadcast both. */
 #pragma hspmd op y[a.., b..] = x[a.., b..] + z[b..]
 ht_tensor ht_add_at(ht_tensor x, ht_tensor z);
 
@@ -256,8 +256,8 @@ ht_tensor ht_relu(ht_tensor x);
 #pragma hspmd op y[i..] = 0.5f * x[i..] * (1 + tanhf(0.7978845608028654f * (x[i..] + 0.044715f * x[i..] * x[i..] * x[i..]))) epilogue(HT_GELU) grad(ht_gelu_gradient)
 ht_tensor ht_gelu(ht_tensor x);
 
-/* PyTorch's formula, which gives NaN where x * x overflows: 0.7978845608028654f (x + 0.044715f x^3)
- * with x in front, and its derivative. */
+/* Returns the gradient of ht_gelu by PyTorch's formula, which has x (0.7978845608028654f +
+ * 0.0356774 x^2) inside tanh. Like PyTorch's, the result is NaN where x * x overflows. */
 #pragma hspmd op dx[i..] = dy[i..] * (0.5f * (1 + tanhf(x[i..] * (0.7978845608028654f + 0.035677408136300125f * x[i..] * x[i..]))) + \
     0.5f * x[i..] * (1 - tanhf(x[i..] * (0.7978845608028654f + 0.035677408136300125f * x[i..] * x[i..])) * \
                          tanhf(x[i..] * (0.7978845608028654f + 0.035677408136300125f * x[i..] * x[i..]))) * \
@@ -333,7 +333,7 @@ static inline ht_tensor ht_where(ht_tensor condition, ht_tensor x, ht_tensor z)
     return ht_where_at(ht_repeated(condition, dims), ht_repeated(x, dims), ht_repeated(z, dims));
 }
 
-/* Returns x, but `value` where the mask is not 0. */
+/* Returns x with `value` in the places where the mask is not 0. */
 static inline ht_tensor ht_masked_fill(ht_tensor x, ht_tensor mask, float value)
 {
     return ht_where(mask, ht_scalar_at(value, ht_dtype_of(x)), x);
@@ -385,7 +385,7 @@ ht_tensor ht_finite(ht_tensor x);
 #pragma hspmd op y[b..] = row_max(x[b.., v]) reduction(max: v) neutral(x: logf(0)) types(f32) operations(size(b) * size(v)) kernel(ht_row_max_kernel) grad(none)
 ht_tensor ht_amax_single(ht_tensor x);
 
-/* Returns `at` where x is the row's largest element or NaN, else the rows' length. */
+/* Returns `at` where x is the largest element of its row or NaN, else the length of the row. */
 #pragma hspmd op y[b.., v] = x[b.., v] == peak[b..] ? at[v] : x[b.., v] != x[b.., v] ? at[v] : size(v) dtype(y: f32, peak: wide, at: integer) grad(none)
 ht_tensor ht_peaks_at(ht_tensor x, ht_tensor peak, ht_tensor at);
 
@@ -405,8 +405,8 @@ static inline void ht_softmax_gradient(ht_grad *g)
     g->dx[0] = ht_softmax_backward(g->dy[0], g->y[0]);
 }
 
-/* y = (x - mean) * rstd * weight + bias with rstd = 1 / sqrt(variance + eps); weight and bias may
- * be HT_NONE. */
+/* Layer norm: y = (x - mean) * rstd * weight + bias with rstd = 1 / sqrt(variance + eps). weight
+ * and bias may be HT_NONE. */
 typedef struct ht_layer_norm_result {
     ht_tensor y, mean, rstd;
 } ht_layer_norm_result;
@@ -428,7 +428,7 @@ typedef struct ht_layer_norm_backward_result {
     operations(13 * size(r) * size(c)) kernel(ht_layer_norm_backward_kernel) grad(none)
 ht_layer_norm_backward_result ht_layer_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor weight, ht_tensor more);
 
-/* Adds the gradient that flows through mean and rstd. */
+/* Returns the gradient of x that flows through mean and rstd. */
 #pragma hspmd op dx[r.., c] = dmean[r..] / size(c) - drstd[r..] * rstd[r..] * rstd[r..] * rstd[r..] * (x[r.., c] - mean[r..]) / size(c) \
     dtype(dx: x, mean: wide, rstd: wide, dmean: wide, drstd: wide) types(f32, bf16) grad(none)
 ht_tensor ht_layer_norm_stats_backward(ht_tensor x, ht_tensor mean, ht_tensor rstd, ht_tensor dmean, ht_tensor drstd);
@@ -448,7 +448,7 @@ static inline ht_tensor ht_layer_norm(ht_tensor x, ht_tensor weight, ht_tensor b
     return ht_layer_norm_stats(x, weight, bias, eps).y;
 }
 
-/* y = x * rstd * weight with rstd = 1 / sqrt(mean of squares + eps); weight may be HT_NONE. */
+/* RMS norm: y = x * rstd * weight, rstd = 1 / sqrt(mean(x^2) + eps). weight may be HT_NONE. */
 typedef struct ht_rms_norm_result {
     ht_tensor y, rstd;
 } ht_rms_norm_result;
@@ -467,7 +467,7 @@ typedef struct ht_rms_norm_backward_result {
     operations(9 * size(r) * size(c)) kernel(ht_rms_norm_backward_kernel) grad(none)
 ht_rms_norm_backward_result ht_rms_norm_backward(ht_tensor dy, ht_tensor x, ht_tensor rstd, ht_tensor weight, ht_tensor more);
 
-/* Adds the gradient that flows through rstd. */
+/* Returns the gradient of x that flows through rstd. */
 #pragma hspmd op dx[r.., c] = -drstd[r..] * rstd[r..] * rstd[r..] * rstd[r..] * x[r.., c] / size(c) \
     dtype(dx: x, rstd: wide, drstd: wide) types(f32, bf16) grad(none)
 ht_tensor ht_rms_norm_stats_backward(ht_tensor x, ht_tensor rstd, ht_tensor drstd);
@@ -485,7 +485,7 @@ static inline ht_tensor ht_rms_norm(ht_tensor x, ht_tensor weight, float eps)
     return ht_rms_norm_stats(x, weight, eps).y;
 }
 
-/* y = x * rnorm with rnorm = 1 / max(length of x, eps). */
+/* L2 norm: y = x * rnorm with rnorm = 1 / max(length of x, eps). */
 typedef struct ht_l2_norm_result {
     ht_tensor y, rnorm;
 } ht_l2_norm_result;
@@ -501,7 +501,7 @@ ht_l2_norm_result ht_l2_norm_stats(ht_tensor x, float eps);
     replicate(c) linear(dy) dtype(rnorm: wide) types(f32, bf16) operations(5 * size(r) * size(c)) kernel(ht_l2_norm_backward_kernel) grad(none)
 ht_tensor ht_l2_norm_backward(ht_tensor dy, ht_tensor y, ht_tensor rnorm, float eps);
 
-/* Adds the gradient that flows through rnorm: 0 where eps is larger than the length of x. */
+/* Returns the gradient of x through rnorm: 0 where eps is larger than the length of x. */
 #pragma hspmd op dx[r.., c] = rnorm[r..] < 1 / eps ? -drnorm[r..] * rnorm[r..] * rnorm[r..] * y[r.., c] : 0 \
     dtype(dx: y, rnorm: wide, drnorm: wide) linear(drnorm) types(f32, bf16) grad(none)
 ht_tensor ht_l2_norm_stats_backward(ht_tensor y, ht_tensor rnorm, ht_tensor drnorm, float eps);
@@ -570,7 +570,7 @@ static inline ht_tensor ht_rope(ht_tensor x, float base)
     return ht_rope_at(x, HT_NONE, base, 1);
 }
 
-/* Does the same with given positions, for packed sequences. */
+/* Does the same with given positions (integers), for packed sequences. */
 static inline ht_tensor ht_rope_positions(ht_tensor x, ht_tensor position, float base)
 {
     assert(ht_extent(x, -1) % 2 == 0 && "ht_rope turns pairs: the last dimension is even");
@@ -620,15 +620,15 @@ static inline void ht_attention_gradient(ht_grad *g)
     g->dx[2] = d.dv;
 }
 
-/* Attention of packed sequences, with segments of the queries and segments of the keys, whose
- * numbers may differ. */
+/* Computes attention of packed sequences. The queries and the keys have their own segments, of
+ * lengths s and t. */
 static inline ht_tensor ht_attention_packed(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, ht_tensor key_segments, bool causal)
 {
     assert(ht_is_integer(segments) && ht_is_integer(key_segments) && "segments are integers");
     return ht_attention_stats(q, k, v, segments, key_segments, causal).y;
 }
 
-/* Attention in which queries and keys have the same segments, or HT_NONE. */
+/* Computes attention; queries and keys have the same segments, or HT_NONE. */
 static inline ht_tensor ht_attention(ht_tensor q, ht_tensor k, ht_tensor v, ht_tensor segments, bool causal)
 {
     if (!ht_present(segments))
@@ -686,12 +686,12 @@ ht_tensor ht_pick(ht_tensor weight, ht_tensor target, ht_tensor at);
 #pragma hspmd op y[i..] = fabsf(x[i..]) >= delta ? delta * (fabsf(x[i..]) - 0.5f * delta) : 0.5f * x[i..] * x[i..]
 ht_tensor ht_huber(ht_tensor x, float delta);
 
-/* -target log(sigmoid(x)) weight - (1 - target) log(1 - sigmoid(x)), for targets between 0 and 1;
+/* Returns -target log(sigmoid(x)) weight - (1 - target) log(1 - sigmoid(x)), for targets in [0, 1];
  * weight is 1 where the target is 0. */
 #pragma hspmd op y[i..] = (1 - target[i..]) * x[i..] + weight[i..] * (log1pf(expf(-fabsf(x[i..]))) + fmaxf(-x[i..], 0))
 ht_tensor ht_logistic(ht_tensor x, ht_tensor target, ht_tensor weight);
 
-/* target (log(target) - x), and 0 where the target is 0. */
+/* Returns target (log(target) - x), or 0 where the target is 0. */
 #pragma hspmd op y[i..] = (target[i..] == 0 ? 0 : target[i..] * logf(target[i..])) - target[i..] * x[i..]
 ht_tensor ht_divergence(ht_tensor x, ht_tensor target);
 
@@ -721,7 +721,7 @@ static inline ht_tensor ht_transpose(ht_tensor x, int d0, int d1)
     return first < second ? ht_transpose_at(x, first, second) : ht_transpose_at(x, second, first);
 }
 
-/* Returns the elements start to start + length - 1 of dimension dim. */
+/* Returns the elements [start, start + length) of dimension dim. */
 #pragma hspmd op y[a..{dim}, i, z..] = slice(x[a.., n, z..]) \
     size(i: length) requires(start >= 0, start <= size(n) - length) replicate(n, i) shift(n, i: start) linear(x) types(f32, bf16, f64, i32, i64) \
     operations(0) reads(x: size(a) * size(i) * size(z)) kernel(ht_slice_kernel) grad(ht_slice_gradient)
@@ -743,8 +743,8 @@ static inline void ht_pad_gradient(ht_grad *g)
     g->dx[0] = ht_slice_at(g->dy[0], (int)g->attr[0].i, g->attr[1].i, ht_extent(g->x[0], (int)g->attr[0].i));
 }
 
-/* Returns the elements start to start + length - 1 of a dimension (PyTorch's narrow); a negative
- * dim counts from the end. */
+/* Returns the elements [start, start + length) of a dimension (PyTorch's narrow); a negative dim
+ * counts from the end. */
 static inline ht_tensor ht_slice(ht_tensor x, int dim, int64_t start, int64_t length)
 {
     assert(start >= 0 && length >= 0 && start <= ht_extent(x, dim) - length && "a slice lies within its dimension");
@@ -780,7 +780,7 @@ ht_tensor ht_iota(int64_t n, ht_dtype dtype);
 
 /* Operators that compare indices; `at` and `from` are 0, 1, 2, ... along their dimension. */
 
-/* Returns x. An integer outside 0 to end - 1 ends the program. */
+/* Returns x, a tensor of integers; an integer outside [0, end) ends the program. */
 #pragma hspmd op y[i..] = within(x[i..]) offset(i) types(i32, i64) operations(0) kernel(ht_within_kernel) grad(none)
 ht_tensor ht_within(ht_tensor x, int64_t end);
 
@@ -812,7 +812,7 @@ static inline void ht_scatter_gradient(ht_grad *g)
     operations(size(a) * (size(n) + size(k)) * size(z)) kernel(ht_cumsum_kernel) grad(ht_cumsum_gradient)
 ht_tensor ht_cumsum_at(ht_tensor x, ht_tensor at, ht_tensor from, int dim);
 
-/* The gradient of ht_cumsum_at: x[n] is the sum of all y[k] with at[k] >= from[n]. */
+/* Returns x, the gradient of ht_cumsum_at: x[n] is the sum of all y[k] with at[k] >= from[n]. */
 #pragma hspmd op x[a..{dim}, n, z..] = cumsum_back(y[a.., k, z..], from[n], at[k]) \
     reduction(+: k) linear(y) causal(k, n: 1) neutral(y: 0) dtype(x: y, from: integer, at: integer) types(f32, f64, i32, i64) \
     operations(size(a) * (size(n) + size(k)) * size(z)) kernel(ht_cumsum_back_kernel) grad(ht_cumsum_back_gradient)
@@ -835,7 +835,7 @@ static inline void ht_cumsum_back_gradient(ht_grad *g)
     reduction(+: j) dtype(y: i32, at: integer, from: integer) types(f32, bf16, f64, i32, i64) kernel(ht_rank_kernel) grad(none)
 ht_tensor ht_rank_at(ht_tensor x, ht_tensor z, ht_tensor at, ht_tensor from, int dim, int descending);
 
-/* Returns the elements x[i, i] of matrices. */
+/* Returns the diagonals x[i, i] of matrices in the last two dimensions. */
 #pragma hspmd op y[b.., i] = at[i] == from[j] ? x[b.., i, j] : 0 dtype(y: x, at: integer, from: integer)
 ht_tensor ht_diagonal_at(ht_tensor x, ht_tensor at, ht_tensor from);
 
@@ -851,8 +851,8 @@ ht_tensor ht_arange_at(ht_tensor at, double start, double step, ht_dtype dtype);
 
 /* ---- products for einsum.h, images.h and layers.h ---- */
 
-/* Multiplies two tensors. The first `batch` dimensions are equal; the last `inner` ones are summed
- * over. */
+/* Multiplies two tensors: their first `batch` dimensions are equal; their last `inner` dimensions
+ * are summed over. */
 #pragma hspmd op y[b..{batch}, m.., n..] = x[b.., m.., k..{inner}] * w[b.., n.., k..]
 ht_tensor ht_contract_at(ht_tensor x, ht_tensor w, int batch, int inner);
 
@@ -886,15 +886,15 @@ ht_tensor ht_scores_at(ht_tensor q, ht_tensor k);
 #pragma hspmd op y[b, s, g, r, d] = p[b, g, r, s, t] * v[b, t, g, d]
 ht_tensor ht_values_at(ht_tensor p, ht_tensor v);
 
-/* Returns x, but minus infinity where a query does not see a key. Under `causal`, a query sees no
- * later keys. With `window` > 0, it sees keys at a distance below `window`. */
+/* Returns x, with minus infinity where a query does not see a key. Under `causal`, a query sees no
+ * later keys. With `window` > 0, a query sees keys at a distance below `window`. */
 #pragma hspmd op y[b.., s, t] = (causal ? at[t] > from[s] : 0) ? logf(0) : \
     (window > 0 ? from[s] - at[t] >= window ? 1 : at[t] - from[s] >= window : 0) ? logf(0) : x[b.., s, t] dtype(y: x, at: integer, from: integer)
 ht_tensor ht_hide_at(ht_tensor x, ht_tensor from, ht_tensor at, int causal, int64_t window);
 
 /* ---- dropout ---- */
 
-/* Dropout: sets elements to 0 with probability p, and divides the others by 1 - p. Returns x in
+/* Sets elements to 0 with probability p, and divides the other elements by 1 - p. Returns x in
  * ht_infer. The dropped elements depend on the session's seed, the stream, the step and the
  * element's index in the whole tensor. */
 #pragma hspmd op y[i..] = dropout(x[i..]) offset(i) linear(x) requires(p >= 0, p <= 1) types(f32, bf16) operations(2 * size(i)) kernel(ht_dropout_kernel) grad(ht_dropout_gradient)
@@ -923,8 +923,8 @@ typedef struct ht_adamw_result {
     inplace(p1: p, m1: m, v1: v) operations(15 * size(i)) kernel(ht_adamw_kernel) grad(none)
 ht_adamw_result ht_adamw_update(ht_tensor p, ht_tensor g, ht_tensor m, ht_tensor v, ht_tensor norm, bool decay, int first);
 
-/* Stochastic gradient descent with momentum. hyper: 0 learning rate, 1 momentum, 2 weight decay
- * (added to the gradient), 3 clip, 4 whether the momentum is Nesterov's. */
+/* Updates by stochastic gradient descent with momentum. hyper: 0 learning rate, 1 momentum, 2
+ * weight decay (added to the gradient), 3 clip, 4 whether the momentum is Nesterov's. */
 typedef struct ht_sgd_result {
     ht_tensor p1, m1;
 } ht_sgd_result;

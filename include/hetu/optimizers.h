@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-/* a + t (b - a). */
+/* Returns a + t (b - a). */
 static inline ht_tensor ht_towards(ht_tensor a, ht_tensor b, ht_tensor t) { return ht_add(a, ht_mul(ht_sub(b, a), t)); }
 
 /* Applies weight decay: returns p * (1 - rate * decay), or p where decay does not apply. */
@@ -18,10 +18,10 @@ static inline ht_tensor ht_decayed(const ht_update *u, ht_tensor rate, ht_tensor
 
 /* ---- Adafactor ---- */
 
-/* The root of the mean of the squares of all elements. */
+/* Returns the root of the mean of the squares of all elements. */
 static inline ht_tensor ht_root_mean_square(ht_tensor x) { return ht_sqrt(ht_mean(ht_mul(x, x))); }
 
-/* The running mean of g^2 over dimension `dim`, a state. */
+/* Updates the state `name`, the running mean of g^2 over dimension `dim`, and returns it. */
 static inline ht_tensor ht_adafactor_mean(const ht_update *u, int dim, const char *name, ht_tensor weight)
 {
     ht_tensor mean = ht_mean(ht_mul(u->g, u->g), .dim = ht_shape(dim), .keepdim = true), old = ht_state(ht_dims_of(mean), ht_zeros(), name);
@@ -43,8 +43,8 @@ static inline ht_tensor ht_adafactor_variance(const ht_update *u, ht_tensor weig
     return ht_div(ht_mul(row, column), ht_maximum(ht_mean(row, .dim = ht_shape(-2), .keepdim = true), ht_scalar(eps)));
 }
 
-/* Adafactor (Shazeer and Stern, 2018), as PyTorch has it. Numbers: 0 learning rate, 1 the exponent
- * of beta2, 2 the least size of a step beside the parameter's, 3 d, 4 weight decay. */
+/* Adafactor (Shazeer and Stern, 2018), as in PyTorch. Hyper-parameters: 0 learning rate, 1 exponent
+ * of beta2, 2 least step size relative to the parameter, 3 d, 4 weight decay. */
 static inline ht_tensor ht_adafactor_rule(const ht_update *u)
 {
     const double eps = 1.1920928955078125e-07;
@@ -70,7 +70,7 @@ static inline ht_optimizer ht_adafactor_with(ht_adafactor_options o)
 
 /* ---- Muon ---- */
 
-/* A matrix with the singular vectors of x, and singular values near 1: five steps of the
+/* Returns a matrix with the singular vectors of x, and singular values near 1: five steps of the
  * Newton-Schulz iteration with the coefficients of Jordan et al., 2024. */
 static inline ht_tensor ht_orthogonalized(ht_tensor x)
 {
@@ -86,8 +86,8 @@ static inline ht_tensor ht_orthogonalized(ht_tensor x)
     return tall ? ht_transpose(x, 0, 1) : x;
 }
 
-/* Muon (Jordan et al., 2024), as PyTorch has it, with Nesterov's momentum; the iteration is in f32.
- * Numbers: 0 learning rate, 1 momentum, 2 weight decay. */
+/* Updates a matrix by Muon (Jordan et al., 2024) with Nesterov momentum, as PyTorch, but iterates
+ * in f32. Hyper-parameters: 0 learning rate, 1 momentum, 2 weight decay. */
 static inline ht_tensor ht_muon_rule(const ht_update *u)
 {
     assert(ht_rank(u->p) == 2 && "Muon updates matrices; other parameters belong to a group with another optimizer");
@@ -113,7 +113,7 @@ static inline ht_optimizer ht_muon_with(ht_muon_options o)
 /* ---- averages ---- */
 
 /* Keeps an exponential moving average of a parameter in the state "NAME.average": average = decay *
- * average + (1 - decay) * p, and p after the first step. */
+ * average + (1 - decay) * p; the first step sets it to p. Returns p. */
 static inline ht_tensor ht_average_rule(const ht_update *u)
 {
     ht_tensor old = ht_state(ht_dims_of(u->p), ht_zeros(), "average");
@@ -134,8 +134,8 @@ static inline ht_optimizer ht_averaged(ht_optimizer optimizer, float decay)
 
 /* ---- schedules ---- */
 
-/* Learning rate factor for ht_set_schedule: linear warm-up to 1 over `warmup` steps, then cosine
- * decay to `least` at step `steps`. */
+/* Returns a learning rate factor for ht_set_schedule: linear warm-up to 1 over `warmup` steps, then
+ * cosine decay to `least` at step `steps`. */
 static inline double ht_warmup_cosine(int64_t step, int64_t warmup, int64_t steps, double least)
 {
     if (step < warmup)
@@ -144,7 +144,7 @@ static inline double ht_warmup_cosine(int64_t step, int64_t warmup, int64_t step
     return least + (1 - least) * 0.5 * (1 + cos(3.14159265358979323846 * (done < 1 ? done : 1)));
 }
 
-/* A learning rate schedule with linear decay to `least`. */
+/* Returns the same factor, but with linear decay to `least`. */
 static inline double ht_warmup_linear(int64_t step, int64_t warmup, int64_t steps, double least)
 {
     if (step < warmup)

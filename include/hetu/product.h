@@ -1,8 +1,8 @@
 /* The contraction behind every product rule: y = activation(scale * sum of x * w, plus a bias),
  * over any axes.
  *
- * Emitted code lists the axes of a call, one a factor, with the stride of each tensor along it. An
- * axis that y lacks is summed over. Strides are in elements and 0 where a tensor lacks the factor.
+ * Emitted code lists the axes of a call, one for each factor, with each tensor's stride along
+ * it. An axis that y lacks is summed over. Strides are in elements; 0: the tensor lacks the axis.
  *
  *     // y[b, o] = x[b, i] * w[o, i] + bias[o]
  *     static const ht_axis axes[] = {{32, 64, 16, 0, 0}, {64, 1, 0, 16, 1}, {16, 0, 1, 1, 0}};
@@ -18,7 +18,7 @@
 
 #include <stdint.h>
 
-/* An axis: its extent, and each tensor's stride along it. */
+/* An axis: its extent, and the strides of y, x, w and the bias (b) along it. */
 typedef struct ht_axis {
     int64_t extent, y, x, w, b;
 } ht_axis;
@@ -27,8 +27,8 @@ typedef struct ht_axis {
  * <hetu/ops.h>. */
 typedef enum ht_epilogue { HT_NO_EPILOGUE, HT_RELU, HT_GELU } ht_epilogue;
 
-/* Types are HT_F32 or HT_BF16; sums are in f32 whatever the types are. Fields left out are 0: no
- * bias, no epilogue. */
+/* Arguments of a product. Types are HT_F32 or HT_BF16; sums are in f32 for all types. Zero fields
+ * mean: no bias, no epilogue. */
 typedef struct ht_product_call {
     void *y;
     ht_dtype y_dtype;
@@ -36,18 +36,18 @@ typedef struct ht_product_call {
     ht_dtype dtype;   // of x and of w
     const void *bias; // NULL: absent; an axis of the bias is an axis of y
     ht_dtype bias_dtype;
-    float *sums;   // NULL, or what takes the sums of x over the summed axes, of w where `sums_of_w`; it has the strides b, and then there
-    int sums_of_w; // is no bias
+    float *sums;   // output (NULL: none): x or w, summed over the summed axes, with strides b; excludes a bias
+    int sums_of_w; // whether `sums` are those of w, not of x
     float scale;
     ht_epilogue epilogue;
-    void *aux; // NULL, or an output for the value before the activation: y's shape, strides and type
+    void *aux; // output of the values before the activation, with y's shape, strides and type; NULL: none
     int rank;
     const ht_axis *axes;
 } ht_product_call;
 
-/* Writes every element of y. Where a summed axis is empty the sum is 0; where an axis of y is empty
- * nothing is written. At most HT_MAX_AXES axes. The result does not depend on the number of threads
- * as far as the BLAS's does not. */
+/* Computes every element of y: where a summed axis is empty the sum is 0; where an axis of y is
+ * empty nothing is written. There are at most HT_MAX_AXES axes. The result depends on the number of
+ * threads only where the BLAS library does. */
 enum { HT_MAX_AXES = 32 };
 void ht_product(const ht_product_call *call);
 

@@ -1,6 +1,6 @@
 /* reductions.h: sums, means, largest elements and variances over given dimensions.
  *
- * Names and meanings are PyTorch's. Arguments that PyTorch lets one leave out are named: ht_sum(x,
+ * Names and meanings are PyTorch's. Optional arguments are named: ht_sum(x,
  * .dim = ht_shape(0, -1), .keepdim = true). Included by hetu.h.
  */
 #ifndef HETU_REDUCTIONS_H
@@ -10,7 +10,7 @@
 
 /* ---- reductions ---- */
 
-/* Dimensions of a reduction: `dim`, empty: all; `keepdim` keeps them with extent 1. */
+/* Dimensions `dim` of a reduction (empty: all); `keepdim` keeps them with extent 1. */
 typedef struct ht_over {
     ht_dims dim;
     bool keepdim;
@@ -91,7 +91,7 @@ static inline ht_tensor ht_rows_over(ht_tensor x, ht_over over)
     return dims.rank == order.rank ? y : ht_reshape(y, dims);
 }
 
-/* PyTorch's amax: the gradient is divided among equal largest elements. */
+/* Returns the largest elements (PyTorch's amax); equal largest elements share the gradient. */
 static inline ht_tensor ht_max_over(ht_tensor x, ht_over over)
 {
     assert(ht_count_over(x, over) > 0 && "there is no largest element of none");
@@ -113,16 +113,16 @@ static inline ht_tensor ht_argmax_over(ht_tensor x, ht_over over)
 
 static inline ht_tensor ht_argmin_over(ht_tensor x, ht_over over) { return ht_argmax_over(ht_neg(x), over); }
 
-/* PyTorch's max along one dimension: the whole gradient goes to the first largest element, the one
- * of ht_argmax. */
+/* Returns the largest elements along one dimension (PyTorch's max). The whole gradient goes to the
+ * first largest element, as ht_argmax finds it. */
 static inline ht_tensor ht_first_max(ht_tensor x, int dim)
 {
     ht_tensor place = ht_argmax_over(x, (ht_over){ht_shape(dim), true});
     return ht_squeeze_at(ht_gather_at(x, place, ht_iota(ht_extent(x, dim), HT_I64), ht_dim_of(x, dim)), dim);
 }
 
-/* Returns log(sum(exp(x))); subtracts the largest element first where it is finite, so that exp
- * does not overflow. */
+/* Returns log(sum(exp(x))). Subtracts the largest element first, if it is finite, so that exp does
+ * not overflow. */
 static inline ht_tensor ht_logsumexp_over(ht_tensor x, ht_over over)
 {
     ht_over kept = {over.dim, true};
@@ -134,10 +134,10 @@ static inline ht_tensor ht_logsumexp_over(ht_tensor x, ht_over over)
 typedef struct ht_var_options {
     ht_dims dim;
     bool keepdim;
-    int correction; // subtracted from the number of elements in the divisor
+    int correction; // the divisor is the number of elements minus `correction`
 } ht_var_options;
 
-/* Detaches the mean: its gradient is sum(x - mean) = 0. */
+/* Returns the variance. Detaches the mean, since its gradient, sum(x - mean), is 0. */
 static inline ht_tensor ht_var_over(ht_tensor x, ht_var_options o)
 {
     ht_over over = {o.dim, o.keepdim};

@@ -1,15 +1,15 @@
 /* Conversions between layouts, as emitted programs carry them.
  *
  * The compiler plans every conversion (compiler/reshard) and writes it as constant tables: for each
- * device a short list of steps over buffers, a tensor before (`from`), a tensor after (`to`) and
- * scratch. A tensor's storage is the boxes that the device holds, one after another, each
+ * device a short list of steps over three buffers: the tensor before (`from`) and after (`to`) the
+ * conversion, and scratch. A tensor's storage is the device's boxes, one after another, each
  * row-major. A plan converts one tensor, or several of different shapes and types together.
  *
  *     ht_reshard_run(&gradient_sum, device, from, to, scratch);
  *     ht_reshard_run_all(&new_strategy, device, weights, new_weights, scratch);
  *
- * Every device of the plan calls it, in the same order as the other calls of the program; a device
- * that is not in the plan may call it, too, and does nothing.
+ * All devices of the plan call ht_reshard_run, in the same order of plans. On a device that is not
+ * in the plan, the call does nothing.
  */
 #ifndef HETU_RESHARD_H
 #define HETU_RESHARD_H
@@ -31,10 +31,10 @@ typedef enum ht_verb {
     HT_COMBINE,        /* moves: to = to (+ or max) from */
     HT_FILL,           /* moves: to = the reduction's identity; `from` is not read */
     HT_ALL_REDUCE,     /* send[0] to receive[0], the same count on all members */
-    HT_REDUCE_SCATTER, /* send[i] is for member i, the blocks lie one after another; receive[0] */
-    HT_ALL_GATHER,     /* send[0]; receive[i] comes from member i, all in one place, those of equal counts one after another */
-    HT_ALL_TO_ALL,     /* send[i] in one place, receive[i] in one place */
-    HT_BROADCAST,      /* send[0] on the root, receive[0] on the others */
+    HT_REDUCE_SCATTER, /* send[i] is for member i, one block after another; receive[0] is the result */
+    HT_ALL_GATHER,     /* send[0]; receive[i] comes from member i; all are in one place, blocks of equal counts one after another */
+    HT_ALL_TO_ALL,     /* send[i] is for member i, receive[i] comes from it; all send[i] are in one place, all receive[i] in one */
+    HT_BROADCAST,      /* send[0] on the root, receive[0] on the other members */
     HT_REDUCE,         /* send[0] on all members, receive[0] on the root */
     HT_EXCHANGE        /* batched send and receive; `peer` of each block is a device */
 } ht_verb;
@@ -44,8 +44,8 @@ typedef struct ht_stride {
     int64_t extent, from, to;
 } ht_stride;
 
-/* A strided copy of a box of a tensor; dimensions from the outermost to the innermost. Offsets and
- * strides are in elements of the tensor, from the start of the buffer. */
+/* A strided copy of a box of a tensor, with dimensions from the outermost to the innermost. Offsets
+ * (from the start of the buffer) and strides are in elements of the tensor. */
 typedef struct ht_move {
     ht_place from, to;
     int tensor;
@@ -58,17 +58,17 @@ typedef struct ht_move {
  * In scratch it may hold parts of several tensors. */
 typedef struct ht_block {
     ht_place place;
-    int tensor; /* HT_FROM, HT_TO: whose buffer */
+    int tensor; /* HT_FROM, HT_TO: index of the tensor whose buffer this is */
     int peer;   /* HT_EXCHANGE: the other device */
     int64_t offset, count;
 } ht_block;
 
 typedef struct ht_reshard_step {
     ht_verb verb;
-    ht_dtype dtype;         /* of blocks: their elements; of tensors of several types, the smallest one */
+    ht_dtype dtype;         /* element type of the blocks; for tensors of several types, the smallest type */
     ht_reduction reduction; /* of collectives that reduce */
     int move_count, send_count, receive_count;
-    int group, root; /* which of the plan's groups; the root's position in it */
+    int group, root; /* index into the plan's groups; position of the root in that group */
     const ht_move *move;
     const ht_block *send, *receive;
 } ht_reshard_step;
@@ -101,15 +101,15 @@ typedef struct ht_reshard {
     const ht_group *group;
     const ht_reshard_device *device; /* ascending by number */
     int replica_group_count, replica_group_size;
-    const int *replica_group; /* devices of the replica groups, one group after another; each group runs the same plan. Other device numbers in the plan are positions in a replica group. NULL: one group, plain device numbers */
+    const int *replica_group; /* devices of the replica groups, one group after another; each group runs the same plan, whose other device numbers are positions in a group. NULL: no replica groups, plain device numbers */
 } ht_reshard;
 
 /* Runs `device`'s part of a plan of one tensor; device numbers are ranks of MPI_COMM_WORLD.
- * `scratch` has the bytes that the plan says, aligned to 64. Ends the program with a message when
+ * `scratch` has ht_reshard_scratch bytes, aligned to 64. Ends the program with a message when
  * communication fails. */
 void ht_reshard_run(const ht_reshard *plan, int device, const void *from, void *to, void *scratch);
 
-/* Does the same for any number of tensors, with one buffer for each. A buffer may be NULL if the
+/* Runs a plan of any number of tensors, with one buffer for each. A buffer may be NULL if the
  * device holds nothing of the tensor. */
 void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *from, void *const *to, void *scratch);
 
@@ -117,7 +117,7 @@ void ht_reshard_run_all(const ht_reshard *plan, int device, const void *const *f
  * of the result of an all-gather, and so on. */
 int64_t ht_reshard_received(const ht_reshard *plan, int device);
 
-/* Bytes of scratch that a device needs. */
+/* Returns the bytes of scratch that a device needs. */
 int64_t ht_reshard_scratch(const ht_reshard *plan, int device);
 
 #ifdef __cplusplus

@@ -40,14 +40,14 @@ typedef void *ht_address;
 #define HT_ADDRESS(pointer) (pointer)
 #endif
 
-/* ---- what emitted functions work with ---- */
+/* ---- arguments of emitted functions ---- */
 
 typedef struct ht_worker {
     char *arena;          // aligned to 64 bytes
     char *kept;           // activation buffer of the current micro-batch; aligned to 64 bytes
     void *const *slot;    // by slot: this rank's piece of the tensor
-    const int64_t *piece; // numbers of this device that differ within a role: offsets of pieces, whether to add a bias
-    const float *hyper;   // numbers of the optimizers: hyper[0] is the first learning rate
+    const int64_t *piece; // numbers that differ between devices of a role: offsets of pieces, whether to add a bias
+    const float *hyper;   // hyper-parameters of all optimizers: hyper[0] is the first learning rate
 
     int64_t step;
     int64_t microbatch; // index within this pipeline's step, from 0
@@ -59,7 +59,7 @@ typedef struct ht_worker {
     int position;                // of this device in ht_pipeline.device
 
     struct AsyncExchanges *async_exchanges; // transfers under way; private to the runtime
-    struct Observer *observer;                  // observer for HETU_TRACE, HETU_PROFILE and HETU_NAN; NULL: none is on
+    struct Observer *observer;                  // observer for HETU_TRACE, HETU_PROFILE or HETU_NAN; NULL: no observer is on
 } ht_worker;
 
 /* ---- buffers ---- */
@@ -68,8 +68,8 @@ typedef struct ht_worker {
 
 typedef enum ht_buffer_kind { HT_BUFFER_ARENA, HT_BUFFER_SLOT, HT_BUFFER_KEPT } ht_buffer_kind;
 
-/* Return the number of the buffer that is a slot, or that begins at a byte offset in the activation
- * buffer. A byte offset in the arena is its own number. */
+/* Return the buffer number of a slot, and of a byte offset in the activation buffer. A byte offset
+ * in the arena is its own buffer number. */
 static inline int64_t ht_buffer_of_slot(int64_t slot) { return -1 - slot; }
 
 static inline int64_t ht_buffer_of_kept(int64_t offset) { return offset | HT_KEPT; }
@@ -86,8 +86,8 @@ static inline int64_t ht_buffer_place(int64_t buffer) { return buffer < 0 ? -1 -
 #define HT_SHARED_BODY static __attribute__((noinline))
 #endif
 
-/* Return the address of a buffer: by byte offset in the arena, by slot, by byte offset in the
- * activation buffer, and of any buffer number. */
+/* Return an address: ht_arena of a byte offset in the arena, ht_slot of a slot, ht_kept of a byte
+ * offset in the activation buffer, ht_at of any buffer number. */
 static inline ht_address ht_arena(const ht_worker *r, int64_t offset) { return HT_ADDRESS(r->arena + offset); }
 
 static inline ht_address ht_slot(const ht_worker *r, int64_t slot) { return HT_ADDRESS(r->slot[slot]); }
@@ -128,14 +128,14 @@ static inline void ht_copy(void *to, const void *from, size_t bytes)
  * "gpt.c:42 h3". */
 void ht_run_kernel(ht_worker *r, ht_kernel *kernel, ht_call *call, const char *where);
 
-/* Sums the squares of all elements, and adds a given scalar where there is one. Gradient clipping
- * computes the global gradient norm with this kernel. */
+/* Computes the sum of the squares of all elements, plus an optional scalar operand. Gradient
+ * clipping computes the square of the global gradient norm with this kernel. */
 ht_kernel ht_square_sum_kernel;
 
 /* Converts `count` elements of f32 in `from` to bf16 in `to`. */
 void ht_narrow(void *to, const void *from, int64_t count);
 
-/* Runs a conversion between layouts. `scratch` has the bytes that the plan needs; NULL: none. */
+/* Runs a conversion between layouts. `scratch` has the bytes that the plan needs; NULL if none. */
 void ht_convert(ht_worker *r, const ht_reshard *plan, const void *from, void *to, void *scratch, const char *where);
 
 /* Tells the observer (ht_worker.observer) that the next call of the current part has returned. */
@@ -146,7 +146,7 @@ static inline void ht_did(ht_worker *r)
         ht_observe_call(r);
 }
 
-/* Marks the current part's share of the operands of transfer `number` (of the role, of
+/* Marks the current part's share of the operands of transfer `number` of the role (of
  * HT_QUEUE_GRADIENTS) as computed. Does nothing before the last micro-batch. */
 void ht_ready(const ht_worker *r, int number);
 
@@ -159,8 +159,8 @@ void ht_end_ahead(const ht_worker *r, int number);
  * accumulation). */
 void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count, ht_dtype dtype);
 
-/* Sets `count` elements of a result whose operands are empty here: to 0, or to minus infinity (the
- * lowest number) for a maximum. */
+/* Fills `count` elements of a result whose operands are empty on this device: with 0, or for a
+ * maximum with the lowest value (minus infinity for floating point). */
 void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum);
 
 #ifdef __cplusplus

@@ -38,16 +38,16 @@ typedef enum ht_queue {
  * HT_QUEUE_AHEAD: the transfer runs within a part, from ht_begin_ahead to ht_end_ahead. */
 typedef struct ht_transfer {
     const ht_reshard *plan;   // one of the image's plans; HT_QUEUE_STAGES: no other transfer shares the plan
-    const int64_t *from, *to; // by tensor: buffers; 0: the role holds nothing of the tensor
-    const int64_t *turn; // by tensor: bytes of `from` a micro-batch, where `from` holds all micro-batches (an input); 0: `from` holds one
-    int64_t scratch;     // a buffer
+    const int64_t *from, *to; // buffer numbers by tensor; 0: the role holds nothing of the tensor
+    const int64_t *turn; // by tensor: bytes of one micro-batch, if `from` holds all micro-batches (an input); 0: `from` holds one
+    int64_t scratch;     // buffer number of the plan's scratch memory
     ht_queue queue;
-    int ready;         // HT_QUEUE_GRADIENTS: calls of ht_ready before the transfer begins; 0: the device only receives, from the step's begin
+    int ready;         // HT_QUEUE_GRADIENTS: calls of ht_ready before the transfer begins; 0: the device only receives, and begins with the step
     int number;        // HT_QUEUE_GRADIENTS: number within the program, equal on all devices
     const char *where; // "gpt.c:42"
 } ht_transfer;
 
-/* Elements that a call of a part writes or reads: `count` elements of a buffer, at byte offset
+/* Elements of one buffer that a call of a part writes or reads: `count` elements at byte offset
  * `turn` * micro-batch. */
 typedef struct ht_made {
     int64_t turn, count;
@@ -57,14 +57,14 @@ typedef struct ht_made {
 /* Description of equal calls of a part, without their buffers. HETU_TRACE, HETU_PROFILE and
  * HETU_NAN alone read it. */
 typedef struct ht_called {
-    const char *at, *name, *value; // "gpt.c:42", "ht_linear", "y"; "": none
+    const char *at, *name, *value; // "gpt.c:42", "ht_linear", "y"; "": not known
     double operations, bytes;      // floating-point operations and bytes of one call, by the operator's rule
     bool product, converts;        // whether the call runs at the rate of matrix products; whether it is a conversion
     bool endless;                  // HETU_NAN ignores infinities: an attribute is infinite, or the call copies its operands
-    int first, count, read_count;  // entries of ht_part.made: `count` results from `first` on, then `read_count` operands
+    int first, count, read_count;  // entries of ht_part.made from `first` on: `count` results, then `read_count` operands
 } ht_called;
 
-/* Scope ("h3") and pragma layer of the calls of a part from call `first` on; "": none. */
+/* Scope ("h3") and pragma layer of the calls of a part from call `first` on; "" if unknown. */
 typedef struct ht_whose {
     int first;
     const char *scope, *layer;
@@ -73,7 +73,7 @@ typedef struct ht_whose {
 /* A part of a step (a phase): work that a device runs without waiting for another stage. */
 typedef struct ht_part {
     const char *name; // "forward", "backward of visit 1", "update"
-    ht_phase *run;    // NULL: nothing to compute
+    ht_phase *run;    // NULL: the part computes nothing
     int receive_count, send_count;
     const int *receive, *send; // transfers of the role: `receive` end before the part runs, `send` begin after the part has run
     int call_count;
@@ -85,7 +85,7 @@ typedef struct ht_part {
     const ht_whose *whose; // one entry for the first call, and one for each change
 } ht_part;
 
-/* One run of a part for a micro-batch. `slot` is the number of the activation buffer; -1: none. */
+/* One run of a part for a micro-batch. `slot` numbers its activation buffer; -1: no buffer. */
 typedef struct ht_row {
     int part, microbatch, slot;
 } ht_row;

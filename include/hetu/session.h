@@ -1,4 +1,4 @@
-/* session.h: what main does with a model: it opens a session, makes programs, feeds and runs them.
+/* session.h: functions that main calls: it opens a session, makes programs, feeds and runs them.
  * Included by hetu.h.
  *
  *     ht_session *session = ht_open(&argc, &argv);
@@ -13,7 +13,7 @@
 typedef struct ht_session ht_session;
 typedef struct ht_program ht_program;
 
-/* Opens the session; on ranks other than 0 it serves rank 0 and does not return. */
+/* Opens the session; on all ranks but 0, carries out rank 0's commands and does not return. */
 ht_session *ht_open(int *argc, char ***argv);
 
 /* Options of a program. dtype HT_BF16 is mixed precision: matrix products and values computed from
@@ -23,17 +23,17 @@ ht_session *ht_open(int *argc, char ***argv);
  * compile time; the one-device library always computes in f32. */
 typedef struct ht_program_options {
     ht_dtype dtype;
-    ht_group_list groups; // of ht_train: ht_groups({"*.bias", ht_adamw(.decay = 0)}, ...); the first that matches, else ht_train's optimizer
+    ht_group_list groups; // ht_train: ht_groups({"*.bias", ht_adamw(.decay = 0)}, ...); the first group that matches a parameter, else ht_train's optimizer
     bool averaged;        // ht_infer: reads the averages that ht_averaged keeps instead of the parameters
 } ht_program_options;
 
-/* A program that trains: the model function gives a scalar loss. ht_train(session, model,
+/* Makes a program that trains; the model function returns a scalar loss. ht_train(session, model,
  * ht_adamw(.lr = 1e-3f), .dtype = HT_BF16) */
 #define ht_train(session, model, optimizer, ...) \
     ht_train_with((session), (model), (optimizer), (ht_program_options){.dtype = HT_F32 __VA_OPT__(,) __VA_ARGS__})
 ht_program *ht_train_with(ht_session *session, ht_tensor (*model)(void), ht_optimizer optimizer, ht_program_options options);
 
-/* A program that runs forward only; the model's value is its output "". ht_infer(session, model) */
+/* Makes a forward-only program; ht_fetch finds the model's value under the name "". */
 #define ht_infer(session, model, ...) ht_infer_with((session), (model), (ht_program_options){.dtype = HT_F32 __VA_OPT__(,) __VA_ARGS__})
 ht_program *ht_infer_with(ht_session *session, ht_tensor (*model)(void), ht_program_options options);
 
@@ -44,26 +44,25 @@ typedef struct ht_fed {
     const void *data;
     const char *type; // C name of the element type; NULL: unknown (void)
     ht_fed_size known;
-    int64_t size; // HT_FED_BYTES: bytes of the array; HT_FED_ELEMENTS: elements; HT_FED_POINTER: meaningless
-    const struct ht_rows *rows; // a dataset to read instead of `data`; NULL: none
+    int64_t size; // HT_FED_BYTES: bytes of the array; HT_FED_ELEMENTS: number of elements; HT_FED_POINTER: not used
+    const struct ht_rows *rows; // a dataset that replaces `data`; NULL: `data` is fed
 } ht_fed;
 
-/* Feed an array, whose element type and count must be the input's; a mismatch ends the program with
- * a message. C knows no size behind a pointer: ht_feed checks the pointer's type alone, ht_feed_n
- * also `count`. float is HT_F32, double is HT_F64, unsigned short (the upper half of a float) is
+/* Feed an array, whose element type and count must be those of the input; a mismatch ends the
+ * program with a message. For a pointer, ht_feed checks only the type; ht_feed_n also checks
+ * `count`. float is HT_F32, double is HT_F64, unsigned short (the upper half of a float) is
  * HT_BF16; integers are HT_I32 or HT_I64 by size. The elements behind a void pointer are not
  * checked. */
 #define ht_feed(name, data) \
     ((ht_fed){(name), (data), HT_ELEMENT_TYPE_(data), HT_IS_ARRAY_(data) ? HT_FED_BYTES : HT_FED_POINTER, (int64_t)sizeof(__typeof__(data)), 0})
 #define ht_feed_n(name, pointer, count) ((ht_fed){(name), (pointer), HT_ELEMENT_TYPE_(pointer), HT_FED_ELEMENTS, (count), 0})
 
-/* Feeds rows of a file: as many as the input's first dimension says, each of the elements of the
- * others. The file is mapped into memory, and each rank reads the rows that it works on, so it must
- * be at this path where ranks are. It is NumPy's (.npy, integers or floating point; rows are its
- * first dimension, or where it has no other, elements in a row cut into rows), llm.c's (.bin, with
- * its header), or has elements of one type and nothing else: `.element = "uint16"`, or where that
- * is not said those of the input. Values are converted to the input's type where that has all of
- * them.
+/* Feeds rows of a file: as many rows as the input's first dimension, each with the elements of the
+ * other dimensions. Each rank maps the file and reads the rows that it works on, so the file must
+ * be at this path on every host. Formats: NumPy's .npy (integers or floating point; rows are the
+ * first dimension, and a one-dimensional file is cut into rows); llm.c's .bin with its header; a
+ * file of elements of one type alone, `.element = "uint16"` (default: the input's type). Values are
+ * converted to the input's type if it represents all values of the file's type.
  *
  *     ht_step(program, ht_dataset("train", "tokens.bin", .input = "tokens"), ht_dataset("train",
  *         "tokens.bin", .input = "targets", .shift = 1));
@@ -78,14 +77,14 @@ typedef struct ht_rows {
     const char *name, *path;
     const char *input;   // name of the input; NULL: the dataset's name
     const char *element; // "uint8", "int8", "uint16", "int16", "uint32", "int32", "int64", "float32" or "float64"
-    int64_t shift;       // elements by which each row begins later (1 for targets); only for files of one dimension
+    int64_t shift;       // number of elements by which each row begins later (1 for targets); only for files of one dimension
     bool in_order;       // the rows of each epoch in the order of the file, not shuffled
-    uint64_t seed;       // of the shuffle; 0: the session's seed
+    uint64_t seed;       // seed of the shuffle; 0: the session's seed
 } ht_rows;
 #define ht_dataset(dataset, file, ...) ht_dataset_with(&(ht_rows){.name = (dataset), .path = (file) __VA_OPT__(,) __VA_ARGS__})
 ht_fed ht_dataset_with(const ht_rows *rows);
 
-/* Return, or set, how many rows of a dataset have been read over all epochs. Seeking to 0 starts
+/* Return, or set, the number of rows of a dataset read so far, over all epochs. Setting 0 starts
  * from the first row, as an evaluation does. */
 int64_t ht_dataset_position(ht_session *session, const char *name);
 void ht_dataset_seek(ht_session *session, const char *name, int64_t rows);
@@ -118,30 +117,30 @@ void ht_run_with(ht_program *program, const ht_fed *feeds);
  * ends the program with a message that lists similar names. */
 void ht_fetch(ht_program *program, const char *name, void *to);
 
-/* Sets the learning rate (hyper[0]), or any number of the optimizer, from the next step on. Those
- * of the first group begin at HT_HYPER, of the next at 2 * HT_HYPER. */
+/* Sets the learning rate (hyper[0]), or any hyper-parameter of the optimizer, from the next step
+ * on. Indices of the first parameter group begin at HT_HYPER, of the next one at 2 * HT_HYPER. */
 void ht_set_rate(ht_program *program, float rate);
 void ht_set_hyper(ht_program *program, int index, float value);
 
 /* Sets a learning rate schedule: from the next step on, every learning rate is multiplied by
- * factor(step), with steps from 0. NULL: no schedule. */
+ * factor(step), with steps counted from 0. NULL ends the schedule. */
 void ht_set_schedule(ht_program *program, double (*factor)(int64_t step));
 
 /* Returns the global gradient norm of the last step, before clipping. */
 float ht_grad_norm(ht_program *program);
 
-/* Reports progress of a training of `steps` steps; call it after each step. Prints to standard
- * error the loss, the learning rate, tokens a second and the time left. Tokens are the elements of
- * the largest integer input; without one, steps are counted. A terminal gets one line that is
- * overwritten, a file about twenty lines. */
+/* Reports progress of a training of `steps` steps; call it only after a step. Prints the loss, the
+ * learning rate, tokens a second and the time left to standard error. Tokens are the elements of
+ * the largest integer input; without such an input, steps are counted. A terminal gets one line
+ * that is overwritten, a file about twenty lines. */
 void ht_progress(ht_program *program, int64_t steps);
 
-/* Copies a whole parameter out of, or into, the session; `count` is the number of elements and must
- * agree. */
+/* Copy a whole parameter out of, or into, the session. `count` is its number of elements; another
+ * number ends the program. */
 void ht_get_param(ht_session *session, const char *name, float *to, size_t count);
 void ht_set_param(ht_session *session, const char *name, const float *from, size_t count);
 
-/* The session's parameters by number: the name, and the number of elements; NULL past the last. */
+/* Returns the name of parameter `index`, NULL past the last; sets *count to its element count. */
 const char *ht_param_name(ht_session *session, int index, size_t *count);
 
 /* Seeds initialization and dropout (default 1); call it before the first ht_train. */

@@ -16,7 +16,7 @@
 bool ht_switch(ht_program *program, const char *strategy);
 
 /* Compiles a new strategy while the program runs: FILE, FILE:NAME or a name of the source, as
- * --strategy takes them. Returns at once; hetucc and the C compiler run beside the training on rank
+ * --strategy takes them. Returns at once; hetucc and the C compiler run during the training on rank
  * 0's machine, on the source as it was when the program was compiled. All ranks load the strategy
  * together, in a later step, ht_fit or ht_switch. ht_switch accepts the strategy's name or the text
  * given here, and waits for the compiler. When compiling fails, or the strategy needs more devices
@@ -25,9 +25,9 @@ bool ht_switch(ht_program *program, const char *strategy);
 void ht_prepare(ht_program *program, const char *strategy);
 
 /* Keeps a program balanced while it trains: call it once, behind ht_train. Each step measures the
- * computing time of every rank. When a rank slows down against the first steps, or recovers, a new
- * strategy is planned and compiled beside the training. A later step begins with the switch, where
- * the switch pays back. Shape variables, inputs, parameters and the step number stay the same;
+ * computing time of every rank. When a rank becomes slower than in the first steps, or recovers, a
+ * new strategy is planned and compiled during the training. If the switch pays back its cost, a
+ * later step begins with it. Shape variables, inputs, parameters and the step number stay the same;
  * outputs of ht_infer programs must be fetched before the next step. Rank 0 prints each finding and
  * switch to standard error, unless the environment has HETU_BALANCE=quiet. HETU_BALANCE=0 turns
  * balancing off. The call must stand in the model's source file. On one device, the call does
@@ -58,12 +58,12 @@ void ht_balance_with(ht_program *program, ht_balance_options options);
  */
 typedef struct ht_dispatched {
     const int64_t *row;   // by sequence: its row in the batch; valid until the next call
-    int64_t rows, length; // shape of the batch under the strategy; on one device, the sequences and the longest length
-    const char *strategy; // its name; on one device NULL
+    int64_t rows, length; // shape of the batch under the strategy; on one device, the number of sequences and the longest length
+    const char *strategy; // name of the strategy; NULL on one device
 } ht_dispatched;
 typedef struct ht_dispatch_options {
-    const int64_t *next; // lengths of the next batch; NULL: not known
-    int64_t next_count;  // how many; 0: as many as of this one
+    const int64_t *next; // lengths of the next batch; NULL: they are not known
+    int64_t next_count;  // number of lengths in `next`; 0: `count`
 } ht_dispatch_options;
 #define ht_dispatch(program, seq, lengths, count, ...) \
     ht_dispatch_with((program), (seq), (lengths), (count), (ht_dispatch_options){.next_count = 0 __VA_OPT__(,) __VA_ARGS__})

@@ -1,5 +1,5 @@
-/* tensors.h: functions of tensors built from operators of <hetu/ops.h>: shapes. indexing.h and
- * reductions.h have the others.
+/* tensors.h: functions of shapes, built from operators of <hetu/ops.h>; see indexing.h and
+ * reductions.h for functions of elements.
  *
  * Names and meanings are PyTorch's unless a comment says otherwise; a negative dimension counts
  * from the end.
@@ -9,7 +9,7 @@
 
 #include <hetu/ops.h>
 
-/* A dimension counted from the front. */
+/* Returns the number of dimension `dim`, counted from the front. */
 static inline int ht_dim_of(ht_tensor x, int dim)
 {
     assert(dim >= -ht_rank(x) && dim < ht_rank(x) && "a dimension of the tensor");
@@ -18,7 +18,7 @@ static inline int ht_dim_of(ht_tensor x, int dim)
 
 /* ---- shapes ---- */
 
-/* x with a new dimension of extent 1. */
+/* Inserts a dimension of extent 1 at position `dim` of the result. */
 static inline ht_tensor ht_unsqueeze(ht_tensor x, int dim)
 {
     ht_dims dims = ht_dims_of(x);
@@ -30,10 +30,10 @@ static inline ht_tensor ht_unsqueeze(ht_tensor x, int dim)
     return ht_reshape(x, dims);
 }
 
-/* x without a dimension, if that has extent 1. */
+/* Removes dimension `dim` if its extent is 1, else returns x. */
 static inline ht_tensor ht_squeeze(ht_tensor x, int dim) { return ht_extent(x, dim) == 1 ? ht_squeeze_at(x, ht_dim_of(x, dim)) : x; }
 
-/* Dimension d of the result is dimension dims[d] of x. */
+/* Permutes dimensions: dimension d of the result is dimension dims.extent[d] of x. */
 static inline ht_tensor ht_permute(ht_tensor x, ht_dims dims)
 {
     int from[HT_MAX_RANK];
@@ -52,7 +52,7 @@ static inline ht_tensor ht_permute(ht_tensor x, ht_dims dims)
     return x;
 }
 
-/* The tensors along a new dimension. */
+/* Joins 1 to 256 tensors of one shape along a new dimension. */
 static inline ht_tensor ht_stack(ht_tensors xs, int dim)
 {
     enum { MOST = 256 };
@@ -63,8 +63,8 @@ static inline ht_tensor ht_stack(ht_tensors xs, int dim)
     return ht_concat_at((ht_tensors){xs.count, parts}, dim < 0 ? dim + ht_rank(parts[0]) : dim);
 }
 
-/* Writes pieces of `size` elements along a dimension into `parts`, the last perhaps smaller;
- * returns how many. */
+/* Splits a dimension into pieces of `size` elements, the last perhaps smaller. Writes the pieces to
+ * `parts`, which the caller provides, and returns their number. */
 static inline int ht_split(ht_tensor x, int64_t size, int dim, ht_tensor *parts)
 {
     int count = 0;
@@ -74,7 +74,7 @@ static inline int ht_split(ht_tensor x, int64_t size, int dim, ht_tensor *parts)
     return count;
 }
 
-/* At most `chunks` pieces of one size, the last perhaps smaller, into `parts`; returns how many. */
+/* Splits a dimension into at most `chunks` equal pieces, the last perhaps smaller, as ht_split. */
 static inline int ht_chunk(ht_tensor x, int chunks, int dim, ht_tensor *parts)
 {
     assert(chunks > 0 && "chunks are counted from 1");
@@ -84,8 +84,8 @@ static inline int ht_chunk(ht_tensor x, int chunks, int dim, ht_tensor *parts)
 /* Returns a tensor whose elements all are `value`. */
 static inline ht_tensor ht_full(ht_dims dims, double value, ht_dtype dtype) { return ht_expand(ht_scalar_at(value, dtype), dims); }
 
-/* PyTorch's constant padding: pads are {before, after} of the last dimension, then of the one in
- * front of it, ... */
+/* Pads with `value` (PyTorch's constant padding). `pads` has {before, after} for the last
+ * dimension, then for the second last, and so on. */
 static inline ht_tensor ht_pad(ht_tensor x, ht_dims pads, double value)
 {
     assert(pads.rank % 2 == 0 && pads.rank <= 2 * ht_rank(x) && "pads come in pairs, one a dimension");
@@ -109,7 +109,7 @@ static inline ht_tensor ht_pad(ht_tensor x, ht_dims pads, double value)
     return x;
 }
 
-/* Shifts the elements by `shift` along a dimension, cyclically. */
+/* Rotates the elements along a dimension by `shift`: element i moves to i + shift (mod n). */
 static inline ht_tensor ht_roll(ht_tensor x, int64_t shift, int dim)
 {
     int64_t n = ht_extent(x, dim), by = n > 0 ? ((shift % n) + n) % n : 0;

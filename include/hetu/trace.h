@@ -19,7 +19,7 @@ typedef enum ht_stream_kind {
     HT_STREAMS
 } ht_stream_kind;
 
-/* The name of a stream. */
+/* Returns the name of a stream. */
 static inline const char *ht_stream_name(ht_stream_kind stream)
 {
     static const char *const names[] = {"computing", "collectives", "messages", "sums", "waiting", "host"};

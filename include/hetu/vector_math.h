@@ -1,5 +1,5 @@
-/* Vector code: functions for several instruction sets, and functions of math.h in float, written so
- * that a compiler turns loops over them into vector code: no calls, no branches.
+/* vector_math.h: attributes that compile a function for several instruction sets, and float
+ * versions of math.h functions without calls or branches, which compilers vectorize in loops.
  *
  * Errors are at most 2 units in the last place over the whole range, infinities and NaN included.
  * Sources of the polynomials: Cephes (Moshier), expf.c and tanhf.c.
@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* In front of a function with hot loops: it is compiled for several instruction sets, and the
- * machine's best is chosen at load time. GCC clones the bodies of OpenMP regions, too. */
+/* Attributes of a function with hot loops: GCC compiles it for several instruction sets, and the
+ * loader chooses the machine's best. GCC clones the bodies of OpenMP regions, too. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
 #define HT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 /* HT_CLONES for a function that the compiler must not clone for constant arguments
@@ -29,7 +29,7 @@ static inline float ht_float_of_bits(uint32_t bits)
     return f;
 }
 
-/* e^x: 0 below -103.9, infinity above 88.72. */
+/* Returns e^x: 0 for x below -103.9, infinity for x above 88.72. */
 static inline float ht_expf(float x)
 {
     const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer

@@ -1,7 +1,7 @@
 /* Attention without a matrix of scores: scores exist for one block of queries and keys at a time,
  * and a running maximum keeps the sums exact (Milakov and Gimelshein: Online normalizer calculation
- * for softmax, 2018; Dao: FlashAttention-2, 2023). Backward computes the blocks of scores again
- * from lse.
+ * for softmax, 2018; Dao: FlashAttention-2, 2023). Backward recomputes the blocks of scores, and
+ * their probabilities from lse.
  *
  * q, y: [b.., s, h, d]; k, v: [b.., t, g, d]; lse: [b.., s, h]; query head h reads key-value head h
  * / (heads / groups).
@@ -17,20 +17,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUERIES = 64, KEYS = 128 }; // a block's rows and columns
+enum { QUERIES = 64, KEYS = 128 }; // rows and columns of a block of scores
 
 typedef struct Attention {
     int64_t batch, s, t, heads, groups, d;
     const float *q, *k, *v;
     int64_t q_pitch, k_pitch, v_pitch;      // elements from one row of all heads to the next
-    const ht_view *query, *key;             // q and k: where their rows lie in the whole tensors
-    const ht_view *segments, *key_segments; // data NULL: none
+    const ht_view *query, *key;             // q and k, with the positions of their rows
+    const ht_view *segments, *key_segments; // segment numbers; `data` NULL: no segments
     int causal;
     float scale;
 } Attention;
 
-/* Fills in the attention from its views. `in`: q, k, v; `segments`: segment numbers of queries and
- * of keys (packed sequences). */
+/* Initializes `a` from the views `in` (q, k, v) and `segments` (segment numbers of queries and
+ * keys). f32 copies of bf16 views are added to `copies`. Ends the program on invalid views. */
 static void take_views(Attention *a, const ht_view *in, const ht_view *segments, int causal,
                        Copies *copies) {
     const ht_view *q = &in[0], *k = &in[1], *v = &in[2];
@@ -59,8 +59,8 @@ static void take_views(Attention *a, const ht_view *in, const ht_view *segments,
                 (long)a->groups);
 }
 
-/* query_at returns the offset of query i, head h in a tensor shaped like q. key_at returns the
- * offset of key j, key-value head g in one shaped like k. */
+/* Return the offset of query i, head h in a tensor like q (query_at), or of key j, key-value head g
+ * in a tensor like k (key_at). */
 static int64_t query_at(const Attention *a, int64_t pitch, int64_t b, int64_t i, int64_t h) {
     return (b * a->s + i) * pitch + h * a->d;
 }
@@ -69,19 +69,19 @@ static int64_t key_at(const Attention *a, int64_t pitch, int64_t b, int64_t j, i
     return (b * a->t + j) * pitch + g * a->d;
 }
 
-/* Returns how many of this device's keys query i attends to, counted from the first; all unless
+/* Returns how many of this device's keys query i sees, counted from the first key; all keys unless
  * causal. */
 static int64_t visible_keys(const Attention *a, int64_t i) {
     int s = a->query->rank - 3;
     return a->causal ? ht_view_before(a->key, s, ht_view_place(a->query, s, i) + 1) : a->t;
 }
 
-/* A block of scores: rows first_query.., columns first_key.. of one head. */
+/* A block of scores of one head: `rows` queries from `query` on, `columns` keys from `key` on. */
 typedef struct Block {
     int64_t b, h, g, query, key, rows, columns;
 } Block;
 
-/* scores = scale * q kᵀ, minus infinity where a query does not see a key. */
+/* Computes scores = scale * q kᵀ, or minus infinity where a query does not see a key. */
 static void fill_scores(const Attention *a, const Block *k, float *scores) {
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (blasint)k->rows, (blasint)k->columns,
                 (blasint)a->d, a->scale, a->q + query_at(a, a->q_pitch, k->b, k->query, k->h),
@@ -98,13 +98,13 @@ static void fill_scores(const Attention *a, const Block *k, float *scores) {
     }
 }
 
-/* Returns the end of the keys that a block of queries attends to. */
+/* Returns the number of keys, from the first on, that any query of a block sees. */
 static int64_t key_end(const Attention *a, int64_t query, int64_t rows) {
     return visible_keys(a, query + rows - 1);
 }
 
-/* Online softmax of one row: updates the running maximum and sum, and replaces scores by exp(score
- * - maximum). Returns the rescaling factor for earlier sums. */
+/* Updates the running maximum and sum of a row (online softmax), and replaces scores by exp(score -
+ * maximum). Returns the factor that rescales earlier sums. */
 HT_CLONES static float online_row(float *row, int64_t n, float *peak, float *sum) {
     float top = *peak;
 #pragma omp simd reduction(max : top)
@@ -200,7 +200,7 @@ HT_CLONES static float dot_row(const float *x, const float *y, int64_t n) {
     return sum;
 }
 
-/* Statistics of a row of scores. */
+/* The logsumexp of a row of scores, and delta (Backward.delta). */
 typedef struct RowStatistics {
     float lse, delta;
 } RowStatistics;

@@ -31,7 +31,7 @@ int64_t cpu_count(const ht_view *view);
 void product_f32(float *y, const float *x, const float *w, const float *bias, int rank,
                  const ht_axis *axes, float scale);
 
-/* Allocates memory that the caller frees; ends the program when there is none left. */
+/* Allocates memory, which the caller frees by free(); ends the program when memory runs out. */
 void *cpu_alloc(size_t bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* The host as device: tensors lie in its memory, and work is done when it is issued. */
+/* The host as the device: tensors lie in host memory, and all work is done when it is issued. */
 #include "device/device.h"
 
 #include "exchange/copy_boxes.h"
@@ -40,7 +40,7 @@ double device_trial(void) {
 
 bool device_is_host(void) { return true; }
 
-/* Seconds that work takes, the least of a few. */
+/* Returns the least number of seconds that `work` takes, of TIMES runs. */
 static double least_seconds(void (*work)(float *a, float *b, float *c), float *a, float *b,
                             float *c) {
     enum { TIMES = 6 };
@@ -55,9 +55,9 @@ static double least_seconds(void (*work)(float *a, float *b, float *c), float *a
 }
 
 enum {
-    RATED_WIDTH = 512,
-    RATED_ELEMENTS = 1 << 23
-}; // of a product; of a copy, which no cache holds
+    RATED_WIDTH = 512,       // rows and columns of the measured product's matrices
+    RATED_ELEMENTS = 1 << 23 // elements of the measured copy, more than caches hold
+};
 
 static void rated_product(float *a, float *b, float *c) {
     enum { N = RATED_WIDTH };
@@ -150,7 +150,7 @@ void device_run(DeviceRecording **recording, void (*issue)(void *argument), void
 
 void device_forget(DeviceRecording *recording) { (void)recording; }
 
-/* ---- looking at work: it is done when it is issued ---- */
+/* ---- marks of observers: nothing to do, since work is done when it is issued ---- */
 
 void device_look(void) {}
 
@@ -162,7 +162,7 @@ void device_marks_clear(void) {}
 
 bool device_name(const char *name) { return (void)name, false; }
 
-/* ---- what emitted code calls ---- */
+/* ---- functions that emitted code calls ---- */
 
 void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count, ht_dtype dtype) {
     if (r->microbatch)

@@ -1,5 +1,5 @@
-/* Dropout: the counter of Philox's random number is the element's index in the whole tensor, the
- * key is made of seed, stream and step. So a tensor's layout does not change what is dropped. */
+/* Dropout. Philox's counter is the element's index in the whole tensor; its key is made of seed,
+ * stream and step. So the dropped elements do not depend on the layout. */
 #include "base/random.h"
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* The place in the whole tensor where row r begins, of which the piece may have a part; rows run
- * along the last dimension. */
+/* Returns the index, in the whole tensor, of the first element of the whole row that row r of a
+ * piece is part of. Rows run along the last dimension. */
 static uint64_t row_start(const ht_view *x, int64_t r) {
     int last = x->rank - 1;
     uint64_t start = 0, pitch = last >= 0 ? (uint64_t)x->global[last] : 1;
@@ -22,7 +22,7 @@ static uint64_t row_start(const ht_view *x, int64_t r) {
     return start;
 }
 
-/* The random numbers of a dropout, and the tensor that it drops elements of. */
+/* Parameters of a dropout: its random numbers, and the view of its operand. */
 typedef struct Dropout {
     uint64_t seed, stream;
     RandomDrop drop;
@@ -42,7 +42,7 @@ static void drop_range(const Dropout *dropout, float *y, const float *x, int64_t
     }
 }
 
-/* Drops elements of row r of a piece, of n elements. A folded row is two ranges of the tensor. */
+/* Applies dropout to row r of a piece, of n elements. A folded (zigzag) row is two ranges. */
 static void drop_row(const Dropout *dropout, float *y, const float *x, int64_t n, int64_t r) {
     const ht_view *view = dropout->view;
     int last = view->rank - 1;
@@ -54,7 +54,7 @@ static void drop_row(const Dropout *dropout, float *y, const float *x, int64_t n
                    start + (uint64_t)ht_view_place(view, last, first));
 }
 
-/* Attributes: the probability, the stream. */
+/* Applies dropout. Attributes: the probability, the stream. */
 void ht_dropout_kernel(const ht_call *call) {
     const ht_view *in = &call->operand[0];
     Rows x = rows_of(in, "dropout"), y = rows_of(&call->result[0], "dropout");

@@ -38,8 +38,8 @@ HT_CLONES static void add_row(float *restrict to, const float *restrict from, in
     for (int64_t i = 0; i < n; i++) to[i] += from[i];
 }
 
-/* The backward of an embedding: the gradient of the table, what it starts from (zeros if NULL), the
- * gradient of the result, and the table's row of each of `count` tokens. */
+/* Arguments of backward: the table's gradient, its initial values (NULL: zeros), the result's
+ * gradient, and the table's row of each of `count` tokens (-1: on another device). */
 typedef struct TableGradient {
     float *table;
     const float *more;
@@ -48,7 +48,7 @@ typedef struct TableGradient {
     int64_t count;
 } TableGradient;
 
-/* Computes rows first .. last - 1 of the table's gradient. Each row starts from `more`; then each
+/* Computes the rows [first, last) of the table's gradient. Each row starts from `more`; then each
  * row of dy is added to the row of its token, in token order. */
 static void gather_rows(const TableGradient *g, int64_t first, int64_t last) {
     int64_t n = g->dy.n;

@@ -1,7 +1,7 @@
 /* Kernels of gather, scatter, cumsum and rank along one dimension. An operand of global indices
- * says which indices of that dimension this device's piece has: 4, 5, 6, 7 for the second half
- * of 8. They usually ascend without gaps. A line is the vector of elements along that dimension at
- * fixed other indices. */
+ * lists the indices of that dimension that this device's piece has: 4, 5, 6, 7 for the second half
+ * of 8. These indices usually ascend without gaps. A line is the vector of elements along that
+ * dimension at fixed other indices. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 
@@ -20,7 +20,7 @@ static Lines lines_of(const ht_view *x, int dim) {
     return (Lines){ht_view_count(x, 0, dim), x->extent[dim], ht_view_count(x, dim + 1, x->rank)};
 }
 
-/* ---- places ---- */
+/* ---- global and local indices ---- */
 
 /* A global index (or sort key) and the local index of its element in the line. */
 typedef struct Entry {
@@ -35,9 +35,9 @@ static int by_number(const void *a, const void *b) {
 
 /* Lookup table from distinct global indices to local indices. */
 typedef struct Index {
-    Entry *entry; // by number; the caller frees it
+    Entry *entry; // sorted by number; the caller frees the array
     int64_t count;
-    bool dense; // entry i is that of number entry[0].number + i
+    bool dense; // entry[i].number is entry[0].number + i for each i
 } Index;
 
 static Index index_of(const ht_view *places) {
@@ -77,7 +77,7 @@ static int64_t index_find(const Index *index, int64_t number) {
     return i < index->count && index->entry[i].number == number ? index->entry[i].at : -1;
 }
 
-/* Copies an integer tensor; ends the program if an element is outside 0 .. end - 1. Operand: the
+/* Copies an integer tensor; ends the program if an element is outside [0, end). Operand: the
  * integers; attribute: end. */
 void ht_within_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0];
@@ -154,7 +154,7 @@ void ht_scatter_kernel(const ht_call *call) {
     free(index.entry);
 }
 
-/* ---- sums up to a place ---- */
+/* ---- cumulative sums ---- */
 
 /* Accumulator: f64 for floating-point types, 64-bit for integers. */
 typedef union Sum {
@@ -188,8 +188,8 @@ static Entry passed(const Index *index, int64_t i, bool forward) {
     return index->entry[forward ? i : index->count - 1 - i];
 }
 
-/* Cumulative sums along a dimension: of x by the indices `places` to y by the indices `wanted`,
- * from the first index on or (not `forward`) from the last. */
+/* Arguments of cumulative sums of x along a dimension. x has the global indices `places`, y the
+ * indices `wanted`. Sums run from the first index on if `forward`, else from the last. */
 typedef struct Cumulation {
     const ht_view *x, *y;
     Lines from, to;

@@ -1,4 +1,4 @@
-/* Layer, root-mean-square and length normalisation over the last dimension. */
+/* Layer norm, RMS norm and L2 norm over the last dimension. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 #include "cpu/rows.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_ROWS = 32, MAX_CHUNKS = 64 };
+enum { CHUNK_ROWS = 32, MAX_CHUNKS = 64 }; // rows for each chunk of backward; most chunks
 
 HT_CLONES static float sum_row(const float *x, int64_t n) {
     float sum = 0;
@@ -30,7 +30,7 @@ typedef struct Row {
     int64_t n;
     float mean, rstd;
     bool centred;               // the mean is subtracted
-    const float *weight, *bias; // n elements each; NULL: none
+    const float *weight, *bias; // n elements each; NULL: no weight or no bias
 } Row;
 
 /* Computes y = n(x) * weight + bias. */
@@ -171,12 +171,12 @@ void ht_l2_norm_kernel(const ht_call *call) {
  * dbias may be NULL. */
 typedef struct Backward {
     int64_t rows;
-    Rows dx, dy, x, weight, more; // more: what is added to dx, or absent
+    Rows dx, dy, x, weight, more; // more: rows to add to dx; may be absent
     const float *mean, *rstd;
     float *dweight, *dbias;
 } Backward;
 
-/* Rows `first` to before `last`, and memory for their sums of dweight and dbias (NULL: none). */
+/* Rows [first, last), and memory for their sums of dweight and dbias (NULL: no bias). */
 typedef struct Chunk {
     int64_t first, last;
     float *dweight, *dbias;
@@ -202,7 +202,7 @@ static void backward_chunk(const Backward *b, const float *weight, Chunk chunk) 
     free(scratch);
 }
 
-/* Sums the chunks' partial sums in order. */
+/* Sums the partial sums of all chunks in order into `to`; the partial sums are `pitch` apart. */
 static void join_chunks(float *to, const float *parts, int64_t chunks, int64_t n, int64_t pitch) {
     memset(to, 0, (size_t)n * sizeof(float));
     for (int64_t c = 0; c < chunks; c++) add_row(to, parts + c * pitch, n);

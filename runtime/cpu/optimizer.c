@@ -8,10 +8,10 @@
 #include <math.h>
 #include <stdbool.h>
 
-enum { CHUNK = 16384 };
+enum { CHUNK = 16384 }; // elements that one thread updates at a time
 
-/* Returns the gradient clipping factor min(1, clip / norm). `norm` holds the squared global norm.
- * Returns 1 if there is no norm or clip is 0, and NaN for a NaN norm. */
+/* Returns the gradient clipping factor min(1, clip / (norm + 1e-6)); `norm` holds the square of the
+ * global gradient norm. Returns 1 if there is no norm or clip is 0, and NaN for a NaN norm. */
 static float clip_factor(const ht_view *norm, float clip) {
     if (!norm->data || clip == 0) return 1.0f;
     float factor = clip / (sqrtf(*(const float *)norm->data) + 1e-6f);
@@ -19,9 +19,9 @@ static float clip_factor(const ht_view *norm, float clip) {
 }
 
 typedef struct AdamW {
-    float rate, beta1, beta2, eps, shrink; // shrink: 1 - rate * decay, of AdamW
-    float decay;                           // of Adam
-    float correct1, correct2;              // 1 / (1 - beta^t), the second under a root
+    float rate, beta1, beta2, eps, shrink; // shrink: 1 - rate * decay for AdamW, 1 for Adam
+    float decay;                           // decay added to the gradient (Adam); 0 for AdamW
+    float correct1, correct2;              // 1 / (1 - beta1^t) and 1 / sqrt(1 - beta2^t)
     float factor;
 } AdamW;
 
@@ -133,7 +133,7 @@ void ht_hyper_kernel(const ht_call *call) {
 
 void ht_steps_kernel(const ht_call *call) { *(float *)call->result[0].data = (float)call->step; }
 
-/* ---- the norm of all gradients: sums of squares ---- */
+/* ---- global gradient norm: sums of squares ---- */
 
 enum { SQUARES_CHUNK = 16384, SQUARES_PARTS = 64 };
 

@@ -1,5 +1,5 @@
-/* Tensor contractions in f32: by BLAS (sgemm) where the axes form a matrix product, by plain loops
- * elsewhere. */
+/* Tensor contractions in f32: by BLAS (sgemm) where the axes form a matrix product, else by plain
+ * loops. */
 #include "device/contraction.h"
 #include "cpu/cpu.h"
 
@@ -7,16 +7,16 @@
 #include <omp.h>
 #include <string.h>
 
-/* Multiplications below which one sgemm is not worth several threads. */
+/* Number of multiplications below which one sgemm runs on a single thread. */
 static const double SMALL = 4e6;
 
-/* A contraction that is being computed: its axes, and the factor that multiplies each sum. */
+/* A contraction and the factor that multiplies each of its sums. */
 typedef struct Product {
     Contraction c;
     float scale;
 } Product;
 
-/* Returns whether sgemm must transpose a matrix with rows along `a` and columns along `b` (strides
+/* Returns the sgemm transposition of a matrix with rows along `a` and columns along `b` (strides
  * sa, sb; an absent axis is NULL). Sets *lead to the leading dimension. */
 static CBLAS_TRANSPOSE matrix_form(const ht_axis *a, int64_t sa, const ht_axis *b, int64_t sb,
                                    blasint *lead) {

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Turns the pairs (x[i], x[i + half]) by the angles whose cosines and sines are given. */
+/* Rotates the pairs (x[i], x[i + half]) by the angles whose cosines and sines are given. */
 HT_CLONES static void turn_row(float *restrict y, const float *restrict x,
                                const float *restrict cosine, const float *restrict sine,
                                int64_t half) {
@@ -17,7 +17,7 @@ HT_CLONES static void turn_row(float *restrict y, const float *restrict x,
     }
 }
 
-/* The angles of one position; computed in double, since positions may be large. */
+/* Computes cosines and sines of one position in double, since positions may be large. */
 static void fill_angles(float *cosine, float *sine, const double *frequency, int64_t half,
                         double position) {
     for (int64_t i = 0; i < half; i++) {
@@ -26,7 +26,7 @@ static void fill_angles(float *cosine, float *sine, const double *frequency, int
     }
 }
 
-/* Attributes: base, direction. Operand 1, where present, gives each place along s a position. */
+/* Rotates all rows. Attributes: base, direction. Operand 1, if present, holds the positions. */
 void ht_rope_kernel(const ht_call *call) {
     const ht_view *in = &call->operand[0], *position = &call->operand[1];
     int s = in->rank - 3;

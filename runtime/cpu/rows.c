@@ -40,7 +40,7 @@ void row_store(const Rows *rows, int64_t r, const float *row) {
     if (rows->dtype == HT_BF16) narrow_run((uint16_t *)rows->data + r * rows->n, row, rows->n);
 }
 
-/* The elements of run r. */
+/* Returns the number of elements in run r of a tensor of `count` elements. */
 static int64_t run_length(int64_t r, int64_t count) {
     return count - r * RUN < RUN ? count - r * RUN : RUN;
 }

@@ -1,4 +1,4 @@
-/* Views of f32 or bf16, read and written as f32, by rows or whole: what lets one kernel serve both
+/* Views of f32 or bf16, read and written as f32, by rows or whole, so that one kernel serves both
  * types of storage.
  *
  *     Rows x = rows_of(&call->operand[0], "softmax"), y = rows_of(&call->result[0], "softmax");
@@ -15,7 +15,7 @@
  *         free(scratch);
  *     }
  *
- * What is f32 is read and written in place; only bf16 goes through scratch memory.
+ * f32 views are read and written in place; only bf16 views go through scratch memory.
  */
 #ifndef CPU_ROWS_H
 #define CPU_ROWS_H
@@ -38,12 +38,12 @@ int64_t rows_count(const ht_view *view);
 /* Returns row r as f32: in place for f32, converted into `scratch` (n elements) for bf16. */
 const float *row_load(const Rows *rows, int64_t r, float *scratch);
 
-/* row_target returns where the caller writes row r as f32. The caller then calls row_store, which
- * converts a bf16 row from scratch. */
+/* row_target returns the memory to which the caller writes row r as f32: the view, or `scratch` for
+ * bf16. row_store then converts a bf16 row and stores it. */
 float *row_target(const Rows *rows, int64_t r, float *scratch);
 void row_store(const Rows *rows, int64_t r, const float *row);
 
-/* List of the f32 copies that view_load and view_target made; copies_free frees them. Initialize
+/* The f32 copies that view_load and view_target made, at most 8; copies_free frees them. Initialize
  * with {0}. */
 typedef struct Copies {
     int count;
@@ -54,13 +54,13 @@ typedef struct Copies {
  * threads. */
 const float *view_load(const ht_view *view, const char *operator, Copies * copies);
 
-/* view_target returns where the caller writes a whole view as f32. The caller then calls
- * view_store, which converts a bf16 view. */
+/* view_target returns the memory to which the caller writes a whole view as f32. view_store then
+ * converts a bf16 view and stores it. */
 float *view_target(const ht_view *view, const char *operator, Copies * copies);
 void view_store(const ht_view *view, const float *from);
 
-/* Variants for a view with gaps between its rows; a row is the dimensions from `first` on. *pitch
- * receives the distance between rows in the returned array, in elements. */
+/* Do the same for a view with gaps between its rows; a row consists of the dimensions from `first`
+ * on. *pitch receives the distance of rows in the returned array, in elements. */
 const float *view_load_rows(const ht_view *view, int first, const char *operator, Copies * copies,
                             int64_t *pitch);
 float *view_target_rows(const ht_view *view, int first, const char *operator, Copies * copies,

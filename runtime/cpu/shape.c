@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Rows of bytes that begin `pitch` bytes apart. */
+/* Rows of bytes; consecutive rows begin `pitch` bytes apart. */
 typedef struct Pitched {
     char *at;
     int64_t pitch;
@@ -20,12 +20,12 @@ static void copy_rows(Pitched to, Pitched from, int64_t rows, int64_t bytes) {
         memcpy(to.at + r * to.pitch, from.at + r * from.pitch, (size_t)bytes);
 }
 
-/* The bytes of one element along `dim`, that is of all dimensions behind it. */
+/* Returns the bytes of one index along `dim`: of all dimensions behind it. */
 static int64_t inner_bytes(const ht_view *x, int dim) {
     return ht_view_count(x, dim + 1, x->rank) * (int)ht_dtype_bytes(x->dtype);
 }
 
-/* Attributes: dim, start, length. */
+/* Copies a range of one dimension. Attributes: dim, start, length. */
 void ht_slice_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     int dim = (int)call->attr[0].i;
@@ -38,7 +38,7 @@ void ht_slice_kernel(const ht_call *call) {
               ht_view_count(x, 0, dim), length * inner);
 }
 
-/* Attributes: dim, start, extent. */
+/* Pads one dimension with zeros. Attributes: dim, start, extent. */
 void ht_pad_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     int dim = (int)call->attr[0].i;
@@ -51,7 +51,7 @@ void ht_pad_kernel(const ht_call *call) {
               (Pitched){x->data, length * inner}, ht_view_count(x, 0, dim), length * inner);
 }
 
-/* Attribute: dim. */
+/* Concatenates all operands along one dimension. Attribute: dim. */
 void ht_concat_kernel(const ht_call *call) {
     const ht_view *y = &call->result[0];
     int dim = (int)call->attr[0].i;
@@ -65,7 +65,7 @@ void ht_concat_kernel(const ht_call *call) {
     }
 }
 
-/* Sets an element of any type; conversions to integers are C's. */
+/* Sets element i of a view of any type; converts to integers as C does. */
 static void store(const ht_view *y, int64_t i, double value) {
     switch (y->dtype) {
     case HT_F32: ((float *)y->data)[i] = (float)value; return;

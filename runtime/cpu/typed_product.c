@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Elements from the first to the last that the axes reach in the tensor whose strides stand at
- * `field` of an axis. */
+/* Returns the number of elements from the first to the last that the axes reach, in the tensor
+ * whose stride is at offset `field` of an axis; 0 if it is empty. */
 static int64_t span_of(const ht_product_call *call, size_t field) {
     int64_t span = 1;
     for (int i = 0; i < call->rank; i++) {
@@ -30,7 +30,7 @@ static ht_view span_view(const ht_product_call *call, const void *data, ht_dtype
         .data = (void *)data, .dtype = dtype, .rank = 1, .extent = {span_of(call, field)}};
 }
 
-/* gelu as <hetu/ops.h> declares it, by the tanh approximation. */
+/* Returns GELU by the tanh approximation, as ht_gelu of <hetu/ops.h>. */
 static inline float gelu(float x) {
     return 0.5f * x * (1 + ht_tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
 }
@@ -51,7 +51,7 @@ HT_CLONES static void round_block(uint16_t *restrict to, const float *restrict f
     for (int64_t i = 0; i < count; i++) to[i] = ht_bf16_store(from[i]);
 }
 
-/* Writes elements of y or aux from element `at` on. */
+/* Writes `count` elements of y or aux, from element `at` on, in the type `dtype`. */
 static void put_block(void *to, ht_dtype dtype, int64_t at, const float *from, int64_t count) {
     if (dtype == HT_BF16)
         round_block((uint16_t *)to + at, from, count);
@@ -59,7 +59,7 @@ static void put_block(void *to, ht_dtype dtype, int64_t at, const float *from, i
         memmove((float *)to + at, from, (size_t)count * sizeof(float));
 }
 
-/* `count` neighbouring elements of y and aux from element `at` on. */
+/* Writes `count` neighbouring elements of y and aux, from element `at` on. */
 static void finish_run(const ht_product_call *call, const float *sums, int64_t at, int64_t count) {
     enum { BLOCK = 512 };
     float values[BLOCK];
@@ -76,7 +76,7 @@ static void finish_run(const ht_product_call *call, const float *sums, int64_t a
     }
 }
 
-/* Writes y and aux from the sums, which lie as y does. */
+/* Writes y and aux from the sums, which have the strides of y. */
 static void finish(const ht_product_call *call, const float *sums) {
     Runs runs = runs_of(call->rank, call->axes);
     int64_t step = runs.inner.y == 1 ? runs.inner.extent : 1, steps = runs.inner.extent / step;
@@ -89,9 +89,9 @@ static void finish(const ht_product_call *call, const float *sums) {
 
 /* ---- sums of an operand ---- */
 
-enum { SUMMED_TOGETHER = 128 }; // sums that are made in one go over the summed axes
+enum { SUMMED_TOGETHER = 128 }; // sums that one pass over the summed axes computes
 
-/* The axes of an operand: those that its sums have, and those that are summed over. */
+/* The axes of an operand: `kept` axes are those of its sums, `gone` axes are summed over. */
 typedef struct Summed {
     int kept_count, gone_count;
     ht_axis kept[HT_MAX_AXES], gone[HT_MAX_AXES];
@@ -113,13 +113,13 @@ static int64_t operand_place(const ht_product_call *call, Place at) {
     return call->sums_of_w ? at.w : at.x;
 }
 
-/* Adds `count` elements that lie side by side. */
+/* Adds `count` consecutive elements to `count` sums. */
 HT_CLONES static void add_neighbours(double *restrict sum, const float *restrict row,
                                      int64_t count) {
     for (int64_t j = 0; j < count; j++) sum[j] += row[j];
 }
 
-/* Sums `first` to before first + count. */
+/* Computes the sums [first, first + count). */
 static void sum_some(const ht_product_call *call, const Summed *summed, const float *from,
                      int64_t first, int64_t count) {
     double sum[SUMMED_TOGETHER] = {0};

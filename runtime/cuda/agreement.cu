@@ -3,7 +3,7 @@
  *
  * The file of HETU_CACHE is text. After a first line that identifies the format, it has a line
  * "GPU, version of cuBLASLt<tab>key<tab>algorithm" for each kind of work. GPUs of several models
- * may share a file; entries are for rank 0's GPU. */
+ * may share a file; a run uses the entries of rank 0's GPU. */
 #include "cuda/choice.h"
 
 #include "base/files.h"
@@ -26,7 +26,7 @@
 
 static const char heading[] = "hetu: the fastest ways of products, 1";
 
-/* The lines of the files, by everything before the algorithm. */
+/* The lines of the file: the text before the last tab, and the algorithm. */
 typedef std::map<std::string, int> Known;
 
 static Known known;
@@ -60,7 +60,7 @@ static std::string gather(const std::string &mine) {
 
 static const char *cache_path(void) { return getenv("HETU_CACHE"); }
 
-/* The GPU and cuBLASLt version of an entry. */
+/* Returns the prefix of this GPU's entries: GPU and cuBLASLt version. */
 static std::string here(void) {
     int device;
     cudaDeviceProp properties;
@@ -69,7 +69,7 @@ static std::string here(void) {
     return std::string(properties.name) + ", cuBLASLt " + std::to_string(cublasLtGetVersion());
 }
 
-/* Splits a line at its last tab; returns false if the line is not an entry. */
+/* Adds a line to `known`; returns false if the line is not an entry. */
 static bool take_line(const std::string &line) {
     const size_t tab = line.rfind('\t');
     if (tab == std::string::npos || line.find('\t') == tab) return false;
@@ -115,7 +115,7 @@ static void write_cache(const char *path) {
 
 /* ---- agreeing ---- */
 
-/* Returns rank 0's entries for its kind of GPU. */
+/* Settles the choices that rank 0's file has for its GPU, on all ranks. */
 static void settle_known(void) {
     const std::string place = here() + "\t";
     std::string text, key;
@@ -133,7 +133,7 @@ void choice_open(void) {
     settle_known();
 }
 
-/* Writes lines "key<tab>milliseconds of each algorithm". */
+/* Returns the times as lines "key<tab>milliseconds of each algorithm". */
 static std::string text_of(const ChoiceTimes &times) {
     std::ostringstream text;
     for (const auto &[key, each] : times) {
@@ -144,7 +144,7 @@ static std::string text_of(const ChoiceTimes &times) {
     return text.str();
 }
 
-/* Adds up the times that several ranks have measured. */
+/* Returns, for each key, the sums over ranks of each algorithm's time. */
 static std::map<std::string, std::vector<double>> sums_of(const std::string &text) {
     std::map<std::string, std::vector<double>> sums;
     std::istringstream lines(text);

@@ -10,7 +10,7 @@
 
 /* ---- calls ---- */
 
-/* The arrangement of the rows of q or k. */
+/* Returns the positions of the rows of q or k in the whole tensor. */
 static AttentionPlaces places_of(const ht_view *x) {
     int s = x->rank - 3;
     return {(int)x->offset[s], (int)(x->gap[s] ? x->fold[s] : x->extent[s]), (int)x->gap[s]};
@@ -76,9 +76,9 @@ AttentionResult attention_result(const ht_view *view) {
 
 /* ---- one block of queries ---- */
 
-/* Running maximum and sum of this thread's rows, over the thread's own columns. `peak` only keeps
- * the exponentials in range. So it stays the same until a score exceeds it by much, and most tiles
- * rescale no sums. */
+/* Running maximum and sum of this thread's rows; the sum is over the thread's own columns. `peak`
+ * only keeps exponentials in range: it stays the same until a score exceeds it by much, so most
+ * tiles do not rescale the sums. */
 template <typename E> struct RunningSoftmax {
     float peak[E::thread_rows], base[E::thread_rows], sum[E::thread_rows];
 
@@ -90,10 +90,10 @@ template <typename E> struct RunningSoftmax {
         }
     }
 
-    /* Takes a tile of scores, and replaces each by 2^(scale * (score - peak)). */
+    /* Updates the peaks for a tile of scores, and sets `base` to scale * peak. */
     template <typename Sums>
     __device__ __forceinline__ void take(const typename E::Scores &s, Sums &o, float scale) {
-        const float slack = 8; // a score may exceed the peak by 2^slack
+        const float slack = 8; // exponentials of scores above the peak are at most 2^slack
         float top[E::thread_rows];
         bool rises = false;
 #pragma unroll
@@ -110,7 +110,7 @@ template <typename E> struct RunningSoftmax {
     }
 
   private:
-    /* Sets the peaks to the maximum of the rows so far, and rescales the sums. */
+    /* Raises the peaks to the maximum of the rows so far, and rescales the sums to them. */
     template <typename Sums>
     __device__ __forceinline__ void rise(const float (&top)[E::thread_rows], Sums &o, float scale) {
 #pragma unroll
@@ -174,13 +174,13 @@ static __global__ void __launch_bounds__(E::threads, 1)
     });
 }
 
-/* Dynamic shared memory of a block. */
+/* Returns the bytes of dynamic shared memory of a block. */
 template <typename E> static constexpr size_t shared_of() {
     return (size_t)(E::ROWS + 2 * E::buffers * E::COLUMNS) * E::D * sizeof(typename E::T) +
            E::scratch_bytes;
 }
 
-/* All shared memory of a block. */
+/* Returns the bytes of all shared memory of a block. */
 template <typename E> static constexpr size_t whole_of() {
     return attention_shared<QueryBlock<E>>(shared_of<E>());
 }
@@ -195,7 +195,7 @@ template <typename E> static void launch(const AttentionShape *a, const ht_call 
                   attention_result(&out[0]), (float *)out[1].data);
 }
 
-/* Does the same with engine `Small`, if the GPU's blocks cannot have the memory that E needs. */
+/* Launches with engine E, or with `Small` if E needs more shared memory than a block can have. */
 template <typename E, typename Small>
 static void launch_fitting(const AttentionShape *a, const ht_call *call) {
     static_assert(whole_of<Small>() <= attention_least_shared, "it runs on every GPU");

@@ -21,13 +21,13 @@
 
 static constexpr float log2_e = 1.4426950408889634f; // exponentials are powers of 2
 
-/* The places of a piece's rows in the whole tensor: the first `fold` rows from index `offset` on,
- * the others `gap` further. */
+/* The positions of a piece's rows in the whole tensor: the first `fold` rows begin at index
+ * `offset`; the other rows are `gap` further. */
 typedef struct AttentionPlaces {
     int offset, fold, gap;
 } AttentionPlaces;
 
-/* The segments of a piece's rows: [b.., rows]; `at` NULL: no segments. */
+/* The segment numbers of a piece's rows, [b.., rows]; `at` NULL: no segments. */
 typedef struct AttentionSegments {
     const void *at;
     int rows, wide; // wide: integers of 64 bits
@@ -43,19 +43,19 @@ typedef struct AttentionShape {
     AttentionSegments segments, key_segments; // of queries and keys
 } AttentionShape;
 
-/* Returns the shape of a call. `in` has q, k, v; `segments` has those of the queries and of the
- * keys. Ends the program if the kernels do not support the operands. */
+/* Returns the shape of a call. `in` has q, k, v; `segments` has the segments of the queries and of
+ * the keys. Ends the program if the kernels do not support the operands. */
 AttentionShape attention_shape(const ht_view *in, const ht_view *segments, int causal);
 
 /* Ends the program unless a view has the type of `like`. Clears a->aligned if the view's rows
  * cannot be copied 16 bytes at a time. */
 void attention_same_type(AttentionShape *a, const ht_view *view, const ht_view *like);
 
-/* Bytes of scores that the backward of a call keeps at a time, if that gives a GPU enough work. 512
+/* Bytes of scores that the backward of a call stores at a time, if a GPU then has enough work. 512
  * MiB, unless a test changes it. */
 extern int64_t attention_kept_bytes;
 
-/* The destination of a result. */
+/* The memory to which a result is written. */
 typedef struct AttentionResult {
     void *data;
     int bf16, pairs; // pairs: an element in an even column and the next one can be stored at once
@@ -99,14 +99,14 @@ static __device__ __forceinline__ int attention_first(const AttentionShape &a, i
     return a.causal ? attention_before(a.queries, a.s, attention_place(a.keys, j)) : 0;
 }
 
-/* Returns the element at which row i of a head begins. A batch has `rows` rows, and rows are
- * `pitch` apart. */
+/* Returns the offset in elements of row i of a head. A batch has `rows` rows, which are `pitch`
+ * apart. */
 static __device__ inline int64_t attention_row(int rows, int64_t pitch, int d, int b, int i,
                                                int head) {
     return ((int64_t)b * rows + i) * pitch + (int64_t)head * d;
 }
 
-/* Returns the element of y and dy, which are contiguous, at which query i of head h begins. */
+/* Returns the offset of query i of head h in y and dy, which are contiguous. */
 static __device__ inline int64_t attention_query(const AttentionShape &a, int b, int i, int h) {
     return attention_row(a.s, (int64_t)a.heads * a.d, a.d, b, i, h);
 }
@@ -124,14 +124,14 @@ static __device__ __forceinline__ Rows<T> attention_key_rows(const AttentionShap
     return {x + attention_row(a.t, pitch, a.d, b, j, g), pitch, a.t - j, a.d, a.aligned != 0};
 }
 
-/* A part of a call: `pairs` pairs of a batch and a group, from `pair` on, with the queries `query`
- * to `end` - 1 of all their heads. Pairs and heads are numbered through all batches. */
+/* A part of a call: the (batch, group) pairs [pair, pair + pairs), with the queries [query, end) of
+ * all their heads. Pairs and heads are numbered through all batches. */
 typedef struct AttentionPart {
     int pair, pairs, query, end;
 } AttentionPart;
 
-/* Returns a value that all threads of a block share, made by one of them. The value is in shared
- * memory, where it takes no registers. All threads call it. */
+/* Returns a value that thread 0 makes for all threads of a block. The value is in shared memory, so
+ * it takes no registers. All threads of the block must call this. */
 template <typename Known, typename Make>
 static __device__ __forceinline__ const Known &attention_known(Make make) {
     __shared__ Known known;
@@ -140,8 +140,8 @@ static __device__ __forceinline__ const Known &attention_known(Make make) {
     return known;
 }
 
-/* Returns the shared memory of a block that shares a `Known`, and has dynamic memory behind it from
- * a multiple of 128 bytes on. */
+/* Returns the bytes of shared memory of a block: a `Known`, rounded up to 128 bytes, and `dynamic`
+ * bytes. */
 template <typename Known> static constexpr size_t attention_shared(size_t dynamic) {
     constexpr size_t multiple = 128;
     return (sizeof(Known) + multiple - 1) / multiple * multiple + dynamic;

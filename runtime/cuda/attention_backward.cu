@@ -3,15 +3,15 @@
  *     ds = p (dp - delta),  delta = the dot product of dy and y, less dlse
  *     dv = pᵀ dy,  dk = scale * dsᵀ q,  dq = scale * ds k
  *
- * These are five products, including p from q, k and lse.
+ * These are five products, including q kᵀ, from which p is recomputed with lse.
  *
- * 1. The keys' kernel has a matrix row for each key. It computes dk and dv, and keeps dsᵀ in
+ * 1. The keys' kernel has a matrix row for each key. It computes dk and dv, and stores dsᵀ in
  * memory.
- * 2. The queries' kernel has a matrix row for each query. It computes dq from the kept dsᵀ.
+ * 2. The queries' kernel has a matrix row for each query. It computes dq from the stored dsᵀ.
  *
  * Query heads that share keys are summed in order by the block that owns the keys. Only a part of
- * ds is kept at a time: some heads or, if these have too many scores, some of their queries. Then
- * the f32 sums of dk and dv wait in memory for the next queries. */
+ * ds is stored at a time: some heads or, if these have too many scores, some of their queries. Then
+ * the f32 sums of dk and dv stay in memory until the next queries. */
 #include "cuda/attention_scores.h"
 #include "cuda/attention_choice.h"
 
@@ -25,8 +25,8 @@ int64_t attention_kept_bytes = INT64_C(512) << 20;
 /* Queries of a part are a multiple of this number, which all tiles divide. */
 static constexpr int part_queries = 128;
 
-/* lse and delta of a query. A query that sees no key has lse minus infinity. Such queries, and rows
- * beyond the last query, get zeros here. Their scores are hidden, or q and dy are 0, so their
+/* lse and delta of a query. A query that sees no key has lse minus infinity; such a query, and rows
+ * beyond the last query, have zeros here. Since their scores are hidden, or q and dy are 0, their
  * gradients are 0. */
 struct Statistics {
     float lse, delta;
@@ -92,20 +92,20 @@ static __global__ void statistics_device(AttentionShape a, Statistics *statistic
 
 /* ---- dk and dv ---- */
 
-/* Returns e^(score - lse). Both are rounded in the same way and subtracted first, since large
- * numbers lose digits. */
+/* Returns e^(score - lse). Score and lse must be rounded alike, and subtracted before the product
+ * with log2(e), since large numbers lose digits. */
 template <typename E> static __device__ __forceinline__ float probability(float score, float lse) {
     return E::exp2(__fsub_rn(score, lse) * log2_e);
 }
 
-/* A tile of queries, from `query` on, of query head `head` within its group. */
+/* A tile of queries from `query` on; `head` is the query head's index within its group. */
 struct QueryTile {
     int head, query;
 };
 
-/* A block that owns E::ROWS keys of a group, from `key` on, and W of the d columns of dk and dv. It
- * loops over `count` tiles of queries: for each head of the group, those of the part from the first
- * query on that sees one of the keys. */
+/* A block that owns E::ROWS keys of a group, from `key` on, and W of the d columns of dk and dv.
+ * For each head of the group, it loops over the part's tiles of queries, from the first query on
+ * that sees one of the keys: `count` tiles in all. */
 template <typename E, int W> struct KeyBlock {
     int b, g, pair, key, first_column, heads, first, tiles, count; // tiles: tiles of one head
 
@@ -153,15 +153,14 @@ template <typename E, int W> struct KeyBlock {
             copy_begin(to + threadIdx.x * piece, from + threadIdx.x * piece, true);
     }
 
-    /* Returns where the scores of a tile are kept. */
+    /* Returns the address at which the scores of a tile are stored. */
     __device__ __forceinline__ typename E::T *kept(const KeptScores<typename E::T> &in,
                                                    const AttentionPart &part, QueryTile at) const {
         return in.at(pair * heads + at.head, key, at.query - part.query);
     }
 };
 
-/* Returns this thread's place for a block's sums between parts: `count` floats, E::threads apart.
- */
+/* This thread's memory for a block's sums between parts: `count` floats, E::threads apart. */
 template <typename E, typename Sums> struct Carry {
     static constexpr int count = E::thread_rows * Sums::columns;
     float *place;
@@ -257,7 +256,7 @@ static __global__ void __launch_bounds__(E::threads, 1)
 
 /* ---- dq ---- */
 
-/* E: the engine of this kernel; K: the engine that kept the scores. */
+/* Computes dq. E: the engine of this kernel; K: the engine that stored the scores. */
 template <typename E, typename K>
 static __global__ void __launch_bounds__(E::threads, 1)
     attention_queries_device(AttentionShape a, AttentionPart part, const typename E::T *k,
@@ -299,9 +298,9 @@ static __global__ void __launch_bounds__(E::threads, 1)
 
 static int rounded_up(int n, int unit) { return attention_blocks(n, unit) * unit; }
 
-/* Returns the first part of a call. A head has `row_bytes` of scores for each query, and a pair has
- * `blocks` blocks of keys. The part has whole heads if they fit; else as many heads as occupy a
- * GPU, with some of their queries. The other parts follow from the first. */
+/* Returns the first part of a call; the other parts follow from it. A head has `row_bytes` of
+ * scores for each query, and a pair has `blocks` blocks of keys. The part has whole heads if they
+ * fit in attention_kept_bytes, else some queries of as many heads as occupy a GPU. */
 static AttentionPart first_part(const AttentionShape *a, int64_t row_bytes, int blocks) {
     const int64_t busy_blocks = 1024, all = (int64_t)a->batch * a->groups,
                   shared = a->heads / a->groups;
@@ -349,19 +348,19 @@ static void fill_statistics(const AttentionShape *a, const ht_view *in, Statisti
 /* Columns of dk and dv for a block of keys. Both sums of a wider head do not fit into registers. */
 template <typename K> static constexpr int keys_width = K::D < 128 ? K::D : 128;
 
-/* Dynamic shared memory of a block that owns keys. */
+/* Returns the bytes of dynamic shared memory of a block that owns keys. */
 template <typename K> static constexpr size_t keys_shared() {
     return (size_t)(2 * K::ROWS + 2 * K::buffers * K::COLUMNS) * K::D * sizeof(typename K::T) +
            (size_t)(K::buffers * K::COLUMNS) * sizeof(Statistics) + K::scratch_bytes;
 }
 
-/* Dynamic shared memory of a block that owns queries. */
+/* Returns the bytes of dynamic shared memory of a block that owns queries. */
 template <typename Q> static constexpr size_t queries_shared() {
     return (size_t)(Q::buffers * Q::COLUMNS) * (Q::D + Q::ROWS) * sizeof(typename Q::T) +
            Q::scratch_bytes;
 }
 
-/* All shared memory of both kinds of blocks. */
+/* Return the bytes of all shared memory of a block that owns keys, or queries. */
 template <typename K> static constexpr size_t keys_whole() {
     return attention_shared<KeyBlock<K, keys_width<K>>>(keys_shared<K>());
 }
@@ -369,7 +368,7 @@ template <typename Q> static constexpr size_t queries_whole() {
     return attention_shared<QueryBlock<Q>>(queries_shared<Q>());
 }
 
-/* K: the engine with a row for each key; Q: the engine with a row for each query. */
+/* Runs backward. K: the engine with a row for each key; Q: with a row for each query. */
 template <typename K, typename Q> static void launch(const AttentionShape *a, const ht_call *call) {
     using T = typename K::T;
     static_assert(K::ROWS % Q::COLUMNS == 0 && part_queries % Q::ROWS == 0 &&
@@ -412,7 +411,7 @@ template <typename K, typename Q> static void launch(const AttentionShape *a, co
     }
 }
 
-/* Does the same with `Small` for K, if the GPU's blocks cannot have the memory that K needs. */
+/* Runs with K, or with `Small` if K needs more shared memory than a block can have. */
 template <typename K, typename Small, typename Q>
 static void launch_fitting(const AttentionShape *a, const ht_call *call) {
     static_assert(keys_whole<Small>() <= attention_least_shared &&

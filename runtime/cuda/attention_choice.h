@@ -11,7 +11,7 @@
 
 #include "cuda/attention.h"
 
-/* Run a call with cuDNN if cuDNN is chosen for it. Return false if nothing was done. */
+/* Run a call with cuDNN if chosen and supported; return false if nothing was done. */
 bool attention_elsewhere(const AttentionShape &a, const ht_call *call);
 bool attention_backward_elsewhere(const AttentionShape &a, const ht_call *call);
 

@@ -6,12 +6,12 @@
 
 #include <vector>
 
-/* One call. */
+/* One call of ht_narrow. */
 typedef struct Narrowed {
     uint16_t *to;
     const float *from;
-    int64_t count, chunk, vector; // elements; chunks of the calls before this one; whether both
-                                  // addresses are aligned to 16 bytes
+    int64_t count, chunk, vector; // elements; first chunk in the launch; whether both addresses
+                                  // are aligned to 16 bytes
 } Narrowed;
 
 static std::vector<Narrowed> collected;

@@ -12,10 +12,10 @@ extern const Channel channel_nccl; // over NCCL
 extern const Channel
     channel_staged; // through host memory: for ranks that share a GPU, which NCCL does not connect
 
-/* Device memory for the threads of async exchanges. */
+/* Functions by which the threads of async exchanges allocate and use device memory. */
 extern const ChannelMemory cuda_lane_memory;
 
-/* Runs a step of local moves on the compute stream. */
+/* Issues a step of local moves on the compute stream. */
 void cuda_move_now(const ChannelRun *run, const ht_reshard_step *step);
 
 #ifdef __cplusplus

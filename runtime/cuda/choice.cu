@@ -1,4 +1,4 @@
-/* Measures the ways to do a piece of work, and remembers the fastest. */
+/* Measures the variants of a kind of work, and caches the fastest variant. */
 #include "cuda/choice.h"
 
 #include "cuda/cuda.h"
@@ -33,7 +33,7 @@ static std::string key_of(const char *kind, const std::vector<int64_t> &sizes, i
     return key;
 }
 
-/* Returns the milliseconds of a run. */
+/* Returns the mean milliseconds of TIMED runs of a variant. */
 static float time_of(ChoiceRun *run, void *context, int way) {
     float milliseconds = 0;
     cudaEvent_t begin, end;
@@ -59,7 +59,7 @@ static const std::vector<float> &timed(const std::string &key, int ways, ChoiceR
     return choices.times[key] = times;
 }
 
-/* Work inside other work that is being timed takes the way that is fastest on this rank. */
+/* Inside other work that is being timed, returns the variant that is fastest on this rank. */
 int choice_of(const char *kind, const std::vector<int64_t> &sizes, int ways, ChoiceRun *run,
               void *context) {
     if (ways < 2) return 0;

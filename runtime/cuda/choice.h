@@ -18,14 +18,14 @@
 /* Runs the work with variant `way`. */
 typedef void ChoiceRun(int way, void *context);
 
-/* Returns the variant to use, 0 .. ways - 1, for work of this kind and sizes. May call `run` any
- * number of times to time it, so `run` must be idempotent. nullptr: the work cannot be repeated,
- * and nothing is timed. */
+/* Returns the variant to use, in [0, ways), for work of this kind and sizes. May call `run` any
+ * number of times to time it, so `run` must be idempotent. If `run` is nullptr, nothing is timed,
+ * since the work cannot be repeated. */
 int choice_of(const char *kind, const std::vector<int64_t> &sizes, int ways, ChoiceRun *run,
               void *context);
 
-/* Timings without a decision yet: for each key, the milliseconds of every variant. A key is kind,
- * number of variants and sizes, as words of a line. */
+/* Timings that the ranks have not yet agreed on: for each key, the milliseconds of every variant. A
+ * key is a line of words: kind, number of variants, sizes. */
 typedef std::map<std::string, std::vector<float>> ChoiceTimes;
 
 const ChoiceTimes &choice_times(void);
@@ -33,9 +33,9 @@ const ChoiceTimes &choice_times(void);
 /* Makes choice_of return this variant for a key from now on. */
 void choice_settle(const std::string &key, int way);
 
-/* Agrees with the other ranks on the ways for all work that any rank has measured. All ranks call
- * it together. Environment HETU_CACHE: a file to which rank 0 writes the choices, and from which
- * choice_open reads them (cuda/agreement.cu). */
+/* choice_agree agrees with the other ranks on a variant for all work that any rank has measured;
+ * all ranks call it together. If HETU_CACHE names a file, rank 0 writes the choices to it, and
+ * choice_open settles the choices in it (cuda/agreement.cu). */
 void choice_open(void);
 void choice_agree(void);
 

@@ -14,10 +14,10 @@
 enum {
     COLLECT_THREADS = 256,
     COLLECT_CHUNK = 4096, // elements of a chunk
-    COLLECT_BLOCKS = 8    // blocks of a multiprocessor
+    COLLECT_BLOCKS = 8    // most blocks for each multiprocessor
 };
 
-/* Return the number of chunks for so many elements, and the number of blocks for so many chunks. */
+/* Return the number of chunks of `count` elements, and the number of blocks for `chunks` chunks. */
 static inline int64_t collect_chunks(int64_t count) {
     return (count + COLLECT_CHUNK - 1) / COLLECT_CHUNK;
 }
@@ -27,7 +27,7 @@ static inline unsigned collect_blocks(int64_t chunks) {
     return (unsigned)(chunks < most ? chunks : most);
 }
 
-/* Returns the call of a chunk: the last call whose first chunk, `chunk`, is not behind it. */
+/* Returns the call of a chunk: the last call whose first chunk is at or before `chunk`. */
 template <typename Call>
 static __device__ inline const Call &chunk_owner(const Call *calls, int64_t count, int64_t chunk) {
     int64_t low = 0, high = count;

@@ -4,7 +4,7 @@
 
 enum { CONTRACT_THREADS = 256 };
 
-/* Axes as kernel arguments. */
+/* A list of axes, as a kernel argument. */
 typedef struct Axes {
     int64_t count;
     ht_axis at[HT_MAX_AXES];
@@ -45,14 +45,14 @@ static __device__ inline float activate(float x, ht_epilogue epilogue) {
     return x;
 }
 
-/* Writes one element. */
+/* Applies the epilogue to a value; writes element `y` of y and aux. */
 static __device__ inline void finish_element(const Finish &f, float value, int64_t y, int64_t b) {
     if (f.bias) value += load_float(f.bias, f.bias_dtype, b);
     if (f.aux) store_float(f.aux, f.y_dtype, y, value);
     store_float(f.y, f.y_dtype, y, activate(value, f.epilogue));
 }
 
-/* Returns the grid: blocks along a row and across rows. */
+/* Copies runs of elements, with the epilogue, on a grid of (elements of a run, runs). */
 __global__ void copy_runs_device(Finish f, const void *from, Axes axes, ht_axis inner,
                                  int64_t runs) {
     for (int64_t r = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; r < runs;
@@ -83,7 +83,7 @@ typedef struct Plain {
     const void *x, *w;
     double scale;
     int64_t outer_total, sum_total,
-        lanes; // lanes: threads for each element of the result: 1, or a warp
+        lanes; // threads for each element of the result: 1, or those of a warp
     Axes outer, sum;
 } Plain;
 
@@ -122,18 +122,17 @@ void contract_plain(const ht_product_call *call) {
 
 /* ---- sums of an operand ---- */
 
-enum { SUMS_PART = 64 }; // rows that a warp adds up at least
+enum { SUMS_PART = 64 }; // rows for each warp, unless blocks are limited
 
-/* A sum over `gone` rows, with `kept` results. The axes say where the elements are. */
+/* Arguments of a sum of an operand: `gone` axes are summed over, `kept` axes remain. */
 typedef struct Summed {
     const void *from;
     float *sums;
     int64_t kept_total, gone_total;
-    Axes kept, gone; // x: the stride in the operand
+    Axes kept, gone; // field x is the stride in the operand
 } Summed;
 
-/* Each thread adds up one column. The rows are divided among the warps of a block and among blocks.
- */
+/* Sums each column by one thread of each warp; warps of a block, and blocks, divide the rows. */
 template <typename T> __global__ void sums_device(Summed s) {
     const int64_t column = (int64_t)blockIdx.x * HT_WARP + threadIdx.x,
                   step = (int64_t)gridDim.y * HT_MOST_WARPS;

@@ -8,9 +8,9 @@
 /* The epilogue for each element of a result: y = activation(value + bias), aux = value + bias.
  * Types are f32 or bf16. */
 typedef struct Finish {
-    void *y, *aux; // aux: NULL: none
+    void *y, *aux; // aux NULL: no aux
     const void *bias;
-    ht_dtype y_dtype, bias_dtype, from_dtype; // from: type of the values
+    ht_dtype y_dtype, bias_dtype, from_dtype; // from_dtype: type of the values before the epilogue
     ht_epilogue epilogue;
 } Finish;
 

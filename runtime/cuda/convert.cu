@@ -16,12 +16,12 @@ enum {
     UNITS_EACH = 8, // units of a thread in a span
     SPAN = THREADS * UNITS_EACH,
     MOVE_DIMS = 4, // dimensions of a move in a launch; outer dimensions become moves of their own
-    BATCH = 30, // moves of a launch, at most: kernel arguments have at most 4 KB with all CUDA 12
-    FEW = 4,    // moves of most launches
+    BATCH = 30, // most moves of a launch: CUDA 12 allows 4 KB of kernel arguments everywhere
+    FEW = 4,    // most launches have at most FEW moves
     WIDEST = 16 // bytes of the largest unit
 };
 
-/* One dimension, outermost first; strides in bytes. */
+/* One dimension of a move; strides are in bytes. */
 struct MoveDim {
     uint32_t extent;
     int64_t from, to;
@@ -30,7 +30,7 @@ struct MoveDim {
 struct DeviceMove {
     char *to;
     const char *from;
-    uint32_t units, first_span; // units of this move; first span of this move in the launch
+    uint32_t units, first_span; // number of units; number of the first span within the launch
     int32_t rank, unit;         // unit: bytes of a unit
     MoveDim dim[MOVE_DIMS];
 };
@@ -86,7 +86,7 @@ static __device__ inline void copy_unit(char *to, const char *from, int unit) {
     }
 }
 
-/* Returns the move that a span belongs to. */
+/* Returns the index of the move that a span belongs to. */
 template <int MOST>
 static __device__ inline int find_move(const MoveBatch<MOST> &batch, uint32_t span) {
     int low = 0, high = batch.count - 1;
@@ -127,14 +127,14 @@ static __global__ void __launch_bounds__(THREADS)
 
 /* ---- on the host ---- */
 
-/* The memory from address `low` to before `high`. */
+/* The bytes at addresses in [low, high). */
 struct Reach {
     const char *low, *high;
 };
 
 static bool overlap(Reach a, Reach b) { return a.low < b.high && b.low < a.high; }
 
-/* The moves that are collected for one launch. */
+/* Collects moves of a step, and launches them together. */
 class Launch {
   public:
     Launch(cudaStream_t target, ht_verb verb, ht_dtype dtype, ht_reduction reduction)
@@ -162,7 +162,7 @@ class Launch {
     MoveBatch<BATCH> batch = {};
 };
 
-/* A smaller kernel argument for most launches. */
+/* Returns a batch of at most FEW moves as a smaller kernel argument. */
 static MoveBatch<FEW> first_few(const MoveBatch<BATCH> &batch) {
     MoveBatch<FEW> few = {batch.count, batch.verb, batch.dtype, batch.reduction, {}};
     for (int i = 0; i < batch.count; i++) few.move[i] = batch.move[i];
@@ -180,8 +180,8 @@ void Launch::run() {
     written.clear();
 }
 
-/* Returns whether a move must run after one that is collected. Boxes that a step copies or fills
- * are disjoint, so only sums depend on the order. */
+/* Returns whether a move must run after a collected one, in a later launch. Boxes that a step
+ * copies or fills are disjoint, so only sums depend on the order. */
 bool Launch::must_wait(Reach from, Reach to) const {
     if (batch.verb != HT_COMBINE) return false;
     for (Reach w : written)
@@ -191,7 +191,7 @@ bool Launch::must_wait(Reach from, Reach to) const {
     return false;
 }
 
-/* Returns the memory that a move reads or writes. */
+/* Returns the memory that a move writes (`to`) or reads. */
 static Reach reach_of(const DeviceMove &move, bool to) {
     int64_t bytes = move.unit;
     for (int d = 0; d < move.rank; d++)
@@ -221,8 +221,8 @@ struct MovedBox {
     const char *from;
 };
 
-/* Returns the widest unit for which all addresses, strides and the innermost row are multiples. The
- * unit is one element where the innermost row has gaps, or is computed with. */
+/* Returns the bytes of the widest unit that divides all addresses, strides and the innermost row.
+ * The unit is one element if the innermost row has gaps, or the move is not a copy. */
 static int unit_of(ht_verb verb, const MovedBox &box) {
     const ht_stride *dim = box.dim;
     const int rank = box.rank;
@@ -301,7 +301,7 @@ void cuda_move(const ChannelRun *run, const ht_reshard_step *step, cudaStream_t 
     launch.run();
 }
 
-/* ---- what emitted code calls ---- */
+/* ---- functions that emitted code calls ---- */
 
 /* Runs one move on the compute stream. */
 static void run_move(ht_verb verb, ht_reduction reduction, ht_dtype dtype, const MovedBox &box) {

@@ -1,4 +1,4 @@
-/* The common part of the runtime's CUDA kernels, beside <hetu/cuda.h>: the numbers of a step,
+/* The common part of the runtime's CUDA kernels, in addition to <hetu/cuda.h>: numbers of a step,
  * reports of faults, scratch memory, properties of the device. C++ only.
  *
  * The launches of a step are captured into a graph and replayed. So nothing that changes between
@@ -23,8 +23,8 @@
 #include <hetu/kernel.h>
 
 enum {
-    CUDA_HYPER = 64,
-    CUDA_ALIGNMENT = 256 // bytes: each value in scratch memory begins at a multiple
+    CUDA_HYPER = 64,     // hyper-parameters of all optimizers of a program
+    CUDA_ALIGNMENT = 256 // bytes; each value in scratch memory begins at a multiple of this number
 };
 
 /* Rounds a number of bytes up to the alignment of scratch memory. */
@@ -32,26 +32,26 @@ static inline int64_t cuda_aligned(int64_t bytes) {
     return (bytes + CUDA_ALIGNMENT - 1) / CUDA_ALIGNMENT * CUDA_ALIGNMENT;
 }
 
-/* The numbers that differ between steps of a program; in device memory. */
+/* The numbers that differ between steps of a program, in device memory. */
 typedef struct CudaStep {
-    float hyper[CUDA_HYPER]; // of the optimizers; call->hyper of an update points here
+    float hyper[CUDA_HYPER]; // hyper-parameters; call->hyper of an optimizer points here
     int64_t step;            // training steps begun before this one
-    uint64_t seed;           // of the session
+    uint64_t seed;           // the session's seed
     int training;            // 0 under ht_infer
 } CudaStep;
 
-/* Returns the address of the numbers on the device, the same for all steps. */
+/* Returns the device address of the numbers, which is the same in all steps. */
 const CudaStep *cuda_step(void);
 
 /* ---- faults ---- */
 
-/* The first fault of a step; `number` 0: none. */
+/* The first fault of a step; `number` is 0 if there is none. */
 typedef struct CudaFault {
     unsigned long long number;
     long long value[3];
 } CudaFault;
 
-/* The argument of a kernel that may find a fault: the message, and where the fault is noted. */
+/* Argument of a kernel that may find a fault: memory for the fault, number of the message. */
 typedef struct CudaReport {
     CudaFault *fault;
     unsigned long long number;

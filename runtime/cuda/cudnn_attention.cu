@@ -5,8 +5,8 @@
 
 static const cudnnDataType_t STORED = CUDNN_DATA_BFLOAT16, WIDE = CUDNN_DATA_FLOAT;
 
-/* Return a bf16 tensor of queries [b, heads, s, d] or keys [b, groups, t, d], whose rows of all
- * heads lie `pitch` apart; or the transpose [b, groups, d, t]. */
+/* Return a bf16 tensor of queries [b, heads, s, d], of keys [b, groups, t, d], or of transposed
+ * keys [b, groups, d, t]; rows of all heads are `pitch` elements apart. */
 static CudnnTensor query_rows(CudnnGraph *graph, int64_t number, const CudnnAttention &a,
                               int64_t pitch) {
     return graph->tensor(number, STORED, {a.batch, a.heads, a.s, a.d},
@@ -99,8 +99,8 @@ static CudnnTensor turned(CudnnGraph *graph, const CudnnAttention &a, const Cudn
     return y;
 }
 
-/* Computes y[b, g, t, d] = x rows for x [b, h, t, s]. Sums over the heads of a group, each rounded
- * to bf16 before, which is the form of the graph that cuDNN supports. */
+/* Computes y[b, g, t, d] = x rows for x [b, h, t, s], summed over the heads of a group. Each head's
+ * product is rounded to bf16 first; cuDNN supports only this form of the graph. */
 static void to_keys(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &x,
                     const CudnnTensor &rows, const CudnnTensor &y) {
     if (a.heads == a.groups) {

@@ -30,8 +30,8 @@ typedef struct CudnnAttention {
     CudnnPitches pitch;
 } CudnnAttention;
 
-/* Numbers of the tensors. stats: [b, h, s], f32, the logarithm of a row's sum. sums: the same
- * shape, scratch memory of backward. */
+/* Numbers of a graph's tensors. stats: [b, h, s], f32, lse of each row. sums: scratch memory of
+ * backward with the same shape. */
 enum {
     CUDNN_Q = 1,
     CUDNN_K,

@@ -49,7 +49,7 @@ static void say_once(const std::string &why) {
     said = true;
 }
 
-/* Returns nullptr if this version of cuDNN is too old, or cannot use the GPU. */
+/* Opens cuDNN once and returns it; nullptr if cuDNN is too old or cannot use the GPU. */
 static Cudnn *cudnn(void) {
     static Cudnn &opened = *new Cudnn(); // never freed: cuDNN's library may be unloaded first
     static bool tried;
@@ -93,7 +93,7 @@ static std::unique_ptr<CudnnPlan> make_plan(const Cudnn &on, const CudnnAttentio
     return plan;
 }
 
-/* Returns the plan for a shape, from a cache; nullptr: cuDNN has none. The scale follows from d. */
+/* Returns the cached or new plan for a shape; nullptr if cuDNN has none, or during capture. */
 static CudnnPlan *plan_for(const CudnnAttention &a, bool backward) {
     static auto &plans =
         *new std::map<PlanKey, std::unique_ptr<CudnnPlan>>(); // never freed, as above
@@ -168,10 +168,10 @@ bool cudnn_attention(const AttentionShape &shape, const ht_call *call) {
     return true;
 }
 
-/* Chooses the part of a call that one run of backward takes: some batches with all heads, or some
- * groups of one batch. The parts divide the call evenly, and their statistics begin at addresses
- * that cuDNN accepts. cuDNN stores the scores of each head in bf16; a part has at most
- * attention_kept_bytes of them. Returns false if the scores of a single group are more. */
+/* Chooses the part of a call for one run of backward: some batches with all heads, or some groups
+ * of one batch. The parts divide the call evenly, and their statistics begin at addresses that
+ * cuDNN accepts. cuDNN stores the scores of each head in bf16; a part has at most
+ * attention_kept_bytes of scores. Returns false if the scores of one group need more. */
 static bool find_part(const CudnnAttention &a, CudnnAttention *part) {
     const int64_t tile = 128, queries = (a.s + tile - 1) / tile * tile,
                   keys = (a.t + tile - 1) / tile * tile;
@@ -194,7 +194,7 @@ static bool find_part(const CudnnAttention &a, CudnnAttention *part) {
     return part->batch * part->groups * group <= attention_kept_bytes;
 }
 
-/* Where a run of backward begins: batch, and group of heads. */
+/* The first batch, and the first group of heads, of a run of backward. */
 typedef struct PartPlace {
     int64_t batch, group;
 } PartPlace;

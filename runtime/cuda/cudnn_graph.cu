@@ -183,7 +183,7 @@ CudnnPlan::CudnnPlan(const CudnnGraph &graph, const CudnnDevice &device, bool de
     if (!plan) check(CUDNN_STATUS_NOT_SUPPORTED, "no engine serves this graph");
 }
 
-/* Takes the first supported engine that one of cuDNN's heuristics proposes. */
+/* Makes the plan of the first supported engine that one of cuDNN's heuristics proposes, if any. */
 void CudnnPlan::propose(const CudnnGraph &graph, const CudnnDevice &device,
                         cudnnBackendHeurMode_t mode, bool deterministic) {
     CudnnDescriptors asked;
@@ -210,8 +210,8 @@ void CudnnPlan::propose(const CudnnGraph &graph, const CudnnDevice &device,
             take(configs[(size_t)i], device);
 }
 
-/* Creates a plan from an engine's configuration; fails if the engine does not support the graph
- * after all. */
+/* Creates a plan from an engine's configuration. Returns false if the engine does not support the
+ * graph. */
 bool CudnnPlan::take(cudnnBackendDescriptor_t config, const CudnnDevice &device) {
     cudnnBackendDescriptor_t made = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     int64_t count = 0;

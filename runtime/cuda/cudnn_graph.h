@@ -28,7 +28,7 @@
  * correctly. */
 enum { CUDNN_LEAST_VERSION = 91600 };
 
-enum { CUDNN_RANK = 4, CUDNN_TENSOR_ALIGNMENT = 16 }; // bytes
+enum { CUDNN_RANK = 4, CUDNN_TENSOR_ALIGNMENT = 16 }; // dimensions of all tensors; bytes
 
 typedef std::array<int64_t, CUDNN_RANK> CudnnSizes;
 
@@ -71,8 +71,8 @@ CudnnSizes cudnn_packed(const CudnnSizes &extent);
 
 class CudnnGraph : public CudnnDescriptors {
   public:
-    /* tensor: a tensor in memory; its number (1 to 99) stands for its address when a plan runs.
-     * between: a tensor that need not be stored. */
+    /* tensor returns a tensor in memory; its number (1 to 99) stands for its address in run.
+     * between returns an intermediate tensor, which need not be stored. */
     CudnnTensor tensor(int64_t number, cudnnDataType_t type, const CudnnSizes &extent,
                        const CudnnSizes &stride);
     CudnnTensor between(cudnnDataType_t type, const CudnnSizes &extent, const CudnnSizes &stride);
@@ -85,10 +85,10 @@ class CudnnGraph : public CudnnDescriptors {
      * {if true, if false, condition}. */
     void pointwise(cudnnPointwiseMode_t mode, cudnnDataType_t math,
                    const std::vector<CudnnTensor> &x, const CudnnTensor &y, int64_t axis = -1);
-    /* Adds c = a b for each of the first two indices. If b has fewer of these than a, several of a
-     * share one of b. */
+    /* Adds c = a b for each pair of the first two indices. Where an index of b has a smaller
+     * extent, several matrices of a share one of b. */
     void matmul(const CudnnTensor &a, const CudnnTensor &b, const CudnnTensor &c);
-    /* Adds a sum: y has smaller extents than x. */
+    /* Adds a reduction of x over the dimensions in which y has a smaller extent. */
     void reduce(cudnnReduceTensorOp_t op, const CudnnTensor &x, const CudnnTensor &y);
     /* Adds a copy of x's elements with y's extents and strides. */
     void reshape(const CudnnTensor &x, const CudnnTensor &y);
@@ -120,9 +120,9 @@ class CudnnDevice : public CudnnDescriptors {
     cudnnBackendDescriptor_t device = nullptr;
 };
 
-/* A plan: the first engine proposed by cuDNN that supports the graph on a device. `deterministic`:
- * only engines that give the same bits in each run. Fails if there is none. The graph may be
- * destroyed before the plan. */
+/* An execution plan: the first engine proposed by cuDNN that supports the graph on a device. With
+ * `deterministic`, only engines that give the same bits in each run count. failed() is true if
+ * there is no engine. The graph may be destroyed before the plan. */
 class CudnnPlan : public CudnnDescriptors {
   public:
     CudnnPlan(const CudnnGraph &graph, const CudnnDevice &device, bool deterministic);

@@ -56,7 +56,7 @@ extern "C" void ht_cuda_check(cudaError_t code, const char *call, const char *fi
     ht_fail("%s (%s:%d); CUDA failed at: %s", cudaGetErrorString(code), file, line, call);
 }
 
-/* Makes a call that does nothing. After a fault of the device, all calls return its error. */
+/* Calls cudaFree(nullptr), which does nothing, but returns the error of an earlier device fault. */
 void cuda_check_device(void) {
     const cudaError_t code = cudaFree(nullptr);
     if (is_device_fault(code)) HT_CUDA(code);
@@ -104,8 +104,8 @@ static bool each_has_own(void) {
     return true;
 }
 
-/* Environment HETU_NCCL=1: a single rank uses NCCL, too, so that its calls can be tested on one
- * GPU. */
+/* Returns whether HETU_NCCL=1 is set: then a single rank uses NCCL, too, so that tests on one GPU
+ * cover it. */
 static bool wants_nccl(void) {
     const char *choice = getenv("HETU_NCCL");
     const bool wanted = choice && !strcmp(choice, "1");

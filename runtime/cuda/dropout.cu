@@ -3,11 +3,11 @@
 #include "base/philox.h"
 #include "cuda/views.h"
 
-enum { DROPOUT_THREADS = 256, BLOCK_NUMBERS = 4 }; // random numbers of a Philox block
+enum { DROPOUT_THREADS = 256, BLOCK_NUMBERS = 4 }; // BLOCK_NUMBERS: numbers of a Philox block
 
-/* A piece of a tensor, as rows of elements that are neighbours in the whole tensor, too. Dimensions
+/* A piece of a tensor as rows of elements that are also neighbours in the whole tensor. Dimensions
  * are merged if the piece has all of the inner one and one range of the outer one. `pitch` is the
- * distance of neighbours in the whole tensor. Elements from `fold` on are `skip` further away.
+ * distance of neighbours in the whole tensor; elements from `fold` on are `skip` further away.
  * Dimension 0 is the innermost; its pitch is 1. */
 typedef struct PieceRows {
     int64_t rank;
@@ -73,7 +73,7 @@ static __device__ inline void neighbours(uint32_t (&bits)[BLOCK_NUMBERS], uint64
     for (int e = 0; e < BLOCK_NUMBERS; e++) bits[e] = number[e];
 }
 
-/* A thread processes BLOCK_NUMBERS neighbours of a row, V at a time. */
+/* Applies dropout; a thread processes BLOCK_NUMBERS neighbours of a row, V at a time. */
 template <typename T, int V>
 __global__ void __launch_bounds__(DROPOUT_THREADS)
     dropout_device(T *y, const T *x, int64_t count, PieceRows rows, Dropout d) {
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(DROPOUT_THREADS)
     }
 }
 
-/* Attributes: the probability, the stream. */
+/* Applies dropout. Attributes: the probability, the stream. */
 void ht_dropout_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     const double p = call->attr[0].f;

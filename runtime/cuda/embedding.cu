@@ -9,8 +9,8 @@
 /* This device's piece of an embedding table, and the tokens to look up. */
 typedef struct Tokens {
     Indices id;
-    int64_t count, rows; // rows: of the piece
-    Places places;       // global indices of these rows
+    int64_t count, rows; // number of tokens; number of rows of the piece
+    Places places;       // global indices of the rows of the piece
     CudaReport report;
 } Tokens;
 
@@ -29,7 +29,7 @@ static __device__ inline int64_t row_of(const Tokens &tokens, int64_t i) {
     return tokens.places.find(token);
 }
 
-/* Computes y[i] = table[row of token i]; rows have so many units. */
+/* Computes y[i] = table[row of token i]; a row has `units` units. */
 template <typename Unit>
 __global__ void embedding_device(Unit *y, const Unit *table, int64_t units, Tokens tokens) {
     for (int64_t i = (int64_t)blockIdx.y * blockDim.y + threadIdx.y; i < tokens.count;
@@ -60,11 +60,11 @@ void ht_embedding_kernel(const ht_call *call) {
 /* ---- backward: sorting ---- */
 
 enum {
-    TILE = 256,            // tokens that a block sorts at once
-    MOST_PARTS = 64,       // parts of the tokens, each sorted by one block
-    COUNT_BYTES = 1 << 26, // bytes for the counts of all parts
+    TILE = 256,            // tokens that a block ranks at once
+    MOST_PARTS = 64,       // most parts of the tokens; one block sorts each part
+    COUNT_BYTES = 1 << 26, // most bytes for the counts of all parts
     SCAN_THREADS = 1024,
-    CHUNK = 32, // sorted tokens that one block adds up
+    CHUNK = 32, // sorted tokens whose gradients one block sums
     GATHER_THREADS = 128,
     NO_ROW = -1
 };
@@ -78,13 +78,13 @@ typedef struct Sorted {
     int32_t *order; // token by index in the order
     int32_t *row;   // row by index in the order
     float *partial; // [chunk][2][n]: sum of the run that began before the chunk, and of the run
-                    // that continues behind it
+                    // that continues after the chunk
 } Sorted;
 
-/* Rank of this thread's token among the tokens of its tile with the same row. `before` counts the
- * earlier ones; `last` says that no later one exists. */
+/* Rank of this thread's token among the tokens of its tile with the same row. `before` counts
+ * earlier tokens; `last` is true if there is no later token. */
 typedef struct Rank {
-    int32_t row; // or NO_ROW
+    int32_t row; // NO_ROW: no token, or the row is on another device
     int32_t before;
     bool last;
 } Rank;
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(SCAN_THREADS) scan_rows_device(Sorted sorted, 
     if (threadIdx.x == SCAN_THREADS - 1) sorted.start[rows] = at;
 }
 
-/* Step 4: writes each token and its row to its place in the sorted order. */
+/* Step 4: writes each token and its row to the token's index in the sorted order. */
 __global__ void __launch_bounds__(TILE) place_tokens_device(Sorted sorted, Tokens tokens) {
     const int64_t end = part_begin(tokens, sorted, blockIdx.x + 1);
     int32_t *count = sorted.count + blockIdx.x * tokens.rows;
@@ -223,8 +223,8 @@ __global__ void __launch_bounds__(GATHER_THREADS)
     }
 }
 
-/* Joins the partial sums of a run that begins in this chunk and continues in later ones; adds the
- * total to the table. */
+/* Sums the partial sums of a run that begins in this chunk and continues in later chunks, and adds
+ * the total to the table. */
 template <int V>
 __global__ void __launch_bounds__(GATHER_THREADS)
     join_runs_device(float *table, int64_t n, Sorted sorted, int64_t rows) {

@@ -1,7 +1,7 @@
 /* CUDA graphs. The first step issues its work call by call, the second step is recorded, and later
  * steps replay the recording.
  *
- * A recording depends only on what is fixed when its program is created: the addresses of
+ * A recording depends only on data that is fixed when its program is created: the addresses of
  * parameters, inputs and arena, the roles' call lists, the channel. Numbers that differ between
  * steps are in CudaStep. HETU_GRAPH=0 turns recording off. */
 #include "transport/watch/watch.h"

@@ -3,7 +3,7 @@
  *
  * A line is a run of elements along a dimension; there is one for each index of the other
  * dimensions. Scatter and rank first sort the entries of each line by merge sort. Each merge
- * doubles the length of sorted runs, and a thread finds the place of one entry by binary search. So
+ * doubles the length of sorted runs; a thread finds the new index of an entry by binary search. So
  * the work is n log^2 n in the length n of a line, and every sum has a fixed order. */
 #include "operators/kernels.h"
 #include "cuda/views.h"
@@ -24,7 +24,7 @@ static Lines lines_of(const ht_view *x, int dim) {
 
 /* ---- types ---- */
 
-/* Conversion of elements to the type of computing: bf16 to f32. */
+/* The type in which elements of T are computed: float for bf16, else T. */
 template <typename T> struct Computed {
     typedef T type;
 };
@@ -49,7 +49,7 @@ template <typename Work> static void with_stored(const ht_view *x, Work work) {
     }
 }
 
-/* ---- places ---- */
+/* ---- global and local indices ---- */
 
 /* Sets *unordered to 1 unless the global indices ascend strictly. The caller has set it to 0. */
 __global__ void order_device(int32_t *unordered, Indices places, int64_t count) {
@@ -57,7 +57,7 @@ __global__ void order_device(int32_t *unordered, Indices places, int64_t count) 
         if (places.at(i) <= places.at(i - 1)) *unordered = 1;
 }
 
-/* Launches the check of whether the global indices ascend, which allows binary search. */
+/* Launches a check whether the global indices ascend, as binary search requires. */
 static void look_at_order(int32_t *unordered, const Indices &places, int64_t count) {
     ht_launch(order_device, ht_blocks(count, PLACE_THREADS), PLACE_THREADS, 0, unordered, places,
               count);
@@ -98,7 +98,7 @@ __global__ void within_device(T *y, const T *x, int64_t count, int64_t end, Cuda
     }
 }
 
-/* Copies an integer tensor; reports a fault if an element is outside 0 .. end - 1. Operand: the
+/* Copies an integer tensor; reports a fault if an element is outside [0, end). Operand: the
  * integers; attribute: end. */
 void ht_within_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0];
@@ -152,7 +152,7 @@ void ht_gather_kernel(const ht_call *call) {
 
 /* ---- entries in order ---- */
 
-enum { SORT_TILE = 32 }; // entries that are sorted by counting
+enum { SORT_TILE = 32 }; // entries of a tile, which is sorted by counting
 
 /* Sort entry: ordered by `number`, then by `place`, an index along the line. */
 typedef struct Entry {
@@ -239,8 +239,8 @@ __global__ void scatter_entries_device(Entry *entry, int64_t count, Lines from, 
         entry[i] = {number.at(element_of(from, i / from.length, i % from.length)), i % from.length};
 }
 
-/* Sums, for each element of y, the elements of x with its index, in the order of x: results are
- * deterministic. */
+/* Computes each element of y as the sum of the elements of x with its index. The sum is in the
+ * order of x, so results are deterministic. */
 template <typename T>
 __global__ void scatter_device(T *y, int64_t count, Lines to, const T *x, Lines from,
                                const Entry *entry, Indices places) {
@@ -279,7 +279,7 @@ void ht_scatter_kernel(const ht_call *call) {
     });
 }
 
-/* ---- sums up to a place ---- */
+/* ---- cumulative sums ---- */
 
 enum { SUM_THREADS = 256 };
 
@@ -318,7 +318,7 @@ template <typename T> struct Passed {
     }
 };
 
-/* Returns the first of `count` items that thread t of the block handles. */
+/* Returns the index of the first of `count` items that thread t of the block handles. */
 static __device__ inline int64_t share_begin(int64_t count, unsigned t) {
     return count * t / SUM_THREADS;
 }
@@ -357,8 +357,8 @@ static __device__ inline Total<T> sum_until(const Total<T> *sums, const Passed<T
     return sum;
 }
 
-/* Computes one line per block: each thread sums its share of the elements; after a scan it writes
- * its share of the results. */
+/* Computes the cumulative sums of lines, one line a block at a time. Each thread sums its share of
+ * elements; after a scan it writes its share of results. */
 template <typename T>
 __global__ void __launch_bounds__(SUM_THREADS)
     cumsum_device(T *y, int64_t lines, Passed<T> passed) {

@@ -10,7 +10,7 @@ static struct {
     cudaStream_t stream[LANES];
 } lanes;
 
-/* Creates the streams, in the main thread before the others begin. */
+/* Records the main thread's GPU, which lane_attach selects in the threads of lanes. */
 static void lanes_prepare(void) { HT_CUDA(cudaGetDevice(&lanes.device)); }
 
 static void lane_attach(int lane) {
@@ -27,8 +27,8 @@ static void *lane_mark(void) {
     return event;
 }
 
-/* Returns whether a query says that all work is done. Clears the error "not ready", which the next
- * launch would report. */
+/* Returns whether a query reports that all work is done. Clears the error "not ready", which the
+ * next launch would report. */
 static bool is_done(cudaError_t state) {
     if (state == cudaErrorNotReady) {
         (void)cudaGetLastError();

@@ -1,9 +1,9 @@
 /* Marks in the work of this rank's GPU, for the observers (session/observe/hooks.h), and names of
  * calls for NVTX.
  *
- * While there are marks, calls are issued one by one in order. Computing waits for exchanges, calls
- * of one kernel are not joined, and nothing is recorded. So each call lies between two marks of its
- * own. */
+ * After device_look, calls are issued one by one in order. The compute stream waits for exchanges,
+ * calls of one kernel are not joined, and nothing is recorded. So each call lies between two marks
+ * of its own. */
 #include "device/device.h"
 #include "cuda/streams.h"
 
@@ -60,12 +60,12 @@ extern "C" bool device_name(const char *name) {
 #endif
 }
 
-/* ---- the GPU's best rates ---- */
+/* ---- measured rates of the GPU ---- */
 
 enum {
-    RATED_BYTES = 1 << 26,
-    RATED_TIMES = 4
-}; // bytes of a copy. Products are not measured, since their rate depends on type and shape.
+    RATED_BYTES = 1 << 26, // bytes of the measured copy
+    RATED_TIMES = 4        // measured copies; the shortest time counts
+}; // products are not measured, since their rate depends on type and shape
 
 /* Returns the shortest time, in seconds, of the work that `issue` puts on the stream. */
 template <typename Issue> static double least_seconds(Issue issue) {

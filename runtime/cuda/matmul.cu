@@ -1,5 +1,5 @@
-/* Matrix products by cuBLASLt. For each kind of product, cuBLASLt is asked once for algorithms, and
- * the fastest is found by measuring. */
+/* Matrix products by cuBLASLt. For each kind of product, cuBLASLt proposes algorithms once, and the
+ * fastest one is found by measuring. */
 #include "cuda/matmul.h"
 #include "cuda/choice.h"
 #include "cuda/cuda.h"
@@ -16,8 +16,8 @@ enum { MOST_ALGORITHMS = 8 }; // algorithms proposed by cuBLASLt that are measur
 typedef struct Prepared {
     cublasLtMatmulDesc_t product;
     cublasLtMatrixLayout_t a, b, d;
-    int count; // algorithms, the fastest first by cuBLASLt's estimate; 0: cuBLASLt does not support
-               // the product
+    int count; // number of algorithms, fastest first by cuBLASLt's estimate; 0: cuBLASLt does not
+               // support the product
     cublasLtMatmulAlgo_t algorithm[MOST_ALGORITHMS];
 } Prepared;
 
@@ -165,8 +165,8 @@ static bool is_allowed(const Matmul &m, const Operands &at) {
            (!m.aux || (aux_fits && alignment_of(at.aux) >= MATMUL_ALIGNMENT));
 }
 
-/* Returns how many products of a batch, from `first` on, one call computes. The grids of the
- * kernels have a limit. */
+/* Returns the part of a batch, from product `first` on, that one call computes: at most 65535
+ * products, since the grids of kernels have a limit. */
 static Matmul part_of(const Matmul &m, int64_t first) {
     const int64_t most = 65535, rest = m.batch - first;
     Matmul part = m;
@@ -186,7 +186,7 @@ typedef struct Run {
     void *workspace;
 } Run;
 
-/* Runs a product with one of its algorithms. A ChoiceRun. */
+/* Runs a product with algorithm `number`; `context` is a Run. The signature is ChoiceRun. */
 static void run_algorithm(int number, void *context) {
     const Run &r = *static_cast<const Run *>(context);
     const Prepared &p = *r.prepared;

@@ -6,12 +6,12 @@
 
 #include <cublasLt.h>
 
-/* Bytes of scratch memory of a product; and the alignment of the addresses of bias and aux, which
- * some of cuBLASLt's kernels require. */
+/* Bytes of scratch memory of a product; and the alignment in bytes of bias and aux that some of
+ * cuBLASLt's kernels require. */
 enum { MATMUL_WORKSPACE = 32 << 20, MATMUL_ALIGNMENT = 16 };
 
-/* A matrix in column-major storage, one of a batch. op (transposed or not) turns it into the
- * operand. */
+/* A matrix in column-major storage, or a batch of such matrices. `op` (transposed or not) turns the
+ * matrix into the operand. */
 typedef struct Matrix {
     ht_dtype dtype;
     cublasOperation_t op;
@@ -19,8 +19,8 @@ typedef struct Matrix {
     int64_t stride;               // elements from a matrix of the batch to the next
 } Matrix;
 
-/* A kind of product: d = epilogue(scale * op(a) op(b) + add * d + bias). The bias runs along d's
- * columns, in d's type. */
+/* A kind of product: d = epilogue(scale * op(a) op(b) + add * d + bias). The bias has an element
+ * for each row of d, in d's type. */
 typedef struct Matmul {
     Matrix a, b, d;
     int64_t batch;
@@ -40,11 +40,11 @@ typedef struct Operands {
     void *aux;
 } Operands;
 
-/* Returns whether cuBLASLt supports a product. It may support the product without its epilogue.
- * Only the alignment of the addresses matters. */
+/* Returns whether cuBLASLt supports a product with its epilogue. Of the addresses in `at`, only the
+ * alignment matters. */
 bool matmul_possible(const Matmul &m, const Operands &at);
 
-/* Runs the product on the compute stream. */
+/* Runs the product on the compute stream; `workspace` has MATMUL_WORKSPACE bytes. */
 void matmul_run(const Matmul &m, const Operands &at, float scale, float add, void *workspace);
 
 #endif

@@ -1,7 +1,7 @@
 /* Stand-ins for the functions that a model calls. On the CPU, the one-device library has these
  * functions; a program for CUDA runs compiled models only.
  *
- * A program for CUDA is linked with the source of its models, which refer to these functions. Only
+ * A program for CUDA is linked with the source of its models, which refers to these functions. Only
  * a model that hetucc did not compile calls them. They are declared without types, since no call
  * returns. */
 #include <hetu/kernel.h>

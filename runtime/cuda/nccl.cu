@@ -2,12 +2,12 @@
  *
  * Communicators are created once, by all ranks in the same order:
  *
- * - one of all ranks, for point-to-point messages, and one for each other group of the plans. All
- *   calls go to the exchange stream (cuda/streams.h), in the order of the program on every rank.
- * - gradient buckets: one stream and own communicators. All ranks begin them in one order
+ * - conversions on the exchange stream (cuda/streams.h): one communicator of all ranks, and one for
+ *   each other group of the plans. All ranks make the calls in the order of the program.
+ * - gradient buckets: one stream and separate communicators. All ranks begin them in one order
  *   (compiler/ir/analysis/async_collectives.h).
- * - messages between stages: a stream and own communicators for each plan, since a message may
- * begin at any time, and no message waits for a message of another plan.
+ * - messages between stages: a stream and separate communicators for each plan, since a message may
+ *   begin at any time, and no message waits for a message of another plan.
  */
 #include "cuda/channels.h"
 #include "exchange/channel.h"
@@ -24,7 +24,7 @@
 #define HT_NCCL(call) check_call((call), #call, __LINE__)
 
 struct GroupComm {
-    // owner (owner_of); NULL: conversions that do not run beside computing
+    // owner (owner_of); NULL: the exchange stream, for conversions that computing waits for
     const ht_reshard *owner;
     std::vector<int> devices;
     ncclComm_t comm; // NULL: this rank is not in the group
@@ -43,7 +43,7 @@ static const ht_reshard *owner_of(const ht_reshard *plan, ht_queue queue) {
     return queue == HT_QUEUE_STAGES ? plan : &all[queue];
 }
 
-/* CUDA events that an async exchange keeps from run to run. */
+/* The CUDA events of an async exchange, which are reused from run to run. */
 struct Passage {
     cudaEvent_t begun, ended;
 };
@@ -52,13 +52,13 @@ static struct {
     ncclComm_t world;
     std::vector<GroupComm> groups;
     std::vector<Side> sides;
-    const Side *side;                // stream of the async exchange being issued; NULL: none
-    const ht_reshard_step *together; // first collective of the current NCCL group; NULL: none
+    const Side *side;                // stream of the async exchange being issued; else NULL
+    const ht_reshard_step *together; // first collective of the current NCCL group; else NULL
     bool exchanging;                 // the current run uses the exchange stream
 } nccl;
 
-/* Classifies an NCCL error: CUDA errors are the device's, invalid calls the program's, all others
- * the network's or a dead rank's. */
+/* Classifies an NCCL error: CUDA errors are faults of the device, invalid calls are errors of the
+ * program, all other errors come from the network or a dead rank. */
 static FailStatus status_of(ncclResult_t result) {
     cuda_check_device();
     switch (result) {
@@ -77,8 +77,8 @@ static void check_call(ncclResult_t result, const char *call, int line) {
 
 /* ---- communicators ---- */
 
-/* Creates the communicator of all ranks. Communicators split from it share its channels and memory
- * (splitShare, which they inherit). */
+/* Creates the communicator of all ranks. Communicators split from it share its channels and memory,
+ * since they inherit splitShare. */
 static void open_world() {
     ncclUniqueId id;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -140,8 +140,8 @@ static void split_world(size_t first, size_t count) {
     if (color != NCCL_SPLIT_NOCOLOR) nccl.groups[first + (size_t)color].comm = comm;
 }
 
-/* Adds the communicator of a group, with device numbers turned into ranks. Adds nothing for one
- * member, for all ranks without an owner, or for a known group. */
+/* Adds a group, with device numbers turned into ranks; nccl_prepare makes its communicator. Adds
+ * nothing for one member, for all ranks without an owner, or for a known group. */
 static void add_group(const ChannelRun *run, const ht_reshard *owner, const ht_group *group) {
     const std::vector<int> ranks = ranks_of(run, group);
     if (group->count > 1 && (owner || !is_world(ranks)) && !find_group(owner, ranks))
@@ -341,8 +341,7 @@ static int peer_of(const Act &act, const ht_block &block, int i) {
     return (int)(std::find(devices.begin(), devices.end(), block.peer) - devices.begin());
 }
 
-/* Issues all sends and receives of a step in one NCCL group, except those from this rank to itself.
- */
+/* Issues all sends and receives of a step, except messages of this rank to itself, in one group. */
 static void run_messages(const Act &act, int mine) {
     HT_NCCL(ncclGroupStart());
     for (int i = 0; i < act.step->send_count; i++) {
@@ -453,7 +452,7 @@ static void nccl_move(const ChannelRun *run, const ht_reshard_step *step) {
                                 : ht_compute_stream());
 }
 
-/* ---- async exchanges: work on a stream beside computing, between two events ---- */
+/* ---- async exchanges: work on a side stream, between two events ---- */
 
 static Passage *passage_of(AsyncExchange *async) {
     if (!async->kept) {

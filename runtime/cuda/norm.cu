@@ -1,20 +1,20 @@
-/* Layer, root-mean-square and length normalisation over the last dimension. */
+/* Layer norm, RMS norm and L2 norm over the last dimension. */
 #include "operators/kernels.h"
 #include "cuda/team.h"
 
 enum {
-    FORWARD_BLOCKS = 8,
-    BACKWARD_THREADS = 768
-}; // blocks of a multiprocessor; threads of a block
+    FORWARD_BLOCKS = 8,    // most blocks of a forward for each multiprocessor
+    BACKWARD_THREADS = 768 // threads of a backward for each multiprocessor
+};
 
-/* Threads of a multiprocessor whose registers suffice for a forward. */
+/* Threads of a forward for which the registers of a multiprocessor suffice. */
 template <typename T, int V>
 constexpr int FORWARD_THREADS = V == 1           ? 512
                                 : sizeof(T) == 2 ? 1024
                                                  : 768;
 
-/* Operands and results of a forward. mean is NULL if it is not subtracted; weight and bias are
- * vectors or NULL. */
+/* Operands and results of a forward. mean is NULL for norms that do not subtract it; weight and
+ * bias are vectors or NULL. */
 typedef struct Forward {
     const void *x;
     void *y;
@@ -24,7 +24,7 @@ typedef struct Forward {
     int length; // rstd is 1 / max(length, eps) instead of 1 / sqrt(mean of squares + eps)
 } Forward;
 
-/* Returns the sum over a row, and the sum of its squares around `mean`. x holds the last tile. */
+/* Returns the mean of a row, or 0 if f.mean is NULL. x receives the last tile. */
 template <typename T, int V>
 static __device__ inline float row_mean(float (&x)[TEAM_ELEMENTS], const Forward &f,
                                         const Team &team, const TeamRow &row) {
@@ -53,7 +53,7 @@ static __device__ inline float row_squares(float (&x)[TEAM_ELEMENTS], const Forw
     return sum[0];
 }
 
-/* Normalises one row. Memory is read once if the row fits into registers. */
+/* Normalizes one row. The row is read once if it fits into registers. */
 template <typename T, int V>
 static __device__ inline void forward_row(const Forward &f, const Team &team, const TeamRow &row) {
     float x[TEAM_ELEMENTS] = {}, weight[TEAM_ELEMENTS], bias[TEAM_ELEMENTS];
@@ -75,7 +75,7 @@ static __device__ inline void forward_row(const Forward &f, const Team &team, co
     }
 }
 
-/* THREADS: the largest block. A smaller block leaves registers for more blocks. */
+/* Normalizes all rows. THREADS: size of the largest block; a smaller one allows more blocks. */
 template <typename T, int V, int THREADS>
 __global__ void __launch_bounds__(THREADS, (FORWARD_THREADS<T, V>) / THREADS)
     norm_device(Forward f, Team team) {
@@ -124,24 +124,24 @@ void ht_l2_norm_kernel(const ht_call *call) {
 
 /* ---- backward ---- */
 
-/* Operands and results of a backward. mean is NULL if it was not subtracted; weight is a vector or
- * NULL. `part` has for each block the sums of its rows: n numbers for dweight, then n for dbias
- * unless dbias is NULL. */
+/* Operands and results of a backward. mean is NULL for norms that do not subtract it; weight is a
+ * vector or NULL. `part` has the sums of each block over its rows: n numbers for dweight, then n
+ * for dbias unless dbias is NULL. */
 typedef struct Backward {
     void *dx;
-    const void *dy, *x, *more; // more: added to dx; NULL: nothing
+    const void *dy, *x, *more; // more: added to dx; may be NULL
     const float *mean, *rstd, *weight;
     float *part, *dweight, *dbias;
 } Backward;
 
-/* Returns where the sums of this block begin. */
+/* Returns the address at which the sums of this block begin. */
 static __device__ inline float *block_part(const Backward &b, const Team &team) {
     return b.part + (int64_t)blockIdx.x * (b.dbias ? 2 : 1) * team.n;
 }
 
-/* The sums of a thread's columns if a row is one tile: for dweight, then for dbias. They are in
- * shared memory, since the rows take all registers. Neighbouring columns are as wide as one vector
- * load, and threads are side by side. */
+/* Index of the sums of a thread's columns, for dweight and for dbias, if a row is one tile. The
+ * sums are in shared memory, since the rows take all registers. Columns are stored in groups as
+ * wide as one vector load; the groups of all threads lie side by side. */
 enum { OF_WEIGHT, OF_BIAS };
 
 template <int V> constexpr int SUM_WIDTH = V < 4 ? V : 4;
@@ -154,7 +154,7 @@ template <int V> static __device__ inline float *column_sums(int which, int e, u
            ((unsigned)(which * (TEAM_ELEMENTS / WIDTH) + e / WIDTH) * threads + thread) * WIDTH;
 }
 
-/* The sums of a block's columns. */
+/* Returns the bytes of a block's column sums; 0 if a row has several tiles. */
 static size_t column_sums_bytes(const Team &team, bool biased) {
     const size_t of_thread = TEAM_ELEMENTS * sizeof(float) * (biased ? 2 : 1);
     return team.tiles == 1 ? of_thread * (size_t)(team.warps * team.teams * HT_WARP) : 0;
@@ -263,7 +263,7 @@ static __device__ inline void backward_row(const Backward &b, const Team &team,
     }
 }
 
-/* Adds up the sums of a block's teams in order, and writes them to the block's part. */
+/* Sums the column sums of a block's teams in order, and writes the totals to the block's part. */
 template <int V>
 static __device__ inline void join_teams(const Team &team, int which, float *part) {
     const TeamRow vector = {0, 0, team.n};
@@ -283,16 +283,16 @@ static __device__ inline void join_teams(const Team &team, int which, float *par
 /* ---- the sums of all blocks ---- */
 
 enum {
-    JOIN_GROUP = 16,
-    JOIN_GROUPS = 256
-}; // blocks whose sums are joined first, at least; groups of blocks, at most
+    JOIN_GROUP = 16,  // least blocks of a group, except the last group; groups are joined first
+    JOIN_GROUPS = 256 // most groups of blocks
+};
 
-/* Numbers of blocks of each group that have arrived, then the number of groups; 0 between kernels,
- * which run one after another. */
+/* The number of blocks of each group that have arrived, and the number of groups that have. All are
+ * 0 between kernels, which run one after another. */
 static __device__ unsigned join_arrived[JOIN_GROUPS + 1];
 
-/* Returns whether this block is the last of `count` to arrive; it may read all that the others
- * wrote before. All threads call it. */
+/* Returns whether this block is the last of `count` to arrive; the last one may read all earlier
+ * writes of the other blocks. All threads call this. */
 static __device__ inline bool last_to_come(unsigned *arrived, unsigned count) {
     __shared__ bool last;
     __threadfence();
@@ -310,8 +310,8 @@ static __device__ inline float sum_of_parts(const float *part, int64_t count, in
     return sum;
 }
 
-/* Adds up the parts of all blocks in a fixed order. The last block of each group sums the group's
- * parts into the first of them. The last block of all sums these. */
+/* Sums the parts of all blocks in a fixed order. The last block of each group sums the group's
+ * parts into its first part; the last block of all sums these first parts. */
 static __device__ inline void join_blocks(const Backward &b, const Team &team) {
     const unsigned size = max((unsigned)JOIN_GROUP, (gridDim.x + JOIN_GROUPS - 1) / JOIN_GROUPS);
     const unsigned groups = (gridDim.x + size - 1) / size, group = blockIdx.x / size,
@@ -329,7 +329,7 @@ static __device__ inline void join_blocks(const Backward &b, const Team &team) {
             sum_of_parts(b.part + column, groups, size * length);
 }
 
-/* THREADS: the largest block. A smaller block leaves registers for more blocks. */
+/* Computes all gradients. THREADS: size of the largest block; a smaller one allows more blocks. */
 template <typename T, int V, bool LONG, int THREADS>
 __global__ void __launch_bounds__(THREADS, BACKWARD_THREADS / THREADS)
     norm_backward_device(Backward b, Team team) {

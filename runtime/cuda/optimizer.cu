@@ -1,4 +1,4 @@
-/* Updates of parameters. Updates of consecutive calls are collected and share one launch. */
+/* Updates of parameters. Consecutive calls are collected and share one launch. */
 #include "operators/kernels.h"
 #include "cuda/collect.h"
 
@@ -6,17 +6,17 @@
 
 enum { MOST_STATES = 2 };
 
-/* The update of one parameter. Results may be in the operands' storage. */
+/* The update of one parameter. Results may share the operands' storage. */
 typedef struct Update {
     float *p1, *state1[MOST_STATES];
     const float *p, *g, *state[MOST_STATES];
     const float *norm;    // square of the global gradient norm; NULL: no clipping
-    int64_t count, chunk; // elements; chunks of the updates before this one
+    int64_t count, chunk; // number of elements; number of the first chunk
     int64_t decay,
         vector; // whether weight decay applies; whether all addresses are aligned to 16 bytes
 } Update;
 
-/* The optimizer of the collected updates. */
+/* Launches the collected updates of one optimizer. */
 typedef void Launch(const Update *updates, int64_t count, int64_t chunks, const float *hyper);
 
 static std::vector<Update> collected;
@@ -61,14 +61,14 @@ static void collect(const char *name, const ht_call *call, int states, Launch *l
     collected.push_back(update);
 }
 
-/* Returns the factor that reduces the global gradient norm to `clip`. Returns 1 without a norm, or
- * if clip is 0; NaN if the norm is NaN. */
+/* Returns the factor that reduces the global gradient norm to `clip`: 1 if there is no norm or clip
+ * is 0, NaN if the norm is NaN. */
 static __device__ inline float clip_factor(const float *norm, float clip) {
     const float factor = norm && clip != 0 ? clip / (sqrtf(*norm) + 1e-6f) : 1.0f;
     return factor > 1.0f ? 1.0f : factor;
 }
 
-/* Runs rule.element(p, g, state..) on N neighbours. */
+/* Updates N neighbouring elements by rule.element(p, g, state...). */
 template <int N, typename Rule>
 static __device__ inline void update_vector(const Update &u, int64_t i, const Rule &rule) {
     float p[N], g[N], state[Rule::STATES][N];
@@ -119,11 +119,11 @@ static void launch(const Update *updates, int64_t count, int64_t chunks, const f
               chunks, hyper, cuda_step());
 }
 
-/* AdamW; <hetu/ops.h> has the formula. */
+/* AdamW and Adam; <hetu/ops.h> lists the hyper-parameters. */
 struct AdamW {
     static constexpr int STATES = 2;
     float rate, beta1, beta2, eps, shrink, decay,
-        factor;               // decay: Adam's, which is added to the gradient
+        factor;               // decay: added to the gradient (Adam); factor: of clipping
     float correct1, correct2; // 1 / (1 - beta1^t), and 1 / sqrt(1 - beta2^t)
 
     __device__ void begin(const float *hyper, const CudaStep *step) {
@@ -179,7 +179,7 @@ struct Sgd {
 
 void ht_sgd_kernel(const ht_call *call) { collect("sgd", call, Sgd::STATES, launch<Sgd>); }
 
-/* Lion; <hetu/ops.h> has the formula. */
+/* Lion; <hetu/ops.h> lists the hyper-parameters. */
 struct Lion {
     static constexpr int STATES = 1;
     float rate, beta1, beta2, shrink, factor;
@@ -210,7 +210,7 @@ static __global__ void number_device(float *y, const float *number) { *y = *numb
 
 static __global__ void steps_device(float *y, const CudaStep *step) { *y = (float)step->step; }
 
-/* Attribute: the index of the number. */
+/* Returns one hyper-parameter as a scalar. Attribute: its index. */
 void ht_hyper_kernel(const ht_call *call) {
     ht_launch(number_device, 1, 1, 0, view_f32(&call->result[0], "number"),
               call->hyper + call->attr[0].i);

@@ -1,11 +1,11 @@
 /* ht_product by cuBLASLt.
  *
  * A contraction becomes one matrix product. The product is batched over the largest of the
- * remaining axes, with loops over the others. Scratch memory has copies of tensors whose storage
- * does not suit:
+ * remaining axes, with loops over the other axes. Tensors whose storage cuBLASLt cannot use well
+ * are copied to scratch memory:
  *
  * - bf16 whose columns do not begin at multiples of 16 bytes: a copy with a padded pitch
- * - axes that would need many loops: copies with an order of axes that needs none
+ * - axes that would need many loops: copies with an order of axes that needs no loop
  * - a result whose epilogue cuBLASLt lacks: f32 sums, which contract_copy finishes
  */
 #include "cuda/choice.h"
@@ -17,16 +17,16 @@
 #include <stdio.h>
 
 enum {
-    PITCH = 16, // bytes; a column's pitch is a multiple
+    PITCH = 16, // bytes; the pitch of a padded copy is a multiple of it
     PAD_FROM =
-        512, // extent of the axis that a tensor lacks from which a copy with a padded pitch pays
-    MOST_CALLS = 32 // of cuBLASLt for one contraction
+        512, // least extent, of the axis that a tensor lacks, for which a padded copy pays
+    MOST_CALLS = 32 // most calls of cuBLASLt for one contraction
 };
 
 static const int64_t MOST_APART =
-    256 << 20; // bytes of sums up to which a separate kernel for them may be faster
+    256 << 20; // most bytes of sums for which a separate epilogue kernel is tried
 
-/* The member of an axis with a tensor's stride. */
+/* Pointer to the member of an axis that is a tensor's stride. */
 typedef int64_t ht_axis::*Stride;
 
 /* A tensor of a product: its address, and a copy if it needs one. */
@@ -44,11 +44,11 @@ typedef struct Plan {
     ht_axis before[HT_MAX_AXES],
         axes[HT_MAX_AXES]; // axes with the call's strides, and with the copies' strides
     Contraction c;         // of `axes`
-    int batch;             // the outer loop that is cuBLASLt's batch; -1: none
+    int batch;             // index in c.outer of cuBLASLt's batch; -1: no batch
     Tensor x, w, y;
     Matmul matmul;
     bool left_is_w;     // the first matrix is w, the second x
-    const ht_axis *row; // of y's matrix, along which y has neighbours; NULL: none
+    const ht_axis *row; // axis of y's matrix along which y has stride 1; NULL: no such axis
 } Plan;
 
 static int64_t rounded(int64_t number, int64_t multiple) {
@@ -107,8 +107,8 @@ static bool is_aligned(const Matrix &m, const void *data) {
 
 /* ---- copies ---- */
 
-/* Sets the strides of a tensor's copy: axes as in `order`, innermost first. The first `padded` axes
- * form a column, whose pitch is rounded up to PITCH bytes. */
+/* Sets the strides of a tensor's copy, with the axes in `order`, the innermost first. The first
+ * `padded` axes form a column, whose pitch is rounded up to PITCH bytes. */
 static void store_copy(Plan *p, Tensor *tensor, const int *order, int count, int padded) {
     int64_t next = 1;
     for (int i = 0; i < count; i++) {
@@ -147,8 +147,8 @@ static int add_kind(const Plan *p, int *order, int count, int kind) {
     return count;
 }
 
-/* Plans a copy of a tensor with its axes ordered as batch, `outer`, `inner` (innermost last), so
- * that no loop is needed. */
+/* Plans a copy of a tensor that needs no loop: its axes are batch axes, `outer` axes, `inner` axes,
+ * from the outermost to the innermost. */
 static void reorder(Plan *p, Tensor *tensor, int outer, int inner) {
     int order[HT_MAX_AXES], padded = add_kind(p, order, 0, inner);
     int count = add_kind(p, order, add_kind(p, order, padded, outer), IN_ALL);
@@ -262,7 +262,7 @@ static int64_t copy_bytes(const Tensor &tensor) {
     return tensor.copied ? cuda_aligned(tensor.count * dtype_bytes(tensor.dtype)) : 0;
 }
 
-/* Assigns scratch memory to a copy. */
+/* Assigns scratch memory at *space to a copy, and advances *space. Returns its address. */
 static void *place_copy(Tensor *tensor, char **space) {
     void *to = *space;
     *space += copy_bytes(*tensor);
@@ -284,8 +284,8 @@ static void fill_copy(const Plan *p, Tensor *tensor, char **space) {
                   rank, axes);
 }
 
-/* Returns the bias in y's type, converted into `space` if it has another; returns the output of the
- * sums if cuBLASLt computes these. */
+/* Returns the bias in y's type, converted into `space` if it has another type. If cuBLASLt computes
+ * sums, returns their output address instead. */
 static const void *typed_bias(const Plan *p, char *space) {
     const ht_product_call *call = p->call;
     if (p->matmul.sums_of) return call->sums;
@@ -368,7 +368,7 @@ static void run(Plan *p) {
     if (p->call->sums && !p->matmul.sums_of) contract_sums(p->call);
 }
 
-/* Returns whether the axes are those of a matrix product or a batch of matrix products. */
+/* Returns whether the axes form a matrix product or a batch of matrix products. */
 static bool is_matrix_product(const Plan *p) {
     bool matrix = false;
     for (int i = 0; i < p->rank; i++) {
@@ -390,8 +390,8 @@ static void need_float(ht_dtype dtype) {
         ht_fail("a product takes f32 and bf16 only; cast the operands first");
 }
 
-/* Makes the plan of a call; returns false if its axes are not those of a matrix product. `fused` is
- * as in choose_result. A plan has pointers into itself: do not copy it; run it once. */
+/* Makes the plan of a call; returns false if its axes do not form a matrix product. `fused` is as
+ * in choose_result. A plan has pointers into itself: do not copy it, and run it once. */
 static bool make_plan(Plan *p, const ht_product_call *call, bool fused) {
     const Contraction c = contraction_of(call->rank, call->axes);
     *p = {};

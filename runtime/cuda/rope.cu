@@ -7,14 +7,14 @@
 
 enum {
     ROPE_THREADS = 256,
-    ROPE_HEADS = 8
-}; // heads for which a thread reuses the angles that it has computed
+    ROPE_HEADS = 8 // heads for which a thread reuses the angles that it has computed
+};
 
 typedef struct Rope {
     int64_t places, length, heads,
-        half; // places: rows of all heads; length: extent of the sequence; half: pairs of a head
+        half; // places: positions of all batches; length: of the sequence; half: pairs of a head
     const double *frequency; // by pair
-    Indices position;        // data NULL: the index along the sequence
+    Indices position;        // data NULL: the position is the index along the sequence
     Places sequence;
 } Rope;
 
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(ROPE_THREADS) rope_device(T *y, const T *x, Ro
     }
 }
 
-/* Computes the angle by which a place turns each pair. Attributes: base, direction. */
+/* Returns the angle of each pair for position 1, in device memory. Attributes: base, direction. */
 static const double *frequencies(const ht_call *call, int64_t half) {
     std::vector<double> frequency((size_t)half);
     for (int64_t i = 0; i < half; i++)
@@ -66,7 +66,7 @@ template <typename T, int V> static void run(const ht_view *y, const ht_view *x,
               static_cast<const T *>(x->data), rope);
 }
 
-/* Operand 1, if present, has the position of each place along s. */
+/* Rotates all rows. Operand 1, if present, has the position of each index along s. */
 void ht_rope_kernel(const ht_call *call) {
     const ht_view *y = &call->result[0], *x = &call->operand[0];
     const int s = x->rank - 3;

@@ -2,13 +2,13 @@
 #include "operators/kernels.h"
 #include "cuda/views.h"
 
-/* Rows that begin `pitch` units apart. */
+/* Rows of units; consecutive rows begin `pitch` units apart. */
 template <typename Unit> struct Pitched {
     Unit *at;
     int64_t pitch;
 };
 
-/* Copies `rows` rows of `units` units. A block has threads along a row and along the rows. */
+/* Copies `rows` rows of `units` units. Blocks are two-dimensional: (units of a row, rows). */
 template <typename Unit>
 __global__ void copy_rows_device(Pitched<Unit> to, Pitched<const Unit> from, int64_t rows,
                                  int64_t units) {
@@ -34,12 +34,12 @@ static void copy_rows(Pitched<char> to, Pitched<const char> from, int64_t rows, 
                });
 }
 
-/* Returns the bytes of one element along `dim`: of all inner dimensions. */
+/* Returns the bytes of one index along `dim`: of all inner dimensions. */
 static int64_t inner_bytes(const ht_view *x, int dim) {
     return ht_view_count(x, dim + 1, x->rank) * dtype_bytes(x->dtype);
 }
 
-/* Attributes: dim, start, length. */
+/* Copies a range of one dimension. Attributes: dim, start, length. */
 void ht_slice_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     const int dim = (int)call->attr[0].i;
@@ -52,7 +52,7 @@ void ht_slice_kernel(const ht_call *call) {
               ht_view_count(x, 0, dim), length * inner);
 }
 
-/* Attributes: dim, start, extent. */
+/* Pads one dimension with zeros. Attributes: dim, start, extent. */
 void ht_pad_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     const int dim = (int)call->attr[0].i;
@@ -67,7 +67,7 @@ void ht_pad_kernel(const ht_call *call) {
               length * inner);
 }
 
-/* Attribute: dim. */
+/* Concatenates all operands along one dimension. Attribute: dim. */
 void ht_concat_kernel(const ht_call *call) {
     const ht_view *y = &call->result[0];
     const int dim = (int)call->attr[0].i;
@@ -83,7 +83,7 @@ void ht_concat_kernel(const ht_call *call) {
     }
 }
 
-/* Each element is its index; bf16 is stored as uint16_t. */
+/* Sets each element to its index in the whole tensor; bf16 is stored as uint16_t. */
 template <typename T> __global__ void iota_device(T *y, Places places) {
     for (int64_t i = ht_thread(); i < places.extent; i += ht_threads()) y[i] = (T)places.at(i);
 }

@@ -12,7 +12,7 @@ enum {
     LONG_ROW_BLOCKS = 8,
     LONG_ROW_THREADS = 256,
     READS = 4
-}; // READS: loads of a thread that are in flight together
+}; // blocks for each multiprocessor; threads of a block; loads in flight for each thread
 
 /* ---- softmax ---- */
 
@@ -90,11 +90,11 @@ void ht_softmax_backward_kernel(const ht_call *call) {
 
 /* ---- cross-entropy ---- */
 
-/* Exponentials of a vocabulary are many. __expf has half the instructions of expf. Its error is
- * below 2^-21 for results above e^-10 of the largest; smaller ones do not matter. */
+/* Cross-entropy uses __expf, which has half the instructions of expf. Its relative error is below
+ * 2^-21 for results above e^-10 of the largest one; smaller results contribute little. */
 
-/* Calls visit.operator()<N>(i) for all elements i to i + N - 1 of a row, by the threads of a block.
- * N is the number of elements in 16 bytes between the first and the last aligned address, and 1
+/* Calls visit.operator()<N>(i) for the elements [i, i + N) of a row, in the threads of a block. N
+ * is the number of elements in 16 bytes between the first and the last aligned address, and 1
  * outside. AT_ONCE visits may be in flight together. */
 template <int AT_ONCE, typename T, typename Visit>
 static __device__ inline void visit_row(const T *row, int64_t n, Visit visit) {
@@ -150,7 +150,7 @@ typedef struct Classes {
     Indices target;
     const float *peak;
     int64_t rows, n;
-    Places places; // classes
+    Places places; // global indices of the classes
     CudaReport report;
 } Classes;
 
@@ -164,7 +164,7 @@ static Classes classes_of(const ht_view *x, const ht_view *target, const ht_view
             cuda_report("target %lld at element %lld is outside the %lld classes", target)};
 }
 
-/* Returns the column of row r's target within this piece; -1: the target is ignored or in another
+/* Returns the column of row r's target within this piece; -1 if the target is ignored or in another
  * piece. */
 static __device__ inline int64_t target_column(const Classes &c, int64_t r) {
     const int64_t target = c.target.at(r);
@@ -215,8 +215,8 @@ void ht_mass_kernel(const ht_call *call) {
 typedef struct PeakMass {
     float peak, mass;
 
-    /* Returns exp(peak - to), the factor for the sum when a larger element comes; the first time,
-     * the sum is empty. */
+    /* Returns the sum, rescaled from `peak` to the larger maximum `to`; 0 while no element is in
+     * the sum. */
     __device__ float shrunk(float to) const {
         return peak == -INFINITY ? 0 : mass * __expf(peak - to);
     }
@@ -272,7 +272,7 @@ void ht_peak_mass_kernel(const ht_call *call) {
     });
 }
 
-/* Computes the gradients of a row's maximum and sum, and of its target's element. */
+/* The gradients of each row's sum (mass) and of its target's element (hit). */
 typedef struct MassGradient {
     const float *dmass, *dhit;
 } MassGradient;

@@ -1,5 +1,5 @@
-/* Sums of squares, for the global gradient norm. Calls that each add to the result of the previous
- * call are collected and share one launch. */
+/* Sums of squares, for the global gradient norm. Consecutive calls, each of which adds to the
+ * previous result, are collected and share one launch. */
 #include "cuda/collect.h"
 
 #include <hetu/rt.h>
@@ -9,17 +9,17 @@
 /* The tensor of one call. */
 typedef struct Squared {
     const float *g;
-    int64_t count, chunk, vector; // elements; chunks of the tensors before this one; whether the
+    int64_t count, chunk, vector; // number of elements; number of the first chunk; whether the
                                   // address is aligned to 16 bytes
 } Squared;
 
 static std::vector<Squared> collected;
 static float *collected_sum;        // address of the result
-static const float *collected_more; // a number that is added; nullptr: none
+static const float *collected_more; // address of a number to add; nullptr: no number
 static int64_t collected_chunks;
 
-/* Computes the squares of all tensors plus *more. Block i takes chunks i, i + gridDim.x, ... This
- * assignment is fixed, so the sum has one order. */
+/* Computes the sum of the squares of all tensors, plus *more. Each block takes every gridDim.y-th
+ * chunk, so the sum has a fixed order. */
 __global__ void __launch_bounds__(COLLECT_THREADS)
     square_sum_device(float *sum, const float *more, const Squared *tensors, int64_t count,
                       int64_t chunks) {
@@ -53,7 +53,7 @@ static void launch(void) {
               count, chunks);
 }
 
-/* Operands: g, and optionally a number that is added. */
+/* Computes result = sum(g[i]^2) + more. Operands: g; more, a scalar that may be absent. */
 void ht_square_sum_kernel(const ht_call *call) {
     const float *g = view_f32(&call->operand[0], "square_sum"),
                 *more = view_f32(&call->operand[1], "square_sum");

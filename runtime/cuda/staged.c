@@ -6,7 +6,7 @@
 #include "exchange/async_exchange.h"
 #include "exchange/staging.h"
 
-/* Returns host memory for a step's blocks. The memory only grows. */
+/* Returns host memory for a step's blocks, which later calls reuse; it never shrinks. */
 static char *room_for(int64_t bytes) {
     static char *room;
     static int64_t size;
@@ -39,7 +39,7 @@ static void staged_communicate(const ChannelRun *run, const ht_reshard_step *ste
     staging_close(&staged);
 }
 
-/* Prepares the host's channel, which communicates. */
+/* Prepares the host's channel, over which the ranks communicate. */
 static void staged_prepare(const ChannelPlans *plans) { channel_of_host()->prepare(plans); }
 
 const Channel channel_staged = {.prepare = staged_prepare,

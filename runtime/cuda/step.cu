@@ -9,7 +9,7 @@
 static_assert((int)CUDA_HYPER == (int)DEVICE_HYPER, "a step has the numbers of an optimizer");
 
 /* A message with which a kernel may end the program: the text of cuda_report, and the operator that
- * was running. */
+ * ran. */
 struct Report {
     const char *format, *where;
     ht_view piece; // rank 0: no piece
@@ -39,9 +39,9 @@ void cuda_step_close(void) {
 
 const CudaStep *cuda_step(void) { return step.device; }
 
-/* Begins a run of a program on all ranks. The first run measures variants (cuda/choice.h). The
- * second run is recorded with the chosen variants, also if the program continues from a saved step
- * or under another strategy. */
+/* Copies the numbers of a step to the device. In the second run (run 1), all ranks agree on
+ * variants, which the first run measured (cuda/choice.h). So the second run is recorded with them,
+ * also if the program continues from a saved step or under another strategy. */
 extern "C" const float *device_numbers(const StepNumbers *numbers) {
     if (numbers->run == 1) choice_agree();
     memcpy(step.host->hyper, numbers->hyper, sizeof step.host->hyper);

@@ -13,7 +13,7 @@ enum { CHECK_EVERY = 4096 }; // queries of a stream between two checks of the ot
 static struct {
     cudaStream_t compute, exchange;
     cudaEvent_t computed, exchanged;
-    bool pending; // the exchange stream has work that the compute stream does not wait for yet
+    bool pending; // the compute stream must still wait for the exchange stream's work
     FailNote *note;
     std::map<std::pair<const char *, const char *>, FailNote *>
         notes; // device memory of each note, by its texts
@@ -64,13 +64,13 @@ void cuda_exchange_end(void) {
 
 /* ---- waiting ---- */
 
-/* Ends the program if an exchange has failed. */
+/* Ends the program if the channel reports that an exchange has failed. */
 static void check_ranks(void) {
     const Channel *channel = channel_of_device();
     if (channel && channel->check) channel->check();
 }
 
-/* Waits for a stream, and checks the other ranks meanwhile. */
+/* Waits for a stream, and meanwhile checks the other ranks. */
 static void wait_watching(cudaStream_t stream) {
     cudaError_t state = cudaErrorNotReady;
     for (int looks = 1; (state = cudaStreamQuery(stream)) == cudaErrorNotReady; looks++) {

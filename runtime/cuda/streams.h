@@ -3,8 +3,8 @@
  *
  * A conversion on the exchange stream begins when all earlier work of the compute stream is done.
  * The next work on the compute stream waits for the conversion; ht_compute_stream inserts the wait.
- * So consecutive conversions wait for each other, but the compute stream continues until something
- * new is put there. */
+ * So consecutive conversions wait for each other, but work that is already on the compute stream
+ * does not wait. */
 #ifndef CUDA_STREAMS_H
 #define CUDA_STREAMS_H
 
@@ -14,28 +14,28 @@
 
 cudaStream_t cuda_exchange_stream(void);
 
-/* Begin and end the issue of work to the exchange stream. */
+/* Begin and end issuing work to the exchange stream. */
 void cuda_exchange_begin(void);
 void cuda_exchange_end(void);
 
-/* Create the streams, destroy them, and wait until all work is done. The wait checks the other
- * ranks meanwhile. */
+/* Create the streams, destroy them, and wait until all work is done. While it waits,
+ * cuda_streams_wait checks the other ranks. */
 void cuda_streams_open(void);
 void cuda_streams_close(void);
 void cuda_streams_wait(void);
 
-/* Records on a stream which collective begins there, for timeout messages. Both texts are
- * constants. The note is a small copy, not a kernel. */
+/* cuda_note records on a stream which collective begins there, by a small copy instead of a kernel.
+ * Both texts are constants. cuda_noted returns the last note, for timeout messages. */
 void cuda_note(cudaStream_t stream, const char *what, const char *where);
 const volatile FailNote *cuda_noted(void);
 
-/* Numbers and faults of the step (cuda/step.cu). */
+/* Open and close the numbers and faults of a step; cuda_step_finish ends a step (cuda/step.cu). */
 void cuda_step_open(void);
 void cuda_step_close(void);
 void cuda_step_finish(
-    void); // waits for the step, and ends the program if a kernel has noted a fault
+    void); // waits for the step; ends the program if a kernel has recorded a fault
 
-/* Puts the moves of a step on a stream (cuda/convert.cu). */
+/* Issues the local moves of a conversion's step on a stream (cuda/convert.cu). */
 void cuda_move(const ChannelRun *run, const ht_reshard_step *step, cudaStream_t stream);
 
 /* cuda_looked_at returns whether device_look is on, so that steps are issued call by call instead

@@ -22,11 +22,11 @@
 #include "cuda/views.h"
 
 enum {
-    TEAM_ELEMENTS = 16,                            // elements of a row in the registers of a thread
+    TEAM_ELEMENTS = 16,                            // elements of a row in registers of a thread
     TEAM_BLOCK_WARPS = 8,                          // warps of a block with several teams
-    TEAM_MOST_WARPS = 16,                          // warps of a team
-    TEAM_WARP_ELEMENTS = HT_WARP * TEAM_ELEMENTS,  // elements of a row in a warp
-    TEAM_MOST_THREADS = TEAM_MOST_WARPS * HT_WARP, // threads of a block
+    TEAM_MOST_WARPS = 16,                          // most warps of a team
+    TEAM_WARP_ELEMENTS = HT_WARP * TEAM_ELEMENTS,  // elements of a row that a warp holds
+    TEAM_MOST_THREADS = TEAM_MOST_WARPS * HT_WARP, // most threads of a block
     TEAM_FEW_THREADS = TEAM_BLOCK_WARPS * HT_WARP  // threads of a block with several teams
 };
 
@@ -75,12 +75,12 @@ static inline void with_vectors(const char *name, int64_t n,
 
 /* ---- on the device ---- */
 
-/* Returns the row that a team processes; it has 0 elements beyond the last row. */
+/* A row that a team processes: number, first element, number of elements (0: no row). */
 typedef struct TeamRow {
     int64_t number, start, n;
 } TeamRow;
 
-/* Return the first row of a block's first team, and the distance to the next. */
+/* Return the row of the block's first team, and the step of that row in each iteration. */
 static __device__ inline int64_t team_first(void) { return (int64_t)blockIdx.x * blockDim.y; }
 static __device__ inline int64_t team_step(void) { return (int64_t)gridDim.x * blockDim.y; }
 
@@ -95,7 +95,7 @@ template <int V> static __device__ inline int64_t team_column(int64_t tile, int 
     return ((tile * (TEAM_ELEMENTS / V) + e / V) * blockDim.x + threadIdx.x) * V + e % V;
 }
 
-/* Loads a thread's elements of a tile; `fill` beyond the row's end. */
+/* Loads a thread's elements of a tile; elements beyond the row's end become `fill`. */
 template <int V, typename T>
 static __device__ inline void team_load(float (&to)[TEAM_ELEMENTS], const T *from,
                                         const TeamRow &row, int64_t tile, float fill) {
@@ -122,8 +122,8 @@ static __device__ inline void team_store(T *to, const float (&from)[TEAM_ELEMENT
     }
 }
 
-/* Loads a thread's elements of a vector that all rows share, such as a weight; `fill` if the vector
- * is absent. */
+/* Loads a thread's elements of a vector that all rows share, such as a weight. If the vector is
+ * absent, the elements become `fill`. */
 template <int V>
 static __device__ inline void team_load_shared(float (&to)[TEAM_ELEMENTS], const float *from,
                                                const TeamRow &row, int64_t tile, float fill) {
@@ -132,7 +132,7 @@ static __device__ inline void team_load_shared(float (&to)[TEAM_ELEMENTS], const
 }
 
 /* Reduces N numbers of each thread over its team, in a fixed order. Every thread of the team gets
- * the result. All threads of the block call it. */
+ * the result. All threads of the block must call this. */
 template <int N, typename Fold>
 static __device__ inline void team_fold(float (&value)[N], Fold fold) {
     __shared__ float part[HT_WARP][N];
@@ -157,7 +157,7 @@ template <int N> static __device__ inline void team_sum(float (&value)[N]) {
     team_fold(value, [](float a, float b) { return a + b; });
 }
 
-/* Returns the maximum; NaN if either is NaN. */
+/* Returns the larger number; NaN if either number is NaN. */
 static __device__ inline float larger(float a, float b) { return b <= a || a != a ? a : b; }
 
 static __device__ inline float team_max(float value) {
@@ -166,8 +166,7 @@ static __device__ inline float team_max(float value) {
     return top[0];
 }
 
-/* Computes dx = finish(dy, y, dot, row) with dot = dy . y: the backward of softmax and of length
- * normalisation. */
+/* Computes dx = finish(dy, y, dot, row) with dot = dy . y: the backward of softmax and L2 norm. */
 template <typename T, int V, typename Finish>
 __global__ void __launch_bounds__(TEAM_MOST_THREADS)
     team_dot_device(T *dx, const T *dy, const T *y, Team team, Finish finish) {

@@ -30,8 +30,8 @@ static __device__ __forceinline__ void tensor_multiply(float (&c)[4], const uint
 }
 
 /* Loads four 8 x 8 matrices of bf16 from shared memory, with rows of 16 bytes. Lane i gives the
- * address of row i % 8 of matrix i / 8. In to[m], lane l gets columns 2 (l % 4) and the next of row
- * l / 4 of matrix m. */
+ * address of row i % 8 of matrix i / 8. In to[m], lane l gets columns 2 (l % 4) and 2 (l % 4) + 1
+ * of row l / 4 of matrix m. */
 static __device__ __forceinline__ void tensor_load(uint32_t (&to)[4], const void *row) {
     uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
@@ -40,7 +40,7 @@ static __device__ __forceinline__ void tensor_load(uint32_t (&to)[4], const void
                  : "memory");
 }
 
-/* Loads the matrices transposed: lane l gets rows 2 (l % 4) and the next of column l / 4. */
+/* Does so with each matrix transposed: lane l gets rows 2 (l % 4) and the next of column l / 4. */
 static __device__ __forceinline__ void tensor_load_transposed(uint32_t (&to)[4], const void *row) {
     uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
@@ -59,7 +59,7 @@ static __device__ __forceinline__ void copy_begin(void *shared, const void *glob
                  : "memory");
 }
 
-/* Ends a group of this thread's copies. */
+/* Closes a group of this thread's copies, for copy_wait. */
 static __device__ __forceinline__ void copy_commit(void) {
     asm volatile("cp.async.commit_group;\n" ::: "memory");
 }

@@ -1,5 +1,5 @@
-/* views.h: reads the views of a call in CUDA kernels. C++ only. bf16 is stored as uint16_t, and
- * computed with as f32 (ht_load, ht_store of <hetu/cuda_loops.h>). */
+/* views.h: access to the views of a call in CUDA kernels. C++ only. bf16 is stored as uint16_t, and
+ * computed in f32 (ht_load, ht_store of <hetu/cuda_loops.h>). */
 #ifndef CUDA_VIEWS_H
 #define CUDA_VIEWS_H
 
@@ -75,15 +75,15 @@ struct Indices {
     }
 };
 
-/* Ends the program if a present view does not hold integers. */
+/* Returns the integers of a view; ends the program if a present view has another type. */
 static inline Indices indices_of(const ht_view *view, const char *name) {
     if (view->data && view->dtype != HT_I32 && view->dtype != HT_I64)
         ht_fail("%s takes integers of type i32 or i64", name);
     return {view->data, view->dtype == HT_I64};
 }
 
-/* The indices of a piece's dimension within the whole tensor; for ht_view_place and ht_view_find in
- * kernels. */
+/* The position of a piece along one dimension of the whole tensor; `at` and `find` are
+ * ht_view_place and ht_view_find in kernels. */
 struct Places {
     int64_t extent, offset, fold, gap, global;
 
@@ -102,8 +102,8 @@ static inline Places places_of(const ht_view *view, int d) {
     return {view->extent[d], view->offset[d], view->fold[d], view->gap[d], view->global[d]};
 }
 
-/* Calls work.operator()<Unit>() with the largest unit, of 2 to 16 bytes, that divides all these
- * numbers of bytes and addresses. */
+/* Calls work.operator()<Unit>() with the largest unit, of 2 to 16 bytes, that divides all of
+ * `bytes` (numbers of bytes, and addresses). */
 template <typename Work>
 static inline void with_units(std::initializer_list<int64_t> bytes, Work work) {
     int64_t all = 0;
@@ -122,8 +122,8 @@ static inline int64_t address_number(const void *data) {
     return (int64_t)reinterpret_cast<uintptr_t>(data);
 }
 
-/* Return the block of UNIT_THREADS threads for rows of so many units, along a row and across rows,
- * and its grid. */
+/* Return a block of UNIT_THREADS threads for rows of `units` units, (units of a row, rows), and the
+ * grid of such blocks. */
 enum { UNIT_THREADS = 256, MOST_GRID_ROWS = 1 << 15 };
 
 static inline dim3 unit_block(int64_t units) {

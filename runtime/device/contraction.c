@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* Tensors of an axis, as bits. */
+/* The tensors that have an axis, as bits. */
 enum {
     IN_Y = 1,
     IN_X = 2,
@@ -17,14 +17,14 @@ static int axis_kind(const ht_axis *a) {
     return (a->y ? IN_Y : 0) | (a->x ? IN_X : 0) | (a->w ? IN_W : 0);
 }
 
-/* Returns whether two axes of extents a and b are one axis of extent a*b in every tensor, with the
- * first axis as the major one. */
+/* Returns whether axes a (outer) and b (inner) are one axis of extent a->extent * b->extent in
+ * every tensor. */
 static int axes_merge(const ht_axis *a, const ht_axis *b) {
     return a->y == b->y * b->extent && a->x == b->x * b->extent && a->w == b->w * b->extent &&
            a->b == b->b * b->extent;
 }
 
-/* Merges one pair of axes if there is one. */
+/* Merges one pair of axes. Returns 1, or 0 if no pair can be merged. */
 static int merge_once(Contraction *c) {
     for (int i = 0; i < c->rank; i++)
         for (int j = 0; j < c->rank; j++)
@@ -71,7 +71,7 @@ static int is_kind(const Contraction *c, int i, int kind) {
     return i < 0 || axis_kind(&c->axes[i]) == kind;
 }
 
-/* Picks the axes whose matrix product is largest. */
+/* Sets m, n and k to the axes whose matrix product is largest. */
 static void choose_axes(Contraction *c) {
     double best = 1;
     c->m = c->n = c->k = -1;

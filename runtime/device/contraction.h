@@ -1,5 +1,5 @@
 /* Reduces the axes of ht_product to one matrix product (m, n, k) and loops around it; every backend
- * starts with this. Mergeable axes are merged first. */
+ * starts with this reduction. Axes that can be merged are merged first. */
 #ifndef DEVICE_CONTRACTION_H
 #define DEVICE_CONTRACTION_H
 
@@ -12,10 +12,10 @@ extern "C" {
 typedef struct Contraction {
     int rank;
     ht_axis axes[HT_MAX_AXES]; // merged; none has extent 1
-    int m, n, k; // axes that y and x, y and w, x and w alone have, for the matrix product; -1: none
+    int m, n, k; // axes of the matrix product: in y and x; in y and w; in x and w; -1: none
     int outer_count, sum_count;
     ht_axis outer[HT_MAX_AXES],
-        sum[HT_MAX_AXES]; // loops around it: over elements of y, and over further summed axes
+        sum[HT_MAX_AXES]; // loops around the matrix product: over axes of y, over summed axes
     int64_t outer_total, sum_total;
 } Contraction;
 
@@ -39,8 +39,8 @@ typedef struct Place {
  * loop. */
 Place place_of(int64_t i, int count, const ht_axis *axes);
 
-/* The elements of y as `total` runs of `inner.extent` elements, along the axis in which y's stride
- * is smallest; run i begins at place_of(i, count, axes). */
+/* The elements of y as `total` runs of `inner.extent` elements each. `inner` is the axis with y's
+ * smallest stride; run i begins at place_of(i, count, axes). */
 typedef struct Runs {
     int count;
     ht_axis axes[HT_MAX_AXES], inner;

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-enum { DEVICE_HYPER = 64 };
+enum { DEVICE_HYPER = 64 }; // hyper-parameters of all optimizers of a program
 
 /* Opens this rank's device. Returns NULL, or one line for the user that says why there is no
  * device. */
@@ -24,8 +24,8 @@ const char *device_open(void);
 void device_connect(void);
 void device_close(void);
 
-/* Allocates, frees and zeroes device memory for tensors. device_alloc aligns to 64 bytes at least
- * and does not zero; it ends the program when memory runs out. */
+/* Allocate, free and zero device memory for tensors. device_alloc aligns to at least 64 bytes and
+ * does not zero the memory; it ends the program when memory runs out. */
 void *device_alloc(int64_t bytes);
 void device_free(void *memory);
 void device_zero(void *memory, int64_t bytes);
@@ -37,11 +37,11 @@ typedef enum DeviceAccess { DEVICE_READ, DEVICE_WRITE } DeviceAccess;
 void *device_map(void *memory, int64_t bytes, DeviceAccess access);
 void device_unmap(void *memory, void *host, int64_t bytes, DeviceAccess access);
 
-/* Allocates and frees host memory for copies to and from the device (pinned on a GPU). */
+/* Allocate and free host memory for copies to and from the device (pinned on a GPU). */
 void *device_alloc_host(int64_t bytes);
 void device_free_host(void *memory);
 
-/* Start an asynchronous copy between host and device memory, after all work issued so far.
+/* Start an asynchronous copy between host and device memory, after all work issued before.
  * device_wait returns when all copies are done. */
 void device_upload(void *to, const void *from, int64_t bytes);
 void device_download(void *to, const void *from, int64_t bytes);
@@ -54,8 +54,8 @@ double device_trial(void);
 /* Returns whether the device is the CPU: tensors are in host memory, and calls are synchronous. */
 bool device_is_host(void);
 
-/* Rates of this rank's device, measured now: operations a second of a product, bytes a second read
- * and written by a copy; 0: not known. */
+/* Measured rates of this rank's device: operations a second of a matrix product, and bytes a second
+ * that a copy reads and writes; 0: not known. */
 typedef struct DeviceRates {
     double operations, bytes;
 } DeviceRates;
@@ -90,8 +90,8 @@ typedef struct StepNumbers {
 const float *device_numbers(const StepNumbers *numbers);
 
 /* Runs the work that `issue` puts on the device, and waits for it. A program's work is the same at
- * every step except for the numbers, so a device may record it in *recording. This is NULL at
- * first, and freed by device_forget. */
+ * every step except for the numbers, so a device may record it in *recording, which is NULL at
+ * first. device_forget frees a recording. */
 typedef struct DeviceRecording DeviceRecording;
 void device_run(DeviceRecording **recording, void (*issue)(void *argument), void *argument);
 void device_forget(DeviceRecording *recording);

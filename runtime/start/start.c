@@ -1,9 +1,9 @@
 /* libhetu-start: chooses how threads and ranks wait, before OpenMP and MPI read the environment.
  *
- * libhetu needs this library and names it behind OpenMP's, so that the loader runs its constructor
- * first. Threads that spin while they wait are faster where each has a core of its own, and slower
- * where two share one: a rank of two threads on the two hyperthreads of a core runs at half its
- * speed. Variables that the user has set stay as they are. HETU_VERBOSE=1 prints the choice.
+ * libhetu links this library after OpenMP's, so that the loader runs this library's constructor
+ * first. Spinning threads are faster where each thread has its own core, and slower where threads
+ * share a core: a rank of two threads on the two hyperthreads of a core runs at half its speed.
+ * Variables that the user has set stay as they are. HETU_VERBOSE=1 prints the choice.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -17,9 +17,9 @@ enum { MOST_PROCESSORS = 4096, LINE = 4096 };
 
 /* Properties of this host, and the number of ranks started on it. */
 typedef struct Host {
-    int processors, cores; // hyperthreads of a core are processors of their own
-    bool is_virtual;       // then nobody knows which processors share a core
-    int ranks, threads;    // of the program on this host; of each rank
+    int processors, cores; // processors: hyperthreads, of which a core may have several
+    bool is_virtual;       // in a virtual machine, which hides the processors that share a core
+    int ranks, threads;    // ranks of the program on this host; threads of each rank
 } Host;
 
 static int number_of(const char *name) {
@@ -32,7 +32,7 @@ static bool is_set(const char *name) {
     return text && *text;
 }
 
-/* Reads the first line of a file; an empty one where there is none. */
+/* Reads the first line of a file, at most LINE - 1 bytes; sets `line` to "" on failure. */
 static void read_line(const char *path, char *line) {
     FILE *file = fopen(path, "re");
     *line = 0;
@@ -40,7 +40,7 @@ static void read_line(const char *path, char *line) {
     if (file) fclose(file);
 }
 
-/* Counts cores: a core is counted at the first of its processors. */
+/* Counts cores by the first processor of each core. */
 static int count_cores(int processors) {
     int cores = 0;
     for (int processor = 0; processor < processors && processor < MOST_PROCESSORS; processor++) {
@@ -53,8 +53,7 @@ static int count_cores(int processors) {
     return cores < 1 ? 1 : cores;
 }
 
-/* Returns whether this is a virtual machine, whose processors may be hyperthreads that do not look
- * like it. */
+/* Returns whether this is a virtual machine, which may present hyperthreads as cores. */
 static bool is_virtual(void) {
     char line[LINE];
     bool found = false;
@@ -65,7 +64,7 @@ static bool is_virtual(void) {
     return found;
 }
 
-/* The ranks that a launcher has started on this host; 1 where none says it. */
+/* Returns the number of ranks that the launcher started on this host; 1 if it is not known. */
 static int count_ranks(void) {
     static const char *const names[] = {"HETU_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
                                         "LOCAL_WORLD_SIZE", "MPI_LOCALNRANKS",
@@ -89,7 +88,7 @@ static Host look_around(void) {
     return host;
 }
 
-/* Returns whether waiting threads must yield their core to others. */
+/* Returns whether waiting threads must leave their core to other threads. */
 static bool shares_cores(const Host *host) {
     return host->threads > 1 && (host->is_virtual || host->ranks * host->threads > host->cores);
 }
