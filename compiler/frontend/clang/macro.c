@@ -100,7 +100,10 @@ static bool has_line(Reader *r, const char *name, int depth) {
 static int skip(const Source *source, int at) {
     const char *text = source->text + at, *end = text + 1;
     if (!strncmp(text, "//", 2)) end = text + strcspn(text, "\n");
-    if (!strncmp(text, "/*", 2)) end = strstr(text + 2, "*/");
+    if (!strncmp(text, "/*", 2)) {
+        end = strstr(text + 2, "*/");
+        end = end ? end + 2 : NULL;
+    }
     if (*text == '"' || *text == '\'') {
         while (*end && *end != *text && *end != '\n') end += *end == '\\' && end[1] ? 2 : 1;
         end += *end == *text;
