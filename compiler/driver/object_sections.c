@@ -112,7 +112,7 @@ const char *section_keep(Driver *driver, const Unit *unit, const char *source) {
 
 /* ---- reading sections ---- */
 
-/* Sets the arguments for clang of a part: its own options, in the folder where it was compiled. */
+/* Sets the clang arguments of a part: its own options, in the folder where it was compiled. */
 static void give_arguments(Fields *fields, Portion *part, const char *folder) {
     int count;
     const char *const *args = take_list(fields, &count);
@@ -170,7 +170,7 @@ static bool add_section(Arena *arena, const char *path, const ObjectSection *sec
     return true;
 }
 
-/* Returns the archive that -lNAME means among folders of -L; NULL when it is none. */
+/* Returns the archive that -lNAME finds in the folders of -L; NULL: none, or a shared library. */
 static const char *find_library(Driver *driver, const char *name) {
     const Options *options = driver->options;
     for (int i = 0; i < options->cc.items.count; i++) {

@@ -85,7 +85,7 @@ bool begins(const char *word, const char *with);
 /* Returns whether the command line has `word` for the C compiler. */
 bool options_have(const Options *options, const char *word);
 
-/* Returns whether a source is C only because of -x c: by its suffix, or as standard input. */
+/* Returns whether only -x c makes a source C: its name does not end in .c, or it is "-". */
 bool is_c_by_option(const char *source);
 
 /* Reads the command line. Exits with 1 after a mistake, with 0 after --help and --version. */

@@ -59,8 +59,8 @@ static bool is_source(const Options *options, const char *file) {
     return false;
 }
 
-/* Returns the module of the unit that a module of the file replaces: the same model, under the same
- * strategy if there is one. NULL for none. */
+/* Returns the unit's module that a module of the file replaces: of the same model, and if possible
+ * of the same kind and strategy. NULL: the unit lacks the model. */
 static Module **find_own(Arena *arena, Unit *unit, const Module *read) {
     Module **own = NULL;
     for (int i = 0; i < unit->modules.count; i++) {

@@ -53,8 +53,8 @@ static const char *find_prefix(Arena *arena) {
     return arena_substring(arena, path, length ? (size_t)length : 1);
 }
 
-/* A program that compiles a strategy beside its training sets HETUCC_PARENT to its process id. The
- * system then ends this process with it: a rank that is killed ends nothing itself. */
+/* Asks the system to end this process with its parent, when the parent is a rank that compiles a
+ * strategy while it trains (HETUCC_PARENT is its process id). A killed rank cannot do so itself. */
 static void end_with_parent(void) {
     const char *parent = getenv("HETUCC_PARENT");
     if (parent && strtol(parent, NULL, 10) == (long)getppid()) prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -148,7 +148,7 @@ static int status_of(int status) {
 
 /* ---- commands that are killed ---- */
 
-/* Returns the words as a shell reads them. */
+/* Returns the words joined by blanks, for messages. */
 static const char *command_text(const Command *command) {
     Text text = {.arena = command->arena};
     for (int i = 0; i < command->words.count; i++)
@@ -225,7 +225,7 @@ static void start(const Command *command, int slot) {
     children[slot] = child;
 }
 
-/* Copies the messages of a child to the log or to standard error, and returns them. */
+/* Copies the captured messages of a child to the log or to standard error, and returns them. */
 static const char *take_output(const Toolchain *tools, int slot, int status) {
     Text text = {.arena = tools->arena};
     char bytes[4096];

@@ -89,7 +89,7 @@ static void cut_line(const char *line, int column, int *begin, int *end) {
     while (*end < length && continues_letter(line[*end])) ++*end;
 }
 
-/* Returns the source line of `at`; NULL when it is missing, or the file's last and empty. */
+/* Returns the source line of `at`; NULL when the file has no such line or ends before it. */
 static const char *line_of(Diag *diag, Position at) {
     const char *line = source_text(diag, at.file);
     for (int i = 1; i < at.line && line; i++) line = (line = strchr(line, '\n')) ? line + 1 : NULL;
@@ -210,8 +210,8 @@ void diag_finish(Diag *diag) {
                                      diag->errors - DIAG_MOST));
 }
 
-/* Returns the Levenshtein distance of two words of fewer than 64 bytes; for longer words a number
- * above all distances. */
+/* Returns the Levenshtein distance of two words of fewer than 64 bytes; INT_MAX when a word is
+ * longer. */
 static int distance(const char *a, const char *b) {
     enum { MOST = 64 };
     if (strlen(a) >= MOST || strlen(b) >= MOST) return INT_MAX;
