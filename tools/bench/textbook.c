@@ -28,7 +28,7 @@ enum { RANKS = 4, SMALL_BYTES = 4 << 10, LARGE_BYTES = 16 << 20, ALIGNMENT = 64 
 enum { MOST_REPEATS = 100, LEAST_SAMPLES = 8, WARM_UPS = 3, PATIENCE = 10 };
 static const double SAMPLE_SECONDS = 5e-4, MOST_RATIO = 1.1;
 
-/* The buffer of a rank that is strided. */
+/* The buffer of a rank whose piece is strided, so that the MPI call needs a packed copy. */
 typedef enum Strided { NOT_STRIDED, SENT_STRIDED, RECEIVED_STRIDED } Strided;
 
 typedef struct Job Job;
@@ -126,7 +126,7 @@ static void *buffer(Arena *arena, size_t bytes) {
     return memory + ALIGNMENT - (uintptr_t)memory % ALIGNMENT;
 }
 
-/* Makes the conversion of a tensor whose largest piece has `bytes`. The tensor has four times as
+/* Returns the conversion of a tensor whose largest piece has `bytes`. The tensor has four times as
  * many columns as rows. */
 static Job make_job(Arena *arena, const Textbook *textbook, int64_t bytes, int rank) {
     Job job = {
@@ -184,7 +184,7 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Returns the seconds of one run, the mean of several in a row; the same on all ranks. */
+/* Returns the seconds of one run, the mean of `repeats` runs; the same value on all ranks. */
 static double take_sample(const Job *job, int way, int repeats) {
     double span[2];
     MPI_Barrier(MPI_COMM_WORLD);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The position in the header. */
+/* Reads a header line by line; `at` and `line` are the next line. */
 typedef struct Reader {
     Arena *arena;
     Diag *diag;
@@ -55,8 +55,8 @@ static bool read_param(Tokens *tokens, OpParam *param) {
     return param->name != NULL;
 }
 
-/* Reads TYPE NAME(PARAMETERS); behind a rule. False after an error, and for a function with a body.
- */
+/* Reads the prototype `TYPE NAME(PARAMETERS);` after a rule. Returns false after an error, and for
+ * a function with a body. */
 static bool read_prototype(const Reader *reader, Declaration *declaration) {
     size_t length = strcspn(reader->at, ";{");
     Tokens tokens =

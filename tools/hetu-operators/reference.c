@@ -113,7 +113,7 @@ static void add_entry(Reference *reference, const char *prototype, const char *d
     reference->comment = reference->rule = NULL;
 }
 
-/* Reads a comment to its end. */
+/* Reads a comment that begins with `line` to its end; returns its words. */
 static const char *read_comment(FILE *header, Arena *arena, const char *line) {
     Text text = {.arena = arena};
     for (const char *at = line; at; at = read_line(header, arena)) {
@@ -128,8 +128,8 @@ static const char *read_comment(FILE *header, Arena *arena, const char *line) {
     return copy_words(arena, whole, whole + strlen(whole));
 }
 
-/* Returns the default arguments of a macro: the text between the options' brace and the caller's
- * arguments. */
+/* Returns the default arguments of a macro, the text between the options' brace and the caller's
+ * arguments; NULL: the macro has none. */
 static const char *defaults_of(Arena *arena, const char *macro) {
     const char *open = strstr(macro, "_options){"), *end = strstr(macro, " __VA_OPT__");
     if (!open || !end || end < open) return NULL;
@@ -170,7 +170,7 @@ static void read_header(Reference *reference, FILE *header) {
 
 /* ---- writing Markdown ---- */
 
-/* Writes prose; escapes Markdown's special characters outside of `code`. */
+/* Writes prose as Markdown; escapes Markdown's special characters outside of `code`. */
 static void write_prose(const char *text) {
     bool code = false, paired = true;
     for (const char *c = text; *c; c++) paired ^= *c == '`';
@@ -181,7 +181,7 @@ static void write_prose(const char *text) {
     }
 }
 
-/* Returns the comment or the rule of the function behind a macro. */
+/* Returns the rule or the comment of an entry or of the function behind it; NULL: there is none. */
 static const char *inherited(const Reference *reference, const Entry *entry, bool rule) {
     static const char *const suffixes[] = {"", "_at", "_over", "_with"};
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {

@@ -115,8 +115,8 @@ static char *one_line(Arena *arena, const char *text) {
     return line;
 }
 
-/* Reads the cases of the command line; the names of their texts are "case", or "case 0" and so on.
- */
+/* Reads the cases of the command line. In messages a case is called "case"; of several cases, the
+ * first is "case 0". */
 static void read_texts(const Options *options, Diag *diag, Cases *cases) {
     for (int i = 0; i < options->texts.count; i++) {
         const char *name =
@@ -143,7 +143,7 @@ static Folders folders_of(const Options *options, Arena *arena, int number) {
                      arena_format(arena, "%s/%d", options->dump, number)};
 }
 
-/* Runs the cases one after another. */
+/* Runs the cases one after another, each by its own plan. */
 static void run_each(const Options *options, const Cases *cases, const Cluster *cluster, int rank,
                      int ranks) {
     for (int i = 0; i < cases->count; i++) {

@@ -21,8 +21,8 @@ static const double like = 1.3, pause = 0.05;
 
 static struct {
     Set set;
-    bool described;  // by a cluster file
-    double shortest; // seconds
+    bool described;  // a cluster file predicts the probe's time
+    double shortest; // shortest seconds of the probe so far; at first the prediction
     double patience; // seconds that may still be spent waiting
 } quiet;
 
