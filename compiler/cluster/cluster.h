@@ -35,11 +35,11 @@
  *
  *     "measured": [{"what": "all-reduce", "ranks": 4, "seconds": [[16384, 8e-5], [1048576, 1e-3]]}]
  *
- * "seconds" lists [bytes, seconds]. Bytes are those of the tensor for collectives. For all-to-all,
- * send-receive (each device sends to one) and send (half of the devices send to the other half)
- * they are the bytes that a device sends times the devices. With "groups": 2, two groups ran at
- * once, and the bytes are those of one. With "processors": 2, all devices shared two processors.
- * With "alone": true, the root of a broadcast or reduction had a processor for itself.
+ * "seconds" lists [bytes, seconds]. For most collectives the bytes are the tensor's. They are the
+ * bytes that a device sends, times the number of devices, for all-to-all, send-receive (each device
+ * sends to one device) and send (half of the devices send to the other half). With "groups": 2, two
+ * groups ran at once, and the bytes are one group's. With "processors": 2, all devices shared two
+ * processors. With "alone": true, the root of a broadcast or reduction had its own processor.
  * `hetu-reshard --measure` writes such a file. */
 #ifndef CLUSTER_CLUSTER_H
 #define CLUSTER_CLUSTER_H

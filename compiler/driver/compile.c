@@ -232,7 +232,7 @@ static bool is_passing(const char *path) {
            begins(path, "/proc/self/fd/") || (!stat(path, &found) && S_ISFIFO(found.st_mode));
 }
 
-/* Returns the option that names a file which is gone when the program runs; NULL: none does. */
+/* Returns an option whose file is gone when the program runs; NULL: there is no such option. */
 static const char *option_of_passing(Arena *arena, const Options *options) {
     for (int i = 0; i < options->strategies.count; i++) {
         const char *file = frontend_strategy_file(arena, options->strategies.at[i]);

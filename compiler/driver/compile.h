@@ -116,7 +116,7 @@ const char *language_option(Diag *diag, const char *option);
  * exit status. */
 int plan_make(Driver *driver);
 
-/* Replaces modules of the unit by those of the file of --resume that have the same names. Returns
+/* Replaces modules of the unit by modules of the --resume file that have the same names. Returns
  * false after errors: a module belongs to none of the sources, or its model has changed since. */
 bool unit_resume(Driver *driver, Unit *unit);
 

@@ -253,7 +253,7 @@ Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles 
 
 typedef Array(const char *) Names;
 
-/* Lists the folders that hold the files, outer ones first, each once: "runtime", "runtime/base". */
+/* Returns the folders that contain the files, outer folders first: "runtime", "runtime/base". */
 static Names inner_folders(const Folder *folder) {
     Arena *arena = folder->driver->arena;
     Names names = {0};

@@ -187,8 +187,8 @@ static const char *find_library(Driver *driver, const char *name) {
     return NULL;
 }
 
-/* Adds the parts of the objects of the command line, then those of its archives. A linker takes
- * archive members only for symbols that are still undefined. */
+/* Adds the parts in objects of the command line, then the parts in archives: a linker takes archive
+ * members only for symbols that are still undefined. False after a message. */
 static bool add_objects(Driver *driver, Portions *parts) {
     const Options *options = driver->options;
     bool good = true;

@@ -172,7 +172,7 @@ static void put(Line *line, const char *format, const char *word) {
 }
 static void copy(Line *line) { put(line, "%s", *line->next++); }
 
-/* Returns hetucc's long option with this name (the first `length` bytes); NULL for none. */
+/* Returns hetucc's long option with this name (the first `length` bytes); NULL: there is none. */
 static const struct argp_option *long_option(const char *name, size_t length) {
     for (const struct argp_option *option = option_table; option->key; option++)
         if (option->name && strlen(option->name) == length && !strncmp(option->name, name, length))
@@ -285,8 +285,8 @@ static void add_joined(Reader *reader, const char *option, const char *value) {
     add(reader, ITEM_FLAG, arena_format(reader->arena, "%s%s", option, value ? value : ""), NULL);
 }
 
-/* Adds standard input: after -x c as a source, whose quoted includes are relative to the current
- * folder, else as a word for the C compiler, which then does everything. */
+/* Adds standard input as a source (after -x c), or as a word for the C compiler, which then does
+ * everything. Quoted includes of the source are relative to the current folder. */
 static void add_input(Reader *reader) {
     Options *options = reader->options;
     options->cc.input_count++;

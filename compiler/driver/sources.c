@@ -24,7 +24,7 @@ static const char *absolute_path(Arena *arena, const char *path) {
                   : NULL;
 }
 
-/* Returns the rest of an absolute path below a folder; NULL when the path is elsewhere. */
+/* Returns the part of an absolute path below a folder; NULL when the path is elsewhere. */
 static const char *behind(const char *folder, const char *path) {
     size_t length = strcmp(folder, "/") ? strlen(folder) : 0;
     return !strncmp(path, folder, length) && path[length] == '/' ? path + length + 1 : NULL;

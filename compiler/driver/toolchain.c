@@ -53,8 +53,8 @@ static const char *find_prefix(Arena *arena) {
     return arena_substring(arena, path, length ? (size_t)length : 1);
 }
 
-/* Asks the system to end this process with its parent, when the parent is a rank that compiles a
- * strategy while it trains (HETUCC_PARENT is its process id). A killed rank cannot do so itself. */
+/* Asks the system to end this process with its parent when HETUCC_PARENT is the parent's process
+ * id: a rank compiles a strategy while it trains, and a killed rank cannot end this process. */
 static void end_with_parent(void) {
     const char *parent = getenv("HETUCC_PARENT");
     if (parent && strtol(parent, NULL, 10) == (long)getppid()) prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -166,7 +166,7 @@ static void report_killed(const Command *command, int number) {
              strsignal(number), memory_hint(number), command_text(command));
 }
 
-/* Returns the line in which a C compiler tells of a child that a signal ended; NULL: none. */
+/* Returns the line of a C compiler's output that tells of a child's end by a signal; NULL: none. */
 static const char *killed_line(Arena *arena, const char *output) {
     static const char *const signs[] = {"signal terminated program", "terminated with signal",
                                         "command failed due to signal",
@@ -179,7 +179,7 @@ static const char *killed_line(Arena *arena, const char *output) {
     return NULL;
 }
 
-/* Returns whether a failed C compiler tells of a child that a signal ended; reports that. */
+/* Returns whether a failed C compiler's output says that a signal ended a child; reports that. */
 static bool report_killed_child(const Command *command, const char *output) {
     const char *line = killed_line(command->arena, output);
     if (line)

@@ -31,7 +31,7 @@ struct Diag {
     bool muted;                // the last diagnostic was left out, and so are its notes
     bool soft;                 // errors are printed as warnings
     bool logged;               // diagnostics go to the log
-    const char *called, *name; // a file, and its name in messages; NULL: none is renamed
+    const char *called, *name; // a file, and its name in messages; NULL: no file is renamed
 };
 
 Diag *diag_create(Arena *arena, FILE *out) {

@@ -22,8 +22,8 @@ const char *secure_parent_wrong(const char *parent);
  * users may write to the folder, and the path does not exist or has another owner. */
 bool secure_is_foreign(const char *path);
 
-/* Returns whether another user can have chosen where a path leads, by a link that this user put in
- * a folder where all may write; also true when links lead in a circle. */
+/* Returns whether another user can have chosen where a path leads, by putting a link into a folder
+ * where all may write; true also when links lead in a circle. */
 bool secure_is_led(const char *path);
 
 /* Opens a folder and returns its descriptor; -1, with the reason in *why, also when another user's

@@ -66,8 +66,8 @@ static void time_weight(const char *name, const char *rows, int devices) {
 
 enum { DEVICES = 64, LAYERS = 83, WIDTH = 1024, VOCABULARY = 50304 };
 
-/* A tensor of a transformer; unused extents are 0. Tensor parallelism cuts dimension `cut`; "dup":
- * none. */
+/* A tensor of a transformer; unused extents are 0. Tensor parallelism cuts dimension `cut`; for
+ * "dup" it cuts nothing. */
 typedef struct Weight {
     int rows, columns;
     const char *cut;

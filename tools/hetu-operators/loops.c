@@ -57,7 +57,7 @@ static bool needs_factor(const Loops *loops, const Expr *expr, int factor) {
     return needs;
 }
 
-/* Returns, as bits, the contracted factors: those of a term that the value lacks. */
+/* Returns, as bits, the contracted factors: the factors of a term that the value lacks. */
 static uint32_t contracted(const Loops *loops, const Expr *term, const Access *value) {
     uint32_t set = 0;
     for (int f = 0; f < loops->rule->factor_count; f++)
@@ -124,7 +124,7 @@ static void write_leaf(Text *out, const Expr *leaf, void *context) {
     }
 }
 
-/* Returns an optional operand whose absence drops the term; -1: none. */
+/* Returns an optional operand whose absence drops the term; -1: there is none. */
 static int needed_operand(const Loops *loops, const Expr *term) {
     for (int k = 0; k < loops->rule->operand_count; k++)
         if (loops->rule->operands[k].optional && !loops->rule->operands[k].absent &&
@@ -217,8 +217,8 @@ static void write_sum(const Loops *loops, const Value *value, uint32_t set, int 
     text_string(loops->out, ";\n");
 }
 
-/* Writes to `sets` the different sets of factors that the value's terms are summed over, and to
- * *all the union of these sets and the value's own factors. Returns the number of sets. */
+/* Writes to `sets` the different sets of factors over which terms of the value are summed, and to
+ * *all the union of the sets and of the factors of the value. Returns the number of sets. */
 static int sum_sets(const Loops *loops, const Value *value, uint32_t *sets, uint32_t *all) {
     int count = expr_terms(value->expr, NULL, 0), found = 0;
     ExprTerm *terms = arena_array(loops->out->arena, ExprTerm, count);

@@ -282,7 +282,7 @@ static const Expr *alone(Arena *arena, const Expr *expr, int operand) {
                        alone(arena, expr->arg[1], operand));
 }
 
-/* Returns, as bits, the operands that equal the result when the other operands are 0, as in x + z. */
+/* Returns, as bits, the operands that equal the result when the other operands are 0: x of x + z. */
 static uint32_t passing(Arena *arena, const Rule *rule) {
     uint32_t set = 0;
     for (int k = 0; rule->kind == RULE_BODY && k < rule->operand_count; k++) {

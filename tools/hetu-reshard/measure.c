@@ -87,8 +87,8 @@ static void print_devices(Text *text, const int *devices, int count, int first) 
     text_string(text, "]");
 }
 
-/* Returns the case of a verb for a tensor of `bytes`, or for the smallest tensor that all devices
- * can divide by rows and by columns. The number of rows is a power of two. */
+/* Returns the case of a verb for a tensor of `bytes`. A small tensor is enlarged until every device
+ * can have rows or columns. The number of rows is a power of two. */
 static Case *case_of(Arena *arena, const char *pattern, const int *devices, int count,
                      int64_t bytes) {
     Text text = {.arena = arena};

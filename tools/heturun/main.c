@@ -1,5 +1,5 @@
-/* heturun: starts the ranks of a hetucc program on this host, or runs it on the available slots and
- * restarts it when ranks die or the slots change (elastic training).
+/* heturun: starts the ranks of a hetucc program, on this host or on the available slots. On slots,
+ * it restarts the program when ranks die or the slots change (elastic training).
  *
  *     heturun -n RANKS PROGRAM ARGUMENTS...
  *     heturun --elastic STRATEGIES --slots FILE -- PROGRAM ARGUMENTS...

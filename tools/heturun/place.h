@@ -27,8 +27,8 @@ void place_close(Place *place);
  * folder when the folder's file system has become full. free() it; NULL after a message. */
 char *place_inside(const Place *place);
 
-/* Makes a private folder beside the slots file and removes those of earlier starts. Returns the
- * path of a file in it, where ranks on several machines meet; free() it. NULL after a message. */
+/* Makes a private folder beside the slots file and removes folders of earlier starts. Returns the
+ * path of the meeting file of ranks on several machines; free() it. NULL after a message. */
 char *place_beside(const char *slots);
 
 /* Removes the private folders whose paths begin with `head`, with their files. */
