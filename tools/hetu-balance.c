@@ -116,7 +116,7 @@ static Request read_words(Arena *arena, int argc, char **argv) {
     return request;
 }
 
-/* Collects the training modules, one a strategy, of the selected model; returns their number. */
+/* Collects the selected model's training modules, one for each strategy; returns their number. */
 static int find_modules(const Driver *driver, const Request *request, Module **modules) {
     int count = 0;
     for (int m = 0; m < driver->modules.count; m++) {
@@ -130,8 +130,8 @@ static int find_modules(const Driver *driver, const Request *request, Module **m
     return count;
 }
 
-/* Returns whether a strategy passes all of hetucc's passes and, with a cluster, fits the devices'
- * memory. */
+/* Returns whether the model compiles under a strategy: all passes succeed and, with a cluster, its
+ * values fit the devices' memory. Prints no diagnostics. */
 static bool accepts(void *state, const Strategy *strategy) {
     const Driver *driver = state;
     Options options = *driver->options;

@@ -69,7 +69,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
 }
 
-/* Returns a text of --help: the list of kinds, a line each, as the last one; else unchanged. */
+/* Returns the list of kinds, a line each, as the last text of --help; other texts unchanged. */
 static char *list_kinds(int key, const char *text, void *input) {
     (void)input;
     if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;

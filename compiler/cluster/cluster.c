@@ -247,8 +247,8 @@ static void check_keys(Reader *reader, const json_t *object, const char *place,
     }
 }
 
-/* Limits of numbers: no measured quantity is beyond them, and products and quotients of such
- * numbers stay finite. */
+/* Limits of the numbers in a cluster file. Every measured quantity is within these limits, which
+ * keep products and quotients of the numbers finite. */
 static const double LARGEST = 1e30, SMALLEST = 1e-30;
 
 static bool is_measurable(double value) { return value >= SMALLEST && value <= LARGEST; }
@@ -482,7 +482,7 @@ static void read_products(Reader *reader, const json_t *products, const char *pl
     }
 }
 
-/* Reads the rates of combining, in elements a second, by element type. */
+/* Reads the rates of sums or maxima, in elements a second, into `rates` by element type. */
 static void read_combined(Reader *reader, const json_t *class, const char *place, const char *key,
                           double *rates) {
     const json_t *object = json_object_get(class, key), *rate;

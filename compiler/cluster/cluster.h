@@ -159,9 +159,9 @@ int cluster_host_number(const Cluster *cluster, const char *name);
 /* Returns the class with a name; NULL: no device has it. */
 const DeviceClass *cluster_class_named(const Cluster *cluster, const char *name);
 
-/* Returns the measurement of a verb by one group whose number of devices is nearest to `ranks`. It
- * prefers numbers from `ranks` on when `above` is true, else numbers up to `ranks`. Of measurements
- * with equally many devices it returns the one on most processors. NULL: the verb was not
+/* Returns the measurement of a verb by one group whose number of devices is nearest to `ranks`.
+ * Numbers from `ranks` on come first when `above` is true, else numbers up to `ranks`. Of equal
+ * numbers, the measurement on the most processors is returned. NULL: the verb was not
  * measured. */
 const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks, bool above);
 

@@ -175,7 +175,7 @@ void add_options(Driver *driver, Command *recipe) {
 
 /* ---- dependency files ---- */
 
-/* Returns the value of -MF FILE or -MFFILE among the options; NULL when the option is missing. */
+/* Returns the last value of an option such as -MF (-MF FILE or -MFFILE); NULL: it is not given. */
 static const char *depend_value(const Options *options, const char *option) {
     const char *value = NULL;
     for (int i = 0; i < options->cc.items.count; i++) {

@@ -71,10 +71,10 @@ FrontendOptions frontend_options(Driver *driver, const char *source, const struc
  * options that find hetu.h. */
 Command compile_command(Driver *driver);
 
-/* Adds a source, with -x c where its name does not say that it is C. */
+/* Adds a source, with -x c when the source's name does not end in .c. */
 void add_source_word(Command *command, const char *source);
 
-/* Adds the options that find hetu.h and define _HSPMD; they stand behind the user's options. */
+/* Adds the options that find hetu.h and define _HSPMD; these must follow the user's options. */
 void add_headers(Driver *driver, Command *command);
 
 /* Adds a word of the command line with its value. */

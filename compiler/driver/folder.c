@@ -492,7 +492,7 @@ int folder_build(const Folder *folder, const char *written, const char *program)
                 "PROGRAM=program", arena_format(arena, "CC=%s", compiler_words(tools)), NULL);
     if (cache) command_add(&command, arena_format(arena, "RUNTIME_CACHE=%s", cache), NULL);
     unsetenv("MAKEFLAGS");
-    if (!tools->dry_run) setenv("TMPDIR", tools->folder, 1); // nvcc's names there can be foreseen
+    if (!tools->dry_run) setenv("TMPDIR", tools->folder, 1); // nvcc's file names are predictable
     if ((cache && build_runtime(tools, &command, cache)) || command_run(tools, &command)) return 1;
     return output_take(tools, built, written, program) ? 0 : 1;
 }

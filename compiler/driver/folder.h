@@ -18,7 +18,7 @@
 typedef struct UserFiles {
     Arena *arena;
     Array(const char *) paths; // absolute, ascending, each once
-    const char *root;          // the deepest folder that contains all files
+    const char *root;          // the deepest folder that contains all files and their -I folders
 } UserFiles;
 
 /* Finds the user's files of the command line. Returns NULL after a message. */

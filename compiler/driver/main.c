@@ -20,7 +20,7 @@
 
 /* ---- commands of the C compiler ---- */
 
-/* Adds libhetu for programs that use it, with its run path. */
+/* Adds libhetu and its run path; the linker uses libhetu only in programs that need it. */
 static void add_libraries(Driver *driver, Command *command) {
     if (options_have(driver->options, "-r") || options_have(driver->options, "-nostdlib")) return;
     const char *folder = arena_format(driver->arena, "%s/lib", driver->tools.prefix);
@@ -41,8 +41,8 @@ static const char *made_of(const Item *item, const PortionList *waiting, const c
 static const PortionList none_waits;
 
 /* Returns the C compiler's command for the whole command line. `objects` has the object of each
- * source, NULL entries for the source itself; `made` has the object for each part that waited. A
- * member of an archive stands in front, so that the linker does not search the archive for it. */
+ * source, or NULL for the source itself; `made` has the object of each part that waited. Objects of
+ * archive members come first, so that the linker does not search the archive for these members. */
 static Command whole_command(Driver *driver, const char *const *objects, const PortionList *waiting,
                              const char *const *made) {
     const Options *options = driver->options;
@@ -110,7 +110,7 @@ static const char *input_wrong(Arena *arena, const char *path) {
                : kind;
 }
 
-/* Checks that every input can be read, except a file of -include that a folder of -I may have. */
+/* Checks that every input can be read; a file of -include may be in a folder of -I instead. */
 static bool check_inputs(Arena *arena, const Options *options) {
     bool good = true;
     for (int i = 0; i < options->cc.items.count; i++) {

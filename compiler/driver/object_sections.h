@@ -48,7 +48,7 @@ bool sections_prepare(Driver *driver);
 /* Sets options->parts to the program's parts other than options->part. False on errors. */
 bool sections_give(Driver *driver, FrontendOptions *options);
 
-/* Writes the section of a unit's object to a temporary file; returns its path, or NULL. */
+/* Writes the section of a unit's object to a file; returns the file's path, NULL on errors. */
 const char *section_keep(Driver *driver, const Unit *unit, const char *source);
 
 /* Compiles a part that waits to `object`: the content of its own object, and its programs. Returns
@@ -74,7 +74,7 @@ typedef struct ObjectSection {
 typedef Array(ObjectSection) ObjectSections;
 
 /* Adds the sections of an object or archive (also a thin one); the bytes live in the arena. Adds
- * nothing when the file is neither, cannot be read, or is for another machine. */
+ * nothing when the file cannot be read or is neither; an object is 64-bit little-endian ELF. */
 void object_sections(Arena *arena, const char *path, ObjectSections *sections);
 
 #endif

@@ -97,8 +97,8 @@ void options_read(Arena *arena, Options *options, int argc, char **argv);
  * do. NULL ends both lists.
  *
  * White space separates the words of a file; quotes and backslashes protect it. A file may name
- * other files. An @FILE that cannot be read stays as it is. Files that name themselves end the
- * process with status 1. */
+ * other files. An @FILE that does not exist stays as it is. A file that cannot be read, or that
+ * names itself, ends the process with status 1. */
 char **response_expand(Arena *arena, char **words);
 
 #endif

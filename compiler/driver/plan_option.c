@@ -53,7 +53,7 @@ static bool check_cluster(const Driver *driver, const Cluster *cluster) {
 /* The source or object whose models get a strategy. */
 typedef struct Planned {
     Driver *driver;              // with the options that the source is compiled with
-    const char *source, *called; // the source, and the name of it or of its object in messages
+    const char *source, *called; // the source; its own or its object's name in messages
     bool failed;
 } Planned;
 

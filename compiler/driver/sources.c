@@ -70,7 +70,7 @@ static void add_rule(UserFiles *files, const char *rule) {
     }
 }
 
-/* Adds a source and the files that it includes, as the C compiler lists them. */
+/* Adds a source and the files that it includes, as the C compiler lists them. False on errors. */
 static bool add_source(Driver *driver, UserFiles *files, const Item *item) {
     const char *list = temporary(&driver->tools, "files.d");
     Command command = compile_command(driver);

@@ -242,8 +242,8 @@ static const char *take_output(const Toolchain *tools, int slot, int status) {
     return text_bytes(&text);
 }
 
-/* Notes the end of a child, and reports a signal that ended it or a child of it. Returns the exit
- * status, from 128 on for signals. */
+/* Handles the end of a command, and reports a signal that ended the command or its child process.
+ * Returns the exit status, from 128 on for signals. */
 static int note_end(const Toolchain *tools, const Command *command, int slot, int ended) {
     int status = status_of(ended);
     const char *output = take_output(tools, slot, status);
@@ -255,7 +255,7 @@ static int note_end(const Toolchain *tools, const Command *command, int slot, in
     return status;
 }
 
-/* Waits for a child; returns its slot. */
+/* Waits for the end of a command; sets *status as waitpid does and returns the command's slot. */
 static int wait_any(int *status) {
     for (;;) {
         pid_t ended = waitpid(-1, status, 0);

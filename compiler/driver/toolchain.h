@@ -27,8 +27,8 @@ typedef struct Command {
     bool quiet; // messages are unusual: they are captured, in English, to find a killed child
 } Command;
 
-/* Finds where hetucc is installed and prepares the folder for temporary files. Ends the process
- * with a message on failure. */
+/* Finds where hetucc is installed, and removes temporary files when the process ends. Ends the
+ * process with a message on failure. */
 void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run);
 
 /* Returns the C compiler's command: the words of the environment variable CC, or cc. */

@@ -65,7 +65,7 @@ static const char *file_text(Arena *arena, const char *file) {
     return text.bytes ? text.bytes : "";
 }
 
-/* Returns the text of a file, which is read once. */
+/* Returns the text of a file, which is read at the first call only; "" when that fails. */
 static const char *source_text(Diag *diag, const char *file) {
     for (Source *source = diag->sources; source; source = source->next)
         if (!strcmp(source->file, file)) return source->text;
@@ -89,7 +89,7 @@ static void cut_line(const char *line, int column, int *begin, int *end) {
     while (*end < length && continues_letter(line[*end])) ++*end;
 }
 
-/* Returns the source line of `at`; NULL when the file has no such line or ends before it. */
+/* Returns the source line of `at`; NULL when the line is missing or is the file's empty end. */
 static const char *line_of(Diag *diag, Position at) {
     const char *line = source_text(diag, at.file);
     for (int i = 1; i < at.line && line; i++) line = (line = strchr(line, '\n')) ? line + 1 : NULL;

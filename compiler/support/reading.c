@@ -63,7 +63,7 @@ int reading_open(const char *path, const char **why) {
 
 /* ---- pipes ---- */
 
-/* Waits until there are bytes to read or the pipe ends; false after `seconds`. */
+/* Waits until a pipe has bytes to read or ends; returns false after `seconds` seconds. */
 static bool await(int pipe, int seconds) {
     struct pollfd entry = {.fd = pipe, .events = POLLIN};
     int found;

@@ -17,7 +17,7 @@ static struct {
     json_t *results; // NULL: there is no log
     const char *tool, *version;
     char *path;
-    pid_t process; // the process that opened the log; its children write none
+    pid_t process; // the process that opened the log; its child processes write no log
 } log_;
 
 /* ---- parts of the log ---- */

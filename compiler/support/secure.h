@@ -35,7 +35,7 @@ int secure_enter(const char *folder, char *inside, size_t room, const char **why
  * with errno set, on failure. */
 bool secure_permit(const char *path, unsigned mode);
 
-/* Removes a private folder and its content; removes nothing else. */
+/* Removes a private folder and the files in it. Does nothing when the folder is not private. */
 void secure_remove(const char *path);
 
 /* Creates a file for writing, which must not exist. NULL, with errno set, on failure. */
@@ -44,8 +44,8 @@ FILE *secure_create(const char *path);
 /* Opens an existing plain file and empties it; follows no link. NULL, with errno, on failure. */
 FILE *secure_rewrite(const char *path);
 
-/* Returns whether a path names an open descriptor of this process, as /dev/stdout does; such a path
- * cannot be replaced by a file. */
+/* Returns whether a path names an open descriptor, as /dev/stdout does, or lies in /proc; such a
+ * path cannot be replaced by a file. */
 bool secure_is_descriptor(const char *path);
 
 /* Returns why an output cannot be written, or NULL: another user's link leads to its folder; or it

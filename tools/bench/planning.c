@@ -45,8 +45,8 @@ static void time_plan(const char *name, int devices, const Conversion *conversio
 
 /* ---- one weight on many devices ---- */
 
-/* Times the conversion of a weight (rows, columns) from tensor parallelism 16 to 32, which cuts its
- * columns. `rows` says how data parallelism lays out the rows: "dup" copies them, "0" cuts them. */
+/* Times the conversion of a weight (rows, columns) from tensor parallelism 16 to 32, which cuts the
+ * columns. `rows` is what data parallelism does to the rows: "dup" copies them, "0" cuts them. */
 static void time_weight(const char *name, const char *rows, int devices) {
     Arena *arena = arena_create();
     const int64_t extents[] = {EXTENT, EXTENT};

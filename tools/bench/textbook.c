@@ -47,7 +47,7 @@ struct Job {
     const Textbook *textbook;
     int rank;
     int64_t piece, rows, columns; // elements of the largest piece, and extents of the tensor
-    float *from, *to, *packed;    // (piece)
+    float *from, *to, *packed;    // (piece); packed: copy of a strided piece for the MPI call
     void *scratch;
     const ht_reshard *plan;
 };
@@ -72,7 +72,7 @@ static void all_to_all(const Job *job, const float *from, float *to) {
     MPI_Alltoall(from, part(job), MPI_FLOAT, to, part(job), MPI_FLOAT, MPI_COMM_WORLD);
 }
 
-/* Broadcasts, and copies the result on the root, too. */
+/* Broadcasts from rank 0, which also copies its own piece to `to`. */
 static void broadcast(const Job *job, const float *from, float *to) {
     if (!job->rank) memcpy(to, from, sizeof(float) * (size_t)job->piece);
     MPI_Bcast(to, (int)job->piece, MPI_FLOAT, 0, MPI_COMM_WORLD);

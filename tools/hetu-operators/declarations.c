@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Reads a header line by line; `at` and `line` are the next line. */
+/* Reads a header line by line; `at` and `line` are the text and the number of the next line. */
 typedef struct Reader {
     Arena *arena;
     Diag *diag;
@@ -15,7 +15,7 @@ typedef struct Reader {
     int line;
 } Reader;
 
-/* Returns the line at `at`, joined with the lines that a backslash continues; moves behind it. */
+/* Returns the next line, joined with lines that backslashes continue; moves to the line after. */
 static const char *take_line(Reader *reader) {
     const char *start = reader->at, *end = start;
     bool joined = true;

@@ -15,7 +15,7 @@ typedef struct Declaration {
 } Declaration;
 typedef Array(Declaration) Declarations;
 
-/* Reads the operators of a header that have no body. Reports errors. */
+/* Returns the operators that a header declares without a body. Reports errors. */
 Declarations declarations_read(Arena *arena, Diag *diag, const char *file, const char *text);
 
 /* The variant of an operator's loops that a C function contains. */

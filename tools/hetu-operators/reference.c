@@ -67,7 +67,7 @@ static const char *read_line(FILE *header, Arena *arena) {
     return any ? text_bytes(&text) : NULL;
 }
 
-/* Copies the words between two places, with one space between words. */
+/* Returns a copy of the words between two places, with one space between words. */
 static const char *copy_words(Arena *arena, const char *from, const char *end) {
     Text text = {.arena = arena};
     for (const char *at = from; at < end;) {
@@ -82,7 +82,7 @@ static const char *copy_words(Arena *arena, const char *from, const char *end) {
     return text_bytes(&text);
 }
 
-/* Matches a pattern at the beginning of a line; *end is where the match ends. */
+/* Returns whether a line matches a pattern; sets *end to the end of the match. */
 static bool matches(const char *pattern, const char *line, const char **end) {
     regex_t compiled;
     regmatch_t found;

@@ -182,7 +182,7 @@ static uint32_t integers_of(Choice *choice) {
     return integers;
 }
 
-/* Returns whether calls of these types are refused because an integer result would lose
+/* Returns whether a call with these types is refused, since its integer result would lose the
  * fractions. */
 static bool loses_fractions(const OpDef *def, uint32_t integers) {
     ElementKind kind = def->rule->results[0].element.kind;
@@ -282,7 +282,7 @@ static const Expr *alone(Arena *arena, const Expr *expr, int operand) {
                        alone(arena, expr->arg[1], operand));
 }
 
-/* Returns, as bits, the operands that equal the result when the other operands are 0: x of x + z. */
+/* Returns, as bits, the operands that equal the result when the other operands are 0 (x + z). */
 static uint32_t passing(Arena *arena, const Rule *rule) {
     uint32_t set = 0;
     for (int k = 0; rule->kind == RULE_BODY && k < rule->operand_count; k++) {

@@ -246,7 +246,7 @@ static void *compute(void *argument) {
     return NULL;
 }
 
-/* Returns the seconds of products in one thread and exchanges in this one, until both are done. */
+/* Returns the seconds of products in another thread and exchanges in this one, until both end. */
 static double time_both(int64_t products, int64_t exchanges) {
     pthread_t thread;
     Computer computer = {products, 0};

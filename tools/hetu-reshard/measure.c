@@ -117,7 +117,7 @@ static Case *case_of(Arena *arena, const char *pattern, const int *devices, int 
 
 /* Several groups of `count` devices, which act at once. */
 typedef struct Groups {
-    const int *devices; // of all groups, group by group
+    const int *devices; // devices of all groups, group by group
     int count, groups;
     bool alone; // as in cluster/cluster.h
 } Groups;
@@ -328,8 +328,8 @@ static json_t *measure_link(const int *devices, json_t *measured) {
                      "measured", measured);
 }
 
-/* Measures the link within a host, with 2, 3, 4, 8, ... and all ranks, in one group and in as many
- * groups as fit; NULL for a host of one rank. */
+/* Measures the link within a host, on 2, 3, 4, 8, ... and all ranks, by one group and by as many
+ * groups as fit at once; NULL: the host has one rank. */
 static json_t *measure_local(const Hosts *hosts, int host, const Cluster *machine) {
     int ranks[world_size()], count = host_ranks(hosts, host, ranks);
     json_t *measured = json_array();

@@ -39,7 +39,7 @@ void quiet_begin(Arena *arena, const Cluster *cluster) {
     quiet.patience = 20;
 }
 
-/* Prints a warning, on one rank. */
+/* Prints a warning on rank 0, with `seconds` of the probe. */
 static void tell(const char *advice, double seconds) {
     if (!world_rank())
         fprintf(

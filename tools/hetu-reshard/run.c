@@ -105,7 +105,7 @@ static void write_traffic(const Set *set, const ht_reshard *plan, const char *fo
 
 /* ---- running ---- */
 
-/* This rank's storage of a case before and after the conversion. */
+/* The elements that this rank holds of a case before and after the conversion, and their bytes. */
 typedef struct Pieces {
     Region from, to;
     size_t from_bytes, to_bytes;

@@ -1,5 +1,5 @@
 /* heturun: starts the ranks of a hetucc program, on this host or on the available slots. On slots,
- * it restarts the program when ranks die or the slots change (elastic training).
+ * heturun restarts the ranks when ranks die or the slots change (elastic training).
  *
  *     heturun -n RANKS PROGRAM ARGUMENTS...
  *     heturun --elastic STRATEGIES --slots FILE -- PROGRAM ARGUMENTS...
@@ -217,7 +217,7 @@ static int worst_status(const Ranks *ranks, bool *all) {
     return worst;
 }
 
-/* Marks the slots of ranks that died as lost; returns how many. */
+/* Marks the slots of dead ranks as lost and reports them; returns their number. */
 static int lose_slots(const Ranks *ranks, int number) {
     int lost = 0;
     for (int rank = 0; rank < ranks->count; rank++) {

@@ -134,7 +134,7 @@ static bool make_anywhere(Place *place, const char *name) {
     return false;
 }
 
-/* Calls is_it as any_private does, for the folders of this name in all parents. */
+/* Calls is_it as any_private does, for folders whose names begin with `name` in all parents. */
 static bool any_anywhere(const char *name, bool (*is_it)(const char *path, const void *argument),
                          const void *argument) {
     char head[PATH_ROOM];

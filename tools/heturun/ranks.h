@@ -20,7 +20,7 @@ typedef struct Rank {
 
 typedef struct Ranks {
     int count;
-    const Rank *first; // the first rank that ended; NULL: none has
+    const Rank *first; // the first rank that ended; NULL: all ranks run
     Rank *at;
 } Ranks;
 

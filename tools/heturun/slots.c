@@ -20,7 +20,7 @@ char *file_text(Arena *arena, Diag *diag, const char *path) {
     return diag_errors(diag) || !text.bytes ? NULL : arena_string(arena, text.bytes);
 }
 
-/* Slots read so far; they replace the old ones when the whole file has no error. */
+/* The slots read so far; they replace the old slots when the whole file has no error. */
 typedef struct Reading {
     Diag *diag;
     const char *path;
