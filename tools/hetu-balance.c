@@ -3,14 +3,14 @@
  *     hetu-balance MODEL.c --strategy=S --rates=1,1,4,1 [--now=NAME] [--base=NAME]
  *         [--model=FUNCTION] [--name=NAME] [-o FILE]
  *
- * Reads the model as hetucc does, and takes hetucc's options, too. Rate d is the time of device d
- * divided by that of a healthy device of its class. Prints the best strategy in lines of a word and
- * values, and writes a new strategy to FILE:
+ * Reads the model as hetucc does, and accepts hetucc's options, too. Rate d is the time of device d
+ * divided by that of a healthy device of its class. Prints the best strategy as lines of a word and
+ * values. Writes a new strategy to FILE, or after these lines:
  *
- *     strategy NAME new       or known
+ *     strategy NAME new       new, or known: the program has this strategy already
  *     now UNITS               time of a step under --now, or else under the first strategy
  *     then UNITS              time of a step under the printed strategy
- *     moves BYTES SECONDS     of a switch to it
+ *     moves BYTES SECONDS     bytes and seconds of a switch to the printed strategy
  *     work DEVICE A B         computing of a healthy device under --base (default: the first
  *                             strategy) and under the printed strategy
  *
@@ -116,7 +116,7 @@ static Request read_words(Arena *arena, int argc, char **argv) {
     return request;
 }
 
-/* Collects the training modules of the selected model. */
+/* Collects the selected model's training modules, one for each strategy; returns their number. */
 static int find_modules(const Driver *driver, const Request *request, Module **modules) {
     int count = 0;
     for (int m = 0; m < driver->modules.count; m++) {
@@ -130,8 +130,8 @@ static int find_modules(const Driver *driver, const Request *request, Module **m
     return count;
 }
 
-/* Returns whether a strategy passes all of hetucc's passes and, with a cluster, fits the devices'
- * memory. */
+/* Returns whether the model compiles under a strategy: all passes succeed and, with a cluster, its
+ * values fit the devices' memory. Prints no diagnostics. */
 static bool accepts(void *state, const Strategy *strategy) {
     const Driver *driver = state;
     Options options = *driver->options;

@@ -19,8 +19,8 @@ static int count_lines(const char *text, const char *end) {
     return lines;
 }
 
-/* Returns the text of a file, or of standard input for "-"; NULL after an error, such as bytes that
- * are no text. */
+/* Returns the text of a file, or of standard input for "-"; NULL after reporting an error, such as
+ * a null byte. */
 static const char *read_file(Arena *arena, Diag *diag, const char *file) {
     enum { MOST = 1 << 28 };
     InputText text =

@@ -14,7 +14,7 @@
 
 typedef struct Options {
     bool certify;
-    double limit, effort; // seconds; a multiple of the usual work
+    double limit, effort; // limit in seconds; effort as a multiple of the usual work
     uint64_t seed;
     const char *kind, *file;
 } Options;
@@ -30,7 +30,7 @@ static const struct argp_option option_table[] = {
     {0},
 };
 
-/* Reads a number above 0. */
+/* Reads a number above 0; any other text ends the process with a message. */
 static double read_number(const char *option, const char *text, struct argp_state *state) {
     char *end;
     double number = strtod(text, &end);
@@ -69,7 +69,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
 }
 
-/* Adds the kinds to --help, a line each. */
+/* Returns the list of kinds, a line each, as the last text of --help; other texts unchanged. */
 static char *list_kinds(int key, const char *text, void *input) {
     (void)input;
     if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;

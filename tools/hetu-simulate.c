@@ -16,8 +16,8 @@
 #include <string.h>
 
 typedef struct Request {
-    const char *events, *trace, *page; // files; NULL: not written
-    bool json, alone;
+    const char *events, *trace, *page; // files of --events, --trace, --report; NULL: not given
+    bool json, alone;                  // alone: --each-device
     int steps;
     Array(char *) rest; // options for hetucc
 } Request;
@@ -129,8 +129,8 @@ static bool reads_text(const Item *item) {
     return !strncmp(item->text, "-include", 8) || !strncmp(item->text, "-imacros", 8);
 }
 
-/* Returns whether the C compiler accepts its options; the C compiler reports unknown ones. Without
- * this check unknown options would be ignored, since nothing is compiled here. */
+/* Returns whether the C compiler accepts its options; the C compiler reports unknown options. They
+ * would otherwise be ignored, since hetu-simulate compiles nothing. */
 static bool flags_known(const Driver *driver) {
     Command command = command_cc(&driver->tools);
     int flags = 0;
@@ -144,7 +144,7 @@ static bool flags_known(const Driver *driver) {
     return !flags || !command_run(&driver->tools, &command);
 }
 
-/* Reads the sources; false after errors. */
+/* Reads the models of the sources; false after errors, or when there is no model. */
 static bool read_sources(Driver *driver) {
     if (!sections_read(driver)) return false;
     if (!driver->modules.count)

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The link of processes on one machine that exchange through shared memory. */
+/* The assumed link of processes that exchange through shared memory, when no cluster is known. */
 static const Link machine = {2e-6, 5e9, 0, NULL};
 
 double curve_at(const Curve *curve, double size) {
@@ -35,8 +35,8 @@ const char *dtype_word(ht_dtype dtype) { return dtype_words[dtype]; }
 
 const char *verb_word(ht_verb verb) { return verb_words[verb]; }
 
-/* Returns whether a measurement fits so many devices better than the best so far: it is on the
- * wanted side and nearer, or used more processors. */
+/* Returns whether a measurement fits `ranks` devices better than the best so far. The wanted side
+ * counts first, then the distance to `ranks`; of equal numbers of devices, more processors win. */
 static bool tells_more(const Measured *own, const Measured *best, int ranks, bool above) {
     bool own_side = above ? own->ranks >= ranks : own->ranks <= ranks,
          best_side = above ? best->ranks >= ranks : best->ranks <= ranks;
@@ -179,7 +179,7 @@ typedef struct Reader {
     Array(const DeviceClass *) classes;
     Names hosts;
     Array(Processor) processors;
-    bool failed, strict; // unknown keys are errors
+    bool failed, strict; // an error was reported; unknown keys are errors
 } Reader;
 
 #define FAIL(reader, place, ...)                                                                   \
@@ -190,7 +190,7 @@ typedef struct Reader {
 
 /* ---- places in the text ---- */
 
-/* Returns the position of a place in the text; NULL: the begin of the text. */
+/* Returns the line and column of a place in the text; of the start of the text for NULL. */
 static Position position_of(const Reader *reader, const char *place) {
     Position at = {reader->file, 1, 1};
     for (const char *c = reader->text; place && c < place; c++) {
@@ -200,13 +200,13 @@ static Position position_of(const Reader *reader, const char *place) {
     return at;
 }
 
-/* Returns where a quoted string occurs in the text behind a place; NULL: nowhere. */
+/* Returns the first place from `from` on that has the word in quotes; NULL: there is none. */
 static const char *find_quoted(const Reader *reader, const char *from, const char *word) {
     return from ? strstr(from, arena_format(reader->arena, "\"%s\"", word)) : NULL;
 }
 
-/* Returns where entry `index` of the list behind a place begins. Entries are objects; braces in
- * strings do not count. */
+/* Returns where entry `index` of the list after `from` begins, or `from` when there is no such
+ * entry. Entries are objects; braces in strings do not count. */
 static const char *find_entry(const char *from, size_t index) {
     int depth = 0;
     bool quoted = false;
@@ -227,8 +227,8 @@ static const char *find_entry(const char *from, size_t index) {
     (const char *const[]){__VA_ARGS__},                                                            \
         (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
-/* Warns of keys of an object that are not among the `count` names; does nothing where it is no
- * object. */
+/* Reports keys of an object that are not among the `count` names: as errors when the reader is
+ * strict, else as warnings. Does nothing when `object` is no JSON object. */
 static void check_keys(Reader *reader, const json_t *object, const char *place,
                        const char *const *names, int count) {
     const char *key;
@@ -247,8 +247,8 @@ static void check_keys(Reader *reader, const json_t *object, const char *place,
     }
 }
 
-/* Limits of numbers: no measured quantity is beyond them, and products and quotients of such
- * numbers stay finite. */
+/* Limits of the numbers in a cluster file. Every measured quantity is within these limits, which
+ * keep products and quotients of the numbers finite. */
 static const double LARGEST = 1e30, SMALLEST = 1e-30;
 
 static bool is_measurable(double value) { return value >= SMALLEST && value <= LARGEST; }
@@ -267,7 +267,7 @@ static double read_number(Reader *reader, const json_t *object, const char *plac
     return 1;
 }
 
-/* Returns a number that may be missing: 0. */
+/* Returns the number of a key; 0 when the key is missing. */
 static double read_optional(Reader *reader, const json_t *object, const char *place,
                             const char *key, const char *owner) {
     return json_object_get(object, key) ? read_number(reader, object, place, key, owner) : 0;
@@ -301,8 +301,8 @@ static Curve read_curve(Reader *reader, const json_t *list, const char *place, c
     return (Curve){count, points};
 }
 
-/* Returns a curve from a list of points, or from one number for all sizes; an empty curve where it
- * is missing. */
+/* Returns a curve from a list of points, or from one number for all sizes; an empty curve when the
+ * key is missing. */
 static Curve read_rate(Reader *reader, const json_t *object, const char *place, const char *key,
                        const char *owner) {
     const json_t *value = json_object_get(object, key);
@@ -316,7 +316,7 @@ static Curve read_rate(Reader *reader, const json_t *object, const char *place, 
 
 /* ---- links ---- */
 
-/* Returns the verb that a word names; HT_COPY for none. */
+/* Returns the verb that a word names: HT_EXCHANGE for "send" (`one_way`); HT_COPY: no verb. */
 static ht_verb word_verb(const char *word, bool one_way) {
     for (int verb = HT_ALL_REDUCE; word && verb <= HT_EXCHANGE; verb++)
         if (!strcmp(verb_words[verb], word)) return (ht_verb)verb;
@@ -364,7 +364,7 @@ static Measured read_measured(Reader *reader, const json_t *entry, const char *p
     return (Measured){0};
 }
 
-/* Reads a link from its object; `place` is in front of its text. */
+/* Reads a link from its JSON object; `place` is in front of the object's text. */
 static Link read_link(Reader *reader, const json_t *link, const char *place, const char *owner) {
     const json_t *list = json_object_get(link, "measured"), *entry;
     const char *begin = list ? find_quoted(reader, place, "measured") : NULL;
@@ -436,7 +436,7 @@ static void read_pairs(Reader *reader, const json_t *list, Cluster *cluster) {
 
 /* ---- devices ---- */
 
-/* Returns the number of a host, by its name. */
+/* Returns the number of the host with a name; gives a new name the next number. */
 static int host_number(Reader *reader, const char *name) {
     for (int i = 0; i < reader->hosts.count; i++)
         if (!strcmp(reader->hosts.at[i], name)) return i;
@@ -456,7 +456,7 @@ static int64_t read_memory(Reader *reader, const json_t *class, const char *plac
     return json_is_integer(memory) ? json_integer_value(memory) : (int64_t)bytes;
 }
 
-/* Returns the element type of a name in an object of a class; CLUSTER_DTYPES after an error. */
+/* Returns the element type that a key names; CLUSTER_DTYPES after an error. */
 static int read_dtype(Reader *reader, const char *name, const char *at, const char *owner) {
     int dtype = 0;
     while (dtype < CLUSTER_DTYPES && strcmp(dtype_words[dtype], name)) dtype++;
@@ -482,7 +482,7 @@ static void read_products(Reader *reader, const json_t *products, const char *pl
     }
 }
 
-/* Reads the rates of combining, in elements a second, by element type. */
+/* Reads the rates of sums or maxima, in elements a second, into `rates` by element type. */
 static void read_combined(Reader *reader, const json_t *class, const char *place, const char *key,
                           double *rates) {
     const json_t *object = json_object_get(class, key), *rate;
@@ -557,7 +557,7 @@ static json_int_t entry_count(Reader *reader, const json_t *entry, const char *p
     return count ? json_integer_value(count) : 1;
 }
 
-/* Returns the processor that all devices of an entry share; -1: each has its own. */
+/* Returns the processor, `next` if it is new, of all devices of an entry; -1: each has its own. */
 static int read_processor(Reader *reader, const json_t *entry, const char *place, int host,
                           int next) {
     const json_t *value = json_object_get(entry, "processor");

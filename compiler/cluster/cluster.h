@@ -1,6 +1,6 @@
 /* The cluster: which devices there are, on which hosts, how fast they compute, and what the links
- * between them cost. It is read from a JSON file; units are bytes, operations, seconds, and these a
- * second. A rate that is missing is unknown.
+ * between them cost. It is read from a JSON file. Units are bytes, operations, seconds, and bytes
+ * or operations a second. A rate that is missing is unknown.
  *
  *     {
  *       "classes": {
@@ -9,9 +9,9 @@
  *           "memory_bandwidth": 3.35e12,  or a list [bytes touched, bytes a second], interpolated
  *           "row_bandwidth": 1e12,        for rows of 256 bytes that are not contiguous
  *           "page_bandwidth": 8e11,       for rows of 1,024 bytes, each on another page of 4 KiB
- *           "copy": 1e-7,                 start of the copy of a box
+ *           "copy": 1e-7,                 seconds to start the copy of a box
  *           "sums": {"f32": 1e11}, "maxima": {"f32": 5e10},  elements a second that are combined
- *           "start": 4e-6,                start of a kernel
+ *           "start": 4e-6,                seconds to start a kernel
  *           "overlap": 1.13,              slowdown while computing and communicating; default 1
  *           "arithmetic": 6e13,           operations a second outside of matrix products
  *           "products": {"bf16": [[1e9, 1e14], [1e12, 8e14]]}  [operations, operations a second]
@@ -35,11 +35,11 @@
  *
  *     "measured": [{"what": "all-reduce", "ranks": 4, "seconds": [[16384, 8e-5], [1048576, 1e-3]]}]
  *
- * "seconds" lists [bytes, seconds]. Bytes are those of the tensor for collectives. For all-to-all,
- * send-receive (each device sends to one) and send (half of the devices send to the other half)
- * they are the bytes that a device sends times the devices. With "groups": 2, two groups ran at
- * once, and the bytes are those of one. With "processors": 2, all devices shared two processors.
- * With "alone": true, the root of a broadcast or reduction had a processor for itself.
+ * "seconds" lists [bytes, seconds]. For most collectives the bytes are the tensor's. They are the
+ * bytes that a device sends, times the number of devices, for all-to-all, send-receive (each device
+ * sends to one device) and send (half of the devices send to the other half). With "groups": 2, two
+ * groups ran at once, and the bytes are one group's. With "processors": 2, all devices shared two
+ * processors. With "alone": true, the root of a broadcast or reduction had its own processor.
  * `hetu-reshard --measure` writes such a file. */
 #ifndef CLUSTER_CLUSTER_H
 #define CLUSTER_CLUSTER_H
@@ -56,15 +56,15 @@ typedef struct Curve {
     const Point *at;
 } Curve;
 
-/* Returns the value at a size: between two points interpolated as a power of the size, outside of
- * all points the nearest one's. 0 without points. */
+/* Returns the value at a size: a power law through the two points around the size; below the first
+ * point or above the last, the value of that point. Returns 0 for a curve that has no points. */
 double curve_at(const Curve *curve, double size);
 
 /* A measurement: seconds of a verb on `groups` groups of `ranks` devices at once, by the bytes of
  * one group. */
 typedef struct Measured {
     ht_verb verb;
-    bool one_way; // HT_EXCHANGE: half of the devices send to the others, and receive nothing
+    bool one_way; // HT_EXCHANGE: half of the devices only send, the other half only receives
     bool alone;   // HT_BROADCAST, HT_REDUCE: only the root has a processor for itself
     int ranks, groups;
     int64_t processors; // number of processors that the devices of all groups share
@@ -82,8 +82,8 @@ enum { CLUSTER_DTYPES = HT_I64 + 1, ROW_BYTES = 256, PAGE_ROW_BYTES = 1024, PAGE
 
 typedef struct DeviceClass {
     const char *name;
-    int64_t memory; // bytes; here and below 0: not known
-    double start, copy, arithmetic;
+    int64_t memory;                 // bytes; 0 here and in the next line: unknown
+    double start, copy, arithmetic; // seconds, seconds, operations a second
     double overlap; // factor by which computing and communicating slow each other down, at least 1
     Curve memory_bandwidth;             // bytes a second, by the bytes that are touched
     Curve row_bandwidth;                // the same for rows of ROW_BYTES that are not contiguous
@@ -122,27 +122,26 @@ typedef struct Cluster {
     const LinkPair *pairs;
 } Cluster;
 
-/* Reads a cluster file; NULL after an error was reported. */
+/* Reads a cluster file into the arena, and warns of unknown keys. Returns NULL after an error. */
 const Cluster *cluster_read(Arena *arena, Diag *diag, const char *path);
 
 /* Reads a cluster file in which unknown keys are errors, not warnings. */
 const Cluster *cluster_read_strict(Arena *arena, Diag *diag, const char *path);
 
-/* Returns the class of a device; NULL when the cluster is NULL or does not list it. */
+/* Returns the class of a device; NULL when the cluster is NULL or does not list the device. */
 const DeviceClass *cluster_class(const Cluster *cluster, int device);
 
-/* Returns how many devices share the processor of a device. */
+/* Returns how many devices share the processor of a listed device, which is counted, too. */
 int cluster_sharing(const Cluster *cluster, int device);
 
-/* Returns the host of a device; devices that the cluster does not list, and all of no cluster, are
- * on host 0. */
+/* Returns the number of a device's host: 0 when the cluster is NULL or does not list the device. */
 int cluster_host(const Cluster *cluster, int device);
 
-/* Returns the lowest device of a layout that the cluster does not list; -1 when it lists all, or
- * when there is none. */
+/* Returns the lowest device of a layout that the cluster does not list; -1 when the cluster is NULL
+ * or lists all devices of the layout. */
 int cluster_missing(const Cluster *cluster, const Layout *layout);
 
-/* Returns the link between two devices. */
+/* Returns the link between two devices; assumes shared memory when the cluster is NULL. */
 Link cluster_link(const Cluster *cluster, int a, int b);
 
 /* Return the kind of the link between two devices (LINK_LOCAL, LINK_REMOTE, or LINK_PAIRS + index
@@ -160,24 +159,24 @@ int cluster_host_number(const Cluster *cluster, const char *name);
 /* Returns the class with a name; NULL: no device has it. */
 const DeviceClass *cluster_class_named(const Cluster *cluster, const char *name);
 
-/* Returns the measurement of a verb on a link in one group: the one with the most devices not above
- * `ranks` (`above` false) or the fewest not below; where that side has none, the nearest on the
- * other side. Of several with as many devices, the one on most processors. NULL: nothing was
+/* Returns the measurement of a verb by one group whose number of devices is nearest to `ranks`.
+ * Numbers from `ranks` on come first when `above` is true, else numbers up to `ranks`. Of equal
+ * numbers, the measurement on the most processors is returned. NULL: the verb was not
  * measured. */
 const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks, bool above);
 
-/* Returns the measurement of a verb in several groups at once, with the number of devices next to
- * `ranks`; NULL: nothing. */
+/* Returns the measurement of a verb by several groups at once whose number of devices is nearest to
+ * `ranks`; NULL: there is no such measurement. */
 const Measured *link_crowded(const Link *link, ht_verb verb, int ranks);
 
 /* Returns the measurement of a broadcast or a reduction whose root has a processor for itself while
- * the other devices share theirs; NULL: nothing. */
+ * the other devices share theirs; NULL: there is no such measurement. */
 const Measured *link_alone(const Link *link, ht_verb verb);
 
-/* Returns the measurement of a verb on two devices that share a processor; NULL: nothing. */
+/* Returns the measurement of a verb on two devices that share a processor; NULL: there is none. */
 const Measured *link_in_turn(const Link *link, ht_verb verb, bool one_way);
 
-/* Returns how many devices of a measurement shared a processor. */
+/* Returns how many devices of a measurement shared each processor, rounded up. */
 double measured_share(const Measured *measured);
 
 /* Returns the word for an element type: "f32". */
@@ -186,10 +185,10 @@ const char *dtype_word(ht_dtype dtype);
 /* Returns the word for a verb that communicates: "all-reduce"; "send-receive" for exchanges. */
 const char *verb_word(ht_verb verb);
 
-/* Returns the first of the sets given to earlier calls that is equivalent to `count` ascending
- * devices: member by member they have the same class, share hosts and processors alike, and have
- * equal links, so that equal work takes equally long (device_equivalence.c). `known` is a table for
- * this cluster and function alone; the result lives as long.
+/* Returns the first set, of this call and earlier calls, that is equivalent to `count` ascending
+ * devices. Equal work takes equally long on equivalent sets: member by member their classes and
+ * links are equal, and hosts and processors are shared alike (device_equivalence.c). The table
+ * `known` serves only this function and this cluster; the result lives in its arena.
  *
  *     two hosts of 8 equal devices: {0,1} ~ {2,3} ~ {8,9}, but not {0,8} */
 const int *cluster_equivalent_devices(Intern *known, const Cluster *cluster, const int *devices,

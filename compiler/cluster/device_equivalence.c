@@ -8,7 +8,7 @@
 typedef struct Likeness {
     Arena *arena;
     const Cluster *cluster;
-    int *host;  // by host in the cluster: its number within the set, from 1 on; 0: not met yet
+    int *host;  // by host of the cluster: its number within the set, from 1 on; 0: not in the set
     int *place; // by device: its position in the set, from 1 on; 0: not in the set
     Array(int64_t) words;
 } Likeness;
@@ -23,13 +23,13 @@ static void add_number(Likeness *likeness, double number) {
     add_word(likeness, word);
 }
 
-/* Returns the number of an entry; gives it the next one when it is met first. */
+/* Returns the number of entry `own`; gives an entry without a number the next one. */
 static int numbered(int *numbers, int own, int *count) {
     numbers[own] = numbers[own] ? numbers[own] : ++*count;
     return numbers[own];
 }
 
-/* Adds the devices' classes, hosts and processors, and how many of the cluster share these. */
+/* Adds each device's class, host and processor, and how many devices of the cluster share these. */
 static void add_devices(Likeness *likeness, const int *devices, int count) {
     const Cluster *cluster = likeness->cluster;
     int hosts = 0, processors = 0,
@@ -70,8 +70,8 @@ static void add_end(Likeness *likeness, const LinkEnd *end) {
     add_word(likeness, 0);
 }
 
-/* Adds the `pairs` that join two of the devices, in their order, since the first that matches is
- * the link. */
+/* Adds the entries of `pairs` that join two of the devices, in the order of the file: the first
+ * entry that matches gives the link. */
 static void add_pairs(Likeness *likeness) {
     for (int p = 0; p < likeness->cluster->pair_count; p++) {
         const LinkPair *pair = &likeness->cluster->pairs[p];

@@ -63,7 +63,7 @@ bool item_is_code(const Item *item) {
             !strcmp(text, "-pthread") || !strcmp(text, "-pipe"));
 }
 
-/* Returns whether the frontend reads an option, too. */
+/* Returns whether the frontend needs an option, too. */
 bool item_is_source(const Item *item) {
     static const char *const options[] = {
         "-I", "-D", "-U", "-include", "-imacros", "-isystem", "-iquote", "-idirafter", "-std="};
@@ -135,8 +135,8 @@ const char *absolute_name(Arena *arena, const char *path) {
     return whole;
 }
 
-/* Adds the folders of an environment variable as options. The running program may lack variables
- * that were set at compile time. */
+/* Adds an option for each folder of an environment variable, since the running program may lack the
+ * variables of compile time. */
 static void add_folders(Command *recipe, const char *variable, const char *option) {
     const char *folders = getenv(variable);
     for (size_t length; folders && *folders; folders += length + (folders[length] == ':')) {
@@ -175,7 +175,7 @@ void add_options(Driver *driver, Command *recipe) {
 
 /* ---- dependency files ---- */
 
-/* Returns the value of -MF FILE or -MFFILE among the options; NULL when the option is missing. */
+/* Returns the last value of an option such as -MF (-MF FILE or -MFFILE); NULL: it is not given. */
 static const char *depend_value(const Options *options, const char *option) {
     const char *value = NULL;
     for (int i = 0; i < options->cc.items.count; i++) {
@@ -199,7 +199,7 @@ static const char *make_name(Arena *arena, const char *name) {
     return text_bytes(&text);
 }
 
-/* Adds an input to a dependency file when it is a plain file: editing it requires recompilation. */
+/* Adds a rule for `read`, if it is a plain file, to a dependency file; false when writing fails. */
 static bool append_dependency(Arena *arena, const char *read, const char *file,
                               const char *target) {
     struct stat found;
@@ -209,7 +209,7 @@ static bool append_dependency(Arena *arena, const char *read, const char *file,
            !fclose(stream);
 }
 
-/* Adds the files of the strategies, the cluster and the intermediate representation. */
+/* Adds rules for the files of --strategy, --cluster and --resume; false when writing fails. */
 static bool append_dependencies(Arena *arena, const Options *options, const char *file,
                                 const char *target) {
     bool good = true;

@@ -64,13 +64,13 @@ Target compile_target(const Options *options, const Cluster *cluster) {
                     .overlap = options->backend->overlaps && !options->passes.no_overlap};
 }
 
-/* Gives the modules of a unit what they are compiled for. */
+/* Sets the target of each module of a unit. */
 static void set_target(const Options *options, const Unit *unit, const Cluster *cluster) {
     for (int i = 0; i < unit->modules.count; i++)
         unit->modules.at[i]->devices->target = compile_target(options, cluster);
 }
 
-/* Marks the strategies that the running program has (--known). False after an error. */
+/* Marks modules whose strategies the running program has (--known). Returns false on errors. */
 static bool set_known(const Options *options, Unit *unit) {
     unit->known = options->known;
     for (int i = 0; i < unit->modules.count; i++)
@@ -106,13 +106,12 @@ static void print_tables(const Options *options, const Unit *unit) {
     if (*text_bytes(&text)) diag_text(unit->diag, text_bytes(&text));
 }
 
-/* Returns whether models may wait for definitions of other files: hetucc links nothing. */
+/* Returns whether models may wait for functions of other files, since hetucc links nothing. */
 static bool may_wait(const Driver *driver) {
     return driver->options->compile_only || driver->options->cc.hand_over;
 }
 
-/* Runs the frontend on a source, together with those other sources that its models need. NULL after
- * errors. */
+/* Runs the frontend on a source, with the other sources if its models need them. NULL on errors. */
 static Unit *read_linked(Driver *driver, const char *source, const Cluster *cluster) {
     FrontendOptions options = frontend_options(driver, source, cluster);
     options.waits = true;
@@ -180,8 +179,8 @@ static unsigned hash_word(const char *word) {
     return hash;
 }
 
-/* Returns the prefix of a unit's symbols: the source's name. A hash of the source's path follows
- * when the name is no C identifier, or when a program may have both a/model.c and b/model.c. */
+/* Returns the prefix of a unit's symbols: the source's name. A hash of the path follows, of the
+ * object's for a part, when the name is unusual or the program may have a/model.c and b/model.c. */
 static const char *symbol_prefix(const Driver *driver, const char *source) {
     const char *name = name_with(driver->arena, source, "");
     if (driver->part)
@@ -209,8 +208,8 @@ static const char *maker_text(const Driver *driver) {
 
 /* ---- the command that ht_prepare runs ---- */
 
-/* Adds the files of the program: first the source of the unit's models, then the other parts that
- * the models need. */
+/* Adds the files of the program: first the source or object of the unit's models, then the other
+ * parts that the models need. */
 static void recipe_files(Driver *driver, const Unit *unit, Command *recipe) {
     const char *first =
                    driver->part ? absolute_name(driver->arena, driver->part->object) : unit->file,
@@ -226,14 +225,14 @@ static void recipe_files(Driver *driver, const Unit *unit, Command *recipe) {
     }
 }
 
-/* Returns whether a name is useless once hetucc has ended: a pipe, or hetucc's descriptor. */
+/* Returns whether a path is useless once hetucc has ended: a pipe, or a descriptor of hetucc. */
 static bool is_passing(const char *path) {
     struct stat found;
     return begins(path, "/dev/fd/") || begins(path, "/dev/stdin") ||
            begins(path, "/proc/self/fd/") || (!stat(path, &found) && S_ISFIFO(found.st_mode));
 }
 
-/* Returns the option that names a file which is gone when the program runs; NULL: none does. */
+/* Returns an option whose file is gone when the program runs; NULL: there is no such option. */
 static const char *option_of_passing(Arena *arena, const Options *options) {
     for (int i = 0; i < options->strategies.count; i++) {
         const char *file = frontend_strategy_file(arena, options->strategies.at[i]);
@@ -293,7 +292,7 @@ static const Command *recompile_command_of(Driver *driver, const Unit *unit) {
     return recipe;
 }
 
-/* Returns the text of all user's files of a unit. */
+/* Returns the texts of all user's files of a unit, one after another. */
 static const char *unit_text(const Unit *unit) {
     Text text = {.arena = unit->arena};
     for (int i = 0; i < unit->files.count; i++) text_string(&text, unit->files.at[i].text);
@@ -372,8 +371,8 @@ static bool is_unoptimised(const Options *options) {
     return unoptimised;
 }
 
-/* Returns the command for an emitted file. The file with the user's source gets all options of the
- * user, the others those about generated code. */
+/* Returns the command for an emitted file. The file that includes the user's source gets all user's
+ * options; any other file gets only the options about generated code. */
 static Command emitted_command(Driver *driver, const EmittedFile *file, const char *path,
                                const char *object) {
     const Options *options = driver->options;
@@ -412,7 +411,7 @@ static const char *write_emitted(Driver *driver, const EmittedFile *file) {
     return good ? path : NULL;
 }
 
-/* Links the objects into one relocatable object. */
+/* Links the objects into one relocatable object. Returns the exit status. */
 static int merge(Driver *driver, const char *const *parts, int count, const char *object) {
     Command command = command_cc(&driver->tools);
     for (int i = 0; i < driver->options->cc.items.count; i++)

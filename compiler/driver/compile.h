@@ -23,7 +23,7 @@ typedef struct Driver {
     Toolchain tools;
     Array(struct Module *) modules; // of the units that were read
     bool prepares;                  // one of these units calls ht_prepare
-    // Parts of the program (driver/object_sections.h); NULL: not looked for yet.
+    // All parts of the program, and its parts in objects (object_sections.h); NULL: not read yet.
     const struct PortionList *parts, *objects;
     // The part of an object that is being compiled; NULL: a source of the command line.
     const struct Portion *part;
@@ -31,16 +31,16 @@ typedef struct Driver {
 
 /* ---- steps (compile.c) ---- */
 
-/* Returns what the options ask of the passes. */
+/* Returns the options of the passes, as the command line gives them. */
 CompileOptions compile_options(const Options *options);
 
-/* Returns what the options compile for. */
+/* Returns the target: the cluster, and whether communication overlaps with computing. */
 Target compile_target(const Options *options, const struct Cluster *cluster);
 
-/* Runs the frontend and the passes on a source. Returns NULL on errors, which are reported. */
+/* Runs the frontend and the passes on a source. Returns NULL after reporting errors. */
 Unit *unit_read(Driver *driver, const char *source);
 
-/* Appends the C files of a unit; `include` is how they name its source. */
+/* Appends the C files of a unit, which include the unit's source under the name `include`. */
 void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char *include);
 
 /* Compiles a unit that has models to `object`. Returns the exit status: 0; 1 after errors, or when
@@ -71,10 +71,10 @@ FrontendOptions frontend_options(Driver *driver, const char *source, const struc
  * options that find hetu.h. */
 Command compile_command(Driver *driver);
 
-/* Adds a source, with -x c where its name does not say that it is C. */
+/* Adds a source, with -x c when the source's name does not end in .c. */
 void add_source_word(Command *command, const char *source);
 
-/* Adds the options that find hetu.h and define _HSPMD; they stand behind the user's options. */
+/* Adds the options that find hetu.h and define _HSPMD; these must follow the user's options. */
 void add_headers(Driver *driver, Command *command);
 
 /* Adds a word of the command line with its value. */
@@ -84,10 +84,10 @@ void command_add_item(Command *command, const Item *item);
  * are compiled with these options. */
 bool item_is_code(const Item *item);
 
-/* Returns whether the frontend reads an option, too. */
+/* Returns whether the frontend needs an option, too: -I, -D, -include, -std= and the like. */
 bool item_is_source(const Item *item);
 
-/* Adds the options that decide what a unit becomes, except its strategies. */
+/* Adds hetucc's and the C compiler's options for compiling a unit again, except its strategies. */
 void add_options(Driver *driver, Command *command);
 
 /* Writes the dependency file of -MD or -MMD, with target `object`. Returns the exit status. */
@@ -116,8 +116,8 @@ const char *language_option(Diag *diag, const char *option);
  * exit status. */
 int plan_make(Driver *driver);
 
-/* Replaces modules of the unit by those of the file of --resume that have the same names. Returns
- * false after errors: a module of none of the sources, or of a model that has changed since. */
+/* Replaces modules of the unit by modules of the --resume file that have the same names. Returns
+ * false after errors: a module belongs to none of the sources, or its model has changed since. */
 bool unit_resume(Driver *driver, Unit *unit);
 
 #endif

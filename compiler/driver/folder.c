@@ -29,7 +29,7 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Adds copies of installed sources: of a file, or of those in a folder. False after a message. */
+/* Adds copies of an installed source, or of all sources in a folder. False after a message. */
 static bool add_installed(Folder *folder, const char *path, const char *name) {
     Arena *arena = folder->driver->arena;
     const char *dot = strrchr(name, '.');
@@ -104,8 +104,8 @@ static void add_option(Text *value, const char *option, const char *argument) {
     if (argument) add_word(value, argument);
 }
 
-/* Adds an option for a folder of headers, with the name of the folder's copy. Adds nothing when no
- * file of the folder was copied; system folders keep their names. */
+/* Adds an option for a folder of headers, with the name of the folder's copy. Of a folder that was
+ * not copied, -isystem and -idirafter keep the name; other options are left out. */
 static void add_include_folder(Text *value, const UserFiles *user, const char *option,
                                const char *path) {
     const char *name = user_folder_name(user, path);
@@ -253,7 +253,7 @@ Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles 
 
 typedef Array(const char *) Names;
 
-/* Lists the folders that hold the files, outer ones first, each once: "runtime", "runtime/base". */
+/* Returns the folders that contain the files, outer folders first: "runtime", "runtime/base". */
 static Names inner_folders(const Folder *folder) {
     Arena *arena = folder->driver->arena;
     Names names = {0};
@@ -268,8 +268,8 @@ static Names inner_folders(const Folder *folder) {
     return names;
 }
 
-/* Makes a folder unless it exists and is no other user's; adds the folders that were made to
- * `made`. */
+/* Makes a folder and adds it to `made`; accepts an existing folder that no other user controls.
+ * Returns false after a message. */
 static bool make_folder(Arena *arena, const char *path, Names *made) {
     struct stat found;
     if (!mkdir(path, 0777)) {
@@ -284,7 +284,7 @@ static bool make_folder(Arena *arena, const char *path, Names *made) {
     return false;
 }
 
-/* Appends the bytes of a file of the folder; false after a message. */
+/* Sets *bytes to the content of a file of the folder; false after a message. */
 static bool content(const Folder *folder, const FolderFile *file, Text *bytes) {
     *bytes = (Text){.arena = folder->driver->arena};
     if (file->text)
@@ -296,7 +296,7 @@ static bool content(const Folder *folder, const FolderFile *file, Text *bytes) {
     return true;
 }
 
-/* Writes a file to a path for output_finish. Sets *written to NULL when the file is up to date. */
+/* Writes a file to a new path, *written, for output_finish; NULL when `path` is up to date. */
 static bool prepare(const Folder *folder, const FolderFile *file, const char *path,
                     const char **written) {
     Text bytes, old = {.arena = folder->driver->arena};
@@ -394,7 +394,7 @@ static bool check_compiler(Arena *arena, const BackendFolder *backend) {
     return false;
 }
 
-/* Returns the C compiler as one word for make; never hetucc itself. */
+/* Returns the C compiler's command as one word for make; the compiler is never hetucc itself. */
 static const char *compiler_words(const Toolchain *tools) {
     Command compiler = command_cc(tools);
     Text words = {.arena = tools->arena};
@@ -412,8 +412,8 @@ static void make_path(Arena *arena, const char *path) {
     mkdir(path, 0700);
 }
 
-/* Makes the folder *path, which loses its links: no other user can replace it. Returns why another
- * user may have written its objects, which are then not linked; NULL when no other user can. */
+/* Makes the folder *path and resolves the path's links. Returns why objects in it must not be used:
+ * it is not writable, or another user may have written or can replace them. NULL: it is safe. */
 static const char *cache_wrong(Arena *arena, const char **path) {
     struct stat about;
     char whole[PATH_MAX];
@@ -429,8 +429,8 @@ static const char *cache_wrong(Arena *arena, const char **path) {
 }
 
 /* Returns the folder that caches the runtime's objects: HETU_RUNTIME_CACHE, else a folder in the
- * user's cache. Returns NULL for HETU_RUNTIME_CACHE=0, or when the folder is not writable. Sets
- * *good to false after a message. */
+ * user's cache. Returns NULL for HETU_RUNTIME_CACHE=0, or when the folder is not usable. Sets *good
+ * to false after a message. */
 static const char *runtime_cache(Arena *arena, bool *good) {
     const char *named = getenv("HETU_RUNTIME_CACHE"), *base = getenv("XDG_CACHE_HOME"),
                *home = getenv("HOME"), *path = NULL;
@@ -455,7 +455,7 @@ static const char *runtime_cache(Arena *arena, bool *good) {
     return NULL;
 }
 
-/* Runs make for the runtime's missing objects in the cache, under a lock. Returns its status. */
+/* Makes the runtime's missing objects in the cache, under a lock. Returns make's exit status. */
 static int build_runtime(Toolchain *tools, const Command *make, const char *cache) {
     Command command = {.arena = tools->arena};
     int lock = tools->dry_run ? -1
@@ -492,7 +492,7 @@ int folder_build(const Folder *folder, const char *written, const char *program)
                 "PROGRAM=program", arena_format(arena, "CC=%s", compiler_words(tools)), NULL);
     if (cache) command_add(&command, arena_format(arena, "RUNTIME_CACHE=%s", cache), NULL);
     unsetenv("MAKEFLAGS");
-    if (!tools->dry_run) setenv("TMPDIR", tools->folder, 1); // nvcc's names there can be foreseen
+    if (!tools->dry_run) setenv("TMPDIR", tools->folder, 1); // nvcc's file names are predictable
     if ((cache && build_runtime(tools, &command, cache)) || command_run(tools, &command)) return 1;
     return output_take(tools, built, written, program) ? 0 : 1;
 }

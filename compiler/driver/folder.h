@@ -18,16 +18,16 @@
 typedef struct UserFiles {
     Arena *arena;
     Array(const char *) paths; // absolute, ascending, each once
-    const char *root;          // the deepest folder that contains all files
+    const char *root;          // the deepest folder that contains all files and their -I folders
 } UserFiles;
 
-/* Finds the files of the command line. NULL after a message. */
+/* Finds the user's files of the command line. Returns NULL after a message. */
 UserFiles *user_files_find(Driver *driver);
 
 /* Returns the name of a file's copy, "source/gpt/gpt.c"; NULL for any other file. */
 const char *user_file_name(const UserFiles *files, const char *path);
 
-/* Returns the name of a folder's copy; NULL when none of the files is in the folder. */
+/* Returns the name of a folder's copy; NULL when the folder contains none of the files. */
 const char *user_folder_name(const UserFiles *files, const char *path);
 
 /* ---- folders (folder.c) ---- */
@@ -45,19 +45,19 @@ typedef struct Folder {
     const char *program; // the target of make
 } Folder;
 
-/* Makes the folder of a program for `ranks` ranks. NULL after a message. */
+/* Returns a program's folder for `ranks` ranks, not yet written; NULL after a message. */
 Folder *folder_create(Driver *driver, const UserFiles *user, const EmittedFiles *emitted,
                       const char *program, int ranks);
 
-/* Makes a folder of emitted files only. */
+/* Returns a folder of emitted files only, not yet written. */
 Folder *folder_of_emitted(Driver *driver, const EmittedFiles *emitted);
 
 /* Writes all files, or none after a message. Files that did not change keep their time, and copies
  * get the time of their originals, so that make builds only what changed. */
 bool folder_write(const Folder *folder, const char *path);
 
-/* Writes the folder, builds `program` there, and takes it to `written`, which output_begin
- * returned. Removes the folder unless --save-temps is given. Returns the exit status. */
+/* Writes the folder, builds the program there, and copies it to `written`, which output_begin
+ * returned for `program`. Keeps the folder only with --save-temps. Returns the exit status. */
 int folder_build(const Folder *folder, const char *written, const char *program);
 
 #endif

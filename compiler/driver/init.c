@@ -16,7 +16,7 @@ static const char *const names[] = {"model.c",       "data.c",         "data.h",
                                     "four.strategy", "CMakeLists.txt", "README.md"};
 enum { NAMES = sizeof names / sizeof *names };
 
-/* Returns whether the folder exists, or could be made, and has none of the files. */
+/* Makes the folder if it is missing, and checks that none of the files exists. False on errors. */
 static bool check_folder(Arena *arena, const char *folder) {
     struct stat about;
     if (mkdir(folder, 0777) && errno != EEXIST) {
@@ -31,7 +31,7 @@ static bool check_folder(Arena *arena, const char *folder) {
     return true;
 }
 
-/* Copies one file to a path where nothing is. Returns false after an error. */
+/* Copies one file to a path, which must not exist. Returns false after a message. */
 static bool copy_file(Arena *arena, const char *from, const char *to) {
     InputText text = reading_text(arena, READ_FILES, from, MOST_BYTES);
     if (!text.bytes) {

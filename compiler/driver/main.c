@@ -20,7 +20,7 @@
 
 /* ---- commands of the C compiler ---- */
 
-/* Adds libhetu for programs that use it, with its run path. */
+/* Adds libhetu and its run path; the linker uses libhetu only in programs that need it. */
 static void add_libraries(Driver *driver, Command *command) {
     if (options_have(driver->options, "-r") || options_have(driver->options, "-nostdlib")) return;
     const char *folder = arena_format(driver->arena, "%s/lib", driver->tools.prefix);
@@ -41,8 +41,8 @@ static const char *made_of(const Item *item, const PortionList *waiting, const c
 static const PortionList none_waits;
 
 /* Returns the C compiler's command for the whole command line. `objects` has the object of each
- * source, NULL entries for the source itself; `made` has the object for each part that waited. A
- * member of an archive stands in front, so that the linker does not search the archive for it. */
+ * source, or NULL for the source itself; `made` has the object of each part that waited. Objects of
+ * archive members come first, so that the linker does not search the archive for these members. */
 static Command whole_command(Driver *driver, const char *const *objects, const PortionList *waiting,
                              const char *const *made) {
     const Options *options = driver->options;
@@ -64,7 +64,7 @@ static Command whole_command(Driver *driver, const char *const *objects, const P
     return command;
 }
 
-/* Becomes the C compiler. */
+/* Replaces this process by the C compiler, with the whole command line. */
 _Noreturn static void hand_over(Driver *driver) {
     const Options *options = driver->options;
     Command command =
@@ -96,8 +96,8 @@ static void check_pass_name(Arena *arena, const char *option, const char *name, 
     exit(1);
 }
 
-/* Why an input can be neither compiled nor linked; NULL: it can. Inputs are read several times;
- * /dev/null is an empty one. */
+/* Returns why an input can be neither compiled nor linked; NULL: it can. Inputs are read several
+ * times, so a pipe is refused; /dev/null is an empty input. */
 static const char *input_wrong(Arena *arena, const char *path) {
     struct stat found;
     if (stat(path, &found)) return strerror(errno);
@@ -110,7 +110,7 @@ static const char *input_wrong(Arena *arena, const char *path) {
                : kind;
 }
 
-/* Every input file must be there. What -include names may be found in a folder of headers. */
+/* Checks that every input can be read; a file of -include may be in a folder of -I instead. */
 static bool check_inputs(Arena *arena, const Options *options) {
     bool good = true;
     for (int i = 0; i < options->cc.items.count; i++) {
@@ -128,7 +128,7 @@ static bool check_inputs(Arena *arena, const Options *options) {
     return good;
 }
 
-/* Checks what the backend cannot do: single objects when it makes whole folders, and sources in
+/* Refuses what the backend cannot do: single objects when it makes whole folders, and sources in
  * another backend's language. */
 static bool check_backend(const Driver *driver) {
     const Options *options = driver->options;
@@ -148,7 +148,7 @@ static bool check_backend(const Driver *driver) {
     return !driver->options->backend->folder || !options->compile_only;
 }
 
-/* Checks the outputs of -MF FILE and -MFFILE. */
+/* Refuses a dependency file (-MF FILE or -MFFILE) that is also an input. */
 static bool check_dependencies(const Options *options) {
     bool good = true;
     for (int i = 0; i < options->cc.items.count; i++) {
@@ -321,7 +321,7 @@ static bool write_report(Driver *driver, const char *written) {
 
 /* ---- programs and objects ---- */
 
-/* Compiles a source to `object`. Sets *plain when the C compiler can compile it alone. */
+/* Compiles a source to `object`, or sets *plain when the C compiler can compile it alone. */
 static int compile_source(Driver *driver, const char *source, const char *object, bool *plain) {
     *plain = !source_is_ours(driver, source);
     Unit *unit = *plain ? NULL : unit_read(driver, source);
@@ -511,7 +511,7 @@ static bool read_input(Driver *driver, Options *options) {
     return output_text(&driver->tools, item->text, text_bytes(&text));
 }
 
-/* Makes that file standard input again, for the C compiler. */
+/* Reopens standard input from the file that read_input wrote, for the C compiler. */
 static bool return_input(const Options *options) {
     Item *item = &options->cc.items.at[options->cc.from_input];
     if (!freopen(item->text, "rb", stdin)) {

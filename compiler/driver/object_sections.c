@@ -112,7 +112,7 @@ const char *section_keep(Driver *driver, const Unit *unit, const char *source) {
 
 /* ---- reading sections ---- */
 
-/* Sets the arguments for clang of a part: its own options, in the folder where it was compiled. */
+/* Sets the clang arguments of a part: its own options, in the folder where it was compiled. */
 static void give_arguments(Fields *fields, Portion *part, const char *folder) {
     int count;
     const char *const *args = take_list(fields, &count);
@@ -170,7 +170,7 @@ static bool add_section(Arena *arena, const char *path, const ObjectSection *sec
     return true;
 }
 
-/* Returns the archive that -lNAME means among folders of -L; NULL when it is none. */
+/* Returns the archive that -lNAME finds in the folders of -L; NULL: none, or a shared library. */
 static const char *find_library(Driver *driver, const char *name) {
     const Options *options = driver->options;
     for (int i = 0; i < options->cc.items.count; i++) {
@@ -187,8 +187,8 @@ static const char *find_library(Driver *driver, const char *name) {
     return NULL;
 }
 
-/* Adds the parts of the objects of the command line, then those of its archives. A linker takes
- * archive members only for symbols that are still undefined. */
+/* Adds the parts in objects of the command line, then the parts in archives: a linker takes archive
+ * members only for symbols that are still undefined. False after a message. */
 static bool add_objects(Driver *driver, Portions *parts) {
     const Options *options = driver->options;
     bool good = true;

@@ -22,7 +22,7 @@ typedef struct PortionList PortionList;
 /* A source of the program. */
 struct Portion {
     FrontendPart front;
-    const char *object, *member; // that keep it; NULL: a source of the command line
+    const char *object, *member; // the file, and its member if it is an archive; NULL: a source
     bool waits;                  // its models are not compiled yet
     bool alone;                  // its object has no other part
     bool prepares;               // it calls ht_prepare or ht_balance
@@ -34,8 +34,8 @@ struct PortionList {
     const Portion *const *at;
 };
 
-/* Returns all parts of the command line: hetucc's own sources, then the parts in objects and
- * archives; NULL on errors. They are searched once. */
+/* Returns all parts of the command line: sources that hetucc compiles, then the parts in objects
+ * and archives; NULL on errors. Later calls return the same list. */
 const PortionList *driver_sections(Driver *driver);
 
 /* Returns the waiting parts in objects and archives, without reading sources; NULL on errors. */
@@ -45,10 +45,10 @@ const PortionList *driver_waiting(Driver *driver);
  * program is then linked with -rdynamic, so that strategies made later find its functions. */
 bool sections_prepare(Driver *driver);
 
-/* Gives the frontend the other parts of the program of a source or part. False on errors. */
+/* Sets options->parts to the program's parts other than options->part. False on errors. */
 bool sections_give(Driver *driver, FrontendOptions *options);
 
-/* Writes the section of a unit's object to a temporary file; returns its path, or NULL. */
+/* Writes the section of a unit's object to a file; returns the file's path, NULL on errors. */
 const char *section_keep(Driver *driver, const Unit *unit, const char *source);
 
 /* Compiles a part that waits to `object`: the content of its own object, and its programs. Returns
@@ -58,7 +58,7 @@ int section_make(Driver *driver, const Portion *part, const char *object);
 /* Reads all models of the command line, of sources and of parts that wait. False on errors. */
 bool sections_read(Driver *driver);
 
-/* Returns a driver with a part's own options, overridden by those of the link. */
+/* Returns a driver with a part's own options, overridden by options of the link; NULL on errors. */
 Driver *section_driver(Driver *driver, const Portion *part);
 
 /* ---- bytes of sections (objects.c) ---- */
@@ -74,7 +74,7 @@ typedef struct ObjectSection {
 typedef Array(ObjectSection) ObjectSections;
 
 /* Adds the sections of an object or archive (also a thin one); the bytes live in the arena. Adds
- * nothing when the file is neither, cannot be read, or is for another machine. */
+ * nothing when the file cannot be read or is neither; an object is 64-bit little-endian ELF. */
 void object_sections(Arena *arena, const char *path, ObjectSections *sections);
 
 #endif

@@ -8,14 +8,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes of an open file. They are read, not mapped: a file that another process makes shorter
- * meanwhile would end hetucc. */
+/* Bytes of an open file. They are read, not mapped: a mapped file that another process truncates
+ * would end hetucc by a signal. */
 typedef struct Bytes {
     int file;
     uint64_t begin, size;
 } Bytes;
 
-/* Opens a file; size 0 where that cannot be done. */
+/* Opens a file; the size is 0 when opening fails or the file is no plain file. */
 static Bytes open_bytes(const char *path) {
     struct stat found;
     int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -27,7 +27,7 @@ static void close_bytes(Bytes bytes) {
     if (bytes.file >= 0) close(bytes.file);
 }
 
-/* Reads `count` bytes from an offset on; false where they are not there. */
+/* Reads `count` bytes from an offset on; false when the file ends before them or reading fails. */
 static bool take(Bytes bytes, uint64_t offset, void *to, uint64_t count) {
     if (offset > bytes.size || count > bytes.size - offset) return false;
     ssize_t part = 1;
@@ -37,7 +37,7 @@ static bool take(Bytes bytes, uint64_t offset, void *to, uint64_t count) {
     return part > 0;
 }
 
-/* The same into memory of the arena, with a null byte behind; NULL where they are not there. */
+/* Returns `count` bytes from an offset on, with a null byte added; NULL when take() fails. */
 static char *take_copy(Arena *arena, Bytes bytes, uint64_t offset, uint64_t count) {
     if (offset > bytes.size || count > bytes.size - offset) return NULL;
     char *copy = arena_alloc(arena, count + 1);
@@ -83,7 +83,7 @@ static void add_object(Arena *arena, Bytes object, const char *member, ObjectSec
 
 /* ---- archives ---- */
 
-/* The name of a member: "a.o/", or "/12" for one in the table of long names. */
+/* Returns a member's name: of "a.o/" it is "a.o", of "/12" the entry at 12 in the long names. */
 static const char *member_name(Arena *arena, const struct ar_hdr *header, const char *names) {
     const char *name = arena_substring(arena, header->ar_name, sizeof header->ar_name);
     if (name[0] == '/' && name[1] >= '0' && name[1] <= '9') {

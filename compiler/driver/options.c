@@ -172,7 +172,7 @@ static void put(Line *line, const char *format, const char *word) {
 }
 static void copy(Line *line) { put(line, "%s", *line->next++); }
 
-/* Returns hetucc's long option with this name (the first `length` bytes); NULL for none. */
+/* Returns hetucc's long option with this name (the first `length` bytes); NULL: there is none. */
 static const struct argp_option *long_option(const char *name, size_t length) {
     for (const struct argp_option *option = option_table; option->key; option++)
         if (option->name && strlen(option->name) == length && !strncmp(option->name, name, length))
@@ -229,7 +229,7 @@ static void read_long(Line *line) {
     if (option->arg && !word[2 + length] && *line->next) copy(line);
 }
 
-/* Reads options of hetucc that have one dash and a word, as C compilers write them. */
+/* Reads an option of hetucc that is one dash and a word, such as -std=c17; false: it is none. */
 static bool read_dashed_word(Line *line) {
     const char *word = *line->next;
     if (!strcmp(word, "-###"))
@@ -272,7 +272,7 @@ static void read_word(Line *line) {
 typedef struct Reader {
     Arena *arena;
     Options *options;
-    bool in_c; // after -x c: files that end in .c, and standard input, are sources, as without -x
+    bool in_c; // after -x c: every file, and standard input, is a C source
 } Reader;
 
 static void add(Reader *reader, ItemKind kind, const char *text, const char *value) {
@@ -285,8 +285,8 @@ static void add_joined(Reader *reader, const char *option, const char *value) {
     add(reader, ITEM_FLAG, arena_format(reader->arena, "%s%s", option, value ? value : ""), NULL);
 }
 
-/* Adds standard input with its language for the C compiler. Its quoted includes are relative to the
- * current folder. */
+/* Adds standard input as a source (after -x c), or as a word for the C compiler, which then does
+ * everything. Quoted includes of the source are relative to the current folder. */
 static void add_input(Reader *reader) {
     Options *options = reader->options;
     options->cc.input_count++;
@@ -299,8 +299,8 @@ static void add_input(Reader *reader) {
     if (reader->in_c) add(reader, ITEM_FLAG, "-iquote", ".");
 }
 
-/* Sets the language of the following files, the value of -x. hetucc reads C; the C compiler handles
- * other languages alone. */
+/* Sets the language of the following files, the value of -x, and removes -x for C. The C compiler
+ * handles other languages alone. */
 static void set_language(Reader *reader, const char *language) {
     reader->in_c = !strcmp(language, "c");
     if (reader->in_c || !strcmp(language, "none"))
@@ -366,7 +366,7 @@ static void set_report(Reader *reader, const char *file) {
     reader->options->report = arena_string(reader->arena, file);
 }
 
-/* Sets where diagnostics go. Called before other options are parsed, for their mistakes. */
+/* Sets where diagnostics go, before argp parses the options and reports their mistakes. */
 static void set_diagnostics(Reader *reader, const char *value) {
     const char *dot = strrchr(value, '.');
     bool file = dot && dot > value && !strcmp(dot, ".sarif");
@@ -501,7 +501,7 @@ static const char *joined(Arena *arena, const char *const *words) {
     return all;
 }
 
-/* Returns the option table, in which the options with a choice of words list these. */
+/* Returns the option table, in which --emit and --backend list their words. */
 static const struct argp_option *described_options(Arena *arena) {
     struct argp_option *options =
         arena_array(arena, struct argp_option, sizeof option_table / sizeof *option_table);

@@ -85,7 +85,7 @@ bool begins(const char *word, const char *with);
 /* Returns whether the command line has `word` for the C compiler. */
 bool options_have(const Options *options, const char *word);
 
-/* Returns whether a source is C only because of -x c: by its suffix, or as standard input. */
+/* Returns whether only -x c makes a source C: its name does not end in .c, or it is "-". */
 bool is_c_by_option(const char *source);
 
 /* Reads the command line. Exits with 1 after a mistake, with 0 after --help and --version. */
@@ -97,8 +97,8 @@ void options_read(Arena *arena, Options *options, int argc, char **argv);
  * do. NULL ends both lists.
  *
  * White space separates the words of a file; quotes and backslashes protect it. A file may name
- * other files. An @FILE that cannot be read stays as it is. Files that name themselves end the
- * process with status 1. */
+ * other files. An @FILE that does not exist stays as it is. A file that cannot be read, or that
+ * names itself, ends the process with status 1. */
 char **response_expand(Arena *arena, char **words);
 
 #endif

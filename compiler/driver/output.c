@@ -44,7 +44,7 @@ struct Removal {
 static Removal *volatile removals;
 static const char *volatile temporary_folder;
 
-/* Folders of outputs; they stay open. */
+/* A folder of outputs, which stays open, and the prefix for paths of its files. */
 typedef struct Entered {
     struct Entered *next;
     const char *folder, *inside;
@@ -79,7 +79,7 @@ void outputs_close(void) {
 
 /* ---- temporary files ---- */
 
-/* Makes a new folder for temporary files. */
+/* Makes a folder for temporary files. Ends the process with a message when that fails. */
 static const char *make_folder(Arena *arena) {
     const char *base = getenv("TMPDIR");
     base = base && *base ? base : "/tmp";
@@ -117,8 +117,8 @@ bool temporary_full(const Toolchain *tools) {
 
 /* ---- outputs ---- */
 
-/* What paths of files in a folder begin with, whatever is put in its place; NULL with the reason.
- */
+/* Returns a prefix for paths of files in a folder, which stays valid when the folder's path is
+ * replaced; NULL with the reason in *why. */
 static const char *enter(Arena *arena, const char *folder, const char **why) {
     char inside[PATH_MAX];
     for (const Entered *known = entered; known; known = known->next)
@@ -198,7 +198,7 @@ bool file_read(const char *path, Text *bytes) {
     return good;
 }
 
-/* Opens what output_begin gave for a path. */
+/* Opens `written`, which output_begin returned for `path`, for writing; NULL with errno set. */
 static FILE *open_written(const char *written, const char *path) {
     return written == path ? fopen(written, "w") : secure_rewrite(written);
 }
@@ -213,8 +213,8 @@ bool output_fill(const Toolchain *tools, const char *written, const char *path, 
     return good;
 }
 
-/* Linkers remove their output before they make it, so that a link could take its place meanwhile in
- * a folder of all. */
+/* Returns a path in the private temporary folder: linkers remove their output before they write it,
+ * and elsewhere another user could put a link in its place. */
 const char *output_private(Toolchain *tools, const char *written) {
     return tools->dry_run ? written : temporary(tools, "output");
 }

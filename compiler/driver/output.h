@@ -2,7 +2,7 @@
  *
  * An output appears under its name only when it is complete:
  *
- *     const char *written = output_begin(tools, "gpt.o");    // "gpt.o.hetucc.8Xa2", say
+ *     const char *written = output_begin(tools, "gpt.o");    // a path ending in ".gpt.o.8Xa2Qz"
  *     ... the C compiler writes it ...
  *     output_finish(tools, written, "gpt.o", 0666);          // renames it
  *
@@ -15,11 +15,11 @@
 
 #include <stdio.h>
 
-/* Returns a path in the folder for temporary files, which is removed at the end. A folder must be
- * named before the files in it. */
+/* Returns a path in the folder for temporary files; a file or folder there is removed at the end. A
+ * folder's path must be asked for before the paths of its files. */
 const char *temporary(Toolchain *tools, const char *name);
 
-/* Reports, after writing failed, whether the folder for temporary files is almost full. */
+/* Returns whether the folder for temporary files is almost full, and reports it if so. */
 bool temporary_full(const Toolchain *tools);
 
 /* Returns where to write an output: a new file beside `path`, or `path` itself when it is no plain
@@ -30,16 +30,16 @@ const char *output_begin(Toolchain *tools, const char *path);
  * than 256 MiB. */
 bool file_read(const char *path, Text *bytes);
 
-/* Writes bytes to a path of output_begin; false after a message. */
+/* Writes bytes to `written`, which output_begin returned for `path`; false after a message. */
 bool output_fill(const Toolchain *tools, const char *written, const char *path, const char *bytes,
                  size_t size);
 
-/* Writes bytes to a new path of output_begin and returns the path; NULL after a message. */
+/* Calls output_begin, writes bytes there, and returns that path; NULL after a message. */
 const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size);
 
-/* Where programs that hetucc runs write what output_begin gave: a file that no other user can
- * replace meanwhile. output_take brings it to what output_begin gave for a path; false after a
- * message. */
+/* output_private returns the path of a temporary file for a program that hetucc runs; no other user
+ * can replace this file. output_take then copies it (`made`) to `written`, which output_begin
+ * returned for `path`; false after a message. */
 const char *output_private(Toolchain *tools, const char *written);
 bool output_take(const Toolchain *tools, const char *made, const char *written, const char *path);
 
@@ -52,7 +52,7 @@ bool output_text(Toolchain *tools, const char *path, const char *text);
 /* Removes temporary files and unfinished outputs. Safe in a signal handler. */
 void outputs_clean(void);
 
-/* Removes temporary files and unfinished outputs, so that the arena may be destroyed. */
+/* Removes temporary files and unfinished outputs, and forgets them: the arena may be destroyed. */
 void outputs_close(void);
 
 /* Prints "hetucc: error: ..." for a mistake without a place in a source. */

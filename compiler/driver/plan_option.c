@@ -37,7 +37,7 @@ static bool check_options(const Options *options) {
     return options->plan.find && options->cluster;
 }
 
-/* Checks that the cluster file lists devices. */
+/* Checks that the cluster file lists devices and that each has a class. */
 static bool check_cluster(const Driver *driver, const Cluster *cluster) {
     if (cluster && !cluster->device_count)
         complain("%s: devices: there are none to plan for", driver->options->cluster);
@@ -53,7 +53,7 @@ static bool check_cluster(const Driver *driver, const Cluster *cluster) {
 /* The source or object whose models get a strategy. */
 typedef struct Planned {
     Driver *driver;              // with the options that the source is compiled with
-    const char *source, *called; // its name in messages
+    const char *source, *called; // the source; its own or its object's name in messages
     bool failed;
 } Planned;
 

@@ -11,7 +11,7 @@ enum { MOST_DEPTH = 64 }; // of response files that name response files
 
 typedef Array(char *) Words;
 
-/* Returns the next word from *at, which is past white space; moves *at behind the word. */
+/* Returns the word at *at, where no white space is; moves *at to the end of the word. */
 static char *next_word(Arena *arena, const char **at) {
     char *word = arena_alloc(arena, strlen(*at) + 1), *end = word, quote = 0;
     for (; **at && (quote || !strchr(" \t\r\n\v\f", **at)); ++*at) {
@@ -26,7 +26,7 @@ static char *next_word(Arena *arena, const char **at) {
     return word;
 }
 
-/* Reads a response file. False when it does not exist: the word then stays. */
+/* Reads a response file. False when it does not exist: the word @FILE then stays as it is. */
 static bool read_words(const char *path, Text *text) {
     enum { MOST = 1 << 28 };
     InputText words = reading_text(text->arena, READ_PIPES, path, MOST);

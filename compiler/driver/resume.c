@@ -34,8 +34,8 @@ static bool same_strategy(Arena *arena, const Strategy *a, const Strategy *b) {
     return a == b || (a && b && !strcmp(text_bytes(&texts[0]), text_bytes(&texts[1])));
 }
 
-/* Returns how a module of the file differs from the source's; NULL when it is the same model under
- * the same strategy. */
+/* Returns how the module read from the file differs from the source's module; NULL when both are
+ * the same model under the same strategy. */
 static const char *find_difference(Arena *arena, const Module *own, const Module *read) {
     if (own->kind != read->kind || own->optimizer->state_count != read->optimizer->state_count ||
         own->optimizer->clip != read->optimizer->clip || own->precision != read->precision)
@@ -59,8 +59,8 @@ static bool is_source(const Options *options, const char *file) {
     return false;
 }
 
-/* Returns the module of the unit that a module of the file replaces: the same model, under the same
- * strategy if there is one. NULL for none. */
+/* Returns the unit's module that a module of the file replaces: of the same model, and if possible
+ * of the same kind and strategy. NULL: the unit lacks the model. */
 static Module **find_own(Arena *arena, Unit *unit, const Module *read) {
     Module **own = NULL;
     for (int i = 0; i < unit->modules.count; i++) {

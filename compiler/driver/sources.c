@@ -24,7 +24,7 @@ static const char *absolute_path(Arena *arena, const char *path) {
                   : NULL;
 }
 
-/* Returns the rest of an absolute path below a folder; NULL when the path is elsewhere. */
+/* Returns the part of an absolute path below a folder; NULL when the path is elsewhere. */
 static const char *behind(const char *folder, const char *path) {
     size_t length = strcmp(folder, "/") ? strlen(folder) : 0;
     return !strncmp(path, folder, length) && path[length] == '/' ? path + length + 1 : NULL;
@@ -37,7 +37,7 @@ static const char *folder_of(Arena *arena, const char *path) {
 
 /* ---- collecting ---- */
 
-/* Adds a file; leaves out names of no file, such as a header that was not found. */
+/* Adds a file once; ignores a path that is no plain file, such as a header that was not found. */
 static void add_file(UserFiles *files, const char *path) {
     struct stat found;
     const char *name = absolute_path(files->arena, path);
@@ -47,9 +47,9 @@ static void add_file(UserFiles *files, const char *path) {
     array_push(files->arena, &files->paths, name);
 }
 
-/* Returns how many bytes at `at` spell one byte of a name in a rule of make; 0 at the end of the
- * name. Blanks and # follow a backslash, backslashes before these are doubled, and so are dollars.
- * The last byte is the one that is meant. */
+/* Returns how many bytes at `at` spell one byte of a name in a rule of make, the last of them the
+ * byte itself; 0 at the end of the name. Make escapes blanks and # by a backslash, dollars by
+ * another dollar, and doubles backslashes before blanks. */
 static size_t name_byte(const char *at) {
     size_t backslashes = strspn(at, "\\");
     bool blank = at[backslashes] && strchr(" \t", at[backslashes]);
@@ -70,7 +70,7 @@ static void add_rule(UserFiles *files, const char *rule) {
     }
 }
 
-/* Adds a source and the files that it includes, as the C compiler lists them. */
+/* Adds a source and the files that it includes, as the C compiler lists them. False on errors. */
 static bool add_source(Driver *driver, UserFiles *files, const Item *item) {
     const char *list = temporary(&driver->tools, "files.d");
     Command command = compile_command(driver);
@@ -100,7 +100,7 @@ static const char *option_folder(const Item *item) {
     return item->kind == ITEM_FLAG && !strncmp(item->text, "-I", 2) ? item->text + 2 : NULL;
 }
 
-/* Returns whether a folder has some of the files. */
+/* Returns whether a folder contains any of the files; false for NULL. */
 static bool has_files(const UserFiles *files, const char *folder) {
     for (int i = 0; folder && i < files->paths.count; i++)
         if (behind(folder, files->paths.at[i])) return true;

@@ -53,8 +53,8 @@ static const char *find_prefix(Arena *arena) {
     return arena_substring(arena, path, length ? (size_t)length : 1);
 }
 
-/* A program that compiles a strategy beside its training sets HETUCC_PARENT to its process id. The
- * system then ends this process with it: a rank that is killed ends nothing itself. */
+/* Asks the system to end this process with its parent when HETUCC_PARENT is the parent's process
+ * id: a rank compiles a strategy while it trains, and a killed rank cannot end this process. */
 static void end_with_parent(void) {
     const char *parent = getenv("HETUCC_PARENT");
     if (parent && strtol(parent, NULL, 10) == (long)getppid()) prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -148,7 +148,7 @@ static int status_of(int status) {
 
 /* ---- commands that are killed ---- */
 
-/* Returns the words as a shell reads them. */
+/* Returns the words joined by blanks, for messages. */
 static const char *command_text(const Command *command) {
     Text text = {.arena = command->arena};
     for (int i = 0; i < command->words.count; i++)
@@ -166,7 +166,7 @@ static void report_killed(const Command *command, int number) {
              strsignal(number), memory_hint(number), command_text(command));
 }
 
-/* Returns the line in which a C compiler tells of a child that a signal ended; NULL: none. */
+/* Returns the line of a C compiler's output that tells of a child's end by a signal; NULL: none. */
 static const char *killed_line(Arena *arena, const char *output) {
     static const char *const signs[] = {"signal terminated program", "terminated with signal",
                                         "command failed due to signal",
@@ -179,7 +179,7 @@ static const char *killed_line(Arena *arena, const char *output) {
     return NULL;
 }
 
-/* Returns whether a failed C compiler tells of a child that a signal ended; reports that. */
+/* Returns whether a failed C compiler's output says that a signal ended a child; reports that. */
 static bool report_killed_child(const Command *command, const char *output) {
     const char *line = killed_line(command->arena, output);
     if (line)
@@ -225,7 +225,7 @@ static void start(const Command *command, int slot) {
     children[slot] = child;
 }
 
-/* Copies the messages of a child to the log or to standard error, and returns them. */
+/* Copies the captured messages of a child to the log or to standard error, and returns them. */
 static const char *take_output(const Toolchain *tools, int slot, int status) {
     Text text = {.arena = tools->arena};
     char bytes[4096];
@@ -242,8 +242,8 @@ static const char *take_output(const Toolchain *tools, int slot, int status) {
     return text_bytes(&text);
 }
 
-/* Notes the end of a child, and reports a signal that ended it or a child of it. Returns the exit
- * status, from 128 on for signals. */
+/* Handles the end of a command, and reports a signal that ended the command or its child process.
+ * Returns the exit status, from 128 on for signals. */
 static int note_end(const Toolchain *tools, const Command *command, int slot, int ended) {
     int status = status_of(ended);
     const char *output = take_output(tools, slot, status);
@@ -255,7 +255,7 @@ static int note_end(const Toolchain *tools, const Command *command, int slot, in
     return status;
 }
 
-/* Waits for a child; returns its slot. */
+/* Waits for the end of a command; sets *status as waitpid does and returns the command's slot. */
 static int wait_any(int *status) {
     for (;;) {
         pid_t ended = waitpid(-1, status, 0);

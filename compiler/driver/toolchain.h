@@ -24,11 +24,11 @@ typedef struct Toolchain {
 typedef struct Command {
     Arena *arena;
     Array(const char *) words;
-    bool quiet; // expects no output: messages are English, to recognize a killed child
+    bool quiet; // messages are unusual: they are captured, in English, to find a killed child
 } Command;
 
-/* Finds where hetucc is installed and prepares the folder for temporary files. Ends the process
- * with a message on failure. */
+/* Finds where hetucc is installed, and removes temporary files when the process ends. Ends the
+ * process with a message on failure. */
 void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run);
 
 /* Returns the C compiler's command: the words of the environment variable CC, or cc. */
@@ -41,7 +41,7 @@ void command_add(Command *command, ...) __attribute__((sentinel));
  * a child of it, which is reported. Ends the process when the command cannot be started. */
 int command_run(const Toolchain *tools, const Command *command);
 
-/* Runs the commands, a few at a time; writes the exit status of each. */
+/* Runs the commands, a few at a time, and sets status[i] to the exit status of command i. */
 void command_run_all(const Toolchain *tools, const Command *commands, int count, int *status);
 
 /* Replaces this process by the command. */

@@ -39,7 +39,7 @@ static void *allocate(size_t size) {
     return memory;
 }
 
-/* Keeps the memory of destroyed arenas in the process: fresh pages from the system are slow. */
+/* Makes malloc keep the memory of destroyed arenas: fresh pages from the system are slow. */
 static void keep_memory(void) {
     static bool kept;
     if (kept) return;
@@ -75,8 +75,8 @@ static size_t next_room(Arena *arena, size_t size) {
     return room;
 }
 
-/* Adds a block with room for `size` bytes in front of the list; a block for one large object goes
- * behind the first. */
+/* Adds a block with room for `size` bytes in front of the list. A block for one large object goes
+ * after the first block, which may still have room. */
 static Block *block_add(Arena *arena, size_t size) {
     size_t room = next_room(arena, size);
     Block *block = allocate(sizeof(Block) + room);

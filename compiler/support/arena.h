@@ -20,7 +20,7 @@ typedef struct Arena Arena;
 /* Returns a new, empty arena. Ends the process with a message when memory is exhausted. */
 Arena *arena_create(void);
 
-/* Frees everything that was allocated from `arena`, and the arena itself. NULL is allowed. */
+/* Frees everything that was allocated from `arena`, and the arena itself. Ignores NULL. */
 void arena_destroy(Arena *arena);
 
 /* Returns `size` zeroed bytes; a valid pointer also for size 0. */

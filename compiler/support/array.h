@@ -4,8 +4,8 @@
  *     array_push(arena, &devices, 3);
  *     for (int i = 0; i < devices.count; i++) use(devices.at[i]);
  *
- * Growing doubles the capacity. The old storage stays in the arena: in all less than the new one.
- */
+ * Growing doubles the capacity. All old storage of an array stays in the arena; in sum it is
+ * smaller than the new storage. */
 #ifndef SUPPORT_ARRAY_H
 #define SUPPORT_ARRAY_H
 
@@ -37,8 +37,8 @@ static inline int compare_doubles(const void *a, const void *b) {
     return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
 }
 
-/* Returns storage for at least twice `count` elements of `size` bytes, with the old elements
- * copied. For array_push only. */
+/* Returns storage for twice `count` elements of `size` bytes, at least one, with the old elements
+ * copied; sets *capacity. For array_push only. */
 void *array_grown(Arena *arena, const void *old, int count, int *capacity, size_t size);
 
 #endif

@@ -31,7 +31,7 @@ struct Diag {
     bool muted;                // the last diagnostic was left out, and so are its notes
     bool soft;                 // errors are printed as warnings
     bool logged;               // diagnostics go to the log
-    const char *called, *name; // a file, and its name in messages; NULL: none is renamed
+    const char *called, *name; // a file, and its name in messages; NULL: no file is renamed
 };
 
 Diag *diag_create(Arena *arena, FILE *out) {
@@ -65,7 +65,7 @@ static const char *file_text(Arena *arena, const char *file) {
     return text.bytes ? text.bytes : "";
 }
 
-/* Returns the text of a file, which is read once. */
+/* Returns the text of a file, which is read at the first call only; "" when that fails. */
 static const char *source_text(Diag *diag, const char *file) {
     for (Source *source = diag->sources; source; source = source->next)
         if (!strcmp(source->file, file)) return source->text;
@@ -89,7 +89,7 @@ static void cut_line(const char *line, int column, int *begin, int *end) {
     while (*end < length && continues_letter(line[*end])) ++*end;
 }
 
-/* Returns the source line of `at`; NULL when it is missing, or the file's last and empty. */
+/* Returns the source line of `at`; NULL when the line is missing or is the file's empty end. */
 static const char *line_of(Diag *diag, Position at) {
     const char *line = source_text(diag, at.file);
     for (int i = 1; i < at.line && line; i++) line = (line = strchr(line, '\n')) ? line + 1 : NULL;
@@ -210,8 +210,8 @@ void diag_finish(Diag *diag) {
                                      diag->errors - DIAG_MOST));
 }
 
-/* Returns the Levenshtein distance of two words of fewer than 64 bytes; for longer words a number
- * above all distances. */
+/* Returns the Levenshtein distance of two words of fewer than 64 bytes; INT_MAX when a word is
+ * longer. */
 static int distance(const char *a, const char *b) {
     enum { MOST = 64 };
     if (strlen(a) >= MOST || strlen(b) >= MOST) return INT_MAX;

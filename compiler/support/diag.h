@@ -30,10 +30,10 @@ typedef struct Diag Diag;
 /* Creates diagnostics that are printed to `out`, normally stderr; they live in `arena`. */
 Diag *diag_create(Arena *arena, FILE *out);
 
-/* Takes the lines of `file` from `text`, kept by reference, instead of from disk. */
+/* Makes messages quote the lines of `file` from `text`, kept by reference, instead of from disk. */
 void diag_source(Diag *diag, const char *file, const char *text);
 
-/* Sets the name of a file in messages, such as "<stdin>". */
+/* Sets the name of a file in messages, such as "<stdin>". Only one file has such a name. */
 void diag_call(Diag *diag, const char *file, const char *name);
 
 void diag_error(Diag *diag, Position at, const char *format, ...)
@@ -42,15 +42,15 @@ void diag_warning(Diag *diag, Position at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void diag_remark(Diag *diag, Position at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Adds a note to the diagnostic before it, with which it is dropped. */
+/* Adds a note to the last diagnostic; drops the note when that diagnostic was dropped. */
 void diag_note(Diag *diag, Position at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Sends all diagnostics to the log of support/sarif.h. They are no longer printed to `out` when
- * that is standard error and the log is written there. */
+/* Also adds all diagnostics to the log of support/sarif.h. Stops printing them to `out` when both
+ * `out` and the log are standard error. */
 void diag_log(Diag *diag);
 
-/* Prints errors as warnings, where the program works all the same. They count as errors. */
+/* Prints errors as warnings from now on (--known); diag_errors still counts them. */
 void diag_soften(Diag *diag);
 
 /* Prints a text of several lines that is no diagnostic, such as a table. */
@@ -59,7 +59,7 @@ void diag_text(Diag *diag, const char *text);
 /* Returns how many errors were reported. */
 int diag_errors(const Diag *diag);
 
-/* Prints how many errors were left out after the first DIAG_MOST; nothing when none was. */
+/* Prints how many errors were left out after the first DIAG_MOST, if any were. */
 void diag_finish(Diag *diag);
 
 /* Returns the name in `names` with the smallest edit distance to `word`; NULL when none is close

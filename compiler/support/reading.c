@@ -42,8 +42,8 @@ bool reading_is_null(const struct stat *about) {
     return S_ISCHR(about->st_mode) && about->st_rdev == makedev(1, 3);
 }
 
-/* Opens a file without waiting for a writer and without making a terminal the controlling one.
- * `about` describes the open file. */
+/* Opens a file without waiting for a writer and without making a terminal the controlling one; sets
+ * *about. Returns a descriptor, or -1 with the reason in *why. */
 static int open_any(const char *path, struct stat *about, const char **why) {
     int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), error = errno;
     if (file >= 0 && !fstat(file, about)) return file;
@@ -63,7 +63,7 @@ int reading_open(const char *path, const char **why) {
 
 /* ---- pipes ---- */
 
-/* Waits until there are bytes to read or the pipe ends; false after `seconds`. */
+/* Waits until a pipe has bytes to read or ends; returns false after `seconds` seconds. */
 static bool await(int pipe, int seconds) {
     struct pollfd entry = {.fd = pipe, .events = POLLIN};
     int found;
@@ -71,7 +71,7 @@ static bool await(int pipe, int seconds) {
     return found > 0;
 }
 
-/* Reads a pipe to its end; false with the reason. */
+/* Reads a pipe to its end. Returns false with the reason in *why when that fails. */
 static bool read_pipe(int pipe, Text *text, size_t most, const char **why) {
     char piece[4096];
     struct statfs system;

@@ -1,11 +1,11 @@
-/* Reads inputs that a user names: files, and pipes such as a shell's <(COMMAND). Never blocks on an
- * input that may not come.
+/* Reads inputs that a user names: files, and pipes such as a shell's <(COMMAND). Waiting for a pipe
+ * has a timeout.
  *
  *     InputText text = reading_text(arena, READ_PIPES, "fast.strategy", 1 << 26);
  *     if (!text.bytes) diag_error(diag, at, "cannot read %s: %s", "fast.strategy", text.why);
  *
- * A pipe is read to its end and kept, so that it can be read again. Refused: a pipe without a
- * writer, or whose writer is silent for long; a folder, a socket, a device other than /dev/null. */
+ * The bytes of a pipe are kept, so that it can be read again. These inputs are refused: a pipe that
+ * has no writer or a silent one, a folder, a socket, and a device other than /dev/null. */
 #ifndef SUPPORT_READING_H
 #define SUPPORT_READING_H
 
@@ -31,13 +31,13 @@ typedef struct InputText {
 /* Reads an input of at most `most` bytes. */
 InputText reading_text(Arena *arena, ReadKinds kinds, const char *path, size_t most);
 
-/* Opens a plain file for reading. Returns its descriptor, or -1 with the reason. */
+/* Opens a plain file for reading. Returns a descriptor to close, or -1 with the reason in *why. */
 int reading_open(const char *path, const char **why);
 
-/* Whether it is /dev/null, an empty input. */
+/* Returns whether a file is /dev/null, which counts as an empty input. */
 bool reading_is_null(const struct stat *about);
 
-/* Returns why a mode is no plain file's: "it is a folder, and no file"; NULL: it is. */
+/* Returns why a file of this mode is no plain file: "it is a folder, and no file"; NULL: it is. */
 const char *reading_kind(mode_t mode);
 
 #endif

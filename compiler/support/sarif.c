@@ -17,7 +17,7 @@ static struct {
     json_t *results; // NULL: there is no log
     const char *tool, *version;
     char *path;
-    pid_t process; // the process that opened the log; its children write none
+    pid_t process; // the process that opened the log; its child processes write no log
 } log_;
 
 /* ---- parts of the log ---- */
@@ -39,7 +39,7 @@ static json_t *message_json(const char *text) {
     return message;
 }
 
-/* Returns a path as a URI reference with %XX; an absolute path gets a scheme. */
+/* Returns a path as a URI reference, with special bytes as %XX; file:// precedes absolute paths. */
 static json_t *uri_json(const char *path) {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
@@ -53,7 +53,7 @@ static json_t *uri_json(const char *path) {
     return json;
 }
 
-/* Converts a column from bytes to letters; bytes that continue a letter do not count. */
+/* Returns the column of a place counted in code points; `column` counts bytes of UTF-8. */
 static int column_of(const SarifPlace *place) {
     int column = place->column;
     for (int i = 0; place->text && i < place->column - 1 && i < (int)place->length; i++)
@@ -61,7 +61,7 @@ static int column_of(const SarifPlace *place) {
     return column;
 }
 
-/* Returns the line of a place, with its text when that is known. */
+/* Returns the region of a place's whole line, with the line's text. */
 static json_t *line_json(const SarifPlace *place) {
     json_t *region = json_object(), *snippet = json_object();
     json_object_set_new(region, "startLine", json_integer(place->line));
@@ -138,7 +138,7 @@ void sarif_add_note(const SarifPlace *place, const char *message) {
 
 /* ---- writing ---- */
 
-/* Returns the whole log, which takes the results. */
+/* Returns the whole log, which then owns log_.results. */
 static json_t *log_json(int status) {
     json_t *driver = json_pack("{s:s, s:s}", "name", log_.tool, "version", log_.version);
     json_t *invocation =

@@ -6,7 +6,7 @@
  *     sarif_add_note(&other, "did you mean \"heads\"?");
  *
  * A process has at most one log. The log is written by sarif_close, or when the process that opened
- * it exits; its one invocation has the exit status. A process that a signal ends writes none. */
+ * the log exits, and contains the exit status. A process that a signal ends writes no log. */
 #ifndef SUPPORT_SARIF_H
 #define SUPPORT_SARIF_H
 
@@ -28,7 +28,7 @@ typedef struct SarifPlace {
     size_t length;
 } SarifPlace;
 
-/* Opens the log for file `path`; NULL: for standard error, which then has only the log. */
+/* Opens a log for the file `path`; NULL: for standard error, which then has only the log. */
 void sarif_open(const char *tool, const char *version, const char *path);
 
 /* Return whether there is a log, and whether it is written to standard error. */
@@ -39,8 +39,8 @@ bool sarif_has_stderr(void);
 void sarif_add(SarifLevel level, const SarifPlace *place, const char *message);
 void sarif_add_note(const SarifPlace *place, const char *message);
 
-/* Writes and closes the log with an exit status. Does nothing without a log. Returns false after a
- * message: the log could not be written. */
+/* Writes the log with exit status `status` and closes it. Returns true when there is no log, false
+ * after a message when the log cannot be written. */
 bool sarif_close(int status);
 
 #endif

@@ -24,7 +24,7 @@ bool secure_is_private(const char *path) {
     return !lstat(path, &about) && is_private(&about);
 }
 
-/* Returns why other users could replace files in a folder or the folder; NULL: they cannot. */
+/* Returns why other users could replace files in this one folder; NULL: they cannot. */
 static const char *folder_wrong(const char *folder) {
     enum { NOBODY = 65534 }; // the owner that a container shows for unknown users
     struct stat about;
@@ -55,7 +55,7 @@ const char *secure_parent_wrong(const char *parent) {
     return wrong ? wrong : access(whole, W_OK | X_OK) ? strerror(errno) : NULL;
 }
 
-/* Splits off the folder of a path. */
+/* Sets `parent` to the folder of a path: "." when the path names no folder. */
 static void parent_of(char *parent, size_t room, const char *path) {
     const char *slash = strrchr(path, '/');
     snprintf(parent, room, "%.*s", slash > path ? (int)(slash - path) : 1, slash ? path : ".");
@@ -73,15 +73,15 @@ bool secure_is_foreign(const char *path) {
     return !own && !stat(parent, &folder) && folder.st_mode & S_IWOTH;
 }
 
-/* The way along a path. */
+/* The state of resolving a path, name by name. */
 typedef struct Way {
-    char whole[PATH_MAX]; // so far, without links; "": the root
-    char rest[PATH_MAX];
-    int links;
-    bool foreign; // it has come to what another user can have put where all may write
+    char whole[PATH_MAX]; // the resolved part, without links; "": the root
+    char rest[PATH_MAX];  // the part that is not resolved yet
+    int links;            // number of links on the way
+    bool foreign; // another user can have created a resolved name, in a folder where all may write
 } Way;
 
-/* Puts what a link names in front of the rest of the way. */
+/* Puts the target of a link in front of `rest`. Returns false, with errno set, on failure. */
 static bool take_link(Way *way, const char *link) {
     char target[PATH_MAX], behind[PATH_MAX];
     ssize_t length = readlink(link, target, sizeof target - 1);
@@ -93,7 +93,7 @@ static bool take_link(Way *way, const char *link) {
     return snprintf(way->rest, sizeof way->rest, "%s/%s", target, behind) < PATH_MAX;
 }
 
-/* Goes on to a name in the folder that the way has come to. */
+/* Resolves a name in the folder `whole`. Returns false, with errno set, on failure. */
 static bool take_name(Way *way, const char *name) {
     enum { MOST_LINKS = 40 };
     char next[PATH_MAX];
@@ -111,7 +111,7 @@ static bool take_name(Way *way, const char *name) {
     return true;
 }
 
-/* Goes to the end of a path; false, and errno: ELOOP where another user's link leads on. */
+/* Resolves a path. Returns false, with errno set, on failure: ELOOP for another user's link. */
 static bool take_path(Way *way, const char *path) {
     char here[PATH_MAX] = "", name[PATH_MAX];
     *way = (Way){.whole = ""};
@@ -197,7 +197,8 @@ bool secure_is_descriptor(const char *path) {
            !strncmp(target, "/proc/self/fd/", 14);
 }
 
-/* Opens an existing output that is no plain file. Returns -1, with errno set, on failure. */
+/* Opens an existing output that is no plain file; waits up to a second for a pipe's reader. Returns
+ * a descriptor, or -1 with errno set. */
 static int open_other(const char *path) {
     enum { TRIES = 100 };
     struct stat about;
@@ -218,8 +219,7 @@ static int open_other(const char *path) {
 }
 
 const char *secure_output_wrong(const char *path) {
-    static int kept =
-        -1; // keeps a pipe open, so that its reader sees no end before everything is written
+    static int kept = -1; // keeps a pipe open, so that its reader sees no end of file too early
     struct stat about;
     char parent[PATH_MAX];
     parent_of(parent, sizeof parent, path);
@@ -236,7 +236,7 @@ const char *secure_output_wrong(const char *path) {
                                   : strerror(errno);
 }
 
-/* Writes all bytes and closes the file. */
+/* Writes all bytes and closes the file. Returns false, with errno set, on failure. */
 static bool put(int file, const char *bytes, size_t size) {
     for (ssize_t part; size; size -= (size_t)part, bytes += part) {
         part = write(file, bytes, size);

@@ -63,7 +63,7 @@ static const char *lookup(const char *name, size_t length, va_list pairs) {
     return value;
 }
 
-/* Returns the length of the identifier at `at`; 0 for none. */
+/* Returns the length of the identifier at `at`; 0 when there is none. */
 static size_t identifier(const char *at) {
     size_t length = 0;
     while (isalnum((unsigned char)at[length]) || at[length] == '_') length++;

@@ -30,7 +30,7 @@ static const Layout *read_layout(Arena *arena, Shape shape, const char *text) {
     return layout;
 }
 
-/* Plans the conversions and prints the line. */
+/* Plans the conversions several times and prints a line with the shortest time. */
 static void time_plan(const char *name, int devices, const Conversion *conversions, int count) {
     double shortest = INFINITY;
     for (int i = 0; i < TIMES; i++) {
@@ -45,8 +45,8 @@ static void time_plan(const char *name, int devices, const Conversion *conversio
 
 /* ---- one weight on many devices ---- */
 
-/* Times a weight (rows, columns) whose columns are cut by tensor parallelism, of growing degree.
- * `rows` is the layout of the rows: "dup" for data-parallel copies, "0" to cut them. */
+/* Times the conversion of a weight (rows, columns) from tensor parallelism 16 to 32, which cuts the
+ * columns. `rows` is what data parallelism does to the rows: "dup" copies them, "0" cuts them. */
 static void time_weight(const char *name, const char *rows, int devices) {
     Arena *arena = arena_create();
     const int64_t extents[] = {EXTENT, EXTENT};
@@ -66,8 +66,8 @@ static void time_weight(const char *name, const char *rows, int devices) {
 
 enum { DEVICES = 64, LAYERS = 83, WIDTH = 1024, VOCABULARY = 50304 };
 
-/* A tensor of a transformer; unused extents are 0. Tensor parallelism cuts dimension `cut`; "dup":
- * none. */
+/* A tensor of a transformer; unused extents are 0. Tensor parallelism cuts dimension `cut`; for
+ * "dup" it cuts nothing. */
 typedef struct Weight {
     int rows, columns;
     const char *cut;
@@ -113,8 +113,8 @@ static Conversion convert_weight(Arena *arena, const Weight *weight, int layer, 
                         read_layout(arena, shape, two_pipelines(arena, weight->cut, layer))};
 }
 
-/* Times a switch of all weights of a transformer. Each weight has parsed layouts of its own, and
- * `more` rows more than the one before; with 0, layers are alike. */
+/* Times a switch of all weights of a transformer. Weight number n has n times `more` extra rows, so
+ * that layers are alike only for 0. Each weight has parsed layouts of its own. */
 static void time_switch(const char *name, int more) {
     Arena *arena = arena_create();
     Conversion *conversions = arena_array(arena, Conversion, TENSORS);

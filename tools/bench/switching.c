@@ -2,7 +2,7 @@
  *
  *     switching between A B N      the shortest of N switches each way, both strategies compiled in
  *     switching wait FILE          ht_prepare of a new strategy, then a switch once it is ready
- *     switching beside FILE        the same while training continues until it must be ready
+ *     switching beside FILE        the same, but trains for READY seconds before the switch
  *     switching save FOLDER        two steps and a checkpoint; prints the time of day
  *     switching resume FOLDER      resumes, makes a step, and prints the time of day
  */
@@ -82,7 +82,7 @@ static float rows[BATCH * SEQ * EMBED];
 
 static void step(ht_program *program) { ht_step(program, ht_feed("x", rows)); }
 
-/* Returns the seconds of a switch, without the steps around it. */
+/* Makes a step, switches, and makes a step; returns the seconds of the switch alone. */
 static double change(ht_program *program, const char *strategy) {
     step(program);
     double begin = now();
@@ -102,7 +102,7 @@ static void go_between(ht_program *program, const char *a, const char *b, int co
     printf("there %.4f back %.4f\n", there, back);
 }
 
-/* Prepares a new strategy and switches to it. `beside`: trains until the strategy must be ready. */
+/* Prepares a new strategy and switches to it. `beside`: trains for READY seconds in between. */
 static void go_to_new(ht_program *program, const char *file, bool beside) {
     double begin = now(), longest = 0;
     ht_prepare(program, file);

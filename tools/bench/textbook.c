@@ -28,7 +28,7 @@ enum { RANKS = 4, SMALL_BYTES = 4 << 10, LARGE_BYTES = 16 << 20, ALIGNMENT = 64 
 enum { MOST_REPEATS = 100, LEAST_SAMPLES = 8, WARM_UPS = 3, PATIENCE = 10 };
 static const double SAMPLE_SECONDS = 5e-4, MOST_RATIO = 1.1;
 
-/* The buffer of a rank that is strided. */
+/* The buffer of a rank whose piece is strided, so that the MPI call needs a packed copy. */
 typedef enum Strided { NOT_STRIDED, SENT_STRIDED, RECEIVED_STRIDED } Strided;
 
 typedef struct Job Job;
@@ -47,7 +47,7 @@ struct Job {
     const Textbook *textbook;
     int rank;
     int64_t piece, rows, columns; // elements of the largest piece, and extents of the tensor
-    float *from, *to, *packed;    // (piece)
+    float *from, *to, *packed;    // (piece); packed: copy of a strided piece for the MPI call
     void *scratch;
     const ht_reshard *plan;
 };
@@ -72,7 +72,7 @@ static void all_to_all(const Job *job, const float *from, float *to) {
     MPI_Alltoall(from, part(job), MPI_FLOAT, to, part(job), MPI_FLOAT, MPI_COMM_WORLD);
 }
 
-/* Broadcasts, and copies the result on the root, too. */
+/* Broadcasts from rank 0, which also copies its own piece to `to`. */
 static void broadcast(const Job *job, const float *from, float *to) {
     if (!job->rank) memcpy(to, from, sizeof(float) * (size_t)job->piece);
     MPI_Bcast(to, (int)job->piece, MPI_FLOAT, 0, MPI_COMM_WORLD);
@@ -126,7 +126,7 @@ static void *buffer(Arena *arena, size_t bytes) {
     return memory + ALIGNMENT - (uintptr_t)memory % ALIGNMENT;
 }
 
-/* Makes the conversion of a tensor whose largest piece has `bytes`. The tensor has four times as
+/* Returns the conversion of a tensor whose largest piece has `bytes`. The tensor has four times as
  * many columns as rows. */
 static Job make_job(Arena *arena, const Textbook *textbook, int64_t bytes, int rank) {
     Job job = {
@@ -184,7 +184,7 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Returns the seconds of one run, the mean of several in a row; the same on all ranks. */
+/* Returns the seconds of one run, the mean of `repeats` runs; the same value on all ranks. */
 static double take_sample(const Job *job, int way, int repeats) {
     double span[2];
     MPI_Barrier(MPI_COMM_WORLD);

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* The position in the header. */
+/* Reads a header line by line; `at` and `line` are the text and the number of the next line. */
 typedef struct Reader {
     Arena *arena;
     Diag *diag;
@@ -15,7 +15,7 @@ typedef struct Reader {
     int line;
 } Reader;
 
-/* Returns the line at `at`, joined with the lines that a backslash continues; moves behind it. */
+/* Returns the next line, joined with lines that backslashes continue; moves to the line after. */
 static const char *take_line(Reader *reader) {
     const char *start = reader->at, *end = start;
     bool joined = true;
@@ -55,8 +55,8 @@ static bool read_param(Tokens *tokens, OpParam *param) {
     return param->name != NULL;
 }
 
-/* Reads TYPE NAME(PARAMETERS); behind a rule. False after an error, and for a function with a body.
- */
+/* Reads the prototype `TYPE NAME(PARAMETERS);` after a rule. Returns false after an error, and for
+ * a function with a body. */
 static bool read_prototype(const Reader *reader, Declaration *declaration) {
     size_t length = strcspn(reader->at, ";{");
     Tokens tokens =

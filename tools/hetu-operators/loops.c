@@ -57,7 +57,7 @@ static bool needs_factor(const Loops *loops, const Expr *expr, int factor) {
     return needs;
 }
 
-/* Returns, as bits, the contracted factors: those of a term that the value lacks. */
+/* Returns, as bits, the contracted factors: the factors of a term that the value lacks. */
 static uint32_t contracted(const Loops *loops, const Expr *term, const Access *value) {
     uint32_t set = 0;
     for (int f = 0; f < loops->rule->factor_count; f++)
@@ -124,7 +124,7 @@ static void write_leaf(Text *out, const Expr *leaf, void *context) {
     }
 }
 
-/* Returns an optional operand whose absence drops the term; -1: none. */
+/* Returns an optional operand whose absence drops the term; -1: there is none. */
 static int needed_operand(const Loops *loops, const Expr *term) {
     for (int k = 0; k < loops->rule->operand_count; k++)
         if (loops->rule->operands[k].optional && !loops->rule->operands[k].absent &&
@@ -133,8 +133,8 @@ static int needed_operand(const Loops *loops, const Expr *term) {
     return -1;
 }
 
-/* Writes the terms that are summed over the factors `set`; returns how many. `first`: no term
- * precedes them. */
+/* Writes the terms that are summed over the factors `set`; returns their number. `first`: no term
+ * precedes these terms. */
 static int write_terms(const Loops *loops, const Value *value, uint32_t set, bool first) {
     int count = expr_terms(value->expr, NULL, 0), written = 0;
     ExprTerm *terms = arena_array(loops->out->arena, ExprTerm, count);
@@ -217,8 +217,8 @@ static void write_sum(const Loops *loops, const Value *value, uint32_t set, int 
     text_string(loops->out, ";\n");
 }
 
-/* Collects in `sets` the different sets of factors that the value's terms are summed over, and in
- * *all the union with the value's own; returns how many sets. */
+/* Writes to `sets` the different sets of factors over which terms of the value are summed, and to
+ * *all the union of the sets and of the factors of the value. Returns the number of sets. */
 static int sum_sets(const Loops *loops, const Value *value, uint32_t *sets, uint32_t *all) {
     int count = expr_terms(value->expr, NULL, 0), found = 0;
     ExprTerm *terms = arena_array(loops->out->arena, ExprTerm, count);
@@ -281,8 +281,8 @@ static bool is_matrix(const Loops *loops, const Value *value, const Expr *x, con
     return false;
 }
 
-/* Returns whether a value is a matrix product, x * w summed over a factor, with or without a bias;
- * operator_product computes it then. */
+/* Returns whether a value is a matrix product, x * w summed over a factor, for operator_product to
+ * compute. Sets *product, and *bias or NULL. */
 static bool is_product(const Loops *loops, const Value *value, const Expr **product,
                        const Expr **bias) {
     const Expr *expr = value->expr;
@@ -341,8 +341,8 @@ static void write_product(const Loops *loops, const Value *value, const Expr *pr
 
 /* ---- functions ---- */
 
-/* Collects the values that a function computes, in order: of the rule's body, of its equations, or
- * dx. */
+/* Sets *values to the values that a function computes, in order: dx, the rule's body, or the values
+ * of its equations. Returns their number. */
 static int values_of(const Loops *loops, Arena *arena, Value **values) {
     const Rule *rule = loops->rule;
     int count = loops->operand >= 0 || rule->kind == RULE_BODY ? 1 : rule->equations.count;
@@ -371,7 +371,7 @@ static bool any_mentions(const Value *values, int count, ExprKind kind, int inde
     return false;
 }
 
-/* Declares the extents, arguments and tensors that the values use. */
+/* Writes declarations of the extents, arguments and tensors that the values use. */
 static void write_names(const Loops *loops, const Value *values, int count) {
     Text *out = loops->out;
     const Rule *rule = loops->rule;
@@ -405,7 +405,7 @@ static void write_names(const Loops *loops, const Value *values, int count) {
                    rule->results[r].name, r);
 }
 
-/* Allocates memory for a local value of equations. */
+/* Writes the allocation of memory for a local value of equations. */
 static void write_local(const Loops *loops, const Access *local) {
     bool fixed = local->element.kind == ELEMENT_FIXED;
     const char *type = fixed && local->element.index == DTYPE_F64 ? "double"
@@ -416,7 +416,7 @@ static void write_local(const Loops *loops, const Access *local) {
     text_print(loops->out, ") * sizeof *%s);\n", local->name);
 }
 
-/* Rounds a value of type bf16 to bf16 where later values read it. */
+/* Writes the rounding of a value to bf16, if the value has this type and later values read it. */
 static void write_rounding(const Loops *loops, const Value *values, int count, int at) {
     const Rule *rule = loops->rule;
     int value = rule->kind == RULE_EQUATIONS ? rule->equations.at[at].value : 0,

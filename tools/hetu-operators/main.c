@@ -36,7 +36,7 @@ static void write_file(Arena *arena, const char *file,
     }
 }
 
-/* Writes the reference of the operators of headers (reference.c). */
+/* Writes the reference of all operators of the headers (reference.c). Returns the exit status. */
 static int write_reference(char **headers) {
     Arena *arena = arena_create();
     const char *why;

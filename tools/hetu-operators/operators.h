@@ -15,10 +15,10 @@ typedef struct Declaration {
 } Declaration;
 typedef Array(Declaration) Declarations;
 
-/* Reads the operators of a header that have no body. Reports errors. */
+/* Returns the operators that a header declares without a body. Reports errors. */
 Declarations declarations_read(Arena *arena, Diag *diag, const char *file, const char *text);
 
-/* Which loops of an operator a C function has. */
+/* The variant of an operator's loops that a C function contains. */
 typedef struct LoopsVariant {
     int operand;       // the gradient of this operand; -1: the values
     uint32_t integers; // a bit for each operand, then for each result, of an integer type
@@ -33,8 +33,8 @@ void operators_write(Text *out, const Declarations *all);
 void kernels_write(Text *out, const Declarations *all);
 void names_write(Text *out, const Declarations *all);
 
-/* Writes the operators of a header to standard output as Markdown; for a header without operators,
- * its opening comment. Returns why the header cannot be read; NULL: it was read. */
+/* Writes the operators of a header to standard output as Markdown, or its opening comment when it
+ * declares no operator. Returns why the header cannot be read; NULL: it was read. */
 const char *reference_write(Arena *arena, const char *path);
 
 #endif

@@ -67,7 +67,7 @@ static const char *read_line(FILE *header, Arena *arena) {
     return any ? text_bytes(&text) : NULL;
 }
 
-/* Copies the words between two places, with one space between words. */
+/* Returns a copy of the words between two places, with one space between words. */
 static const char *copy_words(Arena *arena, const char *from, const char *end) {
     Text text = {.arena = arena};
     for (const char *at = from; at < end;) {
@@ -82,7 +82,7 @@ static const char *copy_words(Arena *arena, const char *from, const char *end) {
     return text_bytes(&text);
 }
 
-/* Matches a pattern at the beginning of a line; *end is where the match ends. */
+/* Returns whether a line matches a pattern; sets *end to the end of the match. */
 static bool matches(const char *pattern, const char *line, const char **end) {
     regex_t compiled;
     regmatch_t found;
@@ -113,7 +113,7 @@ static void add_entry(Reference *reference, const char *prototype, const char *d
     reference->comment = reference->rule = NULL;
 }
 
-/* Reads a comment to its end. */
+/* Reads a comment that begins with `line` to its end; returns its words. */
 static const char *read_comment(FILE *header, Arena *arena, const char *line) {
     Text text = {.arena = arena};
     for (const char *at = line; at; at = read_line(header, arena)) {
@@ -128,8 +128,8 @@ static const char *read_comment(FILE *header, Arena *arena, const char *line) {
     return copy_words(arena, whole, whole + strlen(whole));
 }
 
-/* Returns the default arguments of a macro: the text between the options' brace and the caller's
- * arguments. */
+/* Returns the default arguments of a macro, the text between the options' brace and the caller's
+ * arguments; NULL: the macro has none. */
 static const char *defaults_of(Arena *arena, const char *macro) {
     const char *open = strstr(macro, "_options){"), *end = strstr(macro, " __VA_OPT__");
     if (!open || !end || end < open) return NULL;
@@ -170,7 +170,7 @@ static void read_header(Reference *reference, FILE *header) {
 
 /* ---- writing Markdown ---- */
 
-/* Writes prose; escapes Markdown's special characters outside of `code`. */
+/* Writes prose as Markdown; escapes Markdown's special characters outside of `code`. */
 static void write_prose(const char *text) {
     bool code = false, paired = true;
     for (const char *c = text; *c; c++) paired ^= *c == '`';
@@ -181,7 +181,7 @@ static void write_prose(const char *text) {
     }
 }
 
-/* Returns the comment or the rule of the function behind a macro. */
+/* Returns the rule or the comment of an entry or of the function behind it; NULL: there is none. */
 static const char *inherited(const Reference *reference, const Entry *entry, bool rule) {
     static const char *const suffixes[] = {"", "_at", "_over", "_with"};
     for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {

@@ -22,7 +22,7 @@ static void write_leaf(Text *out, const Expr *leaf, void *context) {
                    leaf->index);
 }
 
-/* Writes a check of each divisor of integers: for 0 the function returns `none`. */
+/* Writes a check for each integer division: the C function returns `none` for the divisor 0. */
 static void write_guards(Text *out, const OpDef *def, const Expr *expr, const char *none) {
     bool divides = expr->kind == EXPR_DIV || expr->kind == EXPR_MOD;
     if (divides && !opdef_float_in(def, expr->arg[0], 0) && !opdef_float_in(def, expr->arg[1], 0)) {
@@ -104,7 +104,7 @@ static void write_value_operations(Text *out, const Rule *rule, const Access *va
     }
 }
 
-/* Returns whether a rule has a clause `operations`. */
+/* Returns whether operations can be counted: by a clause `operations`, a body, or equations. */
 static bool has_operations(const Rule *rule) {
     return rule->call.operations || rule->kind == RULE_BODY || rule->equations.count;
 }
@@ -146,7 +146,7 @@ static bool ask(Choice *choice, int bit) {
     return choice->bits >> bit & 1;
 }
 
-/* Returns whether a tensor has an integer type; index -1: the type in which the call computes. */
+/* Returns whether a tensor has an integer type. `operand` is its number; -1: it is a result. */
 static bool is_integer(Choice *choice, const Access *access, int operand) {
     const Rule *rule = choice->def->rule;
     const Element *element = &access->element;
@@ -182,7 +182,7 @@ static uint32_t integers_of(Choice *choice) {
     return integers;
 }
 
-/* Returns whether calls of these types are refused because an integer result would lose
+/* Returns whether a call with these types is refused, since its integer result would lose the
  * fractions. */
 static bool loses_fractions(const OpDef *def, uint32_t integers) {
     ElementKind kind = def->rule->results[0].element.kind;
@@ -192,7 +192,7 @@ static bool loses_fractions(const OpDef *def, uint32_t integers) {
 
 typedef Array(uint32_t) Sets;
 
-/* Returns all choices of types that calls of an operator may have. */
+/* Returns all choices of types that calls of an operator may have, as the bits of integers_of. */
 static Sets choices_of(Arena *arena, const OpDef *def) {
     Sets sets = {0};
     Choice all = {.def = def};
@@ -282,7 +282,7 @@ static const Expr *alone(Arena *arena, const Expr *expr, int operand) {
                        alone(arena, expr->arg[1], operand));
 }
 
-/* Returns, as bits, the operands that equal the result when all others are 0, as x in x + z. */
+/* Returns, as bits, the operands that equal the result when the other operands are 0 (x + z). */
 static uint32_t passing(Arena *arena, const Rule *rule) {
     uint32_t set = 0;
     for (int k = 0; rule->kind == RULE_BODY && k < rule->operand_count; k++) {

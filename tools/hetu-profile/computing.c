@@ -24,7 +24,7 @@ static double now(void) {
 
 /* ---- kernels ---- */
 
-/* Returns memory for samples to compute on, with the same values each time. */
+/* Returns buffer `which`, of MOST floats, for samples to compute on; fills it at the first call. */
 static float *memory_of(int which) {
     static float *buffers[5];
     if (!buffers[which]) {
@@ -166,7 +166,7 @@ static double longest(double mine) {
     return most;
 }
 
-/* Returns the seconds of one run, the mean of `runs` in a row. */
+/* Returns the seconds of a run on this rank, the mean of `runs` runs. All ranks begin together. */
 static double time_runs(void (*run)(const int64_t *), const int64_t *shape, int64_t runs) {
     longest(0);
     double begin = now();
@@ -204,7 +204,7 @@ static const struct {
 
 enum { LAYER_KERNELS = sizeof layer / sizeof *layer };
 
-/* Runs a stack of *depth layers, with the kernels before and after the layers. */
+/* Runs a stack of *depth layers between a product before them and a product after them. */
 static void run_stack(const int64_t *depth) {
     run_product((int64_t[]){TOKENS, WIDTH, 256});
     for (int64_t l = 0; l < depth[0]; l++)
@@ -246,7 +246,7 @@ static void *compute(void *argument) {
     return NULL;
 }
 
-/* Returns the seconds until both end: `products` in another thread, and `exchanges` in this one. */
+/* Returns the seconds of products in another thread and exchanges in this one, until both end. */
 static double time_both(int64_t products, int64_t exchanges) {
     pthread_t thread;
     Computer computer = {products, 0};

@@ -10,24 +10,24 @@ typedef struct Sample {
     int64_t shape[4]; // extents; each kernel defines their meaning
 
     Work work;      // floating-point operations and bytes, by the operator's rule
-    bool fits;      // the sample is used to fit the device class's rates; else to check them
+    bool fits;      // true: the rates of the device class are fitted to it; false: it checks them
     double seconds; // measured
 } Sample;
 
-/* Lists the samples of all kernels, not yet measured; returns how many. */
+/* Sets *samples to the samples of all kernels, not yet measured; returns their number. */
 int computing_samples(Arena *arena, Sample **samples);
 
 /* Returns the seconds of a sample on the slowest rank, the minimum over several batches of runs.
  * All ranks call it together. */
 double computing_seconds(const Sample *sample);
 
-/* Returns the seconds of the forward kernels of one transformer layer: the difference of two stacks
- * of unequal depth. Writes the work of each kernel to `works`, at most `room` entries. All ranks
- * call it together. */
+/* Returns the seconds of the forward kernels of one transformer layer, from the difference between
+ * two stacks of layers. Writes the work of the first `room` kernels to `works` and their number to
+ * *count. All ranks call it together. */
 double layer_seconds(Work *works, int room, int *count);
 
-/* Returns the slowdown when a matrix product and an exchange with a neighbour overlap, relative to
- * the longer one alone. From 1, full overlap, to 2, no overlap. */
+/* Returns the time of matrix products and exchanges with a neighbour at once, divided by that of
+ * the longer one alone: from 1, full overlap, to 2, no overlap. All ranks call it together. */
 double overlap_of_both(void);
 
 #endif

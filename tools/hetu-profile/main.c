@@ -2,11 +2,11 @@
  *
  *     mpirun -n RANKS hetu-profile CLUSTER.json
  *
- * Step 1 measures what hetu-reshard --measure does: memory, messages, and collectives by size and
+ * Step 1 measures the same as hetu-reshard --measure: memory, messages, and collectives by size and
  * group. Step 2 measures products, attention and memory-bound operators on all ranks at once. It
  * also measures a transformer layer (from stacks of two depths), and the slowdown when computing
- * and communication overlap. Step 3 fits rates to some samples, checks them on the others, and
- * prints the errors. Ranks have as many threads as in a program. */
+ * and communication overlap. Step 3 fits rates to some samples, checks the rates on the other
+ * samples, and prints the errors. Ranks have as many threads as in a program. */
 #include "case.h"
 #include "computing.h"
 #include "timing.h"
@@ -30,10 +30,10 @@ static double seconds_of_day(void) {
 
 /* ---- fitting ---- */
 
-enum { SMALL = 1000 }; // operations of a kernel whose time is its launch
+enum { SMALL = 1000 }; // a kernel with fewer operations takes as long as its launch
 
-/* Fits the rates of a device class to the samples marked `fits`. Kernel launch time is the shortest
- * sample; products give a rate by size; other samples above SMALL give the mean arithmetic rate. */
+/* Fits the rates of a device class to the samples marked `fits`. The shortest time is the kernel
+ * launch time. Products give a rate by size; other samples give the mean arithmetic rate. */
 static void fit(Arena *arena, DeviceClass *class, const Sample *samples, int count) {
     Point *points = arena_array(arena, Point, count);
     double logarithms = 0;
@@ -65,7 +65,7 @@ static json_t *json_curve_of(const Curve *curve) {
     return list;
 }
 
-/* Adds the fitted rates to the class of the file; false when the file cannot be read or written. */
+/* Adds the fitted rates to class "rank" of a file; false when it cannot be read or written. */
 static bool extend_file(const char *path, const DeviceClass *class) {
     json_error_t error;
     json_t *cluster = json_load_file(path, 0, &error),

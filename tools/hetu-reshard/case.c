@@ -101,7 +101,7 @@ static const Layout *read_layout(Arena *arena, Diag *diag, Position at, const ch
     return layout && layout_check(diag, at, layout, shape) ? layout : NULL;
 }
 
-/* Returns the column of a layout's text where it is marked partial (sum or max). */
+/* Returns the column at which a layout's text says sum or max; 0: the layout is not partial. */
 static size_t partial_column(const Layout *layout) {
     if (layout->top == TOP_SUM || layout->top == TOP_MAX) return (size_t)layout->top_column;
     for (int g = 0; g < layout->group_count; g++)
@@ -113,7 +113,7 @@ static size_t partial_column(const Layout *layout) {
     return 0;
 }
 
-/* Checks that the bytes that all devices send and receive together do not overflow. */
+/* Checks that the number of bytes that all devices send and receive does not overflow. */
 static bool check_size(Arena *arena, Diag *diag, Position at, const Case *conversion) {
     int from, to;
     __int128 bytes = case_element(conversion);
@@ -158,7 +158,7 @@ Case *case_read(Arena *arena, Diag *diag, Position at, const char *text) {
     return check_size(arena, diag, shifted(at, blank + length), conversion) ? conversion : NULL;
 }
 
-/* Reports the lowest device of a layout that the cluster does not list. */
+/* Returns whether the cluster lists all devices of a layout; reports the lowest missing device. */
 static bool layout_on_cluster(Diag *diag, Position at, const Layout *layout,
                               const Cluster *cluster) {
     int missing = cluster_missing(cluster, layout);

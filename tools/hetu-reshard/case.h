@@ -21,7 +21,7 @@ typedef struct Case {
     Position from_at, to_at; // where the layouts begin
 } Case;
 
-/* Cases that are converted together, by one plan. `label` names them. */
+/* Cases that one plan converts together; `label` names the cases in messages. */
 typedef struct Set {
     int count;
     Case *const *cases;
@@ -38,32 +38,32 @@ bool case_on_cluster(Diag *diag, const Case *conversion, const Cluster *cluster)
 /* Returns whether a case can be planned; reports the reason when not. */
 bool case_plannable(Diag *diag, const Case *conversion);
 
-/* Returns the bytes of an element. */
+/* Returns the size of the tensor's elements in bytes. */
 int case_element(const Case *conversion);
 
-/* Plans cases for a cluster; NULL: one host with equal links. */
+/* Plans the conversion of cases on a cluster; NULL: on one host with equal links. */
 Set set_plan(Arena *arena, Case *const *cases, int count, const Cluster *cluster);
 
 /* Print the plan: as a table, or as JSON. */
 void report_table(FILE *out, const Set *set);
 void report_json(FILE *out, const Set *set);
 
-/* Connect the ranks that were launched, and disconnect them. Set the rank of this process and the
- * number of ranks. */
+/* run_open connects the launched ranks and sets the rank of this process and the number of ranks;
+ * run_close disconnects the ranks. */
 void run_open(int *argc, char ***argv, int *rank, int *ranks);
 void run_close(void);
 
-/* Sets the number of kernel threads of this rank as programs do (hetu-profile). */
+/* Sets the number of kernel threads of this rank as in a program (for hetu-profile). */
 void run_threads(void);
 
-/* Folders of a case's input and output values. */
+/* The folders of a case's input values (--fill) and output values (--dump). */
 typedef struct Folders {
     const char *fill, *dump;
 } Folders;
 
-/* Runs cases for test/conformance/check_reshard.py. The device's source pieces are read from folder
- * `fill`, its result is written to folder `dump`; rank 0 writes the traffic of all ranks to
- * `folder`. Ends the program with a message when a file cannot be read or written. */
+/* Runs cases for test/conformance/check_reshard.py. Reads this device's piece of each source from
+ * the case's folder `fill` and writes its result to `dump`; rank 0 writes the traffic of all ranks
+ * to `folder`. Ends the program with a message when a file cannot be read or written. */
 void run_set(const Set *set, int rank, const Folders *folders, const char *folder);
 
 #endif

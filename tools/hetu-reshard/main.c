@@ -115,8 +115,7 @@ static char *one_line(Arena *arena, const char *text) {
     return line;
 }
 
-/* Reads the cases of the command line; the names of their texts are "case", or "case 0" and so on.
- */
+/* Reads the cases of the command line; messages call them "case", or "case 0" and so on. */
 static void read_texts(const Options *options, Diag *diag, Cases *cases) {
     for (int i = 0; i < options->texts.count; i++) {
         const char *name =
@@ -135,7 +134,8 @@ static void check_ranks(const Set *set, int ranks) {
         ht_fail("%s needs %d ranks: mpirun -np %d hetu-reshard ...", set->label, needed, needed);
 }
 
-/* Returns the folders of case `number`: those of the command line when there is only one case. */
+/* Returns the folders of case `number`: the folders --fill and --dump when there is only one case,
+ * else their subfolders `number`. */
 static Folders folders_of(const Options *options, Arena *arena, int number) {
     if (!options->batch && options->texts.count == 1)
         return (Folders){options->fill, options->dump};
@@ -143,7 +143,7 @@ static Folders folders_of(const Options *options, Arena *arena, int number) {
                      arena_format(arena, "%s/%d", options->dump, number)};
 }
 
-/* Runs the cases one after another. */
+/* Runs the cases one after another, each by its own plan. */
 static void run_each(const Options *options, const Cases *cases, const Cluster *cluster, int rank,
                      int ranks) {
     for (int i = 0; i < cases->count; i++) {

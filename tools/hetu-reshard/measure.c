@@ -2,10 +2,10 @@
 /* Measures the cluster file of the ranks that were launched (hetu-reshard --measure).
  *
  * Measurements use the planner's conversions and the program's channel. A link's latency and
- * bandwidth come from ping-pong messages between two ranks. Each verb (collective) is also timed by
- * bytes: on two ranks of a host, on more, and on all. It is timed on two ranks that share a
- * processor, too. The time of copies within a device's memory is subtracted; the planner predicts
- * it separately. */
+ * bandwidth come from two ranks that send to each other at once. Each verb (collective) is also
+ * timed by bytes: on two ranks of a host, on more ranks, on all ranks, and on two ranks that share
+ * a processor. The time of copies within a device's memory is subtracted, since the planner
+ * predicts these copies separately. */
 #include "timing.h"
 
 #include "cost/cost.h"
@@ -21,14 +21,14 @@
 
 enum { NAME_BYTES = 64, LEAST_MESSAGE = 1 << 9, LEAST_BYTES = 1 << 13, MOST_BYTES = 1 << 24 };
 
-/* Seconds for each point and pass. Disturbances of the machine last a while, so the best of several
- * passes counts, point by point. */
+/* Seconds for each point in each pass. Disturbances of the machine last a while, so the best value
+ * of several passes counts for each point. */
 static const double BUDGET = 0.015;
 enum { PASSES = 3 };
 
-/* The ranks of each host. */
+/* The hosts of the ranks. */
 typedef struct Hosts {
-    int count, *of;                 // for each rank, the number of its host
+    int count, *of;                 // number of hosts; for each rank, the number of its host
     const char (*name)[NAME_BYTES]; // for each rank
     const int *processor;           // for each rank, its number on the host; -1: unknown
 } Hosts;
@@ -49,7 +49,7 @@ static Hosts find_hosts(Arena *arena) {
     return hosts;
 }
 
-/* Lists the ranks of a host; returns how many. */
+/* Writes the ranks of a host to `ranks`; returns their number. */
 static int host_ranks(const Hosts *hosts, int host, int *ranks) {
     int count = 0;
     for (int rank = 0; rank < world_size(); rank++)
@@ -87,8 +87,8 @@ static void print_devices(Text *text, const int *devices, int count, int first) 
     text_string(text, "]");
 }
 
-/* Makes the case of a verb for a tensor of `bytes`, or of the smallest tensor that has an element
- * for each device. The number of rows is a power of two. */
+/* Returns the case of a verb for a tensor of `bytes`. A small tensor is enlarged until every device
+ * can have rows or columns. The number of rows is a power of two. */
 static Case *case_of(Arena *arena, const char *pattern, const int *devices, int count,
                      int64_t bytes) {
     Text text = {.arena = arena};
@@ -117,12 +117,12 @@ static Case *case_of(Arena *arena, const char *pattern, const int *devices, int 
 
 /* Several groups of `count` devices, which act at once. */
 typedef struct Groups {
-    const int *devices; // of all groups, group by group
+    const int *devices; // devices of all groups, group by group
     int count, groups;
     bool alone; // as in cluster/cluster.h
 } Groups;
 
-/* Plans the case for all groups at once. */
+/* Returns one plan of the same case for all groups at once. */
 static Set set_of(Arena *arena, const char *pattern, const Groups *of, int64_t bytes) {
     Case **cases = arena_array(arena, Case *, of->groups);
     for (int g = 0; g < of->groups; g++)
@@ -141,7 +141,7 @@ static bool is_verb(const Plan *plan, ht_verb verb, int groups) {
 /* ---- memory ---- */
 
 /* Seconds by bytes, made monotonic: a point is at most the time of any larger one, since
- * disturbances only add time. The smallest tensor that can be divided stands for smaller ones. */
+ * disturbances only add time. Of several points of one size, only the last is kept. */
 typedef struct Series {
     int count;
     Point at[32];
@@ -161,9 +161,9 @@ static json_t *json_curve(const Curve *curve) {
     return points;
 }
 
-/* Measures the memory bandwidth by copy size, bytes read and written a second, with all ranks
- * copying. Rows have `row` bytes and begin `apart` bytes after each other, or the copy is one row.
- * The time of the smallest copy counts as every copy's start. */
+/* Measures the memory bandwidth, in bytes read and written a second, by copy size, while all ranks
+ * copy. Rows have `row` bytes and begin `apart` bytes after each other; `row` 0: the copy is one
+ * row. The time of the smallest copy counts as every copy's start. */
 static Curve measure_memory(Arena *arena, int64_t row, int64_t apart) {
     Series series = {0};
     double start = time_copies(2, 1, 1, BUDGET);
@@ -177,7 +177,7 @@ static Curve measure_memory(Arena *arena, int64_t row, int64_t apart) {
     return (Curve){series.count, arena_copy(arena, series.at, sizeof series.at)};
 }
 
-/* Returns a host's memory divided by its ranks, the minimum over all hosts. */
+/* Returns the bytes of a host's memory divided by its ranks, the minimum over all hosts. */
 static int64_t rank_memory(void) {
     int mebibytes = (int)((double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) /
                           (1 << 20) / world_node_size());
@@ -209,7 +209,7 @@ static DeviceClass measure_class(Arena *arena) {
     return class;
 }
 
-/* Makes the cluster of the ranks, without links. */
+/* Returns the cluster of the ranks, still without links. */
 static const Cluster *describe(Arena *arena, const Hosts *hosts, const DeviceClass *class) {
     Cluster *machine = arena_new(arena, Cluster);
     ClusterDevice *devices = arena_array(arena, ClusterDevice, world_size());
@@ -235,7 +235,7 @@ static double exchange_seconds(const Set *set, const Cluster *machine) {
     return moving > seconds / 2 ? seconds / 2 : seconds - moving;
 }
 
-/* Counts the different processors of `count` devices. */
+/* Returns the number of different processors of `count` devices. */
 static int count_processors(const Cluster *machine, const int *devices, int count) {
     int found = 0;
     for (int i = 0; i < count; i++) {
@@ -247,7 +247,7 @@ static int count_processors(const Cluster *machine, const int *devices, int coun
     return found;
 }
 
-/* Adds the seconds of a verb by bytes, as far as the planner uses this verb for the conversion. */
+/* Adds the seconds of a verb by bytes, up to the size at which the planner chooses another verb. */
 static void add_verb(json_t *list, int number, const Groups *of, const Cluster *machine) {
     Series series = {0};
     quiet_wait();
@@ -272,8 +272,8 @@ static void add_verb(json_t *list, int number, const Groups *of, const Cluster *
                             of->alone, "seconds", json_curve(&seconds)));
 }
 
-/* Adds the times of every verb in groups of `count` devices. An odd count has no halves; the
- * messages of several groups are one exchange. */
+/* Adds the times of every verb in groups of `count` devices. Skips SEND, which needs two halves,
+ * for an odd count, and exchanges for several groups, whose messages would be one exchange. */
 static void add_verbs(json_t *list, const int *devices, int count, int groups,
                       const Cluster *machine) {
     for (int v = groups > 1 ? SEND + 1 : 0; v < VERBS; v++)
@@ -281,7 +281,7 @@ static void add_verbs(json_t *list, const int *devices, int count, int groups,
             add_verb(list, v, &(Groups){devices, count, groups, false}, machine);
 }
 
-/* Adds the times of broadcasts and reductions of the first rank with two other ranks that share
+/* Adds the times of broadcasts and reductions between the first rank and two other ranks that share
  * another processor. */
 static void add_alone(json_t *list, const int *ranks, int count, const Cluster *machine) {
     for (int i = 2; i < count; i++)
@@ -296,7 +296,7 @@ static void add_alone(json_t *list, const int *ranks, int count, const Cluster *
         }
 }
 
-/* Adds the times of the first two ranks that share a processor. */
+/* Adds the times of every verb on the first two ranks that share a processor, if any do. */
 static void add_in_turn(json_t *list, const int *ranks, int count, const Cluster *machine) {
     for (int i = 1; i < count; i++)
         for (int k = 0; k < i; k++) {
@@ -317,8 +317,8 @@ static double pair_seconds(const char *pattern, const int *devices, int64_t byte
     return seconds;
 }
 
-/* Measures the link of two devices by an exchange in both directions; adds `measured` to its JSON
- * object. */
+/* Measures the link of two devices by an exchange in both directions. Returns the link as a JSON
+ * object, which then owns `measured`. */
 static json_t *measure_link(const int *devices, json_t *measured) {
     const char *both = verbs[SEND_RECEIVE].text;
     double shortest = pair_seconds(both, devices, 1),
@@ -328,8 +328,8 @@ static json_t *measure_link(const int *devices, json_t *measured) {
                      "measured", measured);
 }
 
-/* Measures the link within a host, with 2, 3, 4, 8, ... and all ranks, in one group and in as many
- * groups as fit; NULL for a host of one rank. */
+/* Measures the link within a host, on 2, 3, 4, 8, ... and all ranks, by one group and by as many
+ * groups as fit at once; NULL: the host has one rank. */
 static json_t *measure_local(const Hosts *hosts, int host, const Cluster *machine) {
     int ranks[world_size()], count = host_ranks(hosts, host, ranks);
     json_t *measured = json_array();
@@ -347,7 +347,7 @@ static json_t *measure_local(const Hosts *hosts, int host, const Cluster *machin
     return measure_link(ranks, measured);
 }
 
-/* Measures the link of the first ranks of two hosts. */
+/* Measures the link between the first ranks of two hosts. */
 static json_t *measure_pair(const Hosts *hosts, int a, int b, const Cluster *machine) {
     int first[world_size()], second[world_size()];
     host_ranks(hosts, a, first);
@@ -362,8 +362,8 @@ static json_t *measure_pair(const Hosts *hosts, int a, int b, const Cluster *mac
     return link;
 }
 
-/* Measures the local link on the host with most ranks, and the link of each pair of hosts. A kind
- * of link that no host or pair has gets the values of the other kind. */
+/* Measures the local link on the host with most ranks, and the link of each pair of hosts. When all
+ * ranks are on one host, `remote` gets the values of `local`; when no host has two, the reverse. */
 static json_t *measure_links(const Hosts *hosts, const Cluster *machine) {
     int ranks[world_size()], widest = 0;
     json_t *pairs = json_array();
@@ -428,7 +428,7 @@ static bool is_rate(const char *key) {
     return strstr(key, "bandwidth") || !strcmp(key, "sums") || !strcmp(key, "maxima");
 }
 
-/* Merges two passes into `first`: the minimum of times, or the maximum where `rates`. */
+/* Merges two passes into `first`: keeps the minimum of each time, or the maximum if `rates`. */
 static void keep_best(json_t *first, const json_t *second, bool rates) {
     const char *key;
     json_t *value;

@@ -21,8 +21,8 @@ static const double like = 1.3, pause = 0.05;
 
 static struct {
     Set set;
-    bool described;  // by a cluster file
-    double shortest; // seconds
+    bool described;  // a cluster file predicts the probe's time
+    double shortest; // shortest seconds of the probe so far; at first the prediction
     double patience; // seconds that may still be spent waiting
 } quiet;
 
@@ -39,7 +39,7 @@ void quiet_begin(Arena *arena, const Cluster *cluster) {
     quiet.patience = 20;
 }
 
-/* Prints a warning, on one rank. */
+/* Prints a warning on rank 0, with `seconds` of the probe. */
 static void tell(const char *advice, double seconds) {
     if (!world_rank())
         fprintf(

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-/* Marks the tensors that have elements in the segments; returns how many. */
+/* Marks the tensors that have elements in the segments; returns the number of new marks. */
 static int mark_tensors(const Plan *plan, const Segments *segments, bool *marked) {
     int count = 0;
     for (int i = 0; i < segments->count; i++) {
@@ -77,7 +77,7 @@ static json_t *json_devices(const Devices *devices) {
     return list;
 }
 
-/* Returns the numbers of the tensors of segments. */
+/* Returns the numbers of the tensors that have elements in the segments. */
 static json_t *json_tensors(const Set *set, const Segments *segments) {
     Arena *scratch = arena_create();
     bool *marked = arena_array(scratch, bool, set->count);
@@ -111,7 +111,7 @@ static json_t *json_step(const Set *set, const Step *step) {
     return object;
 }
 
-/* Returns `case` with the text of the only case, or `cases` with a list. */
+/* Returns an object with `case`, the text of the only case, or with `cases`, a list of texts. */
 static json_t *json_cases(const Set *set) {
     if (set->count == 1) return json_pack("{s:s}", "case", set->cases[0]->text);
     json_t *list = json_array();

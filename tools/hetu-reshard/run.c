@@ -30,8 +30,8 @@ void run_threads(void) {
     device_open();
 }
 
-/* Makes a file in a folder, which is made where it is missing; another user's links lead nowhere.
- * Negative devices have no part in its name. */
+/* Creates the file DEVICE.SUFFIX, or SUFFIX for a negative device, in a folder, which is created if
+ * missing. Refuses links of other users. Ends the program with a message on failure. */
 static FILE *make_file(const char *folder, int device, const char *suffix) {
     OpenFolder open;
     int error = folder_open(&open, folder);
@@ -105,7 +105,7 @@ static void write_traffic(const Set *set, const ht_reshard *plan, const char *fo
 
 /* ---- running ---- */
 
-/* This rank's storage of a case before and after the conversion. */
+/* The elements that this rank holds of a case before and after the conversion, and their bytes. */
 typedef struct Pieces {
     Region from, to;
     size_t from_bytes, to_bytes;
@@ -139,7 +139,7 @@ static void write_result(const Pieces *pieces, void *target, int rank, const cha
     write_data(target, pieces->to_bytes, rank, dump);
 }
 
-/* Runs the conversion. */
+/* Runs the conversion from the sources to the targets. */
 static void convert(const ht_reshard *plan, int rank, void *const *sources, void *const *targets) {
     void *scratch = device_alloc(ht_reshard_scratch(plan, rank));
     if (channel_of_device()->prepare)

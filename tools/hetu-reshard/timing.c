@@ -55,7 +55,7 @@ static double time_batch(Run *run, void *context, int runs) {
     return least_of_ranks((now() - begin) / runs);
 }
 
-/* The shortest batches so far, by the seconds of a run. */
+/* Seconds of a run in the two shortest batches so far. */
 typedef struct Shortest {
     double first, second;
 } Shortest;
@@ -67,8 +67,8 @@ static void note_batch(Shortest *shortest, double seconds) {
         shortest->second = seconds;
 }
 
-/* Runs batches until `budget` seconds are spent. While the two shortest batches differ, all may
- * have been disturbed: then goes on for a few times the budget. */
+/* Returns the seconds of a run in the shortest batch; runs batches for `budget` seconds. While the
+ * two shortest batches differ, all may have been disturbed: runs for up to MOST_BUDGETS budgets. */
 static double time_batches(Run *run, void *context, int runs, double budget) {
     const double alike = 1.1;
     Shortest shortest = {INFINITY, INFINITY};
@@ -83,8 +83,8 @@ static double time_batches(Run *run, void *context, int runs, double budget) {
     return shortest.first;
 }
 
-/* Discards the first run, which opens connections and touches memory. Doubles the runs a batch
- * until a batch is long enough, then times batches. */
+/* Returns the seconds of a run. Discards the first run, which opens connections and touches memory;
+ * doubles the runs of a batch until a batch is long enough, then times batches. */
 static double time_runs(Run *run, void *context, double budget) {
     int runs = 1;
     time_batch(run, context, 1);
@@ -106,7 +106,7 @@ static void run_plan(void *context) {
     ht_reshard_run_all(run->plan, world_rank(), run->from, run->to, run->scratch);
 }
 
-/* Returns the bytes of a buffer for this rank's piece of a case before or after. */
+/* Returns the bytes of this rank's piece of a case under a layout. */
 static int64_t piece_bytes(Arena *arena, const Case *conversion, const Layout *layout) {
     return layout_region(arena, layout, conversion->shape, world_rank()).volume *
            case_element(conversion);

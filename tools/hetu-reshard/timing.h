@@ -1,17 +1,17 @@
-/* Times conversions on the ranks that were launched, and measures their cluster file. */
+/* Times conversions on the launched ranks, and measures a cluster file of these ranks. */
 #ifndef HETU_RESHARD_TIME_H
 #define HETU_RESHARD_TIME_H
 
 #include "case.h"
 
 /* Binds this rank to one processor, round-robin over the ranks of a host; returns the processor's
- * number, or -1 when the system does not list processors. Without binding, two ranks may share a
- * processor in one run and not in the next, which changes times by a factor of 2. */
+ * number, or -1 when the system refuses. Ranks that are not bound may share a processor in one run
+ * and not in the next, which changes times by a factor of 2. */
 int bind_rank(void);
 
 /* Returns the seconds of a conversion of cases until the last device is done: the minimum over
- * batches of runs, for `budget` seconds in all. All ranks call it together and get the same
- * value. */
+ * batches of runs, which take about `budget` seconds in all. All ranks call it together and get the
+ * same value. */
 double time_set(const Set *set, double budget);
 
 /* Returns the seconds of a strided copy on all ranks at once. `bytes` counts reads and writes; rows
@@ -22,9 +22,9 @@ double time_copies(int64_t bytes, int64_t row, int64_t apart, double budget);
  * `reduction`. */
 double time_combinations(ht_dtype dtype, ht_reduction reduction, int64_t bytes, double budget);
 
-/* Measures the links and the memory of the ranks and writes a cluster file. Measures several times,
- * of which the best counts, within about `limit` seconds. Ends the program with a message when the
- * file cannot be written. */
+/* Measures the links and the memory of the ranks and writes a cluster file. Measures in several
+ * passes, in about `limit` seconds, and keeps the best value of each number. Ends the program with
+ * a message when the file cannot be written. */
 void measure_cluster(const char *path, double limit);
 
 /* ---- waiting for a quiet machine (quiet.c) ---- */
@@ -33,8 +33,8 @@ void measure_cluster(const char *path, double limit);
  * take; NULL: no prediction. */
 void quiet_begin(Arena *arena, const Cluster *cluster);
 
-/* Waits until the probe is as fast as before, at most for a limited time in all; when that is up,
- * or the probe is faster than the cluster file predicts, prints a warning. All ranks call it
+/* Waits until the probe is about as fast as ever, for a limited time over all calls. Warns when
+ * that time is up, or when the probe is faster than the cluster file predicts. All ranks call it
  * together. */
 void quiet_wait(void);
 

@@ -1,20 +1,20 @@
-/* heturun: starts the ranks of a hetucc program on this host, or runs it on the available slots and
- * restarts it when ranks die or the slots change (elastic training).
+/* heturun: starts the ranks of a hetucc program, on this host or on the available slots. On slots,
+ * heturun restarts the ranks when ranks die or the slots change (elastic training).
  *
  *     heturun -n RANKS PROGRAM ARGUMENTS...
  *     heturun --elastic STRATEGIES --slots FILE -- PROGRAM ARGUMENTS...
  *
- * With -n, rank 0 has the standard input; the output of the others goes to the same place. When a
- * rank ends with an error, heturun ends all ranks and exits with the status of that rank.
+ * With -n, rank 0 has the standard input; all ranks share the standard output. When a rank ends
+ * with an error, heturun ends all ranks and exits with the status of that rank.
  *
  * With --elastic, heturun starts the ranks under the first strategy that fits the slots. A rank
  * dies by a signal or a device fault; its slot is lost until FILE is rewritten. heturun then ends
  * all ranks and restarts them on the slots left, also when a new FILE changes the slots in use. The
  * program resumes from its last checkpoint (ht_resume). heturun forwards SIGTERM, SIGUSR1 and
  * SIGUSR2 to all ranks, which save and end (ht_told_to_end), after SIGTERM within --grace seconds.
- * Such a signal to one rank means all. heturun exits with 0 when all ranks do, or with the status
- * of a rank that ends with an error of its own. Where no strategy fits, heturun waits for a new
- * FILE for HETU_TIMEOUT seconds.
+ * When such a signal ends one rank, all ranks end. heturun exits with 0 when all ranks do, or with
+ * the status of a rank that ends with an error of its own. When no strategy fits, heturun waits for
+ * a new FILE for HETU_TIMEOUT seconds.
  */
 #define _GNU_SOURCE
 #include "place.h"
@@ -52,7 +52,7 @@ enum {
 typedef struct Options {
     const char *strategies, *slots, *cluster, *shell;
     bool hold;
-    int grace, ranks; // ranks: of -n; 0 without it
+    int grace, ranks; // seconds of --grace; number of -n, or 0: -n is not given
     char **words;
 } Options;
 
@@ -93,7 +93,7 @@ static int read_ranks(const char *text, struct argp_state *state) {
     return (int)ranks;
 }
 
-/* Ends heturun after a message when the options do not go together. */
+/* Ends heturun after a message when options contradict each other or are missing. */
 static void check_options(const Options *options, struct argp_state *state) {
     bool elastic = options->strategies || options->slots || options->cluster;
     if (!options->words)
@@ -128,7 +128,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
 
 /* ---- files and shared memory ---- */
 
-/* Hashes the path of the slots file; every heturun on the same file gets the same number. */
+/* Returns a hash of the slots file's path, equal for every heturun on the same file. */
 static uint64_t hash_slots(const Options *options) {
     char *whole = realpath(options->slots, NULL);
     uint64_t hash = hash_text(HASH_START, whole ? whole : options->slots);
@@ -136,7 +136,7 @@ static uint64_t hash_slots(const Options *options) {
     return hash;
 }
 
-/* Returns a number of this process alone, since several heturun -n may run at the same time. */
+/* Returns a number of this process alone: several heturun -n may run at the same time. */
 static uint64_t hash_process(void) {
     struct timespec time;
     clock_gettime(CLOCK_REALTIME, &time);
@@ -144,8 +144,8 @@ static uint64_t hash_process(void) {
     return hash_bytes(HASH_START, &number, sizeof number);
 }
 
-/* Makes the job; the folder of in-memory checkpoints is the same for every heturun on these
- * slots. */
+/* Returns the job. Its folder of in-memory checkpoints depends only on the user and `hash`, so that
+ * a later heturun on these slots finds it. */
 static Job make_job(const Options *options, uint64_t hash) {
     char *copies = NULL;
     if (asprintf(&copies, "/dev/shm/hetu-copies-%d-%016" PRIx64, (int)geteuid(), hash) < 0) abort();
@@ -191,8 +191,8 @@ static sigset_t heeded(void) {
     return set;
 }
 
-/* Waits for a signal of heeded(), at most so many milliseconds; returns a signal that asks this
- * process to end, else 0. */
+/* Waits for a signal of heeded(), at most `milliseconds`. Returns the signal, or 0 for SIGCHLD and
+ * when no signal comes. */
 static int await_signal(int milliseconds) {
     sigset_t set = heeded();
     int signal_number =
@@ -202,11 +202,11 @@ static int await_signal(int milliseconds) {
 
 typedef struct Outcome {
     bool again, refused; // restart the ranks; the program was not compiled with the strategy
-    int status;          // exit status, where `again` is false
+    int status;          // exit status of heturun, when `again` is false
 } Outcome;
 
-/* Returns the status of the first rank that ended with an error, 0: none. *all: whether all ranks
- * have ended. */
+/* Returns the status of the lowest rank that ended with an error; 0: no rank did. Sets *all to
+ * whether all ranks have ended. */
 static int worst_status(const Ranks *ranks, bool *all) {
     int worst = 0;
     *all = true;
@@ -217,7 +217,7 @@ static int worst_status(const Ranks *ranks, bool *all) {
     return worst;
 }
 
-/* Marks the slots of ranks that died as lost; returns how many. */
+/* Marks the slots of dead ranks as lost and reports them; returns their number. */
 static int lose_slots(const Ranks *ranks, int number) {
     int lost = 0;
     for (int rank = 0; rank < ranks->count; rank++) {
@@ -236,8 +236,8 @@ static int lose_slots(const Ranks *ranks, int number) {
     return lost;
 }
 
-/* Returns whether the first rank that ended reported a communication failure, whose culprit is
- * unknown. At the second failure within the waiting time for slots, the rank's slot is lost. */
+/* Returns whether the first rank that ended reported a communication failure, whose cause is not
+ * known. The rank's slot is lost when this is the second failure in DEFAULT_TIMEOUT seconds. */
 static bool failed_to_exchange(const Ranks *ranks, int number) {
     static time_t last;
     const Rank *first = ranks->first;
@@ -273,8 +273,8 @@ static int told_to_end(const Ranks *ranks, int number) {
     return 0;
 }
 
-/* Decides on a restart after a rank ended with an error. Waits for a moment first, so that a rank
- * that died, and caused the error, is noticed. */
+/* Ends all ranks and decides on a restart, after a rank ended with an error. Waits for a moment
+ * first, to notice a dead rank that caused the error. */
 static Outcome decide_restart(Ranks *ranks, int number, int status) {
     struct timespec pause = {.tv_nsec = LOOK * 1000000L};
     int lost = 0;
@@ -321,8 +321,8 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Waits up to `grace` seconds until all ranks have ended after a signal, then kills the others. A
- * second SIGTERM, or another signal that ends this process, cuts the wait short. */
+/* Waits up to `grace` seconds until all ranks have ended after a signal, then kills running ranks.
+ * SIGINT, SIGHUP or a second SIGTERM ends the wait early. */
 static Outcome await_ends(Ranks *ranks, int signal_number, int grace) {
     double since = now();
     bool all = false, cut = false;
@@ -347,7 +347,7 @@ typedef struct Start {
     int grace;            // seconds that ranks have to end after a signal
 } Start;
 
-/* Watches the ranks until they need a restart, or heturun ends. */
+/* Watches the ranks until they need a restart or heturun must end. */
 static Outcome watch(Ranks *ranks, Slots *slots, const ChoiceList *list, const Start *start) {
     for (int passed = 0;;) {
         int signal_sent = await_signal(LOOK);
@@ -379,7 +379,7 @@ static int patience(void) {
     return text ? atoi(text) : DEFAULT_TIMEOUT;
 }
 
-/* Waits until a strategy fits. Returns 0, or the exit status. */
+/* Waits until a strategy fits the slots. Returns 0, or else the exit status of heturun. */
 static int await_slots(Slots *slots, const ChoiceList *list) {
     int ranks, least = list->at[0].devices;
     for (int i = 0; i < list->count; i++)
@@ -401,7 +401,7 @@ static int await_slots(Slots *slots, const ChoiceList *list) {
     }
 }
 
-/* Drops a strategy that the program was not compiled with; returns whether others are left. */
+/* Drops a strategy that the program was not compiled with; returns whether any strategy is left. */
 static bool leave_out(ChoiceList *list, const Choice *choice) {
     fprintf(stderr, "heturun: strategy \"%s\" is left out%s\n", choice->name,
             list->count > 1 ? "" : "; there is no other");
@@ -409,7 +409,7 @@ static bool leave_out(ChoiceList *list, const Choice *choice) {
     return list->count > 0;
 }
 
-/* Removes the meeting file of a start. */
+/* Removes the meeting file of a start, and its folder unless it is that of `place`. */
 static void leave_meeting(char *meeting, const Place *place) {
     unlink(meeting);
     *strrchr(meeting, '/') = 0;
@@ -449,7 +449,7 @@ static int run(Job *job, const Place *place, Slots *slots, ChoiceList *list, int
 
 /* ---- ranks on this host, once ---- */
 
-/* Tells which ranks failed, and returns the exit status: that of the first one that did. */
+/* Reports the first rank that ended and returns its status; returns `status` if it succeeded. */
 static int report_failure(const Ranks *ranks, int status) {
     const Rank *first = ranks->first;
     bool signaled = first->status > 128;
@@ -460,7 +460,7 @@ static int report_failure(const Ranks *ranks, int status) {
     return first->status;
 }
 
-/* Starts the ranks and watches them until all have ended, or one has failed. */
+/* Starts the ranks and watches them until all have ended or one has failed. Returns the status. */
 static int run_once(Job *job, const Place *place, int count, int grace) {
     Slots slots = slots_here(count);
     char *meeting = place_inside(place);

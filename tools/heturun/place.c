@@ -24,8 +24,8 @@ static const char LOCK[] = "lock";
 
 enum { PARENTS = 3 };
 
-/* Returns a folder for private folders by its number, the best first, without links; NULL: other
- * users could replace what is made there. The text is kept until the next call. */
+/* Returns parent folder `number` for private folders, the best first, without links; NULL: there is
+ * none, or other users could replace its files. The text is valid until the next call. */
 static const char *parent_at(int number) {
     static char whole[PATH_MAX];
     const char *parent = (const char *[PARENTS]){"/dev/shm", getenv("TMPDIR"), "/tmp"}[number];
@@ -33,8 +33,8 @@ static const char *parent_at(int number) {
     return safe ? realpath(parent, whole) : NULL;
 }
 
-/* Returns whether a private folder has room for what is kept there: other users may have filled the
- * file system. */
+/* Returns whether a private folder has room for its files; sets errno when it has none. Other users
+ * may have filled the file system. */
 static bool has_room(const char *folder) {
     enum { ROOM = 1 << 16 };
     char name[PATH_ROOM];
@@ -91,7 +91,7 @@ static bool is_other(const char *path, const void *own) {
     return runs;
 }
 
-/* Removes the folder of a dead heturun. */
+/* Removes a folder if its heturun is dead; returns false, so that any_private goes on. */
 static bool remove_dead(const char *path, const void *none) {
     is_other(path, none);
     return false;
@@ -120,7 +120,7 @@ static int make(Place *place, const char *parent, const char *name) {
     return 0;
 }
 
-/* Makes the folder in the first parent where that can be. False after a message. */
+/* Makes the folder in the first parent where that works. Returns false after a message. */
 static bool make_anywhere(Place *place, const char *name) {
     int error = 0;
     for (int i = 0; i < PARENTS; i++) {
@@ -134,7 +134,7 @@ static bool make_anywhere(Place *place, const char *name) {
     return false;
 }
 
-/* Calls is_it as any_private does, for the folders of this name in all parents. */
+/* Calls is_it as any_private does, for folders whose names begin with `name` in all parents. */
 static bool any_anywhere(const char *name, bool (*is_it)(const char *path, const void *argument),
                          const void *argument) {
     char head[PATH_ROOM];
@@ -147,8 +147,8 @@ static bool any_anywhere(const char *name, bool (*is_it)(const char *path, const
     return found;
 }
 
-/* Backs off for a random time: two heturun that start at once see each other's folder, and both
- * retry. */
+/* Waits for a random time: two heturun that start at once see each other's folder, and both try
+ * again. */
 static void step_back(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);

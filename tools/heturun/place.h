@@ -1,5 +1,5 @@
-/* The private folder of a heturun: /dev/shm/heturun-UID-HASH.XXXXXX, or in TMPDIR or /tmp where
- * shared memory is full.
+/* The private folder of a heturun: /dev/shm/heturun-UID-HASH.XXXXXX, or a folder of this name in
+ * TMPDIR or /tmp when shared memory is full.
  *
  * HASH is a hash of the slots file's path; the suffix is random, and only the user may enter the
  * folder. heturun holds a lock in the folder, which the kernel releases when heturun ends. A second
@@ -23,12 +23,12 @@ bool place_open(Place *place, const char *slots, uint64_t hash);
 
 void place_close(Place *place);
 
-/* Returns the meeting file of ranks that are all on this machine: a path in the folder, or in a new
- * one where its file system has become full; free() it. NULL after a message. */
+/* Returns the path of the file through which ranks on this machine meet: in the folder, or in a new
+ * folder when the folder's file system has become full. free() it; NULL after a message. */
 char *place_inside(const Place *place);
 
-/* Makes a private folder with a random name beside the slots file, where ranks on several machines
- * meet. Removes such folders of dead heturun. Returns a path to free(), or NULL after a message. */
+/* Makes a private folder beside the slots file and removes folders of earlier starts. Returns the
+ * path of the meeting file of ranks on several machines; free() it. NULL after a message. */
 char *place_beside(const char *slots);
 
 /* Removes the private folders whose paths begin with `head`, with their files. */

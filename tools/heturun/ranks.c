@@ -29,7 +29,7 @@ static int local_rank(const Ranks *ranks, int rank) {
     return local;
 }
 
-/* Sets the rank's environment variables. */
+/* Sets the environment variables of a rank, in its own process. */
 static void set_environment(const Job *job, const Ranks *ranks, int rank, const Choice *choice) {
     const Slot *slot = ranks->at[rank].slot;
     char copies[512], digest[20];
@@ -49,7 +49,7 @@ static void set_environment(const Job *job, const Ranks *ranks, int rank, const 
     if (slot->part >= 0) set_number("HETU_NODE", slot->part);
 }
 
-/* Runs first in the child process, which ends when heturun, process `parent`, does. */
+/* Prepares a child process: unblocks signals, and makes it end with heturun, process `parent`. */
 static void prepare_child(pid_t parent) {
     sigset_t none;
     sigemptyset(&none);

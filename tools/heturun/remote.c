@@ -23,7 +23,7 @@ extern char **environ;
 
 /* ---- local side ---- */
 
-/* Writes a word quoted for a shell. */
+/* Writes a blank and a word quoted for a shell. */
 static void quote(FILE *out, const char *word) {
     fputs(" '", out);
     for (; *word; word++)
@@ -61,7 +61,7 @@ static char *hold_command(char **words) {
     return text;
 }
 
-/* Returns the words of the shell, the host, and a command. */
+/* Returns a list, NULL at its end: the words of the remote shell, the host, and the command. */
 static char **shell_words(const char *shell, const char *host, char *command) {
     char **words = calloc(MOST_WORDS + 3, sizeof *words), *copy = strdup(shell), *rest = copy;
     int count = 0;
@@ -104,8 +104,8 @@ static _Noreturn void become(char **words, pid_t parent) {
     _exit(CANNOT_START);
 }
 
-/* Sends the process the signals that arrive on the standard input; returns whether the standard
- * input has ended. */
+/* Waits LOOK ms for a byte of standard input and sends it to the process as a signal. Returns
+ * whether the standard input has ended. */
 static int input_ended(pid_t process) {
     char byte;
     struct pollfd input = {STDIN_FILENO, POLLIN, 0};

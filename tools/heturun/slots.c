@@ -20,7 +20,7 @@ char *file_text(Arena *arena, Diag *diag, const char *path) {
     return diag_errors(diag) || !text.bytes ? NULL : arena_string(arena, text.bytes);
 }
 
-/* Slots read so far; they replace the old ones when the whole file has no error. */
+/* The slots read so far; they replace the old slots when the whole file has no error. */
 typedef struct Reading {
     Diag *diag;
     const char *path;
@@ -50,7 +50,7 @@ Slots slots_here(int count) {
     return (Slots){.path = "this host", .parts = 1, .count = reading.count, .at = reading.at};
 }
 
-/* Reads the number after "slots="; -1 after an error. */
+/* Returns the number after "slots="; -1 after reporting an error. */
 static int read_count(Reading *reading, const char *word, Position at) {
     char *end;
     errno = 0;
@@ -91,7 +91,7 @@ static void divide(Reading *reading, int parts) {
         if (reading->at[i].here) reading->at[i].part = (int)((long)number++ * parts / here);
 }
 
-/* Reads the file and replaces the slots; keeps the old slots after an error. */
+/* Reads the file and replaces the slots; keeps the old slots and returns false after an error. */
 static bool read_slots(Slots *slots) {
     Arena *arena = arena_create();
     Reading reading = {

@@ -1,10 +1,10 @@
-/* The file of slots, which lists where ranks may run. A line has a host and its number of slots; #
- * begins a comment:
+/* The file of slots, which lists where ranks may run. A line has a host and its number of slots, 1
+ * if not given; # begins a comment:
  *
  *     localhost slots=4
  *     node7
  *
- * A rewritten file replaces the slots; a lost slot that the file lists is available again. */
+ * A rewritten file replaces all slots; a lost slot that the new file lists is available again. */
 #ifndef HETURUN_SLOTS_H
 #define HETURUN_SLOTS_H
 
@@ -27,13 +27,13 @@ typedef struct Slots {
     int parts; // simulated hosts on this machine, for tests; 1: not divided
     int count;
     Slot *at;
-    struct stat seen, read; // the file as it was last looked at, and as it was read
+    struct stat seen, read; // status of the file at the last look, and when it was last read
 } Slots;
 
-/* Reads the file for the first time. Reports errors and returns false after them. */
+/* Reads the file for the first time. Returns false after reporting errors. */
 bool slots_open(Slots *slots, const char *path, int parts);
 
-/* Makes `count` slots on this host, without a file; free slots.at. */
+/* Returns `count` slots on this host, which belong to no file; free slots.at. */
 Slots slots_here(int count);
 
 /* Reads the file again when it was rewritten; returns whether the slots changed. Reports an invalid
