@@ -88,7 +88,7 @@ typedef struct RoleWriter {
 } RoleWriter;
 
 /* Returns the name of the table of a conversion's replica groups, and writes the table when it is
- * new. `positions` has the number that the table has for each device; NULL: its rank. */
+ * new. The table names a device by positions[device], or by its rank if `positions` is NULL. */
 const char *replica_groups_write(Emitter *emitter, Text *out, const ReplicaGroups *replica_groups,
                                  const int *positions);
 

@@ -45,12 +45,12 @@ typedef struct Around {
     const void *more; // data of the backend
 } Around;
 
-/* Appends the index of a tensor's element, "i0 * 768 + i1", and NAME[index], as it is computed
- * with: bf16 as f32. */
+/* Appends the index of a tensor's element, "i0 * 768 + i1", and the element NAME[index], bf16
+ * converted to f32. */
 void text_index(Text *out, const Around *around, int tensor);
 void text_tensor(Text *out, const LocalOp *local, int tensor, const Around *around);
 
-/* Appends the same for an operand: an AccessWriter. */
+/* Appends the element of an operand in the same way. An AccessWriter. */
 void text_element(Text *out, const LocalOp *local, int operand, void *around);
 
 /* Appends what stands before and behind a new element of the result: "y[i0] = ht_bf16_store(" and
@@ -58,12 +58,12 @@ void text_element(Text *out, const LocalOp *local, int operand, void *around);
 void text_result(Text *out, const LocalOp *local, const Around *around);
 void text_result_end(Text *out, const LocalOp *local);
 
-/* Appends the sum of the terms over exactly the factors of `set`; `first`: nothing stands before
- * it. Returns whether something stands there now. */
+/* Appends the sum of the terms over exactly the factors of `set`; `first`: no term has been written
+ * yet. Returns whether a term has been written by then. */
 bool text_terms(Text *out, const LocalOp *local, uint32_t set, const Around *around, bool first);
 
-/* Appends a sum and the terms that are not summed, in the type in which the result is computed
- * with: "(float)(sum + z[i0])". */
+/* Appends a sum and the terms that are not summed, in the type in which kernels compute the result:
+ * "(float)(sum + z[i0])". */
 void text_sum_value(Text *out, const LocalOp *local, const Around *around, const char *sum);
 
 /* Returns whether some term is summed over exactly these factors, and the operands that such terms

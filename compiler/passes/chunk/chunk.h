@@ -26,7 +26,7 @@ typedef struct Chunked {
     bool *in;         // by op index: in the region
     bool *given;      // by op index: in the region, and does not depend on the product
     bool *behind;     // by op index: outside the region, and depends on it
-    bool *needed;     // by op index: outside the region, which depends on it
+    bool *needed;     // by op index: outside the region; the region depends on it
     int *factor;      // by op index, in the region: the bound factor that is cut
     int *dim;         // by value id, results of the region: 1 + the dimension that is cut; 0: none
     bool *outside;    // by value id: read outside the region

@@ -11,7 +11,7 @@
 
 /* The operators that may run again in the backward section. Both arrays are by op index. */
 typedef struct Anew {
-    const bool *may;   // operators of the forward section that may
+    const bool *may;   // forward operators that may run again
     const int *region; // region of each operator. Values are recomputed for their own region only;
                        // values that another region needs are kept
 } Anew;

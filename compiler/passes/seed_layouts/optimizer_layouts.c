@@ -7,9 +7,9 @@
  *     before    y = x * w                            w : {ffn:tp}
  *     after     w' = reshard(w), y = x * w'          w : {dup:tp, ffn:dp}, w' : {ffn:tp}
  *
- * A trained parameter, its states and what a rule of the optimizer keeps get the layout of those
- * states. Operators read a conversion of the parameter to the layout that it would have without the
- * statement. The conversion runs once, at the beginning of a step.
+ * A trained parameter, its states and values that an optimizer rule keeps get the layout of the
+ * states under NAME. Operators read a conversion of the parameter to the layout that it would have
+ * without the statement. The conversion runs once, at the beginning of a step.
  */
 #include "passes/seed_layouts/seed_layouts.h"
 

@@ -38,7 +38,7 @@ static void add_groups(Arena *arena, const Module *module, Groups *groups, const
                                     positions));
 }
 
-/* Aborts if a device stands in two subgroups of a sum, because conversions read one piece of each
+/* Aborts if a device is in two subgroups of a sum, because conversions read one piece of each
  * device. */
 static void check_apart(Arena *arena, const Groups *groups) {
     int most = 0;
