@@ -1,5 +1,5 @@
-/* Analysis behind pass factor_dims: which dimensions are the same, and into which factors they
- * split.
+/* Analysis behind pass factor_dims: finds dimensions that are the same, and the factors into which
+ * they split.
  *
  *     qkv = linear(x, w)                     node of qkv's dimension 1: class A, extent 2304
  *     r = reshape(qkv, [b, 3, 12, 64])       equation A = B * C * D, extents 3, 12, 64
@@ -24,7 +24,7 @@ typedef struct Equation {
     const Op *op;
     int left_count, right_count;
     const int *left, *right; // nodes, the major one first
-    bool compound; // of a merged dimension in a rule, which is `left`; otherwise of a reshape
+    bool compound; // of a rule whose merged dimension is `left`; false: of a reshape
     bool opaque;
 } Equation;
 
@@ -37,8 +37,8 @@ typedef struct Classes {
     int *op_node;    // by op index: the node of its first bound factor
     Array(Equation) equations; // those of one operator are neighbours
     int *op_equation;          // by op index: its first equation
-    int *first_atom;           // by class (root node)
-    int *atom_count;           // by class
+    int *first_atom;           // by class (root node): its first atom
+    int *atom_count;           // by class: number of its atoms
     int atom_total;
     int *atom_parent;   // union-find forest over atoms
     int64_t batch_rows; // 0: no input has a batch

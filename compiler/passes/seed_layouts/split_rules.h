@@ -34,7 +34,7 @@ bool factor_may_cut(const Op *op, int f);
 bool factor_in_all(const Op *op, int f);
 bool factor_numbers(const Op *op, int f);
 
-/* What became of a split rule, for warnings about rules without effect. */
+/* The effects of a split rule, for errors about rules without effect. */
 typedef struct RuleUse {
     bool used;         // some operator was cut by it
     const Op *refused; // an operator whose rule forbids the cut, though the axis was free
