@@ -34,8 +34,8 @@ typedef struct EmitOptions {
     const char *const *recipe; // (<hetu/rt.h>)
 } EmitOptions;
 
-/* Appends the files of a unit, which carry its fingerprint: a line that names their sources and
- * options, and a hash over these. Reports a name of a source that C cannot include. */
+/* Appends the files of a unit, which carry its fingerprint: a line that names source and options,
+ * with a hash over these and all text. Reports a name of a source that C cannot include. */
 void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options);
 
 /* Appends the file for a source that has no programs: the content that its object keeps. Where its

@@ -70,7 +70,7 @@ const char *const *pass_names(void);
     PASS(fuse, LAID_OUT, LAID_OUT, LAID_OUT)             /* elementwise operators into one */      \
     PASS(specialize, LAID_OUT, LAID_OUT, SPECIALIZED)    /* device programs, conversions */        \
     PASS(schedule, SPECIALIZED, SPECIALIZED, SCHEDULED)  /* order of the phases of a stage */      \
-    PASS(memory, SCHEDULED, SCHEDULED, STORED)           /* storage */
+    PASS(memory, SCHEDULED, SCHEDULED, STORED)           /* memory offsets */
 
 /* Declares each pass: void pass_NAME(Module *module, const PassContext *context). */
 #define DECLARE_PASS(name, from, to, leaves)                                                       \

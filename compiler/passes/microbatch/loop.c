@@ -170,7 +170,7 @@ static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op 
         array_push(loop->module->arena, &loop->turns[turn], loop->accumulated[value->id]->def);
 }
 
-/* Returns the finished sum of a contribution, made once; other values themselves. The accumulation
+/* Returns the finished sum of a contribution, made once; any other value as it is. The accumulation
  * has the source position of `user`, which needs it, and the layer of the contribution. */
 static Value *whole(Loop *loop, Value *value, const Op *user) {
     if (value && loop->turn[value->id] == LOOP_COUNT) return loop->counted[value->id];
