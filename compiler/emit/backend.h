@@ -19,7 +19,7 @@ typedef struct BackendFolder {
     const char *makefile; // included by the folder's Makefile
     const char *compiler; // its name: "nvcc"
     const char *compiler_variable, *compiler_home; // environment variable that names another
-                                                   // compiler; folder searched behind PATH
+                                                   // compiler; folder searched after PATH
     const char *read_as; // language (-x) in which the C compiler preprocesses its sources
 } BackendFolder;
 

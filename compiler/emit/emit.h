@@ -31,7 +31,7 @@ typedef struct EmitOptions {
     const char *maker;         // for the fingerprint: "hetucc 0.1.0 -O1"
     const char *source;        // for the fingerprint: text of the user's source
     int recipe_count;          // of a unit that calls ht_prepare: arguments of ht_register_source
-    const char *const *recipe; // (<hetu/rt.h>)
+    const char *const *recipe; // (<hetu/image.h>)
 } EmitOptions;
 
 /* Appends the files of a unit, which carry its fingerprint: a line that names source and options,

@@ -193,7 +193,7 @@ static bool roles_have_storage(const Module *module) {
 
 /* The part that each form adds to the form before it, and the pass that adds the part. */
 static const struct FormPart {
-    const char *what, *pass; // both for messages
+    const char *what, *pass;       // both for messages
     bool (*there)(const Module *); // returns whether a module has the part
 } parts[] = {[FORM_FACTORED] = {"dimensions that are single factors", "factor_dims", ops_factored},
              [FORM_SEEDED] = {"layouts of what is given", "seed_layouts", inputs_laid_out},

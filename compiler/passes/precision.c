@@ -40,7 +40,7 @@ struct Copy {
 
 /* Where the elements of a value come from, which decides its type. */
 typedef enum Origin {
-    ORIGIN_COMPUTED, // any other value
+    ORIGIN_COMPUTED,
     ORIGIN_NUMBER, // constants of the program
     ORIGIN_INPUT,  // inputs, operands of integer type, and values computed from these and constants
                    // alone

@@ -156,7 +156,7 @@ static PlannedConversion *conversion_of(Module *module, const Op *op) {
     return conversion;
 }
 
-/* Gives an operator its conversion. Those of one template with equal layouts and types share it. */
+/* Gives an operator its conversion, shared by equal conversions of one template. */
 static void use_conversion(Module *module, Intern *known, Op *op) {
     const Layout *from = op->operands[0]->layout, *to = op->results[0]->layout;
     Type type = op->results[0]->type;

@@ -71,7 +71,7 @@ int64_t tensor_elements(const Tensor *tensor);
 /* Returns how far apart elements lie along a bound factor; 0 where the tensor lacks the factor. */
 int64_t tensor_stride(const Tensor *tensor, int factor);
 
-/* Returns whether a tensor is present and has bf16 elements. Kernels compute with them in f32. */
+/* Returns whether a tensor is present and has bf16 elements, which kernels convert to f32. */
 bool tensor_is_half(const Tensor *tensor);
 
 /* Returns the index of the call's operand that the rule's operand `index` stands for; -1 when it is

@@ -4,7 +4,7 @@
  *     y[b, o] = x[b, o] * w[b, o], b = 8, o = 256   ->  one loop i0 < 2048, all strides 1
  *     y[b, o] = x[b, o] + bias[o]                   ->  loops i0 < 8, i1 < 256
  *
- * Elements and terms are written here; cpu/loops.c and cuda/loops.c write the functions. */
+ * This file writes elements and terms; cpu/loops.c and cuda/loops.c write the functions. */
 #ifndef EMIT_KERNEL_LOOPS_H
 #define EMIT_KERNEL_LOOPS_H
 
@@ -53,7 +53,7 @@ void text_tensor(Text *out, const LocalOp *local, int tensor, const Around *arou
 /* Appends the element of an operand in the same way. An AccessWriter. */
 void text_element(Text *out, const LocalOp *local, int operand, void *around);
 
-/* Appends what stands before and behind a new element of the result: "y[i0] = ht_bf16_store(" and
+/* Append the text before and after a new element of the result: "y[i0] = ht_bf16_store(" and
  * ");\n". */
 void text_result(Text *out, const LocalOp *local, const Around *around);
 void text_result_end(Text *out, const LocalOp *local);

@@ -76,8 +76,8 @@ static void emit_placing(Text *out, const int64_t *placing, int rank) {
     text_string(out, "\n");
 }
 
-/* A tensor whose pieces are written. If `turns` is empty, its layout gives them. Otherwise it has
- * the rows of all micro-batches, and values in `turns` give the region of each. */
+/* A tensor whose pieces are written. If `turns` is empty, the layout gives the pieces. Otherwise it
+ * has the rows of all micro-batches, and values in `turns` give the region of each. */
 typedef struct Stored {
     const Value *value;
     Array(const Value *) turns;
@@ -129,7 +129,7 @@ static void add_turns(Arena *arena, Piece *piece, const Tables *tables, const St
     }
 }
 
-/* Returns the piece of a device; empty: it has no elements. */
+/* Returns a device's piece; empty: the device has no elements. */
 static Piece device_piece(Arena *arena, const Tables *tables, const Stored *stored, int device) {
     Piece piece = {0};
     const Region *region =

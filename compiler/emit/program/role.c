@@ -94,7 +94,7 @@ static void add_kernel(Calls *calls, RoleWriter *writer, const Op *op) {
     call_describe(calls, call);
 }
 
-/* Appends copies of one half of a joiner's operands to its results; the role lacks the other. */
+/* Appends copies of one half of a joiner's operands to its results; the other half is absent. */
 static void add_half(Calls *calls, RoleWriter *writer, const Op *op, JoinedHalf half) {
     for (int k = 0; k < op->result_count; k++)
         call_copy(calls, writer, op, op->results[k],

@@ -36,8 +36,8 @@ typedef struct RolePart {
 /* A message between stages that a role sends or receives: operators that cross stages, one
  * asynchronous exchange, or the gather of a prefetched parameter (op_prefetch_point). */
 typedef struct RoleTransfer {
-    const Op *op; // its first operator
-    bool flies;   // asynchronous
+    const Op *op;                // its first operator
+    bool flies;                  // asynchronous
     bool ahead, sends, receives; // ahead: the gather of a prefetched parameter
     int tensor_count;
     int64_t *from, *to; // by tensor: buffers; 0 where the role has none

@@ -77,7 +77,7 @@ static const char *emit_addresses(Text *declarations, const Module *module, cons
 }
 
 /* Writes the table of the optimizers' functions, two for each group: the update, and the function
- * that runs after it; 0: the image has its name. Returns the table's name. */
+ * that runs after it; 0: the image has the function's name. Returns the table's name. */
 static const char *emit_optimizers(Text *declarations, const Module *module, const char *name) {
     if (!module->optimizer->groups.count) return "0";
     text_print(declarations, "static void (*const %s_updates[])(void) = {\n", name);

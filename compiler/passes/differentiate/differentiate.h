@@ -21,7 +21,7 @@ typedef struct Differentiator {
     Op place;                // source position of operators that belong to no forward operator
     Section section;         // of new operators
     struct RuleEntry *rules; // cache of derived rules
-    const OpDef *sum; // adds two gradients; NULL until one is needed
+    const OpDef *sum;
     Value *norm; // square of the norm of all gradients, after gradient clipping has asked for it;
                  // NULL: none
 } Differentiator;

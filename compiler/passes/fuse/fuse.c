@@ -7,7 +7,7 @@
  * Steps: sums become operands of operators that can add (clause plus). Pairs of operators become
  * one (clause with). Groups of operators grow along values. Sums move in front of products that can
  * compute them as well. That last step is skipped under zero 2 and 3, where the order of gradients
- * determines how many exist at a time.
+ * determines how many gradients exist at a time.
  *
  * Requires: pass propagate_layouts.
  *

@@ -95,8 +95,8 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
 bool version_reaches(const Assigner *assigner, const Version *version);
 
 /* Return the newest version that the current operator may read, and the version that is cheapest to
- * convert to `to`. If it may read none, they choose from all versions; a message between visits
- * then sends the value. */
+ * convert to `to`. If it may read no version, all versions are candidates, and a message between
+ * visits sends the value. */
 const Version *newest_version(const Assigner *assigner, const Version *versions);
 const Version *cheapest_version(const Assigner *assigner, const Version *versions,
                                 const Sharding *to, double *price);

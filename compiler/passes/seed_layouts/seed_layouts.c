@@ -130,7 +130,7 @@ static const Layout *states_of_whole(Place *place, Value *value) {
 
 /* Gives layouts to a parameter and its states. Under `zero 3` the parameter has the layout of its
  * states on each stage that reads it, unless the source writes a layout. A value that an optimizer
- * rule keeps has it under every level of `zero`. */
+ * rule keeps has that layout under every level of `zero`. */
 static void place_parameter(Place *place, Parameter *parameter) {
     bool cut =
         module_zero(place->module) >= (parameter->kept ? 1 : 3) && !parameter->value->user_layout;

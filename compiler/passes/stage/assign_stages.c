@@ -42,7 +42,7 @@ static void list_layers_of(Staging *staging, LoopPosition turn) {
     }
 }
 
-/* Lists the layers. The counting loop comes last, because it does not have the layers in order. */
+/* Lists the layers. The counting loop comes last, because it does not determine their order. */
 static void list_layers(Staging *staging) {
     staging->layers.count = 0;
     list_layers_of(staging, LOOP_EACH);
@@ -192,7 +192,7 @@ static bool settle_visits(Staging *staging) {
     return true;
 }
 
-/* Returns that of two visits which a section runs first; -1: both are unknown. */
+/* Returns the one of two visits that a section runs first; -1: both are unknown. */
 static int first_of(Section section, int a, int b) {
     if (a < 0 || b < 0) return a < 0 ? b : a;
     return (section == SECTION_FORWARD) == (a < b) ? a : b;

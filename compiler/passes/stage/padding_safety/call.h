@@ -12,8 +12,8 @@
  * there, such as 0 in a sum. The pragma `padding` gives the elements behind of inputs; of all other
  * values nothing is known.
  *
- * A tensor with k shorter dimensions has 2^k blocks. Bit j of its number: it is behind in the j-th
- * shorter dimension. An assignment gives the same bits for the shorter factors of an operator.
+ * A tensor with k shorter dimensions has 2^k blocks. Block b is behind in the j-th shorter
+ * dimension if bit j of b is set. An assignment gives such bits for an operator's shorter factors.
  */
 #ifndef PASSES_STAGE_PADDING_SAFETY_CALL_H
 #define PASSES_STAGE_PADDING_SAFETY_CALL_H
