@@ -1,5 +1,5 @@
 /* The passes of the compiler, in order: PASSES below is the list. Each pass is a function of a
- * module. Its file begins with an example, what the pass requires and what it leaves.
+ * module. Its file begins with an example, the pass's requirements and its results.
  *
  *     model.c -frontend-> IR of the model -precision ... fuse-> IR with layouts and conversions
  *             -specialize, schedule, memory-> device programs, schedules, storage -emit-> C

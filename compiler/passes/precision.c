@@ -38,7 +38,7 @@ struct Copy {
     Copy *next;
 };
 
-/* Where the elements of a value come from, which decides its type. */
+/* The source of a value's elements, which decides its type. */
 typedef enum Origin {
     ORIGIN_COMPUTED,
     ORIGIN_NUMBER, // constants of the program

@@ -216,8 +216,8 @@ static void emit_row_loop(const Team *team, int loop) {
     text_string(out, "    }\n");
 }
 
-/* Chooses the tensors that stay in registers: those that several loops load and loaded results, if
- * registers suffice. Appends their arrays. */
+/* Chooses the tensors that stay in registers: operands that several loops load, and loaded results,
+ * if registers suffice. Appends their arrays. */
 static void choose_held(Team *team) {
     uint64_t once = 0, again = 0;
     for (int loop = 0; loop < team->rows->plan.loop_count; loop++) {

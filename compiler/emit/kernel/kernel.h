@@ -17,7 +17,7 @@ typedef struct Kernel {
 /* Returns the function for an operator, and adds it to the kernels' file when it is new. */
 const Kernel *kernel_for(struct RoleWriter *writer, const LocalOp *local);
 
-/* ---- bodies that all back ends have alike: call.c, product.c ----
+/* ---- bodies that all backends share: call.c, product.c ----
  *
  * Parameters of the function are the tensors' names, `at` for the device's numbers, and where a C
  * kernel is run `r` (the rank) and `where` (the place in the source). */

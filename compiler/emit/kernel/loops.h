@@ -22,8 +22,8 @@ typedef struct Nest {
     Loop loop[IR_MAX_FACTORS];
 } Nest;
 
-/* Return the loops over the elements of the result, and those over contracted factors, in the order
- * in which the operands have them. */
+/* Return the loops over the elements of the result, and the loops over contracted factors, in the
+ * order in which the operands have them. */
 Nest nest_of_result(const LocalOp *local);
 Nest nest_of_sum(const LocalOp *local, uint32_t contracted);
 
@@ -71,8 +71,8 @@ void text_sum_value(Text *out, const LocalOp *local, const Around *around, const
 bool has_terms(const LocalOp *local, uint32_t set);
 uint64_t terms_operands(const LocalOp *local, uint32_t set);
 
-/* Writes the distinct sets of contracted factors, without the empty set and those whose factors are
- * empty on this device. Returns how many there are. */
+/* Writes the distinct sets of contracted factors, without the empty set and sets with a factor that
+ * is empty on this device. Returns how many there are. */
 int contracted_sets(const LocalOp *local, uint32_t *sets);
 
 /* Returns whether the largest operand is contiguous along the innermost loop of the result rather

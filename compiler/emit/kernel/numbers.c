@@ -36,7 +36,7 @@ static bool contribution_key(Text *key, const LocalOp *local, uint64_t operands,
 
 /* Returns by index in the roles whether a device adds a term to the partial result. Of devices with
  * equal contributions to the same piece, the one with the lowest partial id adds it. Where
- * subgroups have copies, whose pieces may differ, those of the first subgroup are added. */
+ * subgroups have copies, whose pieces may differ, the first subgroup's pieces are added. */
 static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t operands) {
     const Roles *roles = local->module->devices->roles;
     const Value *result = local->results[0].value;

@@ -110,7 +110,7 @@ static const char *call_value(const Call *call) {
     return name ? name : "";
 }
 
-/* Adds a row if scope or layer differ from those of the call before. */
+/* Adds a row if scope or layer differ from the call before. */
 static void note_whose(NoteWriter *notes, const Op *op) {
     Arena *arena = notes->whose.arena;
     const char *scope = c_string(arena, op->source->scope ? op->source->scope : ""),

@@ -75,7 +75,7 @@ typedef struct Stretch {
 } Stretch;
 typedef Array(Stretch) Stretches;
 
-/* Returns how many calls from `first` on equal those `period` calls later. */
+/* Returns how many calls from `first` on equal the call `period` calls later. */
 static int match_length(const int *keys, int count, int first, int period) {
     int length = 0;
     while (first + period + length < count && keys[first + length] == keys[first + period + length])

@@ -43,11 +43,11 @@ typedef struct SliceConcat {
     int piece_dim, piece_start, piece_length, row_dim; // indices of attributes
 } SliceConcat;
 
-/* Finds the two operators among those of the module, by the clauses shift and row of their rules.
- * False when one is missing. */
+/* Finds the two operators in the module by the clauses shift and row of their rules. Returns false
+ * when one is missing. */
 bool slice_concat_find(const Module *module, SliceConcat *movers);
 
-/* Replaces the region's operators by those of `count` chunks. Leaves the module numbered. */
+/* Replaces the region by the operators of `count` chunks. Leaves the module numbered. */
 void chunked_cut(Chunked *region, const SliceConcat *movers, int count);
 
 #endif

@@ -35,7 +35,7 @@ static void mark_makers(bool *needed, const Op *op) {
             needed[op->operands[k]->def->index] = true;
 }
 
-/* Finds the operators that read large values, and those between two of them. */
+/* Finds the operators that read large values, and the operators between two such operators. */
 static void find_operators(Chunked *region) {
     const Module *module = region->module;
     region->in[region->product->index] = true;
@@ -237,8 +237,8 @@ static void leave_out(Chunked *region, const Op *op) {
     find_outside(region);
 }
 
-/* Finds how operators that do not depend on the product are cut, starting from their readers.
- * Removes those that cannot be cut. */
+/* Finds the factors along which operators that do not depend on the product are cut, starting from
+ * their readers. Removes those that cannot be cut. */
 static void fit_given(Chunked *region) {
     const Module *module = region->module;
     for (int i = module->ops.count - 1; i >= 0; i--) {

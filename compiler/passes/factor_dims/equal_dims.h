@@ -35,7 +35,7 @@ typedef struct Classes {
     int64_t *extent; // by node
     int *value_node; // by value id: the node of its first dimension; -1: not in the module
     int *op_node;    // by op index: the node of its first bound factor
-    Array(Equation) equations; // those of one operator are neighbours
+    Array(Equation) equations; // equations of one operator are neighbours
     int *op_equation;          // by op index: its first equation
     int *first_atom;           // by class (root node): its first atom
     int *atom_count;           // by class: number of its atoms
@@ -46,7 +46,7 @@ typedef struct Classes {
     int64_t *atom_extent;
 } Classes;
 
-/* Analyses a module whose bindings are those of ir_bind. */
+/* Analyses a module with the bindings that ir_bind makes. */
 Classes *classes_create(Arena *arena, const Module *module);
 
 /* Returns the representative node of a node's class. */

@@ -27,7 +27,7 @@ Views views_of(Arena *arena, Module *module);
 bool view_slice(Views *views, Op *op);
 
 /* Makes the members of a concatenation subviews of the result if possible. Returns whether it did.
- * Does not set the storage of the members. */
+ * Does not set Value.storage of the members. */
 bool view_members(Views *views, Op *op);
 
 #endif

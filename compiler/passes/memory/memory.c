@@ -99,8 +99,8 @@ static bool read_in_step(const Op *op, const Value *owner) {
     return true;
 }
 
-/* Lets an elementwise body overwrite the first operand of the result's size and type that has no
- * later reader. */
+/* Gives the result of an elementwise body the storage of the first operand of its size and type
+ * that has no later reader. */
 static void share_body(Memory *memory, Op *op) {
     if (op->def->rule->form != RULE_MAP) return;
     for (int k = 0; k < op->operand_count; k++) {
@@ -133,7 +133,7 @@ static bool is_given_away(const Op *op, const Value *owner) {
     return false;
 }
 
-/* Lets results of equations overwrite operands of their size and type without later readers. */
+/* Gives results of equations the storage of operands of their size without later readers. */
 static void share_equations(Memory *memory, Op *op) {
     EquationPlan plan = equations_plan(memory->arena, op->def->rule);
     for (int r = 0; r < op->result_count; r++) {

@@ -160,7 +160,7 @@ static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op 
     return op->results[0];
 }
 
-/* Adds an accumulation. In the main loop order_turns puts it behind the operator whose result it
+/* Adds an accumulation. In the main loop, order_turns puts it after the operator whose result it
  * accumulates. */
 static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user,
                              LoopPosition turn) {
@@ -272,8 +272,8 @@ static void place_count(Loop *loop, Op *op) {
     }
 }
 
-/* Records results that depend on inputs alone. If the operator is such a sum over rows, moves it to
- * the counting loop and returns true. */
+/* Records whether the results depend on inputs alone. If the operator sums rows of inputs alone,
+ * moves it to the counting loop and returns true. */
 static bool place_given(Loop *loop, Op *op) {
     bool sums = sums_given(loop, op);
     for (int k = 0; k < op->result_count; k++)

@@ -1,5 +1,5 @@
 /* Operators on tensors whose layouts are no shardings of a mesh, such as parameters that several
- * stages read. Elementwise operators and reductions keep such a layout if all operands share it.
+ * stages read. Elementwise operators and reductions may keep such a layout (stays_in_pieces).
  *
  *     w : {dup} over devices 0, 1 and {dup} over 2, 3 (union of two stages)
  *     norm = sum(w * w)    computed in this layout; each piece counts once

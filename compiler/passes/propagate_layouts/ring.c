@@ -122,7 +122,7 @@ static bool take_parts(Arena *arena, Refining *refining, int f, const Round *rou
     return product == whole && parts == refining->extents[f].count;
 }
 
-/* Matches all dimensions of an access of the joiner with those of result `like`. */
+/* Matches all dimensions of an access of the joiner with the dimensions of `like`. */
 static bool take_access(Arena *arena, Refining *refining, const BoundAccess *access,
                         const Round *round, const BoundAccess *like) {
     int d = 0;

@@ -17,7 +17,7 @@ static bool is_given(const bool *given, const Op *op) {
 }
 
 /* Adds to `unwanted` each axis that cuts a factor of the operator, if operand k lacks the factor
- * and a split rule would cut another dimension of the operand along the axis. */
+ * and a split rule would cut a named dimension of the operand along the axis. */
 static void note_operand(const Mesh *mesh, const Op *op, int k, const NamedCut *cuts, int count,
                          uint16_t *unwanted) {
     const Value *value = op->operands[k];

@@ -70,7 +70,7 @@ static const Layout *layout_there(const Parameter *there) {
     return there->state_count ? there->states[0]->layout : there->value->layout;
 }
 
-/* Replaces a value by another one in all operators that read it, except those of the update. */
+/* Replaces a value by another one in all operators that read it, except operators of the update. */
 static void replace_readers(Module *module, const Value *value, Value *by) {
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];

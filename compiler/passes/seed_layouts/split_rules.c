@@ -159,7 +159,7 @@ static void prefer_common(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCu
 
 int factors_named(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut cuts[MESH_MOST]) {
     int count = 0;
-    // rules for one factor of the operator come first, then those for several
+    // rules for one factor of the operator come first, then rules for several factors
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < mesh->rules.count; i++) {
             const MeshRule *rule = &mesh->rules.at[i];

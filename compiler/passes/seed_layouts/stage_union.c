@@ -15,7 +15,7 @@ static const int *mesh_positions(Arena *arena, const Mesh *mesh, const Group *gr
     return positions;
 }
 
-/* Returns the subgroup of one pipeline: the devices that correspond to those of `group` in the
+/* Returns the subgroup of one pipeline: its devices correspond to the devices of `group` in the
  * template's first pipeline. */
 static Group group_of_run(Arena *arena, const Module *module, const TemplateStage *stage,
                           const PipelineRun *run, const Group *group, const int *positions) {

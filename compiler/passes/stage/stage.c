@@ -150,7 +150,7 @@ static Value *add_part(Staging *staging, const Value *value, const Summands *sum
     return sum;
 }
 
-/* Adds the sum of a visit to those of other visits on its stage, after the loop; appends it to
+/* Adds the sum of a visit to the sum of other visits on its stage, after the loop; appends it to
  * `given` if the stage has no sum there yet. */
 static void add_visit(Staging *staging, const Value *value, Value *sum, LoopPosition turn,
                       Summands *given) {
@@ -442,7 +442,7 @@ static void make_bodies(Staging *staging) {
     ir_order_parts(module);
 }
 
-/* Gives values of the module's only pipeline with one stage the rows of a micro-batch. */
+/* Shortens values of a module with one pipeline of one stage to the rows of a micro-batch. */
 static void shrink_rows(Module *module) {
     for (int i = 0; i < module->ops.count; i++)
         if (loop_repeats(module->ops.at[i]->loop))
