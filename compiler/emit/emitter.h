@@ -95,9 +95,9 @@ const char *replica_groups_write(Emitter *emitter, Text *out, const ReplicaGroup
 /* Returns the name of the unit's fingerprint in emitted C. */
 const char *fingerprint_name(const Emitter *emitter);
 
-/* Appends the kernels. With `share`, kernels that differ in integer constants alone, for instance
- * in a number of rows, call one body that takes these as parameters, so that the C compiler
- * translates it once. Divisors and array extents stay constants, since they help the optimiser. */
+/* Appends the kernels. With `share`, kernels that differ in integer constants alone, such as a
+ * number of rows, call one body with parameters. The C compiler translates that body once. Divisors
+ * and array extents stay constants, since they help the optimiser. */
 void write_kernels(Text *out, const KernelTexts *kernels, bool share);
 
 #endif

@@ -9,7 +9,7 @@
  *
  * Requires: the forward section with gradient functions, in the element types of the source.
  *
- * Leaves: operators in bf16 or f32 as follows, and conversions (rule_convert) where an operator
+ * Leaves: operators in bf16 or f32 as follows. A conversion (rule_convert) stands where an operator
  * works in another type than its operand has, at most one for each value and type. A module of
  * precision f32 does not change.
  *

@@ -6,9 +6,9 @@
 
 #include <math.h>
 
-/* Returns the extent of a dimension of the whole tensor. For rows of a micro-batch it is that of
- * the batch, for a chunk of rows that of all chunks, and with padding lengths that of the padded
- * batch. */
+/* Returns the extent of a dimension of the whole tensor. Rows of a micro-batch have the extent of
+ * the batch, a chunk of rows the extent of all chunks. With padding lengths it is the extent of the
+ * padded batch. */
 static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d) {
     const BoundDim *dim = &tensor->bound->dims[d];
     const PipelineTemplates *bodies = local->module->templates;

@@ -10,7 +10,7 @@ typedef struct Kernel {
     const char *name;
     const char *opening;   // beginning of a call: "gpt_add_3(", "gpt_softmax_4(r, "
     const char *prototype; // "void gpt_add_3(void *y, void *x, void *z)"
-    bool ranked;           // the first parameter is the rank, the last the place in the source
+    bool ranked;           // first parameter: the worker (ht_worker); last: the place in the source
     bool numbered;         // a parameter is the device's row of numbers
 } Kernel;
 
@@ -19,8 +19,8 @@ const Kernel *kernel_for(struct RoleWriter *writer, const LocalOp *local);
 
 /* ---- bodies that all backends share: call.c, product.c ----
  *
- * Parameters of the function are the tensors' names, `at` for the device's numbers, and where a C
- * kernel is run `r` (the rank) and `where` (the place in the source). */
+ * Parameters of the function are the tensors' names and `at` for the device's numbers. A function
+ * that runs a C kernel also has `r` (the worker) and `where` (the place in the source). */
 
 /* Appends a call of a C kernel on views. `update`: the operator belongs to the update section,
  * whose kernels read the hyperparameters of the step. */

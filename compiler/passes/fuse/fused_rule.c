@@ -232,8 +232,8 @@ static void take_along(const FuseGroup *group, BoundFactor *factors, const Value
     }
 }
 
-/* Sets the extents of factors that are rows of a micro-batch to the whole batch, and of factors cut
- * to a pipeline's padding length to the whole length. */
+/* Sets factors that are rows of a micro-batch to the extent of the batch. Sets factors that are cut
+ * to a padding length to the whole length. */
 static void take_extents(Composer *composer, Op *op) {
     Binding *binding = arena_copy(composer->arena, op->binding, sizeof *binding);
     BoundFactor *factors = arena_copy(composer->arena, binding->factors,

@@ -231,7 +231,7 @@ int constraint_factor(const Op *op, int k, const UserConstraint *held, int axis)
 }
 
 /* Returns whether the layout of operand k, which the source gives, takes precedence over a split
- * rule. It does if the operand has the rule's dimension, or if its layout cuts the batch of a
+ * rule. It does if the operand has the rule's dimension. It also does if it cuts the batch of a
  * batched matrix product and some tensor lacks the rule's dimension. */
 static bool goes_before(const Op *op, int k, int held, const NamedCut *cut) {
     bool travels = factor_dim(&op->binding->operands[k], cut->factor) >= 0;

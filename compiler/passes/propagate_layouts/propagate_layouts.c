@@ -515,7 +515,7 @@ static void convert_gradients(Propagation *propagation, const Op *first) {
 
 /* ---- the pass ---- */
 
-/* Records that a value is the gradient of a parameter or a stage's contribution to it, and the
+/* Records that a value is a parameter's gradient or a stage's contribution to it. Also records the
  * layout on a mesh to which the value is converted. Under `zero 2` the terms of each micro-batch
  * are converted, too. */
 static void begin_sum(Propagation *propagation, const Parameter *parameter, const Value *sum,

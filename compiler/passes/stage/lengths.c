@@ -66,8 +66,8 @@ static bool operators_fit(const Module *module, const Module *other, int i, Posi
     return true;
 }
 
-/* Returns whether each dimension of the source that is shorter in the variant is one dimension of
- * the refined input, so that a pipeline reads its first elements. */
+/* Returns whether each source dimension that is shorter in the variant is one dimension of the
+ * factored input. A pipeline then reads its first elements. */
 static bool stays_whole(const Type given[2], Type refined) {
     int at = 0;
     for (int d = 0; d < given[0].rank; d++) {
