@@ -1,5 +1,5 @@
-/* Backends: the table in backend.c has a row for each, with everything that the compiler knows of
- * it. Emitted programs have the same structure for all backends. */
+/* Backends: the table in backend.c has a row for each backend, with everything that the compiler
+ * knows of the backend. Emitted programs have the same structure for all backends. */
 #ifndef EMIT_BACKEND_H
 #define EMIT_BACKEND_H
 
@@ -19,8 +19,8 @@ typedef struct BackendFolder {
     const char *makefile; // included by the folder's Makefile
     const char *compiler; // its name: "nvcc"
     const char *compiler_variable, *compiler_home; // environment variable that names another
-                                                   // compiler; folder searched behind PATH
-    const char *read_as; // -x language with which the C compiler preprocesses its sources
+                                                   // compiler; folder searched after PATH
+    const char *read_as; // language (-x) in which the C compiler preprocesses its sources
 } BackendFolder;
 
 typedef struct Backend {
@@ -32,7 +32,7 @@ typedef struct Backend {
     const char *kernel_flags;                  // for the file of kernels
     const char *image_flags;                   // for the file of tables
     const char *clones;                        // attribute of kernels with vector loops; NULL: none
-    bool overlaps;      // zero prefetches parameters beside computing, which takes more memory
+    bool overlaps;      // ZeRO prefetches parameters while kernels run, in extra memory
     bool shares_bodies; // kernels that differ in numbers alone share a body (kernel/shared.c)
     const char *const (*functions)[2]; // {name in math.h, name in kernels}; {NULL} ends the list
     const char *const (*half_functions)[2]; // the same where all results are bf16; NULL: none
@@ -48,7 +48,7 @@ const char *const *backend_names(void);
 /* Returns the backend of that name; NULL when this version has none. */
 const Backend *backend_find(const char *name);
 
-/* Returns the backend in whose language a file is, by its suffix; NULL when it is in none. */
+/* Returns the backend whose sources have the suffix of `file`; NULL when there is none. */
 const Backend *backend_of_file(const char *file);
 
 /* Returns the name by which kernels call a function of math.h. `half`: all results are bf16. */
@@ -60,7 +60,7 @@ const char *backend_kernel(const Backend *backend, const Rule *rule);
 /* Returns the clause by which a rule names a C function for the backend: "kernel(f)". */
 const char *backend_kernel_clause(Arena *arena, const Backend *backend);
 
-/* Returns whether some backend reserves a name. Tensors have the same names under all of them. */
+/* Returns whether some backend reserves a name. A tensor has one name under all backends. */
 bool backend_word(const char *name);
 
 LoopsWriter loops_cpu, loops_cuda, rows_cpu, rows_cuda;

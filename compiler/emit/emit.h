@@ -31,11 +31,11 @@ typedef struct EmitOptions {
     const char *maker;         // for the fingerprint: "hetucc 0.1.0 -O1"
     const char *source;        // for the fingerprint: text of the user's source
     int recipe_count;          // of a unit that calls ht_prepare: arguments of ht_register_source
-    const char *const *recipe; // (<hetu/rt.h>)
+    const char *const *recipe; // (<hetu/image.h>)
 } EmitOptions;
 
-/* Appends the files of a unit, which carry its fingerprint: a line that names what they are made
- * from, and a hash over all of it. Reports a name of a source that C cannot include. */
+/* Appends the files of a unit, which carry its fingerprint: a line that names source and options,
+ * with a hash over these and all text. Reports a name of a source that C cannot include. */
 void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options);
 
 /* Appends the file for a source that has no programs: the content that its object keeps. Where its
@@ -43,8 +43,8 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options
  * than hetucc refuses the object. */
 void emit_part(EmittedFiles *files, const Unit *unit, const EmitOptions *options);
 
-/* Returns the text behind #include for a file, whose name is taken without escapes. A name with a
- * quote is written <so> and found with -idirafter. NULL for a name that C cannot write. */
+/* Returns the operand of #include for a file; C reads no escapes in it. A name with a quote gets
+ * angle brackets (found with -idirafter). NULL: C cannot spell the name. */
 const char *c_include(Arena *arena, const char *path);
 
 #endif

@@ -88,16 +88,16 @@ typedef struct RoleWriter {
 } RoleWriter;
 
 /* Returns the name of the table of a conversion's replica groups, and writes the table when it is
- * new. `positions` has the number that the table has for each device; NULL: its rank. */
+ * new. The table names a device by positions[device], or by its rank if `positions` is NULL. */
 const char *replica_groups_write(Emitter *emitter, Text *out, const ReplicaGroups *replica_groups,
                                  const int *positions);
 
 /* Returns the name of the unit's fingerprint in emitted C. */
 const char *fingerprint_name(const Emitter *emitter);
 
-/* Appends the kernels. With `share`, kernels that differ in integer constants alone, for instance
- * in a number of rows, call one body that takes these as parameters, so that the C compiler
- * translates it once. Divisors and array extents stay constants, since they help the optimiser. */
+/* Appends the kernels. With `share`, kernels that differ in integer constants alone, such as a
+ * number of rows, call one body with parameters. The C compiler translates that body once. Divisors
+ * and array extents stay constants, since they help the optimiser. */
 void write_kernels(Text *out, const KernelTexts *kernels, bool share);
 
 #endif

@@ -25,7 +25,7 @@ const char *c_dtype(DType dtype);
 /* Appends a shape: "(16, 128, 256)". */
 void text_shape(Text *out, int rank, const int64_t *extent);
 
-/* Returns the name behind the last slash of a path. */
+/* Returns the part of a path after its last slash. */
 const char *file_name(const char *path);
 
 /* Returns the place of an operator in the source and its scope: "gpt.c:42 h3"; NULL: no scope. */

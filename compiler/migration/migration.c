@@ -76,7 +76,7 @@ static int64_t *bytes_by_device(const TensorMove *mover, Module *module, const V
     return bytes;
 }
 
-/* Adds a tensor to the others of its conversion, unless its layouts are equal. */
+/* Adds a tensor to the tensors with its conversion, unless it is empty or its layouts are equal. */
 static void add_tensor(TensorMove *mover, Moving moving) {
     Arena *arena = mover->scratch;
     if (!type_elements(moving.from->type)) return;
@@ -144,8 +144,8 @@ static bool fits(const TensorMove *mover, const MoveKind *kind) {
     return true;
 }
 
-/* Returns the kind whose next tensor raises the peak over all devices least; NULL if no tensor is
- * left, or none fits into the current batch. */
+/* Returns the kind whose next tensor gives the lowest peak over all devices; NULL if none is left
+ * or fits into the batch. An empty batch (`first`) takes any tensor. */
 static MoveKind *next_kind(TensorMove *mover, bool first) {
     MoveKind *best = NULL;
     int64_t least = INT64_MAX;
@@ -229,7 +229,7 @@ const Migrations *migrations_plan(Arena *arena, const Unit *unit) {
 /* Traffic of all batches of a migration. */
 typedef struct Sum {
     int64_t bytes, messages, busiest;
-    int rounds; // of the batch with the most
+    int rounds; // of the batch with the most rounds
     double seconds;
 } Sum;
 

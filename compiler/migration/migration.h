@@ -4,10 +4,10 @@
  *
  * Parameters and optimizer states are converted in batches (`windows`). For each batch a device
  * allocates the new storage, all tensors of the batch move by one plan, and the device frees the
- * old storage. So a device needs little more than the larger of the two strategies, and a sender
- * and a receiver exchange one message a round. A tensor with the same layout under both strategies
- * is in no batch: its storage is kept. Elements that a device already has are not sent to it. If
- * several devices have an element, the one with the least to send sends it (reshard_plan_messages).
+ * old storage. So a device needs little more memory than under the larger strategy, and each sender
+ * sends a receiver one message a round. A tensor with the same layout under both strategies is in
+ * no batch: its storage is kept. Elements that a device already has are not sent to it. If several
+ * devices have an element, the one with the least to send sends it (reshard_plan_messages).
  */
 #ifndef MIGRATION_MIGRATION_H
 #define MIGRATION_MIGRATION_H
@@ -28,7 +28,7 @@ typedef struct MigratedTensor {
 typedef struct MigrationPlan {
     int number;
     ReplicaGroups replica_groups;
-    const Plan *plan; // of the first replica group
+    const Plan *plan; // of the first replica group; all do the same
 } MigrationPlan;
 
 typedef struct MigrationBatch {

@@ -1,8 +1,8 @@
 #include "migration/shape.h"
 #include "support/arena.h"
 
-/* A position in a shape, and the product of extents since the last common end of elements in both
- * shapes. */
+/* A position in a shape, and the product of the extents since dimensions of both shapes last ended
+ * together. */
 typedef struct Walk {
     Shape shape;
     int *of, at;

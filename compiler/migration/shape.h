@@ -8,12 +8,12 @@
 
 #include "layout/layout.h"
 
-/* Returns the finest shape of which both shapes are views. Sets, for each dimension of either, the
- * dimension of the result that it is a part of. Neither shape may be empty. */
+/* Returns the finest shape of which both shapes are views. Sets of_a[d] and of_b[d] to the
+ * dimension of the result that contains dimension d of `a` and of `b`. No extent may be 0. */
 Shape shape_shared(Arena *arena, Shape a, Shape b, int *of_a, int *of_b);
 
-/* Returns a layout for the coarse shape. of[d] is the coarse dimension that has dimension d of
- * `fine` as a factor. */
+/* Returns a layout of shape `fine` as a layout of a coarser shape. of[d] is the coarse dimension
+ * that contains dimension d of `fine`. */
 const Layout *layout_coarse(Arena *arena, const Layout *layout, Shape fine, const int *of);
 
 #endif

@@ -4,13 +4,13 @@
  *     before    n = reshard(a{sum:tp}) + reshard(b{sum:tp}) + c{dup:tp}      two all-reduces
  *     after     n = reshard(a + b) + c                                       one all-reduce
  *
- * The norm of all gradients is such a sum: some gradients are cut along one axis, some along
- * another, in the order of the parameters in the model.
+ * The norm of all gradients is such a sum: in the order of the parameters, gradients cut along one
+ * axis stand between gradients cut along another.
  *
- * Requires: pass propagate_layouts, which converts the operands of each addition by itself.
+ * Requires: pass propagate_layouts, which converts the operands of each addition separately.
  *
- * Leaves: sums with fewer conversions, whose terms are in another order. Sums that cannot gain do
- * not change.
+ * Leaves: sums with fewer conversions, whose terms are in another order. A sum that would need as
+ * many conversions does not change.
  */
 #include "ir/analysis/phases.h"
 #include "passes/pipeline.h"
@@ -27,19 +27,19 @@ typedef Array(Alike) Groups;
 /* A sum with fewer conversions, before it is built. */
 typedef struct Better {
     Groups groups;      // the group with the sum's own layout comes last
-    const char *reason; // for remarks about its conversions
+    const char *reason; // the purpose of its conversions, for remarks
 } Better;
 
 typedef struct Sums {
     Module *module;
     Arena *arena;
-    int *readers; // by value id: how many operands and outputs of the module it is
-    bool *inside; // by op index: part of a larger sum that is replaced
+    int *readers; // by value id: number of its uses, as operand or as output of the module
+    bool *inside; // by op index: belongs to a larger sum, which is replaced
     Ops out;
     Op *root; // the last addition of the current sum
     Terms terms;
     Ops old;         // additions and conversions of the current sum
-    int conversions; // how many of them are conversions
+    int conversions; // number of conversions in `old`
 } Sums;
 
 /* ---- the terms ---- */
@@ -63,8 +63,8 @@ static void count_readers(Sums *sums) {
     }
 }
 
-/* Returns whether an operator adds two values elementwise, and both have the layout of its
- * result. */
+/* Returns whether an operator adds two values elementwise, and both have the layout and the
+ * micro-batch of its result. */
 static bool is_sum(Module *module, const Op *op) {
     if (!op_adds_alike(op) || op->run_in_place) return false;
     for (int k = 0; k < 2; k++)
@@ -75,8 +75,8 @@ static bool is_sum(Module *module, const Op *op) {
     return true;
 }
 
-/* Returns whether an operator is a conversion of a term that pass propagate_layouts inserted, in
- * the phase of the sum. */
+/* Returns whether an operator is a conversion that pass propagate_layouts inserted, in the phase of
+ * the sum. A conversion of a pending maximum does not count. */
 static bool is_conversion(const Sums *sums, const Op *op) {
     return op->def == sums->module->builtin->reshard && op->source->reason &&
            !op_crosses_stages(sums->module, op) && !op_is_async(sums->module, op) &&
@@ -86,7 +86,7 @@ static bool is_conversion(const Sums *sums, const Op *op) {
            layout_partial(op->results[0]->layout) != STATE_MAX;
 }
 
-/* Collects the terms of a value, through additions and conversions that have no other reader. */
+/* Collects the terms of a value, through additions and conversions with one reader. */
 static void gather(Sums *sums, Value *value) {
     Op *op = value->def;
     bool alone = op && sums->readers[value->id] == 1 && !op->source->recomputes &&
@@ -141,13 +141,13 @@ static Op *insert(Sums *sums, const OpDef *def, Value *const *operands, int coun
     return op;
 }
 
-/* Adds two values of one layout; `a` NULL: returns `b`. */
+/* Returns the sum of two values of one layout; if `a` is NULL, returns `b`. */
 static Value *add(Sums *sums, Value *a, Value *b, const Layout *layout) {
     Value *operands[] = {a, b};
     return a ? insert(sums, sums->root->def, operands, 2, layout)->results[0] : b;
 }
 
-/* Adds the terms of a group to a sum of the same layout, or to NULL. */
+/* Returns `sum` plus the terms of a group with the same layout. `sum` NULL: only the terms. */
 static Value *add_group(Sums *sums, Value *sum, const Alike *group) {
     for (int t = 0; t < group->terms.count; t++)
         sum = add(sums, sum, group->terms.at[t], group->layout);
@@ -166,8 +166,8 @@ static bool is_whole(const Sums *sums, const Alike *group) {
     return module_layouts_equal(sums->module, group->layout, root->layout, root->type);
 }
 
-/* Builds the sum in the place of its last addition: adds each group, converts the result, and adds
- * these. The last new operator takes over the result of the old sum. */
+/* Builds the sum in the place of its last addition: adds up each group, converts its sum, and adds
+ * the converted sums. The last new operator takes over the result of the old sum. */
 static void add_anew(Sums *sums, const Better *better) {
     Value *root = sums->root->results[0], *sum = NULL;
     for (int g = 0; g < better->groups.count; g++) {
@@ -196,7 +196,7 @@ static void find_terms(Sums *sums, Op *root) {
     for (int k = 0; k < 2; k++) gather(sums, root->operands[k]);
 }
 
-/* Returns the sum that ends in `root` with fewer conversions; NULL: there is nothing to gain. */
+/* Returns the sum that ends in `root` with fewer conversions; NULL: no conversion can be saved. */
 static Better *find_better(Sums *sums, Op *root) {
     find_terms(sums, root);
     Better better = {group_terms(sums), first_reason(sums)};

@@ -12,9 +12,9 @@
 
 /* Conversions that may share a bucket, and the bucket that is being filled. */
 typedef struct ConversionKind {
-    int64_t bytes, limit; // bytes of all of its tensors; bytes of a full bucket
+    int64_t bytes, limit; // bytes of all tensors of the kind; bytes of a full bucket
     Ops open;             // operators of the bucket that is being filled
-    int64_t open_bytes;
+    int64_t open_bytes;   // bytes of their tensors
 } ConversionKind;
 
 typedef struct Filler {
@@ -33,8 +33,8 @@ static void add_devices(Arena *arena, Words *words, const int *devices, int coun
     for (int i = 0; i < count; i++) array_push(arena, words, devices[i]);
 }
 
-/* Adds the address of a layout to a key. Addresses only compare layouts; nothing that depends on
- * their order is printed. */
+/* Adds the address of a layout to a key. Keys are only compared for equality, so the emitted
+ * program does not depend on addresses. */
 static void add_layout(Arena *arena, Words *words, const Layout *layout) {
     int part[sizeof layout / sizeof(int)];
     memcpy(part, &layout, sizeof layout);
@@ -69,7 +69,7 @@ static ConversionKind *kind_of(Filler *filler, const PlannedConversion *conversi
     return *known = *kind;
 }
 
-/* Returns the largest number of bytes that a device has of a value. */
+/* Returns the bytes of a value on the device that has most of them. */
 static int64_t most_bytes(const Filler *filler, const Value *value) {
     int64_t most = 0;
     for (int r = 0; r < filler->roles->role_count; r++) {
@@ -83,8 +83,8 @@ static int compare_indices(const void *a, const void *b) {
     return (*(Op *const *)a)->index - (*(Op *const *)b)->index;
 }
 
-/* Closes the bucket: makes one conversion of its operators, with tensors in the order of the
- * operators. */
+/* Closes the bucket: if it has several operators, gives them one conversion with a tensor for each,
+ * in their order. */
 static void close_bucket(Filler *filler, ConversionKind *kind) {
     Module *module = filler->module;
     if (kind->open.count > 1) {
@@ -108,8 +108,8 @@ static void find_limit(const Filler *filler, ConversionKind *kind) {
                                                   : GRADIENT_BUCKET_BYTES;
 }
 
-/* Drops conversions that no operator uses, and renumbers the others. A conversion's user is the
- * first operator that has it. */
+/* Drops conversions that no operator uses, renumbers the other conversions, and sets the user of
+ * each to the first operator that uses it. */
 static void drop_unused(Module *module) {
     int count = 0;
     for (int c = 0; c < module->devices->conversions.count; c++)
@@ -129,8 +129,8 @@ static void drop_unused(Module *module) {
     module->devices->conversions.count = count;
 }
 
-/* Returns whether a bucket is full: it has its limit of bytes or, if the user gave no limit, its
- * limit of pieces on `devices`. */
+/* Returns whether a bucket is full: its bytes reach the limit or, without --bucket, its tensors
+ * times `devices` reach MOST_PIECES. */
 static bool is_full(const Filler *filler, const ConversionKind *kind, int devices) {
     return kind->open_bytes >= kind->limit ||
            (!filler->given && (int64_t)kind->open.count * devices >= MOST_PIECES);

@@ -5,8 +5,8 @@
  *
  * Gradients may share a bucket if their conversions are async (op_is_async), have the same steps in
  * the same groups of devices, and one element type. They fill buckets in the order in which
- * backward makes them. A bucket is full when some device has `bucket` bytes of it; so B bytes need
- * at most ceil(B / bucket) exchanges.
+ * backward makes them. A bucket is full when its tensors have `bucket` bytes, each tensor on the
+ * device with most of it; so B bytes need at most ceil(B / bucket) exchanges.
  *
  * Option --bucket gives the size. The default is a sixteenth of all bytes that may share buckets,
  * so that little communication remains after backward, and at most 25 MiB. By default a bucket is
@@ -21,7 +21,7 @@
 enum { GRADIENT_BUCKET_BYTES = 25 << 20, MIN_GRADIENT_BUCKETS = 16, MOST_PIECES = 256 };
 
 /* Joins async collectives into buckets: gives their operators conversions of several tensors, plans
- * these, and drops conversions without users. Requires a plan of every conversion; each async
+ * the new conversions, and drops unused ones. Requires a plan of every conversion; each async
  * operator has a conversion of its tensor alone. `bytes` is --bucket; 0: not given. */
 void fill_gradient_buckets(Module *module, const Roles *roles, int64_t bytes);
 

@@ -20,7 +20,7 @@ typedef enum Form {
 typedef struct Pass {
     const char *name;
     void (*run)(Module *, const PassContext *);
-    Form from, to, leaves; // the forms that it takes, and the form that it leaves
+    Form from, to, leaves; // takes forms from `from` to `to`, and leaves form `leaves`
 } Pass;
 
 #define PASS_ROW(name, from, to, leaves)                                                           \
@@ -49,7 +49,7 @@ static bool last_pass(const Module *module, int *last) {
     return *last >= 0 || !module->last_pass;
 }
 
-/* Runs one pass and records it as the module's last one. */
+/* Runs one pass. Records it as the module's last pass unless a later pass is recorded. */
 static void run_pass(Module *module, const Pass *pass, const PassContext *context) {
     int last;
     pass->run(module, context);
@@ -57,7 +57,7 @@ static void run_pass(Module *module, const Pass *pass, const PassContext *contex
     if (pass - passes > last) module->last_pass = pass->name;
 }
 
-/* Returns the hash of a module's text without the options of the command line; never 0. */
+/* Returns the hash of a module's text without its target; never 0. */
 static uint64_t digest_of(const Module *module) {
     Text text = {.arena = module->arena};
     Module plain = *module;
@@ -69,13 +69,13 @@ static uint64_t digest_of(const Module *module) {
     return hash ? hash : 1;
 }
 
-/* The modules that passes run over, and how. */
+/* The modules that passes run over, and the options. */
 typedef struct PassRunner {
     Unit *unit;
     const PassOptions *options;
 } PassRunner;
 
-/* Runs a pass over a module that has not come through it. False after errors. */
+/* Runs a pass over a module unless the module has been through it. Returns false after errors. */
 static bool run(const PassRunner *runner, Module *module, const ModuleLinks *links,
                 const Pass *pass) {
     int last;
@@ -88,8 +88,8 @@ static bool run(const PassRunner *runner, Module *module, const ModuleLinks *lin
     return true;
 }
 
-/* Runs a pass over the variants of the model for pipelines with padding lengths, up to the pass
- * stage, which merges the variants into the module. Pipelines of equal lengths share a variant. */
+/* Runs a pass that comes before pass stage over the model's variants for pipelines with padding
+ * lengths. Pass stage merges the variants into the module. Returns false after errors. */
 static bool run_variants(const PassRunner *runner, const Module *module, const ModuleLinks *links,
                          const Pass *pass) {
     bool good = true;
@@ -100,9 +100,9 @@ static bool run_variants(const PassRunner *runner, const Module *module, const M
     return good;
 }
 
-/* Runs a pass over a module unless the module has been through it. Runs it before that over the
- * module of the strategy that the statement `optimizer` names, because this module takes layouts
- * from there. */
+/* Runs a pass over a module unless the module has been through it. First runs it over the module of
+ * the strategy that the statement `optimizer` names, from which this module takes layouts. Returns
+ * false after errors. */
 static bool run_linked(const PassRunner *runner, Module *module, const Pass *pass) {
     ModuleLinks *links = unit_links(runner->unit, module);
     int last;
@@ -191,10 +191,10 @@ static bool roles_have_storage(const Module *module) {
     return true;
 }
 
-/* What each form adds to the one before it. */
+/* The part that each form adds to the form before it, and the pass that adds the part. */
 static const struct FormPart {
-    const char *what, *pass; // the pass that adds it
-    bool (*there)(const Module *);
+    const char *what, *pass;       // both for messages
+    bool (*there)(const Module *); // returns whether a module has the part
 } parts[] = {[FORM_FACTORED] = {"dimensions that are single factors", "factor_dims", ops_factored},
              [FORM_SEEDED] = {"layouts of what is given", "seed_layouts", inputs_laid_out},
              [FORM_LAID_OUT] = {"a layout of every value", "propagate_layouts", results_laid_out},

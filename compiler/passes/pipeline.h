@@ -1,5 +1,5 @@
 /* The passes of the compiler, in order: PASSES below is the list. Each pass is a function of a
- * module. Its file begins with an example, what the pass requires and what it leaves.
+ * module. Its file begins with an example, the pass's requirements and its results.
  *
  *     model.c -frontend-> IR of the model -precision ... fuse-> IR with layouts and conversions
  *             -specialize, schedule, memory-> device programs, schedules, storage -emit-> C
@@ -9,7 +9,7 @@
 
 #include "ir/unit.h"
 
-/* What the command line asks of passes. */
+/* Options of the command line that passes read. */
 typedef struct CompileOptions {
     bool remark_comm, warn_implicit_reshard; // -Rcomm, -Wimplicit-reshard
     int64_t bucket;                          // --bucket: bytes of a gradient bucket; 0: not given
@@ -19,7 +19,7 @@ typedef struct CompileOptions {
     bool estimate_only; // arenas may be longer than necessary: the program does not run
 } CompileOptions;
 
-/* What a pass gets beside the module. */
+/* The arguments of a pass besides the module. */
 typedef struct PassContext {
     const CompileOptions *options;
     const ModuleLinks *links; // other programs that it reads
@@ -35,16 +35,16 @@ typedef struct PassOptions {
     bool digest;             // set ModuleLinks.digest
 } PassOptions;
 
-/* Runs over every module the passes that it has not been through. Stops after the first pass that
- * reports errors. Returns whether there were no errors. */
+/* Runs over every module each pass that the module has not been through. Stops after the first pass
+ * that reports errors. Returns whether there were no errors. */
 bool passes_run(Unit *unit, const PassOptions *options);
 
-/* Checks a module that was read from text at `at`: it must have everything that the pass named in
- * it as the last one leaves. Reports an error and returns false otherwise. */
+/* Checks that a module read from text has everything that its last pass leaves (Module.last_pass).
+ * Otherwise reports an error at `at` and returns false. */
 bool passes_check(const Module *module, Position at);
 
-/* Runs one pass by name over one module (hetu-opt), whose text is at `at`. Reports an error where
- * the module lacks what the passes before it leave. Returns false when there is no such pass. */
+/* Runs one pass by name over one module (hetu-opt). Reports an error at `at` if the module is not
+ * in a form that the pass takes. Returns false when there is no such pass. */
 bool pass_run_one(Module *module, const char *name, Position at);
 
 /* Returns the names of all passes in order; NULL ends them. */
@@ -56,9 +56,9 @@ const char *const *pass_names(void);
 #define PASSES(PASS)                                                                               \
     PASS(precision, MODEL, FACTORED, MODEL)              /* element types */                       \
     PASS(differentiate, MODEL, FACTORED, MODEL)          /* backward and update sections */        \
-    PASS(split_reductions, MODEL, FACTORED, MODEL)       /* sums as sums of pieces */              \
+    PASS(split_reductions, MODEL, FACTORED, MODEL)       /* sums of padded pieces: concat */       \
     PASS(factor_dims, MODEL, FACTORED, FACTORED)         /* dimensions become factors */           \
-    PASS(chunk, FACTORED, FACTORED, FACTORED)            /* large operators, rows by rows */       \
+    PASS(chunk, FACTORED, FACTORED, FACTORED)            /* large results, rows by rows */         \
     PASS(microbatch, FACTORED, FACTORED, FACTORED)       /* the loop over micro-batches */         \
     PASS(stage, FACTORED, FACTORED, FACTORED)            /* pipeline templates, stages */          \
     PASS(recompute, FACTORED, FACTORED, FACTORED)        /* activation checkpointing */            \
@@ -67,10 +67,10 @@ const char *const *pass_names(void);
     PASS(rematerialize, LAID_OUT, LAID_OUT, LAID_OUT)    /* gathers that backward repeats */       \
     PASS(defer_reductions, LAID_OUT, LAID_OUT, LAID_OUT) /* sums before their conversion */        \
     PASS(split_wgrad, LAID_OUT, LAID_OUT, LAID_OUT)      /* weight-gradient operators */           \
-    PASS(fuse, LAID_OUT, LAID_OUT, LAID_OUT)             /* elementwise operators together */      \
+    PASS(fuse, LAID_OUT, LAID_OUT, LAID_OUT)             /* elementwise operators into one */      \
     PASS(specialize, LAID_OUT, LAID_OUT, SPECIALIZED)    /* device programs, conversions */        \
-    PASS(schedule, SPECIALIZED, SPECIALIZED, SCHEDULED)  /* what runs when */                      \
-    PASS(memory, SCHEDULED, SCHEDULED, STORED)           /* storage */
+    PASS(schedule, SPECIALIZED, SPECIALIZED, SCHEDULED)  /* order of the phases of a stage */      \
+    PASS(memory, SCHEDULED, SCHEDULED, STORED)           /* memory offsets */
 
 /* Declares each pass: void pass_NAME(Module *module, const PassContext *context). */
 #define DECLARE_PASS(name, from, to, leaves)                                                       \

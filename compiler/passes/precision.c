@@ -1,4 +1,4 @@
-/* Pass precision, mixed precision: gives the operators of a module that runs in bf16 their element types.
+/* Pass precision, mixed precision: chooses the element types of a module that runs in bf16.
  *
  *     hot = cast(one_hot(id), f32)     f32: the model asks for it
  *     seat = cumsum(hot)               f32, because hot is
@@ -9,7 +9,7 @@
  *
  * Requires: the forward section with gradient functions, in the element types of the source.
  *
- * Leaves: operators in bf16 or f32 as follows, and conversions (rule_convert) where an operator
+ * Leaves: operators in bf16 or f32 as follows. A conversion (rule_convert) stands where an operator
  * works in another type than its operand has, at most one for each value and type. A module of
  * precision f32 does not change.
  *
@@ -38,7 +38,7 @@ struct Copy {
     Copy *next;
 };
 
-/* Where the elements of a value come from, which decides its type. */
+/* The source of a value's elements, which decides its type. */
 typedef enum Origin {
     ORIGIN_COMPUTED,
     ORIGIN_NUMBER, // constants of the program
@@ -51,7 +51,7 @@ typedef enum Origin {
 typedef struct Known {
     DType source; // element type in the source
     Origin origin;
-    Copy *copies;
+    Copy *copies; // its conversions to other types
 } Known;
 
 /* A gradient function specialized for the element types of one call. */
@@ -65,7 +65,7 @@ typedef struct Lowering {
     Module *module;
     Arena *arena;         // scratch
     Array(Known *) known; // by value id
-    Ops *out;             // receives operators
+    Ops *out;             // the list to which operators are appended
     Specialized *functions;
     Text key;
 } Lowering;
@@ -92,7 +92,7 @@ static Value *insert_conversion(Lowering *lowering, Value *value, DType dtype, c
     return op->results[0];
 }
 
-/* Lets another operator use a conversion. A conversion for several layers belongs to none. */
+/* Returns a conversion for another user. Clears its layer if the user is in another layer. */
 static Value *shared(Arena *arena, Value *value, const Op *user) {
     if (!layer_same(value->def->source->layer, user->source->layer))
         op_change_source(arena, value->def)->layer = NULL;
@@ -131,7 +131,7 @@ static bool keeps_source(Lowering *lowering, const Op *op) {
     return rule->kind == RULE_CALL && !(rule->call.types >> lowering->module->precision & 1);
 }
 
-/* Returns whether a value takes the type of the other operands. */
+/* Returns whether a value of this origin takes the type of the other operands. */
 static bool is_pliant(Origin origin) { return origin != ORIGIN_COMPUTED && origin != ORIGIN_ASKED; }
 
 /* Returns the origin of a value that is computed from two operands. */
@@ -141,7 +141,7 @@ static Origin join_origins(Origin a, Origin b) {
     return ORIGIN_COMPUTED;
 }
 
-/* Returns the joint origin of the floating-point operands; ORIGIN_INPUT without any. */
+/* Returns the joint origin of the floating-point operands; ORIGIN_INPUT if there are none. */
 static Origin origin_of_operands(Lowering *lowering, const Op *op) {
     Origin origin = ORIGIN_INPUT;
     bool any = false;
@@ -154,8 +154,8 @@ static Origin origin_of_operands(Lowering *lowering, const Op *op) {
     return origin;
 }
 
-/* Returns whether the types of all results are fixed, whatever type the operator works in. It then
- * needs its operands unrounded. */
+/* Returns whether the rule or an argument fixes the types of all results. The operator then needs
+ * its operands unrounded. */
 static bool fixes_results(const Op *op) {
     for (int r = 0; r < op->def->rule->result_count; r++) {
         ElementKind kind = op->def->rule->results[r].element.kind;
@@ -164,8 +164,8 @@ static bool fixes_results(const Op *op) {
     return true;
 }
 
-/* Returns the widest type of the open operands that do not take the type of others; the program's
- * precision where there are none. */
+/* Returns the widest type among the program's precision and the open operands that do not take the
+ * type of another operand. */
 static DType widest_type(Lowering *lowering, const Op *op) {
     DType widest = lowering->module->precision;
     for (int k = 0; k < op->operand_count; k++)

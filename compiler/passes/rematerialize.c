@@ -1,5 +1,5 @@
-/* Pass rematerialize: repeats conversions that enlarge a value in the backward section, instead of
- * keeping their results.
+/* Pass rematerialize: repeats, in the backward section, conversions that enlarge a value, instead
+ * of keeping their results.
  *
  *     before    k' = reshard(k)      an all-gather from {seq:cp} to {dup:cp}, kept for backward
  *     after     k' = reshard(k)      forward
@@ -7,8 +7,8 @@
  *
  * Requires: pass propagate_layouts.
  *
- * Leaves: such a conversion in the backward section for each one in the forward section that gives
- * devices more elements than they had: of gathered keys, values, activations and parameters.
+ * Leaves: a copy in the backward section of each forward conversion that gives devices more
+ * elements than they had. Examples are gathers of keys, values, activations and parameters.
  */
 #include "ir/analysis/phases.h"
 #include "passes/recompute/clone.h"
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns how many copies of a tensor all subgroups of a layout hold together. */
+/* Returns the elements that all devices hold together, divided by the elements of the tensor. */
 static double layout_copies(const Layout *layout) {
     double copies = 0, weights = 0;
     for (int g = 0; g < layout->group_count; g++) {

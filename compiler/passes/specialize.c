@@ -33,7 +33,7 @@ static void list_devices(const Module *module, Roles *roles) {
     roles->device_count = mesh->device_count;
 }
 
-/* One value for each distinct pair of layout and type in the module. */
+/* One value for each distinct layout and shape, inside and outside of stages. */
 typedef Array(const Value *) Values;
 
 static void add_distinct(Arena *arena, Intern *seen, Values *values, const Value *value) {
@@ -79,8 +79,8 @@ static const void *refined_class(Arena *arena, Intern *classes, Words *words, co
     return intern(classes, words->at, sizeof *words->at * (size_t)words->count);
 }
 
-/* Refines the classes of devices by the shapes of their pieces. `staged`: by values inside the loop
- * over micro-batches; otherwise by all other values. */
+/* Refines the classes of devices by the shapes of their pieces. Uses only values that operators of
+ * stages make if `staged`, otherwise only all other values. */
 static void refine_classes(Arena *arena, Module *module, const Roles *roles, const Values *values,
                            bool staged, const void **class) {
     Words words = {0};
@@ -145,7 +145,7 @@ static void find_roles(Module *module, Roles *roles) {
 typedef struct ConversionKey {
     const Layout *from, *to;
     const int64_t *extent;
-    int64_t rank, dtype, body; // template of the stage on which it runs; -1: on all devices
+    int64_t rank, dtype, body; // body: template of its stage; -1: on all devices
 } ConversionKey;
 
 static PlannedConversion *conversion_of(Module *module, const Op *op) {
@@ -156,7 +156,7 @@ static PlannedConversion *conversion_of(Module *module, const Op *op) {
     return conversion;
 }
 
-/* Gives an operator its conversion. Operators with equal layouts and types share one. */
+/* Gives an operator its conversion, shared by equal conversions of one template. */
 static void use_conversion(Module *module, Intern *known, Op *op) {
     const Layout *from = op->operands[0]->layout, *to = op->results[0]->layout;
     Type type = op->results[0]->type;
@@ -189,8 +189,8 @@ static void use_message(Module *module, Intern *messages, Op *op) {
     conversion_use(*message, (*message)->tensors.count - 1, op);
 }
 
-/* Reports a conversion for the options -Rcomm and -Wimplicit-reshard; for a gradient at the line of
- * its parameter. A conversion without bytes to receive is not reported. */
+/* Reports a conversion for the options -Rcomm and -Wimplicit-reshard; a gradient's at the line of
+ * its parameter. Skips a conversion by which no device receives bytes. */
 static void report(Module *module, const CompileOptions *options, const Op *op,
                    const Parameter *gradient, Arena *scratch) {
     if (!options->remark_comm && !options->warn_implicit_reshard) return;

@@ -8,8 +8,8 @@
  *
  * Requires: pass differentiate.
  *
- * Leaves: no sum of results of rules with clause `tiles` that fill the tensor and have no other
- * use.
+ * Leaves: a concatenation for each sum of such pieces (results of rules with clause `tiles`) that
+ * fill the tensor and have no other use.
  */
 #include "passes/differentiate/differentiate.h"
 #include "passes/pipeline.h"
@@ -20,7 +20,7 @@
 typedef struct Tile {
     Module *module;
     Arena *arena;
-    int *uses;   // by value id
+    int *uses;   // by value id: number of its uses
     Op **sum_of; // by value id: the sum that reads it, if this is its only use
 } Tile;
 
@@ -48,7 +48,7 @@ static void find_uses(Tile *tile) {
                 tile->sum_of[module->ops.at[i]->operands[k]->id] = module->ops.at[i];
 }
 
-/* Collects the pieces of a sum of any depth. False where a term is no piece or has another use. */
+/* Collects the pieces that nested sums add. False if a term is no piece or has another use. */
 static bool gather(const Tile *tile, const Op *sum, Pieces *pieces) {
     for (int k = 0; k < 2; k++) {
         const Value *value = sum->operands[k];
@@ -84,7 +84,7 @@ static bool fill(const Pieces *pieces, const Value *whole) {
     return end == whole->type.extent[dim];
 }
 
-/* Returns the operator that the clause `tiles` names. */
+/* Returns the operator that the clause `tiles` names; NULL: the program has none. */
 static const OpDef *tiled_def(const Module *module, const Rule *rule) {
     for (int i = 0; i < module->library->defs.count; i++)
         if (!strcmp(module->library->defs.at[i]->name, rule->tiles.op))
@@ -106,8 +106,8 @@ static const Attr *named_attr(const Op *op, const char *name) {
     return NULL;
 }
 
-/* Makes the operator that concatenates the pieces; NULL where the pieces lack one of its
- * arguments. */
+/* Makes the operator that concatenates the pieces; NULL if there is none, the pieces lack one of
+ * its arguments, or its result has another type than the sum. */
 static Op *put_together(Tile *tile, const Pieces *pieces, const Op *sum) {
     Module *module = tile->module;
     const OpDef *def = tiled_def(module, pieces->at[0]->def->rule);

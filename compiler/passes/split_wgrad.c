@@ -8,8 +8,8 @@
  *
  * Leaves, under zero_bubble: Op.is_wgrad, and operators ordered by phase. A wgrad operator leads
  * only to sums over micro-batches, through operators of its own layer. Conversions, views and
- * additions belong to no layer. A message between visits stays in the backward phase at both ends,
- * because schedules have messages only between forward phases and between backward phases.
+ * additions count in every layer. A message between visits stays in the backward phase at both
+ * ends, because schedules have messages only between forward phases and between backward phases.
  */
 #include "ir/analysis/phases.h"
 #include "passes/pipeline.h"
@@ -70,8 +70,8 @@ static bool reads_weights(const Op *op) {
     return false;
 }
 
-/* Marks an operator. One that only converts or adds runs in the phase in which its operand is
- * made. */
+/* Sets Op.is_wgrad. An operator that only converts, views or adds is wgrad if the maker of an
+ * operand is. */
 static void mark(const Weighing *weighing, Op *op) {
     bool with_maker = op_gathers(weighing->module, op) || weighing->lead[op->index] == LEAD_SUMS;
     op->is_wgrad = is_backward(op) &&

@@ -42,7 +42,7 @@ static uint64_t read_by(const LocalOp *local, uint32_t set) {
     return terms_operands(local, set) << local->result_count;
 }
 
-/* Appends the loop over lanes in front of a statement, if there are several lanes. */
+/* Appends the loop over several lanes, and the blanks of its statement. Returns the depth there. */
 static int emit_lanes(Text *out, const Lanes *lanes, int depth) {
     if (lanes->width > 1) {
         indent(out, depth++);
@@ -143,7 +143,7 @@ static int64_t longest_sum(const LocalOp *local, const uint32_t *sets, int set_c
     return longest;
 }
 
-/* Returns the number of parts of a sum, so that enough blocks work on `blocks` results. */
+/* Returns the number of parts of each sum, so that `blocks` times the parts fill the device. */
 static int64_t parts_of(int64_t elements, int64_t blocks) {
     int64_t parts = BLOCKS / blocks, most = elements / PART_SUM;
     parts = parts < most ? parts : most;
@@ -162,7 +162,7 @@ static const char *grid_text(Arena *arena, int64_t blocks, int64_t parts) {
                      : c_number(arena, blocks);
 }
 
-/* Appends sums with one warp for each element of the result. */
+/* Appends sums with one warp for each element of the result. Returns the launch. */
 static const char *emit_warp_sums(const KernelBody *body, const uint32_t *sets, int set_count) {
     Text *out = body->device.out;
     const Lanes one = {NULL, 1};
@@ -177,7 +177,7 @@ static const char *emit_warp_sums(const KernelBody *body, const uint32_t *sets, 
     return launch_warps(out->arena, body->outputs);
 }
 
-/* Appends sums with one or several blocks for each element of the result. */
+/* Appends sums with one or several blocks an element of the result. Returns the launch. */
 static const char *emit_block_sums(const KernelBody *body, const uint32_t *sets, int set_count,
                                    int64_t results, int64_t longest) {
     Text *out = body->device.out;

@@ -3,10 +3,10 @@
  *
  *     for each row: a warp loads x, sums it (ht_warp_sum), stores y[r, c] = x[r, c] - mean
  *
- * Loops along a row give each thread the same elements every time. Of a short row, a thread keeps
- * elements that several loops need in registers (NAME_h). Otherwise it reloads them, and reads only
- * elements that it wrote itself. All threads of a row compute its values; one thread stores them at
- * the end, when no thread reads operands any more.
+ * Loops along a row give each thread the same elements every time. For a short row, a thread keeps
+ * in registers (NAME_h) elements that several loops need. For a long row it reloads them. It reads
+ * only result elements that it wrote itself. All threads of a row compute its values; one thread
+ * stores them at the end, when no thread reads operands any more.
  */
 #include "emit/cuda/vector_lanes.h"
 #include "emit/kernel/rows.h"
@@ -181,8 +181,8 @@ static void emit_row_values(const Team *team, int loop) {
     }
 }
 
-/* Opens the loop along a row around the statements `step`. Leaves out indices that they do not
- * use. */
+/* Appends the head of the loop along a row with the statements `step`. Leaves out unused
+ * indices. */
 static void open_row_loop(const Team *team, const char *step) {
     Text *out = team->device.out;
     int threads = team->warp ? CUDA_WARP : CUDA_THREADS;
@@ -216,8 +216,8 @@ static void emit_row_loop(const Team *team, int loop) {
     text_string(out, "    }\n");
 }
 
-/* Chooses the tensors that stay in registers: those that several loops read, if there are enough
- * registers. */
+/* Chooses the tensors that stay in registers: operands that several loops load, and loaded results,
+ * if registers suffice. Appends their arrays. */
 static void choose_held(Team *team) {
     uint64_t once = 0, again = 0;
     for (int loop = 0; loop < team->rows->plan.loop_count; loop++) {
@@ -281,8 +281,8 @@ static const char *emit_rows(Team *team) {
     return arena_format(arena, "%lld, %d", (long long)count, CUDA_THREADS);
 }
 
-/* Returns whether elements of a result in the set are not contiguous, so that each is stored by
- * itself. */
+/* Returns whether elements of a result in the set are not contiguous, so that a thread stores each
+ * one separately. */
 static bool stores_apart(const LocalOp *local, const Nest *along, uint64_t tensors) {
     bool apart = false;
     for (int t = 0; nest_inner(along) && t < local->result_count; t++)

@@ -13,7 +13,7 @@ enum {
     CUDA_THREADS = 256,                    // threads of a block
     CUDA_WARP = 32,                        // threads of a warp
     CUDA_WARPS = CUDA_THREADS / CUDA_WARP, // warps of a block
-    CUDA_WARP_SUM = 1024                   // elements up to which one warp adds up a sum
+    CUDA_WARP_SUM = 1024                   // one warp adds up a sum of at most so many elements
 };
 
 /* `width` neighbours along the innermost loop of a nest; NULL: single elements. */
@@ -43,7 +43,7 @@ void text_lane(Text *out, const LocalOp *local, int tensor, const Lanes *lanes,
 /* Appends the address of an element: NAME + INDEX. */
 void text_place(Text *out, const LocalOp *local, int tensor, const Around *around);
 
-/* Loads the tensors of a set for text_lane. */
+/* Appends loads of the tensors of a set, for text_lane. */
 void emit_loads(const Device *device, uint64_t tensors, const Lanes *lanes, const Around *around,
                 int depth);
 
@@ -59,7 +59,7 @@ int64_t steps_of(const Nest *nest, const Lanes *lanes);
 void emit_indices(const Device *device, const Nest *nest, const Lanes *lanes, const char *number,
                   int depth);
 
-/* Opens the loop in which all threads share the steps of a nest. Returns the launch: "grid, block".
+/* Opens a loop in which all threads share the steps of a nest. Returns the launch: "grid, block".
  */
 const char *open_steps(const Device *device, const Nest *nest, const Lanes *lanes);
 

@@ -6,9 +6,9 @@
 
 #include <math.h>
 
-/* Returns the extent of a dimension of the whole tensor. For rows of a micro-batch it is that of
- * the batch, for a chunk of rows that of all chunks, and with padding lengths that of the padded
- * batch. */
+/* Returns the extent of a dimension of the whole tensor. Rows of a micro-batch have the extent of
+ * the batch, a chunk of rows the extent of all chunks. With padding lengths it is the extent of the
+ * padded batch. */
 static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d) {
     const BoundDim *dim = &tensor->bound->dims[d];
     const PipelineTemplates *bodies = local->module->templates;
@@ -22,8 +22,8 @@ static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d) 
                : tensor->value->type.extent[d];
 }
 
-/* Returns the extent of a dimension of a kernel's view: the product of the dimensions that it
- * merges. */
+/* Returns the extent of a dimension of a kernel's view: the product of the extents of the tensor's
+ * dimensions that the view merges. */
 static int64_t written_extent(const LocalOp *local, const Tensor *tensor, int written,
                               bool global) {
     int64_t extent = 1;
@@ -42,7 +42,7 @@ static void emit_extents(Text *out, const LocalOp *local, const char *field, con
     text_string(out, "}");
 }
 
-/* Appends the offset of the current micro-batch behind the batch's first row, inside the loop over
+/* Appends the distance from the batch's first row to the current micro-batch, inside the loop over
  * micro-batches. */
 static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tensor, int written) {
     int64_t stride = 0, unit = local->module->templates->row_unit;
@@ -56,9 +56,9 @@ static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tens
         text_print(out, " + r->row * %lld", (long long)stride);
 }
 
-/* Appends a field of a view, by dimension a number of the device: "offset", where the piece begins;
- * "fold" and "gap" of a zigzag dimension, the length of the first range and the distance to the
- * second. `number` is the column of the first number. */
+/* Appends a field of a view with a number of the device for each dimension: "offset", where the
+ * piece begins; "fold" and "gap" of a zigzag dimension, the length of the first range and the
+ * distance to the second. `number` is the column of the first number. */
 static void emit_places(Text *out, const LocalOp *local, const Tensor *tensor, int which,
                         int number) {
     static const char *const FIELDS[] = {"offset", "fold", "gap"};
@@ -148,8 +148,7 @@ static void emit_attrs(Text *out, const OpDef *def, const Attr *attrs) {
     text_string(out, "    };\n");
 }
 
-/* Returns whether results are maxima over no elements, where a contracted factor is empty;
- * otherwise they are sums. */
+/* Returns whether the results are maxima over an empty factor; otherwise the results are sums. */
 static bool identity_is_maximum(const LocalOp *local) {
     for (int f = 0; f < local->factor_count; f++)
         if (!local->extent[f] &&

@@ -21,8 +21,8 @@ static void emit_float(Text *out, double value, bool wide) {
     text_print(out, value < 0 ? "(%s%s%s)" : "%s%s%s", digits, point ? "" : ".0", wide ? "" : "f");
 }
 
-/* Returns whether the operator computes in f64: a tensor is f64, or no tensor is floating point,
- * because integer constants may not be exact in f32. */
+/* Returns whether the operator computes in f64: an operand or the first result is f64, or no tensor
+ * is floating point, because integer constants may not be exact in f32. */
 static bool is_wide(const LocalOp *local) {
     bool floating = false;
     for (int t = 0; t < local->tensor_count; t++) {

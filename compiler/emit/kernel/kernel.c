@@ -172,7 +172,7 @@ static bool narrows(const LocalOp *local) {
            from->value->type.dtype == DTYPE_F32;
 }
 
-/* Appends the statements of the function, and what stands before it. */
+/* Appends the function's statements to `out`, and its helper functions to `before`. */
 static void kernel_body(Text *before, Text *out, RoleWriter *writer, const LocalOp *local,
                         const Kernel *kernel) {
     Product product;

@@ -1,6 +1,6 @@
 /* The functions that role programs call: one for each operator and local shape, shared by all roles
  * and models of a unit. This folder writes bodies that are the same for all backends; loops.h and
- * the backend write the others. */
+ * the backend write all other bodies. */
 #ifndef EMIT_KERNEL_KERNEL_H
 #define EMIT_KERNEL_KERNEL_H
 
@@ -10,29 +10,29 @@ typedef struct Kernel {
     const char *name;
     const char *opening;   // beginning of a call: "gpt_add_3(", "gpt_softmax_4(r, "
     const char *prototype; // "void gpt_add_3(void *y, void *x, void *z)"
-    bool ranked;           // the first parameter is the rank, the last the place in the source
+    bool ranked;           // first parameter: the worker (ht_worker); last: the place in the source
     bool numbered;         // a parameter is the device's row of numbers
 } Kernel;
 
 /* Returns the function for an operator, and adds it to the kernels' file when it is new. */
 const Kernel *kernel_for(struct RoleWriter *writer, const LocalOp *local);
 
-/* ---- bodies that all back ends have alike: call.c, product.c ----
+/* ---- bodies that all backends share: call.c, product.c ----
  *
- * Parameters of the function are the tensors' names, `at` for the device's numbers, and where a C
- * kernel is run `r` (the rank) and `where` (the place in the source). */
+ * Parameters of the function are the tensors' names and `at` for the device's numbers. A function
+ * that runs a C kernel also has `r` (the worker) and `where` (the place in the source). */
 
-/* Runs a C kernel on views. `update`: the operator is one of the update section, whose kernels read
- * the optimizer's hyperparameters of the step. */
+/* Appends a call of a C kernel on views. `update`: the operator belongs to the update section,
+ * whose kernels read the hyperparameters of the step. */
 void emit_call(Text *out, const LocalOp *local, const char *kernel, bool update);
 
-/* Fills the results that a C kernel leaves alone where a contracted factor is empty. */
+/* Appends the body for empty contracted factors: fills results with the reduction's identity. */
 void emit_identity(Text *out, const LocalOp *local);
 
 /* A body that ht_product of <hetu/product.h> computes; tensors are indices, -1: absent. */
 typedef struct Product {
     int x, w, bias, y;
-    int aux;           // takes the product before the epilogue
+    int aux;           // result: the product before the epilogue
     bool bias_flagged; // the bias is added only where at[0] is not 0
     const Expr *scale; // NULL: none
 } Product;

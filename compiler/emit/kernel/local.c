@@ -202,7 +202,7 @@ static bool is_mean_of_nothing(const LocalOp *local, const Expr *expr) {
     return false;
 }
 
-/* Collects the terms of `expr`, without those that read an absent operand. */
+/* Collects the terms of `expr` that read no absent operand. */
 static void collect_terms(LocalOp *local, const Expr *expr, bool minus) {
     if (expr->kind == EXPR_ADD || expr->kind == EXPR_SUB) {
         collect_terms(local, expr->arg[0], minus);
@@ -310,8 +310,8 @@ bool local_nothing(const LocalOp *local) {
     return true;
 }
 
-/* Returns whether a factor belongs to single tensors of a variadic operand: a tensor without
- * elements does not make the results empty. */
+/* Returns whether a contracted factor belongs to one tensor of a variadic operand. If that tensor
+ * is empty, the results need not be empty. */
 static bool is_of_member(const LocalOp *local, int factor) {
     int rule_factor = local->op->binding->factors[factor].factor;
     if (!local->rule->factors[rule_factor].contracted) return false;

@@ -29,7 +29,7 @@ typedef struct Term {
     const Expr *expr;
     bool minus;
     uint32_t contracted; // set of bound factors over which it is summed
-    bool flagged;        // added only where a number of the device says so
+    bool flagged;        // added only on devices whose number (flag) is not 0
 } Term;
 
 typedef struct LocalOp {
@@ -56,13 +56,13 @@ typedef struct LocalOp {
  * boxes, which the operator cannot take. */
 bool local_op(LocalOp *local, struct RoleWriter *writer, const Op *op);
 
-/* Lets a product compute the column sum of its operand, too, where its kernel can. */
+/* Makes a product compute the column sum of its operand as well, if its kernel can. */
 void local_take_sum(LocalOp *local, struct RoleWriter *writer);
 
 /* Returns whether every result is empty on this device. */
 bool local_nothing(const LocalOp *local);
 
-/* Returns whether some factor is empty; results of a C kernel that are not are then identities. */
+/* Returns whether some factor is empty. Nonempty results of a C kernel are then identities. */
 bool local_empty(const LocalOp *local);
 
 /* Returns the number of a tensor's elements on this device. */
@@ -71,7 +71,7 @@ int64_t tensor_elements(const Tensor *tensor);
 /* Returns how far apart elements lie along a bound factor; 0 where the tensor lacks the factor. */
 int64_t tensor_stride(const Tensor *tensor, int factor);
 
-/* Returns whether a tensor is there with elements of bf16, which are computed with in f32. */
+/* Returns whether a tensor is present and has bf16 elements, which kernels convert to f32. */
 bool tensor_is_half(const Tensor *tensor);
 
 /* Returns the index of the call's operand that the rule's operand `index` stands for; -1 when it is
@@ -88,7 +88,7 @@ bool value_turns(const Module *module, const Op *op, const Value *value);
 
 /* ---- expressions as C: expr.c ---- */
 
-/* Appends the text of an operand, or of value -1 - `operand` of equations. */
+/* Appends an operand as C; if `operand` is negative, value -1 - `operand` of the equations. */
 typedef void AccessWriter(Text *out, const LocalOp *local, int operand, void *context);
 
 /* Appends an expression of the rule as C; `access` writes its operands. */
@@ -111,7 +111,7 @@ bool written_is_zigzag(const Tensor *tensor, int written);
 int region_ranges(const Region *region, int dim, Range ranges[2]);
 
 /* Returns the column of the device's row at which the numbers of this operator begin: the flags of
- * terms, then the offsets of views. The columns are added when new. -1 when it reads none. */
+ * terms, then the offsets of views. Adds columns that are new. -1 when the operator reads none. */
 int number_column(struct RoleWriter *writer, const LocalOp *local);
 
 #endif

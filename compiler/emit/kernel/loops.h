@@ -4,7 +4,7 @@
  *     y[b, o] = x[b, o] * w[b, o], b = 8, o = 256   ->  one loop i0 < 2048, all strides 1
  *     y[b, o] = x[b, o] + bias[o]                   ->  loops i0 < 8, i1 < 256
  *
- * Elements and terms are written here; cpu/loops.c and cuda/loops.c write the functions. */
+ * This file writes elements and terms; cpu/loops.c and cuda/loops.c write the functions. */
 #ifndef EMIT_KERNEL_LOOPS_H
 #define EMIT_KERNEL_LOOPS_H
 
@@ -22,8 +22,8 @@ typedef struct Nest {
     Loop loop[IR_MAX_FACTORS];
 } Nest;
 
-/* Return the loops over the elements of the result, and those over contracted factors, in the order
- * in which the operands have them. */
+/* Return the loops over the elements of the result, and the loops over contracted factors, in the
+ * order in which the operands have them. */
 Nest nest_of_result(const LocalOp *local);
 Nest nest_of_sum(const LocalOp *local, uint32_t contracted);
 
@@ -45,25 +45,25 @@ typedef struct Around {
     const void *more; // data of the backend
 } Around;
 
-/* Appends the index of a tensor's element, "i0 * 768 + i1", and NAME[index], as it is computed
- * with: bf16 as f32. */
+/* Appends the index of a tensor's element, "i0 * 768 + i1", and the element NAME[index], bf16
+ * converted to f32. */
 void text_index(Text *out, const Around *around, int tensor);
 void text_tensor(Text *out, const LocalOp *local, int tensor, const Around *around);
 
-/* Appends the same for an operand: an AccessWriter. */
+/* Appends the element of an operand in the same way. An AccessWriter. */
 void text_element(Text *out, const LocalOp *local, int operand, void *around);
 
-/* Appends what stands before and behind a new element of the result: "y[i0] = ht_bf16_store(" and
+/* Append the text before and after a new element of the result: "y[i0] = ht_bf16_store(" and
  * ");\n". */
 void text_result(Text *out, const LocalOp *local, const Around *around);
 void text_result_end(Text *out, const LocalOp *local);
 
-/* Appends the sum of the terms over exactly the factors of `set`; `first`: nothing stands before
- * it. Returns whether something stands there now. */
+/* Appends the sum of the terms over exactly the factors of `set`; `first`: no term has been written
+ * yet. Returns whether a term has been written by then. */
 bool text_terms(Text *out, const LocalOp *local, uint32_t set, const Around *around, bool first);
 
-/* Appends a sum and the terms that are not summed, in the type in which the result is computed
- * with: "(float)(sum + z[i0])". */
+/* Appends a sum and the terms that are not summed, in the type in which kernels compute the result:
+ * "(float)(sum + z[i0])". */
 void text_sum_value(Text *out, const LocalOp *local, const Around *around, const char *sum);
 
 /* Returns whether some term is summed over exactly these factors, and the operands that such terms
@@ -71,8 +71,8 @@ void text_sum_value(Text *out, const LocalOp *local, const Around *around, const
 bool has_terms(const LocalOp *local, uint32_t set);
 uint64_t terms_operands(const LocalOp *local, uint32_t set);
 
-/* Writes the distinct sets of contracted factors, without the empty set and those whose factors are
- * empty on this device. Returns how many there are. */
+/* Writes the distinct sets of contracted factors, without the empty set and sets with a factor that
+ * is empty on this device. Returns how many there are. */
 int contracted_sets(const LocalOp *local, uint32_t *sets);
 
 /* Returns whether the largest operand is contiguous along the innermost loop of the result rather

@@ -11,9 +11,9 @@
 
 /* ---- which devices add a term ---- */
 
-/* Appends to `key` what two devices have in common if they would add the same contribution of a
- * term to the same piece of the result. Returns whether the device has the first of several copies
- * of the operands, as far as their subgroups are copies. */
+/* Appends to `key` properties that are equal on two devices if both have the same contribution of a
+ * term to the same piece of the result. Returns whether the device is in the first subgroup of each
+ * operand whose subgroups are copies. */
 static bool contribution_key(Text *key, const LocalOp *local, uint64_t operands, int device) {
     Module *module = local->module;
     const Value *result = local->results[0].value;
@@ -36,7 +36,7 @@ static bool contribution_key(Text *key, const LocalOp *local, uint64_t operands,
 
 /* Returns by index in the roles whether a device adds a term to the partial result. Of devices with
  * equal contributions to the same piece, the one with the lowest partial id adds it. Where
- * subgroups have copies, whose pieces may differ, those of the first subgroup are added. */
+ * subgroups have copies, whose pieces may differ, the first subgroup's pieces are added. */
 static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t operands) {
     const Roles *roles = local->module->devices->roles;
     const Value *result = local->results[0].value;
@@ -67,7 +67,7 @@ static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t o
     return adding;
 }
 
-/* Appends everything that a tensor's pieces depend on. */
+/* Appends to a key everything on which a tensor's pieces depend. */
 static void value_key(Text *key, const Value *value) {
     bool staged = value->def && value->def->stage != STAGE_ALL;
     text_append(key, (const char *)&value->layout, sizeof value->layout);
@@ -196,7 +196,7 @@ static FlaggedTerms flagged_terms(Arena *arena, RoleWriter *writer, const LocalO
     return terms;
 }
 
-/* Writes the numbers that a call reads on a device. Returns how many; 0: it reads none. */
+/* Writes the numbers that a call reads on a device. Returns how many the call reads. */
 static int local_numbers(const LocalOp *local, const Roles *roles, const FlaggedTerms *terms,
                          int device, int64_t *numbers) {
     int count = terms->count, index = count ? roles_index(roles, device) : 0;
@@ -232,8 +232,8 @@ static int write_column(RoleWriter *writer, const LocalOp *local) {
     return (int)*slot - 1;
 }
 
-/* Appends everything that an operator's numbers depend on: its flagged terms, and the tensors whose
- * positions the kernel reads. */
+/* Appends everything that an operator's numbers depend on: which of its terms are flagged, and its
+ * tensors. */
 static void numbers_key(Text *key, const LocalOp *local) {
     text_append(key, (const char *)&local->op->def, sizeof local->op->def);
     text_append(key, (const char *)&local->op->binding, sizeof local->op->binding);

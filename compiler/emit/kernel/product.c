@@ -11,7 +11,7 @@ static bool tensor_has(const Tensor *tensor, int factor) {
 }
 
 /* Returns whether one operand has a dimension of the result that the other lacks. Otherwise a loop
- * nest is as good. */
+ * nest is as fast. */
 static bool product_is_matrix(const LocalOp *local, const Product *product) {
     bool alone = false;
     for (int f = 0; f < local->factor_count; f++)
@@ -97,7 +97,7 @@ static void no_access(Text *out, const LocalOp *local, int operand, void *contex
 
 static const char *tensor_dtype(const Tensor *tensor) { return c_dtype(tensor->value->type.dtype); }
 
-/* Returns the fields of the call for the bias, or for column sums; "" without either. */
+/* Returns the fields of the call for the bias, or for column sums; "" if the call has neither. */
 static const char *bias_members(const LocalOp *local, const Product *product, Arena *arena) {
     if (local->sum)
         return arena_format(arena, ".sums = %s, .sums_of_w = %d, ", local->sums.name,

@@ -4,8 +4,8 @@
 
 /* ---- loops ---- */
 
-/* Lists the factors along rows (`inner`), or the others, in the order of the first tensor that has
- * all factors. Returns how many there are. */
+/* Lists the factors along rows (`inner`) or all other factors, in the order of the first tensor
+ * that has all factors. Returns the number of listed factors. */
 static int factors_in_order(const Rows *rows, bool inner, int *factors) {
     const LocalOp *local = rows->local;
     int count = 0;
@@ -142,8 +142,8 @@ static void text_expr(Text *out, const RowsPlace *place, const Expr *expr) {
     emit_expr(out, place->rows->local, expr, place->around.access, (void *)place);
 }
 
-/* Appends the terms of a sum that have elements along the row, or those without. `first`: nothing
- * stands before them. */
+/* Appends the terms of a sum that have elements along the row, or all other terms. `first`: no term
+ * has been written yet. */
 static void text_terms_along(Text *out, const RowsPlace *place, int equation, bool along,
                              bool first) {
     const Rows *rows = place->rows;

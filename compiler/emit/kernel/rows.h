@@ -38,8 +38,8 @@ typedef struct RowsPlace {
  * context; `more` is data of the backend. */
 RowsPlace rows_place(const Rows *rows, int loop, AccessWriter *access, const void *more);
 
-/* Return the value that an equation computes: its number, whether it is a result, its name in C,
- * and the C type of its variable. */
+/* Return the number of the value that an equation computes, and whether it is a result. Return the
+ * C name and the C type of a value's variable. */
 int rows_value(const Rows *rows, int equation);
 bool rows_is_result(const Rows *rows, int equation);
 const char *rows_name(const Rows *rows, int value);

@@ -93,8 +93,8 @@ static bool same_numbers(const Sharing *sharing, int one, int other) {
     return true;
 }
 
-/* Finds the places whose numbers become parameters; places with equal numbers in every kernel share
- * a parameter. `which` gives by place the index of its parameter; -1: none. */
+/* Lists in `told` places whose numbers become parameters, and returns their number. Places with
+ * equal numbers in every kernel share a parameter. which[place]: its parameter; -1: none. */
 static int find_told(const Sharing *sharing, int *told, int *which) {
     int count = 0;
     for (int place = 0; place < sharing->at[0]->count; place++) {
@@ -116,8 +116,8 @@ static void write_whole(Text *out, const KernelText *kernel) {
                kernel->prototype, kernel->body);
 }
 
-/* Appends a body with names in place of its parameters. Drops `static` of tables, because tables
- * may contain parameters. */
+/* Appends a body with names of parameters in place of numbers. Drops `static` of tables, because
+ * tables may contain parameters. */
 static void write_told(Text *out, const Parted *parted, const int *which) {
     static const char TABLE[] = "    static const ";
     const char *done = parted->kernel->body, *end;

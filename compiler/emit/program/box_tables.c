@@ -43,7 +43,7 @@ static int64_t box_volume(const Box *box, int rank) {
     return volume;
 }
 
-/* Where a region of a micro-batch lies in a tensor with the rows of all micro-batches. */
+/* The position of a micro-batch's region in a tensor with the rows of all micro-batches. */
 typedef struct Displacement {
     int dim;        // the batch's dimension; -1: none
     int64_t rows;   // that precede the region in that dimension
@@ -76,8 +76,8 @@ static void emit_placing(Text *out, const int64_t *placing, int rank) {
     text_string(out, "\n");
 }
 
-/* A tensor whose pieces are written. If `turns` is empty, its layout gives them. Else it has the
- * rows of all micro-batches; of each, a device has the region that a value in `turns` gives it. */
+/* A tensor whose pieces are written. If `turns` is empty, the layout gives the pieces. Otherwise it
+ * has the rows of all micro-batches, and values in `turns` give the region of each. */
 typedef struct Stored {
     const Value *value;
     Array(const Value *) turns;
@@ -129,7 +129,7 @@ static void add_turns(Arena *arena, Piece *piece, const Tables *tables, const St
     }
 }
 
-/* Returns the piece of a device; empty: the device is idle. */
+/* Returns a device's piece; empty: the device has no elements. */
 static Piece device_piece(Arena *arena, const Tables *tables, const Stored *stored, int device) {
     Piece piece = {0};
     const Region *region =
@@ -179,8 +179,8 @@ static PiecesText find_pieces(Arena *scratch, const Tables *tables, const Stored
 
 /* ---- runs ---- */
 
-/* Returns rows `{device, count, piece, step}`: `count` devices from `device` on, each with the
- * piece `step` behind the one before. */
+/* Returns rows `{device, count, piece, step}`: `count` devices from `device` on, whose piece
+ * numbers grow by `step` from device to device. */
 static Text device_runs(Arena *arena, const int *piece, int count, int *runs) {
     Text rows = {.arena = arena};
     *runs = 0;
@@ -216,8 +216,8 @@ static bool same_extents(const int64_t *boxes, int rank, int a) {
     return same;
 }
 
-/* Returns rows `box, lo, hi, step, ...`: a run of boxes, each moved by the steps relative to the
- * one before. */
+/* Returns rows `box, lo, hi, step, ...`: a run of boxes, each the box before it moved by the
+ * steps. */
 static Text box_runs(Arena *arena, const int64_t *boxes, int count, int rank, int *runs) {
     Text rows = {.arena = arena};
     *runs = 0;
@@ -235,7 +235,7 @@ static Text box_runs(Arena *arena, const int64_t *boxes, int count, int rank, in
     return rows;
 }
 
-/* Returns the numbers of the pieces' first boxes; nothing if each piece is one box. */
+/* Returns the numbers of the pieces' first boxes; empty if each piece is one box. */
 static Text first_boxes(Arena *arena, const PiecesText *text) {
     Text numbers = {.arena = arena};
     if (text->first.at[text->first.count - 1] == text->first.count - 1) return numbers;
@@ -318,7 +318,7 @@ static int write_stored(const Tables *tables, const Stored *stored) {
 }
 
 /* Finds the values that a tensor with the rows of all micro-batches consists of: the parts of an
- * input, or what an output collects. */
+ * input, or the values that an output collects. */
 static Stored stored_of(const Tables *tables, const Value *value) {
     const Module *module = tables->module;
     Arena *arena = tables->emitter->arena;

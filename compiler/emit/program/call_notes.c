@@ -55,9 +55,9 @@ static void note_made(NoteWriter *notes, const Call *call, const Value *value, T
     ++*count;
 }
 
-/* Returns the value that is checked for a result: a concatenation, if the operator makes all of its
- * members, with the first of them. NULL for members by several operators, because the concatenation
- * is then still incomplete. */
+/* Returns the value that is checked for a result. For members of a concatenation that the operator
+ * makes alone: the concatenation for the first member, NULL for all others. NULL if several
+ * operators make them, because the concatenation is then incomplete. */
 static const Value *looked_at(const Op *op, int result) {
     const Subview *within = op->results[result]->subview;
     const Op *row = within ? within->whole->def : NULL;
@@ -74,8 +74,8 @@ static const Value *whole_of(const Value *value) {
     return value;
 }
 
-/* Returns the work of a call: of operators by their rules, of copies and sums of micro-batches the
- * bytes that are moved. */
+/* Returns the work of a call: the work of an operator's rule, or the bytes that a copy, conversion
+ * or sum of micro-batches moves. */
 static Work call_work(const RoleWriter *writer, const Call *call) {
     double extent[IR_MAX_FACTORS];
     const Op *op = call->op;
@@ -110,7 +110,7 @@ static const char *call_value(const Call *call) {
     return name ? name : "";
 }
 
-/* Adds a row if scope or layer differ from those of the call before. */
+/* Adds a row if scope or layer differ from the call before. */
 static void note_whose(NoteWriter *notes, const Op *op) {
     Arena *arena = notes->whose.arena;
     const char *scope = c_string(arena, op->source->scope ? op->source->scope : ""),

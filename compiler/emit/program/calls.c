@@ -6,10 +6,10 @@
 #include <string.h>
 
 enum {
-    FUNCTION_CALLS = 120,
-    SCOPE_CALLS = 40, // calls after which a function ends; and at a change of scope
-    CANDIDATES = 48,  // periods that are tried for a repeat
-    LEAST_SAVED = 6   // calls that a loop must save
+    FUNCTION_CALLS = 120, // calls after which a function ends
+    SCOPE_CALLS = 40,     // calls after which a change of scope ends a function
+    CANDIDATES = 48,      // periods that are tried for a repeat
+    LEAST_SAVED = 6       // calls that a loop must save
 };
 
 Calls calls_create(Arena *arena, UsedKernels *used) {
@@ -75,7 +75,7 @@ typedef struct Stretch {
 } Stretch;
 typedef Array(Stretch) Stretches;
 
-/* Returns how many calls from `first` on equal those `period` calls later. */
+/* Returns how many calls from `first` on equal the call `period` calls later. */
 static int match_length(const int *keys, int count, int first, int period) {
     int length = 0;
     while (first + period + length < count && keys[first + length] == keys[first + period + length])
@@ -83,8 +83,8 @@ static int match_length(const int *keys, int count, int first, int period) {
     return length;
 }
 
-/* Returns the repeat at `first` that covers the most calls; times 1: none is worth a loop. `next`
- * has for each call the next one with the same key. */
+/* Returns the repeat at `first` that covers the most calls; times 1: none is worth a loop. next[i]
+ * is the next call with the key of call i; -1: none. */
 static Stretch best_repeat(const int *keys, const int *next, int count, int first) {
     Stretch best = {first, 1, 1};
     int covered = 0, tried = 0;
@@ -185,7 +185,7 @@ static bool columns_equal(const Calls *calls, Stretch stretch, ColumnHome a, Col
     return true;
 }
 
-/* Finds the columns. Arguments that are equal in every iteration share one. */
+/* Finds the columns. Arguments that are equal in every iteration share a column. */
 static Repeat repeat_columns(Arena *arena, Calls *calls, Stretch stretch, ColumnHome **homes) {
     int arguments = 0;
     for (int c = 0; c < stretch.length; c++)

@@ -1,8 +1,8 @@
-/* Call lists: the straight-line program of a phase, and how it is written as C.
+/* Call lists: the straight-line program of a phase, and how the emitter writes the program as C.
  *
  * A call has a function and arguments, most of which are numbers: buffers, and columns of the
- * device's numbers. Where the same functions are called several times in a row with other numbers
- * (layers), the repeat becomes one function, and a table of the numbers that differ:
+ * device's numbers. Where a sequence of calls repeats with other numbers (layers), it becomes one
+ * function, and a table of the numbers that differ:
  *
  *     gpt_norm_1(r, 3, 4); gpt_linear_2(r, 4, 7);
  *     gpt_norm_1(r, 8, 9); gpt_linear_2(r, 9, 12);    ->   a loop over {3, 4, 7}, {8, 9, 12}
@@ -32,7 +32,7 @@ typedef struct Call {
     Array(Argument) arguments;
     bool places; // the last argument is the source position
     const Op *op;
-    const Value *makes; // the value that it makes; NULL: the operator's results
+    const Value *makes; // the value that the call makes; NULL: the operator's results
     bool copies;        // a copy that the emitter adds, not the operator itself
     bool aside;         // left out of traces and profiles
     const char *comment;
@@ -90,11 +90,11 @@ int64_t role_value_bytes(const RoleWriter *writer, const Value *value);
  */
 void call_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value *value);
 
-/* Appends a copy of a value's bytes, unless `to` shares its storage or it has none. */
+/* Appends a copy of the bytes of `from`, unless it shares the storage of `to` or has none. */
 void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to,
                const Value *from);
 
-/* Sets the comment behind a call: the result's name and the operator. */
+/* Sets the comment after a call: the result's name and the operator. */
 void call_describe(Calls *calls, Call *call);
 
 #endif

@@ -1,4 +1,4 @@
-/* Writes the image of a module (ht_image of <hetu/rt.h>): tables of pieces, parameters, inputs,
+/* Writes the image of a module (ht_image of <hetu/image.h>): tables of pieces, parameters, inputs,
  * outputs, conversions, roles and schedules.
  *
  *     static const ht_image_param params_gpt_gpt_loss_train[] = {{"h0.up.w", "(512, 128)", ...}};
@@ -382,8 +382,8 @@ static void text_row(ScheduleText *text, Phase phase, int visit, int64_t microba
     text->count++;
 }
 
-/* Appends all rows of a device: counting passes, the parts before micro-batches, what the schedule
- * lists for the stage, the update. A module without micro-batches runs each part once. */
+/* Appends all rows of a device: counting passes, the parts before micro-batches, the rows of the
+ * stage in the schedule, the update. A module without micro-batches runs each part once. */
 static void text_schedule(ScheduleText *text) {
     static const Phase phases[] = {[SCHEDULE_FORWARD] = PHASE_FORWARD,
                                    [SCHEDULE_BACKWARD] = PHASE_BACKWARD,
@@ -403,7 +403,7 @@ static void text_schedule(ScheduleText *text) {
     text_row(text, PHASE_UPDATE, 0, 0, -1);
 }
 
-/* Returns the number of a device's schedule; equal ones are written once. */
+/* Returns the number of a device's schedule, and writes the schedule when it is new. */
 static int schedule_write(Image *image, ScheduleText *text) {
     Emitter *emitter = image->emitter;
     text->rows.arena = emitter->arena;

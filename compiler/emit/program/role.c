@@ -94,7 +94,7 @@ static void add_kernel(Calls *calls, RoleWriter *writer, const Op *op) {
     call_describe(calls, call);
 }
 
-/* Appends copies of one operator's results to the joined results, on a role that has that half. */
+/* Appends copies of one half of a joiner's operands to its results; the other half is absent. */
 static void add_half(Calls *calls, RoleWriter *writer, const Op *op, JoinedHalf half) {
     for (int k = 0; k < op->result_count; k++)
         call_copy(calls, writer, op, op->results[k],
@@ -164,7 +164,7 @@ typedef struct RoleParts {
     int *ahead_of;    // by op index: 1 + its transfer if it is prefetched; otherwise 0
 } RoleParts;
 
-/* Returns the index of the part that an operator belongs to; a new part is appended. */
+/* Returns the index of the part of an operator. Appends the part when it is new. */
 static int part_of(RoleParts *parts, const Op *op) {
     Arena *arena = parts->writer->emitter->arena;
     Phase phase = op_phase(parts->writer->module, op);
@@ -178,7 +178,7 @@ static int part_of(RoleParts *parts, const Op *op) {
     return parts->text.parts.count - 1;
 }
 
-/* Returns the transfer of the conversion whose operators begin at `op`; no part has it yet. */
+/* Returns the transfer of the conversion whose first operator is `op`. Adds it to no part. */
 static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op) {
     Arena *arena = writer->emitter->arena;
     const Module *module = writer->module;
@@ -204,7 +204,7 @@ static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op) {
     return transfer;
 }
 
-/* Adds a message between stages, where the role sends or receives it. */
+/* Adds a message between stages if the role sends or receives it. */
 static void add_transfer(RoleParts *parts, const Op *op) {
     RoleWriter *writer = parts->writer;
     Arena *arena = writer->emitter->arena;
@@ -225,7 +225,7 @@ static void add_transfer(RoleParts *parts, const Op *op) {
     }
 }
 
-/* Adds an asynchronous collective, where the role takes part in it. */
+/* Adds an asynchronous collective if the role takes part in it. */
 static void add_async_collective(RoleParts *parts, const AsyncCollective *collective, int number) {
     RoleWriter *writer = parts->writer;
     Arena *arena = writer->emitter->arena;
@@ -254,7 +254,7 @@ static void add_async_collectives(RoleParts *parts) {
     for (int i = 0; i < collectives.count; i++) add_async_collective(parts, &collectives.at[i], i);
 }
 
-/* Appends, to the asynchronous collectives that read the result of `maker`, that it is ready. */
+/* Appends calls that tell the asynchronous collectives that the results of `maker` are ready. */
 static void release_async_collectives(RoleParts *parts, const Op *maker) {
     const Numbers *made = &parts->made_by[maker->index];
     for (int m = 0; m < made->count; m++) {
@@ -266,7 +266,7 @@ static void release_async_collectives(RoleParts *parts, const Op *maker) {
     }
 }
 
-/* Releases the collectives that read an operator's results: behind its call, or behind the product
+/* Releases the collectives that read an operator's results: after its call, or after the product
  * that computes the results in its place. */
 static void release_made(RoleParts *parts, const Op *op) {
     const Module *module = parts->writer->module;
@@ -275,7 +275,7 @@ static void release_made(RoleParts *parts, const Op *op) {
     if (!op_side_reduction(module, op)) release_async_collectives(parts, op);
 }
 
-/* Appends to the update that it waits for asynchronous collectives. */
+/* Makes the update wait for the asynchronous collective whose first operator is `op`. */
 static void await_async_collectives(RoleParts *parts, const Op *op) {
     Arena *arena = parts->writer->emitter->arena;
     for (int t = 0; t < parts->text.transfers.count; t++)
@@ -285,7 +285,7 @@ static void await_async_collectives(RoleParts *parts, const Op *op) {
         }
 }
 
-/* Returns whether the role prefetches a conversion: the result has storage of its own. */
+/* Returns whether the role prefetches a conversion: its result shares no storage. */
 static bool is_ahead(const RoleWriter *writer, const Op *op) {
     if (op_prefetch_point(writer->module, op) == op) return false;
     const Value *from = value_storage(op->operands[0]), *to = op->results[0];

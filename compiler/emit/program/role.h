@@ -36,13 +36,13 @@ typedef struct RolePart {
 /* A message between stages that a role sends or receives: operators that cross stages, one
  * asynchronous exchange, or the gather of a prefetched parameter (op_prefetch_point). */
 typedef struct RoleTransfer {
-    const Op *op; // its first operator
-    bool flies;   // asynchronous
-    bool ahead, sends, receives;
+    const Op *op;                // its first operator
+    bool flies;                  // asynchronous
+    bool ahead, sends, receives; // ahead: the gather of a prefetched parameter
     int tensor_count;
     int64_t *from, *to; // by tensor: buffers; 0 where the role has none
     int64_t *turn;      // by tensor: bytes of one micro-batch's rows of `from`; 0: all of `from`
-    int64_t scratch;    // buffer; 0: none
+    int64_t scratch;    // buffer of scratch memory; 0: none
     // asynchronous: producers of the tensors that this role sends; empty: the role only receives
     Array(const Op *) makers;
     int number; // asynchronous: position in the order in which all devices begin them
@@ -57,7 +57,7 @@ typedef struct RoleText {
 /* Returns the index of a role's part; -1 where the role has none. */
 int role_part(const RoleText *text, Phase phase, int visit);
 
-/* Appends the C text of a role, part by part. */
+/* Appends the C text of a role, part by part. Returns its parts and transfers. */
 RoleText emit_role(Text *out, RoleWriter *writer);
 
 #endif

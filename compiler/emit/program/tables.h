@@ -46,10 +46,10 @@ void emit_plan(Text *out, Emitter *emitter, const Plan *plan, PlanLabel label,
 /* ---- migrations: migration.c ---- */
 
 /* Appends the table PREFIX_migrations and the tables that it refers to, if there are migrations.
- * `names` are those of the unit's modules. */
+ * `names` has a name for each module of the unit. */
 void emit_migrations(Text *out, Emitter *emitter, const char *const *names);
 
-/* Return the name of that table, and how many migrations it has. */
+/* Return the name of the table PREFIX_migrations, and the number of its rows. */
 const char *migrations_name(const Emitter *emitter);
 int migrations_count(const Emitter *emitter);
 

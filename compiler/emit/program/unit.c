@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Adds the file "BASE.WHAT.SUFFIX". Returns it; it has no flags. */
+/* Adds the file "BASE.WHAT.SUFFIX". Returns the file, which has no flags yet. */
 static EmittedFile *add_file(Emitter *emitter, EmittedFiles *files, const char *what,
                              const char *suffix, const char *text) {
     array_push(
@@ -30,7 +30,7 @@ static const char *strategy_text(const Emitter *emitter) {
     return unit->strategies.count ? text_bytes(&text) : "one device";
 }
 
-/* Returns the beginning of a file: a comment that says what it holds. */
+/* Returns the beginning of a file: a comment that names its contents. */
 static Text begin_file(Emitter *emitter, const char *what) {
     Text out = {.arena = emitter->arena};
     text_fill(&out, "/* $source, $strategy: $what. Written by hetucc. */\n", "source",
@@ -76,8 +76,8 @@ static const char *emit_addresses(Text *declarations, const Module *module, cons
     return arena_format(declarations->arena, "%s_reads", name);
 }
 
-/* Writes the table of the optimizers' functions, two for each group: the update, and what runs
- * after it; 0: known by name. Returns the table's name. */
+/* Writes the table of the optimizers' functions, two for each group: the update, and the function
+ * that runs after it; 0: the image has the function's name. Returns the table's name. */
 static const char *emit_optimizers(Text *declarations, const Module *module, const char *name) {
     if (!module->optimizer->groups.count) return "0";
     text_print(declarations, "static void (*const %s_updates[])(void) = {\n", name);
@@ -147,7 +147,7 @@ const char *fingerprint_name(const Emitter *emitter) {
 }
 
 /* Returns the fingerprint: "gpt.c strategy dp4 on 4 devices, cpu, hetucc 0.1.0 -O1, 3f2a5e...". The
- * hash covers all emitted text and what it is made from. */
+ * hash covers all emitted text, the source text and the maker. */
 static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files,
                                const EmitOptions *options) {
     const Unit *unit = emitter->unit;
@@ -176,7 +176,7 @@ static const char *kept_section(Arena *arena, const EmitOptions *options) {
                         c_string(arena, word));
 }
 
-/* Returns the text or #include of the user's source for the main file. */
+/* Returns the preprocessed text of the user's source, or an #include of it. */
 static const char *source_text(Arena *arena, const EmitOptions *options) {
     return options->text ? options->text
                          : arena_format(arena, "#include %s\n", c_include(arena, options->include));

@@ -23,8 +23,8 @@
 
 #include <string.h>
 
-/* Finds into how many parts devices cut each dimension of a value. A mesh axis cuts the first
- * dimension for which the strategy has a split rule. */
+/* Sets parts[d] to the number of parts into which devices cut dimension d of a value. A mesh axis
+ * cuts the first dimension for which the strategy has a split rule. */
 static void find_parts(const Module *module, const Value *value, int64_t *parts) {
     for (int d = 0; d < value->type.rank; d++) parts[d] = 1;
     const Strategy *strategy = module->strategy;
@@ -74,7 +74,7 @@ static int64_t device_rows(const Module *module, const Op *product, int cut, con
     return rows / module_microbatches(module);
 }
 
-/* Returns the number of chunks of a product's result along a dimension; 1: it is not cut. */
+/* State of one run of pass chunk. */
 typedef struct Chunking {
     Arena *arena;
     Module *module;
@@ -82,7 +82,7 @@ typedef struct Chunking {
     int64_t given; // --chunk; 0: not given
 } Chunking;
 
-/* Into how many chunks the result of a product is cut along a dimension; 1: it stays whole. */
+/* Returns the number of chunks of a product's result along dimension `cut`; 0 or 1: no cut. */
 static int chunk_count(const Chunking *chunking, const Op *product, int cut, const int64_t *parts) {
     const Value *value = product->results[0];
     int64_t limit = chunking->given ? chunking->given : CHUNK_BYTES,
@@ -101,7 +101,7 @@ static bool cut_product(const Chunking *chunking, Op *product) {
     const Value *value = product->results[0];
     int64_t parts[IR_MAX_RANK];
     find_parts(chunking->module, value, parts);
-    // the first dimension along which the region can be cut
+    // take the first dimension along which the region can be cut
     for (int d = 0; d < value->type.rank; d++) {
         int count = parts[d] > 1 || value_cut_along(value, d)
                         ? 1

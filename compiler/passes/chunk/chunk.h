@@ -6,7 +6,7 @@
  *     dlogits = ...; dx = dlogits * table; dtable = dlogits * x
  *
  * A region begins with a product whose result is large. It has all operators that read this result,
- * or large values computed from it, and all operators between two of these. The region can be cut
+ * or large values computed from it, and all operators on paths between them. The region can be cut
  * if each operator computes rows independently or sums over rows. No operator of the region may
  * read the result of a second product of the region: that would cut whole layers.
  */
@@ -26,7 +26,7 @@ typedef struct Chunked {
     bool *in;         // by op index: in the region
     bool *given;      // by op index: in the region, and does not depend on the product
     bool *behind;     // by op index: outside the region, and depends on it
-    bool *needed;     // by op index: outside the region, which depends on it
+    bool *needed;     // by op index: outside the region; the region depends on it
     int *factor;      // by op index, in the region: the bound factor that is cut
     int *dim;         // by value id, results of the region: 1 + the dimension that is cut; 0: none
     bool *outside;    // by value id: read outside the region
@@ -43,11 +43,11 @@ typedef struct SliceConcat {
     int piece_dim, piece_start, piece_length, row_dim; // indices of attributes
 } SliceConcat;
 
-/* Finds the two operators among those of the module, by the clauses shift and row of their rules.
- * False when one is missing. */
+/* Finds the two operators in the module by the clauses shift and row of their rules. Returns false
+ * when one is missing. */
 bool slice_concat_find(const Module *module, SliceConcat *movers);
 
-/* Replaces the region's operators by those of `count` chunks. Leaves the module numbered. */
+/* Replaces the region by the operators of `count` chunks. Leaves the module numbered. */
 void chunked_cut(Chunked *region, const SliceConcat *movers, int count);
 
 #endif

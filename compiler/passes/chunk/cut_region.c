@@ -28,8 +28,8 @@ typedef struct Cutter {
     Value **own;         // by value id: its counterpart in the current chunk
     Value **sum;         // by value id: the accumulated sum over rows
     Value **members;     // by value id times count: the chunks' slices of a result
-    Array(Piece) pieces; // of the current chunk
-    const OpDef *add;
+    Array(Piece) pieces; // slices of operands, for the current chunk
+    const OpDef *add;    // adds two values
 } Cutter;
 
 /* ---- slice and concatenation operators ---- */
@@ -40,8 +40,8 @@ static bool is_argument(const Expr *expr, int *argument) {
     return is;
 }
 
-/* Finds the attribute that gives the number of dimensions before a tensor's second index. False
- * where the rule has no such attribute. */
+/* Finds the attribute that gives the number of dimensions before a tensor's second index. Returns
+ * false if the rule has no such attribute. */
 static bool front_argument(const Rule *rule, const Access *access, int factor, int *argument) {
     return access->dim_count > 1 && access->dims[0].count == 1 && access->dims[1].count == 1 &&
            access->dims[1].factors[0] == factor &&
@@ -101,8 +101,8 @@ static void note_chunk(const Cutter *cutter, Value *value, const Value *whole, i
     value->dims = whole->dims;
 }
 
-/* Appends an operator that the pass inserts. `within`: to the current chunk, else after all
- * chunks. */
+/* Appends an operator that the pass inserts. `within`: it belongs to the current chunk, otherwise
+ * to none. */
 static Op *put(Cutter *cutter, Op *op, bool within) {
     op->section = cutter->region->section;
     op_change_source(cutter->region->module->arena, op)->chunk =
@@ -207,7 +207,7 @@ static void cut_chunk(Cutter *cutter) {
 
 /* ---- results for operators outside ---- */
 
-/* Makes an operator compute the value that others read. */
+/* Makes `value` the result of an operator. */
 static void make(Op *op, Value *value) {
     op->results[0] = value;
     value->def = op;
@@ -258,7 +258,7 @@ void chunked_cut(Chunked *region, const SliceConcat *movers, int count) {
     cutter.members = arena_array(region->arena, Value *, values * count);
     cutter.add = module_def(
         module, rule_inserted(module->arena, "add_gradients", "y[i..] = a[i..] + b[i..]"));
-    // number chunks behind those of earlier regions
+    // number the chunks after the chunks of earlier regions
     for (int i = 0; i < module->ops.count; i++)
         cutter.before = module->ops.at[i]->source->chunk > cutter.before
                             ? module->ops.at[i]->source->chunk

@@ -35,7 +35,7 @@ static void mark_makers(bool *needed, const Op *op) {
             needed[op->operands[k]->def->index] = true;
 }
 
-/* Finds the operators that read large values, and those between two of them. */
+/* Finds the operators that read large values, and the operators between two such operators. */
 static void find_operators(Chunked *region) {
     const Module *module = region->module;
     region->in[region->product->index] = true;
@@ -48,7 +48,7 @@ static void find_operators(Chunked *region) {
                             reads_any(region->behind, module->ops.at[i]);
     for (int i = module->ops.count - 1; i >= 0; i--)
         if (region->in[i] || region->needed[i]) mark_makers(region->needed, module->ops.at[i]);
-    // 3: those of both kinds lie between two operators of the region
+    // 3: operators of both kinds lie between two operators of the region
     for (int i = 0; i < module->ops.count; i++) {
         region->in[i] = region->in[i] || (region->behind[i] && region->needed[i]);
         region->behind[i] = region->behind[i] && !region->in[i];
@@ -100,8 +100,8 @@ static void find_given(Chunked *region) {
 
 /* ---- conditions for cutting ---- */
 
-/* Finds the dimension of a tensor along a bound factor; -1: none. False where there are several, or
- * it is merged with other factors. */
+/* Finds the dimension of a tensor along a bound factor; -1: none. False if there are several, or it
+ * has other factors, too. */
 static bool dim_along(const BoundAccess *access, int factor, int *dim) {
     *dim = -1;
     for (int d = 0; d < access->rank; d++)
@@ -114,7 +114,7 @@ static bool dim_along(const BoundAccess *access, int factor, int *dim) {
 }
 
 /* Finds the bound factor of an operator that is cut: the factor of the rows of all operands that
- * depend on the product. False where they disagree. */
+ * depend on the product. Returns false if they differ. */
 static bool find_factor(Chunked *region, const Op *op) {
     int found = -1;
     if (op == region->product)
@@ -183,7 +183,7 @@ static bool adds_rows(const Op *op, int bound, const Value *result) {
     return adds;
 }
 
-/* Returns whether the cut dimension is a dimension of its own for a kernel that uses offsets. */
+/* Returns whether a kernel that uses offsets sees the cut dimension as a separate dimension. */
 static bool seen_alone(const Op *op, const BoundAccess *access, int bound, int dim) {
     bool alone = dim < 0 || op->def->rule->kind != RULE_CALL ||
                  !op->def->rule->factors[op->binding->factors[bound].factor].offset;
@@ -237,8 +237,8 @@ static void leave_out(Chunked *region, const Op *op) {
     find_outside(region);
 }
 
-/* Finds how operators that do not depend on the product are cut, starting from their readers.
- * Removes those that cannot be cut. */
+/* Finds the factors along which operators that do not depend on the product are cut, starting from
+ * their readers. Removes those that cannot be cut. */
 static void fit_given(Chunked *region) {
     const Module *module = region->module;
     for (int i = module->ops.count - 1; i >= 0; i--) {

@@ -19,7 +19,7 @@ static void mark_ends(const Module *module, bool *live) {
     }
 }
 
-/* Returns whether any result is live. Marks the operands as live then. */
+/* Returns whether any result is live; if so, marks the operands as live. */
 static bool keep(const Op *op, bool *live) {
     bool kept = false;
     for (int k = 0; k < op->result_count; k++) kept |= live[op->results[k]->id];

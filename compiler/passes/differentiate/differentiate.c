@@ -47,7 +47,7 @@ bool op_differentiable(const Module *module, const Op *op) {
 
 /* ---- needs ---- */
 
-/* Returns whether a gradient can flow from a result to the operand. */
+/* Returns whether a gradient can flow from the results to an operand that needs one. */
 static bool flows_to(const Differentiator *diff, const Op *op, int operand) {
     const Value *value = op->operands[operand];
     if (!value || !diff->needs[value->id]) return false;
@@ -166,7 +166,7 @@ static void body_gradient(Differentiator *diff, int operand) {
                  emit_op(diff, rule->def, operands, rule->operand_count, NULL));
 }
 
-/* Adds the gradient of a view: the same operator back to the operand's shape. */
+/* Adds the gradient of a view: a view of dy in the shape of the operand. */
 static void view_gradient(Differentiator *diff) {
     const Op *op = diff->forward;
     Arena *arena = diff->module->arena;
@@ -229,7 +229,7 @@ static void walk_back(Differentiator *diff) {
     // the gradient of the loss is 1
     if (diff->needs[module->loss->id])
         add_gradient(diff, module->loss, emit_fill(diff, "seed", module->loss->type, 1));
-    // every operator after its readers
+    // visit every operator after all readers of its results
     for (int i = forward_count - 1; i >= 0; i--)
         if (gradient_arrives(diff, module->ops.at[i])) {
             diff->forward = module->ops.at[i];
@@ -261,8 +261,8 @@ static void number_units(Module *module) {
         op_change_source(module->arena, module->ops.at[i])->op = i;
 }
 
-/* Removes the assignments of the model and of optimizer rules, which stand last, from the module
- * and returns them. */
+/* Removes the operators of section update (assignments of the model, optimizer rules), which come
+ * last, from the module and returns them. */
 static Ops take_updates(Module *module) {
     Ops updates = {0};
     int count = module->ops.count;

@@ -26,7 +26,7 @@ typedef struct Differentiator {
                  // NULL: none
 } Differentiator;
 
-/* Returns whether gradients flow through the operator at all. */
+/* Returns whether the operator's rule lets gradients through: it does not say grad(none). */
 bool op_differentiable(const Module *module, const Op *op);
 
 /* Appends an operator to the module and returns its first result. Its source position is that of
@@ -53,8 +53,8 @@ void inline_gradient(Differentiator *diff);
  * need a missing gradient are left out. */
 void insert_updates(Differentiator *diff, const Ops *rules);
 
-/* Removes operators whose results nothing needs. Needed are the loss, outputs, updated parameters
- * and states. */
+/* Removes operators on which neither the loss, an output nor an updated parameter or state
+ * depends. */
 void remove_dead_ops(Module *module);
 
 #endif

@@ -115,8 +115,7 @@ static bool result_is_body(const Deriver *deriver) {
     return dtype == DTYPE_F32 || dtype == DTYPE_F64;
 }
 
-/* Returns size(f) of bound factor `bound`, or its extent if f does not occur in the derived
- * rule. */
+/* Returns size(f) for a bound factor f, or its extent as a number if the derived rule lacks f. */
 static const Expr *size_of(const Deriver *deriver, int bound) {
     if (!deriver->occurs[bound])
         return expr_number(deriver->arena, (double)deriver->op->binding->factors[bound].extent,
@@ -166,8 +165,8 @@ static const Expr *gradient_expression(Deriver *deriver) {
 
 /* ---- arguments and sizes ---- */
 
-/* Replaces accesses by their positions, arguments by numbers, and sizes by those of bound factors.
- * An ExprLeafMap. */
+/* Replaces accesses by their positions, arguments by numbers, and sizes by products of sizes of
+ * bound factors. An ExprLeafMap. */
 static const Expr *derived_leaf(const Expr *leaf, void *context) {
     const Deriver *deriver = context;
     const Binding *binding = deriver->op->binding;
@@ -207,8 +206,8 @@ static Access access_of(const Deriver *deriver, const char *name, const BoundAcc
                     .pitch = -1};
 }
 
-/* Marks extents that follow from one access when all other factors of a dimension are known.
- * Returns whether there are new ones. */
+/* Marks as known each factor that is the only unknown one of a dimension of the access. Returns
+ * whether it marked any. */
 static bool learn(const BoundAccess *access, bool *known) {
     bool learnt = false;
     for (int d = 0; d < access->rank; d++) {
@@ -231,8 +230,8 @@ static void learn_all(const Deriver *deriver, bool *known) {
     }
 }
 
-/* Adds the bound factors as factors of the derived rule, with a size where its operands do not give
- * the extent. */
+/* Adds the bound factors as factors of the derived rule. A factor gets a size if its extent does
+ * not follow from the operands. */
 static void add_factors(const Deriver *deriver, RuleDraft *draft) {
     const Binding *binding = deriver->op->binding;
     bool *known = arena_array(deriver->arena, bool, binding->factor_count + 1);

@@ -1,5 +1,5 @@
-/* Inlines gradient functions: copies the operators that needed gradients depend on into the
- * backward section. Leaves out terms that are 0 because no gradient arrives at some results.
+/* Inlines gradient functions: copies into the backward section the operators on which needed
+ * gradients depend. Leaves out terms that are 0 because no gradient arrives at some results.
  *
  *     y, s = f(x) with the gradient function dx = g(dy) + h(ds)
  *     inlined when only y is read:   dx = g(dy)
@@ -44,7 +44,7 @@ static bool result_vanishes(const Differentiator *diff, const Op *op) {
     return false;
 }
 
-/* Returns whether a term is 0 because a factor of it is an operand that is 0. */
+/* Returns whether a term mentions an operand that is 0. */
 static bool term_vanishes(const Differentiator *diff, const Op *op, const Expr *term) {
     for (int k = 0; k < op->operand_count; k++)
         if (operand_vanishes(diff, op, k) && expr_mentions(term, EXPR_ACCESS, rule_operand(op, k)))
@@ -73,8 +73,8 @@ static Value *remaining_operand(const Differentiator *diff, const Op *op) {
     return NULL;
 }
 
-/* Marks values that are 0: gradients of results at which none arrives, and everything that is
- * linear in them. */
+/* Marks values that are 0: gradients of results at which no gradient arrives, and values that are
+ * linear in values that are 0. */
 static void find_vanishing(Differentiator *diff) {
     const Function *function = diff->forward->gradient;
     for (int i = 0; i < function->params.count; i++)
@@ -96,7 +96,7 @@ static bool any_wanted(const Differentiator *diff, const Op *op) {
     return false;
 }
 
-/* Returns whether the copy of an operator can do without an operand: it is 0 and optional. */
+/* Returns whether the copy of an operator lacks an operand, because it is 0 and optional. */
 static bool left_out(const Differentiator *diff, const Op *op, int operand) {
     return operand_vanishes(diff, op, operand) &&
            op->def->rule->operands[rule_operand(op, operand)].optional;
@@ -110,8 +110,8 @@ static void want_operands(Differentiator *diff, const Op *op) {
             diff->wanted[op->operands[k]->id] = true;
 }
 
-/* Marks the values on which needed gradients depend. Touches only ids of the function's own values
- * and arguments. */
+/* Marks the values on which needed gradients depend. First clears the marks of the function's own
+ * values and arguments. */
 static void find_wanted(Differentiator *diff) {
     const Function *function = diff->forward->gradient;
     for (int i = 0; i < function->ops.count; i++)
@@ -207,7 +207,7 @@ static void check_ignored(const Differentiator *diff) {
 void inline_gradient(Differentiator *diff) {
     const Op *op = diff->forward;
     const Function *function = op->gradient;
-    // 1: which values are 0, and which are needed
+    // 1: find values that are 0, and values that are needed
     check_ignored(diff);
     find_vanishing(diff);
     find_wanted(diff);

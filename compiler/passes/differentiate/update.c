@@ -100,8 +100,8 @@ static void update_params(Differentiator *diff) {
 
 /* ---- rules ---- */
 
-/* Finds the value that an operator of ir/optimizer_placeholders.h is a placeholder of; NULL: there
- * is none. Returns false for all other operators. */
+/* Returns whether an operator is a placeholder (ir/optimizer_placeholders.h). Sets *value to the
+ * value that it stands for; NULL: there is none. */
 static bool find_given(const Differentiator *diff, const OpDef *const *given, const Op *op,
                        Value **value) {
     const Parameter *param =
@@ -118,7 +118,7 @@ static bool find_given(const Differentiator *diff, const OpDef *const *given, co
     return true;
 }
 
-/* Replaces placeholders among the operands; false where one has no value. */
+/* Replaces placeholders among the operands. Returns false if an operand is missing. */
 static bool take_operands(Op *op, Value **stands, const bool *missing) {
     for (int k = 0; k < op->operand_count; k++) {
         if (!op->operands[k]) continue;

@@ -37,8 +37,7 @@ static void each_op_atom(Batches *batches, const Op *op,
     for (int r = 0; r < op->result_count; r++) each_atom(batches, op->results[r], visit, data);
 }
 
-/* Marks the atoms that occur together with the cut batch in an operator, and those of
- * parameters. */
+/* Marks the atoms of parameters, and the atoms that an operator has together with the cut batch. */
 static void find_beside(Batches *batches) {
     const Module *module = batches->module;
     for (int i = 0; i < module->params.count; i++)

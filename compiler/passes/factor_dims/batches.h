@@ -1,13 +1,13 @@
-/* Check for inputs with a batch of their own, apart from the one that micro-batches cut: inputs of
- * a second task. */
+/* Check for inputs with a batch of their own, not the batch that micro-batches cut: inputs of a
+ * second task. */
 #ifndef PASSES_FACTOR_DIMS_BATCHES_H
 #define PASSES_FACTOR_DIMS_BATCHES_H
 
 #include "passes/factor_dims/equal_dims.h"
 
 /* Reports each input whose rows reach parameters but never meet the rows that micro-batches cut.
- * The loop over micro-batches cuts only one batch, so every device would compute all rows of the
- * other. Does nothing where the batch is not cut.
+ * The loop over micro-batches cuts only one batch, so every device would compute all rows of a
+ * second batch. Does nothing where the batch is not cut.
  *
  *     vision = ht_mean(tower(ht_input("v", HT_F32, ht_shape(16, 8))))    the batch: 16 rows
  *     audio = ht_mean(tower(ht_input("a", HT_F32, ht_shape(8, 8))))      error: another task

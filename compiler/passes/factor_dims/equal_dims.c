@@ -13,7 +13,7 @@ int classes_root(const Classes *classes, int node) {
     return node;
 }
 
-/* Unites two classes. The smaller root stays, so that the result does not depend on the order. */
+/* Unites two classes. The root with the smaller number stays, whatever the order of the calls. */
 static void unite(Classes *classes, int a, int b) {
     a = classes_root(classes, a);
     b = classes_root(classes, b);
@@ -142,7 +142,7 @@ static void relate(Classes *classes, const Module *module) {
 
 /* ---- cuts ---- */
 
-/* Adds a cut to a sorted list of distinct ones. Returns whether it is new. */
+/* Adds a cut to a sorted list of distinct cuts. Returns whether the cut is new. */
 static bool cuts_add(Arena *arena, Cuts *cuts, int64_t cut) {
     int at = 0;
     while (at < cuts->count && cuts->at[at] < cut) at++;
@@ -193,8 +193,8 @@ static bool nests(const Cuts *cuts, int64_t total) {
     return true;
 }
 
-/* Exchanges the cuts of the two sides of an equation, or marks it opaque. Returns whether a class
- * has new cuts. */
+/* Exchanges the cuts of the two sides of an equation, or marks the equation opaque. Returns whether
+ * a class has new cuts. */
 static bool exchange(Classes *classes, Cuts *by_class, Equation *equation) {
     int64_t total = product(classes, equation->left, equation->left_count);
     Cuts all = {0};

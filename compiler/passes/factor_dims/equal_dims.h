@@ -1,5 +1,5 @@
-/* Analysis behind pass factor_dims: which dimensions are the same, and into which factors they
- * split.
+/* Analysis behind pass factor_dims: finds dimensions that are the same, and the factors into which
+ * they split.
  *
  *     qkv = linear(x, w)                     node of qkv's dimension 1: class A, extent 2304
  *     r = reshape(qkv, [b, 3, 12, 64])       equation A = B * C * D, extents 3, 12, 64
@@ -24,7 +24,7 @@ typedef struct Equation {
     const Op *op;
     int left_count, right_count;
     const int *left, *right; // nodes, the major one first
-    bool compound; // of a merged dimension in a rule, which is `left`; otherwise of a reshape
+    bool compound; // of a rule whose merged dimension is `left`; false: of a reshape
     bool opaque;
 } Equation;
 
@@ -35,10 +35,10 @@ typedef struct Classes {
     int64_t *extent; // by node
     int *value_node; // by value id: the node of its first dimension; -1: not in the module
     int *op_node;    // by op index: the node of its first bound factor
-    Array(Equation) equations; // those of one operator are neighbours
+    Array(Equation) equations; // equations of one operator are neighbours
     int *op_equation;          // by op index: its first equation
-    int *first_atom;           // by class (root node)
-    int *atom_count;           // by class
+    int *first_atom;           // by class (root node): its first atom
+    int *atom_count;           // by class: number of its atoms
     int atom_total;
     int *atom_parent;   // union-find forest over atoms
     int64_t batch_rows; // 0: no input has a batch
@@ -46,7 +46,7 @@ typedef struct Classes {
     int64_t *atom_extent;
 } Classes;
 
-/* Analyses a module whose bindings are those of ir_bind. */
+/* Analyses a module with the bindings that ir_bind makes. */
 Classes *classes_create(Arena *arena, const Module *module);
 
 /* Returns the representative node of a node's class. */

@@ -141,7 +141,7 @@ static int dim_factors(const Binder *binder, const BoundDim *dim, int node, int 
 }
 
 /* Returns whether the kernel sees the new factors of an old dimension as dimensions of their own:
- * those of an ellipsis factor with clause `offset`. */
+ * it does for an ellipsis factor with clause `offset`. */
 static bool shows_factors(const Binder *binder, const BoundDim *dim) {
     const Op *op = binder->op;
     int factor = dim->count == 1 ? op->binding->factors[dim->factors[0]].factor : -1;
@@ -341,8 +341,8 @@ static void each_value(Factoring *factoring, void (*visit)(Factoring *, Value *)
             visit(factoring, module->ops.at[i]->results[r]);
 }
 
-/* Returns whether all values and calls are within the compiler's limits; reports those that are
- * not. */
+/* Returns whether all values and calls are within the compiler's limits; reports values and calls
+ * that are not. */
 static bool check_limits(Factoring *factoring) {
     each_value(factoring, check_value);
     for (int i = 0; i < factoring->module->ops.count; i++)
@@ -388,8 +388,8 @@ static void factor_layouts(Factoring *factoring) {
     }
 }
 
-/* Cuts the batch into micro-batches as the strategy says, which gives the pipeline templates. False
- * after an error. */
+/* Makes the pipeline templates, whose micro-batches cut the batch as the strategy says. Returns
+ * false after an error. */
 static bool cut_batch(Factoring *factoring, const LengthVariant *variants) {
     Module *module = factoring->module;
     const Classes *classes = factoring->classes;

@@ -34,8 +34,8 @@ static void name_atom(Naming *naming, int atom, DimName name, Position at) {
     naming->at[atom] = at;
 }
 
-/* Returns whether atom j of a class occurs among those before it: a reshape merged a dimension with
- * itself. */
+/* Returns whether atom j of a class occurs among the atoms before it: a reshape merged a dimension
+ * with itself. */
 static bool is_repeated(const Naming *naming, int node, int j) {
     for (int i = 0; i < j; i++)
         if (classes_atom(naming->classes, node, i) == classes_atom(naming->classes, node, j))
@@ -51,8 +51,8 @@ static void name_run(Naming *naming, int node, const char *name, Position at) {
     }
 }
 
-/* Returns the nodes that the class of `node` is the product of, by its merged dimension in a rule
- * (`compound`) or by a reshape; NULL: none. */
+/* Returns the nodes into which a rule's merged dimension (`compound`) or a reshape splits the class
+ * of `node`; NULL: none. */
 static const int *parts_of(const Naming *naming, int node, bool compound, int *count) {
     int root = classes_root(naming->classes, node), index = naming->equation[compound][root];
     if (!index) return NULL;
@@ -86,14 +86,14 @@ static bool any_named(const Naming *naming, int node) {
 }
 
 /* Puts one name on one dimension. Round 0 names single atoms and merged dimensions of rules, round
- * 1 the remaining ones. */
+ * 1 all other dimensions. */
 static void name_class(Naming *naming, int node, const char *name, Position at, int round) {
     int count;
     bool direct = classes_atoms(naming->classes, node) <= 1 || parts_of(naming, node, true, &count);
     if (round == 0 ? direct : !direct && !any_named(naming, node)) name_run(naming, node, name, at);
 }
 
-/* Returns the place where a value's names are written. */
+/* Returns the source position of the names of a value's dimensions. */
 static Position named_at(const Value *value) {
     return value->dims_at.file ? value->dims_at : value->at;
 }
@@ -110,7 +110,7 @@ static void report_factors(const Naming *naming, const Value *value, int d, bool
 }
 
 /* Returns whether the atoms of a class are named elsewhere by a subsequence of a dimension's names.
- * The other names then belong to factors of extent 1, such as groups of one head. */
+ * All other names then belong to factors of extent 1, such as groups of one head. */
 static bool names_some(const Naming *naming, int node, const Dim *dim) {
     int i = 0;
     for (int j = 0; j < classes_atoms(naming->classes, node); j++, i++) {

@@ -16,7 +16,7 @@ typedef struct Reader {
     Type source;          // the type in the source
 } Reader;
 
-/* What became of a dimension of the written layout. */
+/* The new form of a dimension of the written layout. */
 typedef struct Match {
     bool fits, gone;
     int dim;
@@ -25,8 +25,8 @@ typedef struct Match {
 
 /* ---- layouts over mesh axes ---- */
 
-/* Returns the state on the first of the new dimensions of dimension `number`, or `dup` if that has
- * disappeared. */
+/* Returns the state on the first of the new dimensions of dimension `number`; `dup` if there is
+ * none. */
 static UserLayoutState numbered(const Reader *reader, UserLayoutState state, int number) {
     const Value *value = reader->value;
     state.name = NULL;
@@ -55,7 +55,7 @@ static void unknown_dimension(const Reader *reader, const UserLayoutState *state
     if (close) diag_note(reader->module->diag, state->at, "did you mean \"%s\"?", close);
 }
 
-/* Replaces the dimension of a state by the new one; false after an error. */
+/* Replaces the dimension of a state by the new dimension. Returns false after an error. */
 static bool renumber_written(const Reader *reader, UserLayoutState *state) {
     const Value *value = reader->value;
     if (state->kind != STATE_SPLIT) return true;
@@ -101,7 +101,7 @@ static void match_dims(const Reader *reader, Shape written, Match *now) {
 }
 
 /* Returns the number of pieces into which a group cuts dimension `dim` of the written layout;
- * negative if they have weights. */
+ * negative if the pieces have weights. */
 static int64_t group_pieces(const Group *group, int dim) {
     int64_t pieces = 1;
     for (int s = 0; s < group->state_count; s++)

@@ -1,5 +1,5 @@
-/* Sums that the operator of one term computes itself (clause plus): the operator takes the other
- * term as an operand.
+/* Lets the operator that makes one term of a sum compute the sum (clause plus), with the other term
+ * as an operand.
  *
  *     before    dw = product(dy, x); s = add(dw, acc)
  *     after     s = product(dy, x, acc)
@@ -14,8 +14,8 @@ typedef struct Adding {
     bool *runs_again; // by op index: another operator recomputes it
 } Adding;
 
-/* Returns the free operand by which an operator can add something to a result; -1: there is none,
- * or it is in use. */
+/* Returns the unused operand that an operator adds to a result (clause plus); -1: there is none, or
+ * it is in use. */
 static int free_operand(const Op *op, int result) {
     int plus = op->def->rule->results[op->binding->results[result].access].plus;
     for (int k = 0; plus >= 0 && k < op->operand_count; k++)
@@ -23,7 +23,7 @@ static int free_operand(const Op *op, int result) {
     return -1;
 }
 
-/* Returns whether a sum adds two values elementwise that have its own layout. */
+/* Returns whether a sum adds two values elementwise that have its result's layout. */
 static bool adds_alike(Module *module, const Op *sum) {
     const Value *result = sum->results[0];
     bool alike = op_adds_alike(sum) && !sum->source->recomputes && !sum->run_in_place;
@@ -60,7 +60,7 @@ static bool may_add(const Adding *adding, const Op *sum, int term) {
     return !other->def || other->def->index < op->index || read_behind(fuse, op, value, sum->index);
 }
 
-/* Gives the operator an operand with the indices of a result. */
+/* Sets an operand of the operator to `value`, with the indices of a result. */
 static void take_operand(Module *module, Op *op, int operand, int result, Value *value) {
     Binding *binding = arena_copy(module->arena, op->binding, sizeof *binding);
     BoundAccess *operands =

@@ -2,7 +2,7 @@
  * result. */
 #include "passes/fuse/fuse.h"
 
-/* Returns whether every tensor of the operator is complete and has an element type of products. */
+/* Returns whether every tensor is complete (value_is_complete) and no operand is f64. */
 static bool tensors_fit(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->operands[k] && (!value_is_complete(op->operands[k], &op->binding->operands[k]) ||

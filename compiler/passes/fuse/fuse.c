@@ -5,15 +5,15 @@
  *     after     y = fused(x, bias, mask)      one kernel, one loop
  *
  * Steps: sums become operands of operators that can add (clause plus). Pairs of operators become
- * one (clause with). Groups of operators grow along values. Sums go in front of products that can
- * compute them on the way. That last step is skipped under zero 2 and 3, where the order of
- * gradients determines how many exist at a time.
+ * one (clause with). Groups of operators grow along values. Sums move in front of products that can
+ * compute them as well. That last step is skipped under zero 2 and 3, where the order of gradients
+ * determines how many gradients exist at a time.
  *
  * Requires: pass propagate_layouts.
  *
  * Leaves: an operator of equations in the place of each group. A value that is used outside its
- * group is a result; the others disappear. A result that its own operator reads is first rounded to
- * its type, as it would be in memory.
+ * group is a result; all other values disappear. A result that its own operator reads is first
+ * rounded to its type, as it would be in memory.
  */
 #include "passes/fuse/fuse.h"
 
@@ -52,8 +52,8 @@ static bool is_joined(const Fuse *fuse, const Op *op) {
 }
 
 /* Returns whether two operators may be fused with regard to recomputation. A recomputed operator
- * must give the same bits as before, so it is fused with the copies of the operators that its first
- * run is fused with, and with no others. */
+ * must give the same bits as before. So it is fused with exactly the copies of the operators that
+ * its first run is fused with. */
 static bool run_alike(const Fuse *fuse, const Op *a, const Op *b) {
     if (!a->source->recomputes || !b->source->recomputes)
         return a->source->recomputes == b->source->recomputes;
@@ -155,7 +155,7 @@ static void place(Order *order, Op *op) {
     array_push(order->fuse->module->arena, &order->ops, op);
 }
 
-/* Returns whether later members of the operator's group are still to come. */
+/* Returns whether a later operator is the last member of the operator's group. */
 static bool waits(const Fuse *fuse, const Op *op) {
     const FuseGroup *group = fuse->group[op->index];
     return group && group->members.at[group->members.count - 1].op->index > op->index;

@@ -1,7 +1,7 @@
 /* Declarations that the files of pass fuse share. fuse.c selects groups of operators, group.c says
- * whether two groups can be one, epilogue.c handles operators behind products, fused_rule.c writes
- * the rule of a group. accumulate.c handles sums, pairs.c pairs of operators, hoist_casts.c
- * conversions of parameters, side_reductions.c sums in front of products.
+ * whether two groups can be one, epilogue.c handles epilogues of products, fused_rule.c writes the
+ * rule of a group. accumulate.c handles sums, pairs.c pairs of operators, hoist_casts.c conversions
+ * of parameters, side_reductions.c sums in front of products.
  *
  *     a[b, i] = x[b, i] + bias[i]; y[b, i] = gelu(a[b, i])
  *     one group of two members with loops 0 (b) and 1 (i); member `a` has the loops {0, 1}
@@ -23,7 +23,7 @@ typedef struct FuseGroup {
     Array(Member) members; // in the order of the module
     int rank;              // number of loops
     const int64_t *extent; // global extents of the loops
-    bool rows;
+    bool rows;            // some loops go along rows
     uint32_t inner;       // bit l: loop l goes along rows
     const char *epilogue; // of a product with an epilogue; NULL: other groups
 } FuseGroup;
@@ -38,7 +38,7 @@ typedef struct Fuse {
     bool *wanted;      // by value id: it is an output or an update
     int *place;        // by op index: the number of operators before it, without recomputed ones
     int *visited;      // by op index: the last walk that visited it
-    int walk;
+    int walk;          // number of the current walk
 } Fuse;
 
 /* Removes sums that the operators of their terms can compute (clause plus). Requires users. Leaves
@@ -49,8 +49,8 @@ void accumulate_in_place(Fuse *fuse);
  * Leaves the module numbered and users outdated. */
 void join_pairs(Fuse *fuse);
 
-/* Moves sums in front of products that can compute them on the way. Requires users. Leaves the
- * module numbered. */
+/* Moves sums in front of products that can compute them as well. Requires users. Leaves the module
+ * numbered. */
 void place_side_reductions(Fuse *fuse);
 
 /* Moves conversions of parameters to the front if that takes no more memory. Requires users. */
@@ -59,8 +59,8 @@ void hoist_casts(Fuse *fuse);
 /* Makes the group of one operator; NULL: it cannot be fused. */
 FuseGroup *group_of_op(Fuse *fuse, Op *op);
 
-/* Joins two groups that a value connects: one makes it and the other reads it, or both read it.
- * NULL: they do not fit. */
+/* Returns the union of two groups: one group makes `value` and the other reads it, or both read it.
+ * NULL: the groups cannot be one. */
 FuseGroup *groups_joined(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, const Value *value);
 
 /* Makes the group of a product and its epilogue (clause epilogue); NULL: they do not fit. */

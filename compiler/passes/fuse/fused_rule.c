@@ -199,8 +199,8 @@ static int64_t loop_extent(const FuseGroup *group, int loop) {
     return extent;
 }
 
-/* Returns a member's bound extent for a dimension of a tensor that has fewer elements along it; 0:
- * no such extent. */
+/* Returns a member's bound extent for dimension `dim` of `tensor` if the member runs over fewer
+ * elements; 0: it does not, or `value` is another tensor. */
 static int64_t whole_along(const Op *op, const Value *value, const BoundAccess *access,
                            const Value *tensor, int dim) {
     if (value != tensor || dim >= access->rank || access->dims[dim].count != 1) return 0;
@@ -232,8 +232,8 @@ static void take_along(const FuseGroup *group, BoundFactor *factors, const Value
     }
 }
 
-/* Gives factors that are rows of a micro-batch, or as long as a pipeline reads rows, the extents of
- * the whole batch. */
+/* Sets factors that are rows of a micro-batch to the extent of the batch. Sets factors that are cut
+ * to a padding length to the whole length. */
 static void take_extents(Composer *composer, Op *op) {
     Binding *binding = arena_copy(composer->arena, op->binding, sizeof *binding);
     BoundFactor *factors = arena_copy(composer->arena, binding->factors,
@@ -246,8 +246,8 @@ static void take_extents(Composer *composer, Op *op) {
     op->binding = binding;
 }
 
-/* Adds the loops as factors, with a size where no operand has them. Factors along rows may not be
- * cut. */
+/* Adds the loops as factors, with a size where no operand has the factor. Factors along rows may
+ * not be split over devices. */
 static void add_loops(const Composer *composer, RuleDraft *draft) {
     const FuseGroup *group = composer->group;
     for (int loop = 0; loop < group->rank; loop++) {

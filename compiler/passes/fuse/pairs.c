@@ -93,7 +93,7 @@ static const BoundAccess *bound_like(const Op *op, const Rule *rule, const Acces
     return NULL;
 }
 
-/* Binds tensors of a rule like those of `op` with the same indices; false where there is none. */
+/* Binds tensors of a rule like tensors of `op` with equal indices; false if `op` lacks one. */
 static bool bind_like(const Op *op, const Rule *rule, const Access *accesses, int count,
                       BoundAccess *bound) {
     for (int i = 0; i < count; i++) {
@@ -105,9 +105,9 @@ static bool bind_like(const Op *op, const Rule *rule, const Access *accesses, in
     return true;
 }
 
-/* Returns the binding of an operator of `rule` whose tensors have the dimensions of those of `op`;
- * NULL: the rule has other indices. The rule cannot be bound to the tensors directly, because their
- * dimensions have been split or removed since. */
+/* Returns the binding of an operator of `rule` whose tensors have the dimensions of the tensors of
+ * `op`; NULL: the rule has other indices. The rule cannot be bound to the tensors directly, because
+ * their dimensions have been split or removed since. */
 static const Binding *binding_like(Arena *arena, const Op *op, const Rule *rule) {
     BoundFactor *factors = arena_copy(arena, op->binding->factors,
                                       sizeof *factors * (size_t)op->binding->factor_count);

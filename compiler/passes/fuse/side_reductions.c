@@ -1,4 +1,4 @@
-/* Moves sums in front of products that can compute them on the way (ir/analysis/side_reduction.h).
+/* Moves sums in front of products that can compute them as well (ir/analysis/side_reduction.h).
  *
  *     before    dx = product(dy, w); dw = product(dy, x); db = sum(dy)
  *     after     dx = product(dy, w); db = sum(dy); dw = product(dy, x)    one kernel for both
@@ -9,7 +9,7 @@
 
 #include "ir/analysis/phases.h"
 
-/* Returns whether a sum may stand in front of a product: nothing reads it earlier. */
+/* Returns whether a sum may move in front of a product: no operator reads the sum earlier. */
 static bool may_stand_before(const Fuse *fuse, const Op *sum, const Op *product) {
     const Users *users = &fuse->users[sum->results[0]->id];
     for (int i = 0; i < users->count; i++)

@@ -1,6 +1,6 @@
 /* Subviews, a part of pass memory: a slice stays inside its operand, and members of a concatenation
- * are written directly into their places. This requires that all kernels that read and write them
- * accept strided rows (clause pitch of a rule).
+ * are written directly into their places. All kernels that read or write such values must accept
+ * strided rows (clause pitch of a rule).
  *
  *     q = slice(qkv)       q lies in qkv: no copy
  *     y = concat(a, b)     the makers of a and b write into y: no copy
@@ -27,7 +27,7 @@ Views views_of(Arena *arena, Module *module);
 bool view_slice(Views *views, Op *op);
 
 /* Makes the members of a concatenation subviews of the result if possible. Returns whether it did.
- * Does not set the storage of the members. */
+ * Does not set Value.storage of the members. */
 bool view_members(Views *views, Op *op);
 
 #endif

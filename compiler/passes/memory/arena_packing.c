@@ -77,8 +77,7 @@ static void attempt(Packer *packer) {
 
 /* ---- orders ---- */
 
-/* Compares items: longer ones first, then those with longer lifetimes, then those that come earlier
- * in the list. */
+/* Compares items: more bytes first, then longer lifetimes, then the order of the list. */
 static int compare_sizes(const void *a, const void *b) {
     const PackItem *x = *(PackItem *const *)a, *y = *(PackItem *const *)b;
     int x_time = x->end - x->begin, y_time = y->end - y->begin;
@@ -136,8 +135,8 @@ static int64_t least_length(Arena *scratch, const PackItem *items, int count) {
     return most;
 }
 
-/* Packs the items with as many attempts as this number of comparisons allows, and at least
- * three. */
+/* Packs the items. Stops when the length is near the lower bound or, after three attempts, when
+ * `most` comparisons are spent. */
 static int64_t pack_within(Arena *scratch, PackItem *items, int count, int64_t most) {
     Packer packer = {.items = items, .count = count, .best_bytes = INT64_MAX};
     double enough = NEAR * (double)least_length(scratch, items, count);

@@ -1,7 +1,7 @@
 /* Packing: offsets in one arena for items with known lifetimes (buffer assignment).
  *
  *     PackItem item[] = {{.begin = 0, .end = 3, .bytes = 4096}, ...};
- *     int64_t length = pack(scratch, item, count);     sets item[i].offset; of the arena
+ *     int64_t length = pack(scratch, item, count);     also sets item[i].offset
  *
  * The length is at least the most bytes that are alive at one time; to find the minimum is NP-hard.
  * The packer places items one after another, each in the smallest gap between items whose lifetimes

@@ -37,7 +37,7 @@ typedef struct Memory {
     Roles *roles;
     int *last; // by value id: index of its last reader; for owners of storage, of the last reader
                // of all that share it
-    int *readers; // by value id: how many operands of operators it is
+    int *readers; // by value id: number of operands that are this value
     Views views;
 } Memory;
 
@@ -99,8 +99,8 @@ static bool read_in_step(const Op *op, const Value *owner) {
     return true;
 }
 
-/* Lets an elementwise body overwrite the first operand of the result's size and type that has no
- * later reader. */
+/* Gives the result of an elementwise body the storage of the first operand of its size and type
+ * that has no later reader. */
 static void share_body(Memory *memory, Op *op) {
     if (op->def->rule->form != RULE_MAP) return;
     for (int k = 0; k < op->operand_count; k++) {
@@ -113,8 +113,8 @@ static void share_body(Memory *memory, Op *op) {
     }
 }
 
-/* Returns whether every loop that reads the operand comes no later than the one that makes the
- * result, at the same indices. */
+/* Returns whether no loop after the one that makes the result reads the operand, and all reads are
+ * at the indices of the result. */
 static bool read_before(const Op *op, const EquationPlan *plan, int operand, int result) {
     int made = plan->step[plan->equation[op->binding->results[result].access]].loop;
     for (int k = 0; k < op->operand_count; k++)
@@ -133,7 +133,7 @@ static bool is_given_away(const Op *op, const Value *owner) {
     return false;
 }
 
-/* Lets results of equations overwrite operands of their size and type without later readers. */
+/* Gives results of equations the storage of operands of their size without later readers. */
 static void share_equations(Memory *memory, Op *op) {
     EquationPlan plan = equations_plan(memory->arena, op->def->rule);
     for (int r = 0; r < op->result_count; r++) {
@@ -159,8 +159,8 @@ static bool must_copy(const Memory *memory, const Value *value, const Value *fro
            param_changes(memory->module, value_storage(from));
 }
 
-/* Gives results the storage of operands by clause inplace: operands without later readers, and for
- * an optimizer parameters and states. */
+/* Gives results the storage of operands by clause inplace. The operand has no later reader, or is a
+ * parameter or state that the optimizer updates. */
 static void share_inplace(Memory *memory, Op *op) {
     const bool updates = op->def == memory->module->optimizer->op;
     for (int r = 0; r < op->result_count; r++) {
@@ -176,7 +176,7 @@ static void share_inplace(Memory *memory, Op *op) {
     }
 }
 
-/* Returns whether a value has one reader, and with it every value that it is the union of. */
+/* Returns whether a value has one reader and, if it is a union, so has each of its parts. */
 static bool reads_alone(const Memory *memory, const Value *value) {
     const Op *def = value->def;
     for (int k = 0; def->def == memory->module->builtin->stage_union && k < def->operand_count; k++)
@@ -194,8 +194,8 @@ static void share_conversion(Memory *memory, Op *op) {
         share(memory, y, x);
 }
 
-/* Gives the members of a concatenation, and everything that shares their storage, the storage of
- * the result, which is then alive from its first member on. */
+/* Gives the members of a concatenation, and all values that share their storage, the storage of the
+ * result. The result is then alive from its first member on. */
 static void share_row(Memory *memory, const Op *op) {
     Value *row = op->results[0];
     for (int k = 0; k < op->operand_count; k++) {
@@ -228,8 +228,8 @@ static void share_op(Memory *memory, Op *op) {
         share_body(memory, op);
 }
 
-/* Lets a new value that another operator than the optimizer makes be written over the old one, if
- * the old one has no later reader. */
+/* Gives a new value the storage of the old value if an operator other than the optimizer makes it
+ * after the last reader of the old value. */
 static void share_update(Memory *memory, const Value *old, Value *made) {
     if (made && made != old && made->def && !made->storage &&
         memory->last[old->id] < made->def->index)
@@ -350,7 +350,7 @@ static int64_t place_items(Memory *memory, Packing *packing) {
     return bytes;
 }
 
-/* Sets the offsets of unions: that of the part that the role has. */
+/* Sets the offset of each union to the offset of the part that the role has; -1: no part. */
 static void place_unions(Memory *memory, Role *role) {
     for (int i = 0; i < memory->module->ops.count; i++) {
         const Op *op = memory->module->ops.at[i];

@@ -9,7 +9,7 @@ const Value *microbatch_input(const Module *module) {
     return NULL;
 }
 
-/* Returns the number of pipelines that the module runs on: without training only the first. */
+/* Returns the number of pipelines that the module runs on: without training, only the first one. */
 static int pipeline_count(const Module *module) {
     return !module->strategy              ? 0
            : module->kind == MODULE_TRAIN ? module->strategy->pipelines.count
@@ -69,8 +69,8 @@ static int64_t rows_of(const Module *module, const Pipeline *pipeline, int64_t b
     return module->kind != MODULE_TRAIN || !pipeline->rows ? batch / microbatches : pipeline->rows;
 }
 
-/* Checks a pipeline without rows(N): it must be the only one, and its micro-batches must divide the
- * batch evenly. */
+/* Checks each pipeline without rows(N): it must be the only pipeline, and its micro-batches must
+ * divide the batch evenly. */
 static bool check_even(const Module *module, int64_t batch) {
     const Strategy *strategy = module->strategy;
     for (int i = 0; i < strategy->pipelines.count; i++) {
@@ -117,8 +117,8 @@ static bool check_units(const Module *module, int64_t unit) {
 
 /* ---- bodies ---- */
 
-/* Returns the variant of the model for a pipeline's padding lengths; NULL: it has those of the
- * strategy. */
+/* Returns the variant of the model for a pipeline's padding lengths; NULL: it has the strategy's
+ * lengths. */
 static const Module *shorter_of(const LengthVariant *variants, int pipeline) {
     return variants ? variants[pipeline].module : NULL;
 }

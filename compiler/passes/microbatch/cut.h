@@ -9,9 +9,9 @@
 
 #include "ir/unit.h"
 
-/* Returns whether a step runs several micro-batches, each with some rows of the batch. And
- * whether there is a loop over micro-batches at all; one micro-batch in several stages makes a
- * loop, too. */
+/* Return whether a step cuts the batch into micro-batches (several, or one with padding lengths),
+ * and whether it has a loop over micro-batches. One micro-batch in several stages makes a loop,
+ * too. */
 bool microbatch_cuts(const Module *module);
 bool microbatch_loops(const Module *module);
 

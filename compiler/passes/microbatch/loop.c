@@ -65,8 +65,8 @@ static bool any_after(const Loop *loop, const Op *op) {
     return false;
 }
 
-/* Returns whether an operator is linear in contributions, so that these pass through it: they are
- * exactly the operands of one linear group. */
+/* Returns whether contributions to sums pass through an operator: it is a view, or its
+ * contributions are exactly the operands of one linear group. */
 static bool passes_sum(const Op *op) {
     int group[64] = {0}, wanted = 0;
     if (op->def->rule->kind == RULE_VIEW) return true;
@@ -160,7 +160,7 @@ static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op 
     return op->results[0];
 }
 
-/* Adds an accumulation. In the main loop order_turns puts it behind the operator whose result it
+/* Adds an accumulation. In the main loop, order_turns puts it after the operator whose result it
  * accumulates. */
 static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user,
                              LoopPosition turn) {
@@ -170,7 +170,7 @@ static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op 
         array_push(loop->module->arena, &loop->turns[turn], loop->accumulated[value->id]->def);
 }
 
-/* Returns the finished sum of a contribution, made once; other values themselves. The accumulation
+/* Returns the finished sum of a contribution, made once; any other value as it is. The accumulation
  * has the source position of `user`, which needs it, and the layer of the contribution. */
 static Value *whole(Loop *loop, Value *value, const Op *user) {
     if (value && loop->turn[value->id] == LOOP_COUNT) return loop->counted[value->id];
@@ -181,7 +181,7 @@ static Value *whole(Loop *loop, Value *value, const Op *user) {
 
 /* ---- inputs ---- */
 
-/* Makes the rows of an input that the current micro-batch has, in loop `turn`. */
+/* Makes the operator for the current micro-batch's rows of an input, in loop `turn`. */
 static Value *part_of(Loop *loop, Value *input, LoopPosition turn, const Op *user) {
     Op *op = ir_op_like(loop->module, &(OpCall){loop->module->builtin->local_part, &input, 1, NULL},
                         user);
@@ -256,7 +256,7 @@ static bool sums_given(const Loop *loop, const Op *op) {
 static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user,
                              LoopPosition turn);
 
-/* Replaces a sum over rows by one in the counting loop, and its results by the finished sums. */
+/* Replaces a sum over rows by a sum in the counting loop, and its results by the finished sums. */
 static void place_count(Loop *loop, Op *op) {
     int f = loop_factor(op);
     if (f < 0 || !may_loop(op, f)) {
@@ -272,8 +272,8 @@ static void place_count(Loop *loop, Op *op) {
     }
 }
 
-/* Records what the operator computes from inputs alone. Moves it to the counting loop if it sums
- * over rows; returns whether it does. */
+/* Records whether the results depend on inputs alone. If the operator sums rows of inputs alone,
+ * moves it to the counting loop and returns true. */
 static bool place_given(Loop *loop, Op *op) {
     bool sums = sums_given(loop, op);
     for (int k = 0; k < op->result_count; k++)
@@ -291,8 +291,8 @@ static void take_counts(Loop *loop, Op *op) {
 
 /* ---- one micro-batch in several stages ---- */
 
-/* Returns the place of an operator when the loop cuts nothing. Operators outside of layers that
- * depend on no input run before the loop, for all stages; so do the seeds of gradients. */
+/* Returns the position of an operator when the loop cuts nothing. Operators outside of layers that
+ * depend on no input, and seeds of gradients, run before the loop, for all stages. */
 static LoopPosition place_whole(const Loop *loop, const Op *op) {
     bool fed = op->source->layer || (op->section != SECTION_FORWARD && op->operand_count);
     for (int k = 0; k < op->operand_count; k++)
@@ -368,7 +368,7 @@ static void finish(Loop *loop) {
     }
 }
 
-/* Appends an operator, and behind it the accumulations of its results. */
+/* Appends an operator, and after it the accumulations of its results. */
 static void put_op(Loop *loop, Op *op) {
     Module *module = loop->module;
     array_push(module->arena, &module->ops, op);
@@ -405,7 +405,7 @@ void pass_microbatch(Module *module, const PassContext *context) {
         module_def(module, rule_inserted(module->arena, "part", "y[i..] = x[i..]"));
     module->builtin->collect =
         module_def(module, rule_inserted(module->arena, "collect", "y[i..] = x[i..]"));
-    // 1: place operators; 2: outputs and gradients; 3: order
+    // 1: place operators; 2: replace outputs and gradients; 3: order operators
     check_parameters(module);
     if (!diag_errors(module->diag)) place_all(&loop);
     if (!diag_errors(module->diag)) {

@@ -6,14 +6,14 @@
 
 /* ---- prices ---- */
 
-/* Returns whether an operator passes a value to another visit of a stage (passes/stage). */
+/* Returns whether an operator passes a value between visits of a stage (passes/stage). */
 static bool hands(const Assigner *assigner, const Op *op) {
     return op->def == assigner->module->builtin->reshard && op->stage != STAGE_ALL &&
            op->loop == LOOP_EACH && !op->results[0]->layout;
 }
 
-/* Returns whether a reader in one visit may get a value that another visit of its stage makes,
- * because that visit runs earlier. */
+/* Returns whether the visit of `maker` is on the stage of `reader`, in the same phase, and runs
+ * earlier. */
 static bool runs_before(const Assigner *assigner, const Op *maker, const Op *reader) {
     bool forward = op_phase(assigner->module, reader) == PHASE_FORWARD;
     return maker->stage == reader->stage &&
@@ -54,7 +54,7 @@ const Version *cheapest_version(const Assigner *assigner, const Version *version
 
 /* ---- shardings of an assignment ---- */
 
-/* Returns the factor that an axis cuts in a tensor. */
+/* Returns the factor that an axis cuts in a tensor, or ASSIGN_NONE, or ASSIGN_PASS and below. */
 static int axis_factor(const Assignment *assignment, const BoundAccess *access, int axis) {
     bool turned =
         assignment->ring_axes >> axis & 1 && factor_dim(access, assignment->ring_factor) >= 0;
@@ -69,8 +69,8 @@ static void cut_access(const Mesh *mesh, const Assignment *assignment, const Bou
     }
 }
 
-/* What operand k is along an axis, for passing partial sums through an operator: a partial sum; a
- * scalar, which one device could keep while others use 0; or neither. */
+/* The kind of an operand along an axis, for passing partial sums through an operator: a partial
+ * sum; a scalar, which one device could keep while all other devices use 0; or neither. */
 typedef enum Share { SHARE_NO, SHARE_SCALAR, SHARE_SUM } Share;
 
 static Share share_of(const Assigner *assigner, const Op *op, Version *const *versions, int k,
@@ -139,7 +139,7 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
     return sharding;
 }
 
-/* What an axis may do: the factor as in an Assignment, and whether it cuts in a zigzag. */
+/* The use of an axis: the factor as in an Assignment, and whether it cuts in a zigzag. */
 typedef struct Use {
     int factor;
     bool zigzag;
@@ -156,8 +156,8 @@ static void take_back(Assignment *assignment, int axis) {
     assignment->factor[axis] = ASSIGN_NONE;
 }
 
-/* Returns the sharding to which result k is converted next: a gradient to that of its parameter's
- * states, any other partial sum to its complete value. */
+/* Returns the sharding to which result k is converted next: the sharding of the parameter's states
+ * for a gradient, otherwise `made` without partial sums. */
 static Sharding next_sharding(const Assigner *assigner, const Op *op, int k, Sharding made) {
     const Sharding *gradient = assigner->gradient[op->results[k]->id];
     return gradient ? *gradient : sharding_complete(made);
@@ -189,7 +189,7 @@ static double price_of(const Assigner *assigner, const Op *op, Version *const *v
 
 /* ---- selection of cuts ---- */
 
-/* Returns whether some operand has a version that the axis cuts in this way. */
+/* Returns whether some operand has a version in which the axis has this use. */
 static bool already_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis,
                         Use use) {
     for (int k = 0; k < op->operand_count; k++)
@@ -202,8 +202,8 @@ static bool already_cut(const Assigner *assigner, const Op *op, Version *const *
     return false;
 }
 
-/* If two split rules give an axis to factors that all tensors of the operator have, takes the one
- * by which operands are already cut. */
+/* If two split rules give an axis to factors that all tensors of the operator have, replaces the
+ * cut by the factor that already cuts an operand. */
 static void follow_operands(Assigner *assigner, const Op *op, Version *const *versions,
                             NamedCut *cut) {
     Use now = {cut->factor, cut->zigzag};
@@ -231,8 +231,8 @@ int constraint_factor(const Op *op, int k, const UserConstraint *held, int axis)
 }
 
 /* Returns whether the layout of operand k, which the source gives, takes precedence over a split
- * rule. It does if the rule's dimension is one of the operand's own, or if the operand's layout
- * cuts the batch of a batched matrix product and the rule's dimension is not in all tensors. */
+ * rule. It does if the operand has the rule's dimension. It also does if it cuts the batch of a
+ * batched matrix product and some tensor lacks the rule's dimension. */
 static bool goes_before(const Op *op, int k, int held, const NamedCut *cut) {
     bool travels = factor_dim(&op->binding->operands[k], cut->factor) >= 0;
     return travels || (held >= 0 && factor_numbers(op, held) && !factor_in_all(op, cut->factor));
@@ -252,8 +252,8 @@ static int holding_operand(const Assigner *assigner, const Op *op, const NamedCu
     return -1;
 }
 
-/* Replaces the cut of a split rule by the one that a layout in the source gives, if there is one.
- * Returns false if that layout leaves the axis free. */
+/* Replaces the cut of a split rule by the cut that a layout in the source gives, if there is one.
+ * Returns false if that layout has copies along the axis. */
 static bool follow_held(const Assigner *assigner, const Op *op, NamedCut *cut) {
     int k = holding_operand(assigner, op, cut, false);
     k = k < 0 ? holding_operand(assigner, op, cut, true) : k;
@@ -278,7 +278,7 @@ static void assign_named(Assigner *assigner, const Op *op, Version *const *versi
             put(assignment, cuts[i].axis, (Use){cuts[i].factor, cuts[i].zigzag});
 }
 
-/* What a free axis may do in one operator. */
+/* The possible uses of a free axis in one operator. */
 typedef struct Candidates {
     int axis, count;
     Use *use; // the first is ASSIGN_NONE
@@ -293,7 +293,7 @@ typedef struct Search {
     Version *const *versions;
     Candidates free[MESH_MOST]; // for each free axis
     Assignment at, best;
-    double least; // price of the best so far; negative: none yet
+    double least; // price of `best`; negative: none yet
 } Search;
 
 static Candidates candidates_of(const Search *search, int axis) {
@@ -321,8 +321,8 @@ static int count_passes(const Mesh *mesh, const Assignment *assignment) {
     return count;
 }
 
-/* Returns whether the second of two assignments of equal price passes more partial sums to a place
- * where they are reduced together. */
+/* Returns whether `at` passes more partial sums than `best`, of equal price, to a result whose
+ * partial sums are later reduced together. */
 static bool passes_more(const Search *search) {
     const Value *result = search->op->results[0];
     return (result->type.rank == 0 || result->micro.kind == MICRO_SUM) &&
@@ -355,8 +355,8 @@ static void search_axes(Search *search, int first, int last) {
     }
 }
 
-/* Assigns the free axes by price. Searches all combinations of as many axes at a time as have at
- * most MOST_TOGETHER combinations. */
+/* Assigns the free axes by price. Searches all combinations of several axes at a time, as many as
+ * have at most MOST_TOGETHER combinations. */
 static void assign_by_price(const Assigner *assigner, const Op *op, Version *const *versions,
                             Assignment *assignment) {
     const Mesh *mesh = assigner->mesh;
@@ -409,8 +409,8 @@ static bool terms_have(const Op *op, const Expr *expr, int factor) {
     return has;
 }
 
-/* Returns whether some operand with the factor has no version that is whole along the axis: it
- * arrives in pieces. */
+/* Returns whether some operand with the factor has no version that is whole along the axis: the
+ * operand arrives in pieces. */
 static bool arrives_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis,
                         int f) {
     for (int k = 0; k < op->operand_count; k++) {
@@ -422,8 +422,8 @@ static bool arrives_cut(const Assigner *assigner, const Op *op, Version *const *
     return false;
 }
 
-/* Returns the use of the split rule for which the strategy has `turns` of a factor along an axis;
- * NULL: there is none. */
+/* Returns the RuleUse of the split rule that gives a factor an axis, if the strategy has `turns` of
+ * the factor along the axis; otherwise NULL. */
 static RuleUse *rule_of_turns(const Assigner *assigner, const Op *op, int axis, int f) {
     const Mesh *mesh = assigner->mesh;
     DimName name = factor_name(op, f);
@@ -474,7 +474,7 @@ Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *version
     memset(&assignment, 0, sizeof assignment);
     assignment.ring_factor = ASSIGN_NONE;
     for (int a = 0; a < MESH_MOST; a++) assignment.factor[a] = ASSIGN_NONE;
-    // 1: axes with split rules; 2: the other axes; 3: axes along which pieces move in a ring
+    // 1: axes with split rules; 2: all other axes; 3: axes along which pieces move in a ring
     assign_named(assigner, op, versions, &assignment);
     assign_by_price(assigner, op, versions, &assignment);
     find_turns(assigner, op, versions, &assignment);

@@ -7,7 +7,7 @@
  *     tp: ffn, by price: w is cut by it already, so no conversion is needed
  *
  * Split rules come first, in their order, where the operator's rule allows the cut. The price
- * decides about the other axes (price.h). Such an axis cuts a factor by which an operand is already
+ * decides about all other axes (price.h). Such an axis cuts a factor by which an operand is already
  * cut, passes partial sums through a linear operator, or leaves the operator whole.
  */
 #ifndef PASSES_PROPAGATE_LAYOUTS_ASSIGN_H
@@ -21,7 +21,7 @@
 typedef struct Version Version;
 struct Version {
     Value *value;
-    bool passing;     // only for the operators of the current layer
+    bool passing;     // exists only for operators of the current layer
     const Mesh *mesh; // the layout is a sharding of this mesh; NULL: of no mesh
     Sharding sharding;
     Version *next;
@@ -53,7 +53,7 @@ typedef struct Assigner {
     Intern *replica_groups; // prices of conversions of one replica group, by layouts and shape
     Intern *alike;          // module_equivalent_devices
     Intern *prices;         // cache of price_conversion and price_crossing
-    RuleUse *rules;         // by rule of the mesh
+    RuleUse *rules;         // by split rule of the mesh
     const ConsumerConstraints *consumers; // constraints that consumers put on parameters
     const UserConstraint **constraints;   // by value id of the original value; NULL: none
     // by value id: the sharding to which a parameter's gradient is converted
@@ -85,7 +85,7 @@ int constraint_factor(const Op *op, int k, const UserConstraint *held, int axis)
 const UserConstraint *constraint_operand(const Assigner *assigner, const Op *op, int k);
 
 /* Return the sharding that an assignment requires of operand k, or gives result k; with ring steps,
- * in the first one. */
+ * in the first step. */
 Sharding assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 
@@ -94,9 +94,9 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
  * earlier. A value that is passed from visit to visit comes from the stage itself. */
 bool version_reaches(const Assigner *assigner, const Version *version);
 
-/* Return the newest version that the current operator may read, and the one that is cheapest to
- * convert to `to`. If it may read none, they choose from all versions: the value is then sent from
- * one visit to another. */
+/* Return the newest version that the current operator may read, and the version that is cheapest to
+ * convert to `to`. If it may read no version, all versions are candidates, and a message between
+ * visits sends the value. */
 const Version *newest_version(const Assigner *assigner, const Version *versions);
 const Version *cheapest_version(const Assigner *assigner, const Version *versions,
                                 const Sharding *to, double *price);

@@ -1,5 +1,5 @@
 /* Operators on tensors whose layouts are no shardings of a mesh, such as parameters that several
- * stages read. Elementwise operators and reductions use such layouts where nothing else decides.
+ * stages read. Elementwise operators and reductions may keep such a layout (stays_in_pieces).
  *
  *     w : {dup} over devices 0, 1 and {dup} over 2, 3 (union of two stages)
  *     norm = sum(w * w)    computed in this layout; each piece counts once
@@ -8,8 +8,8 @@
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"
 
-/* Returns whether no version of a value is a sharding of the mesh, and all are complete on devices
- * that `user` can reach. */
+/* Returns whether no version of a value is a sharding of the mesh, and all versions are complete
+ * and on no other stage than `user`. */
 static bool in_pieces(const Propagation *propagation, const Value *value, const Op *user) {
     bool pieces = value->kind != VALUE_INPUT || value->micro.kind == MICRO_WHOLE;
     for (const Version *version = propagation->forms[value->id]; pieces && version;
@@ -57,8 +57,8 @@ static Sharding contributions(const Propagation *propagation, const Op *op) {
     return sharding;
 }
 
-/* Returns a layout in which every element is counted once: of copies in several subgroups, the
- * first subgroup. */
+/* Returns a layout that counts every element once: if subgroups are copies, the first subgroup
+ * alone. */
 static const Layout *apart(const Propagation *propagation, const Layout *layout) {
     if (layout->top != TOP_DUP) return layout;
     return layout_intern(propagation->shared,

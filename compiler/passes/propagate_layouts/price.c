@@ -71,9 +71,9 @@ typedef struct ReplicaGroupPrice {
 } ReplicaGroupPrice;
 
 /* Returns the price of the plan for the first replica group. The module keeps the plan, because
- * most conversions that are priced are also made. Copies of scalars within a device cost nothing:
- * so partial sums of scalars, as in the gradients' norm, stay partial until one message reduces all
- * of them. */
+ * most priced conversions are also made. Copies of scalars within a device cost nothing, so that
+ * partial sums of scalars, as in the gradients' norm, stay partial until one message reduces them
+ * all. */
 static ReplicaGroupPrice plan_replica_group(const Assigner *assigner, const Conversion *first) {
     const Cluster *cluster = cluster_of(assigner);
     const Plan *plan = module_plan(assigner->module, first, 1);
@@ -106,7 +106,7 @@ static double cluster_price(const Assigner *assigner, const Value *value, Arena 
            (value->def ? (double)op_runs(assigner->module, value->def) : 1);
 }
 
-/* Returns the bytes that a device of the mesh receives on average. */
+/* Returns the bytes that a device of the mesh receives in a conversion, on average. */
 static double average_bytes(const Assigner *assigner, Arena *scratch,
                             const Conversion *conversion) {
     ReplicaGroups replica_groups = replica_groups_of(scratch, NULL, NULL, conversion, 1);
@@ -117,7 +117,7 @@ static double average_bytes(const Assigner *assigner, Arena *scratch,
     return (double)bytes / assigner->mesh->device_count;
 }
 
-/* Plans a conversion in a scratch arena and returns its price. */
+/* Plans a conversion and returns its price; INFINITY: the conversion is impossible. */
 static double plan_price(const Assigner *assigner, const Value *value, const Sharding *from,
                          const Sharding *to) {
     const Mesh *mesh = assigner->mesh;
@@ -165,7 +165,7 @@ static double bytes_price(const Assigner *assigner, double bytes) {
 
 /* ---- computing ---- */
 
-/* Finds the average extents of a device's piece, by bound factor. */
+/* Sets extent[f] to the average extent of a device's piece along bound factor f. */
 static void local_extents(const Mesh *mesh, const Op *op, const Assignment *assignment,
                           double *extent) {
     for (int f = 0; f < op->binding->factor_count; f++) extent[f] = (double)op_extent(op, f);

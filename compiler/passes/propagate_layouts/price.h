@@ -22,7 +22,7 @@ double price_conversion(const Assigner *assigner, const Value *value, const Shar
  * mesh, for example a value of another stage. */
 double price_crossing(const Assigner *assigner, const Value *value, const Sharding *to);
 
-/* Returns the price of computing an operator on its slowest device. */
+/* Returns the price of computing an operator, on the slowest device of the mesh. */
 double price_computing(const Assigner *assigner, const Op *op, const Assignment *assignment);
 
 #endif

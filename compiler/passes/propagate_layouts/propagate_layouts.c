@@ -70,7 +70,7 @@ static void push_before_loop(Propagation *propagation, Op *op) {
     propagation->out.at[first] = op;
 }
 
-/* Records from what an operator's results are computed. */
+/* Sets the origin of an operator's results: the greatest origin of its operands. */
 static void note_origin(Propagation *propagation, const Op *op) {
     Origin origin = ORIGIN_CONSTANTS;
     for (int k = 0; k < op->operand_count; k++)
@@ -79,8 +79,8 @@ static void note_origin(Propagation *propagation, const Op *op) {
     for (int r = 0; r < op->result_count; r++) propagation->origin[op->results[r]->id] = origin;
 }
 
-/* Returns whether conversions of a value on its stage serve only one layer in one section (`zero
- * 3`: gathered parameters). Values from other stages are kept, because they are not sent again in
+/* Returns whether conversions of a value on its stage serve only one layer in one section: gathered
+ * parameters under `zero 3`. Values from other stages are kept, because they are not sent again in
  * backward. */
 static bool is_passing(const Propagation *propagation, const Value *original) {
     return module_zero(propagation->module) == 3 &&
@@ -115,8 +115,8 @@ static bool same_layer(const Op *a, const Op *b) {
            layer_equal(a->source->layer, b->source->layer);
 }
 
-/* Returns the value in a form that can be converted to a layout: completes partial values whose
- * reduction differs from that of the layout. */
+/* Returns `from`, or its complete value if both layouts have pending reductions of different
+ * kinds. */
 static Value *reducible(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                         const char *reason) {
     StateKind before = layout_partial(from->layout), after = layout_partial(to);
@@ -127,8 +127,8 @@ static Value *reducible(Propagation *propagation, Value *from, const Layout *to,
                                 user, reason);
 }
 
-/* Inserts a conversion of `from` to a layout, either here or before the loop over micro-batches.
- * Its source position is that of `user`. */
+/* Inserts a conversion of `from` to a layout, either here or, if `turn` is LOOP_BEFORE, before the
+ * loop over micro-batches. Its source position is that of `user`. */
 static Value *insert_at(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                         LoopPosition turn, const char *reason) {
     from = reducible(propagation, from, to, user, reason);
@@ -217,7 +217,7 @@ Value *propagate_laid_out(Propagation *propagation, Value *original, const Layou
     return value;
 }
 
-/* Registers a value that has its layout. */
+/* Registers a value whose layout is set as its own first version. */
 static void add_laid_out(Propagation *propagation, Value *value) {
     Sharding sharding;
     add_version(propagation, value, value,
@@ -305,8 +305,8 @@ static void propagate_op(Propagation *propagation, Op *op) {
     }
 }
 
-/* Returns the layout in which a parameter is updated: that of its states, or without states the one
- * that pass seed_layouts gave the new value. NULL: the parameter is not updated. */
+/* Returns the layout in which a parameter is updated: the layout of its states or, without states,
+ * the layout that pass seed_layouts gave the new value. NULL: the parameter is not updated. */
 static const Layout *update_layout(const Propagation *propagation, const Parameter *parameter) {
     const Op *op = propagation->update[parameter->value->index];
     if (!op) return NULL;
@@ -338,8 +338,8 @@ static const Layout *kept_layout(const Propagation *propagation, const Value *su
     return sharding_layout(propagation->mesh, &kept, propagation->shared);
 }
 
-/* Lays out a sum over micro-batches like its terms, or converts these to the layout in which the
- * sum is accumulated. */
+/* Lays out a sum over micro-batches like its terms, or converts the terms to the layout in which
+ * the sum is accumulated. */
 static void propagate_same(Propagation *propagation, Op *op) {
     Value *operand = op->operands[0];
     const Version *from = propagate_newest(propagation, operand);
@@ -355,7 +355,7 @@ static void propagate_same(Propagation *propagation, Op *op) {
     propagate_result(propagation, op, 0, op->operands[0]->layout, known ? &sharding : NULL);
 }
 
-/* Lays out the collected rows of an output: complete. */
+/* Lays out the collected rows of an output, after completing their reductions. */
 static void propagate_collection(Propagation *propagation, Op *op) {
     const Version *from = propagate_newest(propagation, op->operands[0]);
     Sharding complete =
@@ -366,8 +366,8 @@ static void propagate_collection(Propagation *propagation, Op *op) {
     add_version(propagation, op->results[0], op->results[0], &complete);
 }
 
-/* Returns the parameter that a value is, or is the computing copy of under `optimizer NAME`
- * (passes/seed_layouts/optimizer_layouts.c); NULL: neither. */
+/* Returns `value` if it is a parameter, or the parameter of which it is the converted copy under
+ * `optimizer NAME` (passes/seed_layouts/optimizer_layouts.c); otherwise NULL. */
 static const Value *computing_of(const Module *module, const Value *value) {
     if (value->def && value->def->def == module->builtin->reshard &&
         value->def->loop == LOOP_BEFORE && value->def->stage == STAGE_ALL)
@@ -375,7 +375,7 @@ static const Value *computing_of(const Module *module, const Value *value) {
     return value->kind == VALUE_PARAM ? value : NULL;
 }
 
-/* Lays out the part of a value that a stage or a micro-batch has. Parts of parameters and inputs
+/* Lays out a part of a value: the part of one stage or micro-batch. Parts of parameters and inputs
  * have layouts from pass seed_layouts or from the IR text. Any other value is first made whole on
  * all devices. */
 static void propagate_part(Propagation *propagation, Op *op) {
@@ -408,8 +408,8 @@ static const Version *newest_at_home(const Propagation *propagation, const Value
     BUG("the stage that made a value has no version of it");
 }
 
-/* Lays out a union of values from stages. Contributions make a sum. For collected rows, which no
- * operator reads, the union lists the devices that have rows. */
+/* Lays out a union of values from stages. The stages' values are contributions to a sum. For
+ * collected rows, which no operator reads, the union lists the devices that have rows. */
 static void propagate_union(Propagation *propagation, Op *op) {
     bool rows = op->operands[0]->def->def == propagation->module->builtin->collect;
     for (int k = 0; k < op->operand_count; k++) {
@@ -428,7 +428,7 @@ static void propagate_union(Propagation *propagation, Op *op) {
     add_laid_out(propagation, op->results[0]);
 }
 
-/* Lays out a `reshard` of the source: it has the written layout. */
+/* Lays out a `reshard` of the source, whose result has the written layout. */
 static void propagate_reshard(Propagation *propagation, Op *op) {
     op->operands[0] = reducible(propagation, propagate_newest(propagation, op->operands[0])->value,
                                 op->results[0]->layout, op, NULL);
@@ -450,7 +450,7 @@ static void reduce_gradients(Propagation *propagation, const Op *op, Value *cons
     }
 }
 
-/* Returns a new value in the layout of the old one, in whose storage it goes. The update read the
+/* Returns a new value in the layout of the old value, whose storage it takes. The update read the
  * old value as `operand`. */
 static Value *stored(Propagation *propagation, const Op *op, Value *made, const Value *operand,
                      const Value *old) {
@@ -496,7 +496,7 @@ static void propagate_update(Propagation *propagation, Op *op) {
 }
 
 /* Converts gradients to the layout of their states before the norm is computed, so that the norm is
- * that of the values that the update reads. */
+ * computed from the values that the update reads. */
 static void convert_gradients(Propagation *propagation, const Op *first) {
     for (int i = 0; i < propagation->module->params.count; i++) {
         Parameter *parameter = propagation->module->params.at[i];
@@ -515,9 +515,9 @@ static void convert_gradients(Propagation *propagation, const Op *first) {
 
 /* ---- the pass ---- */
 
-/* Records that a value is the gradient of a parameter, or a stage's contribution to it, and to
- * which layout on a mesh it is converted. Under `zero 2` the terms of each micro-batch are
- * converted, too. */
+/* Records that a value is a parameter's gradient or a stage's contribution to it. Also records the
+ * layout on a mesh to which the value is converted. Under `zero 2` the terms of each micro-batch
+ * are converted, too. */
 static void begin_sum(Propagation *propagation, const Parameter *parameter, const Value *sum,
                       const Mesh *mesh, const Layout *layout) {
     const Op *def = sum->def;
@@ -544,8 +544,8 @@ static const Value *part_of_stage(const Module *module, const Parameter *paramet
     return NULL;
 }
 
-/* Records the layouts of all contributions to a gradient, under `zero 2`: each stage cuts its own
- * like the states on its mesh. */
+/* Records the layouts of all contributions to a gradient, under `zero 2`: each stage cuts its
+ * contribution like the states on its mesh. */
 static void begin_summands(Propagation *propagation, const Parameter *parameter,
                            const Value *value) {
     Module *module = propagation->module;
@@ -676,8 +676,8 @@ static void report_refused(Propagation *propagation, const Mesh *mesh, const Rul
     }
 }
 
-/* Reports the refused split rules of all stages' meshes. A stage whose mesh is that of all devices
- * is reported once. */
+/* Reports the refused split rules of all stages' meshes. A mesh that is both a stage's and that of
+ * all devices is reported once. */
 static void report_all_refused(Propagation *propagation) {
     const PipelineTemplates *bodies = propagation->module->templates;
     for (int s = 0; s < bodies->stages.count; s++)
@@ -687,8 +687,8 @@ static void report_all_refused(Propagation *propagation) {
                    propagation->rules[bodies->stages.count]);
 }
 
-/* Returns how a rule of `turns` along one axis was used on all stages. `cuts`: the axis has several
- * devices. */
+/* Returns the combined use of a rule of `turns` along one axis on all stages. Sets *cuts if the
+ * axis has several devices. */
 static RuleUse turns_of(const Propagation *propagation, const char *dim, const char *axis,
                         bool *cuts) {
     const Module *module = propagation->module;

@@ -6,7 +6,7 @@
 
 typedef Array(Op *) RingOps;
 
-/* From what a value is computed: the greatest origin of its operands. */
+/* The kind of values from which a value is computed: the greatest origin of its operands. */
 typedef enum Origin { ORIGIN_CONSTANTS, ORIGIN_PARAMETERS, ORIGIN_INPUTS } Origin;
 
 typedef struct Propagation {
@@ -30,24 +30,24 @@ typedef struct Propagation {
     Array(Op *) out;
 } Propagation;
 
-/* Returns `original` in the sharding `to`: an existing version, or a new conversion of the cheapest
- * one. */
+/* Returns `original` in the sharding `to`: an existing version, or a new conversion of the version
+ * that is cheapest to convert. */
 Value *propagate_converted(Propagation *propagation, Value *original, const Sharding *to,
                            const Op *user, const char *reason);
 
 /* Returns `original` in any layout: an existing version, or a new conversion of the newest one. A
- * parameter is converted from its own layout, which fits that of its states. */
+ * parameter is converted from its own layout. */
 Value *propagate_laid_out(Propagation *propagation, Value *original, const Layout *layout,
                           const Op *user, const char *reason);
 
 /* Returns the newest version of a value that the current operator may read. */
 const Version *propagate_newest(const Propagation *propagation, const Value *value);
 
-/* Returns whether a value is made on another stage than that of its user. */
+/* Returns whether one stage makes a value and another stage runs its user. */
 bool propagate_crosses_stages(const Value *value, const Op *user);
 
-/* Inserts a conversion. It stands before the loop over micro-batches if it is the same in every
- * iteration. Its source position is that of `user`. */
+/* Inserts a conversion. The conversion stands before the loop over micro-batches if `from` exists
+ * there. Its source position is that of `user`. */
 Value *propagate_conversion(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                             const char *reason);
 

@@ -27,11 +27,11 @@ typedef struct Round {
     Op *op;
     const Assignment *assignment;
     int count;                        // number of ring steps
-    Op *joiner[IR_MAX_RESULTS];       // by result: a template of the operator that joins it
+    Op *joiner[IR_MAX_RESULTS];       // by result: the operator that joins it, to be cloned
     int place[IR_MAX_RESULTS];        // by result: its index among the joiner's results
     Value *operands[IR_MAX_OPERANDS]; // in the current ring step
     Value *joined[IR_MAX_RESULTS];    // results of the ring steps so far
-    int made;                         // number of operators so far
+    int made;                         // number of operators appended so far
 } Round;
 
 /* ---- joining ---- */
@@ -75,7 +75,7 @@ static FactorReduction result_reduction(const Round *round, int k) {
     return reduction;
 }
 
-/* Returns the operator that the clause merge names. */
+/* Returns the operator that the clause merge names; NULL: the program has none. */
 static const OpDef *named_joiner(const Round *round, const char *name) {
     const Module *module = round->propagation->module;
     for (int i = 0; i < module->library->defs.count; i++)
@@ -94,7 +94,7 @@ static Type written_type(const Round *round, int k) {
     return (Type){round->op->results[k]->type.dtype, access->written_rank, extent};
 }
 
-/* Splits the factors of a joiner as the operator's dimensions are split. */
+/* The parts of each factor of a joiner, into which the operator's dimensions are split. */
 typedef struct Refining {
     const Binding *whole;
     Array(int64_t)
@@ -122,7 +122,7 @@ static bool take_parts(Arena *arena, Refining *refining, int f, const Round *rou
     return product == whole && parts == refining->extents[f].count;
 }
 
-/* Matches all dimensions of an access of the joiner with those of result `like`. */
+/* Matches all dimensions of an access of the joiner with the dimensions of `like`. */
 static bool take_access(Arena *arena, Refining *refining, const BoundAccess *access,
                         const Round *round, const BoundAccess *like) {
     int d = 0;
@@ -198,8 +198,8 @@ static bool joins_pieces(const Round *round, const Op *joiner, const int *result
     return true;
 }
 
-/* Makes the operator that joins some results; its operands are placeholders. False where it does
- * not fit. */
+/* Makes the operator that joins some results; its operands are placeholders. Returns false if its
+ * rule does not fit the results. */
 static bool add_joiner(Round *round, const OpDef *def, const int *result, int count) {
     Module *module = round->propagation->module;
     Value *operands[2 * IR_MAX_RESULTS], whole[IR_MAX_RESULTS];
@@ -223,8 +223,8 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
     return true;
 }
 
-/* Makes one joiner for all results from clause merge. False where a result has the ring factor, or
- * a reduction is pending. */
+/* Makes one joiner for all results from clause merge. Returns false if a result has the ring factor
+ * or a pending reduction. */
 static bool add_named_joiner(Round *round, const char *name) {
     int result[IR_MAX_RESULTS];
     const OpDef *def = named_joiner(round, name);
@@ -268,7 +268,7 @@ static void put(Round *round, Op *op) {
     array_push(propagation->module->arena, &propagation->out, op);
 }
 
-/* Returns the layout of a tensor in a ring step. */
+/* Returns the layout of a tensor in ring step `turn`. */
 static const Layout *layout_in_turn(const Round *round, const Sharding *sharding,
                                     const BoundAccess *access, int turn) {
     const Mesh *mesh = round->propagation->mesh;
@@ -341,7 +341,7 @@ static Value *settled(Round *round, const Op *op, int k) {
         arena_format(round->propagation->module->arena, "a piece of what %s gives", op->def->name));
 }
 
-/* Joins the results of the ring steps so far with those of this one. */
+/* Joins the results of the ring steps so far with `given`, the results of this step. */
 static void join(Round *round, Value *const *given) {
     Value *joined[IR_MAX_RESULTS];
     for (int k = 0; k < round->op->result_count; k++) {

@@ -24,7 +24,7 @@ static void report_undone(Propagation *propagation, const Op *op, int k, const U
               held->name, text_bytes(&layout));
 }
 
-/* Returns the axes along which an operator uses an operand as its constraint says. */
+/* Returns the axes along which an operator keeps the constraint of an operand; bit a: axis a. */
 static uint32_t followed_axes(Propagation *propagation, const Op *op, int k,
                               const UserConstraint *held, const Assignment *assignment) {
     Sharding need = assignment_operand(propagation->mesh, op, assignment, k);

@@ -11,7 +11,7 @@ typedef struct Remaker {
     Arena *arena; // scratch
     const Anew *anew;
     bool *wanted; // by value id: backward operators of its own region need it
-    bool *kept;   // by value id: other operators need it
+    bool *kept;   // by value id: an operator that reads no copy needs it
     Value **copy; // by value id and visit: the recomputed value
     int visits;
     Array(Op *) ops;
@@ -24,7 +24,7 @@ bool op_in_step(const Module *module, const Op *op) {
 
 /* ---- needs ---- */
 
-/* Records the operands that `op` needs in backward, or in a section that does not recompute. */
+/* Marks each operand as wanted, if the region of `op` may recompute it, or as kept. */
 static void need_operands(Remaker *remaker, const Op *op) {
     const Anew *anew = remaker->anew;
     for (int k = 0; k < op->operand_count; k++) {
@@ -95,7 +95,7 @@ static void repeat(Remaker *remaker, const Op *op, const Op *reader) {
     array_push(remaker->module->arena, &remaker->ops, copy);
 }
 
-/* Returns what an operator of a later section reads in place of a value. */
+/* Returns the value that `reader`, of a later section, reads in place of `value`. */
 static Value *needed_value(Remaker *remaker, Value *value, const Op *reader) {
     if (!is_made_anew(remaker, value)) return value;
     if (!*copy_for(remaker, value, reader)) repeat(remaker, value->def, reader);
@@ -136,7 +136,7 @@ void make_anew(Module *module, const Anew *anew) {
                                                                     : remaker.visits;
     remaker.copy =
         arena_array(remaker.arena, Value *, (size_t)module->next_id * (size_t)remaker.visits);
-    // 1: what is needed; 2: copies before their first readers; 3: first runs without readers
+    // 1: find needs; 2: put copies before their readers; 3: remove first runs without readers
     find_needs(&remaker);
     place_copies(&remaker);
     remove_first_runs(module);

@@ -11,7 +11,7 @@
 
 /* The operators that may run again in the backward section. Both arrays are by op index. */
 typedef struct Anew {
-    const bool *may;   // operators of the forward section that may
+    const bool *may;   // forward operators that may run again
     const int *region; // region of each operator. Values are recomputed for their own region only;
                        // values that another region needs are kept
 } Anew;
@@ -22,7 +22,7 @@ bool op_in_step(const Module *module, const Op *op);
 
 /* Makes backward operators read recomputed values of their own region. A recomputed operator stands
  * before its first reader, and reads recomputed or kept values. Values that the update needs are
- * kept. Op.recomputes of a new operator is the old one. Requires and leaves numbered operators. */
+ * kept. OpSource.recomputes of a copy is its original. Requires and leaves numbered operators. */
 void make_anew(Module *module, const Anew *anew);
 
 #endif

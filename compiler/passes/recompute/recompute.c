@@ -77,8 +77,8 @@ static const char *shared_text(Intern *shared, const char *text) {
     return text ? intern(shared, text, strlen(text) + 1) : NULL;
 }
 
-/* Returns the number of an operator's region: its layer, or without an option of the stage the
- * statement that the pragma marks. */
+/* Returns the number of an operator's region: its layer if its stage has the option, otherwise
+ * minus the number of the statement that the pragma marks. */
 static int region_of(Arena *scratch, Intern *regions, const Module *module, const Op *op,
                      int *count) {
     RegionKey key;
@@ -102,7 +102,7 @@ static int region_of(Arena *scratch, Intern *regions, const Module *module, cons
 
 /* ---- the pass ---- */
 
-/* Warns where a stage recomputes layers but the model has none. */
+/* Warns if a stage recomputes layers but the model has no layers. */
 static void check_layers(const Module *module) {
     const Stage *stage = module->strategy ? &module->strategy->pipelines.at[0].stages.at[0] : NULL;
     bool layers = false;

@@ -42,8 +42,8 @@ static const MeshAxis *find_axis(const Stage *stage, const char *name) {
     return NULL;
 }
 
-/* Returns whether a split rule needs the axis in prime factors: a part of it cuts the first factor
- * of a merged dimension, and the rest cuts the next factor. */
+/* Returns whether a split rule needs the axis in prime factors: some prime factors cut the first
+ * factor of a merged dimension, and the others cut the next. */
 static bool must_factor(const Module *module, const MeshAxis *axis) {
     const Strategy *strategy = module->strategy;
     for (int i = 0; !axis->weights && i < strategy->splits.count; i++)
@@ -55,7 +55,7 @@ static bool must_factor(const Module *module, const MeshAxis *axis) {
     return false;
 }
 
-/* Returns NULL if all weights are equal. */
+/* Returns the weights; NULL if they are equal or absent. */
 static const int64_t *unequal(const int64_t *weights, int count) {
     for (int i = 1; weights && i < count; i++)
         if (weights[i] != weights[0]) return weights;
@@ -140,8 +140,8 @@ static Mesh *stage_mesh(Module *module, const Stage *stage) {
     return diag_errors(module->diag) ? NULL : mesh;
 }
 
-/* Makes a mesh with one axis over the devices of all stages of all pipelines, which no split rule
- * uses. NULL after an error. */
+/* Makes a mesh over the devices of all stages of all pipelines. No split rule uses its one axis.
+ * Returns NULL after an error. */
 static Mesh *all_devices(Module *module) {
     Mesh *mesh = arena_new(module->arena, Mesh);
     Array(int) devices = {0};

@@ -7,9 +7,9 @@
  *     before    y = x * w                            w : {ffn:tp}
  *     after     w' = reshard(w), y = x * w'          w : {dup:tp, ffn:dp}, w' : {ffn:tp}
  *
- * A trained parameter, its states and what a rule of the optimizer keeps get the layout of those
- * states. Operators read a conversion of the parameter to the layout that it would have without the
- * statement. The conversion runs once, at the beginning of a step.
+ * A trained parameter, its states and values that an optimizer rule keeps get the layout of the
+ * states under NAME. Operators read a conversion of the parameter to the layout that it would have
+ * without the statement. The conversion runs once, at the beginning of a step.
  */
 #include "passes/seed_layouts/seed_layouts.h"
 
@@ -70,7 +70,7 @@ static const Layout *layout_there(const Parameter *there) {
     return there->state_count ? there->states[0]->layout : there->value->layout;
 }
 
-/* Replaces a value by another one in all operators that read it, except those of the update. */
+/* Replaces a value by another one in all operators that read it, except operators of the update. */
 static void replace_readers(Module *module, const Value *value, Value *by) {
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];

@@ -41,8 +41,8 @@ typedef struct Place {
 
 /* ---- layouts in the source ---- */
 
-/* Applies a state of a written layout to all parts of a mesh axis. An axis that the strategy does
- * not have counts as one device: nothing to do. */
+/* Applies a state of a written layout to all parts of a mesh axis. An axis that the strategy lacks
+ * counts as one device and changes nothing. */
 static void use_axis(const Mesh *mesh, const UserLayoutState *state, const char *name,
                      Sharding *sharding) {
     static const int8_t uses[] = {
@@ -93,8 +93,8 @@ static bool is_staged(Place *place, const Value *value) {
     return value->micro.kind == MICRO_WHOLE && parts.count && parts.at[0]->def->stage != STAGE_ALL;
 }
 
-/* Gives a layout to a value and its parts on stages. Each part gets its layout from its stage's
- * mesh (`cut`: the layout of states there), and the value gets the union of them. */
+/* Gives a layout to a value and its parts on stages. Each part gets a layout on its stage's mesh
+ * (if `cut`, the layout of states), and the value gets the union of these layouts. */
 static void place_whole(Place *place, Value *value, bool cut) {
     Values parts = parts_of(place, value);
     for (int i = 0; i < parts.count; i++) {
@@ -129,8 +129,8 @@ static const Layout *states_of_whole(Place *place, Value *value) {
 }
 
 /* Gives layouts to a parameter and its states. Under `zero 3` the parameter has the layout of its
- * states on each stage that reads it, unless the source writes a layout. What a rule of the
- * optimizer keeps has it under any `zero`. */
+ * states on each stage that reads it, unless the source writes a layout. A value that an optimizer
+ * rule keeps has that layout under every level of `zero`. */
 static void place_parameter(Place *place, Parameter *parameter) {
     bool cut =
         module_zero(place->module) >= (parameter->kept ? 1 : 3) && !parameter->value->user_layout;
@@ -140,8 +140,8 @@ static void place_parameter(Place *place, Parameter *parameter) {
     if (cut && !is_staged(place, parameter->value)) parameter->value->layout = states;
 }
 
-/* Gives layouts to an operator's results: those that the source writes, and that of a parameter
- * that is updated without states. */
+/* Gives layouts to an operator's results: layouts that the source writes, and the layout of the new
+ * value of a parameter without states. */
 static void place_results(Place *place, const Op *op) {
     Module *module = place->module;
     for (int r = 0; r < op->result_count; r++)

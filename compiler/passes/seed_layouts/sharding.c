@@ -56,8 +56,8 @@ bool sharding_equal(const Mesh *mesh, const Sharding *a, const Sharding *b) {
 
 /* ---- layouts ---- */
 
-/* Orders the axes so that of the axes that cut one dimension the major one comes first. Keeps the
- * mesh's order otherwise. */
+/* Orders the axes so that, among axes that cut one dimension, the major one comes first. Otherwise
+ * keeps the mesh's order. */
 static void order_axes(const Mesh *mesh, const Sharding *sharding, int *order) {
     bool placed[MESH_MOST] = {false};
     for (int n = 0; n < mesh->axis_count; n++)
@@ -171,8 +171,8 @@ static int stride_of(const Mesh *mesh, int axis) {
     return stride;
 }
 
-/* Finds the order of the axes of more than one device in which a group lists its devices, the last
- * axis fastest. Returns how many there are; -1: the group follows no such order. */
+/* Finds the order of axes in which a group lists its devices, the last axis fastest. Skips axes of
+ * size 1. Returns the number of axes; -1: the group follows no such order. */
 static int find_order(const Mesh *mesh, const Group *group, int *order) {
     int step = 1, count = 0;
     bool placed[MESH_MOST] = {false};
@@ -211,7 +211,7 @@ static bool same_weights(const State *state, const Axis *axis) {
            !memcmp(state->weights, axis->weights, sizeof *axis->weights * (size_t)axis->count);
 }
 
-/* Assigns the states of a group to axes in order. False when a state would cover a part of an
+/* Assigns the states of a group to axes in order. Returns false if a state covers a part of an
  * axis. */
 static bool assign_states(const Mesh *mesh, const Group *group, const int *order, int count,
                           Sharding *sharding) {

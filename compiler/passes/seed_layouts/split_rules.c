@@ -85,7 +85,7 @@ bool factor_may_cut(const Op *op, int f) {
            (all_results_have(op, f) || rule->factors[factor].reduction != REDUCE_NONE);
 }
 
-/* Counts the bound factors with this name. Gives the first that may be cut; -1: none. */
+/* Counts the bound factors with this name. Sets *first to the first that may be cut; -1: none. */
 static int count_named(const Op *op, DimName name, int *first) {
     int count = 0;
     *first = -1;
@@ -144,7 +144,7 @@ bool factor_in_all(const Op *op, int f) { return all_have(op, f); }
 bool factor_numbers(const Op *op, int f) { return is_product(op) && all_have(op, f); }
 
 /* Prefers the batch factor of a batched matrix product, which all tensors have, over a factor that
- * some lack. So each expert's weights stay in place, whatever else the axis could cut. */
+ * some tensors lack. So each expert's weights stay in place, whatever else the axis could cut. */
 static void prefer_common(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut *cuts,
                           int count) {
     for (int i = 0; i < count && is_product(op); i++) {
@@ -159,7 +159,7 @@ static void prefer_common(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCu
 
 int factors_named(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut cuts[MESH_MOST]) {
     int count = 0;
-    // rules for one factor of the operator come first, then those for several
+    // rules for one factor of the operator come first, then rules for several factors
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < mesh->rules.count; i++) {
             const MeshRule *rule = &mesh->rules.at[i];

@@ -7,7 +7,7 @@
  *
  * The earliest rule gets the axis, with two exceptions:
  * - A rule whose dimension is two factors of the operator (the queries and the keys of attention)
- *   can cut one of them and would leave the other whole. It comes after rules for a single factor.
+ *   cuts one factor and leaves the other whole. It comes after rules for a single factor.
  * - In a batched matrix product, a rule for the batch factor comes before a rule for a factor that
  *   some tensors lack: each expert is computed where its weights are (expert parallelism).
  */
@@ -34,7 +34,7 @@ bool factor_may_cut(const Op *op, int f);
 bool factor_in_all(const Op *op, int f);
 bool factor_numbers(const Op *op, int f);
 
-/* What became of a split rule, for warnings about rules without effect. */
+/* The effects of a split rule, for errors about rules without effect. */
 typedef struct RuleUse {
     bool used;         // some operator was cut by it
     const Op *refused; // an operator whose rule forbids the cut, though the axis was free

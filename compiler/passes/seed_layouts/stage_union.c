@@ -15,7 +15,7 @@ static const int *mesh_positions(Arena *arena, const Mesh *mesh, const Group *gr
     return positions;
 }
 
-/* Returns the subgroup of one pipeline: the devices that correspond to those of `group` in the
+/* Returns the subgroup of one pipeline: its devices correspond to the devices of `group` in the
  * template's first pipeline. */
 static Group group_of_run(Arena *arena, const Module *module, const TemplateStage *stage,
                           const PipelineRun *run, const Group *group, const int *positions) {
@@ -38,7 +38,7 @@ static void add_groups(Arena *arena, const Module *module, Groups *groups, const
                                     positions));
 }
 
-/* Aborts if a device stands in two subgroups of a sum, because conversions read one piece of each
+/* Aborts if a device is in two subgroups of a sum, because conversions read one piece of each
  * device. */
 static void check_apart(Arena *arena, const Groups *groups) {
     int most = 0;

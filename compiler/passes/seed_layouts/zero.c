@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* Returns the dimension in which `pieces` more pieces are most even: the first that they divide,
- * else the longest; -1 for scalars. */
+/* Returns the dimension to cut into `pieces` times as many pieces: the first that they divide, else
+ * the one with the longest pieces; -1 for scalars. */
 static int best_dim(const Mesh *mesh, const Value *value, const Sharding *sharding, int pieces) {
     int best = -1;
     for (int d = 0; d < value->type.rank; d++) {

@@ -4,10 +4,10 @@
  *     forward:  embedding -> visit 0 (its first reader is layer 0); layer 6, loss -> visit 1
  *     backward: the gradient of layer 6 -> visit 1, the gradient of layer 0 -> visit 0
  *
- * An operator of a layer runs where the strategy places the layer. An operator outside of layers
- * runs in the latest visit of its operands, or with its first reader if it has none. A gradient
- * runs where its forward operator runs. Sums of inputs alone, which are counted earlier, run in the
- * last visit.
+ * An operator of a layer runs in the visit to which the strategy assigns the layer. An operator
+ * outside of layers runs in the latest visit of its operands, or with its first reader if it has
+ * none. A gradient runs where its forward operator runs. Sums of inputs alone, which are counted
+ * earlier, run in the last visit.
  *
  * Forward passes through visits in ascending order, backward in descending order. The readers of a
  * value are in its visit or later ones, so the contributions to its gradient come from these
@@ -31,7 +31,7 @@ static int layer_number(const Staging *staging, const Layer *layer) {
     return -1;
 }
 
-/* Lists the layers of one position that are not listed yet. */
+/* Appends the layers of the operators in one loop that are not listed yet. */
 static void list_layers_of(Staging *staging, LoopPosition turn) {
     const Module *module = staging->module;
     for (int i = 0; i < module->ops.count; i++) {
@@ -42,16 +42,16 @@ static void list_layers_of(Staging *staging, LoopPosition turn) {
     }
 }
 
-/* Lists the layers. The counting loop comes last, because it says nothing of their order. */
+/* Lists the layers. The counting loop comes last, because it does not determine their order. */
 static void list_layers(Staging *staging) {
     staging->layers.count = 0;
     list_layers_of(staging, LOOP_EACH);
     list_layers_of(staging, LOOP_COUNT);
 }
 
-/* Returns the loop's operator that makes a value which must be passed on to its reader; NULL:
- * nothing is passed on. Every stage has its own part of inputs, and sums over all micro-batches are
- * known everywhere. */
+/* Returns the loop's operator that makes a value which must be sent to the visit of its reader;
+ * NULL: the value is not sent. Every stage has its own part of inputs, and sums over all
+ * micro-batches are known everywhere. */
 static const Op *maker_of(const Staging *staging, const Value *value) {
     const Op *maker = in_loop(value) ? value->def : NULL;
     bool handed =
@@ -105,8 +105,8 @@ static VisitEdges find_layer_edges(Staging *staging) {
     return edges;
 }
 
-/* Finds the visits in the order of the data flow, and the visit of each layer. False after an
- * error: layers without a stage. */
+/* Finds the visits in the order of the data flow, and the visit of each layer. Returns false after
+ * an error (layers without a stage). */
 static bool place_layers(Staging *staging) {
     Module *module = staging->module;
     list_layers(staging);
@@ -129,9 +129,8 @@ static int operands_visit(const Staging *staging, const Op *op) {
     return latest;
 }
 
-/* Returns the visit of a backward operator: `visit`, or the one that runs later and makes an
- * operand. With `visit` -1 it is the last to run of those that make operands; -1: there are
- * none. */
+/* Returns the visit of a backward operator: of `visit` and the visits that make its operands, the
+ * visit that runs last. `visit` may be -1 (unknown); -1: no visit is known. */
 static int backward_visit(const Staging *staging, const Op *op, int visit) {
     for (int k = 0; k < op->operand_count; k++) {
         const Op *maker = maker_of(staging, op->operands[k]);
@@ -141,7 +140,7 @@ static int backward_visit(const Staging *staging, const Op *op, int visit) {
     return visit;
 }
 
-/* Returns the visit of an operator, as far as those of earlier operators determine it; -1: unknown.
+/* Returns the visit of an operator if the visits of earlier operators determine it; -1: unknown.
  * `unit`: by number of a forward operator, its visit. An addition of gradients belongs to no layer,
  * because several layers may read the value. */
 static int known_visit(const Staging *staging, const Op *op, const int *unit) {
@@ -173,8 +172,8 @@ static VisitEdges find_edges(Staging *staging) {
     return edges;
 }
 
-/* Joins visits with nothing in between, and stores the visits of the template. False where they run
- * against the data flow. */
+/* Joins visits with nothing in between, and stores the visits of the template. Returns false if
+ * visits run against the data flow. */
 static bool settle_visits(Staging *staging) {
     Module *module = staging->module;
     VisitEdges edges = find_edges(staging);
@@ -193,7 +192,7 @@ static bool settle_visits(Staging *staging) {
     return true;
 }
 
-/* Returns the visit that the section runs first; -1: unknown. */
+/* Returns the one of two visits that a section runs first; -1: both are unknown. */
 static int first_of(Section section, int a, int b) {
     if (a < 0 || b < 0) return a < 0 ? b : a;
     return (section == SECTION_FORWARD) == (a < b) ? a : b;
@@ -222,11 +221,11 @@ static void assign_visits(Staging *staging, Section section, int *unit) {
     int last = staging->placement->visit_count - 1,
         *earliest = arena_array(staging->arena, int, staging->values);
     memset(earliest, -1, sizeof *earliest * (size_t)staging->values);
-    // forward over operators: visits from layers and operands
+    // in order of the operators: visits from layers and operands
     for (int i = 0; i < module->ops.count; i++)
         if (loop_repeats(module->ops.at[i]->loop) && module->ops.at[i]->section == section)
             staging->visit[i] = known_visit(staging, module->ops.at[i], unit);
-    // backward over operators: visits from readers for the remaining ones
+    // in reverse order: operators without a visit get the visit of a reader
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
         if (!loop_repeats(op->loop) || op->section != section) continue;
@@ -236,7 +235,7 @@ static void assign_visits(Staging *staging, Section section, int *unit) {
     }
 }
 
-/* Returns by number of a forward operator its visit; -1: it is not in the loop. */
+/* Returns the visit of each forward operator by its number (OpSource.op); -1: not in the loop. */
 static int *visits_of_units(Staging *staging) {
     const Module *module = staging->module;
     int count = staging->ops + staging->values, *unit = arena_array(staging->arena, int, count);

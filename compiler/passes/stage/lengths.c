@@ -5,8 +5,8 @@
  *
  * The frontend evaluates the model again with these lengths (Module.lengths.variants), and the
  * variant goes through the same passes. So operator i of the variant corresponds to operator i of
- * the module. A pipeline's tensors are the leading parts of those of the padded batch. Bindings and
- * constants, such as the number of elements that a mean divides by, remain those of the padded
+ * the module. A pipeline's tensors are leading parts of the padded batch's tensors. Bindings and
+ * constants, such as the number of elements that a mean divides by, keep the values of the padded
  * batch.
  */
 #include "passes/stage/padding_safety/padding_safety.h"
@@ -39,8 +39,8 @@ static bool is_common(const Module *module, const Op *op) {
     return op->def == module->builtin->accumulate || op->def == module->builtin->collect;
 }
 
-/* Checks that operator i of both modules is the same, and that results which all pipelines
- * contribute to have equal shapes. */
+/* Checks that operator i of both modules is the same, and that results to which all pipelines
+ * contribute have equal shapes. */
 static bool operators_fit(const Module *module, const Module *other, int i, Position at) {
     const Op *op = module->ops.at[i], *own = i < other->ops.count ? other->ops.at[i] : NULL;
     if (!own || !same_operator(op, own)) {
@@ -66,8 +66,8 @@ static bool operators_fit(const Module *module, const Module *other, int i, Posi
     return true;
 }
 
-/* Returns whether each dimension of the source that is shorter in the variant is one dimension of
- * the refined input, so that a pipeline reads its first elements. */
+/* Returns whether each source dimension that is shorter in the variant is one dimension of the
+ * factored input. A pipeline then reads its first elements. */
 static bool stays_whole(const Type given[2], Type refined) {
     int at = 0;
     for (int d = 0; d < given[0].rank; d++) {
@@ -79,7 +79,7 @@ static bool stays_whole(const Type given[2], Type refined) {
     return true;
 }
 
-/* Checks that the shorter dimensions of inputs are those of the source. */
+/* Checks that the shorter dimensions of inputs are whole dimensions of the source. */
 static bool inputs_fit(const Module *module, const ModuleLinks *links, const LengthVariant *variant,
                        Position at) {
     for (int i = 0; i < module->inputs.count; i++) {

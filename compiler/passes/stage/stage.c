@@ -14,7 +14,7 @@
  *
  * Leaves: values of the loop with the rows of one micro-batch; Op.stage and Op.visit; operators in
  * the order of their phases. With several pipelines or stages, a stage reads its own part of each
- * parameter, input and sum, and computes by itself what depends on no input. With one stage of one
+ * parameter, input and sum, and repeats operators that depend on no input. With one stage of one
  * pipeline only the types change.
  */
 #include "ir/analysis/phases.h"
@@ -26,7 +26,7 @@
 
 /* ---- rows ---- */
 
-/* Gives a value with rows of the batch the rows of the template's micro-batch. */
+/* Shortens a value with rows of the batch to the rows of the template's micro-batch. */
 static void take_rows(Module *module, Value *value, int64_t rows) {
     if (value->micro.kind != MICRO_ROWS) return;
     int64_t *extent =
@@ -61,14 +61,14 @@ static void find_readers(Staging *staging) {
 static Value *on_stage(Staging *staging, Value *value, int stage);
 static Value *behind_loop(Staging *staging, Value *value);
 
-/* Appends an operator to those of a stage. */
+/* Appends an operator to the operators of a loop position, and sets its stage. */
 static void push(Staging *staging, Op *op, int stage, LoopPosition turn) {
     op->stage = stage;
     op->loop = turn;
     array_push(staging->module->arena, &staging->turns[turn], op);
 }
 
-/* Makes the part that a stage has of a value on all devices. */
+/* Makes the part of a value that a stage holds, from the value on all devices. */
 static Value *make_part(Staging *staging, Value *value, const Op *like, int stage) {
     Module *module = staging->module;
     Op *op = ir_op_like(module, &(OpCall){module->builtin->local_part, &value, 1, NULL}, like);
@@ -81,7 +81,7 @@ static Value *make_part(Staging *staging, Value *value, const Op *like, int stag
     return op->results[0];
 }
 
-/* Copies an operator from before the loop, or a part of an input, to a stage. */
+/* Copies to a stage an operator from before the loop, or a local_part of an input. */
 static void repeat_on_stage(Staging *staging, const Op *op, int stage) {
     Value **operands = arena_array(staging->arena, Value *, op->operand_count + 1);
     bool part = op->def == staging->module->builtin->local_part;
@@ -121,7 +121,7 @@ static void note_copy(Staging *staging, const Value *value, Value *copy) {
     staging->copy[value->id] = copy;
 }
 
-/* Returns where the results of a loop are read. */
+/* Returns the position at which the results of a loop are read. */
 static LoopPosition behind(LoopPosition turn) {
     return turn == LOOP_COUNT ? LOOP_BEFORE : LOOP_AFTER;
 }
@@ -150,8 +150,8 @@ static Value *add_part(Staging *staging, const Value *value, const Summands *sum
     return sum;
 }
 
-/* Adds the sum of a visit to those of other visits on its stage, after the loop; lists it if it is
- * the stage's first. */
+/* Adds the sum of a visit to the sum of other visits on its stage, after the loop; appends it to
+ * `given` if the stage has no sum there yet. */
 static void add_visit(Staging *staging, const Value *value, Value *sum, LoopPosition turn,
                       Summands *given) {
     for (int i = 0; i < given->count; i++)
@@ -209,9 +209,9 @@ static Value *note_handed(Staging *staging, const Value *original, int stage, in
     return value;
 }
 
-/* Returns a loop's value as a visit reads it. If the stage makes or receives the value in another
- * visit, it is passed on by a conversion, because each visit stores its own micro-batches. The
- * conversion comes right before `reader`. */
+/* Returns the value that a visit reads for a loop's value. If another visit of the stage makes or
+ * receives the value, a conversion right before `reader` passes it on, because each visit stores
+ * its own micro-batches. */
 static Value *in_visit(Staging *staging, const Value *original, Value *value, const Op *reader,
                        int stage, int visit) {
     Module *module = staging->module;
@@ -296,8 +296,8 @@ static bool *find_read_behind(const Staging *staging) {
     return read;
 }
 
-/* Makes the operators of one loop for the current template. Finds first which additions only serve
- * readers after the loop: these are dissolved. */
+/* Makes the operators of one loop for the current template. First finds the additions that only
+ * serve readers after the loop, and dissolves them. */
 static void make_body(Staging *staging, const bool *read, LoopPosition turn) {
     Module *module = staging->module;
     memset(staging->dissolved, 0, sizeof *staging->dissolved * (size_t)staging->ops);
@@ -332,7 +332,7 @@ static void make_body(Staging *staging, const bool *read, LoopPosition turn) {
 
 /* ---- after the loop ---- */
 
-/* Returns a value as it is read outside of the loop: the union of what the stages have. */
+/* Returns the value that operators outside of the loop read: the union of the stages' values. */
 static Value *behind_loop(Staging *staging, Value *value) {
     Module *module = staging->module;
     if (!in_loop(value)) return value;
@@ -375,7 +375,7 @@ static void append_ops(Module *module, const Ops *ops) {
     for (int i = 0; i < ops->count; i++) array_push(module->arena, &module->ops, ops->at[i]);
 }
 
-/* Orders the operators by position; unions stand behind their loop. */
+/* Orders the operators by position. Unions come after their loop. */
 static void order_turns(Staging *staging) {
     static const LoopPosition order[] = {LOOP_COUNT, LOOP_BEFORE, LOOP_EACH, LOOP_AFTER};
     Module *module = staging->module;
@@ -411,7 +411,7 @@ static void begin(Staging *staging) {
     find_readers(staging);
 }
 
-/* Makes one of the two loops for all templates. False after errors. */
+/* Makes one of the two loops for all templates. Returns false after errors. */
 static bool make_loop(Staging *staging, const bool *read, LoopPosition turn) {
     Module *module = staging->module;
     for (int b = 0; b < module->templates->at.count; b++) {
@@ -425,8 +425,8 @@ static bool make_loop(Staging *staging, const bool *read, LoopPosition turn) {
     return true;
 }
 
-/* Makes the loops of all templates, one after another, and what stands around them. All templates
- * can read counted sums. */
+/* Makes the loops of all templates, one after another, and the operators around the loops. All
+ * templates can read counted sums. */
 static void make_bodies(Staging *staging) {
     Module *module = staging->module;
     begin(staging);
@@ -442,7 +442,7 @@ static void make_bodies(Staging *staging) {
     ir_order_parts(module);
 }
 
-/* Gives values of the module's only pipeline with one stage the rows of a micro-batch. */
+/* Shortens values of a module with one pipeline of one stage to the rows of a micro-batch. */
 static void shrink_rows(Module *module) {
     for (int i = 0; i < module->ops.count; i++)
         if (loop_repeats(module->ops.at[i]->loop))

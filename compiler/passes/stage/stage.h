@@ -53,8 +53,8 @@ static inline bool in_loop(const Value *value) {
  * module and differs only inside the loop; reports an error otherwise. */
 bool lengths_fit(const Module *module, const ModuleLinks *links);
 
-/* Gives the copy of an operator the current template's lengths: shapes of results and extents in
- * arguments. Constants and sizes remain those of the padded batch. */
+/* Sets the result shapes and integer arguments of an operator's copy to the current template's
+ * lengths. Constants and sizes keep the values of the padded batch. */
 void take_lengths(const Staging *staging, const Op *op, Op *copy);
 
 /* Finds the template's visits, and the visit of each operator of the loop. False after errors:

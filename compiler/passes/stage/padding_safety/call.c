@@ -48,8 +48,7 @@ Bounds call_operand(const Call *call, int k, unsigned assignment) {
         ->blocks[value->id][call_block(call, value, &call->op->binding->operands[k], assignment)];
 }
 
-/* Returns whether the shorter dimensions of a tensor are those along the operator's shorter
- * factors. */
+/* Returns whether exactly the dimensions along the operator's shorter factors are shorter. */
 static bool tensor_fits(const Call *call, const Value *value, const BoundAccess *access) {
     for (int d = 0; d < value->type.rank; d++) {
         bool factor = access->dims[d].count == 1 && call_bit(call, access->dims[d].factors[0]) >= 0;

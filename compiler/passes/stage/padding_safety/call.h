@@ -9,11 +9,11 @@
  * elements behind its lengths, which the pipeline lacks. The analysis follows each operator of the
  * padded model with the ranges (rule/bounds.h) of its operands' elements in front and behind.
  * Results in front must depend only on elements in front, or on elements behind that have no effect
- * there, such as 0 in a sum. The pragma `padding` gives the elements behind of inputs; of other
+ * there, such as 0 in a sum. The pragma `padding` gives the elements behind of inputs; of all other
  * values nothing is known.
  *
- * A tensor with k shorter dimensions has 2^k blocks. Bit j of a block's number: it is behind in the
- * j-th shorter dimension. An assignment gives the same bits for the shorter factors of an operator.
+ * A tensor with k shorter dimensions has 2^k blocks. Block b is behind in the j-th shorter
+ * dimension if bit j of b is set. An assignment gives such bits for an operator's shorter factors.
  */
 #ifndef PASSES_STAGE_PADDING_SAFETY_CALL_H
 #define PASSES_STAGE_PADDING_SAFETY_CALL_H
@@ -36,22 +36,22 @@ typedef struct Call {
     PaddingCheck *behind;
     const Op *op, *own;
     int count;               // number of shorter factors
-    int factors[MOST_SHORT]; // indices of these in the binding
-    bool *present;           // by operand of the rule
+    int factors[MOST_SHORT]; // indices of the shorter factors in the binding
+    bool *present;           // by operand of the rule: the call has it
     int64_t *sizes;          // by factor of the rule: its padded extent
     Bounds **values;         // by value of equations, then by assignment
     unsigned assignment;     // the current one, for leaves of an expression
 } Call;
 
-/* Returns whether dimension d of a value is shorter; and how many dimensions are. */
+/* Return whether dimension d of a value is shorter, and the number of shorter dimensions. */
 bool padding_shortens(const PaddingCheck *behind, const Value *value, int d);
 int padding_short_dims(const PaddingCheck *behind, const Value *value);
 
-/* Finds the shorter factors. False: there are too many, or tensors are shorter along other
- * dimensions. */
+/* Finds the shorter factors. False: there are too many, or a tensor is shorter along a dimension
+ * without one. */
 bool call_find_factors(Call *call);
 
-/* Return the bit of a bound factor among the shorter ones (-1: it is not one of them), and the
+/* Return the bit of a bound factor among the shorter factors (-1: it is not shorter), and the
  * rule's factor of a bit. */
 int call_bit(const Call *call, int factor);
 const Factor *call_factor(const Call *call, int bit);

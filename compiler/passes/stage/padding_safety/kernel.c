@@ -21,7 +21,7 @@ static Bounds no_leaf(const Expr *leaf, void *context) {
     return bounds_open();
 }
 
-/* Returns whether an operand that has some factors of `bits` behind has the neutral number
+/* Returns whether some operand, behind along a factor of `bits`, consists of its neutral number
  * there. */
 static bool is_neutral(const Call *call, unsigned assignment, unsigned bits) {
     const Rule *rule = call->op->def->rule;
@@ -75,7 +75,7 @@ static int64_t front_of(const Call *call, int factor, int *bit) {
     return 1;
 }
 
-/* How the parts in front of a shift's two factors lie relative to each other. */
+/* The relative position of the parts in front of a shift's two factors. */
 typedef struct Shift {
     unsigned whole, part; // their bits as masks; 0: not shorter
     bool part_in,
@@ -126,8 +126,8 @@ static Bounds shift_range(const Call *call, const Access *result, unsigned assig
 
 /* ---- results ---- */
 
-/* Returns the factors along which a result depends on elements of both sides: those that it lacks,
- * and those that may not be cut. *summed: those of the first kind that are sums. */
+/* Returns the factors along which a result depends on elements of both sides: factors that it
+ * lacks, and factors that may not be cut. *summed: the lacking factors that are summed. */
 static unsigned open_bits(const Call *call, const Access *result, unsigned *summed) {
     unsigned bits = 0;
     *summed = 0;

@@ -3,7 +3,7 @@
 
 /* ---- inputs and parameters ---- */
 
-/* Registers a value. Nothing is known of its blocks yet. */
+/* Registers a value. Its blocks may have any finite elements so far. */
 static Bounds *new_blocks(PaddingCheck *behind, const Value *value, const Value *own) {
     behind->own[value->id] = own;
     int count = 1 << padding_short_dims(behind, value);
@@ -91,7 +91,7 @@ static bool follow(PaddingCheck *behind, const Op *op, const Op *own) {
     for (int f = 0; f < op->binding->factor_count; f++)
         call.sizes[op->binding->factors[f].factor] *= op->binding->factors[f].extent;
     for (int r = 0; r < op->result_count; r++) new_blocks(behind, op->results[r], own->results[r]);
-    // 1: which factors are shorter, and arguments
+    // 1: find the shorter factors, and check arguments
     if (!call_find_factors(&call)) return call_refuse(&call, 0, "takes the length of a row apart");
     if (!check_arguments(&call)) return false;
     // 2: ranges of the results
