@@ -3,9 +3,9 @@
  *
  * A visit (model chunk, virtual pipeline stage) is a run of layers on one stage with no other stage
  * between. For each micro-batch a visit has a forward phase, and in training also a backward and a
- * weight-gradient phase; after a weight-gradient phase only the slot is free. A table lists, for
- * each stage, the phases in the order in which they run, each with its slot. A slot holds the
- * values that pass from one phase to a later one, and those that are received or sent.
+ * weight-gradient phase, for which only the slot's next user waits. A table lists, for each stage,
+ * its phases in order, each with a slot. A slot holds the values that pass from one phase to a
+ * later phase, and the values that are received or sent.
  *
  *     StageGraph graph = {.stage_count = 2, .visit_count = 2, .stage_of = (int[]){0, 1},
  *         .edge_count = 1, .edge = (int[][2]){{0, 1}}, .trains = true};
@@ -101,11 +101,11 @@ bool schedule_check(Diag *diag, Position at, const StageGraph *graph, const Sche
 /* Prints a schedule as text that schedule_parse reads: for each stage, its rows as phase, visit :
  * micro-batch; forward rows also have / slot, which later phases of the pair share.
  *
- *     stage 0 slots 2: F0:0/0 F0:1/1 B0:0 W0:0 ... */
+ *     stage 0 slots 2: F0:0/0 F0:1/1 B0:0 W0:0 ...
+ */
 void schedule_print(Text *out, const Schedule *schedule, const char *indent);
 
-/* Reads the stages of a schedule's text; returns NULL after an error. Does not check whether the
- * table may run (schedule_check). */
+/* Reads the stages of a schedule's text; NULL after an error. schedule_check checks the table. */
 const Schedule *schedule_parse(Tokens *tokens);
 
 /* Returns the name of a row in messages: "forward of visit 0, micro-batch 3". */

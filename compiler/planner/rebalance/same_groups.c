@@ -183,8 +183,7 @@ static void drop_coordinates(ModelStage *stage, int axis, const int64_t *units) 
 }
 
 /* Sets the weights of an axis to the units of rows, of `left` in all, with which the slowest
- * coordinate takes least. Drops coordinates without rows. Returns false if all have equally
- * many. */
+ * coordinate takes least. Drops coordinates without rows. Returns false if all are equal. */
 static bool weigh_axis(Arena *arena, int64_t left, ModelStage *stage, int axis,
                        const double *rates) {
     MeshAxis *own = &stage->mesh.at[axis];

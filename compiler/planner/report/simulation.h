@@ -8,7 +8,8 @@
  * update begins when tables and reductions have ended.
  *
  *     stage 0   F0 F1 F2 .  .  B0 .  B1 B2  | update
- *     stage 1   .  F0 F1 F2 B0 B1 B2 reduce | update */
+ *     stage 1   .  F0 F1 F2 B0 B1 B2 reduce | update
+ */
 #ifndef PLANNER_REPORT_SIMULATION_H
 #define PLANNER_REPORT_SIMULATION_H
 

@@ -6,7 +6,8 @@
  * and one stage of all devices with weights along dp or tp. Micro-batches have any number of rows
  * that divides the batch.
  *
- *     16 devices: 1 stage dp 16; dp 8 x tp 2; ...; 2 stages of dp 4 x tp 2; ...; 16 stages */
+ *     16 devices: 1 stage dp 16; dp 8 x tp 2; ...; 2 stages of dp 4 x tp 2; ...; 16 stages
+ */
 #ifndef PLANNER_SEARCH_ENUMERATE_H
 #define PLANNER_SEARCH_ENUMERATE_H
 

@@ -5,7 +5,8 @@
  * probed degrees t, since tensor parallelism divides one part of the costs and not the rest. One
  * probe for each way to recompute shows how it changes each layer.
  *
- *     probes: tp 1 and 8, rows 1 and 4, 2 layers  ->  any tp, any rows, all layers */
+ *     probes: tp 1 and 8, rows 1 and 4, 2 layers  ->  any tp, any rows, all layers
+ */
 #ifndef PLANNER_SEARCH_LAYER_COSTS_H
 #define PLANNER_SEARCH_LAYER_COSTS_H
 

@@ -1,7 +1,8 @@
 /* The strategies of one pipeline in the search space. A choice describes a pipeline by a few
  * numbers; choice_plan fills it with layers.
  *
- *     used {16}, stages {2}, tensor {4}, zero 1, rows 4  ->  2 stages of dp 2 x tp 4 */
+ *     used {16}, stages {2}, tensor {4}, zero 1, rows 4  ->  2 stages of dp 2 x tp 4
+ */
 #ifndef PLANNER_SEARCH_SPACE_H
 #define PLANNER_SEARCH_SPACE_H
 

@@ -1,7 +1,8 @@
 /* Scripts: the items that the actors of a stage run in a phase, one after the other. An item is a
  * series of operators that compute, or one conversion.
  *
- *     [compute 3 ms] [all-reduce over tp] [compute 2 ms] [all-reduce over tp] */
+ *     [compute 3 ms] [all-reduce over tp] [compute 2 ms] [all-reduce over tp]
+ */
 #ifndef PLANNER_SIMULATE_SCRIPT_H
 #define PLANNER_SIMULATE_SCRIPT_H
 

@@ -7,9 +7,8 @@
  *
  * The module must have come through all passes: it has the roles, schedules, plans and arenas that
  * hetucc would emit. A simulation has these parts: symmetry.h finds devices that do the same, so
- * that one of them (an actor) stands for all; transfers.h computes how conversions load links;
- * step.h turns the programs of roles into tasks; engine.h computes when each task runs. The seconds
- * of a task by itself come from cost/. */
+ * that one of them (an actor) stands for all; transfers.h computes the loads of links; step.h turns
+ * programs into tasks; engine.h runs them. cost/ computes the seconds of a task by itself. */
 #ifndef PLANNER_SIMULATE_SIMULATE_H
 #define PLANNER_SIMULATE_SIMULATE_H
 

@@ -56,7 +56,7 @@ static inline int malleus_holds(const Malleus *malleus, int count, int stage, in
     return malleus->holds[((count - 1) * malleus->most_stages + stage) * malleus->sizes + size];
 }
 
-/* Return the same for the stage position with the least room, and for that with the most. */
+/* Return malleus_holds of the stage position with the least room, and of the one with the most. */
 static inline int malleus_holds_anywhere(const Malleus *malleus, int count, int size) {
     return malleus->least[(count - 1) * malleus->sizes + size];
 }
