@@ -1,4 +1,4 @@
-/* Cost: what a program does and keeps on each device, and how long that takes on a cluster.
+/* Cost: the operations and bytes of a program on each device, and their seconds on a cluster.
  *
  *     Work work = op_work(op, extent);                       operations and bytes of a call on a
  *                                                            piece

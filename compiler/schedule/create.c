@@ -140,7 +140,7 @@ static SchedulePhase next_part(const Maker *maker, const StageState *stage) {
 }
 
 /* Chooses a stage's next row in the fixed order; returns whether it can run. With `force`, when all
- * stages are blocked, chooses backward in place of forward, and forward in place of the rest. */
+ * stages are blocked, chooses backward in place of forward, and forward in place of all else. */
 static bool choose_in_order(const Maker *maker, const StageState *stage, bool force,
                             ScheduleRow *row) {
     SchedulePhase part = maker->graph->trains ? next_part(maker, stage) : SCHEDULE_FORWARD;

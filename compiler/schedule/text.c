@@ -61,8 +61,8 @@ static bool come_to(Tokens *tokens, bool (*is)(const Token *)) {
     return true;
 }
 
-/* Sets the slots of backward and weight-gradient rows to those of their forward rows. Returns false
- * after an error. */
+/* Sets the slot of each row to the slot of the forward row of its visit and micro-batch. Returns
+ * false after an error. */
 static bool find_slots(Tokens *tokens, RowList *rows, const PlaceList *places) {
     for (int i = 0; i < rows->count; i++) {
         ScheduleRow *row = &rows->at[i];

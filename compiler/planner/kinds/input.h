@@ -15,7 +15,7 @@
 
 typedef struct Input Input;
 
-/* A value of the input and the path of its key; json is NULL where there is none. */
+/* A value of the input and the path of its key; json is NULL if the input lacks the value. */
 typedef struct Field {
     Input *input;
     const json_t *json;

@@ -166,7 +166,7 @@ static void occupy(const Simulation *simulation, const Op *maker, double *const 
 typedef Array(const Op *) Makers;
 
 /* Returns the operators whose results an asynchronous collective reduces; for a fused collective,
- * those of all its operands. */
+ * the operators of all its operands. */
 static Makers makers(Arena *arena, const Module *module, const AsyncCollective *collective) {
     Makers made = {0};
     for (int t = 0; t < collective->count; t++) {

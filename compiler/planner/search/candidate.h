@@ -53,7 +53,7 @@ typedef struct Candidate {
     int zero, pipeline_count;
     SearchPipeline *pipelines;
     double seconds; // of a step, by closed form
-    double need;    // the largest ratio of a device's predicted bytes to those that it may have
+    double need;    // the largest ratio of a device's predicted bytes to its allowed bytes
 } Candidate;
 
 /* Prints the strategy's text for at least the first `count` devices; devices that do not work are

@@ -25,9 +25,9 @@ typedef struct SearchModel {
     int64_t batch;              // rows; 0: no input has rows that could be divided
     bool batches_differ;        // another program trains on a batch of another size
     int64_t unit;               // rows are divided in multiples of this number
-    const char *batch_dim;      // name of the batch's dimension; NULL: none
+    const char *batch_dim;      // name of the batch's dimension; NULL: it has no name
     int dim_count;
-    const SearchDim *dims; // the other named dimensions, those of parameters first
+    const SearchDim *dims; // all other named dimensions, first the dimensions of parameters
     int64_t parameter_bytes;
     int op_count; // number of operators of all modules
 } SearchModel;

@@ -129,7 +129,7 @@ static bool step(Trier *trier, Set *set, bool others) {
     return true;
 }
 
-/* Returns the fastest evaluated set with about as many bytes; NULL: none is much faster. */
+/* Returns the fastest evaluated set with about the bytes of `best`; NULL: none is much faster. */
 static const Set *find_faster(const Trier *trier, const Set *best) {
     const Set *faster = NULL;
     for (int i = 0; i < trier->tried.count; i++) {

@@ -31,7 +31,7 @@ typedef struct Builder {
     ProgramTask place; // phase, step, run and stage of new tasks
     int *self;         // by actor: its number
     double *pending;   // by actor: seconds of computing that are not a task yet
-    int *last;         // by actor: its last task; -1: none
+    int *last;         // by actor: its last task; -1: it has none yet
     List *extra;       // by actor: the tasks that its next task waits for beside the last one
     Array(Sum) sums;
     List *made_by; // by operator: the gradient reductions of its results

@@ -56,7 +56,7 @@ typedef struct Pipeline {
     int gpus[GALVATRON_STAGES], first[GALVATRON_STAGES];
 } Pipeline;
 
-/* The strategy of a layer and what it costs in a stage. */
+/* The strategy of a layer, and its costs in a stage. */
 typedef struct Strategy {
     int tp, ulysses, dp, zero;
     bool recompute;

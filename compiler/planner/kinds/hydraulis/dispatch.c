@@ -176,8 +176,8 @@ static int best_number(const Scheme *scheme, double per_token, double time, int 
     return most;
 }
 
-/* Returns the tokens that the pipelines must take when sequences are divisible: those of the batch,
- * or those that one pipeline holds when every sequence has its own micro-batch. */
+/* Returns the tokens that the pipelines must take if sequences are divisible: the batch's tokens,
+ * but at most the largest micro-batch's tokens times the number of sequences. */
 static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch,
                             const Dispatch *dispatch) {
     int most = 0;

@@ -109,8 +109,8 @@ static void group_node(Arena *arena, const Malleus *malleus, int node, Grouping 
             (Group){node, end - (malleus->tp >> last[end]), last[end], malleus->pipelines};
 }
 
-/* Deals the groups to the pipelines one by one, the fastest first; when all pipelines have the most
- * stages allowed, the rest is idle. */
+/* Deals the groups to the pipelines one by one, the fastest first. Groups that are left when all
+ * pipelines have the most stages allowed stay idle. */
 static void deal(const Malleus *malleus, Grouping *grouping) {
     int most = malleus->most_stages < malleus->layers ? malleus->most_stages : malleus->layers;
     int share = malleus->microbatches / malleus->pipelines, stages = most < share ? most : share;
@@ -129,8 +129,8 @@ static void deal(const Malleus *malleus, Grouping *grouping) {
     }
 }
 
-/* Reverses the groups from `begin` on: group_node appends those of a node with the last one in
- * front. */
+/* Reverses the groups from `begin` on, since group_node appends the groups of a node in reverse
+ * order. */
 static void turn_round(Grouping *grouping, int begin) {
     for (int i = begin, j = grouping->count - 1; i < j; i++, j--) {
         Group swap = grouping->groups[i];

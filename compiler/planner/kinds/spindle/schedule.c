@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Devices by island. Those of an island are sorted by the time from which they are free. */
+/* Devices by island. The devices of an island are sorted by the time from which they are free. */
 typedef struct Pool {
     double *from; // (gpus)
     int *device;  // (gpus), of that time
@@ -249,8 +249,8 @@ static void devices_list(Scheduler *s, const Pool *pool, int count) {
                                               : s->chosen.islands[k / island] * island + k % island;
 }
 
-/* Moves the names of devices that leave their place in an island: they come back behind those that
- * are free before `end`. */
+/* Moves the numbers of the chosen devices in an island: behind the devices that are free before
+ * `end`. */
 static void names_move(Scheduler *s, int first, int count, int behind, double end) {
     int *device = s->free.device + first, moved = 0;
     while (first + count + moved < behind && s->free.from[first + count + moved] < end) moved++;

@@ -24,8 +24,8 @@ typedef struct Piece {
     int layers, allotment;
 } StackedPiece;
 
-/* The choices that a schedule is made from. In the order, an operator's pieces come after those of
- * the operators that it follows. */
+/* The choices that a schedule is made from. In the order, an operator's pieces come after the
+ * pieces of the operators that it follows. */
 typedef struct Choices {
     StackedPiece *piece; // (operators * PIECES), by operator
     int count;           // pieces that have layers

@@ -16,7 +16,7 @@ typedef struct Search {
         after; // (operators, operators): the first is after the second, at once or by way of others
     int *others; // (pieces), scratch
     Choices now, next, best;
-    Places changed; // at which the order or its pieces are not those of `now`
+    Places changed; // places at which the order or its pieces differ from `now`
     double now_objective, best_ms;
     int centre;         // place of the first change of a step; -1: none yet
     int *critical;      // (critical_count), pieces that the end of the schedule waits for
