@@ -64,7 +64,7 @@ static void add_moved(const Plan *plan, const DeviceClass *class, const ht_resha
     }
 }
 
-/* Returns the traffic of a device from `step` to its next communication step, and advances `step`
+/* Returns the traffic of a device from `step` to its next communication step. Advances `step`
  * behind that communication step, or to -1 at the end. */
 static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_reshard_device *part,
                          int *step) {

@@ -254,8 +254,8 @@ const char *value_called(const Value *value) {
     return value->name ? value->name : value->def ? value->def->def->name : "a value";
 }
 
-/* Returns the text of an error message that says what would lower a kind's bytes on a stage, such
- * as a clause that the strategy does not use yet. */
+/* Returns advice, for error messages, that would lower a kind's bytes on a stage, such as a clause
+ * that the strategy does not use yet. */
 static const char *advice(const Module *module, const RoleMemory *memory, const Stage *stage,
                           MemoryKind kind) {
     static const MemoryKind cut[] = {MEMORY_STATES, MEMORY_GRADIENTS,

@@ -306,8 +306,8 @@ static Schedule *write_table(Arena *arena, const Maker *maker, bool own) {
     return schedule;
 }
 
-/* Returns whether an order has fewer rounds than another, that is, ends sooner if all phases take
- * equally long, and needs no more slots in any stage. */
+/* Returns whether an order has fewer rounds than another, and needs no more slots in any stage.
+ * With fewer rounds it ends sooner if all phases take equally long. */
 static bool beats(const Maker *maker, const Maker *other) {
     for (int s = 0; s < maker->graph->stage_count; s++)
         if (maker->stages[s].slot_count > other->stages[s].slot_count) return false;

@@ -9,7 +9,7 @@
  * before its receiver is ready.
  *
  *     F of stage 0, micro-batch 1 -> transfer forward, micro-batch 1 -> F of stage 1, micro-batch 1
- * */
+ */
 #ifndef SCHEDULE_WAIT_H
 #define SCHEDULE_WAIT_H
 

@@ -93,8 +93,8 @@ static double sum_work(const Reader *reader, const DeviceClass *class, double *b
     return sum;
 }
 
-/* Sets the slowness of each device's class and the fraction of the work of each layer, measured in
- * seconds of the fastest class if the cluster has rates, else in operations. */
+/* Sets the slowness of each device's class, and each layer's fraction of the work. Work is seconds
+ * of the fastest class if the cluster has rates, else operations. */
 static void weigh(Reader *reader) {
     ModelWork *work = reader->work;
     const Cluster *cluster = reader->module->devices->target.cluster;

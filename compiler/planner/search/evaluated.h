@@ -35,8 +35,8 @@ void tries_settle(Search *search, const TriedList *list);
 /* Returns the strategies that fit, by seconds; at most `most`. */
 TriedList best_of(const Search *search, int most);
 
-/* Returns, by seconds, the fastest strategy that fits of each of at most `most` kinds
- * (candidate_kind), and the slower strategies that differ from one of these only in ZeRO. */
+/* Returns the fastest strategy that fits of each of at most `most` kinds (candidate_kind), and
+ * strategies that differ from one of these only in ZeRO; sorted by seconds. */
 TriedList best_kinds(const Search *search, int most);
 
 /* Returns whether any evaluated strategy fits. */

@@ -187,8 +187,8 @@ static void add_thrifty(Search *search, const Thrifty *thrifty, int from, int to
 
 /* ---- the search for the least memory ---- */
 
-/* Evaluates candidates by rising need, and the neighbours of the strategy that needs least, until
- * one fits or several rounds in a row find none that needs less. */
+/* Evaluates candidates by rising need, and the neighbours of the strategy that needs least. Ends
+ * when one fits, or several rounds in a row find none that needs less. */
 static void try_rounds(Search *search) {
     enum { MOST = 16, IN_VAIN = 4 };
     const int a_round = 3 * round_size(search);

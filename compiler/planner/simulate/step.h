@@ -36,8 +36,8 @@ typedef struct ProgramTask {
     const int *actors;
 } ProgramTask;
 
-/* The first and the last task of an actor in a row of its table, or in a part of the step before or
- * behind the table. */
+/* The first and last task of an actor in a row of its table, or in the step before or behind the
+ * table. */
 typedef struct ProgramRow {
     int actor, step, run, stage, row; // row -1: before the table; -2: the update
     int first, last;

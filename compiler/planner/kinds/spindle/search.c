@@ -293,8 +293,8 @@ static int allotment_within(const Operator *operator, double ms) {
     return best;
 }
 
-/* Returns, by operator in one piece, the longest time from its start to the end of all operators,
- * with each operator's time changed at random by up to SPREAD. */
+/* Returns, by operator in one piece, the longest time from its start to the end of all operators.
+ * Each operator's time is changed at random by up to SPREAD. */
 static double *find_ways(Arena *arena, Search *s) {
     const double SPREAD = 0.2;
     const Spindle *q = s->q;
