@@ -7,14 +7,14 @@
 
 enum { CACHE_LINE = 64, MOST_DEVICES = 64 };
 
-/* The memory traffic of moves: bytes, rows of contiguous elements, and pages. A row that is not
- * next to the one before skips to another page, or to the part of a page that the skip covers. */
+/* The memory traffic of moves: bytes, rows of contiguous elements, and pages. `pages` counts each
+ * row by its distance from the row before, in pages and at most 1. */
 typedef struct Moved {
     double moves, rows, pages, bytes;
     double combining; // seconds of additions and maxima
 } Moved;
 
-/* Returns the traffic of one side of a move, in whole cache lines of each row. */
+/* Returns the traffic of a move's source (`from`) or target, each row in whole cache lines. */
 static Moved moved_side(const ht_move *move, bool from, size_t element) {
     double rows = 1, bytes = (double)element;
     int inner = move->rank - 1;
@@ -64,8 +64,8 @@ static void add_moved(const Plan *plan, const DeviceClass *class, const ht_resha
     }
 }
 
-/* Returns the traffic of a device between two communication steps; `step` advances behind the
- * second, or to -1. */
+/* Returns the traffic of a device from `step` to its next communication step. Advances `step`
+ * behind that communication step, or to -1 at the end. */
 static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_reshard_device *part,
                          int *step) {
     Moved sum = {0};
@@ -89,7 +89,7 @@ typedef struct VerbMover {
     double seconds;
 } VerbMover;
 
-/* Returns the most bytes that a device moves between two communication steps, in cache lines. */
+/* Returns the most bytes that a device moves between two communication steps. */
 static double most_moved(const Plan *plan, int device) {
     static const DeviceClass none;
     double most = 0;
@@ -103,7 +103,7 @@ static double touched_bytes(const Plan *plan, int device) {
                 most_moved(plan, device));
 }
 
-/* Returns the bytes that each device of a host touches on average. */
+/* Returns the bytes that a plan touches on a host, divided by the host's number of devices. */
 static double mean_touched(const Cluster *cluster, const Plan *plan, int host) {
     double bytes = 0;
     int count = 0;
@@ -115,8 +115,8 @@ static double mean_touched(const Cluster *cluster, const Plan *plan, int host) {
     return bytes / count;
 }
 
-/* Returns a device's mover. Devices that share a processor also share its caches, so each has fewer
- * of the touched bytes cached. */
+/* Returns a device's mover. Devices that share a processor also share its caches, so `touched` is
+ * their host's mean. */
 static VerbMover mover_of(const Cluster *cluster, const Plan *plan, int device) {
     const ClusterDevice *own = &cluster->devices[device];
     VerbMover mover = {plan_device(plan, device),        own->class, 0, own->processor,
@@ -126,16 +126,16 @@ static VerbMover mover_of(const Cluster *cluster, const Plan *plan, int device) 
     return mover;
 }
 
-/* Returns how many seconds longer a row of so many bytes takes when it does not follow the one
- * before, by the given curve; 0 where it was not measured. */
+/* Returns how many seconds longer a copied row of `bytes` takes, by the given curve, when it is not
+ * contiguous with the row before; 0 when the class has no such measurement. */
 static double row_seconds(const DeviceClass *class, const Curve *rows, double bytes,
                           double touched) {
     double apart = curve_at(rows, touched), together = curve_at(&class->memory_bandwidth, touched);
     return apart > 0 ? fmax(2 * bytes / apart - 2 * bytes / together, 0) : 0;
 }
 
-/* Returns how much longer all rows of a move take than contiguous bytes; rows on pages of their own
- * use the curve of pages. */
+/* Returns how many seconds longer all rows of the moves take than contiguous bytes; rows that begin
+ * on another page take the seconds of the curve of pages. */
 static double rows_seconds(const Moved *moved, const DeviceClass *class, double touched) {
     double near = row_seconds(class, &class->row_bandwidth, ROW_BYTES, touched);
     double far = row_seconds(class, &class->page_bandwidth, PAGE_ROW_BYTES, touched);
@@ -149,8 +149,8 @@ static double moved_seconds(const Moved *moved, const VerbMover *mover) {
     return moved->moves * class->copy + fmax(moving, moved->combining);
 }
 
-/* Returns the seconds of the movers' traffic up to their next communication, on the processor that
- * takes longest; devices of one processor take turns. */
+/* Returns the seconds of the movers' traffic up to their next communication step, on the processor
+ * that takes longest. The times of devices that share a processor add up. */
 static double turn_seconds(const Plan *plan, VerbMover *movers, int count) {
     double longest = 0;
     for (int i = 0; i < count; i++) {

@@ -44,8 +44,8 @@ static double clause_value(const Piece *piece, const Expr *expr) {
     return expr_apply(expr->kind, a, clause_value(piece, expr->arg[1]));
 }
 
-/* Returns the operations that compute a value: for each term its operations over the factors of
- * term and value, one addition where it is summed, and one for each further term. */
+/* Returns the operations that compute a value. A term counts its operations, and one addition if it
+ * is summed, for each index of value and term; each further term adds one addition an element. */
 static double value_operations(const Piece *piece, const Access *value, const Expr *expr) {
     ExprTerm terms[MOST_TERMS];
     int count = expr_terms(expr, terms, MOST_TERMS);
@@ -66,7 +66,7 @@ static double value_operations(const Piece *piece, const Access *value, const Ex
     return total;
 }
 
-/* Returns, by operand of the rule, whether the call has it. */
+/* Returns, by operand of the rule, whether the call passes this operand. */
 static const bool *presence(const Piece *piece) {
     bool *present = arena_array(piece->arena, bool, piece->rule->operand_count + 1);
     for (int k = 0; k < piece->op->operand_count; k++)

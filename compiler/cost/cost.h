@@ -1,8 +1,8 @@
-/* Cost: what a program does and keeps on each device, and how long that takes on a cluster.
+/* Cost: the operations and bytes of a program on each device, and their seconds on a cluster.
  *
  *     Work work = op_work(op, extent);                       operations and bytes of a call on a
  *                                                            piece
- *     double seconds = work_seconds(class, &work);           on a class of devices
+ *     double seconds = work_seconds(class, &work);           of this work on a class of devices
  *     double seconds = conversion_seconds(cluster, plan);    of a conversion of layouts
  *     RoleMemory memory = role_memory(module, role, slots);  bytes by kind when most are in use
  *     CostReport report = cost_report(arena, module);        all of it, by role, operator and
@@ -45,21 +45,21 @@ typedef struct Work {
     ht_dtype dtype; // element type in which it computes
 } Work;
 
-/* Returns the work of a call on a piece with these extents, by bound factor. Views have none. */
+/* Returns the work of a call on a piece with these extents, by bound factor; no work for views. */
 Work op_work(const Op *op, const double *extent);
 
 /* Sets the extents of a device's piece, by bound factor, for one micro-batch; `extent` has room for
  * binding->factor_count. */
 void op_local_extents(Module *module, const Op *op, int device, double *extent);
 
-/* Returns the seconds of a call; NAN where the class is NULL or lacks the rate. */
+/* Returns the seconds of a call; NAN when the class is NULL or lacks the rates that it needs. */
 double work_seconds(const DeviceClass *class, const Work *work);
 
 /* ---- communication ---- */
 
 /* Returns the seconds in which the devices of a plan read and write their own memory between
- * communication steps: copies, packing, additions. Whole cache lines count; the first devices stand
- * for all of many. */
+ * communication steps: copies, packing, additions. Each row of bytes counts as whole cache lines.
+ * Only the first 64 devices of the plan are examined. */
 double moving_seconds(const Cluster *cluster, const Plan *plan);
 
 /* Returns the seconds until the last device has finished a conversion. */
@@ -82,10 +82,10 @@ typedef enum MemoryKind {
 const char *memory_kind_name(MemoryKind kind);
 
 /* The memory of a device of a role at the operator with the fullest arena. Parameters, states and
- * inputs are always there. */
+ * inputs are in memory all the time, and included. */
 typedef struct RoleMemory {
     int64_t bytes[MEMORY_KINDS];
-    const Value *largest[MEMORY_KINDS]; // by kind; NULL: there is none
+    const Value *largest[MEMORY_KINDS]; // by kind: its largest value; NULL: it has no value
     int64_t largest_bytes[MEMORY_KINDS];
     int64_t peak; // the sum of all kinds
     int64_t kept; // bytes of one micro-batch's forward results that backward reads
@@ -93,10 +93,10 @@ typedef struct RoleMemory {
     const Op *at; // the operator with the fullest arena; NULL: the arena is empty
 } RoleMemory;
 
-/* Returns the memory of a device with so many slots (device_slots). Requires pass memory. */
+/* Returns the memory of a device with `slots` slots (device_slots). Requires pass memory. */
 RoleMemory role_memory(Module *module, const Role *role, int slots);
 
-/* Calls `take` with the memory of each device of a program that has a role. */
+/* Calls `take` with the memory of each device that has a role in the program. */
 typedef void MemoryTaker(void *context, int device, const RoleMemory *memory);
 void devices_memory_each(Module *module, MemoryTaker *take, void *context);
 
@@ -108,32 +108,32 @@ typedef struct KeptValue {
 } KeptValue;
 typedef Array(KeptValue) KeptValues;
 
-/* Returns the same and lists all values that it counts; the kinds' bytes are those of the values,
- * but for gaps. */
+/* Returns the result of role_memory and appends each value that it counts to `values`, unless NULL.
+ * The values' bytes add up to the bytes of their kind; gaps have no values. */
 RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, int slots,
                               KeptValues *values);
 
-/* Returns the parameter that a value is, or is a view of; NULL: none. */
+/* Returns the parameter that a value holds, also as a view, copy or in another layout, or NULL. */
 const Parameter *parameter_of(const Module *module, const Value *value);
 
-/* Returns, by value id, the parameter whose gradient the value is on its way to the update; NULL:
- * none. */
+/* Returns, by value id, the parameter whose gradient the value holds, in any layout, type or shape;
+ * NULL when the value is no gradient of a parameter. */
 const Parameter *const *gradients_of(Arena *arena, const Module *module);
 
-/* Return where the source computes a value, and its name there. */
+/* Return where the source computes a value, and the value's name, or else its operator's name. */
 Position value_place(const Value *value);
 const char *value_called(const Value *value);
 
-/* Returns the bytes of a role's arena that are in use, by operator. Requires pass memory. */
+/* Returns, by operator, the bytes of a role's arena that are in use. Requires pass memory. */
 int64_t *role_arena_use(Arena *arena, Module *module, const Role *role);
 
-/* Returns how many programs of a unit use a strategy (NULL: one device); one session may run all of
- * them. */
+/* Returns how many programs of a unit use a strategy (NULL: the programs for one device); one
+ * session may run all these programs. */
 int session_programs(const Unit *unit, const Strategy *strategy);
 
-/* Returns, by device of the unit, the bytes that it keeps when one session runs all these programs:
- * the peak of each, but parameters with equal layouts once (runtime/session/core/params.h).
- * Requires pass memory. */
+/* Returns, by device of the unit, its bytes when one session runs all programs of a strategy: the
+ * sum of their peaks, with parameters of equal layouts counted once
+ * (runtime/session/core/params.h). Requires pass memory. */
 int64_t *session_bytes(Arena *arena, const Unit *unit, const Strategy *strategy);
 
 /* Refuses a strategy whose peak memory exceeds a device: reports each role with a peak above the
@@ -145,16 +145,16 @@ void memory_check(Module *module);
 /* An operator or a conversion, with all its runs in a step. */
 typedef struct CostRow {
     const Op *op;
-    const Plan *plan; // the conversion's plan; NULL: an operator
+    const Plan *plan; // the conversion's plan; NULL: the row is an operator
     int64_t runs;
     double operations, bytes; // bytes of a conversion: the most that a device of the role receives
-    double seconds;           // NAN: not known
+    double seconds;           // of all runs; NAN: not known
     bool product;
 } CostRow;
 
 typedef struct RoleCost {
     const Role *role;
-    const DeviceClass *class; // of its slowest device; NULL: not known
+    const DeviceClass *class; // of its first device; NULL: not known
     RoleMemory memory;
     int row_count;
     CostRow *rows; // in the program's order

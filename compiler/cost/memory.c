@@ -1,4 +1,4 @@
-/* The peak memory of a role, by kind, and the errors where it exceeds a device. */
+/* The peak memory of a role, by kind, and the errors when the peak exceeds a device's memory. */
 #include "cost/cost.h"
 #include "ir/analysis/liveness.h"
 #include "ir/analysis/phases.h"
@@ -63,8 +63,8 @@ const Parameter *parameter_of(const Module *module, const Value *value) {
     return value->kind == VALUE_PARAM ? module->params.at[value->index] : NULL;
 }
 
-/* Propagates, through such an operator, the parameter whose gradient the value is, in both
- * directions. */
+/* Records that `to` holds the gradient of the same parameter as `from`, unless `to` already has a
+ * parameter. */
 static void pass_gradient(const Parameter **of, const Value *from, const Value *to) {
     if (!of[to->id]) of[to->id] = of[from->id];
 }
@@ -105,8 +105,8 @@ static bool in_room(const Room *room, const Value *value) {
            value->def->def != room->module->builtin->stage_union;
 }
 
-/* Returns a conversion's scratch bytes in an area; the scratch of messages is in the slot all the
- * time. */
+/* Returns the bytes of a conversion's scratch that lie in an area; the scratch of messages between
+ * stages lies in the slots, and other scratch in the arena. */
 static int64_t room_scratch(const Room *room, const Op *op) {
     return op->convert.plan && op_crosses_stages(room->module, op) == room->kept
                ? role_scratch_bytes(room->module, room->role, op)
@@ -119,7 +119,7 @@ static void add_live(int64_t *live, int begin, int end, int64_t bytes) {
     live[end + 1] -= bytes;
 }
 
-/* Computes the bytes of an area in use, by operator; `live` has two entries more. */
+/* Computes, by operator, the bytes of an area in use; `live` is zeroed, with two entries more. */
 static void find_live(const Room *room, int64_t *live) {
     const Module *module = room->module;
     for (int i = 0; i < module->ops.count; i++) {
@@ -137,8 +137,8 @@ static void find_live(const Room *room, int64_t *live) {
     for (int i = 1; i < module->ops.count; i++) live[i] += live[i - 1];
 }
 
-/* Returns the operator during which most of an area is in use; -1 where there is none. `live` is
- * scratch with two entries more than operators. */
+/* Returns the operator during which most bytes of an area are in use; -1: no byte is ever in use.
+ * `live` is zeroed scratch with two entries more than operators. */
 static int fullest(const Room *room, int64_t *live) {
     int most = -1;
     find_live(room, live);
@@ -204,7 +204,7 @@ static int64_t kept_bytes(Arena *scratch, Module *module, const Role *role) {
     return bytes;
 }
 
-/* Returns bytes rounded up to where the next slot or arena may begin. */
+/* Returns bytes rounded up to the alignment of slots and arenas. */
 static int64_t whole_lines(int64_t bytes) { return align_up(bytes, ARENA_ALIGNMENT); }
 
 RoleMemory role_memory(Module *module, const Role *role, int slots) {
@@ -254,8 +254,8 @@ const char *value_called(const Value *value) {
     return value->name ? value->name : value->def ? value->def->def->name : "a value";
 }
 
-/* Returns the clause, not yet used by the strategy, that would lower a kind's bytes on a stage; for
- * error messages. */
+/* Returns advice, for error messages, that would lower a kind's bytes on a stage, such as a clause
+ * that the strategy does not use yet. */
 static const char *advice(const Module *module, const RoleMemory *memory, const Stage *stage,
                           MemoryKind kind) {
     static const MemoryKind cut[] = {MEMORY_STATES, MEMORY_GRADIENTS,
@@ -290,7 +290,7 @@ static MemoryKind largest_kind(const RoleMemory *memory, const bool *told) {
     return best;
 }
 
-/* Returns the stage of the strategy that a device is in; NULL: none. */
+/* Returns the stage of the strategy that a device is in; NULL: the program has no strategy. */
 static const Stage *stage_of(Module *module, int device) {
     int number = 0;
     const PipelineRun *run = device_run(module, device, &number);
@@ -323,8 +323,8 @@ static void report_excess(Module *module, const RoleMemory *memory, int device,
     }
 }
 
-/* Returns the first device of a role with so many slots and too little memory; -1 when all have
- * enough, or the memory is not known. */
+/* Returns the first device of a role with `memory->slots` slots whose known memory is less than the
+ * peak; -1: no device is known to have too little. */
 static int short_device(Module *module, const Role *role, const RoleMemory *memory) {
     for (int i = 0; i < role->device_count; i++) {
         const DeviceClass *class = cluster_class(module->devices->target.cluster, role->devices[i]);
@@ -335,7 +335,7 @@ static int short_device(Module *module, const Role *role, const RoleMemory *memo
     return -1;
 }
 
-/* Checks a role for each number of slots that its devices have. Returns whether all fit. */
+/* Reports the first device of a role whose memory is too small. Returns whether all have enough. */
 static bool check_role(Module *module, const Role *role) {
     for (int i = 0, last = -1; i < role->device_count; i++) {
         int slots = device_slots(module, role, role->devices[i]);

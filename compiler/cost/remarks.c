@@ -12,7 +12,7 @@
 
 /* ---- rows ---- */
 
-/* Returns the most bytes that a device of the role receives. */
+/* Returns the most bytes that a device of the role receives in one conversion. */
 static double role_received(Module *module, const Role *role, const Op *op, const Plan *plan,
                             const ReplicaGroups *replica_groups) {
     int64_t most = 0;
@@ -37,7 +37,7 @@ static CostRow conversion_row(Module *module, const Role *role, const Op *op) {
                      .seconds = cluster ? runs * conversion_seconds(cluster, plan) : (double)NAN};
 }
 
-/* Returns the seconds on the slowest device of a role; NAN where those of one are not known. */
+/* Returns the seconds on the slowest device of a role; NAN: a device's seconds are not known. */
 static double role_seconds(const Cluster *cluster, const Role *role, const Work *work) {
     double slowest = 0;
     const DeviceClass *last = NULL;
@@ -101,7 +101,7 @@ CostReport cost_report(Arena *arena, Module *module) {
     return report;
 }
 
-/* ---- words ---- */
+/* ---- names ---- */
 
 static const char *section_name(const Op *op) {
     static const char *const names[] = {[SECTION_FORWARD] = "forward",

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Returns the parameter of the same name and layout in a module before number `at`; NULL: none. */
+/* Returns a parameter of equal name, strategy and layout in a module before `at`, or NULL. */
 static const Parameter *shared_from(const Unit *unit, int at, const Parameter *parameter) {
     Module *own = unit->modules.at[at];
     for (int m = 0; m < at; m++) {
@@ -19,7 +19,7 @@ static const Parameter *shared_from(const Unit *unit, int at, const Parameter *p
     return NULL;
 }
 
-/* Subtracts the parameters that an earlier program of the session already keeps. */
+/* Subtracts, by device, the parameters of module `at` that an earlier program already keeps. */
 static void share_parameters(const Unit *unit, int at, int64_t *bytes) {
     Module *module = unit->modules.at[at];
     for (int p = 0; p < module->params.count; p++) {

@@ -14,7 +14,7 @@ Times times_create(Arena *arena, Module *module, bool priced) {
     return times;
 }
 
-/* Returns a time, or 0 where it is unknown, and records that. */
+/* Returns a time; for an unknown time clears times->known and returns 0. */
 static double noted(Times *times, double time) {
     times->known &= isfinite(time) != 0;
     return isfinite(time) ? time : 0;
@@ -69,8 +69,8 @@ int op_edge(const Module *module, const StageGraph *graph, const Op *op, bool *b
     return -1;
 }
 
-/* Returns whether an operator's seconds belong to a phase of the stage: it is no view, no message
- * between stages and no asynchronous collective. */
+/* Returns whether an operator's seconds belong to a phase of the stage. Views, messages between
+ * stages and asynchronous collectives do not. */
 static bool is_of_part(const Module *module, const StageGraph *graph, const Op *op, int stage) {
     bool backward;
     return op->def->rule->kind != RULE_VIEW && (op->stage == STAGE_ALL || op->stage == stage) &&

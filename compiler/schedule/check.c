@@ -64,7 +64,7 @@ static void report_cycle(const Checker *checker, const ScheduleCycle *cycle) {
     }
 }
 
-/* Returns whether a row is allowed on its stage. */
+/* Returns whether a row has a phase, visit, micro-batch and slot of its stage; reports errors. */
 static bool row_fits(const Checker *checker, int stage, int row) {
     const ScheduleRow *own = &checker->schedule->rows[stage][row];
     if (own->visit < 0 || own->visit >= checker->graph->visit_count ||
@@ -82,7 +82,7 @@ static bool row_fits(const Checker *checker, int stage, int row) {
            row_error(checker, stage, row, "is no part of a program that does not train");
 }
 
-/* Returns whether each phase of the stage's visits is listed once for each micro-batch. */
+/* Returns whether a stage lists each phase of its visits and micro-batches once; reports errors. */
 static bool rows_are_whole(const Checker *checker, int stage) {
     int count = checker->graph->visit_count * checker->microbatches, expected = 0;
     char *seen = arena_array(checker->arena, char, count *SCHEDULE_PHASES);
@@ -114,9 +114,9 @@ static bool taken_error(const Checker *checker, int stage, int row, int visit, i
     return false;
 }
 
-/* Returns whether no slot is used by two micro-batches of visits at one time, nor passes from one
- * visit to another within a micro-batch. A visit and micro-batch use their slot from their first
- * row to their last. */
+/* Returns whether no two pairs of visit and micro-batch use a slot at a time, and no slot passes
+ * between visits within a micro-batch. A pair uses its slot from its first row to its last. Reports
+ * the first error. */
 static bool slots_are_apart(const Checker *checker, int stage) {
     typedef struct Owner {
         int visit, microbatch, rows;

@@ -1,18 +1,18 @@
 /* Makes the tables of pipeline schedules: GPipe, 1F1B, interleaved 1F1B and zero-bubble. schedule.h
- * has an example of each. */
+ * has an example and the limits of each kind. */
 #include "schedule/wait.h"
 
-/* The state of a stage while tables are made. An entry is a pair of a visit and a micro-batch. */
+/* The state of a stage while a table is made. A pair is a visit with a micro-batch. */
 typedef struct StageState {
     int visit_count;
     int *visits;   // the stage's visits, in the order of data flow
     int pairs;     // number of its pairs of visit and micro-batch
-    int *forward;  // forward phases in order: visit * microbatches + micro-batch
-    int *backward; // the same for the backward and the weight-gradient phases
-    int done[SCHEDULE_PHASES];
+    int *forward;  // pairs in the order of their forward phases: visit * microbatches + micro-batch
+    int *backward; // pairs in the order of their backward and of their weight-gradient phases
+    int done[SCHEDULE_PHASES]; // by phase: pairs that have run it
     int open,
-        live; // limits: pairs between forward and backward; pairs between forward and the last
-              // phase
+        live; // limits of pairs: `open` between forward and backward, `live` between forward and
+              // weight gradients
     int slot_count; // slots that the limits allow, or more where the schedule would otherwise block
     ScheduleRow *rows; // the rows chosen so far, and their number
     int row_count;
@@ -26,7 +26,7 @@ typedef struct Maker {
     int microbatches, parts;
     StageState *stages;
     int *done; // by phase and visit: micro-batches that are done
-    int turns; // rounds so far; in each every stage may run one row
+    int turns; // rounds so far; in each round every stage may run one row
 } Maker;
 
 static int *done_of(const Maker *maker, SchedulePhase part, int visit) {
@@ -35,9 +35,9 @@ static int *done_of(const Maker *maker, SchedulePhase part, int visit) {
 
 /* ---- orders ---- */
 
-/* Sets a stage's order: micro-batches pass in groups of as many as there are stages, each group
- * through the stage's first visit, then its next, so that the group's first micro-batch is back
- * when the last has left. `backward` reverses the visits. */
+/* Writes a stage's pairs to `order`: groups of as many micro-batches as there are stages pass the
+ * stage's first visit, then its next. So the group's first micro-batch is back when its last has
+ * left. `backward` reverses the visits. */
 static void put_in_order(const Maker *maker, const StageState *stage, bool backward, int *order) {
     int group = maker->graph->stage_count, count = 0;
     for (int first = 0; first < maker->microbatches; first += group)
@@ -82,10 +82,10 @@ static void begin_stage(const Maker *maker, int number) {
     set_limits(maker, stage);
 }
 
-/* ---- what can run ---- */
+/* ---- rows that can run ---- */
 
-/* Returns whether the visits at the other ends of the edges of a row's visit have finished its
- * phase of its micro-batch. */
+/* Returns whether the visits at the other ends (`end`) of the edges `side` of a row's visit have
+ * finished the row's phase and micro-batch. */
 static bool ends_done(const Maker *maker, const ScheduleRow *row, const GraphSide *side, int end) {
     for (int k = side->first[row->visit]; k < side->first[row->visit + 1]; k++)
         if (*done_of(maker, row->phase, maker->graph->edge[side->list[k]][end]) <= row->microbatch)
@@ -93,7 +93,7 @@ static bool ends_done(const Maker *maker, const ScheduleRow *row, const GraphSid
     return true;
 }
 
-/* Returns whether the next micro-batch may run a phase of a visit; sets the row. */
+/* Sets *row to a phase of a visit for its next micro-batch. Returns whether the row can run now. */
 static bool is_ready(const Maker *maker, SchedulePhase part, int visit, ScheduleRow *row) {
     int microbatch = *done_of(maker, part, visit);
     *row = (ScheduleRow){part, visit, microbatch, 0};
@@ -115,15 +115,15 @@ static bool next_ready(const Maker *maker, const StageState *stage, SchedulePhas
     return visit >= 0 && is_ready(maker, part, visit, row);
 }
 
-/* ---- choosing a row: in an order that no time has a say in ---- */
+/* ---- choosing a row: the next in a fixed order ---- */
 
 static bool weights_wait(const StageState *stage) {
     return stage->done[SCHEDULE_BACKWARD] > stage->done[SCHEDULE_WGRAD];
 }
 
 /* Returns the next phase of a training stage. Warm-up: forward as far as the limits allow. Steady
- * state: backward and forward alternate. Cool-down: backward. The weight gradient follows its
- * backward phase at once, in zero_bubble only when another pair needs the slot. */
+ * state: backward and forward alternate. Cool-down: backward. The weight gradient directly follows
+ * backward; in zero_bubble it waits until forward needs the slot, or for the cool-down. */
 static SchedulePhase next_part(const Maker *maker, const StageState *stage) {
     int open = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_BACKWARD],
         live = stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD];
@@ -139,8 +139,8 @@ static SchedulePhase next_part(const Maker *maker, const StageState *stage) {
                : SCHEDULE_BACKWARD;
 }
 
-/* Chooses a stage's next row in order. `force` (all stages are blocked): the other of forward and
- * backward. */
+/* Chooses a stage's next row in the fixed order; returns whether it can run. With `force`, when all
+ * stages are blocked, chooses backward in place of forward, and forward in place of all else. */
 static bool choose_in_order(const Maker *maker, const StageState *stage, bool force,
                             ScheduleRow *row) {
     SchedulePhase part = maker->graph->trains ? next_part(maker, stage) : SCHEDULE_FORWARD;
@@ -148,9 +148,9 @@ static bool choose_in_order(const Maker *maker, const StageState *stage, bool fo
     return next_ready(maker, stage, part, row);
 }
 
-/* ---- choosing a row: whatever can run ---- */
+/* ---- choosing a row: any that can run ---- */
 
-/* Finds the last visit in data order that can run a phase. */
+/* Sets *row for the last visit in data order that can run a phase; false: no visit can. */
 static bool last_ready(const Maker *maker, const StageState *stage, SchedulePhase part,
                        ScheduleRow *row) {
     for (int i = stage->visit_count - 1; i >= 0; i--)
@@ -158,8 +158,8 @@ static bool last_ready(const Maker *maker, const StageState *stage, SchedulePhas
     return false;
 }
 
-/* Chooses any row that can run: backward before forward before weight gradients, but the latter
- * right behind backward unless the schedule is zero_bubble. */
+/* Chooses a row that can run: backward before forward before weight gradients; unless the schedule
+ * is zero_bubble, weight gradients come first. Returns false when no row can run. */
 static bool choose_eagerly(const Maker *maker, const StageState *stage, bool force,
                            ScheduleRow *row) {
     bool lazy = maker->kind == SCHEDULE_ZERO_BUBBLE, trains = maker->graph->trains;
@@ -172,7 +172,7 @@ static bool choose_eagerly(const Maker *maker, const StageState *stage, bool for
            (trains && last_ready(maker, stage, SCHEDULE_WGRAD, row));
 }
 
-/* ---- making the order of all ---- */
+/* ---- the order of all rows ---- */
 
 typedef bool Choose(const Maker *maker, const StageState *stage, bool force, ScheduleRow *row);
 
@@ -186,15 +186,15 @@ static void run_row(Maker *maker, const ScheduleRow *row) {
             most(stage->slot_count, stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD]);
 }
 
-/* Returns whether `row` is better than `best` to break a block: rows that end a pair before rows
- * that begin one, then rows further along the data. */
+/* Returns whether `row` is better than `best` when all stages are blocked: other phases before
+ * forward, then visits with fewer edges after them. */
 static bool is_better(const Maker *maker, const ScheduleRow *row, const ScheduleRow *best) {
     if ((row->phase == SCHEDULE_FORWARD) != (best->phase == SCHEDULE_FORWARD))
         return best->phase == SCHEDULE_FORWARD;
     return maker->links.after[row->visit] < maker->links.after[best->visit];
 }
 
-/* Runs one row against the limits or the order, when all stages are blocked. */
+/* Runs one row that violates the limits or the fixed order, when all stages are blocked. */
 static void run_forced(Maker *maker, Choose *choose) {
     ScheduleRow row, best = {.slot = -1};
     for (int s = 0; s < maker->graph->stage_count; s++)
@@ -247,9 +247,9 @@ static FreeSlots free_slots(Arena *arena, int slot_count, int room) {
     return slots;
 }
 
-/* Returns the ring position of the first slot that another micro-batch used last, or adds a slot to
- * the stage. A slot must not pass between visits within a micro-batch, since the micro-batch alone
- * identifies its user. */
+/* Returns the ring position of the first free slot whose last user was another micro-batch; adds a
+ * slot when there is none. A slot must not pass between visits within a micro-batch, since the
+ * micro-batch alone identifies its user. */
 static int find_slot(FreeSlots *slots, int microbatch) {
     for (int i = 0; i < slots->count; i++)
         if (slots->last[slots->ring[(slots->first + i) % slots->room]] != microbatch)
@@ -289,7 +289,7 @@ static int give_slots(const Maker *maker, const StageState *stage, int slot_coun
     return slots.slot_count;
 }
 
-/* Returns the table of an order; with `own` each pair of visit and micro-batch has its own slot. */
+/* Returns the table of an order. With `own`, stages have as many slots as pairs from the start. */
 static Schedule *write_table(Arena *arena, const Maker *maker, bool own) {
     int count = maker->graph->stage_count;
     Schedule *schedule = arena_new(arena, Schedule);
@@ -306,16 +306,16 @@ static Schedule *write_table(Arena *arena, const Maker *maker, bool own) {
     return schedule;
 }
 
-/* Returns whether an order is faster than another when all phases take equally long, and needs no
- * more slots in any stage. */
+/* Returns whether an order has fewer rounds than another, and needs no more slots in any stage.
+ * With fewer rounds it ends sooner if all phases take equally long. */
 static bool beats(const Maker *maker, const Maker *other) {
     for (int s = 0; s < maker->graph->stage_count; s++)
         if (maker->stages[s].slot_count > other->stages[s].slot_count) return false;
     return maker->turns < other->turns;
 }
 
-/* Makes two orders and takes the better. The fixed order is best where all stages are alike, as in
- * chains; otherwise running whatever can run may end sooner. */
+/* Makes a fixed and an eager order and takes the better. The fixed order is best when all stages
+ * are alike, as in chains; in other graphs the eager order may end sooner. */
 const Schedule *schedule_create(Arena *arena, ScheduleKind kind, const StageGraph *graph,
                                 int64_t microbatches) {
     Arena *scratch = arena_create();

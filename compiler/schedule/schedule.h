@@ -2,10 +2,10 @@
  * step, micro-batch by micro-batch.
  *
  * A visit (model chunk, virtual pipeline stage) is a run of layers on one stage with no other stage
- * between. For each micro-batch a visit has a forward phase and in training a backward phase and a
- * weight-gradient phase, on which nothing but the slot depends. A table lists for each stage the
- * phases that it runs, and the slot in which a visit keeps what lives from one phase to a later
- * one, is received or is sent.
+ * between. For each micro-batch a visit has a forward phase, and in training also a backward and a
+ * weight-gradient phase, for which only the slot's next user waits. A table lists, for each stage,
+ * its phases in order, each with a slot. A slot holds the values that pass from one phase to a
+ * later phase, and the values that are received or sent.
  *
  *     StageGraph graph = {.stage_count = 2, .visit_count = 2, .stage_of = (int[]){0, 1},
  *         .edge_count = 1, .edge = (int[][2]){{0, 1}}, .trains = true};
@@ -14,8 +14,8 @@
  *     stage 0: F0 F1 B0 W0 F2 B1 W1 F3 B2 W2 B3 W3     F forward, B backward, W weight gradients
  *     stage 1: F0 B0 W0 F1 B1 W1 F2 B2 W2 F3 B3 W3
  *
- * create.c makes the tables, wait.c says what waits for what, check.c refuses tables that would
- * block, text.c writes and reads them, timeline.h says when which row runs. */
+ * create.c makes the tables, wait.c finds which rows wait for which, check.c refuses tables that
+ * would block, text.c writes and reads tables, timeline.h computes when each row runs. */
 #ifndef SCHEDULE_SCHEDULE_H
 #define SCHEDULE_SCHEDULE_H
 
@@ -31,15 +31,15 @@ typedef struct ScheduleRow {
               // micro-batch
 } ScheduleRow;
 
-/* The data flow between stages. An edge carries data from one visit to another, of the same stage
- * or not: values forward, and in training gradients backward. The graph has no cycle
+/* The data flow between visits. An edge carries values forward from one visit to another, on the
+ * same stage or not, and in training gradients backward. The graph has no cycle
  * (strategy_check_order). */
 typedef struct StageGraph {
     int stage_count, visit_count;
     const int *stage_of; // by visit
     int edge_count;
     const int (*edge)[2];
-    bool trains; // false: forward phases alone
+    bool trains; // false: visits have only forward phases
 } StageGraph;
 
 typedef struct Schedule {
@@ -47,13 +47,13 @@ typedef struct Schedule {
     int *row_count;     // by stage
     ScheduleRow **rows; // by stage
     int *slot_count;    // by stage
-    Position **at; // position of each row in the text that it was read from; NULL: it was created
+    Position **at; // by stage and row: its position in the text; NULL: made by schedule_create
 } Schedule;
 
 /* Returns the table of a schedule. Micro-batches pass each phase in ascending order. The kind
- * limits how many are between a stage's forward and backward phases. Let d(v) be the most edges
- * from visit v to a visit without successor, `first` and `last` the stage's visits with the most
- * and the fewest:
+ * limits how many pairs of visit and micro-batch a stage has between forward and backward. Let d(v)
+ * be the most edges of a path that begins at visit v, and `first` and `last` the stage's visits
+ * with the largest and the smallest d:
  *
  *     gpipe        all
  *     1f1b         d(first) + 1: S - s at stage s of a chain of S stages
@@ -63,8 +63,8 @@ typedef struct Schedule {
  *                  the longest path through the stage has visits; this is ZB-H1 of Qi and others,
  *                  "Zero Bubble Pipeline Parallelism" (2023)
  *
- * A stage has as many slots as the limit. Without training it has two, so that one is sent and
- * received while the other is computed. Graphs in which that would block get more. */
+ * A stage has as many slots as may be in flight. Without training it has two, so that one is sent
+ * and received while the other is computed. Stages get more slots when they would block. */
 const Schedule *schedule_create(Arena *arena, ScheduleKind kind, const StageGraph *graph,
                                 int64_t microbatches);
 
@@ -73,12 +73,12 @@ typedef enum WaitKind {
     WAIT_ROW,   // the row before it in the stage
     WAIT_DATA,  // the row that makes its data
     WAIT_ORDER, // the same phase of the micro-batch before
-    WAIT_SLOT   // the row that frees the destination of data that still has to leave the slot
+    WAIT_SLOT   // the row after which the slot that it needs is free
 } WaitKind;
 
 typedef struct ScheduleWait {
     int stage, row;
-    WaitKind kind; // why it waits for the next row of the list
+    WaitKind kind; // why this row waits for the next row of the cycle
 } ScheduleWait;
 
 typedef struct ScheduleCycle {
@@ -86,26 +86,26 @@ typedef struct ScheduleCycle {
     const ScheduleWait *waits; // each row waits for the next, the last for the first
 } ScheduleCycle;
 
-/* Returns a cycle of rows that wait for each other (a deadlock), or NULL. Data is received as soon
- * as there is a place for it, and a send ends when it is received. The table must have passed the
- * other checks of schedule_check. */
+/* Returns a cycle of rows that wait for each other (a deadlock), or NULL when there is none. Data
+ * is received as soon as its slot is free, and a send ends when its data is received. The table
+ * must have passed the other checks of schedule_check. */
 const ScheduleCycle *schedule_cycle(Arena *arena, const StageGraph *graph,
                                     const Schedule *schedule);
 
 /* Reports missing and double rows, slots with two users at a time, and deadlocks with their cycle.
- * Errors are at the rows of the text that the schedule was read from, else at `at`. Returns whether
- * the table may run. */
+ * Errors are at the row in the schedule's text, or at `at` when the schedule was created. Returns
+ * whether the table may run. */
 bool schedule_check(Diag *diag, Position at, const StageGraph *graph, const Schedule *schedule,
                     int64_t microbatches);
 
-/* Prints a schedule as text that schedule_parse reads: for each stage its rows as phase, visit :
- * micro-batch, in front also / slot.
+/* Prints a schedule as text that schedule_parse reads: for each stage, its rows as phase, visit :
+ * micro-batch; forward rows also have / slot, which later phases of the pair share.
  *
  *     stage 0 slots 2: F0:0/0 F0:1/1 B0:0 W0:0 ...
  */
 void schedule_print(Text *out, const Schedule *schedule, const char *indent);
 
-/* Reads the lines of stages; NULL after an error. schedule_check says whether the table may run. */
+/* Reads the stages of a schedule's text; NULL after an error. schedule_check checks the table. */
 const Schedule *schedule_parse(Tokens *tokens);
 
 /* Returns the name of a row in messages: "forward of visit 0, micro-batch 3". */

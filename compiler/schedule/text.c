@@ -28,7 +28,7 @@ void schedule_print(Text *out, const Schedule *schedule, const char *indent) {
 typedef Array(ScheduleRow) RowList;
 typedef Array(Position) PlaceList;
 
-/* Returns the decimal number that a text is; -1 for none. */
+/* Returns the value of a text of decimal digits; -1: the text is no such number or too large. */
 static int number_in(const char *text) {
     int64_t number = 0;
     for (; *text >= '0' && *text <= '9' && number < INT32_MAX; text++)
@@ -51,8 +51,8 @@ static bool is_row(const Token *token) {
 
 static bool is_stage(const Token *token) { return token_is(token, "stage"); }
 
-/* Advances to the next token, across line ends, when it is of the given kind. Returns whether it
- * was. */
+/* Advances across line ends if `is` accepts the token behind them; returns whether it does. Else
+ * the current token stays. */
 static bool come_to(Tokens *tokens, bool (*is)(const Token *)) {
     const Token *next = tokens->token;
     while (next->kind == TOKEN_LINE) next++;
@@ -61,8 +61,8 @@ static bool come_to(Tokens *tokens, bool (*is)(const Token *)) {
     return true;
 }
 
-/* Sets the slots of backward and weight-gradient rows to those of their forward rows. Returns false
- * after an error. */
+/* Sets the slot of each row to the slot of the forward row of its visit and micro-batch. Returns
+ * false after an error. */
 static bool find_slots(Tokens *tokens, RowList *rows, const PlaceList *places) {
     for (int i = 0; i < rows->count; i++) {
         ScheduleRow *row = &rows->at[i];
@@ -99,7 +99,7 @@ static bool parse_row(Tokens *tokens, RowList *rows, PlaceList *places) {
     return true;
 }
 
-/* Reads a line of a stage: "stage 0 slots 2: rows". */
+/* Reads a stage, "0 slots 2: rows", behind the word `stage`. */
 static bool parse_stage(Tokens *tokens, int expected, int *slot_count, RowList *rows,
                         PlaceList *places) {
     int stage;

@@ -7,7 +7,7 @@
 
 /* Seconds of phases and transfers. */
 typedef struct TimelineCosts {
-    const double *part;        // entry phase * visit_count + visit
+    const double *part;        // entry phase * visit_count + visit: seconds of the phase
     const double *transfer[2]; // by edge, forward and backward; NULL: transfers take no time
 } TimelineCosts;
 
@@ -29,9 +29,9 @@ typedef struct Timeline {
     const TimelineTransfer *transfers; // forward ones by edge and micro-batch, then backward ones
 } Timeline;
 
-/* Computes the timeline. Rows begin as soon as what they wait for has ended; so do transfers, which
- * need a slot at the receiver and follow each other along an edge. The table must have passed
- * schedule_check. */
+/* Returns the timeline. Rows and transfers begin as soon as all events that they wait for have
+ * ended (schedule/wait.h). A transfer needs a free slot at the receiver, and waits for the transfer
+ * before it along its edge. The table must have passed schedule_check. */
 const Timeline *timeline_create(Arena *arena, const StageGraph *graph, const Schedule *schedule,
                                 const TimelineCosts *costs);
 

@@ -1,6 +1,6 @@
 #include "schedule/wait.h"
 
-/* Returns the edges by visit, at their begin (end 0) or their end (end 1). */
+/* Returns the edges by the visit where they begin (`end` 0) or end (`end` 1). */
 static GraphSide side_of(Arena *arena, const StageGraph *graph, int end) {
     GraphSide side = {arena_array(arena, int, graph->visit_count + 2),
                       arena_array(arena, int, graph->edge_count + 1)};
@@ -11,7 +11,7 @@ static GraphSide side_of(Arena *arena, const StageGraph *graph, int end) {
     return side;
 }
 
-/* Sorts visits topologically; a cycle is a bug. */
+/* Sorts visits topologically and computes links->before; a cycle is a bug. */
 static void sort_visits(Arena *arena, const StageGraph *graph, GraphLinks *links) {
     int *missing = arena_array(arena, int, graph->visit_count + 1), sorted = 0;
     for (int v = 0; v < graph->visit_count; v++)
@@ -91,7 +91,7 @@ Waits waits_create(Arena *arena, const StageGraph *graph, const Schedule *schedu
     return waits;
 }
 
-/* ---- what they wait for ---- */
+/* ---- the waits of an event ---- */
 
 static int transfer_at(const Waits *waits, int edge, bool backward, int microbatch) {
     return waits->row_count +
@@ -115,15 +115,15 @@ static void add(WaitList *list, int event, WaitKind kind) {
     list->to[list->count++] = (WaitFor){event, kind};
 }
 
-/* Adds the transfers of a row's micro-batch along the edges at one end of its visit. */
+/* Adds the transfers of a row's micro-batch along the edges into its visit, or out of it. */
 static void add_transfers(WaitList *list, const GraphSide *side, bool backward,
                           const ScheduleRow *row, WaitKind kind) {
     for (int k = side->first[row->visit]; k < side->first[row->visit + 1]; k++)
         add(list, transfer_at(list->waits, side->list[k], backward, row->microbatch), kind);
 }
 
-/* Adds the transfers out of the slot that a row takes over from another visit or micro-batch, if it
- * does. */
+/* Adds the transfers out of a row's slot, if the row takes the slot over from another visit or
+ * micro-batch. */
 static void add_slot(WaitList *list, int event) {
     const Waits *waits = list->waits;
     const ScheduleRow *row = wait_row(waits, event), *before;
@@ -173,7 +173,7 @@ int waits_of(const Waits *waits, int event, WaitFor *to) {
 
 int waits_most(const Waits *waits) { return 3 + 4 * waits->graph->edge_count; }
 
-/* ---- visiting them ---- */
+/* ---- depth-first visit of the events ---- */
 
 typedef struct Level {
     int event, next; // an event on the stack, and which of its waits is visited next
@@ -188,8 +188,8 @@ typedef struct Visitor {
     WaitFor *waited;
 } Visitor;
 
-/* Returns why a row waits for the next row of the cycle: the kind of the transfer between them, if
- * there is one. */
+/* Returns why a row waits for the next row of the cycle. When a transfer is between them, the
+ * transfer's own reason counts, unless this is WAIT_DATA. */
 static WaitKind kind_of(Visitor *visitor, int level) {
     const Level *own = &visitor->stack[level];
     waits_of(visitor->waits, own->event, visitor->waited);
@@ -203,7 +203,7 @@ static WaitKind kind_of(Visitor *visitor, int level) {
     return own_kind == WAIT_DATA ? kind : own_kind;
 }
 
-/* Returns the rows on the stack from `event` on. */
+/* Returns the cycle of the rows on the stack from `event` to the top. */
 static const ScheduleCycle *cycle_from(Visitor *visitor, int event) {
     const Waits *waits = visitor->waits;
     ScheduleCycle *cycle = arena_new(visitor->arena, ScheduleCycle);

@@ -1,12 +1,12 @@
 /* The dependences of a schedule's table, as a graph of events: rows, and transfers that carry a
  * row's result to a row that needs it.
  *
- * A row waits for: the row before it in its stage; its phase in the micro-batch before; the phase
- * before it of its visit and micro-batch; the transfers to it; and, where it takes over a slot, the
- * transfers out of that slot. A transfer waits for: the sending row; its own in the micro-batch
- * before; and its place at the receiver, that is the last row in front of the receiving one with
- * the same slot, and the transfers out of that slot. So no transfer ends before its receiver is
- * ready.
+ * A row waits for: the row before it in its stage; the same phase of the micro-batch before; the
+ * phase before it of its visit and micro-batch; the transfers to it; and, when it takes over a
+ * slot, the transfers out of that slot. A transfer waits for: the sending row; the transfer of the
+ * micro-batch before along its edge; and a free slot at the receiver, that is, for the last row
+ * with this slot before the receiving row, and the transfers out of that slot. So no transfer ends
+ * before its receiver is ready.
  *
  *     F of stage 0, micro-batch 1 -> transfer forward, micro-batch 1 -> F of stage 1, micro-batch 1
  */
@@ -17,7 +17,7 @@
 
 /* ---- distances in the graph of visits ---- */
 
-/* The edges of each visit v: list[first[v]] to list[first[v + 1] - 1]. */
+/* The edges into each visit, or out of it: list[first[v]] up to, not with, list[first[v + 1]]. */
 typedef struct GraphSide {
     int *first, *list;
 } GraphSide;
@@ -36,8 +36,8 @@ typedef struct Waits {
     const Schedule *schedule;
     GraphLinks links;
     int microbatches;
-    int row_count, event_count; // events: rows stage by stage, then transfers, forward ones by edge
-                                // and micro-batch, then backward ones
+    int row_count, event_count; // events: rows stage by stage, then forward transfers by edge and
+                                // micro-batch, then backward transfers
     int *first_row;             // by stage: its first row
     int *stage_of;              // by row
     int *row_of;                // by phase, visit and micro-batch: the row
@@ -49,7 +49,7 @@ typedef struct WaitFor {
     WaitKind kind;
 } WaitFor;
 
-/* Makes the graph of events. The table must have every row once. */
+/* Returns the graph of events of a table, which must have every row once. */
 Waits waits_create(Arena *arena, const StageGraph *graph, const Schedule *schedule);
 
 static inline const ScheduleRow *wait_row(const Waits *waits, int row) {
@@ -57,16 +57,16 @@ static inline const ScheduleRow *wait_row(const Waits *waits, int row) {
     return &waits->schedule->rows[stage][row - waits->first_row[stage]];
 }
 
-/* Writes the events that an event waits for to `to`, which has room for waits_most. Returns how
- * many. */
+/* Writes to `to` the events that an event waits for. Returns their number, at most waits_most,
+ * which `to` must have room for. */
 int waits_of(const Waits *waits, int event, WaitFor *to);
 int waits_most(const Waits *waits);
 
 /* Returns the edge of a transfer, and whether it goes backward. */
 int wait_edge(const Waits *waits, int transfer, bool *backward);
 
-/* Calls `ends` for each event after those that it waits for. Returns NULL, or the rows of a
- * deadlock. */
+/* Calls `ends` for each event, after its calls for the events that this event waits for. Returns
+ * the rows of a deadlock, or NULL when there is none. */
 const ScheduleCycle *
 waits_visit(Arena *arena, const Waits *waits,
             void ends(void *state, int event, const WaitFor *waited, int count), void *state);

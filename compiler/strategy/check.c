@@ -36,8 +36,8 @@ static void check_weights(const Checker *checker, const MeshAxis *axis) {
                    MOST_WEIGHT);
 }
 
-/* Checks that the places where several axes cut one dimension are exact: the denominators multiply
- * and must not overflow. */
+/* Reports a mesh whose axes' denominators multiply to more than LAYOUT_MOST_DENOMINATOR: the places
+ * where several of its axes cut a dimension would not be exact. */
 static void check_denominators(const Checker *checker, const Stage *stage) {
     int64_t product = 1;
     for (int i = 0; i < stage->mesh.count; i++) {
@@ -102,7 +102,7 @@ static void search_mesh(const Checker *checker, const Stage *stage, void *to) {
     }
 }
 
-/* Reports an axis that no mesh has; it is written at `at`. */
+/* Reports an axis, written at `at`, that no mesh of the strategy has. */
 static void check_axis_exists(const Checker *checker, const char *axis, Position at) {
     AxisSearch search = {.name = axis};
     for_each_stage(checker, search_mesh, &search);
@@ -134,7 +134,7 @@ static void check_axes_used(const Checker *checker, const Stage *stage, void *to
         }
 }
 
-/* Returns the `split` rule of a dimension; NULL: none. */
+/* Returns the `split` rule of a dimension; NULL: the dimension has none. */
 static const SplitRule *find_split(const Strategy *strategy, const char *dim) {
     for (int i = 0; i < strategy->splits.count; i++)
         if (!strcmp(strategy->splits.at[i].dim, dim)) return &strategy->splits.at[i];
@@ -198,7 +198,7 @@ static void check_turns(const Checker *checker) {
 
 /* ---- pipelines ---- */
 
-/* Checks that several pipelines say with rows(...) how they divide the batch. */
+/* Reports the pipelines without rows(...) of a strategy with several pipelines. */
 static void check_rows_said(const Checker *checker) {
     const Strategy *strategy = checker->strategy;
     for (int i = 0; i < strategy->pipelines.count && strategy->pipelines.count > 1; i++)
@@ -226,7 +226,7 @@ static void check_layers_meet(const Checker *checker, const LayerRange *first,
     diag_note(checker->diag, first->at, "it is claimed here already");
 }
 
-/* Reports a layer that an earlier range of the pipeline has, too. */
+/* Reports layers of a stage's item `end` that an earlier item of the pipeline has, too. */
 static void check_range(const Checker *checker, const Pipeline *pipeline, int stage, int end) {
     const LayerRange *range = &pipeline->stages.at[stage].layers.at[end];
     for (int s = 0; s <= stage; s++)
@@ -260,7 +260,7 @@ bool strategy_has_lengths(const Strategy *strategy) {
     return has;
 }
 
-/* Refuses lengths of a pipeline on a dimension whose pieces move on in turns (ring attention). */
+/* Reports a pipeline with padding lengths in a strategy with `turns` (ring attention). */
 static void check_lengths(const Checker *checker) {
     for (int i = 0; i < checker->strategy->pipelines.count && checker->strategy->turns.count; i++) {
         const Pipeline *pipeline = &checker->strategy->pipelines.at[i];
@@ -278,7 +278,7 @@ bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *n
     int before = diag_errors(diag);
     check_splits(&checker);
     check_turns(&checker);
-    // otherwise an axis that seems unused may be misspelled in its use
+    // after an error, an axis may seem unused only because a split misspells it
     if (diag_errors(diag) == before) for_each_stage(&checker, check_axes_used, NULL);
     for_each_stage(&checker, check_mesh, NULL);
     if (!strategy_has_classes(strategy)) strategy_check_devices(diag, strategy);

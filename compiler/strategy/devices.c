@@ -23,7 +23,7 @@ int strategy_device_count(const Strategy *strategy) {
 
 /* ---- devices named twice or not at all ---- */
 
-/* Records where a list names its devices; reports those that are named twice. */
+/* Records by device where a list names it; reports devices that are named a second time. */
 static void claim(Diag *diag, Position *claimed, const int *devices, const Position *at,
                   int count) {
     for (int i = 0; i < count; i++) {
@@ -97,7 +97,7 @@ typedef struct Resolver {
     const char *file;
 } Resolver;
 
-/* Reports that the cluster has no device of the class, or only `count`. Returns false. */
+/* Reports that the cluster has only `count` devices of the class, or none. Returns false. */
 static bool not_found(const Resolver *resolver, const char *class, int number, int count,
                       Position at) {
     enum { MOST = 64 };
@@ -119,7 +119,7 @@ static bool not_found(const Resolver *resolver, const char *class, int number, i
     return false;
 }
 
-/* Converts a number within a class to a device number. Returns false after an error. */
+/* Replaces a number in a class by a device number, and *class by NULL. Returns false on error. */
 static bool resolve(const Resolver *resolver, int *device, const char **class, Position at) {
     int count = 0;
     for (int i = 0; *class && i < resolver->cluster->device_count; i++) {

@@ -90,8 +90,8 @@ static bool parse_turns(StrategyParser *parser, Position at) {
 
 /* ---- zero, optimizer and schedule ---- */
 
-/* Returns whether this is the strategy's first such statement; otherwise reports it, with a note at
- * the first. */
+/* Returns whether this is the strategy's first statement of its kind; reports a second one.
+ * `before` is the position of the first, with line 0 when there is none. */
 static bool first_time(StrategyParser *parser, Position at, const char *statement,
                        Position before) {
     Tokens *tokens = parser->tokens;
@@ -193,8 +193,8 @@ static void open_strategy(StrategyParser *parser, const char *name, Position at,
     array_push(tokens->arena, parser->list, parser->open);
 }
 
-/* Ends a strategy: sets the defaults of what may be left out, and checks it unless parts could not
- * be read. */
+/* Ends a strategy. Unless it has errors or is skimmed, adds a pipeline on device 0 if it has none,
+ * and checks it. */
 static void close_strategy(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     Strategy *strategy = parser->open;
@@ -212,8 +212,8 @@ static void close_strategy(StrategyParser *parser) {
     strategy_check(tokens->diag, strategy, parser->names);
 }
 
-/* Reports once that the open strategy has no `end`. Returns whether it did. The end of the next
- * strategy may be the missing one. */
+/* Reports, unless `refused`, that the open strategy has no `end`; returns whether it did. Then sets
+ * `refused`, since the next `end` may be the missing one. */
 static bool unclosed(StrategyParser *parser) {
     bool open = parser->open && parser->framed, first = open && !parser->refused;
     if (first)
@@ -223,7 +223,7 @@ static bool unclosed(StrategyParser *parser) {
     return first;
 }
 
-/* Reports the word `strategy` without a name inside a strategy. Returns whether it is there. */
+/* Reports the word `strategy` without a name inside a strategy and ends this. Returns false. */
 static bool nameless(StrategyParser *parser, Position at) {
     Tokens *tokens = parser->tokens;
     diag_error(tokens->diag, at, "a strategy without a name begins inside the strategy \"%s\"",
@@ -288,7 +288,7 @@ static bool unknown_statement(StrategyParser *parser) {
     return false;
 }
 
-/* Opens the unnamed strategy for statements without a frame, where it is allowed. */
+/* Opens the unnamed strategy if none is open and it is allowed. Returns false after an error. */
 static bool have_strategy(StrategyParser *parser, Position at) {
     if (parser->open) return true;
     if (parser->unnamed)

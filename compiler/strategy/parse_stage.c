@@ -11,7 +11,7 @@ typedef struct DeviceList {
     Array(const char *) class;
 } DeviceList;
 
-/* Reads NAME `:` in front of an item, a class or a tower; NULL where there is none. */
+/* Reads the prefix NAME `:` of an item, a class or a tower. Returns the name, or NULL for none. */
 static const char *parse_prefix(Tokens *tokens) {
     const char *name = tokens->token->text;
     if (tokens->token->kind != TOKEN_NAME || !tokens_before(tokens, ":")) return NULL;
@@ -73,8 +73,8 @@ static bool parse_mesh_item(StrategyParser *parser, void *to) {
     return true;
 }
 
-/* Returns whether the current token is a layer's name: no integer constant, and no end of a range.
- */
+/* Returns whether the current token is a layer's name: it is no integer constant and begins no
+ * range. */
 static bool at_plain_name(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     const StrategyNames *names = parser->names;

@@ -22,15 +22,15 @@ static bool range_has(const LayerRange *range, const Layer *layer) {
 
 /* ---- visits ---- */
 
-/* The state while a model's layers are placed; arrays are by layer. */
+/* The state while a model's layers are placed. */
 typedef struct Placer {
     Arena *arena;
     Diag *diag;
     const Pipeline *pipeline;
     const Layer *const *layers;
     int count;
-    int *stage, *item; // by layer; -1: no stage has it
-    int *visit;        // by layer; -1: not known yet
+    int *stage, *item; // by layer: its stage and its item there; -1: no stage has the layer
+    int *visit;        // by layer: its visit; -1: not known yet
     Array(Visit) visits;
 } Placer;
 
@@ -58,8 +58,8 @@ static int add_visit(Placer *placer, int stage, int item) {
     return placer->visits.count - 1;
 }
 
-/* Returns the nearest layer in direction `step` that is on the same stage and in a range; -1 where
- * only names are between it and another stage. */
+/* Returns the nearest layer in direction `step` that is in a range of the same stage; -1: another
+ * stage's layer or the model's end comes first. */
 static int neighbour(const Placer *placer, int layer, int step) {
     for (int l = layer + step;
          l >= 0 && l < placer->count && placer->stage[l] == placer->stage[layer]; l += step)
@@ -67,8 +67,8 @@ static int neighbour(const Placer *placer, int layer, int step) {
     return -1;
 }
 
-/* Returns the layer that decides on the visit of `layer`: itself when it is in a range; for a name
- * the neighbouring layer in a range, or else the first of adjacent names. */
+/* Returns the layer that decides on the visit of `layer`: `layer` itself if it is in a range; else
+ * its neighbour in a range; else the first of the adjacent named layers on the stage. */
 static int leader(const Placer *placer, int layer) {
     int before = neighbour(placer, layer, -1), after = neighbour(placer, layer, 1), first = layer;
     if (!item_of(placer, layer)->name) return layer;
@@ -77,7 +77,7 @@ static int leader(const Placer *placer, int layer) {
     return first;
 }
 
-/* Returns the visit, of a range or of names alone, that an earlier layer began; -1: none. */
+/* Returns the visit that an earlier layer began for this layer's item; -1: there is none yet. */
 static int find_visit(const Placer *placer, int layer) {
     for (int v = 0; v < placer->visits.count; v++)
         if (placer->visits.at[v].stage == placer->stage[layer] &&
@@ -94,7 +94,7 @@ static void find_visits(Placer *placer) {
     }
 }
 
-/* Returns whether every layer has a stage; reports those without. */
+/* Returns whether every layer has a stage; reports the layers that have none. */
 static bool all_placed(const Placer *placer) {
     int missing = 0, first = -1, last = -1;
     for (int l = 0; l < placer->count; l++)
@@ -137,11 +137,11 @@ Placement *strategy_place(Arena *arena, Diag *diag, const Pipeline *pipeline,
     return placement;
 }
 
-/* ---- what the model does not have ---- */
+/* ---- layers that the model lacks ---- */
 
 typedef struct Searched {
     bool tower;              // some layer belongs to the tower
-    bool whole, first, last; // some layer is in the range; is its first; is its last
+    bool whole, first, last; // some layer is in the range; is its first layer; is its last layer
     const Layer *highest;    // the highest numbered layer of the tower; NULL: none
     const char *elsewhere;   // another tower that has the first layer of the range; NULL: none
     const char *names[64];   // names of the tower's layers, for suggestions
@@ -173,8 +173,8 @@ static Searched search_range(const LayerRange *range, const Layer *const *layers
     return found;
 }
 
-/* Reports what an item of layers(...) names and the models lack: its tower, its name, or an end of
- * its range. */
+/* Reports an item of layers(...) whose tower, name, or first or last layer the models do not
+ * have. */
 static void check_item(Diag *diag, const LayerRange *range, const Layer *const *layers, int count) {
     Searched found = search_range(range, layers, count);
     if (range->tower && !found.tower) {
@@ -218,7 +218,7 @@ bool strategy_check_layers(Diag *diag, const Strategy *strategy, const Layer *co
     return diag_errors(diag) == before;
 }
 
-/* ---- against the data's order ---- */
+/* ---- the order of data ---- */
 
 typedef struct Order {
     Diag *diag;
@@ -244,7 +244,7 @@ static void reach_all(Order *order) {
                 order->reached[from * count + to] |= reaches(order, by, to);
 }
 
-/* Reports visits that need each other's data. */
+/* Reports a visit and the first other visit that need each other's data. */
 static void check_visit(const Order *order, int visit) {
     const Visit *own = &order->placement->visits[visit];
     if (!reaches(order, visit, visit)) return;
@@ -279,8 +279,8 @@ static bool is_run(const Order *order, const LayerRange *item) {
     return false;
 }
 
-/* Returns whether a visit is the first of its stage's list; names outside of the loop do not count.
- */
+/* Returns whether the items before this visit in its stage's list have no visit, and are all names
+ * that run inside the loop of micro-batches. */
 static bool is_first(const Order *order, const Visit *visit) {
     const Stage *stage = &order->pipeline->stages.at[visit->stage];
     for (int i = 0; i < visit->item; i++)
@@ -319,7 +319,7 @@ bool strategy_check_order(Diag *diag, const Pipeline *pipeline, const Placement 
 typedef struct Joiner {
     int count;
     int *lead;     // by visit: its representative
-    bool *edge;    // [from][to], between representatives
+    bool *edge;    // [from][to]: data goes between these representatives
     bool *farther; // [from][to]: there is a path through a third visit
 } Joiner;
 
@@ -327,7 +327,7 @@ static bool *joiner_cell(const Joiner *joiner, bool *matrix, int from, int to) {
     return &matrix[from * joiner->count + to];
 }
 
-/* Recomputes the paths through third visits. */
+/* Computes joiner->farther from joiner->edge. */
 static void find_ways(const Joiner *joiner) {
     int count = joiner->count;
     memset(joiner->farther, 0, sizeof *joiner->farther * (size_t)count * (size_t)count);
@@ -356,8 +356,8 @@ static void put_together(Joiner *joiner, int first, int second) {
     *joiner_cell(joiner, joiner->edge, first, first) = false;
 }
 
-/* Merges two visits of a stage if one sends data to the other, and none of it through a third
- * visit. Returns whether it found two. */
+/* Merges the first two visits of a stage of which one sends data to the other, and none through a
+ * third visit. Returns whether it found two. */
 static bool join_two(Joiner *joiner, const Placement *placement) {
     find_ways(joiner);
     for (int from = 0; from < joiner->count; from++)
@@ -371,7 +371,7 @@ static bool join_two(Joiner *joiner, const Placement *placement) {
     return false;
 }
 
-/* Returns whether a visit is a representative whose predecessors are numbered. */
+/* Returns whether a visit is an unnumbered representative whose predecessors are numbered. */
 static bool comes_next(const Joiner *joiner, const int *number, int visit) {
     bool next = joiner->lead[visit] == visit && number[visit] < 0;
     for (int v = 0; v < joiner->count && next; v++)
@@ -395,9 +395,9 @@ static bool comes_early(const Joiner *joiner, const Placement *placement, const 
     return false;
 }
 
-/* Returns the next visit in data order, of several the one that is listed first; -1: none is left,
- * or the rest wait for each other. Visits of one stage keep their listed order as far as the data
- * allows, so that shared values are computed in the earlier one. */
+/* Returns the next visit in data order, among several the one listed first; -1: no visit is left,
+ * or all visits left wait for each other. Visits of a stage keep their listed order as far as the
+ * data allows, so that shared values are computed in the earlier visit. */
 static int find_next(const Joiner *joiner, const Placement *placement, const int *number) {
     int next = -1;
     bool next_early = false;
@@ -414,8 +414,8 @@ static int find_next(const Joiner *joiner, const Placement *placement, const int
     return next;
 }
 
-/* Numbers the visits in data order, those in a cycle last. Returns, by old visit number, the new
- * number. */
+/* Renumbers the placement's visits in data order, with visits in a cycle last. Returns, by old
+ * visit number, the new number. */
 static const int *number_visits(Arena *arena, const Joiner *joiner, Placement *placement) {
     int *number = arena_array(arena, int, joiner->count), total = 0;
     Visit *visits = arena_array(arena, Visit, joiner->count);

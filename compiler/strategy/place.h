@@ -1,5 +1,5 @@
-/* Placement: which visit (model chunk) of which stage runs each layer of a model, and in which
- * order data passes the visits.
+/* Placement: finds which visit (model chunk) of which stage runs each layer of a model, and in
+ * which order data passes the visits.
  *
  *     stage devices(0) layers(0-1, 4-5)      visits of stage 0: layers 0-1, layers 4-5
  *     stage devices(1) layers(2-3, 6-7)      visits of stage 1: layers 2-3, layers 6-7
@@ -13,7 +13,7 @@
  * stage. */
 typedef struct Visit {
     int stage;
-    int item;    // index of its first item in the stage's list of layers; 0 without a list
+    int item;    // index of its item in the stage's list of layers; 0: the stage has no list
     Position at; // position of that item, or of the stage
 } Visit;
 
@@ -27,24 +27,23 @@ typedef struct Placement {
     int *visit_of; // by layer: its visit
 } Placement;
 
-/* Places the layers of a model, each once and in the order in which the model runs them, in a
- * pipeline of a strategy. A stage without a list has them all, in one visit. Otherwise
- * each range of its list is a visit; a name belongs to the visit of the layer that the model runs
- * before it, or else after it, on the same stage, and names that have no such layer beside them are
- * a visit of their own. What the list has and the model does not (strategy_check_layers) is in no
- * visit. A model without layers has a visit of the first stage. NULL after an error: layers that no
- * stage has. */
+/* Returns the placement of a model's layers in a pipeline; `layers` has each layer once, in the
+ * order in which the model runs them. An only stage without a list of layers runs all layers, in
+ * one visit. Otherwise each range of a list is a visit. A named layer joins the visit of the
+ * numbered layer that runs before it on the same stage, or else after it; named layers with no such
+ * neighbour are a visit of their own. A model without layers has one visit, of the first stage.
+ * Returns NULL after an error: some layers are in no stage. */
 Placement *strategy_place(Arena *arena, Diag *diag, const Pipeline *pipeline,
                           const Layer *const *layers, int count);
 
-/* Reports layers and towers that the strategy lists and no model of the program has. Returns
- * whether there are none. */
+/* Reports layers and towers that the strategy lists although no model of the program has them.
+ * Returns false if it reported any. */
 bool strategy_check_layers(Diag *diag, const Strategy *strategy, const Layer *const *layers,
                            int count);
 
-/* Reports what contradicts the order of data, which goes from visit edge[i][0] to visit edge[i][1]:
- * visits that wait for each other, and ranges or stages that are listed behind others that need
- * their data. Returns whether there is nothing. */
+/* Reports contradictions to the order of data, which goes from visit edge[i][0] to visit
+ * edge[i][1]: visits that wait for each other, and ranges or stages listed behind a range or stage
+ * that needs their data. Returns false if it reported any. */
 bool strategy_check_order(Diag *diag, const Pipeline *pipeline, const Placement *placement,
                           const int (*edge)[2], int edge_count);
 
@@ -52,13 +51,13 @@ bool strategy_check_order(Diag *diag, const Pipeline *pipeline, const Placement 
  * strategy's order. Visits in a cycle, which strategy_check_order reports, come last. */
 void strategy_sort(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count);
 
-/* Merges visits of one stage when one sends data to the other and none of it passes another stage;
- * then sorts as strategy_sort does. The placement must have passed strategy_check_order. Returns,
- * by old visit number, the new number. */
+/* Merges two visits of a stage when one sends data to the other, and none through a third visit.
+ * Then sorts like strategy_sort. The placement must have passed strategy_check_order. Returns, by
+ * old visit number, the new number. */
 const int *strategy_join(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count);
 
-/* Reports rows(...) that do not add up to the batch, at the strategy's first pipeline. Returns
- * whether they do. */
+/* Reports rows(...) that do not add up to the batch, at the strategy's first pipeline. Returns true
+ * if they add up, or if a pipeline has no rows(...). */
 bool strategy_check_rows(Diag *diag, const Strategy *strategy, int64_t batch);
 
 #endif

@@ -12,7 +12,7 @@ static void print_axes(Text *out, const char *const *axes, int count) {
     for (int i = 0; i < count; i++) text_print(out, "%s%s", i ? "*" : "", axes[i]);
 }
 
-/* Prints a line of rules behind the word `split` or `turns`. */
+/* Prints the word `split` or `turns` and its rules on a line; prints no line without rules. */
 static void print_rules(Text *out, const char *word, const SplitRule *rules, int count,
                         const char *indent) {
     if (count) text_print(out, "%s  %s", indent, word);
@@ -36,7 +36,7 @@ static void print_optimizer(Text *out, const Strategy *strategy, const char *ind
     if (strategy->optimizer) text_print(out, "%s  optimizer %s\n", indent, strategy->optimizer);
 }
 
-/* Prints devices(0-3, h800: 5), runs of consecutive numbers as ranges. */
+/* Prints "devices(0-3, h800: 5)", with runs of consecutive numbers as ranges. */
 static void print_devices(Text *out, const int *devices, const char *const *classes, int count) {
     text_string(out, "devices(");
     for (int i = 0, end; i < count; i = end) {

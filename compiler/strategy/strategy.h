@@ -4,7 +4,7 @@
  *       split batch:dp  heads:tp  ffn:tp      also batch:dp*ep; `seq:cp zigzag` (balanced)
  *       turns seq:cp                          ring attention; it also splits seq by cp
  *       zero 1                                0 to 3; `zero 1 over dp*ep` names axes
- *       optimizer NAME                        states and master parameters as under NAME
+ *       optimizer NAME                        states and master parameters laid out as under NAME
  *       schedule 1f1b                         gpipe, 1f1b, interleaved, zero_bubble
  *       pipeline microbatches(8) rows(4)      rows of one micro-batch
  *         stage devices(0-3) mesh(tp:4) layers(0-9) recompute(full)
@@ -12,13 +12,13 @@
  *       idle devices(7)
  *     end strategy
  *
- * One statement a line; comments as in C. A `stage` without `pipeline` is one pipeline of one
- * micro-batch; a strategy without stages is device 0. Numbers are integer expressions over the
+ * One statement a line; comments as in C. Stages without a `pipeline` form one pipeline of one
+ * micro-batch; a strategy without stages runs on device 0. Numbers are integer expressions over the
  * model's constants. A prefix in a list belongs to its item alone: `devices(h800: 0-3, 12)` has
  * numbers 0 to 3 of the class h800, and device 12; `layers(vision: 0-3, 4-7, head)` has layers of
  * the tower "vision", of the default tower, and the layer "head". Each range is a visit (place.h).
  *
- * parse.c, stage.c read; check.c, devices.c, place.c find errors (place.c with a model). */
+ * parse.c, parse_stage.c and integer.c read; check.c, devices.c and place.c find errors. */
 #ifndef STRATEGY_STRATEGY_H
 #define STRATEGY_STRATEGY_H
 
@@ -34,13 +34,13 @@ typedef struct Token Token;
 typedef struct Tokens Tokens;
 
 /* A rule `split NAME:AXIS*AXIS` or `turns NAME:AXIS*AXIS`: the dimension, and the axes that cut it,
- * the slowest first. */
+ * the slowest axis first. */
 typedef struct SplitRule {
     const char *dim;
     int axis_count;
     const char *const *axes;
     const Position *axis_at; // position of each axis
-    bool zigzag;             // position k of n has pieces k and 2n-1-k
+    bool zigzag;             // position k of n along the axes has pieces k and 2n-1-k
     bool implied;            // implied by `turns`
     Position at;
 } SplitRule;
@@ -49,7 +49,7 @@ typedef struct SplitRule {
 typedef struct MeshAxis {
     const char *name;
     int count;
-    const int64_t *weights; // count, or NULL
+    const int64_t *weights; // by position along the axis; NULL: equal pieces
     Position at;
 } MeshAxis;
 
@@ -63,7 +63,7 @@ typedef struct Layer {
 /* An item of layers(...): a range or a name. */
 typedef struct LayerRange {
     const char *tower; // NULL: the default tower
-    const char *name;  // a name such as "head"; NULL: first..last
+    const char *name;  // a name such as "head"; NULL: the numbers from first to last
     int64_t first, last;
     Position at;
 } LayerRange;
@@ -93,8 +93,8 @@ typedef Array(ShapeValue) ShapeValues;
 typedef struct Pipeline {
     int64_t microbatches; // default 1
     int64_t rows;         // rows of one micro-batch; 0 (default): all
-    ShapeValues lengths;  // values of `shape` variables below the strategy's: only so much of its
-                          // rows is read
+    ShapeValues lengths;  // padding lengths: smaller values of `shape` variables, up to which the
+                          // pipeline reads its rows
     Array(Stage) stages;
     Position at;
 } Pipeline;
@@ -114,13 +114,13 @@ typedef struct Strategy {
     Array(SplitRule) turns; // `turns` rules; each axis also has a split of the dimension
     int zero;               // 0 to 3
     Array(const char *)
-        zero_axes; // axes that ZeRO uses; empty: all along which a parameter is replicated
+        zero_axes; // axes that ZeRO uses; empty: all axes along which a parameter is replicated
     Array(Position) zero_axis_at;
     Position zero_at;
     const char
-        *optimizer; // the strategy whose layouts states and master parameters have; NULL: this one
+        *optimizer; // strategy that lays out states and master parameters; NULL: this strategy
     Position optimizer_at; // position of the name
-    const char *schedule;  // the word; NULL: not given
+    const char *schedule;  // a word of schedule_words; NULL: no `schedule` is given
     Position schedule_at;
     Array(Pipeline) pipelines;
     Array(int) idle;
@@ -138,8 +138,8 @@ typedef struct StrategyNames {
     bool (*axis_used)(void *state,
                       const char *axis); // returns whether the source uses the mesh axis in a
                                          // `shard` or `reshard`
-    const char *only; // the wanted strategy: of others only the syntax is checked, and their
-                      // numbers count as 1; NULL: all are wanted
+    const char *only; // the wanted strategy: all other strategies are checked for syntax alone, and
+                      // their numbers count as 1; NULL: all strategies are wanted
 } StrategyNames;
 
 /* ---- reading and writing ---- */
@@ -147,9 +147,9 @@ typedef struct StrategyNames {
 /* Reads and checks all strategies in the tokens, up to TOKEN_END. Statements outside of `strategy
  * NAME ... end strategy` form one strategy called `unnamed`, as a strategy file may leave out the
  * frame; with `unnamed` NULL they are an error. Tokens that cannot occur become TOKEN_BAD. Appends
- * what could be read to `list` and returns whether there was no error. Afterwards each strategy has
- * a pipeline, each pipeline a stage, each stage a device and a mesh that fits; devices of classes
- * are resolved by strategy_resolve. */
+ * to `list` all strategies, also incomplete ones, and returns whether there was no error. Then each
+ * wanted strategy has a pipeline, each pipeline a stage, each stage a device and a mesh that fits.
+ * strategy_resolve then finds devices named by class. */
 bool strategy_parse(Arena *arena, Diag *diag, Token *tokens, const StrategyNames *names,
                     const char *unnamed, StrategyList *list);
 
@@ -159,13 +159,13 @@ Strategy *strategy_parse_one(Tokens *tokens);
 /* Reports contradictions within a strategy, for strategy_parse. Returns whether it is sound. */
 bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *names);
 
-/* Resolves devices named by class to device numbers of the cluster; without a cluster (NULL) they
- * are errors. `file` is the cluster's name in messages. Returns whether all were found and none is
- * named twice or forgotten. */
+/* Replaces devices named by class by device numbers of the cluster; they are errors when `cluster`
+ * is NULL. `file` is the cluster's name in messages. Returns whether all devices were found and no
+ * device is named twice or forgotten. */
 bool strategy_resolve(Diag *diag, Strategy *strategy, const struct Cluster *cluster,
                       const char *file);
 
-/* Writes a strategy as text that parses back to the same; `indent` stands before each line. */
+/* Prints a strategy as text that strategy_parse reads; `indent` stands before each line. */
 void strategy_print(Text *out, const Strategy *strategy, const char *indent);
 
 /* Returns the 64-bit FNV-1a hash of the strategy's text; `arena` is scratch. */
@@ -174,11 +174,11 @@ uint64_t strategy_digest(Arena *arena, const Strategy *strategy);
 /* Returns whether the word begins a statement inside a strategy. */
 bool strategy_has_statement(const char *word);
 
-/* Returns whether a word is a schedule, and its kind. schedule_words has the words by kind. */
+/* Returns whether a word names a schedule, and sets *kind. schedule_words has the words by kind. */
 bool schedule_kind(const char *word, ScheduleKind *kind);
 extern const char *const schedule_words[SCHEDULE_ZERO_BUBBLE + 1];
 
-/* ---- what it says ---- */
+/* ---- properties ---- */
 
 /* Returns the number of devices (ranks), idle ones included, of a resolved strategy. */
 int strategy_device_count(const Strategy *strategy);
@@ -186,14 +186,14 @@ int strategy_device_count(const Strategy *strategy);
 /* Returns the schedule; by default 1f1b, or interleaved where a stage has several layer ranges. */
 ScheduleKind strategy_schedule(const Strategy *strategy);
 
-/* Returns whether pipelines have lengths of their own. */
+/* Returns whether any pipeline has padding lengths of its own. */
 bool strategy_has_lengths(const Strategy *strategy);
 
-/* Returns whether pieces of the dimension move on in turns along the axis (ring attention). */
+/* Returns whether a `turns` rule moves pieces of the dimension round the axis (ring attention). */
 bool strategy_turns(const Strategy *strategy, const char *dim, const char *axis);
 
-/* Return whether both layers are NULL or equal; and a layer's name in messages: "layer 3", "layer 3
- * of the tower \"vision\"", "the layer \"head\"". */
+/* layer_same returns whether both layers are NULL or equal. layer_shown returns a layer's name for
+ * messages: "layer 3", "layer 3 of the tower \"vision\"", "the layer \"head\"". */
 bool layer_same(const Layer *a, const Layer *b);
 const char *layer_shown(Arena *arena, const Layer *layer);
 

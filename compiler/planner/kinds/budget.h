@@ -11,23 +11,23 @@
 #include <time.h>
 
 typedef struct Budget {
-    double limit;  // of the search in seconds; INFINITY: none
+    double limit;  // of the search in seconds; INFINITY: there is no limit
     double effort; // factor of the usual work
     uint64_t seed; // of the random numbers of local searches
     struct timespec begin;
 } Budget;
 
-/* Returns a budget that begins now; an infinite limit is none. */
+/* Returns a budget that begins now, with a limit in seconds (INFINITY: no limit). */
 Budget budget_begin(double limit);
 
-/* Returns the seconds that are left of the limit; INFINITY without one. */
+/* Returns the seconds that are left of the limit; INFINITY if there is no limit. */
 double budget_left(const Budget *budget);
 
 static inline bool budget_spent(const Budget *budget) { return budget_left(budget) <= 0; }
 
-/* Returns how many steps a search may take: `usual` times the effort, or fewer when a core that
- * does `rate` steps a second could not do them within the limit. The result depends on the limit,
- * not on the clock. */
+/* Returns how many steps a search may take: `usual` times the effort, but at most the steps of a
+ * core within the limit at `rate` steps a second. The result depends on the limit, not on the
+ * clock. */
 long budget_work(const Budget *budget, long usual, double rate);
 
 /* Random numbers that are the same on every machine (Steele, Lea, Flood 2014: SplitMix64). */
@@ -43,12 +43,12 @@ static inline uint64_t random_bits(Random *random) {
     return z ^ (z >> 31);
 }
 
-/* Returns one of 0 .. count - 1. */
+/* Returns a random integer in [0, count). */
 static inline int random_below(Random *random, int count) {
     return (int)((random_bits(random) >> 32) * (uint64_t)count >> 32);
 }
 
-/* Returns a number in [0, 1). */
+/* Returns a random number in [0, 1). */
 static inline double random_unit(Random *random) {
     return (double)(random_bits(random) >> 11) * 0x1p-53;
 }

@@ -17,7 +17,7 @@ struct Input {
 
 /* ---- files ---- */
 
-/* Reads a file or the standard input as JSON; NULL with the reason, or with what is wrong in it. */
+/* Reads a file ("-": standard input) as JSON; NULL after an error, with *why or *problem set. */
 static json_t *load(Arena *arena, const char *file, const char **why, json_error_t *problem) {
     enum { MOST = 1 << 28 };
     struct stat status;

@@ -15,7 +15,7 @@
 
 typedef struct Input Input;
 
-/* A value of the input and the path of its key; json is NULL where there is none. */
+/* A value of the input and the path of its key; json is NULL if the input lacks the value. */
 typedef struct Field {
     Input *input;
     const json_t *json;
@@ -27,7 +27,7 @@ typedef struct Field {
 Field input_open(Arena *arena, const char *file);
 void input_close(Field any);
 
-/* Makes an input of JSON in memory, which it takes over; `name` is its name in messages. */
+/* Returns JSON in memory as an input, which then owns the JSON; `name` is its name in messages. */
 Field input_of(Arena *arena, json_t *json, const char *name);
 
 /* Returns the first error's line without a newline; NULL when there is none. */
@@ -40,13 +40,13 @@ void field_refuse(Field field, const char *format, ...) __attribute__((format(pr
  * object. */
 void field_keys(Field object, const char *const *keys);
 
-/* Returns the member of an object under a key; a missing one is an error. Optional keys are asked
- * for with field_has first. */
+/* Returns the member of an object under a key; a missing member is an error. For optional keys,
+ * call field_has first. */
 Field field_get(Field object, const char *key);
 bool field_has(Field object, const char *key);
 
-/* Returns the length of a list. A value that is no list, or has fewer than `least` entries, is an
- * error and gives 0. */
+/* Returns the length of a list. If the value is no list, or has fewer than `least` entries, reports
+ * an error and returns 0. */
 int field_count(Field list, int least);
 Field field_at(Field list, int index);
 
@@ -68,7 +68,7 @@ int *field_integers(Field list, int least, int low, int high, int *count);
  * is no number in 1..most is an error. */
 void degrees_read(Field table, double *by_devices, int most);
 
-/* Reports an error at the table when it has no entry for so many devices. */
+/* Reports an error at the table if it has no entry for `devices` devices. */
 void degrees_need(Field table, const double *by_devices, int devices);
 
 #endif

@@ -1,32 +1,32 @@
-/* The candidates of rebalancing. In all functions `rates` are by device: its own slowness times
- * that of its class. */
+/* The candidates of rebalancing. In all functions `rates` are by device: the device's own slowness
+ * times the slowness of its class. */
 #ifndef PLANNER_REBALANCE_CANDIDATES_H
 #define PLANNER_REBALANCE_CANDIDATES_H
 
 #include "planner/rebalance/layout_model.h"
 
 /* Distributes the layers over the stages of a pipeline so that its micro-batches take the least
- * time; the stages keep their order. */
+ * time. Stages and layers keep their order. */
 void pipeline_relayer(Arena *arena, const LayoutModel *laid, ModelPipeline *pipeline,
                       const double *rates);
 
-/* Distributes the rows of the batch over the pipelines in micro-batches of unchanged size, or row
- * by row where each pipeline is one stage with one micro-batch. Pipelines of unequal micro-batches,
- * or with lengths of their own, keep their rows. */
+/* Distributes the rows of the batch over the pipelines in micro-batches of unchanged size. If each
+ * pipeline is one stage with one micro-batch, distributes the least units of rows. Changes no rows
+ * if micro-batches are unequal or a pipeline has padding lengths. */
 void layout_model_share_rows(LayoutModel *laid, const double *rates);
 
-/* Alternates pipeline_relayer and layout_model_share_rows as long as the step gets shorter. */
+/* Calls pipeline_relayer for all pipelines and layout_model_share_rows, three times in turn. */
 void layout_model_settle_work(Arena *arena, LayoutModel *laid, const double *rates);
 
-/* Returns the layout with the same groups of devices and other layers and rows. */
+/* Returns the layout `now` with the same groups of devices and redistributed layers and rows. */
 LayoutModel *candidate_same_groups(Arena *arena, const LayoutModel *now, const double *rates);
 
-/* Returns the layout with the same groups, in which pipelines of one stage get weights along the
- * axis that cuts the batch. NULL: there is none. */
+/* Returns the layout `now` with weights, in pipelines of one stage, along the axis that cuts the
+ * batch. NULL: no pipeline gets unequal weights. */
 LayoutModel *candidate_weighted(Arena *arena, const LayoutModel *now, const double *rates);
 
-/* Returns a layout with other groups and `fewer` pipelines less, found by the planner malleus. NULL
- * where malleus has no plan, or cannot describe the strategy. */
+/* Returns a layout with other groups and `fewer` fewer pipelines, found by the planner malleus.
+ * NULL: malleus has no plan, or its input cannot describe the strategy. */
 LayoutModel *candidate_regrouped(Arena *arena, const LayoutModel *now, const double *rates,
                                  int fewer);
 

@@ -33,8 +33,8 @@ static void list_layers(Reader *reader) {
     if (!reader->layers.count) array_push(reader->arena, &reader->layers, NULL);
 }
 
-/* Assigns each operator to a layer. One outside of layers belongs to the layer before it, or to the
- * first; one that computes a gradient belongs to the layer of its forward operator. */
+/* Assigns each operator to a layer. An operator outside of layers belongs to the layer before it,
+ * or to the first; an operator of a gradient belongs to the layer of its forward operator. */
 static void place_ops(Reader *reader) {
     const Module *module = reader->module;
     int most = -1, last = 0;
@@ -71,8 +71,8 @@ static bool computes(Module *module, const Role *role, const Op *op) {
            role_runs(module, role, op);
 }
 
-/* Returns, by layer, the seconds that all devices compute together as if all were of one class;
- * operations where the class is NULL; NAN where the class lacks the rate. */
+/* Sets by_layer to the seconds that all devices compute together as if all were of one class, and
+ * returns their sum; operations if the class is NULL; NAN if the class lacks a rate. */
 static double sum_work(const Reader *reader, const DeviceClass *class, double *by_layer) {
     double sum = 0, weights = 0;
     memset(by_layer, 0, sizeof *by_layer * (size_t)reader->layers.count);
@@ -93,8 +93,8 @@ static double sum_work(const Reader *reader, const DeviceClass *class, double *b
     return sum;
 }
 
-/* Sets the slowness of each device's class and the work of each layer: in seconds of the fastest
- * class where the cluster has rates, else in operations. */
+/* Sets the slowness of each device's class, and each layer's fraction of the work. Work is seconds
+ * of the fastest class if the cluster has rates, else operations. */
 static void weigh(Reader *reader) {
     ModelWork *work = reader->work;
     const Cluster *cluster = reader->module->devices->target.cluster;
@@ -142,7 +142,7 @@ static void weigh_parameters(const Reader *reader) {
     }
 }
 
-/* ---- the rest ---- */
+/* ---- batch, dimensions and hosts ---- */
 
 /* Finds the rows of the batch: the first dimension of the first input that has any. */
 static void find_batch(Reader *reader) {
@@ -183,7 +183,7 @@ static void note_dims(const Reader *reader, const Value *value) {
             note_dim(reader, dim_name(value->dims, d).name, value->type.extent[d]);
 }
 
-/* Collects the named dimensions with their extents, the least where a name has several. */
+/* Collects the named dimensions, each with its least extent. */
 static void find_dims(Reader *reader) {
     int most = count_dims(reader->module);
     reader->work->dims = arena_array(reader->arena, const char *, most);

@@ -10,7 +10,7 @@ typedef struct ModelWork {
     const Layer *const *layers;
     double *work; // by layer: its fraction of the computation of a step, forward and backward; the
                   // sum is 1
-    double weights; // the fraction of the work that parameters' gradients take
+    double weights; // the fraction of the work that computes parameters' gradients (wgrad)
     double *bytes;  // by layer: bytes of parameters and of their optimizer states
     int64_t batch,
         unit; // rows of the batch, 0: none; the least number of rows that may be split off
@@ -27,11 +27,11 @@ typedef struct ModelWork {
 
 ModelWork *model_work(Arena *arena, Module *module);
 
-/* Returns the fraction of the work that coordinate `c` of a mesh axis has: the mean over the
- * dimensions that the strategy cuts along the axis, in whole elements. */
+/* Returns the fraction of the work that coordinate `c` of a mesh axis has: the mean, over the
+ * dimensions that the strategy cuts along this axis alone, of its fraction in whole elements. */
 double model_part(const ModelWork *work, const Strategy *strategy, const MeshAxis *axis, int c);
 
-/* Returns whether a mesh axis cuts nothing but rows of the batch. */
+/* Returns whether a mesh axis cuts the batch and no other dimension. */
 bool model_cuts_rows(const ModelWork *work, const Strategy *strategy, const char *axis);
 
 #endif

@@ -14,8 +14,8 @@ static bool in_range(const LayerRange *range, const Layer *layer) {
     return layer->number >= range->first && layer->number <= range->last;
 }
 
-/* Sets the layers of a stage: those of its list, or all. A layer that no list names joins the stage
- * of the layer before it. */
+/* Sets the layers of a pipeline's stages by their lists. A layer that no list names joins the stage
+ * of the layer before it, or the first stage. */
 static void take_layers(const ModelWork *work, const Pipeline *pipeline, ModelPipeline *laid) {
     int last = 0;
     for (int l = 0; l < work->count; l++) {
@@ -195,7 +195,7 @@ static double weight_of(const MeshAxis *axis, int first, int end) {
     return sum;
 }
 
-/* Returns the fraction of an axis that coordinate c has; with `rows` above 0 in whole rows. */
+/* Returns the fraction of an axis that coordinate c has; if `rows` > 0, in whole rows of `rows`. */
 static double part_of(const MeshAxis *axis, int c, int64_t rows) {
     double all = weight_of(axis, 0, axis->count), low = weight_of(axis, 0, c) / all,
            high = weight_of(axis, 0, c + 1) / all;
@@ -293,7 +293,7 @@ double *layout_model_work(Arena *arena, const LayoutModel *laid) {
     return work;
 }
 
-/* ---- what a switch moves ---- */
+/* ---- bytes that a switch moves ---- */
 
 /* Returns the stage of a device and its index there; NULL: the device is idle. */
 static const ModelStage *stage_of(const LayoutModel *laid, int device, int *index) {

@@ -1,4 +1,4 @@
-/* A strategy as numbers that rebalancing changes, and the time of a step under it.
+/* A strategy as numbers that rebalancing changes, and the time of a step under this strategy.
  *
  *     stage devices(0-3) mesh(tp:4) layers(0-9)     before: device 3 takes twice as long
  *     stage devices(0-3) mesh(tp:4) layers(0-5)     after, with the other layers on other stages
@@ -6,9 +6,9 @@
  * A stage of a pipeline takes t = rows x work of its layers x the largest (share of a device x its
  * rate) for a micro-batch; the unit is one row of the whole model on one healthy device of the
  * fastest class. m micro-batches take m max t + fill (sum t - max t); fill is 1 for gpipe and 1f1b,
- * and less where a stage has several model chunks, or where parameters' gradients fill the bubble.
- * A step takes as long as the slowest pipeline. Layout conversions are left out, since both sides
- * of a comparison have them. */
+ * and less if stages have several model chunks, or if parameters' gradients fill the bubble. A step
+ * takes as long as the slowest pipeline. Layout conversions are left out, since both sides of a
+ * comparison have them. */
 #ifndef PLANNER_REBALANCE_LAYOUT_MODEL_H
 #define PLANNER_REBALANCE_LAYOUT_MODEL_H
 
@@ -23,14 +23,14 @@ typedef struct ModelStage {
 
 typedef struct ModelPipeline {
     int64_t microbatches, rows; // rows are those of one micro-batch
-    double length;              // the fraction of its rows' length that it reads, at most 1
+    double length;              // the fraction of its rows' length that it reads (padding lengths)
     ShapeValues lengths;
     int stage_count;
     ModelStage *stages;
 } ModelPipeline;
 
 typedef struct LayoutModel {
-    const Strategy *like; // the strategy that supplies all that is not listed here
+    const Strategy *like; // the strategy that supplies all clauses that are not listed here
     const ModelWork *work;
     double fill;
     bool ranges; // some stage has several ranges of layers (model chunks)
@@ -39,8 +39,8 @@ typedef struct LayoutModel {
     ModelPipeline *pipelines;
 } LayoutModel;
 
-/* Makes the layout model of a strategy. Returns NULL with *why where the strategy has a form that
- * it cannot describe. */
+/* Returns the layout model of a strategy; NULL, with the reason in *why, if a layout model cannot
+ * describe the strategy. */
 LayoutModel *layout_model_of(Arena *arena, const ModelWork *work, const Strategy *strategy,
                              const char **why);
 
@@ -60,18 +60,18 @@ double layout_model_share(const LayoutModel *laid, const ModelStage *stage, int6
 void layout_model_slice(const LayoutModel *laid, const ModelStage *stage, int index, double *low,
                         double *high);
 
-/* Returns the time of a stage for one row if it had all layers. */
+/* Returns the time that a stage would take for one row of a micro-batch if it had all layers. */
 double layout_model_rate(const LayoutModel *laid, const ModelPipeline *pipeline,
                          const ModelStage *stage, const double *rates);
 
-/* Returns the time of a pipeline for so many micro-batches. */
+/* Returns the time of a pipeline for `microbatches` micro-batches. */
 double layout_model_pipeline_time(const LayoutModel *laid, const ModelPipeline *pipeline,
                                   const double *rates, int64_t microbatches);
 
-/* Returns the time of a step; `rates` are by device, its own slowness times that of its class. */
+/* Returns the time of a step; `rates` are by device, as in candidates.h. */
 double layout_model_time(const LayoutModel *laid, const double *rates);
 
-/* Returns, by device, what it computes in a step, in the same unit and as if it were healthy. */
+/* Returns, by device, the time of its computing in a step if it is healthy, in the same unit. */
 double *layout_model_work(Arena *arena, const LayoutModel *laid);
 
 /* Returns the bytes of parameters and optimizer states that devices hold under `to` and not under

@@ -1,5 +1,5 @@
-/* Minimizes what a switch of strategies moves: swaps devices of equal rates, and stages of a
- * pipeline, until no swap moves less. */
+/* Minimizes the bytes that a switch of strategies moves: swaps devices of equal rates, and stages
+ * of a pipeline, until no swap moves fewer bytes or the tries are used up. */
 #include "planner/rebalance/candidates.h"
 
 #include <math.h>
@@ -13,7 +13,7 @@ typedef struct Settling {
     long left; // swaps still to be tried: fewer with many devices, since each takes longer
 } Settling;
 
-/* Returns whether a swap moves less without being slower; then it is kept, else undone. */
+/* Returns whether the layout after a swap moves fewer bytes and is not slower; records it if so. */
 static bool better(Settling *settling) {
     settling->left--;
     double moves = layout_model_moves(settling->now, settling->laid),
@@ -31,8 +31,8 @@ static void swap_devices(int *a, int *b) {
     *b = device;
 }
 
-/* Lists the positions of all devices, and behind them the idle devices. Returns how many positions
- * there are. */
+/* Lists pointers to all devices of stages, and behind them to the idle devices, which it writes to
+ * `idle`. Returns their number. */
 static int list_places(const LayoutModel *laid, int **places, int *idle) {
     int count = 0, idle_count = 0;
     bool used[laid->work->device_count];

@@ -44,8 +44,8 @@ typedef struct BalanceAnswer {
     const char *error; // one line that says why there is no answer; NULL: there is one
 } BalanceAnswer;
 
-/* Finds a strategy. `modules` are those of one trained model, one for each strategy, after pass
- * specialize. */
+/* Returns a strategy, or an error. `modules` are the modules of one trained model, one for each
+ * strategy, after pass specialize. */
 BalanceAnswer *balance_plan(Arena *arena, Module *const *modules, int count,
                             const BalanceRequest *request);
 

@@ -38,8 +38,8 @@ static int count_copies(const LayoutModel *laid, const ModelStage *stage) {
 
 static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
 
-/* Sets r->like to the mesh of a stage if its group is the largest so far. Axes that cut rows stay
- * in the mesh with a count of one, since split rules of the strategy name them. */
+/* Sets r->like to the mesh of a stage if its group or its number of axes is the largest so far.
+ * Axes that cut rows stay with a count of one, since split rules of the strategy name them. */
 static void take_mesh(Regrouping *r, const ModelStage *stage) {
     ModelStage like = {.recompute = stage->recompute, .count = 1};
     for (int a = 0; a < stage->mesh.count; a++) {
@@ -52,8 +52,8 @@ static void take_mesh(Regrouping *r, const ModelStage *stage) {
     if (like.count > r->like.count || like.mesh.count > r->like.mesh.count) r->like = like;
 }
 
-/* Reads the groups, rows and micro-batches of one pipeline. Returns false where they are not of a
- * form that malleus plans. */
+/* Reads the groups, rows and micro-batches of one pipeline. Returns false if malleus cannot plan
+ * them. */
 static bool take_pipeline(Regrouping *r, const ModelPipeline *pipeline) {
     int copies = count_copies(r->now, &pipeline->stages[0]);
     for (int s = 0; s < pipeline->stage_count; s++) {
@@ -69,7 +69,7 @@ static bool take_pipeline(Regrouping *r, const ModelPipeline *pipeline) {
 }
 
 /* Finds the unit of groups: the odd factor of the largest group's size. Returns false unless the
- * size of each group is the unit times a power of two. */
+ * unit is 1 and the size of each group is a power of two. */
 static bool find_unit(Regrouping *r) {
     r->unit = r->like.count;
     while (r->unit % 2 == 0) r->unit /= 2;
@@ -99,7 +99,7 @@ static bool describe(Regrouping *r) {
 
 /* ---- the input of malleus ---- */
 
-/* Returns the rates of the devices by node: each host is one when a whole group fits on it, else
+/* Returns the rates of the devices by node. Each host is a node if a whole group fits on it; else
  * all devices are in one node. */
 static json_t *rates_json(const Regrouping *r) {
     int devices = r->now->work->device_count,
@@ -144,17 +144,17 @@ static json_t *input_json(const Regrouping *r) {
                      memory_json(most_stages(r)));
 }
 
-/* Returns the budget of the search: work worth 1/40 s a device, cut off by the clock only after a
- * minute. */
+/* Returns the budget of the search: work of 1/40 s a device, which the clock ends a minute late at
+ * most. */
 static Budget search_budget(const Regrouping *r) {
     Budget budget = budget_begin(0.025 * r->now->work->device_count);
     budget.begin.tv_sec += 60;
     return budget;
 }
 
-/* ---- the layout that its plan describes ---- */
+/* ---- the layout of malleus's plan ---- */
 
-/* Sets the mesh of a smaller group of so many devices: the outer axes are dropped first. */
+/* Sets the mesh of a group of `count` devices; a smaller group drops the outer axes first. */
 static void shrink_mesh(const Regrouping *r, ModelStage *stage, int count) {
     int left = count;
     stage->recompute = r->like.recompute;

@@ -21,7 +21,7 @@ typedef struct Choice {
     Array(Candidate) list;
 } Choice;
 
-/* ---- what there is ---- */
+/* ---- existing strategies ---- */
 
 static void add(Choice *choice, LayoutModel *laid, const Strategy *known) {
     if (!laid) return;
@@ -31,8 +31,8 @@ static void add(Choice *choice, LayoutModel *laid, const Strategy *known) {
                            layout_model_moves(choice->now, laid), false});
 }
 
-/* Returns whether two strategies have the same values of shape variables, so that a step can
- * continue under the other one. */
+/* Returns whether two strategies have the same values of shape variables, so that training can go
+ * on under the other strategy. */
 static bool same_shapes(const Strategy *a, const Strategy *b) {
     bool same = a->shapes.count == b->shapes.count;
     for (int i = 0; same && i < a->shapes.count; i++)
@@ -66,8 +66,8 @@ static void add_known(Choice *choice, Module *const *modules, int count) {
 
 /* ---- the choice ---- */
 
-/* Returns, of the candidates within 1% of the fastest that are not refused, the one that moves
- * least; of equal ones an existing strategy. NULL: none is left. */
+/* Returns the candidate that moves the fewest bytes among those within 1% of the fastest that are
+ * not refused; at equal bytes the first, such as an existing strategy. NULL: all are refused. */
 static Candidate *choose(const Choice *choice) {
     const double within = 1.01;
     double fastest = INFINITY;
@@ -83,8 +83,8 @@ static Candidate *choose(const Choice *choice) {
     return best;
 }
 
-/* Returns whether hetucc might refuse a strategy: memory is limited, or the batch would be divided
- * into micro-batches for the first time. */
+/* Returns whether hetucc might refuse a strategy: memory is limited, or the strategy divides the
+ * batch and the strategy in force does not. */
 static bool may_be_refused(const Choice *choice, const LayoutModel *laid) {
     bool whole = choice->now->whole && choice->now->pipeline_count == 1,
          cut = !laid->whole || laid->pipeline_count > 1;
@@ -116,7 +116,7 @@ static bool all_healthy(const BalanceRequest *request) {
     return true;
 }
 
-/* Returns how many devices are so slow that a pipeline may be faster without them. */
+/* Returns how many devices are so slow that the step may be faster without them; at most MOST. */
 static int count_slow(const Choice *choice) {
     enum { MOST = 3 };
     const double slow = 1.25;

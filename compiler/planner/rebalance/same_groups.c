@@ -8,8 +8,8 @@
 
 /* ---- layers ---- */
 
-/* The partition of a pipeline's layers into stages: prefix sums of the layers' work, and each
- * stage's time for all of it. */
+/* The partition of a pipeline's layers into stages. `before` are prefix sums of the layers' work;
+ * `rate` is by stage its time for one row of all layers. */
 typedef struct Cutting {
     int layers, stages;
     const double *before, *rate;
@@ -21,8 +21,8 @@ static double span(const Cutting *cutting, int stage, int from, int to) {
     return cutting->rate[stage] * (cutting->before[to] - cutting->before[from]);
 }
 
-/* Returns the least sum of stage times none of which is above `most`, each stage with a layer at
- * least; INFINITY: there is none. */
+/* Returns the least sum of stage times if no stage takes more than `most` and each has a layer;
+ * INFINITY: no such partition exists. */
 static double cut_below(Cutting *cutting, double most) {
     int wide = cutting->layers + 1;
     for (int s = 0; s < cutting->stages; s++)
@@ -41,7 +41,7 @@ static double cut_below(Cutting *cutting, double most) {
     return cutting->best[(cutting->stages - 1) * wide + cutting->layers];
 }
 
-/* Returns a bottleneck, slightly above the least one, that some partition keeps. */
+/* Returns nearly the least time of a slowest stage; some partition keeps to this time. */
 static double least_bottleneck(Cutting *cutting) {
     double low = 0, high = 0;
     for (int s = 0; s < cutting->stages; s++)
@@ -101,8 +101,8 @@ static bool can_share(const LayoutModel *laid) {
     return laid->pipeline_count > 1;
 }
 
-/* Returns a pipeline's time for so many micro-batches, or for so many units of rows where rows are
- * shared one by one. */
+/* Returns a pipeline's time for `count` micro-batches, or, if laid->whole, for one micro-batch of
+ * `count` units of rows. */
 static double time_of(const LayoutModel *laid, const ModelPipeline *pipeline, const double *rates,
                       int64_t count) {
     ModelPipeline tried = *pipeline;
@@ -182,8 +182,8 @@ static void drop_coordinates(ModelStage *stage, int axis, const int64_t *units) 
     own->count = count;
 }
 
-/* Sets the weights of an axis: of `left` units of rows, those of each coordinate, such that the
- * slowest takes least. Returns false where all get equally many. */
+/* Sets the weights of an axis to the units of rows, of `left` in all, with which the slowest
+ * coordinate takes least. Drops coordinates without rows. Returns false if all are equal. */
 static bool weigh_axis(Arena *arena, int64_t left, ModelStage *stage, int axis,
                        const double *rates) {
     MeshAxis *own = &stage->mesh.at[axis];

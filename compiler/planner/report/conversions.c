@@ -23,7 +23,7 @@ static int64_t most_received(const Plan *plan) {
     return most;
 }
 
-/* Returns the key of a row: source line, phase and plan. */
+/* Returns the key of a row: position, stage, visit, phase, plan, reason and name of the result. */
 static const char *row_key(Arena *arena, const Module *module, const Op *op) {
     const char *name = op->results[0]->name;
     return arena_format(arena, "%s:%d:%d %d %d %d %d %d\n%s\n%s", op->at.file ? op->at.file : "",

@@ -42,7 +42,7 @@ static const char *mesh_text(Arena *arena, const Stage *stage) {
 
 /* ---- layers ---- */
 
-/* Returns whether `next` is the layer behind `last`. */
+/* Returns whether `next` is the numbered layer that follows `last` in its tower. */
 static bool layer_follows(const Layer *last, const Layer *next) {
     bool same_tower = last->tower == next->tower ||
                       (last->tower && next->tower && !strcmp(last->tower, next->tower));
@@ -187,11 +187,11 @@ static json_t *json_group(Arena *arena, const Simulation *simulation, const Pipe
                      "messages", json_messages(group));
 }
 
-/* ---- where ---- */
+/* ---- places ---- */
 
 static json_t *json_place(int group, int stage) { return json_pack("[i,i]", group, stage); }
 
-/* Returns the groups and stages that run an operator; an empty list where all devices do. */
+/* Returns the groups and stages that run an operator; an empty list if all devices run it. */
 static json_t *json_places(const Simulation *simulation, const Op *op) {
     json_t *places = json_array();
     for (int g = 0; g < simulation->groups.count && op->stage != STAGE_ALL; g++)
@@ -402,8 +402,8 @@ static json_t *json_lines(Arena *arena, const Module *module) {
 
 /* ---- models ---- */
 
-/* Returns the devices without a part in the program: idle ones, and in inference those of the other
- * pipelines. */
+/* Returns the devices that the program does not use: idle devices, and in inference the devices of
+ * the other pipelines. */
 static json_t *json_idle(Arena *arena, const Module *module) {
     int count = module->strategy ? strategy_device_count(module->strategy) : 1;
     Array(int) idle = {0};
@@ -461,13 +461,13 @@ void report_page(Text *out, Module *const *modules, int count) {
     report_simulations_page(out, simulations_of(out->arena, modules, count), count);
 }
 
-/* ---- the report as a page: page.html with the JSON where it says so ---- */
+/* ---- the report as a page: page.html with the JSON in it ---- */
 
 static const char page[] = {
 #include "planner/report/page.inc"
     0};
 
-/* The place of page.html where the JSON goes. */
+/* The text in page.html that the JSON replaces. */
 static const char mark[] = "PLAN_JSON";
 
 /* Prints JSON inside an HTML script; "<" is escaped, since it would begin a tag. */

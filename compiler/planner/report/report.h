@@ -14,11 +14,11 @@
 #include "ir/unit.h"
 #include "support/text.h"
 
-/* Write the report as JSON, or as an HTML page, of modules that have come through all passes. */
+/* Write the report of modules that have come through all passes, as JSON or as an HTML page. */
 void report_json(Text *out, Module *const *modules, int count);
 void report_page(Text *out, Module *const *modules, int count);
 
-/* Write the same for simulations whose spans were computed elsewhere (the simulator). */
+/* Write the report of simulations, such as those whose spans the simulator computed. */
 void report_simulations(Text *out, Simulation *simulations, int count);
 void report_simulations_page(Text *out, Simulation *simulations, int count);
 
@@ -28,8 +28,8 @@ void report_simulations_page(Text *out, Simulation *simulations, int count);
  * take a module that has come through all passes. */
 void table_memory(Text *out, Module *module);
 
-/* Prints what a device keeps when one session runs all programs of a strategy (NULL: one device);
- * nothing when there is one program. */
+/* Prints the bytes of each device when one session runs all programs of a strategy (NULL: the
+ * programs for one device); prints nothing for fewer than two programs. */
 void table_session(Text *out, const Unit *unit, const Strategy *strategy);
 
 /* Prints the layout of every parameter, state, input and named value, and the devices of its stage.

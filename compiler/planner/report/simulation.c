@@ -18,13 +18,13 @@ static bool same_classes(const Module *module, const Pipeline *a, const Pipeline
     return true;
 }
 
-/* Returns the pipeline of the strategy that stands for a group. */
+/* Returns the first pipeline of a group, which stands for the group. */
 static const Pipeline *group_pipeline(const Module *module, const PipelineGroup *group) {
     return &module->strategy->pipelines.at[module->templates->runs.at[group->runs.at[0]].pipeline];
 }
 
-/* Returns the group of pipelines with equal times that a pipeline belongs to; NULL when it is the
- * first of its kind. */
+/* Returns the group of pipelines with the same times as a pipeline; NULL: there is no such group
+ * yet. */
 static PipelineGroup *group_of_run(Simulation *simulation, const PipelineRun *run) {
     const Pipeline *pipeline = &simulation->module->strategy->pipelines.at[run->pipeline];
     for (int g = 0; g < simulation->groups.count; g++) {
@@ -126,8 +126,8 @@ static void run_table(Simulation *simulation, Arena *arena, PipelineGroup *group
 
 /* ---- sums of gradients ---- */
 
-/* Returns when the phase of a visit has ended for the last micro-batch of a group; the begin of the
- * table where no row runs it. */
+/* Returns when the last micro-batch of a group has ended a phase of a visit; the begin of the table
+ * if no row of the table runs the phase. */
 static double part_end(const PipelineGroup *group, Phase phase, int visit) {
     if (!phase_loops(phase) || phase == PHASE_COUNTING) return group->begin;
     SchedulePhase part = phase == PHASE_FORWARD    ? SCHEDULE_FORWARD
@@ -143,8 +143,8 @@ static double part_end(const PipelineGroup *group, Phase phase, int visit) {
     return end;
 }
 
-/* Returns when the result of an operator is complete on all stages that run it. `busy` is by stage
- * when its earlier gradient reductions end. */
+/* Returns when the result of an operator is complete, and earlier gradient reductions have ended
+ * (`busy`, by group and stage), on all stages that run the operator. */
 static double made_at(const Simulation *simulation, const Op *maker, double *const *busy) {
     double begin = 0;
     for (int g = 0; g < simulation->groups.count; g++)
@@ -166,7 +166,7 @@ static void occupy(const Simulation *simulation, const Op *maker, double *const 
 typedef Array(const Op *) Makers;
 
 /* Returns the operators whose results an asynchronous collective reduces; for a fused collective,
- * those of all its operands. */
+ * the operators of all its operands. */
 static Makers makers(Arena *arena, const Module *module, const AsyncCollective *collective) {
     Makers made = {0};
     for (int t = 0; t < collective->count; t++) {
@@ -199,7 +199,7 @@ static void let_fly(Arena *arena, Simulation *simulation) {
 
 /* ---- the step ---- */
 
-/* Sets the spans of what precedes the tables, from 0 on. Returns when the last of it ends. */
+/* Sets the times of all stages and the spans before the tables, from 0 on. Returns their end. */
 static double begin_lanes(Simulation *simulation) {
     double end = 0;
     for (int g = 0; g < simulation->groups.count; g++)

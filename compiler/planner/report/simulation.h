@@ -1,11 +1,11 @@
-/* The timeline of a step: when the stages of each pipeline run which part, by the seconds of
+/* The timeline of a step: when the stages of each pipeline run their phases, by the seconds of
  * cost/stage_seconds.h.
  *
  * Pipelines with equal times form a group, and the first one stands for all: they share a template,
- * the number of micro-batches and the classes of their devices. A step has three phases: what
- * precedes the schedules' tables ends on all devices; then the tables run, and gradient reductions
- * run beside them, one after another on each stage, in the order of the run-time library; the
- * update begins when all of that has ended.
+ * the number of micro-batches and the classes of their devices. A step has three parts. First, all
+ * devices end the phases before the schedules' tables. Then the tables run, and beside them
+ * gradient reductions, one after another on each stage, in the order of the run-time library. The
+ * update begins when tables and reductions have ended.
  *
  *     stage 0   F0 F1 F2 .  .  B0 .  B1 B2  | update
  *     stage 1   .  F0 F1 F2 B0 B1 B2 reduce | update
@@ -22,7 +22,7 @@ typedef struct TimelineRow {
     int device_count;   // of the group's first pipeline
     const int *devices;
     double *times;       // seconds by phase and visit, as times_of_stage returns them
-    Span before, update; // what runs once a step, in front of the table and behind it
+    Span before, update; // the parts of the step before the table and behind it
     double busy;
 } TimelineRow;
 
@@ -51,7 +51,7 @@ typedef struct Simulation {
     double length; // of the step, in the unit of `times`
 } Simulation;
 
-/* Computes the timeline. Requires all passes. */
+/* Returns the timeline of a step, in operations if a rate is unknown. Requires all passes. */
 Simulation simulation_create(Arena *arena, Module *module);
 
 /* Returns the index of the group of a run (an index of module->templates->runs); 0 where the batch
@@ -68,12 +68,12 @@ bool op_on_lane(const Simulation *simulation, const Op *op, int group, int stage
 
 typedef struct ConversionRow {
     const Op *op;               // the first conversion of the row
-    const Plan *plan;           // the plan of one of them
+    const Plan *plan;           // the plan of its last conversion
     int64_t runs;               // of all conversions of the row in a step
     int64_t bytes;              // that all devices receive in a step
     int64_t received;           // that one device receives at most
     double seconds;             // of all runs
-    Array(const char *) scopes; // by operator; NULL: none
+    Array(const char *) scopes; // by conversion; NULL: it has no scope
 } ConversionRow;
 
 typedef struct ConversionRows {

@@ -129,7 +129,7 @@ typedef struct CommSum {
 } CommSum;
 typedef Array(CommSum) CommSums;
 
-/* Returns, by parameter, the first forward operator that reads it in any layout; NULL: none. */
+/* Returns, by parameter, the first forward operator that reads it in any layout, or NULL. */
 static const Op **find_readers(Arena *arena, const Module *module) {
     const Op **readers = arena_array(arena, const Op *, module->params.count + 1);
     for (int i = 0; i < module->ops.count; i++) {
@@ -143,7 +143,7 @@ static const Op **find_readers(Arena *arena, const Module *module) {
     return readers;
 }
 
-/* Returns, by value id, the parameter whose new value it is; NULL: none. */
+/* Returns, by id of a conversion's result, the parameter whose new value it holds, or NULL. */
 static const Parameter **find_updated(Arena *arena, const Module *module) {
     const Parameter **updated = arena_array(arena, const Parameter *, module->next_id);
     for (int p = 0; p < module->params.count; p++) {
@@ -154,8 +154,8 @@ static const Parameter **find_updated(Arena *arena, const Module *module) {
     return updated;
 }
 
-/* Returns an operator's layer: "3", "vision 3", "head"; else the first component of its scope; "-"
- * for neither. */
+/* Returns an operator's layer: "layer 3", "layer vision 3", "layer head"; else the first component
+ * of its scope; else "-". */
 static const char *layer_word(Arena *arena, const Op *op) {
     const char *tower = op->source->layer && op->source->layer->tower
                             ? arena_format(arena, "%s ", op->source->layer->tower)

@@ -20,7 +20,7 @@ static bool begins_with(const char *name, const char *scope) {
     return !strncmp(name, scope, length) && name[length] == '.';
 }
 
-/* Returns the value that an unnamed conversion converts; other values are returned as they are. */
+/* Returns a value, or, for an unnamed result of conversions, the value that they convert. */
 static const Value *converted(const Value *value) {
     while (!value->name && value->def && value->def->convert.plan) value = value->def->operands[0];
     return value;

@@ -20,13 +20,13 @@ NamedValues named_values(Arena *arena, const Module *module);
 /* Returns a value's name in reports: "h3.y", "h3.w", "ht_linear in h3". */
 const char *value_text(Arena *arena, const Value *value);
 
-/* Return texts for reports: a type, "f32[3,4]"; a layout, "by micro-batch" where pipelines have
- * different rows; a position, "gpt.c:42". */
+/* Return texts for reports: of a type, "f32[3,4]"; of a layout ("by micro-batch" if it is NULL); of
+ * a position, "gpt.c:42". */
 const char *type_text(Arena *arena, Type type);
 const char *layout_text(Arena *arena, const Layout *layout);
 const char *place_text(Arena *arena, Position at);
 
-/* Returns the last part of a path; "" for none. */
+/* Returns the part of a path behind its last slash; "" for NULL. */
 const char *path_end(const char *path);
 
 #endif

@@ -2,14 +2,14 @@
 
 #include "planner/search/evaluated.h"
 
-/* A block strategy: the first devices of a group, cut into equal stages with equal meshes. */
+/* A block strategy: the first `used` devices of a group, in equal stages with equal meshes. */
 typedef struct Blocks {
     const DeviceGroup *group;
     int used, stages, tensor;
 } Blocks;
 
-/* Returns the rows of a micro-batch such that there are at least so many micro-batches; 0, the
- * batch as a whole, where it cannot be divided so. */
+/* Returns the most rows of a micro-batch that leave at least `microbatches` micro-batches, else the
+ * batch's rows. Returns 0, the batch as a whole, for a program without training or rows. */
 static int64_t rows_of(const Search *search, int64_t microbatches) {
     const SearchModel *model = &search->model;
     int64_t best = model->batch;
@@ -38,8 +38,8 @@ static Candidate blocks_candidate(Search *search, const SplitList *splits, const
     return (Candidate){.splits = splits, .zero = zero, .pipeline_count = 1, .pipelines = pipeline};
 }
 
-/* Adds the strategies of such blocks with ZeRO levels up to `zero`; nothing where the model has too
- * few layers or rows. */
+/* Adds the strategies of such blocks with ZeRO levels up to `zero`; adds none when the model has
+ * too few layers or rows. */
 static void add_blocks(Search *search, CandidateList *list, const SplitList *splits, Blocks blocks,
                        int zero) {
     const SearchModel *model = &search->model;
@@ -61,8 +61,8 @@ static void add_blocks(Search *search, CandidateList *list, const SplitList *spl
     }
 }
 
-/* Adds the strategies on all devices of a group or on those of a host, with a degree of tensor
- * parallelism; also pipelines where `deep`. */
+/* Adds the strategies of one stage on the devices of `blocks`, with its degree of tensor
+ * parallelism; with `deep`, also pipelines and ZeRO levels. */
 static void add_meshes(Search *search, CandidateList *list, const SplitList *splits, Blocks blocks,
                        bool deep) {
     int hosts = blocks.group->count / blocks.group->host_most, widest = blocks.used / blocks.tensor;

@@ -51,9 +51,9 @@ static void print_axis(Text *out, const char *name, int count, const int *weight
     *any = true;
 }
 
-/* Prints how a pipeline divides its rows. The only pipeline may leave out the rows of a
- * micro-batch, so that each program divides its own batch; this is required where programs have
- * batches of different sizes. */
+/* Prints how a pipeline divides its rows. With `own`, leaves out the rows of a micro-batch, so that
+ * each program divides its own batch: programs with batches of different sizes require this of an
+ * only pipeline. */
 static void print_rows(Text *out, const SearchPipeline *pipeline, bool own) {
     if (pipeline->rows) text_print(out, " microbatches(%lld)", (long long)pipeline->microbatches);
     if (pipeline->rows && !own) text_print(out, " rows(%lld)", (long long)pipeline->rows);
@@ -104,7 +104,7 @@ static void mark_working(const Candidate *candidate, bool *works, int *last) {
         }
 }
 
-/* Prints the idle devices among the first `count` and among those up to the last one that works. */
+/* Prints the devices that do not work among the first `count` and before the last that works. */
 static void print_idle(Text *out, const Candidate *candidate, const Fleet *devices, int count) {
     int last = -1;
     Array(int) idle = {0};

@@ -37,7 +37,7 @@ typedef struct SearchStage {
 } SearchStage;
 
 typedef struct SearchPipeline {
-    int64_t microbatches, rows; // rows are those of one micro-batch
+    int64_t microbatches, rows; // rows of one micro-batch; 0: the batch as a whole
     int stage_count;
     SearchStage *stages;
 } SearchPipeline;
@@ -53,23 +53,23 @@ typedef struct Candidate {
     int zero, pipeline_count;
     SearchPipeline *pipelines;
     double seconds; // of a step, by closed form
-    double need;    // the largest ratio of a device's predicted bytes to those that it may have
+    double need;    // the largest ratio of a device's predicted bytes to its allowed bytes
 } Candidate;
 
-/* Prints the strategy's text for at least the first `count` devices; those that do not work are
- * idle. */
+/* Prints the strategy's text for at least the first `count` devices; devices that do not work are
+ * listed as idle. */
 void candidate_print(Text *out, const Candidate *candidate, const EvaluationContext *context,
                      int count, const char *name);
 
-/* Prints one line for people: "2 stages [8, 4], dp 2 x tp 4, 16 micro-batches of 4 rows, zero 1,
- * recompute full". */
+/* Prints one line for people, without a line end: "8 h100 dp2 tp4 6 layers full > 8 h100 dp2 tp4 6
+ * layers; 16 x 4 rows; zero 1; tp cuts heads ffn". */
 void candidate_describe(Text *out, const Candidate *candidate, const Fleet *devices);
 
-/* Returns a text that is equal for candidates of one kind: those that differ only in ZeRO,
- * recomputation, layers by stage, weights and names. */
+/* Returns a text that is equal for candidates of one kind, that is, candidates that differ only in
+ * ZeRO, recomputation, layers by stage, weights and cut dimensions. */
 const char *candidate_kind(Arena *arena, const Candidate *candidate, const Fleet *devices);
 
-/* Returns a copy in an arena. */
+/* Returns a copy in an arena; it shares `splits` with the original. */
 Candidate candidate_copy(Arena *arena, const Candidate *candidate);
 
 #endif

@@ -9,11 +9,11 @@
 
 enum {
     HALVINGS = 18
-}; // of a time, or of a fraction of memory; far finer than the closed forms' accuracy
+}; // steps of a bisection, far finer than the closed forms' accuracy
 
 /* ---- a stage ---- */
 
-/* Sets the slots of layers [first, end) and of what runs outside of layers on their stage. */
+/* Sets [*from, *to) to the slots of layers [first, end) and of the ends that their stage runs. */
 static void slots_of(const Profile *profile, int first, int end, int *from, int *to) {
     int layers = profile->context->model->layer_count;
     *from = first ? first + 1 : 0;
@@ -31,7 +31,7 @@ static double stage_seconds(const Profile *profile, const StagePlan *plan,
     return seconds;
 }
 
-/* The bytes of some slots, by what each ZeRO level divides. */
+/* The bytes of some slots, separated by the ZeRO level that divides them. */
 typedef struct Bytes {
     double parameters, states, gradients, cut_parameters, cut_states, cut_gradients, kept, work,
         widest;
@@ -79,13 +79,13 @@ typedef struct Filling {
     PipelinePlan *plan;
 } Filling;
 
-/* The limits under which a stage is filled: seconds of a micro-batch, and a multiple of its memory.
- */
+/* The limits under which a stage is filled: seconds of a micro-batch, and a factor of the
+ * memory. */
 typedef struct StageLimits {
     double seconds, room;
 } StageLimits;
 
-/* Returns how many of the layers of `all` a stage takes under limits, from the first one on. */
+/* Returns how many layers of `all`, from its first, stage `number` can take under limits. */
 static int take_layers(const Filling *filling, int number, const SearchStage *all,
                        const StageLimits *limits) {
     const StagePlan *stage = &filling->plan->stages[number];
@@ -110,8 +110,8 @@ static int take_layers(const Filling *filling, int number, const SearchStage *al
     return taken;
 }
 
-/* Fills stage after stage with as many layers as each can take. Returns whether all layers found a
- * place. */
+/* Fills stage after stage with as many layers as the stage can take. Returns whether all layers are
+ * on a stage. */
 static bool fill(const Filling *filling, double seconds, double room) {
     PipelinePlan *plan = filling->plan;
     const StageLimits limits = {seconds, room};
@@ -156,7 +156,7 @@ static bool fill_any(const Filling *filling, double seconds, double room) {
                                                          : fill_whole(filling, room);
 }
 
-/* Finds, by bisection, the shortest time of the slowest stage, and fills the stages with it. */
+/* Fills the stages under the shortest limit of their time, which it finds by bisection. */
 static void shorten(const Filling *filling, double room) {
     double high = 0, low = 0;
     const SearchStage all = {.end = filling->profile->context->model->layer_count,
@@ -170,7 +170,7 @@ static void shorten(const Filling *filling, double room) {
     fill_any(filling, high, room);
 }
 
-/* Returns the least fraction of the memory with which all layers find a place. */
+/* Returns the least factor of the memory under which all layers are on a stage. */
 static double least_room(const Filling *filling) {
     double low = 0, high = 1;
     while (!fill_any(filling, INFINITY, high) && high < 1e9) high *= 2;
@@ -206,8 +206,8 @@ static Trained trained_of(const Profile *profile, const StagePlan *stage) {
 }
 
 /* Returns the seconds that a stage needs once a step: gradient reductions, parameter gathers, the
- * update. Reductions overlap the backward part of the last micro-batch (2/3 of `seconds`), but for
- * the last layer's. Without ZeRO they are one message, else one for each parameter. */
+ * update. All reductions but those of the last layer overlap the backward part of the last
+ * micro-batch (2/3 of `seconds`). Without ZeRO one message reduces all parameters. */
 static double once_seconds(const Profile *profile, const PipelinePlan *plan, int number,
                            double seconds) {
     const double backward = 2.0 / 3;

@@ -1,5 +1,5 @@
-/* Closed forms of a pipeline: which layers each stage gets, how long a step takes, and how much
- * memory devices need.
+/* Closed forms of a pipeline: the layers of each stage, the seconds of a step, and the bytes that
+ * devices need.
  *
  * Stage s takes t_s for the forward and backward parts of a micro-batch. A step of m micro-batches
  * takes sum t_s + (m - 1) max t_s, plus the messages between stages, plus the gradient reductions
@@ -31,20 +31,20 @@ typedef struct PipelinePlan {
     int zero;
 } PipelinePlan;
 
-/* The factors by which evaluated strategies needed more memory, or took longer, than the closed
- * forms said. */
+/* The factors by which evaluated strategies needed more memory, and took longer, than the closed
+ * forms predicted. */
 typedef struct Correction {
     double memory, seconds;
 } Correction;
 
-/* Distributes the layers over the stages and chooses how each recomputes. If all layers fit, the
- * step is made as short as possible; otherwise the largest ratio of needed to allowed memory is
- * made as small as possible. Sets the stages, the *seconds of a step and that ratio (*need).
- * Returns false when there are more stages than layers. */
+/* Distributes the layers over the stages and chooses how each stage recomputes. If all layers fit,
+ * the step becomes as short as possible; otherwise the largest ratio of needed to allowed memory
+ * becomes as small as possible. Sets the *seconds of a step and this ratio (*need). Returns false
+ * when there are more stages than layers. */
 bool pipeline_fill(const Profile *profile, const Correction *correction, PipelinePlan *plan,
                    double *seconds, double *need);
 
-/* Sets the seconds and the need of a plan whose layers are distributed. */
+/* Sets the *seconds of a step and the *need of a plan whose layers are already on stages. */
 void pipeline_estimate(const Profile *profile, const Correction *correction,
                        const PipelinePlan *plan, double *seconds, double *need);
 

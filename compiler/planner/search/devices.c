@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Returns the devices sorted by host, then by number. */
+/* Returns the devices of a class, sorted by host, then by number. */
 static const int *sorted(Arena *arena, const Cluster *cluster, const DeviceClass *class,
                          int *count) {
     Array(int) list = {0};
@@ -54,8 +54,8 @@ static const Cluster *unbounded(Arena *arena, const Cluster *cluster, const Devi
     return copy;
 }
 
-/* Returns the group whose devices take longest for a large matrix product, or for other operations
- * where no product rate is known. */
+/* Returns the group whose devices take longest for a large matrix product; groups without rates of
+ * products count by their rate of other operations. */
 static int slowest_of(const DeviceGroup *groups, int count) {
     int slowest = 0;
     double least = 0;
@@ -69,7 +69,7 @@ static int slowest_of(const DeviceGroup *groups, int count) {
     return slowest;
 }
 
-/* Returns all devices, those of a host one after the other. */
+/* Returns the group of all devices, sorted by host, with the slowest class and the least memory. */
 static DeviceGroup pool_of(Arena *arena, const Cluster *cluster, const DeviceGroup *groups,
                            int count) {
     DeviceGroup pool = groups[slowest_of(groups, count)];

@@ -1,5 +1,5 @@
-/* The cluster as the search sees it: groups of devices of one class, those of a host together, and
- * how many bytes each device may use. */
+/* The cluster as the search sees it: groups of devices of one class, ordered by host, and the bytes
+ * that each device may use. */
 #ifndef PLANNER_SEARCH_DEVICES_H
 #define PLANNER_SEARCH_DEVICES_H
 
@@ -16,26 +16,26 @@ typedef struct DeviceGroup {
 
 typedef struct Fleet {
     const Cluster *cluster; // the cluster as given
-    const Cluster *unbound; // the same without memory limits, so that compiling a strategy that
-                            // does not fit says how much it needs
+    const Cluster *unbound; // the cluster without memory limits, so that strategies that do not fit
+                            // compile, and their bytes are known
     int group_count, count;
-    // in the order of their first devices. Where there are several groups, one more follows: all
-    // devices, each counted as one of the slowest class with the least memory
+    // in the order of their first devices. If there are several groups, another one follows: all
+    // devices, each counted as a device of the slowest class with the least memory
     const DeviceGroup *groups;
     int slowest; // index of the slowest group
 } Fleet;
 
-/* Makes the fleet of a cluster. `memory` limits the bytes of every device; 0: the classes' limits
- * alone. */
+/* Returns the fleet of a cluster. `memory` limits the bytes of every device; 0: only the classes'
+ * limits apply. */
 Fleet devices_of(Arena *arena, const Cluster *cluster, int64_t memory);
 
-/* Returns the group of a device. */
+/* Returns the index of a device's group. */
 int devices_group(const Fleet *devices, int device);
 
 /* Returns the bytes that a device may use; 0: not bounded. */
 int64_t devices_memory(const Fleet *devices, int device);
 
-/* Returns the slowest link between neighbours in a list of devices. */
+/* Returns the slowest link between neighbours in a ring of devices. */
 Link devices_link(const Fleet *devices, const int *list, int count);
 
 #endif

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 
 enum {
-    SAME_SHAPE = 3, // most strategies of one shape that are kept
-    ALONE = 2       // of each class alone, kept before all others
+    SAME_SHAPE = 3, // the most strategies of one shape that are kept
+    ALONE = 2       // the most strategies of one class alone that come before all others
 };
 
-/* Compares candidates: those that fit first, by seconds; the others by need. */
+/* Compares choices: choices that fit come first, by seconds; all others follow, by need. */
 static int compare(const void *a, const void *b) {
     const Choice *first = *(const Choice *const *)a, *second = *(const Choice *const *)b;
     bool fits = first->need <= 1, other = second->need <= 1;
@@ -56,8 +56,8 @@ static Candidate candidate_of(Arena *arena, Profile *profile, const Correction *
     return candidate;
 }
 
-/* Returns the only group whose devices work in a choice; -1: there are several, or it is no single
- * pipeline. */
+/* Returns the only group whose devices work in a choice; -1: several groups work, or the choice is
+ * no single pipeline. */
 static int lone_group(const Profile *profile, const Choice *choice) {
     int lone = -1, groups = profile->context->devices->group_count;
     if (choice->other || choice->shape.used[groups < GROUPS_MOST ? groups : GROUPS_MOST]) return -1;
@@ -69,7 +69,7 @@ static int lone_group(const Profile *profile, const Choice *choice) {
     return lone;
 }
 
-/* Returns the first candidates of every single class, where there are several classes. */
+/* Returns the first ALONE fitting candidates of each class alone; none if there is one class. */
 static CandidateList candidates_alone(Arena *arena, Profile *profile, const Correction *correction,
                                       Choice *const *sorted, int count) {
     CandidateList best = {0};
@@ -104,7 +104,7 @@ CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correc
     return best;
 }
 
-/* ---- what needs little ---- */
+/* ---- candidates that need little memory ---- */
 
 static int compare_needs(const void *a, const void *b) {
     const Candidate *first = *(const Candidate *const *)a, *second = *(const Candidate *const *)b;
@@ -121,7 +121,7 @@ void candidates_sort_by_need(Arena *arena, CandidateList *list) {
     for (int i = 0; i < list->count; i++) list->at[i] = copies[i];
 }
 
-/* Adds the pipeline of a choice in each way to recompute. */
+/* Adds the pipeline of a choice once for each way to recompute that the profile allows. */
 static void add_modes(Arena *arena, Profile *profile, const Correction *correction, Choice *choice,
                       CandidateList *list) {
     PipelinePlan plan;

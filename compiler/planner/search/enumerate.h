@@ -1,10 +1,10 @@
 /* Enumerates the search space and keeps the best strategies by closed form.
  *
- * Of each class of devices all, some or none work. They are cut into equal stages with a mesh of dp
- * and tp, those of a class one after the other; the classes stand in any order along the pipeline.
- * For different classes there are also: a pipeline for each class, with rows by its speed; and one
- * stage of all devices with weights along dp or tp. Micro-batches have any number of rows that
- * divides the batch.
+ * All, some or none of the devices of each class work. The devices of a class form consecutive
+ * equal stages with a mesh of dp and tp; the classes come in any order along the pipeline. Clusters
+ * with several classes have further strategies: a pipeline for each class, with rows by its speed;
+ * and one stage of all devices with weights along dp or tp. Micro-batches have any number of rows
+ * that divides the batch.
  *
  *     16 devices: 1 stage dp 16; dp 8 x tp 2; ...; 2 stages of dp 4 x tp 2; ...; 16 stages
  */
@@ -15,17 +15,17 @@
 
 typedef Array(Candidate) CandidateList;
 
-/* Returns the best `most` candidates: those that fit by seconds, then the others by need; of
- * candidates that differ in ZeRO and rows alone, a few. Where there are several classes, the first
- * few of each class alone come before all others, so that additional devices never make a plan
+/* Returns the best `most` candidates: first candidates that fit, by seconds, then all others, by
+ * need. Keeps a few of the candidates that differ only in ZeRO and rows. With several classes, a
+ * few candidates of each class alone come first, so that additional devices never make a plan
  * slower. */
 CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correction, int most);
 
-/* Sorts candidates by need; equal ones keep their order. */
+/* Sorts candidates by need; candidates of equal need keep their order. */
 void candidates_sort_by_need(Arena *arena, CandidateList *list);
 
-/* Returns every single pipeline, with every way to recompute, whose need by closed form is below
- * `least`. */
+/* Returns all candidates of one pipeline, with all ways to recompute, whose need by closed form is
+ * below `least`. */
 CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *correction,
                               double least);
 
@@ -34,7 +34,7 @@ CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *
 
 typedef Array(Choice) ChoiceList;
 
-/* Adds these strategies to the list; nothing where there is one class. */
+/* Adds these strategies to the list; adds none for one class, or for more than GROUPS_MOST. */
 void heterogeneous_add(Arena *arena, Profile *profile, const Correction *correction,
                        ChoiceList *list);
 

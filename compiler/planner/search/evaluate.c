@@ -71,8 +71,8 @@ static Running start(const EvaluationContext *context, const Evaluation *trial, 
     return (Running){process, ends[0], number};
 }
 
-/* Reads what a process has written so far. Returns whether it is done. The output of a process that
- * failed is dropped. */
+/* Appends to `out` the bytes that a process has written. Returns whether the process has ended. The
+ * output of a process that failed is dropped. */
 static bool take(Running *running, Text *out) {
     char bytes[1 << 14];
     int status = 0;
@@ -121,8 +121,8 @@ static int64_t state_bytes(const RoleMemory *memory) {
            memory->bytes[MEMORY_GRADIENTS];
 }
 
-/* Returns how many bytes a device lacks to hold so many; for a device without bound a number that
- * grows with the bytes. */
+/* Returns how many bytes a device lacks to hold `bytes`, negative when it has some left; for a
+ * device without bound, a negative number that grows with the bytes. */
 static int64_t lack_of(const EvaluationContext *context, int device, int64_t bytes) {
     int64_t most = devices_memory(context->devices, device);
     return bytes - (most ? most : INT64_MAX / 2);
@@ -134,7 +134,7 @@ typedef struct Judging {
     Verdict *verdict;
 } Judging;
 
-/* Records the device that has the least memory left, or, where none is bounded, needs most. */
+/* Records a device if it lacks more bytes than all before, or, if none is bounded, needs most. */
 static void note_memory(void *context, int device, const RoleMemory *memory) {
     const Judging *judging = context;
     Verdict *verdict = judging->verdict;
@@ -147,8 +147,8 @@ static void note_memory(void *context, int device, const RoleMemory *memory) {
     verdict->states = state_bytes(memory);
 }
 
-/* Computes the memory of one session with all programs; skipped in rough evaluations, which are not
- * printed. */
+/* Sets the verdict's memory of one session with all programs, except in rough evaluations, whose
+ * memory is not printed. */
 static void find_together(const EvaluationContext *context, const Unit *unit, Verdict *verdict) {
     const Strategy *strategy = unit->modules.at[0]->strategy;
     verdict->programs = session_programs(unit, strategy);

@@ -1,11 +1,11 @@
-/* Evaluation of a strategy: it is compiled as hetucc compiles it and then simulated, in a process
- * of its own that frees all memory and prints nothing.
+/* Evaluation of a strategy: a process of its own compiles it with all passes of hetucc, simulates
+ * it and exits, which frees all memory. The process prints nothing.
  *
  *     EvaluationContext context = {.frontend = ..., ...};
  *     Text *answers = evaluations_run(arena, &context, evaluations, count);
  *         answers[i] is what `work` of evaluation i wrote; empty where the strategy is refused
  *
- * As many processes run at a time as there are processors. */
+ * As many processes run at a time as there are processors, at most 16. */
 #ifndef PLANNER_SEARCH_EVALUATE_H
 #define PLANNER_SEARCH_EVALUATE_H
 
@@ -39,7 +39,7 @@ typedef struct Evaluation {
 Text *evaluations_run(Arena *arena, const EvaluationContext *context, const Evaluation *trials,
                       int count);
 
-/* Returns the unit under a strategy, through all passes; NULL after errors. */
+/* Returns the unit compiled under a strategy, after all passes; NULL after errors. */
 Unit *evaluation_compile(const EvaluationContext *context, const char *text, bool rough);
 
 /* Returns the module of a unit that the search plans for. */
@@ -47,16 +47,16 @@ Module *evaluation_module(const EvaluationContext *context, const Unit *unit);
 
 /* The result of evaluating a strategy. */
 typedef struct Verdict {
-    bool good;      // hetucc accepts the strategy; else all else is unset
+    bool good;      // hetucc accepts the strategy; false: all other fields are 0
     double seconds; // of a step; NAN: the cluster file lacks a rate (`unknown`)
-    int worst;    // the device with the least memory left, or, where none is bounded, the one that
-                  // needs most
-    int64_t peak; // its bytes
+    int worst;    // the device with the least memory left, or, if no device is bounded, the device
+                  // that needs most
+    int64_t peak; // bytes that device `worst` needs
     int64_t most; // the most bytes of any device
-    int64_t lack; // bytes that device `worst` lacks; negative: that it has left
+    int64_t lack; // bytes that device `worst` lacks; negative: it has bytes left
     int64_t states;   // bytes of the peak that parameters, gradients and the optimizer take
     int programs;     // number of programs of the source; one session may run all of them
-    int fullest;      // the device with the least memory left in such a session
+    int fullest;      // the device with the least memory left when a session runs all programs
     int64_t together; // bytes of device `fullest`
     int busiest;      // the device that computes longest
     double computing, exposed, idle;    // fractions of the busiest device's step
@@ -64,7 +64,7 @@ typedef struct Verdict {
     char unknown[240];
 } Verdict;
 
-/* Compiles and simulates strategies, roughly or to the byte. Returns their verdicts. */
+/* Compiles and simulates strategies. Returns their verdicts, with exact bytes unless `rough`. */
 const Verdict *verdicts_find(Arena *arena, const EvaluationContext *context,
                              const char *const *texts, int count, bool rough);
 

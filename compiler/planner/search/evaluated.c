@@ -36,7 +36,7 @@ static void judge(Search *search, TriedStrategy *const *list, int count, bool ro
     }
 }
 
-/* Returns whether a roughly evaluated strategy might fit, or need the least memory, once its arenas
+/* Returns whether a roughly evaluated strategy might fit, or need the least memory, when its arenas
  * are packed well. */
 static bool is_close(const Search *search, const TriedStrategy *tried) {
     const double most_gained = 0.15;
@@ -90,9 +90,9 @@ TriedList best_of(const Search *search, int most) {
 
 typedef Array(const char *) KindList;
 
-/* Returns whether a strategy is printed beside better ones: it is of another kind (candidate_kind),
- * or differs from one of them in ZeRO alone. A new kind is added to `kinds`, of which there are at
- * most `most`. */
+/* Returns whether a strategy is printed beside the `better` strategies: its kind (candidate_kind)
+ * is new, or it differs from one of them only in ZeRO. Adds a new kind to `kinds`, up to `most`
+ * kinds. */
 static bool is_told(const Search *search, const TriedList *better, const TriedStrategy *tried,
                     KindList *kinds, int most) {
     const char *kind = candidate_kind(search->arena, &tried->candidate, &search->devices);
@@ -124,7 +124,7 @@ void tries_settle(Search *search, const TriedList *list) {
     judge(search, list->at, list->count, false);
 }
 
-/* ---- closed forms against what came out ---- */
+/* ---- corrections of the closed forms ---- */
 
 static double median(double *numbers, int count) {
     qsort(numbers, (size_t)count, sizeof *numbers, compare_doubles);
@@ -136,8 +136,8 @@ double real_need(const Search *search, const TriedStrategy *tried) {
     return most ? (double)tried->verdict.peak / (double)most : 0;
 }
 
-/* Multiplies the correction of a variant by the median of evaluated / predicted bytes and seconds,
- * in the strategies that were evaluated from tried.at[first] on. */
+/* Multiplies the correction of a variant by the medians of evaluated / predicted bytes and seconds
+ * of its strategies in tried.at[first] and later. */
 static void correct(Search *search, int variant, int first) {
     int count = search->tried.count - first, used = 0;
     double *memory = arena_array(search->arena, double, count + 1),

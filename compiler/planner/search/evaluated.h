@@ -1,4 +1,4 @@
-/* The state of a search: the strategies evaluated so far, and how far the closed forms were off. */
+/* The state of a search: the strategies evaluated so far, and corrections of the closed forms. */
 #ifndef PLANNER_SEARCH_EVALUATED_H
 #define PLANNER_SEARCH_EVALUATED_H
 
@@ -25,33 +25,33 @@ typedef struct Search {
     TriedList tried;
 } Search;
 
-/* Evaluates the first `most` candidates that were not evaluated yet, and counts to the byte those
- * that nearly fit or need the least. Returns how many were new. */
+/* Evaluates the first `most` candidates that were not evaluated yet, roughly at first; strategies
+ * that nearly fit, or need the least, again with exact bytes. Returns how many were new. */
 int try_candidates(Search *search, const CandidateList *list, int most);
 
-/* Evaluates to the byte the strategies of a list that were evaluated roughly. */
+/* Evaluates the strategies of a list with exact bytes. */
 void tries_settle(Search *search, const TriedList *list);
 
 /* Returns the strategies that fit, by seconds; at most `most`. */
 TriedList best_of(const Search *search, int most);
 
-/* Returns the fastest strategy that fits of each of at most `most` kinds (candidate_kind), each
- * followed by those that differ from it in ZeRO alone. */
+/* Returns the fastest strategy that fits of each of at most `most` kinds (candidate_kind), and
+ * strategies that differ from one of these only in ZeRO; sorted by seconds. */
 TriedList best_kinds(const Search *search, int most);
 
 /* Returns whether any evaluated strategy fits. */
 bool anything_fits(const Search *search);
 
-/* Returns the accepted strategy with the least need; NULL: hetucc accepts none. */
+/* Returns the accepted strategy that lacks the fewest bytes; NULL: hetucc accepts none. */
 const TriedStrategy *least_need(const Search *search);
 
-/* Returns the largest ratio of needed to allowed bytes of a device, by hetucc's count. */
+/* Returns the ratio of needed to allowed bytes on the strategy's worst device; 0: no bound. */
 double real_need(const Search *search, const TriedStrategy *tried);
 
-/* Multiplies each variant's correction by its median error over tried.at[first] and later. */
+/* Multiplies each variant's correction by its median error in tried.at[first] and later. */
 void correct_all(Search *search, int first);
 
-/* Returns the variant with these dimensions; -1: none. */
+/* Returns the index of the variant whose list is `splits`; -1: it is no variant's list. */
 int variant_of(const Search *search, const SplitList *splits);
 
 /* Returns how many strategies are compiled in a round: fewer for large models, so that a search

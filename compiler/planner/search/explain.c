@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Returns the bytes as people write them: "1.25 GiB". */
+/* Returns bytes as a text with a unit: "1.25 GiB". */
 static const char *bytes_text(Arena *arena, int64_t bytes) {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
     double number = (double)bytes;
@@ -44,8 +44,8 @@ static const char *memory_text(Arena *arena, const EvaluationContext *context,
                         verdict->worst);
 }
 
-/* Prints, behind `begin`, the memory of one session with all programs of the source; nothing where
- * there is one program. */
+/* Prints a line of `begin` and the memory of one session with all programs of the source; prints
+ * nothing if there is one program. */
 static void print_together(Text *out, const char *begin, const EvaluationContext *context,
                            const Verdict *verdict) {
     int64_t most = devices_memory(context->devices, verdict->fullest);
@@ -73,7 +73,7 @@ bool explain_folds(Arena *arena, const TriedStrategy *head, const TriedStrategy 
            !strcmp(without_zero(arena, head, devices), without_zero(arena, other, devices));
 }
 
-/* Prints on one line the strategies of the list that differ from this one in ZeRO alone. */
+/* Prints on one line the strategies behind number `head` that differ from it only in ZeRO. */
 static void print_levels(Text *out, const EvaluationContext *context, const TriedList *best,
                          int head) {
     bool any = false;

@@ -28,8 +28,8 @@ static void add_candidate(Mixer *mixer, const Candidate *candidate) {
     array_push(mixer->arena, mixer->list, choice);
 }
 
-/* Returns whether candidate a is better than b: those that fit by seconds, then the others by need.
- */
+/* Returns whether a candidate is better than another: it alone fits; or it has fewer seconds, if
+ * both fit; or less need, if neither fits. */
 static bool is_better(double seconds, double need, double other_seconds, double other_need) {
     if ((need <= 1) != (other_need <= 1)) return need <= 1;
     return need <= 1 ? seconds < other_seconds : need < other_need;
@@ -43,8 +43,8 @@ typedef struct GroupPipeline {
     PipelinePlan plan;
 } GroupPipeline;
 
-/* Finds the best pipeline of all devices of a class for so many rows of the batch. Returns false
- * when there is none. */
+/* Finds the best pipeline of all devices of a class for `batch` rows. Returns false when there is
+ * no such pipeline. */
 static bool best_of_group(Mixer *mixer, int group, int64_t batch, int zero, GroupPipeline *best) {
     ArrangementList shapes = shapes_of_group(mixer->arena, mixer->profile, group);
     RowList rows = rows_all(mixer->arena, mixer->profile, batch);
@@ -64,8 +64,8 @@ static bool best_of_group(Mixer *mixer, int group, int64_t batch, int zero, Grou
     return found;
 }
 
-/* Adds the candidate with a pipeline for each class that has these rows; nothing where one class
- * finds no pipeline. */
+/* Adds the candidate with a pipeline of batch[g] rows for each class g with rows; adds none when a
+ * class has no pipeline for them. */
 static void add_pipelines(Mixer *mixer, const int64_t *batch, int zero) {
     Candidate candidate = {.splits = mixer->profile->splits,
                            .zero = zero,
@@ -85,8 +85,8 @@ static void add_pipelines(Mixer *mixer, const int64_t *batch, int zero) {
     if (candidate.pipeline_count > 1) add_candidate(mixer, &candidate);
 }
 
-/* Adds candidates with a pipeline for each class: rows in proportion to the classes' speeds, and
- * around that. */
+/* Adds candidates with a pipeline for each class: rows in proportion to the classes' speeds, and up
+ * to two row units more or fewer. */
 static void add_class_pipelines(Mixer *mixer) {
     const SearchModel *model = model_of(mixer);
     int64_t units = model->batch / model->unit, batch[GROUPS_MOST] = {0};
@@ -116,7 +116,7 @@ static void add_class_pipelines(Mixer *mixer) {
 
 /* ---- weights ---- */
 
-/* Finds small whole numbers in the ratio of the rates. */
+/* Sets `weight` to small integers nearly in the ratio of the rates. */
 static void weights_of(const double *rate, int count, int *weight) {
     enum { MOST = 8 };
     double best = INFINITY, least = INFINITY;
@@ -145,7 +145,7 @@ typedef struct Weighted {
     double total;            // sum of the weights of all positions
 } Weighted;
 
-/* Returns the link between the first two classes that have members. */
+/* Returns the link between the first members of the first two classes that have members. */
 static Link heterogeneous_link(const Mixer *mixer) {
     int ends[2] = {0, 0}, found = 0;
     for (int g = 0; g < mixer->groups && found < 2; g++)
@@ -179,8 +179,8 @@ static void estimate_group(Mixer *mixer, const Weighted *weighted, int group, Re
     candidate->need = fmax(candidate->need, need);
 }
 
-/* Orders the devices so that those of one position of dp are adjacent, and sets the weights of the
- * axis. */
+/* Sets the stage's devices, ordered so that devices of one dp position are adjacent, and the
+ * weights of its axis. */
 static void place_weighted(Mixer *mixer, const Weighted *weighted, SearchStage *stage) {
     int *list = arena_array(mixer->arena, int, mixer->member_count),
         count = weighted->along_data ? weighted->data : weighted->tensor;
@@ -228,8 +228,8 @@ static void add_weighted(Mixer *mixer, const Weighted *weighted) {
     add_candidate(mixer, &best);
 }
 
-/* Computes the classes' rates at a degree and weights by them. Returns false when the rates do not
- * differ, or a class would get nothing. */
+/* Sets the classes' weights by their rates at the degree of the mesh. Returns false when all
+ * members have the same weight. */
 static bool weigh(Mixer *mixer, Weighted *weighted) {
     double rate[GROUPS_MOST];
     bool differ = false;
@@ -254,7 +254,7 @@ static bool weigh(Mixer *mixer, Weighted *weighted) {
     return differ && weighted->total > 0;
 }
 
-/* Returns whether every class fills whole positions of the axis without weights. */
+/* Returns whether `by`, the degree of the axis without weights, divides each class's members. */
 static bool divides(const Mixer *mixer, int by) {
     for (int g = 0; g < mixer->groups; g++)
         if (mixer->members[g].count % by) return false;
@@ -311,7 +311,7 @@ static DeviceGroup part_on(const Mixer *mixer, int group, int host) {
     return part;
 }
 
-/* Adds the same for the devices of each host with several classes, where there are other hosts. */
+/* Adds the strategies of one stage on each host with several classes, if hosts are several. */
 static void add_weights_of_hosts(Mixer *mixer) {
     const Fleet *devices = mixer->profile->context->devices;
     DeviceGroup *parts = arena_array(mixer->arena, DeviceGroup, mixer->groups);
@@ -330,8 +330,8 @@ static void add_weights_of_hosts(Mixer *mixer) {
     }
 }
 
-/* Selects the first counts[k] devices of each class. Returns whether they are of several classes
- * and not all devices. */
+/* Makes the first counts[g] devices of each class g the members. Returns whether they are of
+ * several classes and not all devices. */
 static bool take_some(Mixer *mixer, DeviceGroup *parts, const int *counts) {
     const Fleet *devices = mixer->profile->context->devices;
     int classes = 0, first = -1;
@@ -361,7 +361,7 @@ static bool next_counts(const Mixer *mixer, int *counts) {
     return false;
 }
 
-/* Adds the same for some devices of each class, the others idle; only in small clusters. */
+/* Adds the strategies of one stage of some devices of each class, in small clusters only. */
 static void add_weights_of_some(Mixer *mixer) {
     enum { FEW = 8 };
     DeviceGroup *parts = arena_array(mixer->arena, DeviceGroup, mixer->groups);

@@ -50,8 +50,8 @@ const char *probe_text(Arena *arena, const EvaluationContext *context, const Spl
     return text_bytes(&text);
 }
 
-/* Chooses the degrees of tensor parallelism to probe: powers of two and the highest one, which is
- * the devices of a host, or, when tensors may be cut across hosts, of the group. */
+/* Chooses the degrees of tensor parallelism to probe: powers of two, and the highest degree. This
+ * is the number of devices of a host, or of the group when `wide` or when hosts have one device. */
 static void choose_tensors(const DeviceGroup *group, const SplitList *splits, bool wide,
                            Grid *grid) {
     enum { LONE_HOSTS = 8, WIDEST = 64 };
@@ -88,16 +88,16 @@ static void keep_good(Grid *grid) {
     grid->most = kept ? grid->tensors[kept - 1] : 0;
 }
 
-/* Returns how many groups are probed: all classes, and also all devices together where no class has
- * several devices that could share a tensor, or tensors may be cut across classes. */
+/* Returns how many groups are probed: all classes; and, if there are several, the group of all
+ * devices when tensors may be cut across classes (`wide`) or every class has one device. */
 static int probed_groups(const Fleet *fleet, bool wide) {
     bool several = false;
     for (int g = 0; g < fleet->group_count; g++) several |= fleet->groups[g].count > 1;
     return fleet->group_count + (fleet->group_count > 1 && (wide || !several));
 }
 
-/* Probes all degrees of all groups with so many numbers of rows. Returns whether the probe on one
- * device succeeded for each group. */
+/* Probes all degrees of all groups with each of `row_count` numbers of rows. Returns whether the
+ * probes on one device succeeded for each group. */
 static bool probe_grids(Profile *profile, const SplitList *splits, bool wide, int row_count,
                         const int64_t *rows) {
     const Fleet *fleet = profile->context->devices;
@@ -126,7 +126,7 @@ static bool probe_grids(Profile *profile, const SplitList *splits, bool wide, in
     return good;
 }
 
-/* Probes each way to recompute, on the strategy of an existing probe. */
+/* Probes each way to recompute, with the degree and rows of an existing probe. */
 static void probe_modes(Profile *profile, const SplitList *splits) {
     const Grid *grid = &profile->grids[0];
     int t = grid->tensor_count > 1 ? 1 : 0, r = grid->row_count > 1 ? 1 : 0;
@@ -144,7 +144,7 @@ static void probe_modes(Profile *profile, const SplitList *splits) {
 }
 
 /* Reports why no probe succeeded: hetucc's errors for the smallest strategy, or the rate that the
- * cluster file lacks. */
+ * cluster file lacks. Returns false. */
 static bool report_failure(const EvaluationContext *context, const SplitList *splits) {
     int before = diag_errors(context->diag);
     for (int g = 0; g < context->devices->group_count && diag_errors(context->diag) == before;
@@ -199,7 +199,7 @@ static SlotCost mix(const SlotCost *a, const SlotCost *b, double share) {
 }
 
 /* Returns a slot's costs for `rows` rows at degree grid->tensors[t]. If only one number of rows was
- * probed, the costs that each micro-batch has are proportional to its rows. */
+ * probed, the costs of a micro-batch are proportional to its rows. */
 static SlotCost at_rows(const Grid *grid, int t, int slot, double rows) {
     const SlotCost *first = &grid->at[t][0].slots[slot];
     if (grid->row_count > 1)
@@ -226,8 +226,8 @@ static SlotCost at_tensor(const Grid *grid, double tensor, int slot, double rows
 
 static double ratio(double changed, double plain) { return plain > 0 ? changed / plain : 1; }
 
-/* Returns a grid with several degrees: the group's own, or another's where the group has too few
- * devices; NULL: there is none. */
+/* Returns a grid with several degrees: the group's own, or else another group's; NULL: no group has
+ * several degrees. */
 static const Grid *degrees_of(const Profile *profile, int group) {
     const Grid *found = profile->grids[group].tensor_count > 1 ? &profile->grids[group] : NULL;
     for (int g = 0; g < profile->context->devices->group_count && !found; g++)
@@ -236,7 +236,7 @@ static const Grid *degrees_of(const Profile *profile, int group) {
 }
 
 /* Returns a slot's costs on a device of a group at any degree. If the group was probed at one
- * degree only, its costs are scaled as another group's change from degree 1 to this one. */
+ * degree only, its costs are scaled like another group's costs from degree 1 to this degree. */
 static SlotCost at_degree(const Profile *profile, int group, double tensor, int slot, double rows) {
     const Grid *grid = &profile->grids[group], *degrees = degrees_of(profile, group);
     if (!degrees || degrees == grid) return at_tensor(grid, tensor, slot, rows);
@@ -248,7 +248,7 @@ static SlotCost at_degree(const Profile *profile, int group, double tensor, int 
     return cost;
 }
 
-/* Returns a slot's costs with recomputation, scaled as recomputation changed the probed slot. */
+/* Returns a slot's costs with recomputation, scaled like the costs of the probed slot. */
 static SlotCost recomputed(const Profile *profile, const SlotCost *plain, Recompute recompute,
                            int slot) {
     SlotCost cost = *plain;

@@ -1,9 +1,9 @@
 /* The profile of a model: what each layer costs on each class of devices, for any degree of tensor
  * parallelism, rows of a micro-batch and recomputation, interpolated from a few probes.
  *
- * Between two probed numbers of rows costs are linear in the rows; between two probed degrees t
- * they are linear in 1/t, which separates what tensor parallelism divides from what it does not.
- * How recomputation changes a layer is taken from one probe for each way.
+ * Costs are linear in the rows between two probed numbers of rows. They are linear in 1/t between
+ * two probed degrees t, since tensor parallelism divides only a part of the costs. One probe for
+ * each way to recompute shows how it changes each layer.
  *
  *     probes: tp 1 and 8, rows 1 and 4, 2 layers  ->  any tp, any rows, all layers
  */
@@ -41,16 +41,16 @@ typedef struct Profile {
     Array(Costs *) known;
 } Profile;
 
-/* Probes the model with these dimensions cut, on the devices of one host, or with `wide` on more.
- * Returns false after an error when no probe succeeded. */
+/* Probes the model with these dimensions cut, on devices of one host, or with `wide` of several
+ * hosts. Returns false after an error when the probes fail. */
 bool profile_run(Arena *arena, const EvaluationContext *context, const SplitList *splits, bool wide,
                  Profile *profile);
 
 /* Returns whether stages may recompute in this way. */
 bool profile_allows(const Profile *profile, Recompute recompute);
 
-/* Returns the costs on a device of a group that holds 1 / tensor of each divided tensor, with so
- * many rows in a micro-batch. */
+/* Returns the costs on a device of a group that holds 1 / tensor of each divided tensor, with
+ * `rows` rows of a micro-batch. */
 const Costs *profile_costs(Profile *profile, int group, double tensor, double rows);
 
 /* Returns the highest degree of tensor parallelism on devices of a group. */
@@ -68,8 +68,8 @@ typedef struct ProbeShape {
 const char *probe_text(Arena *arena, const EvaluationContext *context, const SplitList *splits,
                        const ProbeShape *shape);
 
-/* Returns the rows for small and larger micro-batches of which a batch is made, as probes use them;
- * how many of the two there are. */
+/* Sets rows[0] and rows[1] to a small and a larger number of rows of a micro-batch, for probes.
+ * Returns how many differ, 1 or 2; 0: the batch is not divided. */
 int probe_rows(const SearchModel *model, int64_t rows[2]);
 
 #endif

@@ -44,9 +44,9 @@ double optimistic_bound_of(const OptimisticBound *hope, const Candidate *candida
 
 enum { SMALL = 40, THRIFTY_MOST = 16 };
 
-/* ---- like what needs least ---- */
+/* ---- variants of the strategy that needs least ---- */
 
-/* What a variant of a candidate has: rows, one way to recompute for all stages, a ZeRO level. */
+/* The rows, the way to recompute of all stages, and the ZeRO level of a candidate's variant. */
 typedef struct Variant {
     int64_t rows;
     Recompute mode;
@@ -79,8 +79,8 @@ static void change_all(Search *search, CandidateList *list, const Candidate *can
                                 (Variant){rows.at[r], (Recompute)mode, zero});
 }
 
-/* Adds candidates with one dimension more or less cut along tp, with the same ZeRO level and with
- * the highest. */
+/* Adds candidates that cut one dimension more or less along tp, with the candidate's ZeRO level and
+ * with the highest level. */
 static void change_splits(Search *search, CandidateList *list, const Candidate *candidate) {
     SplitListArray near = splits_near(search->arena, &search->model, candidate->splits);
     bool cut = false;
@@ -95,8 +95,8 @@ static void change_splits(Search *search, CandidateList *list, const Candidate *
         }
 }
 
-/* Adds extreme variants of candidates: the whole batch at once (without accumulated gradients), and
- * the fewest rows. */
+/* Adds candidates and their variants in each way to recompute: with the whole batch at once
+ * (without accumulated gradients), and with the candidate's rows. */
 static void change_extremes(Search *search, CandidateList *list, const CandidateList *from) {
     RowList rows = rows_all(search->arena, &search->profiles[0], search->model.batch);
     for (int i = 0; i < from->count; i++)
@@ -134,7 +134,7 @@ static int try_least_round(Search *search, int most) {
     return count;
 }
 
-/* ---- what tensor parallelism cuts ---- */
+/* ---- lists of dimensions that tensor parallelism cuts ---- */
 
 static bool same_splits(const SplitList *a, const SplitList *b) {
     bool same = a->count == b->count;
@@ -152,7 +152,7 @@ static void widen(Search *search) {
     }
 }
 
-/* Adds a list of cut dimensions unless it is known. */
+/* Adds a list of cut dimensions as a variant, unless it is known or its probes fail. */
 static void add_splits(Search *search, const SplitList *list) {
     int at = search->variant_count;
     for (int v = 0; v < at; v++)
@@ -178,17 +178,17 @@ static void find_thrifty(Search *search, Thrifty *thrifty) {
                                                  thrifty->lists[z], round_size(search));
 }
 
-/* Adds the lists [from, to) of both. */
+/* Adds the lists [from, to), without ZeRO and with level 3, as variants. */
 static void add_thrifty(Search *search, const Thrifty *thrifty, int from, int to) {
     for (int i = from; i < to; i++)
         for (int z = 0; z < 2; z++)
             if (i < thrifty->counts[z]) add_splits(search, &thrifty->lists[z][i]);
 }
 
-/* ---- all of it ---- */
+/* ---- the search for the least memory ---- */
 
-/* Evaluates candidates by rising need, and the neighbours of the best, until several rounds in a
- * row find nothing that needs less. */
+/* Evaluates candidates by rising need, and the neighbours of the strategy that needs least. Ends
+ * when one fits, or several rounds in a row find none that needs less. */
 static void try_rounds(Search *search) {
     enum { MOST = 16, IN_VAIN = 4 };
     const int a_round = 3 * round_size(search);
@@ -202,8 +202,8 @@ static void try_rounds(Search *search) {
     }
 }
 
-/* Returns all single pipelines whose optimistic bound is below the least real need, the lowest
- * bound first. */
+/* Returns all candidates of one pipeline whose optimistic bound is below the least real need,
+ * sorted by bound. */
 static CandidateList hopeful(Search *search, Arena *scratch) {
     const Correction none = {1, 1};
     const OptimisticBound hope = optimistic_bound_learn(search);

@@ -105,8 +105,8 @@ static void find_dims(Arena *arena, SearchModel *model) {
 
 /* ---- the batch ---- */
 
-/* Returns the name of the batch's dimension, of an input or of a value computed from one; NULL: it
- * has none. */
+/* Returns the name of the batch's dimension, which is the first dimension of the first input that
+ * names it; NULL: no input does. */
 static const char *batch_name(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++) {
         const Value *input = module->inputs.at[i];
@@ -123,7 +123,7 @@ static int64_t parameter_bytes(const Module *module) {
     return bytes;
 }
 
-/* Returns the rows of a program's batch: those of its first input that has any; 0: none has. */
+/* Returns the rows of a program's batch, which are those of its first input with rows; 0: none. */
 static int64_t batch_rows(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++)
         if (module->inputs.at[i]->type.rank && module->inputs.at[i]->type.extent[0])

@@ -24,15 +24,15 @@ typedef struct SearchModel {
     const Layer *const *layers; // in the model's order
     int64_t batch;              // rows; 0: no input has rows that could be divided
     bool batches_differ;        // another program trains on a batch of another size
-    int64_t unit;               // the least number of rows that may be split off
-    const char *batch_dim;      // name of the batch's dimension; NULL: none
+    int64_t unit;               // rows are divided in multiples of this number
+    const char *batch_dim;      // name of the batch's dimension; NULL: it has no name
     int dim_count;
-    const SearchDim *dims; // the other named dimensions, those of parameters first
+    const SearchDim *dims; // all other named dimensions, first the dimensions of parameters
     int64_t parameter_bytes;
     int op_count; // number of operators of all modules
 } SearchModel;
 
-/* Begins the limits with the module and its batch, from a unit as the frontend makes it. */
+/* Returns limits with the module and its batch alone, from a unit as the frontend makes it. */
 SearchModel model_begin(const Unit *unit);
 
 /* Completes the limits after pass factor_dims. */

@@ -8,7 +8,7 @@
 
 typedef struct Search Search;
 
-/* Adds a copy of a candidate, with the closed forms' seconds and need, that lives as long as the
+/* Adds a copy of a candidate with seconds and need by closed form; it lives as long as the
  * search. */
 void add_changed(Search *search, CandidateList *list, const Candidate *changed);
 
@@ -21,22 +21,22 @@ void change_layers(Search *search, CandidateList *list, const Candidate *candida
 /* Adds candidates with another way to recompute in all stages, or another ZeRO level. */
 void change_modes(Search *search, CandidateList *list, const Candidate *candidate);
 
-/* Baselines: strategies that people begin with; they are always evaluated, so that no plan is
- * slower than they are (baselines.c). */
+/* Baselines: strategies that people begin with. They are always evaluated, so that no plan is
+ * slower than a baseline (baselines.c). */
 
 /* Evaluates one device, one host and all devices of each class and of the cluster: data parallelism
  * with and without ZeRO, tensor parallelism within hosts, and pipelines of equal stages. */
 void search_baselines(Search *search);
 
-/* Minimum memory: where no strategy fits, find the one that needs the least (min_memory.c). */
+/* Minimum memory: if no strategy fits, find the strategy that needs the least (min_memory.c). */
 
-/* Evaluates strategies until one fits, or no closed form with its optimistic bound promises less
- * than the least need so far. */
+/* Evaluates strategies until one fits, or no candidate's optimistic bound is below the least need
+ * so far. */
 void search_min_memory(Search *search);
 
-/* An optimistic bound of memory. For each kind of strategy (way to recompute, ZeRO level, one or
- * several micro-batches) it has the least ratio of real need to closed form that was seen;
- * strategies not evaluated yet may do as well. */
+/* An optimistic bound of memory: for each kind of strategy (way to recompute, ZeRO level, one or
+ * several micro-batches), the least ratio of real need to closed form so far. Strategies that were
+ * not evaluated may have the same ratio. */
 
 enum { KINDS = 2 * 4 * (RECOMPUTES + 1) };
 
@@ -46,11 +46,11 @@ typedef struct OptimisticBound {
     double lowest;       // the least of all kinds, at most 1
 } OptimisticBound;
 
-/* Returns the bound from all single pipelines that were evaluated. */
+/* Returns the bound from all evaluated strategies of one pipeline. */
 OptimisticBound optimistic_bound_learn(Search *search);
 
-/* Returns the least ratio of memory that a candidate may need; its need must be that of closed
- * forms without a correction. */
+/* Returns the least need (ratio of needed to allowed memory) that a candidate may have. Its `need`
+ * must come from closed forms without a correction. */
 double optimistic_bound_of(const OptimisticBound *hope, const Candidate *candidate);
 
 #endif

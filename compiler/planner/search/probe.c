@@ -35,9 +35,10 @@ static void read_seconds(Reading *reading) {
     }
 }
 
-/* ---- what stays ---- */
+/* ---- parameters and states ---- */
 
-/* Returns, by value id, the slot of the first operator that reads it; -1: none. */
+/* Returns, by value id, the slot of the first operator that reads the value; -1: no operator
+ * does. */
 static int *first_readers(const Reading *reading) {
     const Module *module = reading->module;
     int *first = arena_array(reading->arena, int, module->next_id);
@@ -67,10 +68,9 @@ static void read_given(Reading *reading) {
     }
 }
 
-/* ---- what comes and goes ---- */
+/* ---- activations and temporaries ---- */
 
-/* Marks, by value id, what backward reads of the same micro-batch's forward values, and what
- * becomes a parameter's gradient. */
+/* Marks, by value id, the forward values that backward reads in the same micro-batch. */
 static void mark_kept(const Reading *reading, bool *kept) {
     const Module *module = reading->module;
     for (int i = 0; i < module->ops.count; i++)
@@ -98,8 +98,8 @@ static void mark_gradients(const Reading *reading, bool *gradient) {
     }
 }
 
-/* Adds the bytes of the arena: kept values to the slot that computes them, others to all operators
- * during their life. */
+/* Adds the bytes of kept values to the slot that computes them. Sets each slot's work to the most
+ * bytes of other values and scratch during one of its operators. */
 static void read_arena(Reading *reading) {
     Module *module = reading->module;
     bool *kept = arena_array(reading->arena, bool, module->next_id),
@@ -135,7 +135,7 @@ static void read_arena(Reading *reading) {
     }
 }
 
-/* Adds, in forward, the bytes that layers hand to later ones. */
+/* Adds to each slot the bytes of forward values, computed up to there, that later slots read. */
 static void read_crossing(Reading *reading) {
     Module *module = reading->module;
     int *latest = arena_array(reading->arena, int, module->next_id);
@@ -156,7 +156,7 @@ static void read_crossing(Reading *reading) {
         }
 }
 
-/* ---- all of it ---- */
+/* ---- whole probes ---- */
 
 static const RoleCost *slowest_role(const CostReport *report) {
     const RoleCost *slowest = &report->roles[0];

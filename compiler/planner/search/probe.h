@@ -1,5 +1,5 @@
-/* Probes: the costs of each layer on the devices of one small stage, read from a compiled strategy:
- * operations of its operators and plans of its conversions. */
+/* Probes: the costs of each layer on the devices of one small stage, read from the operators and
+ * conversions of a compiled strategy. */
 #ifndef PLANNER_SEARCH_PROBE_H
 #define PLANNER_SEARCH_PROBE_H
 
@@ -12,7 +12,7 @@ typedef struct EvaluationContext EvaluationContext;
  * slowest device with one micro-batch. */
 typedef struct SlotCost {
     double seconds;            // of its forward and backward parts for a micro-batch
-    double once;               // seconds once a step: what is not done for each micro-batch
+    double once;               // seconds of operators that run once a step
     double parameters, states; // bytes
     double widest;             // bytes of its largest parameter
     double cut_parameters, cut_states,
@@ -21,7 +21,7 @@ typedef struct SlotCost {
     double trained;    // number of parameters, which ZeRO gathers and reduces one by one
     double kept;       // bytes of activations that forward keeps for backward
     double work;       // the most temporary bytes while it runs
-    double crossing;   // bytes of activations that it hands to later layers
+    double crossing;   // bytes of activations that cross from here to later layers
 } SlotCost;
 
 typedef struct Probe {
@@ -32,8 +32,8 @@ typedef struct Probe {
     SlotCost *slots; // by slot: model->layer_count + 2 entries
 } Probe;
 
-/* Compiles strategies of one stage and reads their costs. A probe is not good where hetucc refuses
- * the strategy or the cluster file lacks a rate. */
+/* Compiles strategies of one stage and reads their costs into `probes`. A probe is not good when
+ * hetucc refuses the strategy or the cluster file lacks a rate. */
 void probes_run(Arena *arena, const EvaluationContext *context, const char *const *texts, int count,
                 Probe *probes);
 

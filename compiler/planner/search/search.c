@@ -9,7 +9,7 @@
 
 enum { BEST = 5, ROUNDS = 3, LOOKS = 2, SMALL_FLEET = 8 };
 
-/* ---- what is fast ---- */
+/* ---- fast strategies ---- */
 
 /* Evaluates the best candidates of each variant by closed form. Returns how many were new. */
 static int try_round(Search *search, int most) {
@@ -32,7 +32,7 @@ static void try_best(Search *search) {
         if (!try_round(search, round_size(search))) return;
 }
 
-/* Evaluates the neighbours of the best strategies, and of better ones that this finds. */
+/* Evaluates the neighbours of the best strategy, and again if one of them is better. */
 static void look_around(Search *search) {
     const TriedStrategy *around = NULL;
     for (int look = 0; look < LOOKS; look++) {
@@ -47,7 +47,7 @@ static void look_around(Search *search) {
     }
 }
 
-/* ---- all of it ---- */
+/* ---- the whole search ---- */
 
 static bool prepare(Search *search, const SearchOptions *options) {
     Frontend *frontend = search->context.frontend;
@@ -67,14 +67,14 @@ static bool prepare(Search *search, const SearchOptions *options) {
     return true;
 }
 
-/* Returns whether --memory is the only limit of all devices. */
+/* Returns whether `memory` (--memory) is the limit of every device. */
 static bool bounded_alike(const Search *search, int64_t memory) {
     for (int d = 0; d < search->devices.count; d++)
         if (devices_memory(&search->devices, d) != memory) return false;
     return memory > 0;
 }
 
-/* Sets another memory limit and adapts what evaluated strategies lack. */
+/* Sets another memory limit and recomputes the bytes that evaluated strategies lack. */
 static void bound_by(Search *search, int64_t memory) {
     search->devices = devices_of(search->arena, search->devices.cluster, memory);
     for (int i = 0; i < search->tried.count; i++) {
@@ -83,8 +83,8 @@ static void bound_by(Search *search, int64_t memory) {
     }
 }
 
-/* Searches for the fastest strategy as if nothing had been evaluated, with the first `variants`
- * lists of cut dimensions. Returns whether anything fits. Its evaluations are kept. */
+/* Searches for the fastest strategy as if no strategy had been evaluated, with the first `variants`
+ * lists of cut dimensions. Returns whether a strategy fits. Keeps all evaluations. */
 static bool find_anew(Search *search, int variants) {
     Search anew = *search;
     anew.tried = (TriedList){0};
@@ -97,9 +97,9 @@ static bool find_anew(Search *search, int variants) {
     return anything_fits(&anew);
 }
 
-/* Lowers the memory limit below the least need found, step by step, as long as the search for fast
- * strategies still finds one. So a search with the reported least bytes succeeds, and one with
- * fewer bytes fails. */
+/* Lowers the memory limit below the least need found, step by step, while the search for fast
+ * strategies still finds one that fits. So a search with the reported least bytes succeeds, and a
+ * search with fewer bytes fails. */
 static void lower(Search *search, int64_t memory, int variants) {
     enum { TURNS = 4 };
     bool lower = bounded_alike(search, memory);
@@ -113,8 +113,8 @@ static void lower(Search *search, int64_t memory, int variants) {
     }
 }
 
-/* Searches with the options. In a small cluster tensors may be cut across hosts and classes from
- * the start, so that a larger memory limit never leads to a worse plan. */
+/* Carries out search_plan. In a small cluster tensors may be cut across hosts and classes from the
+ * start, so that a larger memory limit never leads to a worse plan. */
 static bool find(Search *search, const SearchOptions *options, Text *strategy, Text *reason) {
     if (!prepare(search, options)) return false;
     int variants = search->variant_count =

@@ -3,10 +3,10 @@
  *     SearchOptions options = {.frontend = &frontend, .compile = {...}, .memory = 20 << 30};
  *     if (search_plan(arena, diag, &options, &strategy, &reason)) ...
  *
- * The passes make the roles of a strategy, cost counts what they keep, and simulate says how long a
- * step takes. The way through the folder:
+ * The passes make the roles of a strategy, cost/ counts their bytes, and simulate/ computes the
+ * seconds of a step. The files in the order of the search:
  *
- *     model_limits.h     what a model allows: layers, rows of the batch, names of dimensions
+ *     model_limits.h     the parts of a model that can be divided: layers, rows, dimensions
  *     devices.h          the cluster by class and host, and how many bytes a device may have
  *     candidate.h        a strategy as the search handles it, and its text
  *     evaluate.h         compiles a strategy in a process of its own: seconds and bytes, in all or
@@ -16,10 +16,10 @@
  *                        class, degree, rows and kind of recomputing
  *     closed_form.h      from these: layers over stages, seconds of a step, bytes of a stage
  *     enumerate.h        all strategies of the space; keeps the best by closed form
- *     evaluated.h        evaluates those that are kept, and corrects the closed forms
- *     search.c           round by round, then around the best
- *     neighbours.h       moves to similar strategies; baselines; minimum memory where nothing fits
- *     explain.h          what is printed
+ *     evaluated.h        evaluates the kept strategies, and corrects the closed forms
+ *     search.c           evaluates round by round, then around the best strategy
+ *     neighbours.h       moves to similar strategies; baselines; minimum memory if none fits
+ *     explain.h          prints the plan and its reasons
  *
  * The same input gives the same plan: nothing depends on how many processes run beside each other,
  * on addresses, or on time. */
@@ -33,7 +33,7 @@
 
 typedef struct SearchOptions {
     const FrontendOptions *frontend; // its cluster gives devices and links
-    Target target;                   // the cluster aside
+    Target target;                   // without the cluster, which `frontend` gives
     CompileOptions compile;
     bool no_fuse;
     int64_t memory; // bytes that a device may use at most, beside its class's limit; 0: no further
@@ -41,9 +41,9 @@ typedef struct SearchOptions {
     const char *name; // name of the strategy
 } SearchOptions;
 
-/* Finds a strategy for the model of a source, writes its text to `strategy`, and to `reason` why
- * this one. Returns false after errors, and where no strategy fits, which is an error that says how
- * many bytes are missing. */
+/* Finds a strategy for the model of a source, and writes its text to `strategy` and its explanation
+ * to `reason`. Returns false after errors; it is an error, which says how many bytes are missing,
+ * when no strategy fits. */
 bool search_plan(Arena *arena, Diag *diag, const SearchOptions *options, Text *strategy,
                  Text *reason);
 

@@ -8,8 +8,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The largest clusters of which any number of devices of a class may work: with one class, and with
- * several. */
+/* The most devices of clusters in which any number of devices of a class may work: with one class,
+ * and with several classes. */
 enum { ANY_OF_ONE = 16, ANY_OF_MORE = 6 };
 
 /* ---- shapes ---- */
@@ -30,7 +30,7 @@ static int power_below(int count) {
     return power;
 }
 
-/* Adds the shapes that extend this one by choices for the classes from `at` on. */
+/* Adds the shapes that complete `shape` by choices for the classes from groups[at] on. */
 static void add_shapes(Shaper *shaper, Arrangement *shape, int at) {
     const Fleet *devices = shaper->profile->context->devices;
     int layers = shaper->profile->context->model->layer_count, any = 0;
@@ -60,8 +60,8 @@ static void add_shapes(Shaper *shaper, Arrangement *shape, int at) {
     }
 }
 
-/* Returns whether this order of the classes is the one that stands for the shape: idle classes are
- * at the end in ascending order. */
+/* Returns whether a shape has the order of classes that is kept among equivalent orders: idle
+ * classes are at the end, in ascending order. */
 static bool is_canonical(const Arrangement *shape) {
     for (int i = 0; i + 1 < shape->count; i++) {
         int a = shape->order[i], b = shape->order[i + 1];
@@ -156,7 +156,7 @@ static void find_links(const Profile *profile, PipelinePlan *plan) {
     }
 }
 
-/* Adds the stages of one class. Returns false when its devices cannot be divided so. */
+/* Adds the stages of one class to a plan. Returns false for too many stages or too few rows. */
 static bool add_stages(Profile *profile, const Choice *choice, int group, PipelinePlan *plan) {
     const SearchModel *model = profile->context->model;
     const DeviceGroup *devices = &profile->context->devices->groups[group];
@@ -197,8 +197,8 @@ bool choice_plan(Profile *profile, const Correction *correction, Choice *choice,
     return pipeline_fill(profile, correction, plan, &choice->seconds, &choice->need);
 }
 
-/* Returns the group that a stage's devices belong to; that of all devices for a stage of several
- * classes. */
+/* Returns the group that a stage's devices belong to; for a stage of several classes, the group of
+ * all devices. */
 static int group_of_stage(const Fleet *devices, const SearchStage *stage) {
     int group = devices_group(devices, stage->devices[0]);
     for (int i = 1; i < stage->device_count; i++)
@@ -206,8 +206,8 @@ static int group_of_stage(const Fleet *devices, const SearchStage *stage) {
     return group;
 }
 
-/* Makes the pipeline plan of a candidate with its layers. Returns false when it has several
- * pipelines, or weights. */
+/* Sets *plan to the candidate's pipeline with its layers. Returns false when the candidate has
+ * several pipelines, or weights. */
 static bool candidate_plan(Profile *profile, const Candidate *candidate, PipelinePlan *plan) {
     const SearchPipeline *pipeline = &candidate->pipelines[0];
     const SearchModel *model = profile->context->model;

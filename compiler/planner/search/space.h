@@ -1,5 +1,5 @@
-/* The single pipelines of the search space. A choice describes one by a few numbers; choice_plan
- * fills it with layers.
+/* The strategies of one pipeline in the search space. A choice describes a pipeline by a few
+ * numbers; choice_plan fills it with layers.
  *
  *     used {16}, stages {2}, tensor {4}, zero 1, rows 4  ->  2 stages of dp 2 x tp 4
  */
@@ -31,35 +31,35 @@ typedef struct Choice {
     int64_t rows, batch; // rows of a micro-batch (0: the batch as a whole); rows of the batch that
                          // the pipeline gets
     double seconds, need;
-    const Candidate *other; // a candidate that is no single pipeline; NULL: it is one
+    const Candidate *other; // the candidate of heterogeneous.c; NULL: the choice is one pipeline
 } Choice;
 
 typedef Array(Arrangement) ArrangementList;
 typedef Array(int64_t) RowList;
 
-/* Returns all arrangements. */
+/* Returns all arrangements of the search space. */
 ArrangementList shapes_all(Arena *arena, const Profile *profile);
 
-/* Returns those of all devices of one class. */
+/* Returns the arrangements of one class, with all its devices; group_count: of all classes. */
 ArrangementList shapes_of_group(Arena *arena, const Profile *profile, int group);
 
-/* Returns the possible rows of a micro-batch of a batch of so many rows. */
+/* Returns the possible rows of a micro-batch when the batch has `batch` rows. */
 RowList rows_all(Arena *arena, const Profile *profile, int64_t batch);
 
-/* Makes the pipeline of a choice, filled with layers, and sets the choice's seconds and need.
- * Returns false when it is impossible. */
+/* Sets *plan to the pipeline of a choice, filled with layers, and sets the choice's seconds and
+ * need. Returns false when the devices, rows or layers do not suffice. */
 bool choice_plan(Profile *profile, const Correction *correction, Choice *choice,
                  PipelinePlan *plan);
 
 /* Sets the seconds and the need of a candidate by closed form, with the profile's list of cut
- * dimensions. Returns false, and sets both to 0, for a candidate that is no single pipeline of
- * equal devices. */
+ * dimensions. Returns false, and sets both to 0, for a candidate with several pipelines or with
+ * weights. */
 bool candidate_estimate(Profile *profile, const Correction *correction, Candidate *candidate);
 
 /* Returns a pipeline plan as a candidate's pipeline. */
 SearchPipeline plan_pipeline(Arena *arena, const PipelinePlan *plan, int64_t rows);
 
-/* Returns the rows that a device has along a dp axis of so many. */
+/* Returns the most rows of a micro-batch that one of `data` positions of a dp axis has. */
 double device_rows(const SearchModel *model, int64_t rows, int data);
 
 #endif

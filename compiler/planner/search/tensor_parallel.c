@@ -17,7 +17,7 @@ enum { NAMES_MOST = 16, TRIED_DEGREE = 4, ORDERS = 10 };
 #define AS_MANY_BYTES 1.3 // factor of a device's bytes up to which two lists need about as many
 #define THRIFTY 1.5       // factor of the least bytes up to which a list is thrifty
 
-/* The dimensions that are cut, by their numbers among the model's. */
+/* The dimensions that are cut, as indices of the model's dimensions. */
 typedef struct Set {
     int count, names[NAMES_MOST];
     double seconds, bytes; // of a step, of a device; INFINITY: hetucc refuses it
@@ -31,7 +31,7 @@ typedef struct Trier {
     int group, degree, zero;
     int64_t rows;
     int most;         // number of sets up to which all are tried
-    bool bytes_alone; // compare bytes alone; of equal sets the one with more dimensions is better
+    bool bytes_alone; // sets are compared by bytes; at equal bytes more dimensions are better
     SetList tried;
 } Trier;
 
@@ -55,7 +55,7 @@ static SplitList list_of(Arena *arena, const SearchModel *model, const Set *set)
     return (SplitList){set->count, dims};
 }
 
-/* Evaluates the sets that were not evaluated before, and sets the results of all. */
+/* Evaluates the sets that were not evaluated before, and fills in the results of all sets. */
 static void try_sets(Trier *trier, SetList *sets) {
     const char **texts = arena_array(trier->arena, const char *, sets->count + 1);
     Probe *probes = arena_array(trier->arena, Probe, sets->count + 1);
@@ -78,7 +78,7 @@ static void try_sets(Trier *trier, SetList *sets) {
     for (int i = 0; i < sets->count; i++) sets->at[i] = *find_tried(trier, &sets->at[i]);
 }
 
-/* ---- from set to set ---- */
+/* ---- local search ---- */
 
 static bool has_name(const Set *set, int name) {
     for (int i = 0; i < set->count; i++)
@@ -86,8 +86,8 @@ static bool has_name(const Set *set, int name) {
     return false;
 }
 
-/* Returns the set with one more dimension, placed behind those of its kind (parameters' dimensions,
- * others). */
+/* Returns the set with one more dimension. A dimension of parameters is placed behind the other
+ * dimensions of parameters, any other dimension at the end. */
 static Set with_name(const SearchDim *dims, const Set *set, int name) {
     Set larger = *set;
     int at = 0;
@@ -106,8 +106,8 @@ static Set without(const Set *set, int at) {
     return smaller;
 }
 
-/* Evaluates the sets that differ in one dimension, and moves to the best when it is better. Returns
- * whether it was. `others` allows dimensions that no parameter has. */
+/* Evaluates sets that differ from *set in one dimension, and sets *set to the best if it is better.
+ * Returns whether it is. `others`: only adds dimensions that no parameter has. */
 static bool step(Trier *trier, Set *set, bool others) {
     const SearchModel *model = trier->context->model;
     SetList near = {0};
@@ -129,7 +129,7 @@ static bool step(Trier *trier, Set *set, bool others) {
     return true;
 }
 
-/* Returns the fastest evaluated set that needs about as many bytes; NULL: none is much faster. */
+/* Returns the fastest evaluated set with about the bytes of `best`; NULL: none is much faster. */
 static const Set *find_faster(const Trier *trier, const Set *best) {
     const Set *faster = NULL;
     for (int i = 0; i < trier->tried.count; i++) {
@@ -142,8 +142,8 @@ static const Set *find_faster(const Trier *trier, const Set *best) {
     return faster;
 }
 
-/* Returns the group with the most devices that can share a tensor, or all devices where each class
- * has one; -1: there is one device. */
+/* Returns the group with the most devices on a host among groups of several devices, or the group
+ * of all devices if each class has one device; -1: there is one device. */
 static int group_of_trials(const Fleet *fleet) {
     int best = -1;
     for (int g = 0; g < fleet->group_count; g++)
@@ -153,15 +153,14 @@ static int group_of_trials(const Fleet *fleet) {
     return best < 0 && fleet->group_count > 1 ? fleet->group_count : best;
 }
 
-/* Returns the degree that sets are evaluated with: the devices of a host, or a few of several
- * hosts. */
+/* Returns the degree at which sets are evaluated: the number of devices of a host, or of the group
+ * if hosts have one, at most TRIED_DEGREE. */
 static int degree_of_trials(const DeviceGroup *group) {
     int most = group->host_most > 1 ? group->host_most : group->count;
     return most < TRIED_DEGREE ? most : TRIED_DEGREE;
 }
 
-/* Moves from set to better set. Returns false when there is nothing to try; *best is the last set.
- */
+/* Finds *best by local search. Returns false when there is one device or no named dimension. */
 static bool search_sets(Trier *trier, Set *best) {
     const EvaluationContext *context = trier->context;
     int64_t rows[2] = {0, 0};
@@ -189,8 +188,8 @@ int splits_find(Arena *arena, const EvaluationContext *context, SplitList lists[
     return faster ? 2 : 1;
 }
 
-/* Adds all sets that begin with a set: dimensions of parameters in any order, since the first rule
- * that applies is taken, and the others behind them in one order. */
+/* Adds all sets that begin with a set. Dimensions of parameters come in any order, since the first
+ * rule that applies is taken; all other dimensions follow in one order. */
 static void add_orders(Trier *trier, const Set *set, bool others, int from, SetList *sets) {
     const SearchModel *model = trier->context->model;
     array_push(trier->arena, sets, *set);
@@ -202,7 +201,7 @@ static void add_orders(Trier *trier, const Set *set, bool others, int from, SetL
     }
 }
 
-/* Evaluates all sets in all orders, where these are at most `most`. */
+/* Evaluates all sets in all orders, if there are at most trier->most. */
 static void try_all(Trier *trier) {
     SetList sets = {0};
     if (trier->context->model->dim_count < NAMES_MOST)
@@ -218,13 +217,13 @@ static int compare_bytes(const void *a, const void *b) {
     return x < y ? -1 : x > y ? 1 : first < second ? -1 : first > second;
 }
 
-/* Returns whether two sets cost the same, as where one dimension is left nothing to cut. */
+/* Returns whether two sets cost the same, as when an additional dimension cuts no value. */
 static bool same_numbers(const Set *a, const Set *b) {
     return a->bytes == b->bytes && a->seconds == b->seconds;
 }
 
-/* Appends the sets that need little more memory than the best one, one of each cost. Returns how
- * many there are. */
+/* Writes, behind lists[0], the sets that need little more memory than the best set, one for each
+ * cost. Returns the number of lists. */
 static int list_thrifty(Trier *trier, const Set *best, SplitList *lists, int most) {
     const Set **sorted = arena_array(trier->arena, const Set *, trier->tried.count + 1),
               *last = best;
@@ -255,7 +254,7 @@ int splits_find_thrifty(Arena *arena, const EvaluationContext *context, int zero
     return list_thrifty(&trier, &best, lists, most);
 }
 
-/* ---- around a list ---- */
+/* ---- neighbours of a list ---- */
 
 static Set set_of(const SearchModel *model, const SplitList *list) {
     Set set = {0};

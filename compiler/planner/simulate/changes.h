@@ -7,10 +7,10 @@
  *                 {"at": 2, "link": "remote", "bandwidth": 0.1},
  *                 {"at": 2, "link": ["a", "b"], "bandwidth": 0.1}]}
  *
- * `at` counts seconds from the begin of the first step. With a slowdown of x devices take x times
- * as long to compute as their class says; the bandwidth of a link is that of the cluster file times
- * the given factor, and that of a device applies to all its links. A later event replaces an
- * earlier one of the same devices or links. */
+ * `at` counts seconds from the begin of the first step. With a slowdown of x, devices compute x
+ * times as long as their class. `bandwidth` is a factor of the cluster file's bandwidth, of a kind
+ * of link or of all links of some devices. A later event replaces an earlier event of the same
+ * devices or links. */
 #ifndef PLANNER_SIMULATE_CHANGES_H
 #define PLANNER_SIMULATE_CHANGES_H
 
@@ -24,7 +24,7 @@ typedef struct Change {
     bool computing;   // true: the rate of computing; false: that of links
     double rate;      // factor of the cluster file's rate
     int kind;         // kind of link; -1: all kinds
-    int device_count; // those that change
+    int device_count; // number of devices that change
     const int *devices;
 } Change;
 
@@ -33,7 +33,7 @@ typedef struct Changes {
     const Change *at; // by time, then in the order of the file
 } Changes;
 
-/* Reads the file. After a mistake *error is a line with file, key and reason, else NULL. */
+/* Reads a file of events. Sets *error to a line with file, key and reason, or to NULL. */
 Changes changes_read(Arena *arena, const Cluster *cluster, const char *path, const char **error);
 
 #endif

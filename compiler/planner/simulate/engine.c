@@ -10,17 +10,17 @@ typedef enum Leg { LEG_WAITS, LEG_LATENCY, LEG_MOVES, LEG_OVER } Leg;
 typedef struct TaskRun {
     Leg leg;
     int waits;    // number of tasks that it still waits for
-    double left;  // seconds of work left at time `since`
+    double left;  // work left at time `since`, in seconds at speed 1
     double since; // when its speed last changed
     double due;   // when its present phase, latency or work, ends at this speed
-    int place;    // index in the heap; -1: not there
+    int place;    // index in the heap; -1: the task is not in the heap
 } TaskRun;
 
 typedef struct Engine {
     const EngineProblem *problem;
     EngineSpan *spans;
     TaskRun *courses;
-    // the tasks that wait for task t are next[first[t]] to next[first[t + 1] - 1]
+    // the tasks that wait for task t: next[first[t]] up to, not with, next[first[t + 1]]
     int *first, *next;
     int *heap, heap_count; // heap of running tasks by `due`
     int *computing, *busy; // by device: the number of tasks that use its processor, and its links
@@ -102,8 +102,8 @@ static void set_speed(void *state, int task, double speed) {
 
 static double rate_of(void *state, int resource) { return rate_now(state, resource); }
 
-/* Registers that a task begins (step 1) or ends (-1) to use its resources, and marks the speeds
- * that depend on these as out of date. */
+/* Registers that a task begins (step 1) or ends (step -1) to use its resources, so that
+ * max_min_settle recomputes the speeds that depend on them. */
 static void change_uses(Engine *engine, int task, int step) {
     const EngineTask *own = &engine->problem->tasks[task];
     for (int u = 0; u < own->use_count; u++) {
@@ -170,7 +170,7 @@ static void change_rate(Engine *engine, const EngineChange *change) {
 
 /* ---- running ---- */
 
-/* Builds the lists of tasks that wait for each task. */
+/* Builds, for each task, the list of tasks that wait for it (first, next). */
 static void find_followers(Arena *arena, Engine *engine) {
     const EngineProblem *problem = engine->problem;
     int *first = engine->first = arena_array(arena, int, problem->task_count + 2), total = 0;
@@ -198,8 +198,8 @@ static Engine engine_create(Arena *arena, const EngineProblem *problem, EngineSp
     return engine;
 }
 
-/* Processes the next event. Returns false when there is none. Changes of rates come before tasks
- * that end at the same time. */
+/* Processes the next event. Returns false when no task is in the heap. Changes of rates come before
+ * tasks that end at the same time. */
 static bool next_event(Engine *engine) {
     const EngineProblem *problem = engine->problem;
     const EngineChange *change =

@@ -1,10 +1,10 @@
 /* The discrete-event engine: computes when tasks that share resources begin and end.
  *
- * A task begins when all tasks that it waits for have ended. During its `latency` it uses nothing;
- * then it proceeds at a speed until `work` seconds at speed 1 are done. It takes `share` times its
- * speed of each resource that it uses; all tasks together never take more than the resource's rate.
- * Speeds are max-min fair (progressive filling): all grow alike until a resource is exhausted. A
- * processor is a resource, and so is each direction of a link's port.
+ * A task begins when all tasks that it waits for have ended. During its `latency` it uses no
+ * resource; then its `work`, in seconds at speed 1, proceeds at some speed. The task takes `share`
+ * times its speed from each of its resources; all tasks together take at most the resource's rate.
+ * Speeds are max-min fair (progressive filling): all speeds grow alike until a resource is
+ * exhausted. A device's processor is a resource, and so is each direction of its ports.
  *
  *     two messages of 1 s through one port: both at speed 1/2, both end after 2 s
  *
@@ -34,7 +34,7 @@ typedef struct EngineTask {
 
 typedef struct EngineResource {
     double rate; // above 0
-    int device;  // the device that owns it; -1: none, and nothing slows it down
+    int device;  // the device that owns it; -1: no device, and no overlap slows it down
     bool computes;
 } EngineResource;
 
@@ -50,7 +50,7 @@ typedef struct EngineProblem {
     const EngineResource *resources;
     const EngineChange *changes; // in the order of their times
     const double *overlap; // by device: slowdown while computing and communicating, at least 1
-    /* Called when the speed of a task changes, to 0 when it ends; NULL: never. */
+    /* Is called when the speed of a task changes, with 0 when the task ends; may be NULL. */
     void (*observe)(void *state, double time, int task, double speed);
     void *state;
 } EngineProblem;
@@ -59,7 +59,7 @@ typedef struct EngineSpan {
     double begin, end; // seconds
 } EngineSpan;
 
-/* Runs all tasks and returns their spans, in the arena. A circle of waiting tasks is a bug. */
+/* Runs all tasks and returns their spans, by task. A cycle of waiting tasks is a bug. */
 EngineSpan *engine_run(Arena *arena, const EngineProblem *problem);
 
 #endif

@@ -39,7 +39,7 @@ MaxMin max_min_create(Arena *arena, const EngineProblem *problem) {
     return fair;
 }
 
-/* ---- what changes ---- */
+/* ---- changes ---- */
 
 /* Marks a resource as disturbed: with a negative number, which is never the number of a search. */
 void max_min_disturb(MaxMin *fair, int resource) {
@@ -82,7 +82,7 @@ void max_min_leave(MaxMin *fair, int task) {
     }
 }
 
-/* ---- those that share ---- */
+/* ---- connected sets ---- */
 
 typedef struct Sharing {
     int task_count, resource_count; // entries used of fair->tasks and fair->resources
@@ -106,8 +106,8 @@ static void add_task(MaxMin *fair, Sharing *set, int task) {
     }
 }
 
-/* Collects the tasks and resources that share with a resource, directly or through others, by a
- * breadth-first search; it does not look through a resource whose users are all known. */
+/* Collects the tasks and resources that are connected with a resource, by a breadth-first search,
+ * which skips a resource whose users are all known. */
 static Sharing sharing_of(MaxMin *fair, int resource) {
     Sharing set = {0};
     fair->turn++;
@@ -122,7 +122,7 @@ static Sharing sharing_of(MaxMin *fair, int resource) {
 
 /* ---- filling ---- */
 
-/* Fixes the speed of a task, which then no longer grows. */
+/* Subtracts a task's use at its final speed from the rates left of its resources. */
 static void freeze(MaxMin *fair, int task, double speed) {
     const EngineTask *own = &fair->problem->tasks[task];
     for (int u = 0; u < own->use_count; u++) {
@@ -131,8 +131,8 @@ static void freeze(MaxMin *fair, int task, double speed) {
     }
 }
 
-/* Returns the sum of the shares of a resource's tasks that still grow. It is summed anew, since
- * differences would leave rounding errors. */
+/* Returns the sum of the shares of a resource's tasks whose speeds still grow. Sums them anew,
+ * since differences would leave rounding errors. */
 static double growing_weight(const MaxMin *fair, int resource, const int *grows) {
     double weight = 0;
     for (int u = fair->users[resource].first; u >= 0; u = fair->user[u].after)
@@ -140,7 +140,7 @@ static double growing_weight(const MaxMin *fair, int resource, const int *grows)
     return weight;
 }
 
-/* Returns the same sum while all tasks of the resource grow; it is cached until they change. */
+/* Returns the sum of the shares of all tasks of a resource, cached until its tasks change. */
 static double whole_weight(MaxMin *fair, int resource) {
     MaxMinUsers *users = &fair->users[resource];
     if (users->weight < 0) {
@@ -150,8 +150,8 @@ static double whole_weight(MaxMin *fair, int resource) {
     return users->weight;
 }
 
-/* Returns the resource that is exhausted first when all growing tasks grow alike, and at which
- * speed. */
+/* Returns the resource that is exhausted first when all growing speeds grow alike, and sets *speed
+ * to the speed at which it is; -1: no resource is used. */
 static int tightest(MaxMin *fair, const Sharing *set, const int *grows, double *speed) {
     int best = -1;
     for (int i = 0; i < set->resource_count; i++) {
@@ -180,8 +180,8 @@ static int growing_users(const MaxMin *fair, int resource, const int *grows) {
     return count;
 }
 
-/* Fixes the speeds of the tasks of an exhausted resource; `left` tasks still grow. Returns how many
- * were fixed. Once no other task grows, the rest of the bookkeeping is skipped. */
+/* Fixes the speeds of the growing tasks of an exhausted resource; `left` tasks grow in all. Returns
+ * how many were fixed. If these are all, skips the bookkeeping of the rates left. */
 static int freeze_users(MaxMin *fair, int resource, double speed, int left,
                         const Settling *settling) {
     int *grows = fair->seen_task;

@@ -1,18 +1,18 @@
 /* Max-min fair speeds of tasks that share resources. After a change, speeds are recomputed only for
- * tasks that share resources, directly or through others, with what changed. */
+ * tasks that are connected with it, directly or through other tasks' resources. */
 #ifndef PLANNER_SIMULATE_MAX_MIN_H
 #define PLANNER_SIMULATE_MAX_MIN_H
 
 #include "planner/simulate/engine.h"
 
-/* A link of the list of tasks that use a resource at present. */
+/* An entry of the linked list of tasks that use a resource at present. */
 typedef struct MaxMinUser {
-    int task, before, after; // -1: none
+    int task, before, after; // the neighbours in the list; -1: there is none
 } MaxMinUser;
 
 /* The tasks that use a resource at present. */
 typedef struct MaxMinUsers {
-    int first, count; // -1: there is none
+    int first, count; // first entry of the list (-1: it is empty); number of tasks
     int seen;         // scratch: how many of its users are in the connected set under work
     double weight;    // sum of all shares; FAIR_STALE: must be summed anew
 } MaxMinUsers;
@@ -27,8 +27,8 @@ typedef struct MaxMin {
     MaxMinUser *user;
     double *share;           // by entry of `user`: the share of its task, at speed 1
     int *first_use;          // by task: its first entry of `user`
-    int *of_device, *device; // the resources of device d are device[of_device[d]] to
-                             // device[of_device[d + 1] - 1]
+    int *of_device, *device; // the resources of device d: device[of_device[d]] up to, not with,
+                             // device[of_device[d + 1]]
     int *disturbed, disturbed_count;
     int *tasks, *resources; // scratch: the tasks and resources of one connected set
     int *seen_task, *seen_resource, turn;
@@ -46,8 +46,8 @@ void max_min_leave(MaxMin *fair, int task);
 void max_min_disturb(MaxMin *fair, int resource);
 void max_min_disturb_device(MaxMin *fair, int device);
 
-/* Recomputes the speeds that depend on changes since the last call, and calls set_speed for those
- * that differ. */
+/* Recomputes the speeds that depend on changes since the last call, and calls set_speed for each
+ * speed that differs. */
 void max_min_settle(MaxMin *fair, double (*rate_of)(void *state, int resource),
                     void (*set_speed)(void *state, int task, double speed), void *state);
 

@@ -21,7 +21,8 @@ static void move_lanes(Arena *arena, const Module *module, PipelineGroup *group,
     }
 }
 
-/* Splits the report's groups into one for each set of pipelines of which one was simulated. */
+/* Splits the report's groups, so that each has the pipelines that one simulated pipeline stands
+ * for. */
 static void split_groups(Arena *arena, const SimulatedSteps *steps, Simulation *simulation) {
     int count = simulation->groups.count;
     const PipelineGroup *old =
@@ -55,7 +56,7 @@ static const Span no_span = {1, 0};
 
 static Span whole_span(const Span *span) { return span->end < span->begin ? (Span){0, 0} : *span; }
 
-/* A group with its spans; spans of the table count from the begin of the step until settle. */
+/* A group with its spans. Until settle, the table's spans count from the begin of the step. */
 typedef struct Spans {
     const SimulatedSteps *steps;
     PipelineGroup *group;
@@ -84,8 +85,8 @@ static Spans spans_create(Arena *arena, const SimulatedSteps *steps, PipelineGro
     return spans;
 }
 
-/* Stores the span of a row, by phase where the batch runs as a whole, else by its number in the
- * table. */
+/* Widens the span of a row of the table, or of the part before or behind the table. If the batch
+ * runs as a whole, rows are numbered by phase. */
 static void take_row(Spans *spans, const ProgramRow *row) {
     const Actor *actor = &spans->steps->fold.actors[row->actor];
     double begin = spans->steps->spans[row->first].begin, end = spans->steps->spans[row->last].end;
@@ -104,8 +105,7 @@ static void take_row(Spans *spans, const ProgramRow *row) {
         widen(&spans->timeline->rows[spans->run < 0 ? 0 : row->stage][number], begin, end);
 }
 
-/* Stores the span of a transfer, found by its phase, the sending visit and the micro-batch; a visit
- * that sends along several edges has one for each. */
+/* Widens the span of a message's transfer, which has the same edge, direction and micro-batch. */
 static void take_message(Spans *spans, const ProgramTask *task, const EngineSpan *span) {
     if (task->stream != STREAM_MESSAGES || task->step || task->run != spans->run || spans->run < 0)
         return;

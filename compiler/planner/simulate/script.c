@@ -23,7 +23,7 @@ Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked) {
 
 /* ---- seconds ---- */
 
-/* Records which rate the cluster file lacks; only the first is kept. */
+/* Records the rate that the cluster file lacks, unless one is recorded already. */
 static void note_unknown(Scripts *scripts, const Op *op, const Actor *actor, const Work *work) {
     const char *file = scripts->fold->module->devices->target.cluster_file;
     if (scripts->unknown) return;
@@ -50,8 +50,8 @@ static double op_seconds(Scripts *scripts, const Op *op, const Actor *actor) {
 
 /* ---- items ---- */
 
-/* Adds the seconds of an operator to the last item; begins a new one where that item is a
- * conversion or is complete. */
+/* Adds the seconds of an operator to the last item; begins a new item if the last item is a
+ * conversion or ends behind a marked operator. */
 static void add_computing(Scripts *scripts, Script *script, const Op *op) {
     ScriptItem *last = script->items.count ? &script->items.at[script->items.count - 1] : NULL;
     if (!last || last->hops || scripts->marked[last->op->index]) {
@@ -80,7 +80,7 @@ static void add_conversion(Scripts *scripts, Script *script, const Op *op, int r
 
 /* ---- parts ---- */
 
-/* Sets the actors of a stage of a run. */
+/* Sets the script's actors to those of a stage of a run; run -1: to all actors. */
 static void find_actors(Scripts *scripts, Script *script, int run, int stage) {
     const Symmetry *fold = scripts->fold;
     const Module *module = fold->module;
@@ -126,8 +126,8 @@ const Script *script_of(Scripts *scripts, int run, Phase phase, int visit) {
     return *slot;
 }
 
-/* Adds a conversion: one of all devices, or, of a stage's conversion, one for each simulated
- * pipeline. */
+/* Adds a conversion: once if all devices run it; if a stage does, once for each simulated pipeline
+ * of the stage's template. */
 static void add_everywhere(Scripts *scripts, Script *script, const Op *op) {
     const Module *module = scripts->fold->module;
     if (op->stage == STAGE_ALL) add_conversion(scripts, script, op, -1);

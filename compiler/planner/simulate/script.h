@@ -1,5 +1,5 @@
-/* Scripts: what the actors of a stage do in a phase, one operator after the other. Consecutive
- * operators that compute are one item; a conversion is one.
+/* Scripts: the items that the actors of a stage run in a phase, one after the other. An item is a
+ * series of operators that compute, or one conversion.
  *
  *     [compute 3 ms] [all-reduce over tp] [compute 2 ms] [all-reduce over tp]
  */
@@ -37,13 +37,13 @@ typedef struct Scripts {
     const Script ***parts;     // by run, then by phase and visit
     const EdgeScript ***edges; // by run, then by edge, forward ones first
     const Script *whole[PHASES];
-    const char *unknown; // which rate the cluster file lacks; NULL: none
+    const char *unknown; // message with the rate that the cluster file lacks; NULL: none is missing
 } Scripts;
 
 Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked);
 
-/* Return the script of a phase of a visit of a simulated run, and that of all actors in a phase
- * without a table. */
+/* Return the script of a phase of a visit of a simulated run, and the script of all actors in a
+ * phase that is not in a table. */
 const Script *script_of(Scripts *scripts, int run, Phase phase, int visit);
 const Script *whole_script_of(Scripts *scripts, Phase phase);
 

@@ -1,14 +1,14 @@
-/* The simulator: computes, event by event, what the devices of a cluster do in steps of a program.
+/* The simulator: computes, event by event, when the devices of a cluster run the tasks of a
+ * program.
  *
  *     SimulateOptions options = {.steps = 1};
  *     SimulatedSteps *steps = steps_simulate(arena, module, &options);
  *     steps_table(&text, steps);
  *
- * The module must have come through all passes: roles, schedules, plans and arenas are those that
- * hetucc would emit. The steps of a simulation are: symmetry.h finds devices that do the same, so
- * that one of them (an actor) stands for all; transfers.h says how conversions load links; step.h
- * turns what roles do into tasks; engine.h says when each task runs. The seconds of a task by
- * itself come from cost/. */
+ * The module must have come through all passes: it has the roles, schedules, plans and arenas that
+ * hetucc would emit. A simulation has these parts: symmetry.h finds devices that do the same, so
+ * that one of them (an actor) stands for all; transfers.h computes the loads of links; step.h turns
+ * programs into tasks; engine.h runs them. cost/ computes the seconds of a task by itself. */
 #ifndef PLANNER_SIMULATE_SIMULATE_H
 #define PLANNER_SIMULATE_SIMULATE_H
 
@@ -21,14 +21,14 @@
 
 typedef struct SimulateOptions {
     int steps;              // number of steps, at least 1
-    const Changes *changes; // NULL: none
+    const Changes *changes; // NULL: there are none
     bool alone;             // every device is an actor of its own
 } SimulateOptions;
 
 /* The time of an actor in all steps, by what it does, in seconds. */
 typedef struct ActorTime {
     double computing;
-    double exposed; // not computing, while something of its communication is under way
+    double exposed; // communicating, and not computing
     double idle;    // neither computing nor communicating
     double hidden;  // communication while it computes
 } ActorTime;
@@ -54,8 +54,8 @@ typedef struct SimulatedSteps {
     const double *seconds;   // by step
     const ActorTime *times;  // by actor
     const ActorMemory *memory;
-    const char *error; // one line that says which rate the cluster file lacks; then there is no
-                       // result. NULL: none
+    const char *error; // a line with the rate that the cluster file lacks, and there is no result;
+                       // NULL: there is a result
 } SimulatedSteps;
 
 SimulatedSteps *steps_simulate(Arena *arena, Module *module, const SimulateOptions *options);

@@ -17,13 +17,13 @@ typedef Array(int) List;
 /* A gradient reduction. */
 typedef struct Sum {
     const Op *op;
-    int *made; // by actor: the last task that computes its contribution; -1: none
+    int *made; // by actor: the last task that computes its contribution; -1: there is none yet
 } Sum;
 
 typedef struct Builder {
     Arena *arena;
     Arena
-        *room; // arena of the task lists alone, which is freed when they are copied to a larger one
+        *room; // arena of the task lists, which is freed when they are copied to a larger arena
     Symmetry *fold;
     Module *module;
     Program *program;
@@ -31,7 +31,7 @@ typedef struct Builder {
     ProgramTask place; // phase, step, run and stage of new tasks
     int *self;         // by actor: its number
     double *pending;   // by actor: seconds of computing that are not a task yet
-    int *last;         // by actor: its last task; -1: none
+    int *last;         // by actor: its last task; -1: it has none yet
     List *extra;       // by actor: the tasks that its next task waits for beside the last one
     Array(Sum) sums;
     List *made_by; // by operator: the gradient reductions of its results
@@ -62,7 +62,7 @@ static void move_tasks(Program *program, Arena *room, int capacity) {
     program->tasks.capacity = program->engine.capacity = capacity;
 }
 
-/* Doubles the capacity where there is no space for another task. */
+/* Doubles the capacity of the task lists. */
 static void widen(Builder *builder) {
     enum { FEW = 64 };
     Arena *wider = arena_create();
@@ -82,7 +82,7 @@ static int add_task(Builder *builder, const ProgramTask *own, EngineTask task, c
     return program->tasks.count - 1;
 }
 
-/* Returns a task of one actor that computes for some seconds. */
+/* Adds a task of one actor that computes for some seconds. Returns its number. */
 static int add_computing(Builder *builder, int actor, double seconds, const List *waits) {
     ProgramTask own = builder->place;
     own.stream = STREAM_COMPUTING;
@@ -94,8 +94,8 @@ static int add_computing(Builder *builder, int actor, double seconds, const List
                     waits);
 }
 
-/* Makes a task of an actor's pending computing; also an empty one, where `always` or where the
- * actor has to wait. */
+/* Adds a task for an actor's pending computing. Without pending computing, adds an empty task if
+ * `always`, or if the actor has to wait for other tasks. */
 static void flush(Builder *builder, int actor, bool always) {
     List *extra = &builder->extra[actor], waits = {0};
     if (builder->pending[actor] == 0 && !always && !extra->count) return;
@@ -108,8 +108,8 @@ static void flush(Builder *builder, int actor, bool always) {
 
 /* ---- conversions ---- */
 
-/* The progress of a conversion: by actor the last task, -1 where there is none. `waits_of` adds
- * what an actor waits for first. */
+/* The progress of a conversion: `at` is by actor its last task; -1: none yet. `waits_of` adds the
+ * tasks that an actor's first task waits for. */
 typedef struct Leg {
     Stream stream;
     const Op *op;
@@ -163,7 +163,7 @@ static int *no_tasks(Arena *arena, int count) {
 
 /* ---- parts ---- */
 
-/* Lets a conversion inside a phase wait for all that its actors have done before. */
+/* Makes a conversion inside a phase wait for the last task of each of its actors. */
 static void wait_for_own(Builder *builder, const Leg *leg, int actor, List *waits) {
     (void)leg;
     flush(builder, actor, false);
@@ -180,8 +180,8 @@ static void convert_inside(Builder *builder, const ScriptItem *item) {
     arena_destroy(scratch);
 }
 
-/* Records for each gradient reduction of an operator's results that its contribution is computed
- * now. */
+/* Records the actors' last tasks as the makers of their contributions to the gradient reductions of
+ * an operator's results. */
 static void note_made(Builder *builder, const Script *script, const Op *op) {
     const List *sums = &builder->made_by[op->index];
     for (int i = 0; sums->count && i < script->actor_count; i++) {
@@ -193,7 +193,7 @@ static void note_made(Builder *builder, const Script *script, const Op *op) {
     }
 }
 
-/* Adds the tasks of a script on its actors; `last`: of the last micro-batch. */
+/* Adds the tasks of a script on its actors; `last`: it runs for the last micro-batch. */
 static void run_script(Builder *builder, const Script *script, bool last) {
     for (int i = 0; i < script->items.count; i++) {
         const ScriptItem *item = &script->items.at[i];
@@ -204,8 +204,8 @@ static void run_script(Builder *builder, const Script *script, bool last) {
     }
 }
 
-/* Adds a row of the table, of the stage of builder->place, for actors; each begins it with a task
- * of no time. */
+/* Adds a row of the table of the stage in builder->place. Each actor begins the row with a task,
+ * which takes no time unless computing is pending. */
 static void add_row(Builder *builder, const Script *script, bool last, int row) {
     const ProgramTask *place = &builder->place;
     int begin = builder->program->rows.count;
@@ -230,11 +230,11 @@ typedef struct Table {
     Builder *builder;
     int run;
     const Waits *waits;
-    int *place; // by actor: its index among the pipeline's actors; -1: of another pipeline
+    int *place; // by actor: its index among the pipeline's actors; -1: it is in another pipeline
     int width;  // the number of the pipeline's actors
     int *done; // by event and actor index: the task with which the actor ends the event; -1: it has
                // no part in it
-    const WaitFor *waited; // what the present event waits for
+    const WaitFor *waited; // the events that the present event waits for
     int waited_count;
 } Table;
 
@@ -244,7 +244,7 @@ static int *done_at(const Table *table, int event, int actor) {
                : &table->done[(size_t)event * (size_t)table->width + (size_t)table->place[actor]];
 }
 
-/* Adds the actor's tasks of the events that the present event waits for. */
+/* Adds, for each event that the present event waits for, the task with which the actor ends it. */
 static void wait_for_events(Builder *builder, const Table *table, int actor, List *waits) {
     for (int i = 0; i < table->waited_count; i++) {
         const int *done = done_at(table, table->waited[i].event, actor);
@@ -278,7 +278,7 @@ static void wait_as_message(Builder *builder, const Leg *leg, int actor, List *w
     wait_for_events(builder, leg->state, actor, waits);
 }
 
-/* Makes an actor end an event with a task that waits for all of some tasks. */
+/* Makes an actor end an event with `task`, or, if it has a task already, with one behind both. */
 static void end_together(Table *table, int event, int actor, int task) {
     int *done = done_at(table, event, actor);
     List waits = {0};
@@ -348,7 +348,7 @@ static void run_table(Builder *builder, int number) {
 
 /* ---- sums of gradients ---- */
 
-/* Records that gradient reduction `number` begins behind an operator. */
+/* Records that an operator makes a contribution to gradient reduction `number`. */
 static void add_maker(Builder *builder, const Op *maker, int number) {
     List *list = &builder->made_by[maker->index];
     if (!list->count || list->at[list->count - 1] != number)
@@ -372,15 +372,15 @@ static void find_sums(Builder *builder) {
     }
 }
 
-/* Returns, by operator, whether a gradient reduction begins behind it. */
+/* Returns, by operator, whether it makes a contribution to a gradient reduction. */
 static const bool *marked_makers(const Builder *builder) {
     bool *marked = arena_array(builder->arena, bool, builder->module->ops.count);
     for (int i = 0; i < builder->module->ops.count; i++) marked[i] = builder->made_by[i].count > 0;
     return marked;
 }
 
-/* Makes a gradient reduction wait for its contributions and for the reductions before it; `state`
- * is the last of these tasks by actor. */
+/* Makes a gradient reduction wait, on each actor, for the last task that made a contribution to it
+ * or to a reduction before it; leg->state has these tasks by actor. */
 static void wait_as_sum(Builder *builder, const Leg *leg, int actor, List *waits) {
     add_wait(builder->arena, waits, ((const int *)leg->state)[actor]);
 }
@@ -419,7 +419,7 @@ static void run_whole(Builder *builder, Phase phase, int microbatch, bool last, 
     add_row(builder, script, last, row);
 }
 
-/* Adds, before all else, the tasks that count each micro-batch's elements. */
+/* Adds, at the begin of a step, the tasks that count each micro-batch's elements. */
 static void run_counts(Builder *builder) {
     int64_t most = module_microbatches(builder->module);
     if (!whole_script_of(&builder->scripts, PHASE_COUNTING)->items.count) return;
@@ -427,7 +427,7 @@ static void run_counts(Builder *builder) {
         run_whole(builder, PHASE_COUNTING, (int)m, m == most - 1, -1);
 }
 
-/* Ends a step: the next one begins when this one has ended everywhere. */
+/* Ends a step: adds a task that waits for all actors, and for which the next step waits. */
 static void end_step(Builder *builder) {
     List waits = {0};
     for (int a = 0; a < builder->fold->actor_count; a++)

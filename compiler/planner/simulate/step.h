@@ -1,12 +1,12 @@
-/* Turns a step of a program into tasks of the engine: what each actor computes and converts, in the
- * order of its table.
+/* Turns a step of a program into tasks of the engine: the computing and the conversions of each
+ * actor, in the order of its table.
  *
- * All that an actor computes between two conversions is one task; a transfer of a conversion is one
- * task in which all its actors take part. Conversions inside a phase block their actors. Messages
+ * An actor's computing between two conversions is one task. A transfer of a conversion is one task,
+ * in which all its actors take part. Conversions inside a phase block their actors. Messages
  * between stages and gradient reductions run beside computing, in streams of their own. Rows and
- * messages wait as schedule/wait.h says. Gradient reductions begin in one order on all devices,
- * each as soon as the device's contribution is complete in the last micro-batch; the update begins
- * when the device's reductions have ended. */
+ * messages wait as in schedule/wait.h. Gradient reductions begin in one order on all devices, each
+ * when the device's contribution of the last micro-batch is complete. The update begins when the
+ * device's reductions have ended. */
 #ifndef PLANNER_SIMULATE_STEP_H
 #define PLANNER_SIMULATE_STEP_H
 
@@ -28,7 +28,7 @@ const char *stream_name(Stream stream);
 typedef struct ProgramTask {
     Stream stream;
     Phase phase;
-    int step, run, stage, visit, microbatch; // -1: of none
+    int step, run, stage, visit, microbatch; // -1: the task belongs to no run, stage, ...
     int edge;                                // of a message: the edge of the pipeline's stage graph
     const Op *op;                            // the conversion; NULL: the task computes
     const ActorTransfer *hop;
@@ -36,8 +36,8 @@ typedef struct ProgramTask {
     const int *actors;
 } ProgramTask;
 
-/* A row of a table on an actor, or what comes before or behind the table: its first and its last
- * task. */
+/* The first and last task of an actor in a row of its table, or in the step before or behind the
+ * table. */
 typedef struct ProgramRow {
     int actor, step, run, stage, row; // row -1: before the table; -2: the update
     int first, last;
@@ -50,10 +50,10 @@ typedef struct Program {
     Array(EngineTask) engine; // by task
     Array(ProgramRow) rows;
     Array(int) step_ends; // by step: its last task
-    const char *unknown;  // which rate the cluster file lacks; NULL: none
+    const char *unknown;  // message with the rate that the cluster file lacks, or NULL
 } Program;
 
-/* Makes the tasks of so many steps. Requires all passes, and a cluster. */
+/* Returns the tasks of `steps` steps. Requires all passes, and a cluster. */
 Program program_create(Arena *arena, Symmetry *fold, int steps);
 
 #endif

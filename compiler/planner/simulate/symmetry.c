@@ -22,7 +22,7 @@ struct TransferTable {
     ActorTransfers *folded;   // between actors
 };
 
-/* ---- hashes, of which sums do not depend on an order ---- */
+/* ---- hashes; their sums do not depend on an order ---- */
 
 static uint64_t mixed(uint64_t a, uint64_t b) {
     uint64_t x =
@@ -46,7 +46,7 @@ static int slot_of(const struct TransferTable *table, const PlannedConversion *c
 }
 
 /* Returns, by device of a template's first pipeline, the device at the same position of pipeline
- * `run`. */
+ * `run`; run -1: the device itself. */
 static int *counterparts(Arena *arena, const Symmetry *fold, int run) {
     const Module *module = fold->module;
     int *own = arena_array(arena, int, fold->device_span);
@@ -98,8 +98,8 @@ static void find_conversions(Symmetry *fold) {
 
 /* ---- colours ---- */
 
-/* The colours of devices: devices of one colour were not distinguished so far. Arrays are indexed
- * like module->devices->roles->devices. */
+/* The colours of devices. Devices of one colour were not distinguished so far. The arrays but
+ * `index` are indexed like module->devices->roles->devices. */
 typedef struct Colours {
     const Symmetry *fold;
     int count, *of;
@@ -126,7 +126,7 @@ static uint64_t table_hash(const Schedule *schedule, int stage) {
     return hash;
 }
 
-/* Returns the hash of what distinguishes a device by itself: role, class, place, changes. */
+/* Returns the hash of a device's own properties: role, class, place in a pipeline, changes. */
 static uint64_t own_hash(const Symmetry *fold, const Changes *changes, int index) {
     Module *module = fold->module;
     int device = module->devices->roles->devices[index], stage = 0;
@@ -188,8 +188,8 @@ static uint64_t run_hash(const Colours *colours, const Pipeline *pipeline) {
     return hash;
 }
 
-/* Distinguishes devices whose pipelines differ: two pipelines share their actors for all devices or
- * for none. */
+/* Adds the hash of its pipeline to each device, so that two pipelines have the same actors for all
+ * devices or for none. */
 static void note_runs(Colours *colours) {
     const Module *module = colours->fold->module;
     for (int r = 0; r < module->templates->runs.count; r++) {
@@ -214,8 +214,8 @@ static int compare_shades(const void *a, const void *b) {
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Gives new colours to devices that the hashes distinguish, numbered by their first devices.
- * Returns whether there are more colours than before. */
+/* Gives different colours to devices of one colour with different hashes, and numbers colours by
+ * their first devices. Returns whether there are more colours than before. */
 static bool split(Colours *colours) {
     int devices = colours->fold->module->devices->roles->device_count, before = colours->count;
     Arena *scratch = arena_create();
@@ -289,7 +289,7 @@ static void make_actors(Symmetry *fold, const Colours *colours) {
     }
 }
 
-/* Finds, for each run, the first run with the same actors; runs that share one actor share all. */
+/* Sets, by run, the first run with the same actors. Runs that share an actor share all actors. */
 static void find_stands(Symmetry *fold) {
     const Module *module = fold->module;
     fold->stands = arena_array(fold->arena, int, module->templates->runs.count + 1);
@@ -330,7 +330,7 @@ static int compare_hashes(const void *a, const void *b) {
     return (x[1] > y[1]) - (x[1] < y[1]);
 }
 
-/* Returns, by transfer, whether it is the first of those that are the same between actors. */
+/* Returns, by transfer, whether it is the first among transfers that are equal between actors. */
 static bool *first_hops(Arena *arena, const Colours *colours, int slot) {
     const SimulatedTransfers *hops = &colours->fold->table->hops[slot];
     uint64_t(*hashes)[2] = arena_alloc(arena, sizeof *hashes * (size_t)hops->count);

@@ -1,12 +1,11 @@
 /* Actors: sets of devices that do the same at the same times, so that one device is simulated for
  * all.
  *
- * Two devices belong to one actor when they have the same role, class, position in a pipeline and
- * changes, and when in every conversion they do the same with partners that are, actor by actor,
- * the same. They are found by colour refinement: devices begin with colours by what they are
- * themselves, and are split by the colours of their partners until no colour is split. Within such
- * a partition the simulation is exact: each of many equal devices shares its own ports with its own
- * neighbours, and all of them see the same. */
+ * Two devices belong to one actor if they have the same role, class, position in a pipeline and
+ * changes, and do the same with partners of the same actors in every conversion. Colour refinement
+ * finds the actors: devices begin with colours by their own properties, and colours are split by
+ * the colours of the devices' partners until none is split. The simulation stays exact: equal
+ * devices share their ports with equal neighbours, and so have equal times. */
 #ifndef PLANNER_SIMULATE_SYMMETRY_H
 #define PLANNER_SIMULATE_SYMMETRY_H
 
@@ -53,17 +52,17 @@ typedef struct Symmetry {
     Module *module;
     int actor_count;
     Actor *actors;
-    int device_span, *actor_of; // by device number: its actor; -1: it has no part in the program
+    int device_span, *actor_of; // by device number: its actor; -1: the program does not use it
     int *stands;                // by run: the run that is simulated in its place
     int ports;                  // number of ports of an actor
     struct TransferTable *table;
 } Symmetry;
 
-/* Finds the actors. Requires a cluster. With `alone` every device is an actor. */
+/* Finds the actors of a program. Requires a cluster. With `alone` every device is an actor. */
 Symmetry symmetry_create(Arena *arena, Module *module, const Changes *changes, bool alone);
 
-/* Returns a conversion's transfers between actors, when pipeline `run` of its template executes it;
- * run -1: an operator of all devices. */
+/* Returns the transfers between actors of a conversion when pipeline `run` of its template runs it;
+ * run -1: all devices run it. */
 const ActorTransfers *symmetry_transfers(const Symmetry *fold, const PlannedConversion *conversion,
                                          int run);
 

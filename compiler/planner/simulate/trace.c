@@ -27,7 +27,7 @@ static Ends *ends_of(const Tracer *tracer, int actor, Stream stream) {
 
 static int row_id(Stream stream, int row) { return (int)stream + row * STREAMS; }
 
-/* Returns the first row of a stream that is free when a task begins, which it takes. */
+/* Returns the first row of a stream that is free when a task begins, and occupies it. */
 static int take_row(const Tracer *tracer, int actor, Stream stream, const EngineSpan *span) {
     Ends *ends = ends_of(tracer, actor, stream);
     int row = 0;
@@ -79,8 +79,8 @@ typedef struct Begun {
     int task;
 } Begun;
 
-/* Compares events by their begin; of those that begin together a phase's computing comes first,
- * then the order of creation. */
+/* Compares tasks by their begin. At equal begins, tasks that compute come before conversions, and
+ * then tasks come in the order of creation. */
 static int compare_begun(const void *a, const void *b) {
     const Begun *first = a, *second = b;
     if (first->begin != second->begin) return first->begin < second->begin ? -1 : 1;

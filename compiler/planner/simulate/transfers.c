@@ -16,13 +16,13 @@ typedef struct Round {
     const int *device_of;
     int from, to; // its steps are [from, to)
     int kinds;    // number of link kinds
-    int *joined;  // union-find parent, whose root is the first slot of its transfer; -1: the slot
-                  // does nothing
+    int *joined;  // union-find parent; the root is a transfer's first slot; -1: the slot is not
+                  // in the round
     double *latency[2]; // by direction and slot: seconds
     double *seconds;    // busy seconds of port (slot * kinds + kind) * 2 + direction
 } Round;
 
-/* ---- who is together ---- */
+/* ---- slots of a transfer ---- */
 
 static int root_of(const Round *round, int slot) {
     while (round->joined[slot] != slot) slot = round->joined[slot];
@@ -37,14 +37,14 @@ static void join(Round *round, int a, int b) {
     round->joined[a > b ? a : b] = a > b ? b : a;
 }
 
-/* ---- what they do ---- */
+/* ---- loads of ports ---- */
 
 static Link link_of(const Round *round, int a, int b, int *kind) {
     *kind = cluster_link_kind(round->cluster, round->device_of[a], round->device_of[b]);
     return cluster_link(round->cluster, round->device_of[a], round->device_of[b]);
 }
 
-/* Loads a slot's port (2 * kind of the link + direction). */
+/* Adds seconds of latency and of use to a slot's port (2 * kind of the link + direction). */
 static void load(Round *round, int slot, int port, double latency, double seconds) {
     round->latency[port % 2][slot] += latency;
     round->seconds[slot * round->kinds * 2 + port] += seconds;
@@ -107,7 +107,7 @@ static Round round_create(Arena *arena, const Cluster *cluster, const Plan *plan
     return round;
 }
 
-/* ---- how long that takes ---- */
+/* ---- seconds ---- */
 
 /* Returns the busy seconds of a slot's ports in one direction. */
 static double slot_seconds(const Round *round, int slot, int way) {
@@ -117,8 +117,8 @@ static double slot_seconds(const Round *round, int slot, int way) {
     return seconds;
 }
 
-/* Computes the longest time of a slot of a transfer, with latencies (*all) and without (*ports);
- * root -1: over all transfers. */
+/* Sets *all and *ports to the longest time of a slot of transfer `root`, with and without
+ * latencies; root -1: over all transfers. */
 static void hop_seconds(const Round *round, int root, double *all, double *ports) {
     *all = *ports = 0;
     for (int s = 0; s < round->plan->device_count; s++)
@@ -130,7 +130,7 @@ static void hop_seconds(const Round *round, int root, double *all, double *ports
         }
 }
 
-/* Returns the factor by which the measured time of a round exceeds latency and bandwidth, on the
+/* Returns the round's seconds in the plan over its seconds by latency and bandwidth alone, on the
  * devices of the plan. */
 static double correction_of(const Round *round) {
     double all, ports, seconds = round->plan->steps.at[round->from].seconds;
@@ -190,7 +190,7 @@ static bool same_devices(const Plan *plan, const int *device_of) {
     return true;
 }
 
-/* Returns whether no device receives more than a few numbers. */
+/* Returns whether no device receives more than NUMBERS bytes. */
 static bool moves_numbers(const Plan *plan) {
     int64_t most = 0;
     for (int s = 0; s < plan->device_count; s++)
@@ -213,7 +213,7 @@ static SimulatedTransfer hop_of_all(Arena *arena, const Plan *plan, const int *d
                                .members = members};
 }
 
-/* Lists the devices that take part in any transfer; all devices where there is none. */
+/* Lists the devices that copy memory: those in a transfer, or all if no step has transfers. */
 static void find_movers(Arena *arena, const Plan *plan, const int *device_of, const bool *hopping,
                         SimulatedTransfers *hops) {
     int *movers = arena_array(arena, int, plan->device_count);

@@ -1,12 +1,12 @@
 /* Simulated transfers: how a conversion loads the links.
  *
- * Steps of a plan that take place at once are a round. Devices that exchange anything in a round,
- * directly or through others, are one transfer: they begin and end it together. A transfer has a
- * latency, then moves bytes for `work` seconds if nothing else uses its links; meanwhile it uses a
- * share of each of its ports. A device has a port out and a port in for each kind of link
+ * Steps of a plan that take place at once are a round. Devices that exchange data in a round,
+ * directly or through others, are one transfer, which they begin and end together. A transfer has a
+ * latency, then moves bytes for `work` seconds, if no other transfer uses its links. Meanwhile it
+ * uses a share of each of its ports. A device has a port out and a port in for each kind of link
  * (cluster_link_kind). Alone, the rounds of a plan take plan_seconds: latency and bandwidth,
- * corrected by measurements. Where each device receives only a few numbers, as of a loss, all
- * rounds are one transfer of all devices, without work. */
+ * corrected by measurements. If each device receives only a few bytes, such as a loss, all rounds
+ * are one transfer of all devices, without work. */
 #ifndef PLANNER_SIMULATE_TRANSFERS_H
 #define PLANNER_SIMULATE_TRANSFERS_H
 
@@ -36,7 +36,7 @@ typedef struct SimulatedTransfers {
     const SimulatedTransfer *at; // by round
     double moving; // seconds in which `movers` copy their own memory, before all rounds
     int mover_count;
-    const int *movers; // the devices that take part
+    const int *movers; // the devices that copy
 } SimulatedTransfers;
 
 /* Returns the transfers of a plan; `device_of` maps the plan's slots to devices. */

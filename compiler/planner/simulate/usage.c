@@ -20,15 +20,15 @@ static int compare_busy(const void *a, const void *b) {
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* Returns the length of [begin, end) that lies behind *until, which becomes `end`. */
+/* Returns the length of [begin, end) behind *until; then raises *until to `end`. */
 static double uncovered(double begin, double end, double *until) {
     double from = fmax(begin, *until);
     *until = fmax(*until, end);
     return fmax(end - from, 0);
 }
 
-/* Sums up an actor's tasks in the order of their begins: the time covered by computing, and by
- * anything. */
+/* Returns the times of an actor from its tasks in the order of their begins; `length` is the length
+ * of all steps in seconds. */
 static ActorTime sum_up(const BusyList *list, double length) {
     ActorTime time = {0};
     double computed = 0, covered = 0, communicated = 0, all = 0, talks = 0;
@@ -69,8 +69,8 @@ ActorTime *usage_times(Arena *arena, const SimulatedSteps *steps) {
 
 /* ---- memory ---- */
 
-/* Returns how many slots are occupied while a row of a stage runs; a slot is occupied from the
- * first to the last row of its micro-batch. */
+/* Returns how many slots are occupied while a row of a stage runs. A slot is occupied from the
+ * first to the last row of its visit and micro-batch. */
 static int taken_slots(const Schedule *schedule, int stage, int row) {
     int taken = 0;
     const ScheduleRow *rows = schedule->rows[stage];

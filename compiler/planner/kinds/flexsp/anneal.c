@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A group; its record stands under the number of its first device, and the records of its other
- * devices are unused. */
+/* A group. Its record is at the index of its first device; the records of its other devices are
+ * unused. */
 typedef struct Group {
     int size, degree, sequences;
     double work, tokens;
@@ -32,8 +32,8 @@ struct FlexspState {
     int *gathered;              // scratch, by sequence
 };
 
-/* As fractions of the scale: the last temperature, and the largest time whose power a double holds.
- */
+/* As multiples of the scale: the last temperature, and the limit of times before powers are
+ * taken. */
 static const double COLD = 2e-5, MOST_TIMES = 200;
 
 enum { FIRST_POWER = 2, LAST_POWER = 7, OVERFLOW_WEIGHT = 1000, OVERFLOW_MOST = 40 };
@@ -44,8 +44,8 @@ static bool accepts(FlexspState *s, double change) {
                            change <= -s->temperature * log(1 - random_unit(&s->random)));
 }
 
-/* Returns the milliseconds of a group, 0 when it is empty; many times as many when it overflows,
- * ever more but at most OVERFLOW_MOST times. */
+/* Returns the milliseconds of a group, 0 if it is empty. If the group overflows its memory, the
+ * time grows with the overflow, up to 1 + OVERFLOW_MOST times. */
 static double group_time(const FlexspState *s, const Group *g) {
     if (!g->sequences) return 0;
     double over =
@@ -76,7 +76,7 @@ static void group_add(const FlexspState *s, Group *g, int sequence, int sign) {
     g->tokens = g->sequences ? g->tokens + sign * (double)s->q->length[sequence] : 0;
 }
 
-/* Writes two changed groups when annealing takes the change. */
+/* Writes two changed groups if annealing accepts the change; returns whether it does. */
 static bool groups_change(FlexspState *s, int a, int b, Group *to_a, Group *to_b) {
     int batch_a = batch_of(s, a), batch_b = batch_of(s, b);
     to_a->power = group_power(s, to_a), to_b->power = group_power(s, to_b);
@@ -116,8 +116,8 @@ static void sequence_swap(FlexspState *s) {
     if (groups_change(s, a, b, &to_a, &to_b)) s->at[i] = b, s->at[j] = a;
 }
 
-/* Returns the first device of a random block with no group across its border; *degree is the index
- * of its size. Where a larger group covers the block, that group's block is taken. */
+/* Returns the first device of a random block with no group across its border, and sets *degree to
+ * the index of its size. If a larger group covers the block, returns the group's block. */
 static int block_pick(FlexspState *s, int *degree) {
     int gpus = s->q->gpus, batch = random_below(&s->random, s->batches),
         d = random_below(&s->random, s->q->degree_count);
@@ -129,8 +129,8 @@ static int block_pick(FlexspState *s, int *degree) {
     return covered ? owner : start;
 }
 
-/* Collects the sequences of the groups from device `start` on, longest first, in s->gathered.
- * Returns how many. */
+/* Collects in s->gathered, longest first, the sequences of the groups in [start, start + size).
+ * Returns how many there are. */
 static int block_gather(FlexspState *s, int start, int size) {
     int count = 0;
     for (int x = 0; x < s->q->length_count; x++)
@@ -152,8 +152,8 @@ static int block_cut(FlexspState *s, int degree, Group *groups, int count) {
     return count;
 }
 
-/* Returns the group that finishes soonest with one more sequence, among those that hold it when
- * there are any. */
+/* Returns the group that finishes soonest with one more sequence; the times of groups that would
+ * overflow are much longer (group_time). */
 static int group_soonest(const FlexspState *s, const Group *groups, int count, int sequence) {
     int best = 0;
     double best_time = INFINITY;
@@ -166,7 +166,7 @@ static int group_soonest(const FlexspState *s, const Group *groups, int count, i
     return best;
 }
 
-/* Forms the groups of a block anew. Returns the work, in moves. */
+/* Forms the groups of a block anew if annealing accepts it. Returns the work, in moves. */
 static int block_form(FlexspState *s) {
     int degree, start = block_pick(s, &degree), size = s->q->degree[degree].size,
                 batch = batch_of(s, start);
@@ -216,7 +216,7 @@ static void block_exchange(FlexspState *s, int a, int b, int size) {
     }
 }
 
-/* Swaps two blocks of one size of different micro-batches. */
+/* Swaps two blocks of one size of different micro-batches, if accepted. Returns the work. */
 static int block_swap(FlexspState *s) {
     int degree, a = block_pick(s, &degree), size = s->q->degree[degree].size, gpus = s->q->gpus;
     int batch_a = batch_of(s, a), batch_b = random_below(&s->random, s->batches);
@@ -343,8 +343,8 @@ static void groups_begin(FlexspState *s) {
     }
 }
 
-/* Starts from a cut: each micro-batch's sequences in its first group; then forms all groups anew as
- * long as that is better. */
+/* Starts from a cut, with each micro-batch's sequences in its first group; then forms random blocks
+ * anew, 200 for each micro-batch, and keeps changes that are better. */
 static void state_begin(FlexspState *s, const int *cut) {
     s->scale = flexsp_bound(s->q).value / s->batches;
     s->best = INFINITY;

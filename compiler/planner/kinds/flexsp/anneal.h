@@ -7,8 +7,8 @@
  * that finishes it soonest); two blocks of different micro-batches are swapped.
  *
  * The maximum over groups is smoothed: the time of a micro-batch is (sum d/gpus t^p)^(1/p), and p
- * doubles while the temperature falls. A group that exceeds its memory counts as longer in
- * proportion; the state that is returned fits. */
+ * doubles while the temperature falls. A group that exceeds its memory counts as longer; the best
+ * state fits. */
 #ifndef PLANNER_KINDS_FLEXSP_ANNEAL_H
 #define PLANNER_KINDS_FLEXSP_ANNEAL_H
 
@@ -16,8 +16,8 @@
 
 typedef struct FlexspState FlexspState;
 
-/* Creates a state of `batches` micro-batches whose sequences are cut by length into equal work (the
- * paper's blaster). `seed` starts the random numbers of its moves. */
+/* Creates a state of `batches` micro-batches, cut by flexsp_cuts (the paper's blaster). `seed`
+ * starts the random numbers of its moves. */
 FlexspState *flexsp_state(Arena *arena, const Flexsp *q, int batches, double fill, uint64_t seed);
 
 /* Anneals by `work` moves, from the best state so far if there is one. Temperatures fall from `hot`
@@ -34,9 +34,9 @@ FlexspPlan *flexsp_state_plan(Arena *arena, const FlexspState *state);
 /* The blaster: cuts sequences, sorted by length, into micro-batches, so that those that need large
  * groups are together (blaster.c). */
 
-/* Returns where `order` (sequences, longest first) is cut into `batches` micro-batches, batches + 1
- * places: those with the least sum of estimated times of which none uses more than `fill` of the
- * memory; cuts of equal tokens when there are none. */
+/* Returns the batches + 1 places where `order` (sequences, longest first) is cut into
+ * micro-batches: the cuts with the least sum of estimated times in which each uses at most `fill`
+ * of the memory; if there are none, cuts of about equal tokens. */
 const int *flexsp_cuts(Arena *arena, const Flexsp *q, const int *order, int batches, double fill);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* Sums over the sequences in front of each place of the order (sequences + 1 entries): tokens and
- * least device-milliseconds; and by sequence its least milliseconds alone. */
+/* By place of the order (sequences + 1): `tokens` and `area` are the tokens and least
+ * device-milliseconds of all sequences before it. `alone`: by place, its sequence's least ms. */
 typedef struct Sums {
     double *tokens, *area, *alone;
 } Sums;
@@ -21,7 +21,7 @@ static Sums sums_make(Arena *arena, const Flexsp *q, const int *order) {
     return sums;
 }
 
-/* Returns the estimated time of a micro-batch of places from..to-1. */
+/* Returns the estimated time of a micro-batch of places [from, to); INFINITY above `most`. */
 static double piece_time(const Flexsp *q, const Sums *sums, int from, int to, double most) {
     if (sums->tokens[to] - sums->tokens[from] > most) return INFINITY;
     return from == to

@@ -31,8 +31,8 @@ double flexsp_tokens(const Flexsp *q) {
     return most * q->gpus;
 }
 
-/* Adds up the bound. Each micro-batch takes b1 and the time of its sequences; all sequences
- * together take at least the area divided by the devices, and one micro-batch takes at least as
+/* Returns the bound. Each micro-batch takes b1 and the time of its sequences. All sequences
+ * together take at least their area divided by the devices, and some micro-batch takes at least as
  * long as the longest sequence alone. */
 FlexspBound flexsp_bound(const Flexsp *q) {
     FlexspBound bound = {0};

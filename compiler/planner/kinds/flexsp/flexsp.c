@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <math.h>
 
-/* The moves of a plan without a limit, and the moves a second of a slow core. */
+/* The moves of a search without a limit, and the moves of a slow core in a second. */
 static const long USUAL_WORK = 18000000;
 static const double WORK_RATE = 7e6;
 
@@ -28,8 +28,8 @@ static void read_degrees(Field list, Flexsp *q) {
     }
 }
 
-/* Returns how many tokens of so many MB each fit beside the states; a value that rounding alone
- * puts below a whole number counts as that number. */
+/* Returns how many tokens of token_mb each fit beside the states. A value that differs from an
+ * integer only by rounding becomes this integer. */
 static double tokens_held(double memory_mb, double states_mb, double token_mb) {
     const double rounding = 1e-9;
     double tokens = (memory_mb - states_mb) / token_mb, whole = nearbyint(tokens);

@@ -1,6 +1,6 @@
 /* FlexSP: sequence parallelism by length. It decides how a batch of sequences is cut into
- * micro-batches; in each of them the devices form groups of different degrees, and every sequence
- * is split over the devices of one group.
+ * micro-batches. In each micro-batch the devices form groups of different degrees, and every
+ * sequence is split over the devices of one group.
  *
  *     8 devices, lengths 64K, 8K, 8K, 8K, 8K:
  *         micro-batch 0: degree 8 [64K]      micro-batch 1: degree 2 [8K] four times
@@ -28,7 +28,7 @@ enum { FLEXSP_DEGREES = 16 };
 typedef struct FlexspDegree {
     int size;        // devices, a power of two
     double exchange; // ms of all-to-all for one token
-    double tokens;   // the most tokens a device has memory for
+    double tokens;   // the most tokens that a group of this degree has memory for
 } FlexspDegree;
 
 typedef struct Flexsp {
@@ -39,7 +39,7 @@ typedef struct Flexsp {
     const int64_t *length; // by sequence: tokens
 } Flexsp;
 
-/* A group; sequences are numbers of lengths. */
+/* A group; `sequences` are indices of Flexsp.length. */
 typedef struct FlexspGroup {
     int batch, degree; // the micro-batch; an index of Flexsp.degree
     int sequence_count;
@@ -64,7 +64,7 @@ typedef struct FlexspBound {
 /* Returns the milliseconds of computing of a sequence on one device, without b1. */
 double flexsp_work(const Flexsp *q, int sequence);
 
-/* Returns the milliseconds of a group with some `work` and `tokens` in all. */
+/* Returns the milliseconds of a group whose sequences have `work` and `tokens` in all. */
 double flexsp_time(const Flexsp *q, int degree, double work, double tokens);
 
 /* The least device-milliseconds, and the least milliseconds without b1, of a sequence over the
@@ -74,8 +74,8 @@ typedef struct FlexspLeast {
 } FlexspLeast;
 FlexspLeast flexsp_least(const Flexsp *q, int sequence);
 
-/* Returns the most tokens that a micro-batch holds: devices times the most tokens a device of any
- * degree. */
+/* Returns the most tokens that a micro-batch holds: the number of devices times the most tokens a
+ * device at any degree. */
 double flexsp_tokens(const Flexsp *q);
 
 FlexspBound flexsp_bound(const Flexsp *q);

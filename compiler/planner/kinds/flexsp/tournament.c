@@ -1,5 +1,5 @@
-/* A tournament of annealings decides which number of micro-batches and which start deserve the
- * work.
+/* A tournament of annealings decides which numbers of micro-batches and which starts get most of
+ * the work.
  *
  * Round 1: the starts of every number of micro-batches anneal with equal work. Round 2: the best of
  * each number go on from where they are, cooler and with more work each. Round 3: the best third of
@@ -12,7 +12,7 @@ enum { ROUNDS = 3, FILLS = 4, BATCHES = 2, SEEDS = 2, KEPT = 3, SHRINK = 3 };
 
 static const double HOT = 0.001;
 
-/* Sorts states by their best time; equal ones keep their order. */
+/* Sorts states by their best time; states of equal time keep their order. */
 static void best_first(FlexspState **states, int count) {
     for (int i = 1; i < count; i++)
         for (int k = i; k > 0 && flexsp_best(states[k]) < flexsp_best(states[k - 1]); k--) {
@@ -29,7 +29,7 @@ static void round_play(FlexspState **states, int count, int round, double work) 
     best_first(states, count);
 }
 
-/* Returns the winner over all numbers of micro-batches from `least` on. In the first round only
+/* Returns the winner over BATCHES numbers of micro-batches from `least` on. In the first round only
  * starts of the same number compete. */
 static FlexspState *tournament(Arena *arena, const Flexsp *q, int least, int64_t work,
                                uint64_t seed) {

@@ -11,9 +11,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* By stage and number of layers (stages * (layers + 1) entries): the least time; the least of time
- * plus unhidden synchronisation; the same with the stage's part of the mean. INFINITY where nothing
- * fits. */
+/* By stage and number of layers (stages * (layers + 1) entries): the least time (ms); the least
+ * time plus unhidden synchronisation (sum); this with the time's weight of mean_weight (mean).
+ * INFINITY: the layers do not fit. */
 typedef struct Relaxed {
     Arena *arena;
     const Galvatron *q;
@@ -21,8 +21,8 @@ typedef struct Relaxed {
     double *ms, *sum, *mean;
 } Relaxed;
 
-/* Returns the least of weight * time + unhidden synchronisation of a layer within `each` MB, over
- * strategies and over mixtures of two that use all the room. */
+/* Returns the least weight * time, plus unhidden synchronisation if `left`, of a layer within
+ * `each` MB. Tries strategies, and mixtures of two that use all of the memory. */
 static double mixture_least(const Strategy *s, int count, double each, double weight, bool left) {
     double least = INFINITY;
     for (int a = 0; a < count; a++) {
@@ -42,7 +42,7 @@ static double mixture_least(const Strategy *s, int count, double each, double we
 /* Returns the factor of a stage's time when the mean of all stages stands for the longest. */
 static double mean_weight(const Pipeline *p) { return 1 + (p->microbatches - 1.0) / p->stages; }
 
-/* Fills in one stage. */
+/* Fills in the entries of one stage. */
 static void stage_relax(Relaxed *r, int stage) {
     int count, width = r->q->layers + 1;
     double handover = INFINITY, ends = INFINITY, weight = mean_weight(r->p);
@@ -89,8 +89,8 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Returns the bound by the longest stage: the least sum under its time as cap, plus all other
- * micro-batches at its pace. */
+/* Returns the bound by the longest stage, over all times that it can have: the least sum of stages
+ * that take no longer, plus this time for each micro-batch but the first. */
 static double longest_bound(const Relaxed *r, int *layers) {
     int count = r->p->stages * (r->q->layers + 1), low = 0, high = count, at[GALVATRON_STAGES];
     double *caps = arena_copy(r->arena, r->ms, sizeof *caps * (size_t)count),

@@ -7,7 +7,7 @@
 
 enum { MOST_GPUS = 1 << (GALVATRON_LOGS - 1), MOST_LAYERS = 1000, MOST_BATCH = 1 << 16 };
 
-/* Reads a table by powers of two devices; the entries from `from` to `to` are required. */
+/* Reads a table by powers of two of devices; entries for `from` to `to` devices are required. */
 static void read_powers(Arena *arena, Field table, double *by_log, int from, int to) {
     double *rate = arena_array(arena, double, MOST_GPUS + 1);
     degrees_read(table, rate, MOST_GPUS);
@@ -78,7 +78,7 @@ static void read_model(Arena *arena, Field input, Galvatron *q) {
                 most < q->per_node ? most : q->per_node);
 }
 
-/* Returns the fewest stages of a pipeline over the classes, whatever the batch; 0: none. */
+/* Returns the fewest stages of a pipeline over the classes for any batch; 0: there is none. */
 static int fewest_stages(Arena *arena, const Galvatron *q) {
     int count, fewest = 0;
     Galvatron any = *q;

@@ -1,8 +1,8 @@
 /* Galvatron decides how a pipeline's stages are laid over device classes and, for every layer, its
  * parallelism: tensor or Ulysses, data parallelism, ZeRO, recomputation.
  *
- *     16 GPUs, 24 layers -> 2 stages of 8; stage 0: 12 layers tp 2 dp 4 zero 1; stage 1: 10 layers
- *         tp 2 dp 4 zero 1, then 2 layers tp 4 dp 2 with recomputation
+ *     16 GPUs, 24 layers -> 2 stages of 8; stage 0: 12 layers tp 2 dp 4 zero 2; stage 1: 10 layers
+ *         tp 2 dp 4 zero 2, then 2 layers tp 4 dp 2 with recomputation
  *
  *     Galvatron problem = ...;
  *     GalvatronPlan *plan = galvatron_plan(arena, &problem);        NULL: nothing fits
@@ -56,7 +56,7 @@ typedef struct Pipeline {
     int gpus[GALVATRON_STAGES], first[GALVATRON_STAGES];
 } Pipeline;
 
-/* The strategy of a layer and what it costs in a stage. */
+/* The strategy of a layer, and its costs in a stage. */
 typedef struct Strategy {
     int tp, ulysses, dp, zero;
     bool recompute;
@@ -87,11 +87,11 @@ typedef struct GalvatronBound {
     int layers[GALVATRON_STAGES];
 } GalvatronBound;
 
-/* Returns all pipelines, each with every number of micro-batches; *count is how many. */
+/* Returns all pipelines, each with every possible number of micro-batches; sets *count. */
 const Pipeline *galvatron_pipelines(Arena *arena, const Galvatron *q, int *count);
 
-/* Returns the strategies that a stage's layers can have, without those that another one of the same
- * degree beats in both time and memory. */
+/* Returns the strategies that a stage's layers can have. Leaves out strategies that another one of
+ * the same degree beats in time, unhidden synchronisation and memory. */
 const Strategy *galvatron_strategies(Arena *arena, const Galvatron *q, const Pipeline *pipeline,
                                      int stage, int *count);
 
@@ -108,12 +108,12 @@ double galvatron_handover(const Galvatron *q, const Pipeline *pipeline, const St
 double galvatron_ends(const Galvatron *q, const Pipeline *pipeline, int stage,
                       const Strategy *first, const Strategy *last);
 
-/* Returns a lower bound of the plans of one pipeline, and the layers of its relaxed stages;
- * INFINITY when nothing fits. */
+/* Returns a lower bound of the plans of one pipeline, and sets the layers of its relaxed stages;
+ * INFINITY: no plan fits the memory. */
 double pipeline_bound(const Galvatron *q, const Pipeline *pipeline, int *layers);
 
-/* Finds the best plan of one pipeline that takes less than `below`. Returns false when there is
- * none. */
+/* Finds the best plan of one pipeline that takes less than `below`. Returns false if no plan
+ * does. */
 bool pipeline_plan(const Galvatron *q, const Pipeline *pipeline, double below, GalvatronPlan *plan);
 
 GalvatronPlan *galvatron_plan(Arena *arena, const Galvatron *q);

@@ -13,8 +13,8 @@ static double samples_of(const Galvatron *q, const Pipeline *p, const Strategy *
     return (double)(q->batch / p->microbatches / s->dp);
 }
 
-/* Returns the milliseconds of a layer's exchange inside its group: 6 all-gather-sized collectives
- * for tensor parallelism, 4 all-to-alls for Ulysses; half as many again when it is recomputed. */
+/* Returns the milliseconds of a layer's exchange inside its group: 6 collectives of the size of an
+ * all-gather for tensor parallelism, 4 all-to-alls for Ulysses; 1.5 times as many if recomputed. */
 static double exchange_ms(const Galvatron *q, const Strategy *s, double samples) {
     int t = degree_of(s);
     if (t == 1) return 0;
@@ -36,7 +36,7 @@ static double sync_ms(const Galvatron *q, const Strategy *s, int gpus) {
     return (g - 1.0) / g * q->parameter_mb / s->tp / links[log_of(g)];
 }
 
-/* Returns the share of a layer's model states that a device keeps, with gradients gathered over m
+/* Returns the share of a layer's model states that one of g devices keeps at a ZeRO level, with m
  * micro-batches. */
 static double zero_share(int zero, int g, int m) {
     double e = 1.0 / g + 0.003, gathered = m == 1 ? 1 : 0;
@@ -58,8 +58,8 @@ static void strategy_price(const Galvatron *q, const Pipeline *p, int stage, Str
     s->mb = states + active * (behind < m ? behind : m);
 }
 
-/* Returns whether `a` is at least as good as `b` in time and memory; of equal ones the first in the
- * list wins. */
+/* Returns whether `a` has the degree of `b`, and is at least as good in tensor parallelism, time,
+ * synchronisation and memory. */
 static bool beats(const Strategy *a, const Strategy *b) {
     return degree_of(a) == degree_of(b) && a->tp >= b->tp && a->ms <= b->ms && a->left <= b->left &&
            a->mb <= b->mb;

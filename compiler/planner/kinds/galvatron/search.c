@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Stage plans none of which is better than another in both time and unhidden synchronisation. */
+/* A Pareto front: stage plans none of which beats another in time and unhidden synchronisation. */
 typedef Array(StagePlan) Front;
 
 typedef struct Search {
@@ -21,7 +21,7 @@ static Front *front_of(const Search *s, int stage, int layers) {
     return &s->front[stage * (s->q->layers + 1) + layers];
 }
 
-/* Adds a plan to a front unless one there is as good; removes those that it beats. */
+/* Adds a plan to a front unless a plan there is as good; removes the plans that it beats. */
 static void front_add(const Search *s, Front *front, const StagePlan *plan) {
     for (int i = 0; i < front->count; i++)
         if (front->at[i].ms <= plan->ms && front->at[i].left <= plan->left) return;
@@ -60,8 +60,8 @@ static void fronts_make(Search *s) {
     }
 }
 
-/* A state of the dynamic program: the first stages with some layers, their time and unhidden
- * synchronisation, and the last stage's plan. */
+/* A state of the dynamic program: the time and unhidden synchronisation of the first stages with
+ * some layers, and the number of layers and the plan of the last of these stages. */
 typedef struct Label {
     double ms, left;
     int layers;
@@ -133,7 +133,7 @@ static bool cap_try(const Search *s, double cap, GalvatronPlan *plan) {
     return isfinite(ms);
 }
 
-/* Returns the index of the least cap that leaves a plan; `count` when there is none. */
+/* Returns the index of the least cap that leaves a plan; `count`: no cap does. */
 static int cap_least(const Search *s, const double *caps, int count, GalvatronPlan *plan) {
     int low = 0, high = count;
     while (low < high) {
@@ -157,8 +157,8 @@ static double sum_least(const Search *s) {
     return least;
 }
 
-/* Tries all caps that may lead to a better plan. Of caps that differ by rounding alone the last one
- * is taken, which allows what the others do. */
+/* Tries all caps that may lead to a better plan. Of caps that differ only by rounding, tries the
+ * last, which allows all plans that the others allow. */
 bool pipeline_plan(const Galvatron *q, const Pipeline *p, double below, GalvatronPlan *plan) {
     Search search = {.arena = arena_create(), .q = q, .p = p};
     int count;

@@ -108,13 +108,13 @@ static json_t *plan_json(Arena *arena, const Task *task, Dispatcher *dispatcher,
     return json_pack("{s:i,s:o,s:f}", "strategy", strategy, "pipelines", list, "objective", time);
 }
 
-/* Returns a dispatch under a strategy, the same at every call. */
+/* Returns the dispatch under a strategy; equal arguments give equal dispatches. */
 static const Dispatch *find(Dispatcher *dispatcher, const Task *task, int strategy, int kicks) {
     Random random = {1};
     return dispatch_find(dispatcher, &task->strategies[strategy], &task->batch, &random, kicks);
 }
 
-/* Returns the strategy with the best dispatch, among those whose time with divisible sequences is
+/* Returns the strategy with the best dispatch among the strategies whose dispatch without kicks is
  * near the best. */
 static int best_strategy(Arena *arena, Dispatcher *dispatcher, const Task *task, int kicks) {
     const double near = 1.03;

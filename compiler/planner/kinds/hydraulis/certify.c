@@ -98,8 +98,8 @@ typedef struct SchemeRows {
     int count;                     // column of n_j
 } SchemeRows;
 
-/* Adds the columns y_jv. Several v, up to `last`, may share a column that has the best bound of any
- * of them. */
+/* Adds the columns y_jv. Several v, up to `last`, may share a column, with the best bound of any of
+ * these v. */
 static void add_numbers(Program *program, double time, int sequences, const SchemeRows *rows) {
     const Scheme *scheme = rows->scheme;
     const double ratio = 1.02;
@@ -116,8 +116,8 @@ static void add_numbers(Program *program, double time, int sequences, const Sche
 
 enum { LIMITS = 24 };
 
-/* Adds, for each bucket that a scheme holds, the row that limits the number of its sequences and
- * the longer ones; the rows' numbers go to `limits`. */
+/* Adds, for each of the first LIMITS buckets that a scheme holds, a row that limits the number of
+ * sequences of this and the longer buckets. Writes the rows' numbers to `limits`. */
 static void add_limits(Bound *bound, Program *program, double time, const SchemeRows *rows,
                        int *limits) {
     const Scheme *scheme = rows->scheme;
@@ -172,8 +172,8 @@ static Program *write_program(Bound *bound, double time, bool integers) {
     return program;
 }
 
-/* Returns whether the program proves that a batch takes longer than a time. *devices are those that
- * it would need, INFINITY when no number suffices. */
+/* Returns whether the program proves that a batch takes longer than a time. Sets *devices to how
+ * many devices the batch would need; INFINITY: no number suffices. */
 static bool is_too_short(Bound *bound, double time, bool integers, double *devices) {
     const double seconds = 3, slack = 1e-7;
     Program *program = write_program(bound, time, integers);
@@ -187,7 +187,7 @@ static bool is_too_short(Bound *bound, double time, bool integers, double *devic
     return *devices > bound->gpus * (1 + slack);
 }
 
-/* Returns the longest time from `low` to `high` that is proven to be too short. */
+/* Returns, by bisection, the longest time from `low` to `high` that is proven to be too short. */
 static double longest_short(Bound *bound, double low, double high, bool integers, double *needed) {
     enum { TURNS = 10 };
     for (int turn = 0; turn < TURNS; turn++) {

@@ -13,7 +13,7 @@ typedef struct Bin {
 typedef struct Class {
     int scheme, microbatches; // of each of its pipelines
     int first, count;         // its bins: first index and count
-    int room; // no bin has room for more tokens; an upper bound, exact when it was last computed
+    int room; // upper bound of the tokens that any bin has room for
     double factor, c; // a bin of weight w ends at factor (w + c)
 } Class;
 
@@ -74,7 +74,7 @@ static void add_pipeline(Dispatcher *dispatcher, const Dispatch *dispatch, int p
     last->count += v;
 }
 
-/* Opens empty bins for the micro-batches of all pipelines. Returns false if too many. */
+/* Opens empty bins for the micro-batches of all pipelines. Returns false if there are too many. */
 static bool open_bins(Dispatcher *dispatcher, const Dispatch *dispatch) {
     dispatcher->class_count = dispatcher->bin_count = 0;
     for (int p = 0; p < dispatch->count; p++) {
@@ -84,7 +84,7 @@ static bool open_bins(Dispatcher *dispatcher, const Dispatch *dispatch) {
     return true;
 }
 
-/* Returns the lightest bin of a class with room for a sequence, or -1. */
+/* Returns the lightest bin of a class with room for a sequence; -1: no bin has room. */
 static int lightest(const Dispatcher *dispatcher, Class *class, int length) {
     const Bin *bins = dispatcher->bins + class->first;
     int most = dispatcher->schemes->at[class->scheme].tokens, best = -1, room = 0;
@@ -138,8 +138,8 @@ static double put_best(Dispatcher *dispatcher, const Batch *batch, int i) {
     return least;
 }
 
-/* Returns the time of a step with these numbers of micro-batches; INFINITY as soon as it is not
- * below `most`. */
+/* Returns the time of a step with these numbers of micro-batches; INFINITY if it is not below
+ * `most` or a sequence finds no room. */
 static double time_of(Dispatcher *dispatcher, const Dispatch *dispatch, const Batch *batch,
                       double most) {
     double time = 0;
@@ -164,7 +164,7 @@ void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch 
 /* ---- how many micro-batches ---- */
 
 /* Returns the number of micro-batches, at most `most`, with which a pipeline of a scheme takes the
- * most tokens in a time when sequences are divisible; *tokens is how many. */
+ * most tokens in a time if sequences are divisible; sets *tokens to their number. */
 static int best_number(const Scheme *scheme, double per_token, double time, int most,
                        double *tokens) {
     *tokens = 0;
@@ -176,8 +176,8 @@ static int best_number(const Scheme *scheme, double per_token, double time, int 
     return most;
 }
 
-/* Returns the tokens that the pipelines must take when sequences are divisible: those of the batch,
- * or those that one pipeline holds when every sequence has its own micro-batch. */
+/* Returns the tokens that the pipelines must take if sequences are divisible: the batch's tokens,
+ * but at most the largest micro-batch's tokens times the number of sequences. */
 static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch,
                             const Dispatch *dispatch) {
     int most = 0;
@@ -241,8 +241,8 @@ static Run run_from(const Dispatch *dispatch, int first) {
     return run;
 }
 
-/* Returns the pipelines of a run that change, one or all. When one gets more micro-batches it is
- * the first of the run, when it gets fewer the last, so that equal ones stay adjacent. */
+/* Returns the pipelines of a run that change: all, or one. This is the first of the run if it gets
+ * more micro-batches, else the last, so that equal pipelines stay adjacent. */
 static Run chosen(Run run, int change, bool all) {
     int one = change > 0 ? run.first : run.last;
     return all ? run : (Run){one, one};
@@ -260,8 +260,8 @@ static bool is_shorter(Dispatcher *dispatcher, const Batch *batch, Dispatch *dis
     return true;
 }
 
-/* Gives each pipeline of a run one micro-batch more or fewer, and keeps that when the step gets
- * shorter. */
+/* Changes the micro-batches of each pipeline of a run by `change`, and keeps the change if the step
+ * gets shorter. Returns whether it does. */
 static bool try_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Run own,
                     int change) {
     if (dispatch->microbatches[own.first] + change < 0) return false;
@@ -271,7 +271,7 @@ static bool try_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispat
     return false;
 }
 
-/* Does the same for two runs at once: one gets fewer micro-batches, the other more. */
+/* Changes two runs at once: one gets fewer micro-batches, the other more (as in try_one). */
 static bool try_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch, Run from,
                     Run to) {
     if (dispatch->microbatches[from.first] < 1) return false;
@@ -313,7 +313,7 @@ static bool change_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dis
     return false;
 }
 
-/* Sorts the numbers of micro-batches of each scheme in descending order, so that equal ones are
+/* Sorts the numbers of micro-batches of each scheme in descending order, so that equal numbers are
  * adjacent. */
 static void sort_numbers(Dispatch *dispatch) {
     for (int i = 1; i < dispatch->count; i++)
@@ -362,8 +362,8 @@ static bool deal_numbers(Dispatcher *dispatcher, const Batch *batch, Dispatch *d
     return true;
 }
 
-/* Gives all pipelines one micro-batch more until the sequences find room, as long as that can help;
- * otherwise one for each sequence. */
+/* Gives all pipelines one micro-batch more, up to 8 times, until the sequences find room; if they
+ * find none, deals one micro-batch for each sequence. */
 static void make_room(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     dispatch->time = time_of(dispatcher, dispatch, batch, INFINITY);
     for (int turn = 0; turn < 8 && isinf(dispatch->time); turn++) {
@@ -387,8 +387,8 @@ static bool are_few(const Batch *batch, const Dispatch *dispatch) {
     return all <= FEW;
 }
 
-/* Advances to the next combination of numbers of micro-batches, the first pipeline's fastest.
- * Returns false after the last. */
+/* Advances to the next combination of numbers of micro-batches, in which the first pipeline's
+ * number changes fastest. Returns false after the last. */
 static bool next_numbers(const Batch *batch, Dispatch *dispatch) {
     for (int p = 0; p < dispatch->count; p++) {
         if (dispatch->microbatches[p]++ < batch->count) return true;

@@ -1,9 +1,9 @@
-/* Dispatch: which micro-batch of which pipeline each sequence of a batch goes to.
+/* Dispatch: assigns each sequence of a batch to a micro-batch of a pipeline.
  *
  * Each pipeline first gets a number of micro-batches. Then the sequences, the longest first, go to
  * the micro-batch that ends earliest with them (longest processing time first); the many short
- * sequences at the end even out the rest. So the numbers of micro-batches determine a dispatch, and
- * the search improves these numbers.
+ * sequences at the end even out the times. So the numbers of micro-batches determine a dispatch,
+ * and the search improves these numbers.
  *
  *     lengths 8, 4, 2, 2 on two pipelines with 1 and 2 micro-batches
  *         -> pipeline 0: [8]    pipeline 1: [4], [2, 2]
@@ -47,11 +47,11 @@ typedef struct SequencePlaces {
 void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch *dispatch,
                      SequencePlaces places);
 
-/* ---- exchanges: what longest-first dispatch leaves uneven, which matters in small batches ---- */
+/* ---- exchanges, which improve longest-first dispatches of small batches ---- */
 
-/* Moves sequences of the slowest pipeline to other micro-batches, or swaps them with others, as
- * long as the step gets shorter. `places` (dispatch_places) is updated. Returns the ms of the
- * step. */
+/* Moves sequences of the slowest pipeline to other micro-batches, or swaps them with other
+ * sequences, as long as the step gets shorter. Updates `places` (dispatch_places). Returns the ms
+ * of the step. */
 double moves_make(Arena *arena, const Schemes *schemes, const Batch *batch,
                   const Dispatch *dispatch, SequencePlaces places);
 

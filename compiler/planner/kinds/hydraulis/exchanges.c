@@ -73,7 +73,7 @@ static int slowest(const SequenceExchanges *moves) {
     return most;
 }
 
-/* Returns whether two changed pipelines are both faster than the slower one was before; then
+/* Returns whether two changed pipelines are both faster than the slower one was before; if so,
  * records their times. */
 static bool is_faster(SequenceExchanges *moves, int a, int b) {
     double most = fmax(moves->times[a], moves->times[b]) * (1 - 1e-9), own = time_of(moves, a),
@@ -85,8 +85,8 @@ static bool is_faster(SequenceExchanges *moves, int a, int b) {
     return true;
 }
 
-/* Moves a sequence to the first micro-batch where that shortens the step. Returns false when there
- * is none. */
+/* Moves a sequence to the first micro-batch that makes its pipelines faster. Returns false when no
+ * micro-batch does. */
 static bool move_helps(SequenceExchanges *moves, int sequence) {
     int pipeline = moves->at.pipelines[sequence], microbatch = moves->at.microbatches[sequence];
     for (int p = 0; p < moves->dispatch->count; p++)
@@ -105,8 +105,8 @@ static void change_places(const SequenceExchanges *moves, int a, int b) {
     move_to(moves, b, pipeline, microbatch);
 }
 
-/* Swaps a sequence with the first one with which that shortens the step. Returns false when there
- * is none. */
+/* Swaps a sequence with the first sequence that makes their pipelines faster. Returns false when no
+ * sequence does. */
 static bool change_helps(SequenceExchanges *moves, int sequence) {
     for (int other = 0; other < moves->batch->count; other++) {
         int a = moves->at.pipelines[sequence], b = moves->at.pipelines[other];

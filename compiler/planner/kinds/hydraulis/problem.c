@@ -47,7 +47,7 @@ static int by_length(const void *a, const void *b) {
                                          : left->number - right->number;
 }
 
-/* Weights of all sequences under a scheme, and what a token of those that fit weighs. */
+/* Sets the weights of all sequences under a scheme, and the mean weight of a token that fits. */
 static void weigh_sequences(Arena *arena, const Scheme *scheme, int index, Batch *batch) {
     double weight = 0, tokens = 0;
     batch->weights[index] = arena_array(arena, double, batch->count);

@@ -27,7 +27,7 @@ typedef struct Strategy {
 /* A batch: its sequences from the longest to the shortest. */
 typedef struct Batch {
     int count;
-    int *lengths, *numbers; // in tokens; in the input's order
+    int *lengths, *numbers; // by sequence: its tokens; its index in the input
     long tokens;            // of all
     double **weights;       // [scheme][sequence]: a s^2 + b s
     double *per_token;      // [scheme]: mean weight of a token of the sequences that fit
@@ -47,7 +47,7 @@ Batch batch_create(Arena *arena, const Schemes *schemes, const int *lengths, int
 
 /* ---- the lower bound of a batch's step (certify.c) ---- */
 
-/* A lower bound in ms of a batch's step, and a new object with what proves it. */
+/* A lower bound in ms of a batch's step, and a new JSON object that proves it. */
 typedef struct BatchBound {
     double time;
     json_t *proof;

@@ -1,9 +1,9 @@
 /* Kind hydraulis: the set of strategies with the least mean time over batches drawn from the
  * sample.
  *
- * A batch picks the strategy that is best for it, so a set is worth the mean of its least times.
- * Strategies that are good for single batches are found by local search; of them a set is chosen
- * greedily; then one strategy after the other is changed, and what makes the set better is kept. */
+ * A batch picks the strategy that is best for it, so the cost of a set is the mean of the batches'
+ * least times. Local search finds strategies that are good for single batches; a set of them is
+ * chosen greedily; then random changes of its strategies are kept if they make the set better. */
 #include "planner/kinds/hydraulis/problem.h"
 #include "planner/kinds/hydraulis/dispatch.h"
 #include "planner/kinds/hydraulis/hydraulis.h"
@@ -142,8 +142,7 @@ static double time_below(Search *search, const Strategy *strategy, int batch, do
     return dispatch_find(search->dispatcher, strategy, of, &search->random, 0)->time;
 }
 
-/* Returns a strategy for one batch, found by local search; it must hold the longest sequence of the
- * sample. */
+/* Returns a strategy for one batch, found by local search until `part` of the work is done. */
 static Candidate *search_batch(Search *search, int batch, double part) {
     Candidate *best = candidate_create(search), *next = candidate_create(search);
     double least = INFINITY;
@@ -168,8 +167,8 @@ typedef struct Set {
     Candidate **at;
 } Set;
 
-/* Returns the least time of a batch under the candidates of a set without one of them (-1: with
- * all). */
+/* Returns the least time of a batch under the candidates of a set except number `without` (-1:
+ * under all candidates). */
 static double least_time(const Set *set, int batch, int without) {
     double least = INFINITY;
     for (int i = 0; i < set->count; i++)
@@ -183,8 +182,8 @@ static double mean_time(const Set *set) {
     return sum;
 }
 
-/* Returns the mean time of a set in which a strategy replaces candidate `place`; INFINITY as soon
- * as it is not below `most`. *candidate gets the times of the batches that matter. */
+/* Returns the mean time of a set in which *candidate replaces candidate `place`; INFINITY if it is
+ * not below `most`. Sets the candidate's times as far as it computes them. */
 static double mean_with(Search *search, const Set *set, int place, Candidate *candidate,
                         double most) {
     double sum = 0;
@@ -207,8 +206,8 @@ static bool set_holds(const Search *search, const Set *set, int place, const Can
     return false;
 }
 
-/* Returns a safe strategy: the pipelines with the fewest devices that hold the longest sequence,
- * and random others. */
+/* Returns a safe strategy: as many pipelines as the devices allow of the smallest scheme that holds
+ * the longest sequence. */
 static Candidate *safe_candidate(Search *search) {
     Candidate *safe = candidate_create(search);
     int best = -1;

@@ -48,7 +48,7 @@ typedef struct Bound {
     int pipelines;     // row of the program being written: the number of pipelines
 } Bound;
 
-/* ---- what there is ---- */
+/* ---- groups and bottlenecks ---- */
 
 /* Returns the number of the kind that a group is of; adds the kind when it is new. */
 static int find_kind(Bound *bound, int size, double rate) {
@@ -74,8 +74,8 @@ static double node_speed(Bound *bound, int node) {
     return most[malleus->per_node];
 }
 
-/* Lists the bottlenecks that can occur: multiples of a rate that are not below what L layers on all
- * devices need. Where there are many, neighbours share an interval. */
+/* Lists the bottlenecks that can occur: multiples of a rate that are at least L layers over the
+ * speed of all devices. If there are many, neighbours share an interval. */
 static void list_intervals(Bound *bound) {
     const Malleus *malleus = bound->malleus;
     Array(double) values = {0};
@@ -184,7 +184,7 @@ static Program *write_program(Bound *bound, double time, bool integers) {
     return program;
 }
 
-/* Returns whether it is proven that fewer than all micro-batches are done in a time. */
+/* Returns whether the program proves that a time is too short for all micro-batches. */
 static bool is_too_short(Bound *bound, double time, bool integers) {
     const double seconds = 1, slack = 1e-7;
     Program *program = write_program(bound, time, integers);

@@ -27,7 +27,7 @@ static json_t *pipeline_json(const Malleus *malleus, const Grouping *grouping, i
     return json_pack("{s:i,s:o}", "microbatches", microbatches, "stages", list);
 }
 
-/* Returns the devices of groups that no pipeline has. */
+/* Returns the devices of all groups that are in no pipeline. */
 static json_t *idle_json(const Malleus *malleus, const Grouping *grouping) {
     json_t *list = json_array();
     for (int i = 0; i < grouping->count; i++)

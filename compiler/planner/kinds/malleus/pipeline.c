@@ -31,7 +31,7 @@ static int room_at(const Malleus *malleus, const MalleusStage *stage, int count,
     return holds < wanted ? holds : wanted;
 }
 
-/* Returns the free place at which a stage holds the most layers, the first one of equal ones. */
+/* Returns the first free place at which a stage holds the most layers. */
 static int roomiest(const Malleus *malleus, const MalleusStage *stage, int count,
                     const bool *taken) {
     int best = -1;
@@ -164,8 +164,8 @@ static double least_bottleneck(const Malleus *malleus, const MalleusStage *stage
     return fmax(stages[count - 1].rate, malleus->layers / rates * (1 - 1e-12));
 }
 
-/* Returns the first bottleneck from `bottleneck` on under which all layers find room; INFINITY when
- * there is none, and then *lacking is how many layers have no room. */
+/* Returns the first bottleneck from `bottleneck` on under which all layers find room; INFINITY:
+ * there is none, and *lacking layers have no room. */
 static double find_room(const Malleus *malleus, const MalleusStage *stages, int count,
                         double bottleneck, int *lacking) {
     Room room;

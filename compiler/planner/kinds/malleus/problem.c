@@ -5,8 +5,8 @@
 
 /* ---- reading ---- */
 
-/* Memory in MB: what a device has for layers and for the ends (embedding and head), and what they
- * need. */
+/* Memory in MB: of a layer, by stage; of the ends (embedding and head); and the room that a device
+ * has for them. */
 typedef struct Memory {
     double *per_layer, ends, room;
 } Memory;

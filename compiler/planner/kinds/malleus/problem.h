@@ -56,7 +56,7 @@ static inline int malleus_holds(const Malleus *malleus, int count, int stage, in
     return malleus->holds[((count - 1) * malleus->most_stages + stage) * malleus->sizes + size];
 }
 
-/* Return the same for the stage position with the least room, and for that with the most. */
+/* Return malleus_holds of the stage position with the least room, and of the one with the most. */
 static inline int malleus_holds_anywhere(const Malleus *malleus, int count, int size) {
     return malleus->least[(count - 1) * malleus->sizes + size];
 }
@@ -75,7 +75,7 @@ void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pip
  * Returns that time. */
 double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count, int microbatches);
 
-/* Returns the least time of so many micro-batches over the pipeline's trades. */
+/* Returns the least time of `microbatches` micro-batches over the pipeline's trades. */
 double pipeline_time(const Pipeline *pipeline, int microbatches);
 
 /* Returns the least time in which `count` pipelines finish all micro-batches; each has at least as
@@ -87,8 +87,8 @@ double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int co
 
 /* The upper level: which devices form groups, and which groups a pipeline has (search.c). */
 
-/* A group of tp >> size devices of a node: those from rank `first` on when the node's devices are
- * sorted by rate. */
+/* A group of tp >> size devices of a node: the consecutive devices from index `first` on when the
+ * node's devices are sorted by rate. */
 typedef struct Group {
     int node, first, size;
     int owner; // the pipeline's number; as large as the number of pipelines: the group is idle

@@ -52,8 +52,8 @@ static void state_copy(const Malleus *malleus, State *to, const State *from) {
     to->energy = from->energy;
 }
 
-/* Returns a rate by which temperatures are scaled: that of the fastest device, or a good part of
- * the slowest one's. */
+/* Returns a rate by which the penalty is scaled: the fastest device's rate, or 2% of the slowest
+ * device's rate if that is more. */
 static double usual_rate(const Malleus *malleus) {
     const double part = 0.02;
     double least = INFINITY, most = 0;
@@ -67,8 +67,8 @@ static double usual_rate(const Malleus *malleus) {
 /* Computes the time and the energy of a state some of whose pipelines have changed.
  *
  * The energy is the time plus a small share of the time with divided micro-batches, which changes
- * even when the slowest pipeline does not. Each layer without room costs as much as a step of one
- * device. */
+ * even when the slowest pipeline does not. If a pipeline cannot hold its layers, the energy is
+ * search->penalty, and again for each layer without room. */
 static void weigh(const Search *search, State *state) {
     const Malleus *malleus = search->malleus;
     const double weight = 0.1;
@@ -109,8 +109,8 @@ static void group_node(Arena *arena, const Malleus *malleus, int node, Grouping 
             (Group){node, end - (malleus->tp >> last[end]), last[end], malleus->pipelines};
 }
 
-/* Deals the groups to the pipelines one by one, the fastest first; when all pipelines have the most
- * stages allowed, the rest is idle. */
+/* Deals the groups to the pipelines one by one, the fastest first. Groups that are left when all
+ * pipelines have the most stages allowed stay idle. */
 static void deal(const Malleus *malleus, Grouping *grouping) {
     int most = malleus->most_stages < malleus->layers ? malleus->most_stages : malleus->layers;
     int share = malleus->microbatches / malleus->pipelines, stages = most < share ? most : share;
@@ -129,8 +129,8 @@ static void deal(const Malleus *malleus, Grouping *grouping) {
     }
 }
 
-/* Reverses the groups from `begin` on: group_node appends those of a node with the last one in
- * front. */
+/* Reverses the groups from `begin` on, since group_node appends the groups of a node in reverse
+ * order. */
 static void turn_round(Grouping *grouping, int begin) {
     for (int i = begin, j = grouping->count - 1; i < j; i++, j--) {
         Group swap = grouping->groups[i];
@@ -237,7 +237,7 @@ static bool move_turn(Search *search) {
     return true;
 }
 
-/* Makes a random move in search->next. Returns false where nothing has changed. */
+/* Makes a random move in search->next. Returns false if the move changes no group. */
 static bool move(Search *search) {
     static bool (*const moves[])(Search *) = {move_swap, move_swap,  move_swap,  move_over,
                                               move_over, move_split, move_merge, move_turn};
@@ -262,8 +262,8 @@ static void step(Search *search, double temperature) {
     if (search->state.time < search->best.time) state_copy(malleus, &search->best, &search->state);
 }
 
-/* Anneals from the best state so far; the temperature falls from `hot` times the step's time to
- * 0.01% of it. */
+/* Anneals from the best state so far; the temperature falls from `hot` times its energy to 0.01% of
+ * its energy. */
 static void anneal(Search *search, double hot, long steps, const Budget *budget) {
     const double cold = 0.0001;
     state_copy(search->malleus, &search->state, &search->best);

@@ -37,9 +37,9 @@ static int ends_before(Program *program, const Operator *operator, int start, in
     return row;
 }
 
-/* The program asks for the least end such that layers may be divided, every operator starts after
- * those before it have ended and ends before the end, and the devices times the time of all layers
- * are at most all devices times the end. */
+/* The program asks for the least end, with layers that may be divided. Every operator starts when
+ * the operators before it have ended, and ends before the end. The sum of devices times time over
+ * all layers is at most the number of devices times the end. */
 SpindleBound spindle_bound(Arena *arena, const Spindle *q) {
     Program *program = program_create();
     int *start = arena_array(arena, int, q->operator_count),

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Devices by island. Those of an island are sorted by the time from which they are free. */
+/* Devices by island. The devices of an island are sorted by the time from which they are free. */
 typedef struct Pool {
     double *from; // (gpus)
     int *device;  // (gpus), of that time
@@ -17,7 +17,7 @@ typedef struct Checkpoint {
     double busy;  // ms of devices that the pieces before it take
 } Checkpoint;
 
-/* A schedule, as far as others are made from it. */
+/* The data of a schedule from which later schedules are made. */
 typedef struct Made {
     Checkpoint *at; // (pieces / stride + 1)
     double *end;    // (pieces)
@@ -46,11 +46,11 @@ struct Scheduler {
     bool named;        // it matters which device has which time
     int stride;        // places between checkpoints
     Made kept, made;   // the schedule kept, and the last one made
-    int first;         // checkpoint from which the last one was made
-    int last;          // checkpoint before which it is other than the one kept
+    int first;         // the checkpoint from which the last schedule was made
+    int last;          // the checkpoint from which it is equal to the schedule kept
     Pool free;         // while a schedule is made: all devices
     double lost, busy; // as at a checkpoint
-    Pool roomy;        // scratch: those of free that have room for a piece
+    Pool roomy;        // scratch: the devices of `free` that have room for a piece
     Chosen chosen;
     Held held;
     double *tail;           // (operators), ms at least from their end to that of all
@@ -249,8 +249,8 @@ static void devices_list(Scheduler *s, const Pool *pool, int count) {
                                               : s->chosen.islands[k / island] * island + k % island;
 }
 
-/* Moves the names of devices that leave their place in an island: they come back behind those that
- * are free before `end`. */
+/* Moves the numbers of the chosen devices in an island: behind the devices that are free before
+ * `end`. */
 static void names_move(Scheduler *s, int first, int count, int behind, double end) {
     int *device = s->free.device + first, moved = 0;
     while (first + count + moved < behind && s->free.from[first + count + moved] < end) moved++;
@@ -312,10 +312,10 @@ static double pieces_end(const Scheduler *s, const Choices *choices, int o) {
     return end;
 }
 
-/* What precedes a piece and what follows it in its operator. */
+/* The pieces before and behind a piece in its operator. */
 typedef struct Around {
-    double ready; // what is before has ended
-    int layers;   // before
+    double ready; // ms at which the pieces and operators before it have ended
+    int layers;   // layers of the pieces before it
     double rest;  // ms of the pieces behind
 } Around;
 
@@ -385,7 +385,7 @@ static void checkpoint_make(Scheduler *s, int place) {
     memcpy(at->from, s->free.from, sizeof *at->from * (size_t)s->q->gpus);
 }
 
-/* Returns whether the schedule continues from a place as the kept one does. */
+/* Returns whether the devices' times before a place are those of the schedule kept. */
 static bool is_kept_from(const Scheduler *s, int place) {
     const double *kept = s->kept.at[place].from;
     return s->free.from[0] == kept[0] &&

@@ -24,8 +24,8 @@ typedef struct Piece {
     int layers, allotment;
 } StackedPiece;
 
-/* The choices that a schedule is made from. In the order, an operator's pieces come after those of
- * the operators that it follows. */
+/* The choices that a schedule is made from. In the order, an operator's pieces come after the
+ * pieces of the operators that it follows. */
 typedef struct Choices {
     StackedPiece *piece; // (operators * PIECES), by operator
     int count;           // pieces that have layers
@@ -35,10 +35,10 @@ typedef struct Choices {
 
 typedef struct Scheduler Scheduler;
 
-/* The weights of what the objective of a search counts beside the end of the last slice. */
+/* The weights of the terms of a search's objective beside the end of the last slice. */
 typedef struct Weights {
-    double mean;    // of when devices are done on average
-    double penalty; // of the share of a device's memory that states have too much
+    double mean;    // weight of the mean end of the devices
+    double penalty; // weight of the states that fit nowhere, as a fraction of a device's memory
 } Weights;
 
 Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights);
@@ -55,12 +55,12 @@ int64_t schedule_work(const Scheduler *scheduler);
 /* The times of a schedule. */
 typedef struct ScheduleTimes {
     double ms;        // end of the last slice; INFINITY: some states fit nowhere
-    double objective; // that end, and a little of when devices are done on average and of states
-                      // that fit nowhere
+    double objective; // the end, plus weighted terms for the devices' mean end and for states that
+                      // fit nowhere (Weights)
 } ScheduleTimes;
 
-/* Makes the schedule of choices, which at other places than `changed` are those of the schedule
- * kept. Both times are INFINITY once the objective is sure to be more than `most`. */
+/* Makes the schedule of choices, which are equal to the choices of the schedule kept except at
+ * places `changed`. Both times are INFINITY if the objective is sure to be more than `most`. */
 ScheduleTimes schedule_make(Scheduler *scheduler, const Choices *choices, Places changed,
                             double most);
 

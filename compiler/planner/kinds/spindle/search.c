@@ -16,7 +16,7 @@ typedef struct Search {
         after; // (operators, operators): the first is after the second, at once or by way of others
     int *others; // (pieces), scratch
     Choices now, next, best;
-    Places changed; // at which the order or its pieces are not those of `now`
+    Places changed; // places at which the order or its pieces differ from `now`
     double now_objective, best_ms;
     int centre;         // place of the first change of a step; -1: none yet
     int *critical;      // (critical_count), pieces that the end of the schedule waits for
@@ -118,7 +118,7 @@ static void place_move(Search *s) {
     if (from != to) order_move(s, from, to);
 }
 
-/* Swaps two pieces in the order, as far as others let them. */
+/* Swaps two pieces in the order, as far as the graph of operators allows it. */
 static void place_swap(Search *s) {
     int a = changed_pick(s), b = place_pick(s, a), other = s->next.order[b];
     if (a == b) return;
@@ -240,7 +240,7 @@ static void order_by_start(Search *s, double same) {
     if (times.objective <= s->now_objective + same) next_take(s, times);
 }
 
-/* Finds the critical pieces: those that end last, and those that end when a critical one
+/* Finds the critical pieces: pieces that end last, and pieces that end when a critical piece
  * starts. */
 static void find_critical(Search *s, double same) {
     const double *end = schedule_ends(s->scheduler);
@@ -293,8 +293,8 @@ static int allotment_within(const Operator *operator, double ms) {
     return best;
 }
 
-/* Returns, by operator in one piece, how long it and what follows it take, each changed at random
- * by up to SPREAD. */
+/* Returns, by operator in one piece, the longest time from its start to the end of all operators.
+ * Each operator's time is changed at random by up to SPREAD. */
 static double *find_ways(Arena *arena, Search *s) {
     const double SPREAD = 0.2;
     const Spindle *q = s->q;
@@ -309,8 +309,8 @@ static double *find_ways(Arena *arena, Search *s) {
     return way;
 }
 
-/* Returns a search that begins with each operator in one piece, which takes at most `ms`; those
- * with the longest way to the end come first. */
+/* Returns a search that begins with each operator in one piece, which takes at most `ms` if it can;
+ * operators with the longest way to the end come first. */
 static Search *search_create(Arena *arena, const Spindle *q, double ms, Weights weights,
                              uint64_t seed) {
     Search *s = arena_new(arena, Search);
@@ -344,7 +344,7 @@ static Search *search_create(Arena *arena, const Spindle *q, double ms, Weights 
     return s;
 }
 
-/* Sorts players, the best first; equal ones keep their order. */
+/* Sorts players, the best first; equal players keep their order. */
 static void best_first(Search **player, int count) {
     for (int i = 1; i < count; i++)
         for (int k = i; k > 0 && player[k]->best_ms < player[k - 1]->best_ms; k--) {
@@ -425,8 +425,8 @@ static SpindlePlan *plan_copy(Arena *arena, const SpindlePlan *plan) {
     return copy;
 }
 
-/* Returns the better one of a plan and the plan of a tournament's winner; NULL while none has been
- * found. */
+/* Returns the better one of a plan (may be NULL) and the plan of a tournament's winner; NULL:
+ * neither exists. */
 static SpindlePlan *better_plan(Arena *arena, SpindlePlan *plan, const Tournament *t) {
     Arena *own = arena_create();
     const Search *winner = hold(own, t);

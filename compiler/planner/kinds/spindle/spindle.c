@@ -13,7 +13,7 @@ static const double WORK_RATE = 4e7;
 
 enum { MOST_GPUS = 1 << 12, MOST_LAYERS = 1 << 16, MOST_OPERATORS = 1 << 12 };
 
-/* Returns the number of a text among those read so far; adds it when it is new. */
+/* Returns the index of a text among the texts read so far; adds a new text. */
 static int text_number(const char **texts, int *count, const char *text) {
     int at = 0;
     while (at < *count && strcmp(texts[at], text)) at++;

@@ -26,7 +26,7 @@ typedef struct Allotment {
 typedef struct Operator {
     const char *name;
     int layers, after_count, allotment_count;
-    int weights;                // a number: equal ones share states
+    int weights;                // operators of equal number share the states of their layers
     const int *after;           // operators that end before this one starts
     const Allotment *allotment; // by ascending devices
     double state_mb;            // a layer
@@ -35,7 +35,7 @@ typedef struct Operator {
 typedef struct Spindle {
     int gpus, island, operator_count, weights_count, layers_most; // layers_most: of any operator
     double memory_mb;
-    const Operator *operator; // an operator stands behind those that it is after
+    const Operator *operator; // each operator comes after the operators in its `after`
 } Spindle;
 
 typedef struct Slice {
@@ -50,7 +50,7 @@ typedef struct SpindlePlan {
     const Slice *slices;
 } SpindlePlan;
 
-/* A lower bound of all plans, and what proves it: the duals of the linear program's rows. */
+/* A lower bound of all plans, and its proof: the duals of the linear program's rows. */
 typedef struct SpindleBound {
     double value;
     double area;       // price of the devices' time
