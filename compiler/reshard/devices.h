@@ -1,5 +1,5 @@
-/* Lists of devices: index of positions, and groups of devices that belong together (devices_find is
- * in plan.h). */
+/* Lists of devices: an index of positions in a list, and groups of connected devices (devices_find
+ * is in plan.h). */
 #ifndef RESHARD_DEVICES_H
 #define RESHARD_DEVICES_H
 
@@ -11,10 +11,10 @@ Devices devices_joined(Arena *arena, const Devices *a, const Devices *b);
 /* Returns a list without one device. */
 Devices devices_without(Arena *arena, const Devices *devices, int device);
 
-/* Sorts device numbers; fast where few are out of place. */
+/* Sorts device numbers, ascending; fast if few are out of place. */
 void sort_devices(int *devices, int count);
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 /* An index from devices to their positions in a list. Clearing it takes constant time. */
 typedef struct Index {
@@ -25,13 +25,13 @@ typedef struct Index {
 
 Index *index_create(PlanBuilder *planner);
 
-/* Forgets the devices of the last list. */
+/* Removes all devices from the index. */
 void index_clear(Index *index);
 
 /* Sets the position of a device. */
 void index_set(Index *index, int device, int place);
 
-/* Replaces the indexed list. */
+/* Indexes a list of devices in place of the previous one. */
 void index_devices(Index *index, const Devices *devices);
 
 /* Returns a device's position; -1 when it is not in the list. */
@@ -42,13 +42,12 @@ int index_find(const Index *index, int device);
 /* Returns whether a collective may have exactly these devices. */
 bool may_collect(const PlanBuilder *planner, const Devices *devices);
 
-/* A component with at least so many devices and sets uses collectives even when devices then act in
- * several of them, since the number of messages would grow with the pairs of devices. */
+/* The least number of devices in each set of a component, and of sets on average, with which equal
+ * sets become collectives of their own, although a device then acts in several collectives. */
 enum { COLLECTIVE_MANY = 4 };
 
-/* The components of sets of devices: two sets belong together when they share devices, directly or
- * through other sets. In large components with few different sets, only equal sets belong together.
- */
+/* The components of sets of devices: two sets are in one component if they share devices, directly
+ * or through other sets. Large components of few different sets are split by equal sets. */
 typedef struct Components {
     int count;
     const Devices *devices; // by set

@@ -13,8 +13,8 @@
  *           layout<[0-3]{dup:4}>
  *     loss %40
  *
- * A position without a file is in the module's source. Objects that several operators share stand
- * once and have a number: call stacks, factored bindings, gradients, conversion plans.
+ * A position without a file is in the module's source. Objects that operators share are printed
+ * once, with a number: call stacks, factored bindings, gradients, conversion plans.
  */
 #ifndef IR_TEXT_TEXT_H
 #define IR_TEXT_TEXT_H

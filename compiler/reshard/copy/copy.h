@@ -1,4 +1,4 @@
-/* Transfers: bring values to the devices that want them.
+/* Transfers: bring values to the devices that need them.
  *
  * Closed groups of devices use all-gathers and broadcasts (all_gather.c). Otherwise holders send;
  * where they would send too much, receivers pass the value on (senders.c). Devices that all send to
@@ -11,7 +11,7 @@
 
 #include "reshard/senders/balance_senders.h"
 
-/* The route of a transfer: the job that has its loads, and whether it uses a tree. */
+/* A transfer, the index of the job that balances its load, and whether it goes along a tree. */
 typedef struct Route {
     Transfer transfer;
     bool tree;
@@ -20,8 +20,8 @@ typedef struct Route {
 
 typedef Array(Route) Routes;
 
-/* Appends all-gathers, and if wanted broadcasts, for transfers among closed groups. Returns the
- * transfers that are left. */
+/* Appends all-gathers, and broadcasts if `broadcasts` is set, for transfers among closed groups.
+ * Returns the remaining transfers. */
 Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, bool broadcasts);
 
 /* Adds the routes of transfers, and the jobs that choose their senders; jobs are divided finely
