@@ -1,8 +1,8 @@
 /* Layouts: the elements of a tensor that each device holds.
  *
  * A layout is a union of subgroups of devices. Inside a subgroup (the bottom tier) an ordered list
- * of states cuts, duplicates or leaves partial; across subgroups (the top tier) one state does. The
- * notation is one everywhere, in pragmas, dumps, messages and tests:
+ * of states cuts the tensor, replicates it or leaves it partial; across subgroups (the top tier)
+ * one state does. Pragmas, dumps, messages and tests use this notation:
  *
  *     [0-7]{0:2,dup:2,1:2}                      one subgroup of 8 devices; the last state varies
  *                                               fastest
@@ -128,9 +128,9 @@ bool layout_check(Diag *diag, Position at, const Layout *layout, Shape shape);
 bool layout_fits(const Layout *layout, Shape shape);
 
 /* Returns the layout in which replicas are sharded: each element of a `dup` top and of `dup` states
- * is held once, in pieces as even as possible, and each device keeps a part of what it held. A
- * subgroup under a `dup` top gets a share of every finest slice for each of its devices. Scalars,
- * and what could not be cut exactly, stay replicated. The layout must have no pending reductions.
+ * is held once, in pieces as even as possible, and each device keeps a part of its elements. A
+ * subgroup under a `dup` top gets a share of every finest slice, by its number of devices. Scalars
+ * and layouts without an exact cut stay replicated. The layout must have no pending reductions.
  *
  * Without weights, a device holds fewer elements than the product over dimensions of (its fraction
  * of the extent + one row for each finest slice that it shares). */
@@ -155,7 +155,7 @@ const Layout *layout_of_devices(Arena *arena, const Layout *numbered, const int 
 /* Returns the extents that states refer to: the view's factors, or the shape's own. */
 Shape layout_view(const Layout *layout, Shape shape);
 
-/* Returns what `device` holds of a tensor of `shape`. */
+/* Returns the region that `device` holds of a tensor of `shape`; `member` tells if it has one. */
 Region layout_region(Arena *arena, const Layout *layout, Shape shape, int device);
 
 /* Returns the regions of all devices, in the order of layout_devices. */

@@ -500,7 +500,7 @@ const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, in
     return regions;
 }
 
-/* Returns the elements of a subgroup's device that holds most; the dimensions are independent. */
+/* Returns the largest number of elements of a subgroup's device, dimension by dimension. */
 static int64_t group_most(const Maker *maker, int g) {
     const Group *group = &maker->layout->groups[g];
     int64_t volume = 1;

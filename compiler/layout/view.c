@@ -55,7 +55,7 @@ static void add_factor(CommonView *view, int dim, int64_t extent, int64_t weight
     view->weight[view->rank++] = weight;
 }
 
-/* Adds the factors of a dimension, refined for both layouts. */
+/* Adds factors of a dimension that refine both layouts' views, or one flat factor if none do. */
 static void refine(CommonView *view, const Layout *const *layouts, int dim) {
     int64_t strides[2 * LAYOUT_MAX_RANK + 2];
     int count = collect_strides(view->shape, layouts, dim, strides);

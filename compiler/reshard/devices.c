@@ -161,9 +161,9 @@ static int find_large(const Devices *sets, int set_count, const int *component, 
     return large;
 }
 
-/* Splits components by classes where these have many devices and, on average, many sets: layouts
- * that cut finest slices, of which devices with coarser cuts hold several. Each class is then one
- * collective. */
+/* Splits a component by classes if these have many devices and, on average, many sets; each class
+ * is then one collective. This occurs with layouts that cut finest slices, several of which a
+ * device with coarser cuts holds. */
 static void divide_components(PlanBuilder *planner, const Devices *sets, int set_count,
                               int *component, Joining *joining) {
     Arena *arena = planner->arena;

@@ -60,8 +60,8 @@ typedef struct Components {
  * adjacent. NULL: all sets are of one kind. */
 Components connect_sets(PlanBuilder *planner, const Devices *sets, const int *kinds, int count);
 
-/* Returns the numbers 0 .. count - 1 sorted stably by their keys, which are below `keys`. `begin`
- * has keys + 1 entries, zero at first, and gets where each key begins. */
+/* Returns the numbers [0, count) sorted stably by their keys, which are in [0, keys). Writes to
+ * `begin`, keys + 1 entries that the caller has zeroed, the index where each key begins. */
 int *sort_by_key(Arena *arena, const int *key, int count, int keys, int *begin);
 
 /* A group of devices, the leaders first. */
@@ -70,8 +70,8 @@ typedef struct ClosedGroup {
     int leading; // number of leaders
 } ClosedGroup;
 
-/* Returns the devices of a component whose sets are all equal and may be a collective, else none:
- * first the leaders of the sets, each once, then the others, ascending. Sets the index `places`. */
+/* Returns the devices of a component if its sets are equal and may form a collective, else none:
+ * first the sets' leaders, each once, then the other devices, ascending. Fills `places`. */
 ClosedGroup closed_group(const PlanBuilder *planner, const Components *components, int component,
                          const int *leaders, Index *places);
 

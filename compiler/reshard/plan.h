@@ -8,9 +8,9 @@
  *     [0-3]{sum:4} to [0-3]{0:4}     one step: HT_REDUCE_SCATTER, group 0-3, a segment for each
  *
  * Tensors of one shape and type between the same layouts form a bucket: they are planned as one
- * tensor with another, uncut dimension in front. So planning takes time by the number of different
- * conversions. A bundle of a bucket has the elements of its first tensor, then those of the second,
- * and so on. */
+ * tensor with another, uncut dimension in front. So planning time grows with the number of
+ * different conversions. A bundle of a bucket has the elements of its first tensor, then those of
+ * its second tensor, and so on. */
 #ifndef RESHARD_PLAN_H
 #define RESHARD_PLAN_H
 
@@ -30,9 +30,9 @@ typedef struct Bucket {
     bool nothing;       // every device already stores its target as the layout requires
 } Bucket;
 
-/* Where a segment's data comes from: the sender's piece of the source (FROM); the reduction of all
- * contributions on its host (LOCAL) or another partial reduction (PARTIAL), both in scratch; the
- * value as the target stores it (TO). */
+/* The origin of a segment's data on the sender: its piece of the source (FROM); the reduction of
+ * all contributions on its host (LOCAL) or another partial reduction (PARTIAL), both in scratch; or
+ * its piece of the target (TO). */
 typedef enum Origin { ORIGIN_FROM, ORIGIN_LOCAL, ORIGIN_PARTIAL, ORIGIN_TO } Origin;
 
 /* The part [lo, hi) of a task's bundle. */
@@ -83,8 +83,8 @@ typedef struct Step {
     ht_dtype dtype;    // type of what it moves; of an exchange of several types, the smallest one
     Devices group;     // members in the order of their parts, the root first; empty for an exchange
     int group_index;   // index of plan->groups
-    Segments *parts;   // by position in the group: what the device contributes to a gather or keeps
-                       // of a reduction; parts[0] alone for HT_ALL_REDUCE
+    Segments *parts;   // by position in the group: the part that a device gives to a gather or
+                       // keeps of a reduction; HT_ALL_REDUCE has only parts[0]
     Messages messages; // of HT_ALL_TO_ALL and HT_EXCHANGE: one for each sender and receiver
     bool combine;      // the messages carry contributions to `reductions`, else values
     Reducings reductions;
@@ -97,7 +97,7 @@ typedef Array(Step) Steps;
 /* The results of lowering (lower/) so far; each member is filled on demand. */
 typedef struct PlanCache {
     const ht_reshard_device **lowered; // by slot: the device's tables
-    struct DeviceSteps *device_steps;  // by slot: where the device acts (lower/lower.h)
+    struct DeviceSteps *device_steps;  // by slot: the steps of the device (lower/lower.h)
     struct Intern *step_parts; // by step: the parts of all devices as one list, and its moves
     struct Intern *blocks;     // lists of blocks by the segments that they hold
     struct Intern *shared;     // moves, blocks and steps that several devices have alike
@@ -156,8 +156,8 @@ double step_bytes(const Plan *plan, const Step *step);
 /* Returns the bytes that a device touches: its target, and the part of its source that it uses. */
 double plan_touched_bytes(const Plan *plan, int device);
 
-/* Returns the tables of `device`, lowered on demand; without steps for a device outside of the
- * plan. Groups are numbered as in plan->groups. */
+/* Returns the tables of `device`, lowered on demand; a device outside of the plan has no steps.
+ * Groups are numbered as in plan->groups. */
 const ht_reshard_device *plan_device(const Plan *plan, int device);
 
 /* Returns the whole plan in the form that the run-time library executes. */

@@ -145,8 +145,8 @@ static Seat *find_seats(const Folding *folding, const Cut *cut, int side, int *c
     return seats;
 }
 
-/* Returns the present members by part and position, devices of `from` before those of `to` alone;
- * *size is their number in each part. NULL where parts differ in more than their pieces. */
+/* Returns the current members by part and position; devices only in `to` come last in a part. *size
+ * is the number of members in a part. NULL: the parts differ in more than their pieces. */
 static const int *seat_members(const Folding *folding, const Cut *cut, int *size) {
     int had, has, members = folding->replica_groups->size;
     const Seat *from = find_seats(folding, cut, 0, &had), *to = find_seats(folding, cut, 1, &has);
@@ -297,8 +297,8 @@ static bool same_view(const Layout *a, const Layout *b) {
                       !memcmp(a->view_dim, b->view_dim, sizeof *a->view_dim * rank)));
 }
 
-/* Splits along states that replicate alike, but not for pending reductions: copies of a reduction
- * share its work, and compute it once so that all get the same bits. */
+/* Splits along pairs of `dup` states, unless a reduction is pending: all copies of a reduction
+ * share its work, which is done once so that all copies get the same bits. */
 static void fold_pairs(Folding *folding) {
     Cut cut;
     if (layout_partial(side_of(folding, 0)) != STATE_DUP ||

@@ -32,9 +32,9 @@ typedef struct ReplicaGroups {
         *member; // by device - least: its index within its replica group; -1: it takes no part
 } ReplicaGroups;
 
-/* Returns the replica groups of conversions that are planned together; a single group where they do
- * not split alike. `alike` is cluster_equivalent_devices's table; NULL: on a cluster, devices keep
- * their own numbers. */
+/* Returns the replica groups of conversions that are planned together: one group on a cluster, or
+ * if the conversions split differently. `alike` is the table of cluster_equivalent_devices; NULL:
+ * on a cluster, devices keep their own numbers. */
 ReplicaGroups replica_groups_of(Arena *arena, const Cluster *cluster, Intern *alike,
                                 const Conversion *conversions, int count);
 

@@ -1,5 +1,5 @@
-/* The planner of conversions: makes buckets and tasks of conversions, steps of tasks, and a plan of
- * these. */
+/* The planner of conversions: turns conversions into buckets and tasks, and these into the steps of
+ * a plan. */
 #include "reshard/reshard.h"
 
 #include "reshard/devices.h"

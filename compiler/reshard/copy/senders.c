@@ -10,9 +10,9 @@
 
 /* ---- routes ---- */
 
-/* Returns the elements of a transfer that are passed on together. The part is a small fraction of
- * the load cap, smaller for fewer devices. Still smaller parts would not balance better, and each
- * part needs a message for every receiver. */
+/* Returns the number of elements of a transfer that are passed on together. It is a small fraction
+ * of the load cap, smaller for more devices per cap. Still smaller parts would not balance better,
+ * and each part needs a message for every receiver. */
 static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t unit, int64_t cap) {
     enum { PARTS = 1536, LEAST_PARTS = 4 }; // parts of all that is sent, and least parts of the cap
     int64_t volume = transfer->segment.hi - transfer->segment.lo,
@@ -21,8 +21,8 @@ static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t un
     return width < 2 ? 1 : volume / ((volume + width - 1) / width);
 }
 
-/* Returns a transfer's job: its holders send every element once and a remainder to all receivers,
- * or if possible everything; receivers pass on the rest. */
+/* Returns a transfer's job. Holders send each element once, and the remainder that fills no grain
+ * to all receivers; holders or receivers do the grains, which copy elements to other receivers. */
 static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap) {
     int64_t volume = transfer->segment.hi - transfer->segment.lo,
             others = transfer->receivers.count - 1,
@@ -42,7 +42,7 @@ static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t ca
     return job;
 }
 
-/* Returns the job of a transfer along a tree: one grain takes all of it to one receiver. */
+/* Returns the job of a transfer along a tree: a grain brings the whole segment to one receiver. */
 static Job tree_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap) {
     Job job = direct_job(planner, transfer, cap);
     job.unit *= transfer->segment.hi - transfer->segment.lo;

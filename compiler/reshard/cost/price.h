@@ -31,8 +31,8 @@ typedef struct Resources Resources;
 /* Returns the processors of a plan's devices, all free. The plan must have its steps and loads. */
 Resources *resources_create(PlanBuilder *planner);
 
-/* Runs the simultaneous steps [from, to) on their processors once these are free; `seconds` is
- * their time by latency and bandwidth. Returns when all steps so far are done. */
+/* Runs the simultaneous steps [from, to) once their processors are free; `seconds` is their time by
+ * latency and bandwidth. Returns the time at which all steps so far have ended. */
 double resources_take(Resources *resources, int from, int to, double seconds);
 
 #endif

@@ -96,11 +96,11 @@ typedef struct Collectives {
     ht_verb verb;
     int ranks;
     double groups, share; // number of collectives; busy devices on a processor
-    double inner;         // of these, the devices of one group
-    double others; // when the root has a processor for itself: how many other devices share one;
-                   // else 0
+    double inner;         // busy devices of one group on a processor
+    double others; // if the root has a processor for itself: how many other devices share one; else
+                   // 0
     double turns;  // number of collectives that the busiest device does one after another
-    double bytes;  // bytes of the largest
+    double bytes;  // bytes of the largest collective
 } Collectives;
 
 /* Returns how many times longer collectives of several groups at once take if their devices share
@@ -190,11 +190,11 @@ static Traffic steps_traffic(const Resources *resources, int from, int to) {
     return traffic;
 }
 
-/* ---- messages that nothing was measured for in turn ---- */
+/* ---- messages without measurements on a shared processor ---- */
 
-/* Returns the seconds in which each device sends so many bytes in messages of at most `largest`.
- * Measurements are for so many devices at once. The slower of two rates counts: that of such a
- * message, which has its own start, and that of all messages, which may exceed the caches. */
+/* Returns the seconds in which each of `devices` devices sends `bytes` in messages of at most
+ * `largest` bytes. The slower of two rates counts: that of one message, which has its own start,
+ * and that of all messages, which may exceed the caches. */
 static double sending_seconds(const Link *link, bool one_way, int devices, double bytes,
                               double largest) {
     double plain = link->latency + bytes / link->bandwidth,
@@ -231,9 +231,9 @@ static bool find_exchanging(const Link *link, Exchanging *found) {
     return found->turn_both && found->turn_send && found->both && found->send;
 }
 
-/* Returns the measured seconds of messages of so many bytes when devices touch `touched` bytes in
- * all: the slower of the rate of a message, which has its own start, and that of all touched bytes,
- * which may exceed the caches. */
+/* Returns the measured seconds of messages of `bytes` if devices touch `touched` bytes in all. The
+ * slower of two rates counts: that of one message, which has its own start, and that of all touched
+ * bytes, which may exceed the caches. */
 static double message_seconds(const Link *link, const Measured *measured, double bytes,
                               double touched) {
     double whole = fmax(touched / (measured->one_way ? 2 : 2 * measured->ranks), bytes);
@@ -253,8 +253,8 @@ static double exchange_start(const Link *link, const Exchanging *exchanging) {
     return fmin(fmax(message_seconds(link, exchanging->turn_send, least, 0) - both, 0), both);
 }
 
-/* Adds the seconds of a message to its devices, and those of their exchange. The sender's work is
- * the difference between two devices in turn and at once, at most half of the total. */
+/* Adds a message's seconds to its devices' `sent`, and sets their start-up seconds in `received`.
+ * The sender's work is the difference between one processor and two, at most half of the total. */
 static void add_work(const Resources *resources, const Message *message) {
     Exchanging exchanging;
     Link link = cluster_link(resources->plan->cluster, message->sender, message->receiver);
