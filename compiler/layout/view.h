@@ -28,7 +28,7 @@ typedef struct BoxList {
     const Range *ranges;
 } BoxList;
 
-/* Returns the common view of two checked layouts of a tensor of `shape`; without factors when the
+/* Returns the common view of two checked layouts of a tensor of `shape`; it has no factors if the
  * tensor is empty. */
 CommonView view_common(Shape shape, const Layout *a, const Layout *b);
 
@@ -45,7 +45,7 @@ int64_t view_storage(const CommonView *view, const Holding *holding, const int64
 bool view_same_storage(const CommonView *view, const Holding *a, const Holding *b,
                        const int64_t *corner, const int64_t *extents);
 
-/* Returns boxes that together are the elements [lo, hi), counted row-major over `extents`. */
+/* Returns boxes that together contain the elements [lo, hi), numbered row-major over `extents`. */
 BoxList range_boxes(Arena *arena, const int64_t *extents, int rank, int64_t lo, int64_t hi);
 
 #endif

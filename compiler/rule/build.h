@@ -25,7 +25,7 @@ RuleDraft *rule_draft(Arena *arena);
  * of the text. */
 int draft_factor(RuleDraft *draft, Factor factor);
 
-/* Makes an access in which every dimension is one factor. */
+/* Returns an access in which every dimension is one factor. */
 Access draft_access(const RuleDraft *draft, const char *name, int dim_count, const int *factors);
 
 /* Add the next result, operand, or local value of equations. */
@@ -33,8 +33,8 @@ void draft_result(RuleDraft *draft, Access access);
 void draft_operand(RuleDraft *draft, Access access);
 void draft_local(RuleDraft *draft, Access access);
 
-/* Set the right side: a body, or equations in their order. Value v of an equation is result v, or
- * local value v - results. Arguments are numbers in both. */
+/* Set the body, or append the next equation. Value v of an equation is result v, or local value v
+ * - (number of results). Expressions have numbers in place of arguments. */
 void draft_body(RuleDraft *draft, const Expr *body);
 void draft_equation(RuleDraft *draft, int value, const Expr *expr);
 

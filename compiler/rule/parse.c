@@ -112,7 +112,7 @@ static bool parse_equation(RuleDraft *draft) {
     return begins_call(draft) ? parse_call(draft) : parse_body(draft);
 }
 
-/* ---- the whole ---- */
+/* ---- whole rules ---- */
 
 const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count) {
     const Token *first = tokens->token;

@@ -11,7 +11,7 @@
 /* ---- routes ---- */
 
 /* Returns the number of elements of a transfer that are passed on together. It is a small fraction
- * of the load cap, smaller for more devices per cap. Still smaller parts would not balance better,
+ * of the load cap, a smaller one for fewer devices. Still smaller parts would not balance better,
  * and each part needs a message for every receiver. */
 static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t unit, int64_t cap) {
     enum { PARTS = 1536, LEAST_PARTS = 4 }; // parts of all that is sent, and least parts of the cap

@@ -132,7 +132,7 @@ static bool has_all(const Tier *tier, int host) {
     return tier->offers[host] == tier->task.source_count && (tier->holds[host] || !tier->wanting);
 }
 
-/* Lets each of the `count` hosts that hold all contributions reduce an equal part. */
+/* Adds a task on each of the `count` hosts that hold all contributions, for an equal part each. */
 static void reduce_on_hosts(Tier *tier, int count) {
     int64_t volume = tier->task.volume;
     for (int h = 0, part = 0; h < tier->hosts->count; h++) {

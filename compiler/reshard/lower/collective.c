@@ -129,7 +129,7 @@ static void broadcast_sides(Lowering *lowering, const Step *step, int position, 
 
 /* ---- all-to-all ---- */
 
-/* Returns the messages to or from all members in the group's order; NULL for none. */
+/* Returns the messages to or from all members, in the group's order; entries may be NULL. */
 static const Message **messages_of(Lowering *lowering, const Step *step,
                                    const StepPlace *step_place, bool received) {
     const Plan *plan = lowering->plan;

@@ -34,7 +34,7 @@ typedef struct DeviceSteps {
     Array(TaskPlace) tasks;
 } DeviceSteps;
 
-/* Returns what the device with a slot does. The first call finds it for all devices. */
+/* Returns the steps and tasks of the device with a slot. The first call finds those of all. */
 const DeviceSteps *plan_device_steps(const Plan *plan, int slot);
 
 /* The place of segments: the device's storage, or packed in scratch. */
@@ -83,7 +83,7 @@ Where packed_at(int64_t offset);
 Where origin_of(const Lowering *lowering, const Segment *segment);
 Where result_of(const Lowering *lowering, const Segment *segment);
 
-/* Returns a segment as it is sent from scratch: a complete one, or a partial reduction. */
+/* Returns a segment as stored in scratch: a partial reduction, or a local task's contribution. */
 Segment resident_segment(const Plan *plan, Segment segment, bool partial);
 
 /* Reserves scratch for the current step, aligned to 64 bytes. Returns the offset in bytes. */
@@ -97,8 +97,8 @@ void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, W
  * places where results are stored. Writes the block if they are. */
 bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block);
 
-/* Return the block of segments to send: where they are stored, or packed in scratch by moves that
- * are appended to `pack`. */
+/* Return the block of segments to send. pack_block packs them in scratch by moves appended to
+ * `pack`; send_block does so unless they are contiguous in storage. */
 ht_block send_block(Lowering *lowering, const Segments *segments, MoveList *pack);
 ht_block pack_block(Lowering *lowering, const Segments *segments, MoveList *pack);
 

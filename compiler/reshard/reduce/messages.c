@@ -154,8 +154,8 @@ static void add_reduced(Combining *combining, int device, int depth, bool partia
     combining->deepest = depth > combining->deepest ? depth : combining->deepest;
 }
 
-/* Adds a partial reduction at `holder_device` as a contribution; `source` is the first of those in
- * it. Returns its number. */
+/* Adds a partial reduction at `holder_device` as a contribution; `source` is the first contribution
+ * that it combines. Returns its index. */
 static int add_partial(Combining *combining, int holder_device, int source, Range part) {
     Devices holder = {0};
     array_push(combining->planner->arena, &holder, holder_device);

@@ -56,10 +56,10 @@ static Devices list_reducers(const Reducer *reducer, const Task *task, int repli
     return reducers;
 }
 
-/* Chooses the devices that divide a value: for messages all holders that want it, for groups those
- * in the groups. There are as many groups as each contribution has holders; when none of these
- * wants the value and they are many, as many as the contribution with most holders has, and the few
- * holders of the others are in several groups. */
+/* Chooses the devices that divide a value: for messages all holders that are targets, for groups
+ * those in the groups. The number of groups is the fewest holders of a contribution. If there are
+ * many contributions and no target is in these groups, it is the most holders of a contribution;
+ * some holders are then in several groups. */
 static void find_reducers(Reducer *reducer, const Task *task, Candidate *candidate) {
     Range replicas = count_holders(task);
     index_devices(reducer->targets, &task->targets);
@@ -112,7 +112,7 @@ static void add_candidate(Reducer *reducer, int t) {
 
 /* ---- collectives ---- */
 
-/* Marks the candidates all of whose parts are in closed components; opens the components of all
+/* Marks the candidates all of whose parts are in closed components; excludes the components of all
  * other candidates, until nothing changes. */
 static void find_collective(const Candidates *candidates, const int *component, bool *closed) {
     for (bool changed = true; changed;) {

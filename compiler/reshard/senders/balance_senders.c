@@ -45,7 +45,7 @@ static int compare_workers(const void *a, const void *b) {
     return x->load != y->load ? (x->load > y->load) - (x->load < y->load) : x->index - y->index;
 }
 
-/* Returns how many units of `cost` a device takes before its load exceeds a level. */
+/* Returns how many units of `cost` bytes a device may do without exceeding a level or its limit. */
 static int64_t room_of(const Worker *worker, int64_t level, int64_t cost) {
     int64_t room = worker->load < level ? (level - worker->load) / cost : 0;
     return room < worker->limit ? room : worker->limit;
