@@ -76,7 +76,7 @@ typedef struct Unit {
                                          // before its modules have roles
 } Unit;
 
-/* Returns the number of ranks that the unit's program needs: those of its largest strategy. */
+/* Returns the number of ranks that the unit's program needs: that of its largest strategy. */
 int unit_device_count(const Unit *unit);
 
 /* Returns whether two modules are one program under different strategies: the model's name, kind,

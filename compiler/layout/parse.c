@@ -92,7 +92,7 @@ static const int64_t *check_count(Parser *parser, const Numbers *weights, int64_
     return equal ? NULL : weights->at;
 }
 
-/* Reads `dup`, `sum` or `max`; STATE_SPLIT when the token is none of them. */
+/* Reads `dup`, `sum` or `max`; if the token is another one, reads nothing: STATE_SPLIT. */
 static StateKind parse_kind(Parser *parser) {
     return accept(parser, "dup")   ? STATE_DUP
            : accept(parser, "sum") ? STATE_SUM

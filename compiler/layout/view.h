@@ -1,10 +1,10 @@
 /* Views: shapes with factored dimensions in which layouts number a tensor's elements.
  *
- * The common view of two layouts refines both: each of its factors is a step along one dimension of
- * the shape. A dimension in which the factors of the two do not nest is flat: it is one factor.
+ * The common view of two layouts refines both views: each of its factors belongs to one dimension.
+ * A dimension in which the strides of both views do not divide each other is flat: one factor.
  *
- *     (12) cut by 3 and by (4*3): factors 3 and 4 do not nest, so the dimension is flat
- *     (12) cut by 4 as (4*3) and by 2 as (2*6): common factors 2, 2, 3
+ *     12 as (3*4) and as (4*3): strides 4 and 3 do not divide each other, so the dimension is flat
+ *     12 as (4*3) and as (2*6): common factors 2, 2, 3
  */
 #ifndef LAYOUT_VIEW_H
 #define LAYOUT_VIEW_H
@@ -35,8 +35,8 @@ CommonView view_common(Shape shape, const Layout *a, const Layout *b);
 /* Returns the boxes of a holding in the common view, in its region's order. */
 BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding);
 
-/* Returns the offset of an element, given by common-view coordinates, in the storage of a holding's
- * devices. Sets by factor the stride within the region's box that contains the element. */
+/* Returns the offset (in elements) of an element, given by common-view coordinates, in the storage
+ * of a holding's devices. Writes, by factor, the stride within the box that contains it. */
 int64_t view_storage(const CommonView *view, const Holding *holding, const int64_t *corner,
                      int64_t *strides);
 

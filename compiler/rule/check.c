@@ -43,7 +43,7 @@ static void check_factor(RuleDraft *draft, int index) {
                    factor->name);
 }
 
-/* Checks that the m of size(n: +m) stands in a variadic operand, where it differs by tensor. */
+/* Checks that a variadic operand has the factor m of size(n: +m); its extent differs by tensor. */
 static void check_size_sum(RuleDraft *draft) {
     const Rule *rule = &draft->rule;
     int summed = draft->size_sum_of;

@@ -169,7 +169,7 @@ static bool is_smooth(const Expr *expr) {
     return true;
 }
 
-/* Returns factor * expr, and 0 where the factor is 0 even if `expr` is infinite. */
+/* Returns factor * expr, as an expression that is 0 if the factor is 0 and `expr` is infinite. */
 static const Expr *vanishing(Arena *arena, const Expr *factor, const Expr *expr) {
     const Expr *all = product(arena, expr, factor);
     if (stays_finite(expr)) return all;

@@ -79,8 +79,8 @@ const Expr *rule_integer_primary(Tokens *tokens, void *context);
 /* Sets the factors of all leaves size(f) in a body that has been read completely. */
 void rule_resolve_sizes(RuleDraft *draft);
 
-/* Starts an access with the name at the current token. The name is NULL after an error. `expected`
- * describes it for the message. */
+/* Reads a name and returns an access with this name and no indices; name NULL: an error. `expected`
+ * describes the name for the message. */
 Access rule_access(RuleDraft *draft, const char *expected);
 
 /* Reads the indices of an access with their brackets; false after an error. */

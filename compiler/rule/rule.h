@@ -70,8 +70,8 @@ typedef struct OpDef {
     const Rule *rule;
 } OpDef;
 
-/* Reads a rule with its clauses, up to the end of the line. The parameters resolve names. NULL
- * after errors were reported. */
+/* Reads a rule with its clauses, up to the end of the tokens; names refer to the parameters.
+ * Returns NULL after it reported errors. */
 const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count);
 
 /* Makes the operator `name` from the text of a rule that the compiler inserts. Every operand is a

@@ -58,7 +58,7 @@ static int stretch_behind(const Play *play, int64_t place) {
     return low;
 }
 
-/* Enters an interval; storages that it overlaps hold nothing any more. */
+/* Adds an interval in place of those that it overlaps; their storages then hold nothing. */
 static void overwrite(Play *play, Stretch stretch) {
     int first = stretch_behind(play, stretch.lo), last = first;
     for (; last < play->stretches.count && play->stretches.at[last].lo < stretch.hi; last++)

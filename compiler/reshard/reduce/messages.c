@@ -163,8 +163,8 @@ static int add_partial(Combining *combining, int holder_device, int source, Rang
     return combining->contributions.count - 1;
 }
 
-/* Adds the result of a reduction at `device`: in its storage, or in scratch when the device does
- * not want it. */
+/* Adds the transfer of a result at `device` to the other targets, from the device's storage or (if
+ * `partial`) from its scratch. */
 static void add_result(Combining *combining, int device, bool partial, Range part) {
     Segment segment = {.task = combining->reduction->task, .lo = part.lo, .hi = part.hi};
     segment.origin = partial ? ORIGIN_PARTIAL : ORIGIN_TO;
