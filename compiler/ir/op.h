@@ -43,7 +43,7 @@ struct Frame {
 
 /* The provenance of an operator. Operators share it; op_change_source makes a private copy. */
 typedef struct OpSource {
-    int op;             // the model's operator that it runs or differentiates; -1: none
+    int op;             // number of the model's operator that it runs or differentiates; -1: none
     const char *scope;  // "h3": ht_scope's path; NULL: none
     const Layer *layer; // from the pragma `layer`; NULL: none
     int recompute;      // number, from 1, of the run of a `recompute` statement; 0: none

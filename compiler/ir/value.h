@@ -30,7 +30,7 @@ typedef struct Subview {
     int64_t start; // of the slice, along `dim`
 } Subview;
 
-/* Rows of a larger tensor: from `start` on, of `extent` rows along dimension `dim`. */
+/* The position of a chunk: it begins at row `start` of a tensor with `extent` rows along `dim`. */
 typedef struct Chunk {
     int dim;
     int64_t start, extent;

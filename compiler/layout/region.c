@@ -31,8 +31,8 @@ typedef struct Maker {
                         // `at` NULL: not computed yet
     Ranges **
         *ranges; // by group, dimension and piece: cache of device_ranges; `at` NULL: not computed
-    int edge_count; // with `edges`, if the top is inner: all places where a subgroup cuts its
-    const Fraction *edges; // dimension, ascending
+    int edge_count;        // number of `edges`
+    const Fraction *edges; // inner top: all places where subgroups cut its dimension, ascending
 } Maker;
 
 Shape layout_view(const Layout *layout, Shape shape) {

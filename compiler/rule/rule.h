@@ -70,7 +70,7 @@ typedef struct OpDef {
     const Rule *rule;
 } OpDef;
 
-/* Reads a rule with its clauses, up to the end of the tokens; names refer to the parameters.
+/* Reads a rule with its clauses, up to the end of the line or text; names refer to the parameters.
  * Returns NULL after it reported errors. */
 const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count);
 

@@ -150,7 +150,7 @@ static void check_remainders(Binder *binder, const Typing *typing) {
     if (why) ERROR(binder, "%s: %s", binder->def->name, why);
 }
 
-/* Only rules of the user (`at.file`) are checked for equal types and for integer results. */
+/* Skips check_open and check_integral for operators that the compiler inserts (without a file). */
 bool bind_check_dtypes(Binder *binder) {
     Typing typing = binder_typing(binder);
     check_remainders(binder, &typing);

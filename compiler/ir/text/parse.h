@@ -96,7 +96,7 @@ bool parse_offsets(IrParser *parser);
 bool parse_scratch(IrParser *parser);
 bool parse_plan(IrParser *parser);
 
-/* The name of a definition. */
+/* Read the name of an operator that is defined above, and register a definition by its name. */
 const OpDef *parse_def_name(IrParser *parser);
 void remember_def(IrParser *parser, const OpDef *def);
 

@@ -69,7 +69,7 @@ static double verb_touched(ht_verb verb, int ranks) {
 }
 
 /* Returns how many times longer (at least 1) a measurement took than one of as many devices alone,
- * on as many processors as were measured. */
+ * each on a processor of its own, or as nearly so as was measured. */
 static double longer(const Link *link, const Measured *measured, double bytes) {
     double size = bytes * (measured->verb == HT_ALL_TO_ALL ? measured->ranks : 1);
     return fmax(point_correction(measured, link, size) /

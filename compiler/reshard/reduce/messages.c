@@ -1,10 +1,9 @@
 /* Reduces by messages.
  *
  * Each part of a value has a reducer among the targets, which receives the contributions that it
- * lacks. If these are too many bytes, holders of contributions combine them
- * beforehand, and the reducer receives one partial reduction. If there are so many contributions
- * that combining even one element of them is too much for one device, they are combined along a
- * tree. */
+ * lacks. If these are too many bytes, holders of contributions combine them beforehand, and the
+ * reducer receives one partial reduction. If there are so many contributions that combining even
+ * one element of them is too much for one device, they are combined along a tree. */
 #include "reshard/senders/balance_senders.h"
 #include "reshard/cost/price.h"
 #include "reshard/reduce/reduce.h"
@@ -262,8 +261,8 @@ static void combine_tree(Combining *combining, const Stretch *stretch, const Dev
     add_result(combining, nodes->at[0], !stretch->reduction->holds, part);
 }
 
-/* Combines along a tree. The root receives one more contribution than its job says; if no reducer
- * holds a contribution, the node that receives most is the root. */
+/* Combines along a tree. A reducer that holds a contribution is the root, and receives one more
+ * contribution than its job says; else the node that receives most is the root. */
 static void combine_along(Combining *combining, const Stretch *stretch, const Job *job) {
     int count = job->devices.count, top = 0,
         *degree = arena_array(combining->planner->arena, int, count);
