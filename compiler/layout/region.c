@@ -157,8 +157,8 @@ static bool cuts_dim(const State *state, int dim) {
     return state->kind == STATE_SPLIT && state->dim == dim;
 }
 
-/* Return the number of pieces into which a subgroup cuts a dimension (a zigzag pair counts as one),
- * and the index of the piece that a position has. */
+/* Return the number of pieces into which a subgroup cuts a dimension, and the index of a position's
+ * piece. Both pieces of a zigzag pair count as one. */
 static int dim_pieces(const Group *group, int dim) {
     int count = 1;
     for (int s = 0; s < group->state_count; s++)

@@ -41,8 +41,8 @@ static Group spread_group(Arena *arena, const Group *group, int dim) {
                    .states = states};
 }
 
-/* Returns the layout with replicas inside subgroups cut along dimension `inside`, and replicas
- * across subgroups cut along `across`, in proportion to the subgroups' numbers of devices. */
+/* Returns the layout with replicas inside subgroups cut along dimension `inside`. Replicas across
+ * subgroups are cut along `across`, in proportion to the subgroups' numbers of devices. */
 static Layout *spread_along(Arena *arena, const Layout *layout, int across, int inside) {
     Group *groups = arena_array(arena, Group, layout->group_count);
     int64_t *weights = arena_array(arena, int64_t, layout->group_count);

@@ -42,8 +42,8 @@ int index_find(const Index *index, int device);
 /* Returns whether a collective may have exactly these devices. */
 bool may_collect(const PlanBuilder *planner, const Devices *devices);
 
-/* The least number of devices in each set of a component, and of sets on average, with which equal
- * sets become collectives of their own, although a device then acts in several collectives. */
+/* Equal sets of a component become a collective of their own if all its sets have at least so many
+ * devices, and there are, on average, so many equal sets. A device may act in several of these. */
 enum { COLLECTIVE_MANY = 4 };
 
 /* The components of sets of devices: two sets are in one component if they share devices, directly

@@ -56,8 +56,8 @@ void add_collective(PlanBuilder *planner, Devices group, Segments *parts, ht_ver
 void add_countable_collective(PlanBuilder *planner, const Devices *group, Segments *parts,
                               ht_verb verb);
 
-/* Add a packet to a step (an index of plan->steps), and turn all packets of a step into messages,
- * one for each pair of sender and receiver. */
+/* Add a packet to a step, and turn all packets of a step into messages, one for each pair of sender
+ * and receiver. `step` is an index of plan->steps. */
 void send_segment(PlanBuilder *planner, int step, int sender, int receiver, Segment segment);
 void close_messages(PlanBuilder *planner, int step);
 

@@ -102,8 +102,8 @@ void rule_linear(const Rule *rule, int *group);
 ParamKind opdef_attr_kind(const OpDef *def, int index);
 
 /* Returns whether results may be infinite although no operand is: an expression has an infinite
- * constant such as logf(0), or an empty piece gives an infinite result (a maximum over no elements,
- * or a piece of clause merge from which a row reads no element). */
+ * constant such as logf(0), or an empty piece gives an infinite result. Such a piece is a maximum
+ * over no elements, or a piece of clause merge of which a row reads no element. */
 bool rule_has_infinity(const Rule *rule);
 
 #endif

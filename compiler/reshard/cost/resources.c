@@ -68,8 +68,8 @@ static double verb_touched(ht_verb verb, int ranks) {
     }
 }
 
-/* Returns how many times longer (at least 1) a measurement took than one of as many devices alone,
- * each on a processor of its own, or as nearly so as was measured. */
+/* Returns how many times longer, at least 1, a measurement took than one with the least sharing of
+ * processors that was measured for as many devices. */
 static double longer(const Link *link, const Measured *measured, double bytes) {
     double size = bytes * (measured->verb == HT_ALL_TO_ALL ? measured->ranks : 1);
     return fmax(point_correction(measured, link, size) /
@@ -80,9 +80,9 @@ static double longer(const Link *link, const Measured *measured, double bytes) {
 /* Returns how many ranks shared a processor in a measurement; 1 if `measured` is NULL. */
 static double share_of(const Measured *measured) { return measured ? measured_share(measured) : 1; }
 
-/* Returns the ratio of a collective's seconds when its root has a processor for itself and `others`
- * other devices share one, to its seconds when the root shares one, too. The ratio may be below 1;
- * it is 1 if it was not measured. */
+/* Returns the ratio of a collective's seconds with its root alone on a processor to its seconds
+ * with the root sharing one; `others` other devices share one. It may be below 1. If it was not
+ * measured, the ratio is 1. */
 static double lonely(const Link *link, ht_verb verb, double others, double bytes) {
     const Measured *alone = link_alone(link, verb);
     if (!alone || others <= 1) return 1;
@@ -203,8 +203,8 @@ static double sending_seconds(const Link *link, bool one_way, int devices, doubl
     return plain * (each > all ? each : all);
 }
 
-/* Returns the seconds of the busiest device as if it had one peer, or the seconds of all devices
- * together on shared processors and memory if these are longer. */
+/* Returns the larger of two times in seconds: that of the busiest device as if it had one peer, and
+ * that of all devices together on shared processors and memory. */
 static double way_seconds(const Link *link, bool one_way, const Traffic *traffic) {
     double busiest = sending_seconds(link, one_way, 2, traffic->bytes, traffic->largest);
     double even = traffic->total / traffic->devices * (one_way ? 2 : 1);
@@ -354,7 +354,7 @@ static double touching_seconds(const Resources *resources, const Link *link,
 }
 
 /* Returns how many more seconds a device takes to combine a collective's elements than to add as
- * many bytes of f32, with which links are measured. */
+ * many bytes of f32. Links are measured with f32. */
 static double longer_to_combine(const Plan *plan, const Step *step) {
     int device = step->group.at[0];
     const DeviceClass *class = cluster_class(plan->cluster, device);
@@ -387,8 +387,8 @@ static int count_holders(const Step *step) {
 }
 
 /* Returns the seconds of simultaneous collectives; `seconds` is their time by latency and
- * bandwidth. The time of a collective with parts on some of its devices is interpolated between one
- * with parts on all devices and a reduce or broadcast. */
+ * bandwidth. If only some devices have parts, the time is interpolated between a collective with
+ * parts on all devices and a reduce or broadcast. */
 static double collective_seconds(const Resources *resources, int from, int to,
                                  const Traffic *traffic, double seconds) {
     const Link *link = &traffic->link;

@@ -102,8 +102,8 @@ bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_
 ht_block send_block(Lowering *lowering, const Segments *segments, MoveList *pack);
 ht_block pack_block(Lowering *lowering, const Segments *segments, MoveList *pack);
 
-/* Return the block of segments to receive (in storage if they are contiguous there, else in
- * scratch), and append the moves that copy segments from scratch to storage. */
+/* Return the block of segments to receive: in storage if they are contiguous there, else in
+ * scratch. Append the moves that copy segments from scratch to storage. */
 ht_block receive_block(Lowering *lowering, const Segments *segments, MoveList *unpack);
 void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, MoveList *unpack);
 
