@@ -13,8 +13,8 @@
 
 enum { IR_MAX_FACTORS = 32, IR_MAX_OPERANDS = 64 }; // of a call
 
-/* A factor of the call. An ellipsis has one for each dimension that it stands for. Pass factor_dims
- * splits bound factors until each dimension of each tensor is one of them. */
+/* A factor of the call. An ellipsis has one bound factor for each dimension that it stands for.
+ * Pass factor_dims splits bound factors until each dimension of a tensor is one bound factor. */
 typedef struct BoundFactor {
     int factor;     // index into the rule's factors
     int64_t extent; // global
@@ -26,8 +26,8 @@ typedef struct BoundDim {
                  // factors may belong to one
 } BoundDim;
 typedef struct BoundAccess {
-    int access;       // index into the rule's operands or results; a variadic one has several
-    int rank;         // 0 with dims NULL for an absent operand
+    int access;       // index into the rule's operands or results; variadic tensors share it
+    int rank;         // 0, and `dims` is NULL, for an absent operand
     int written_rank; // dimensions that the kernel sees; those that no `written` names have extent
                       // 1, because pass factor_dims drops them
     const BoundDim *dims;

@@ -1,9 +1,9 @@
-/* Built-in operators: those that the compiler makes by itself, beside the declared ones.
+/* Built-in operators: the compiler makes them itself; no header declares them.
  *
  *     %9 = reshard(%8)             a conversion
  *     %11 = part(%2)               the rows of %2 that one micro-batch has
  *     %31 = accumulate(%30)        the sum of %30 over the micro-batches so far
- *     %40 = union(%38, %39)        a tensor of which two stages have %38 and %39
+ *     %40 = union(%38, %39)        a tensor whose parts %38 and %39 lie on two stages
  *     %41 = collect(%12)           the rows of %12 of all micro-batches
  */
 #ifndef IR_BUILTIN_H
@@ -12,7 +12,7 @@
 typedef struct OpDef OpDef; // rule/rule.h
 typedef struct Module Module;
 
-/* Their definitions in a module; all but `reshard` are NULL before the pass that makes them. */
+/* The built-in operators of a module; all but `reshard` are NULL until a pass makes them. */
 typedef struct BuiltinDefs {
     const OpDef *reshard;     // the layout of the result says what it converts to
     const OpDef *accumulate;  // pass microbatch; NULL: the batch runs as a whole
@@ -22,8 +22,8 @@ typedef struct BuiltinDefs {
     const OpDef *collect;     // pass microbatch
 } BuiltinDefs;
 
-/* Operands of an optimizer's rule that only pass differentiate makes. Until then these operators of
- * a parameter stand for them. */
+/* Stand-ins for operands of an optimizer's rule that pass differentiate makes. Before that pass, an
+ * operator on the parameter takes the place of each such operand. */
 typedef enum OptimizerPlaceholder {
     PLACEHOLDER_GRADIENT, // the parameter's gradient
     PLACEHOLDER_NORM,     // the square of the norm of all gradients together

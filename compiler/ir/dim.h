@@ -6,8 +6,7 @@
 #include <string.h>
 
 /* The name of a dimension. If pass factor_dims splits a named dimension, its factors are parts 0,
- * 1,
- * ... of the name: `heads` and `heads:1` in IR text. */
+ * 1, ... of the name: `heads` and `heads:1` in IR text. */
 typedef struct DimName {
     const char *name; // NULL: none
     int part;
@@ -20,12 +19,13 @@ typedef struct Dim {
     const DimName *names;
 } Dim;
 
-/* Returns whether two names are equal; no name equals nothing. */
+/* Returns whether two names are equal; a missing name equals no name, not even a missing one. */
 static inline bool dim_equal(DimName a, DimName b) {
     return a.name && b.name && a.part == b.part && !strcmp(a.name, b.name);
 }
 
-/* Returns the name of dimension d after pass factor_dims. `dims` may be NULL: no names. */
+/* Returns the name of dimension d after pass factor_dims; an empty DimName if d has none, or `dims`
+ * is NULL. */
 static inline DimName dim_name(const Dim *dims, int d) {
     return dims && dims[d].count ? dims[d].names[0] : (DimName){0};
 }

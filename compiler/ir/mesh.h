@@ -4,9 +4,9 @@
  *     stage devices(0-3) mesh(dp:2, tp:2)        mesh 0-3 axes dp:2, tp:2
  *                                                split batch axis 0, split heads axis 1
  *
- * Pass seed_layouts makes the meshes of a strategy. An axis that has to cut two factors of a merged
- * dimension is factored into its primes: for 2 key-value heads and tp:4, `tp` becomes two axes of
- * 2.
+ * Pass seed_layouts makes the meshes of a strategy. It replaces an axis that must cut two factors
+ * of a merged dimension by one axis for each prime factor of its size: for 2 key-value heads,
+ * `tp:4` becomes two axes of size 2.
  */
 #ifndef IR_MESH_H
 #define IR_MESH_H
@@ -18,12 +18,12 @@
 enum { MESH_MOST = 12 }; // axes
 
 typedef struct Axis {
-    const char *name; // of the strategy
+    const char *name; // as the strategy names it
     int count;
-    const int64_t *weights; // of the pieces, `count`; NULL: equal pieces
+    const int64_t *weights; // `count` weights of the pieces; NULL: equal pieces
 } Axis;
 
-typedef struct MeshRule { // the axis cuts dimensions of this name; of several rules the first holds
+typedef struct MeshRule { // `axis` cuts dimensions called `dim`; the first rule that matches holds
     DimName dim;
     int axis;
     bool zigzag; // position k of n has pieces k and 2n-1-k of 2n

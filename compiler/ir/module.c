@@ -20,7 +20,7 @@ typedef struct CallEntry {
 } CallEntry;
 
 typedef struct DefEntry {
-    const OpDef *def, *own; // as given, and the one in module->library->defs
+    const OpDef *def, *own; // the given definition, and the equal one in module->library->defs
     UT_hash_handle hh;
 } DefEntry;
 
@@ -306,8 +306,8 @@ static int64_t rows_along(const Value *value, const BoundAccess *access, int fac
                : -1;
 }
 
-/* Returns the least of `least` and the extents of a tensor along a bound factor. It is less than
- * the binding's, that of the padded batch, in a pipeline of a shorter length. */
+/* Returns the minimum of `least` and the extents of a tensor along a bound factor. In a pipeline of
+ * shorter padding length, the minimum is less than the extent in the binding. */
 static int64_t length_along(int64_t least, const Value *value, const BoundAccess *access,
                             int factor) {
     for (int d = 0; value && d < access->rank && d < value->type.rank; d++)
@@ -331,7 +331,7 @@ int64_t op_extent(const Op *op, int factor) {
     return rows < 0 ? length : rows;
 }
 
-/* Returns the most micro-batches of any pipeline of a template; of all templates for -1. */
+/* Returns the largest number of micro-batches of a template's pipelines; -1: of all pipelines. */
 static int64_t most_microbatches(const Module *module, int body) {
     int64_t most = 1;
     for (int i = 0; i < module->templates->runs.count; i++) {
@@ -387,7 +387,7 @@ const Layout *module_layout_shard_replicas(Module *module, const Layout *layout,
     if (known) return known;
     Arena *scratch = arena_create();
     Intern *shared = module_interned(module);
-    // compute it for devices 0, 1, ..., then put the layout's devices in
+    // compute the layout for devices 0, 1, ..., then rename these to the layout's devices
     const Layout *numbered = layout_intern(shared, layout_renumbered(scratch, layout)), *spread;
     int count;
     if (numbered == layout)

@@ -29,16 +29,16 @@ typedef struct Parameter {
     const char *name;  // full, scopes included: "h0.up.w"
     const char *shape; // as declared: "(3, 4)"
     InitKind init;
-    double a;      // INIT_CONSTANT: the value; INIT_NORMAL: the deviation; INIT_UNIFORM: of [-a, a)
+    double a;      // the constant, the standard deviation, or the bound of the interval [-a, a)
     bool no_decay; // the optimizer does not decay it
     bool frozen;   // the optimizer does not update it
     bool state;    // frozen; the model may assign it, such as a running mean
     bool kept;     // a state of an optimizer's rule
-    int group;     // of module->optimizer->groups
+    int group;     // index into module->optimizer->groups
     Value *gradient; // after pass differentiate; NULL: frozen or unused
     Value *updated;  // its value after the step; NULL: unchanged
     int state_count;
-    Value *states[4], *states_updated[4]; // of the optimizer, of the same shape, at first zero
+    Value *states[4], *states_updated[4]; // the optimizer's, initially zero, and their new values
 } Parameter;
 
 /* Parameters with an optimizer of their own. */
@@ -57,7 +57,7 @@ typedef struct Output {
 
 typedef enum ModuleKind { MODULE_TRAIN, MODULE_INFER } ModuleKind;
 
-/* What a module is compiled for. */
+/* The target that a module is compiled for. */
 typedef struct Target {
     const char *cluster_file;      // NULL: none
     const struct Cluster *cluster; // prices conversions; NULL: one host with equal links
@@ -83,7 +83,7 @@ typedef struct ModuleOptimizer {
     const OpDef *op;          // (p, g, states..., ?norm) -> (p, states...); NULL: MODULE_INFER
     int state_count;          // states of each parameter
     Array(ParamGroup) groups; // the group without names first; not part of the text form
-    bool averaged;            // MODULE_INFER reads averages of parameters
+    bool averaged;            // MODULE_INFER: reads averages of parameters
     bool clip;                // `op` gets the global gradient norm as its operand ?norm
     bool norm;                // the square of that norm is an output (ht_grad_norm)
 } ModuleOptimizer;
@@ -110,12 +110,12 @@ struct Module {
     ModuleLibrary *library;
     BuiltinDefs *builtin;
     ModuleOptimizer *optimizer;
-    DType precision; // DTYPE_F32 or DTYPE_BF16: of operators whose rules leave the type open
+    DType precision; // DTYPE_F32 or DTYPE_BF16, for operators whose rules leave the type open
     const Strategy *strategy;
     PipelineTemplates *templates; // after pass stage
     ModuleDevices *devices;
-    const char *last_pass;       // that has run; NULL: none
-    int next_id;                 // of the next value
+    const char *last_pass;       // name of the last pass that has run; NULL: none
+    int next_id;                 // id of the next value
     struct AnalysisCache *cache; // ir/analysis_cache.h
 };
 
@@ -127,21 +127,21 @@ Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Pos
 /* A call of a declared operator. */
 typedef struct OpCall {
     const OpDef *def;
-    Value *const *operands; // one a tensor, in the rule's order, variadic ones spread; NULL: absent
+    Value *const *operands; // in the rule's order, with all variadic tensors; NULL: absent
     int operand_count;
     const Attr *attrs; // def->attr_count
 } OpCall;
 
-/* Makes the operator of a call: binds the rule, infers the results' types, makes the results. The
- * operator is appended nowhere. Returns NULL after it reported an error (shapes that do not match
- * the rule, too few operands). */
+/* Makes the operator of a call: binds the rule, infers the results' types, makes the results. It
+ * does not append the operator to module->ops. Returns NULL after it reported an error (shapes that
+ * do not match the rule, too few operands). */
 Op *ir_op(Module *module, const OpCall *call, Position at);
 
-/* Makes an operator for `like`, in its place. A failure to bind is a bug. */
+/* Makes an operator with the place of `like` (op_take_place). A failure to bind is a bug. */
 Op *ir_op_like(Module *module, const OpCall *call, const Op *like);
 
-/* Copies an operator, with other operands (op->operand_count entries, of the same types). The
- * results are new values with the names and types of the old ones. */
+/* Copies an operator, with other operands (op->operand_count entries, of the same types). Makes new
+ * results, which have the names and types of the old results but no layouts. */
 Op *ir_clone(Module *module, const Op *op, Value *const *operands);
 
 /* Binds the rule of a call to its operands. Writes the results' types to `types`
@@ -161,15 +161,15 @@ static inline const Mesh *op_mesh(const Module *module, const Op *op) {
 /* Returns the number of micro-batches of the pipeline that has most of them. */
 int64_t module_microbatches(const Module *module);
 
-/* Returns how often an operator runs in a step: once, or with each micro-batch of that pipeline of
- * its template that has most. */
+/* Returns how often an operator runs in a step: once, or once per micro-batch. Of pipelines with
+ * different numbers of micro-batches the largest number counts. */
 int64_t op_runs(const Module *module, const Op *op);
 
 /* Sets index and loop_first of the operators in module->ops. */
 void ir_number(Module *module);
 
-/* Returns the definition in the module's library that is `def`, or equals it by name and text; adds
- * `def` when there is none. */
+/* Returns the definition in the module's library that equals `def` in name, parameters and text.
+ * Adds `def` if there is none, under a numbered name if its name is taken. */
 const OpDef *module_def(Module *module, const OpDef *def);
 
 /* Returns whether a step may change a parameter. */
@@ -185,16 +185,15 @@ static inline int module_zero(const Module *module) {
 /* Returns the table that interns layouts, extents and names of dimensions. */
 Intern *module_interned(Module *module);
 
-/* Returns the table of equivalent devices of the module's cluster
- * (cluster/cluster.h). */
+/* Returns the table of equivalent devices of the module's cluster (cluster/cluster.h). */
 Intern *module_equivalent_devices(Module *module);
 
 /* Returns whether two layouts are equal (layout_equal), memoized. The layouts must live as long as
  * the module. */
 bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type);
 
-/* Returns layout_shard_replicas of a layout, memoized for all layouts that differ in their devices
- * alone. */
+/* Returns layout_shard_replicas of a layout. Layouts that differ only in their devices share one
+ * memoized result. */
 const Layout *module_layout_shard_replicas(Module *module, const Layout *layout, Type type);
 
 #endif

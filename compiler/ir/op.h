@@ -1,5 +1,5 @@
-/* Operators of the intermediate representation. An operator refers to its definition, that is, to
- * its rule; nothing switches on which operator it is.
+/* Operators of the intermediate representation. Passes read an operator's rule from its definition;
+ * there is no enumeration of operators.
  *
  *     %9 = ht_linear(%7, %3, -) layer 5 scope "h5" loop each stage 1 visit 2 : f32[8, 64]
  */
@@ -24,7 +24,7 @@ typedef enum LoopPosition {
     LOOP_BEFORE, // once, before the loop; all operators if the step has no loop
     LOOP_EACH,   // with each micro-batch
     LOOP_AFTER,  // once, after the loop
-    LOOP_COUNT   // with each micro-batch, in a loop before all else: sums of inputs alone
+    LOOP_COUNT   // with each micro-batch, in a loop of its own before all else: sums of inputs only
 } LoopPosition;
 
 static inline bool loop_repeats(LoopPosition loop) {
@@ -41,25 +41,25 @@ struct Frame {
     const Frame *caller;
 };
 
-/* The provenance of an operator. Operators share it; op_change_source gives one a copy. */
+/* The provenance of an operator. Operators share it; op_change_source makes a private copy. */
 typedef struct OpSource {
-    int op;             // number of the model's operator that it runs, or whose gradient; -1: none
+    int op;             // number of the model's operator that it runs or differentiates; -1: none
     const char *scope;  // "h3": ht_scope's path; NULL: none
-    const Layer *layer; // of the pragma `layer`; NULL: none
-    int recompute;      // execution of a statement with pragma `recompute`, from 1 on; 0: none
+    const Layer *layer; // from the pragma `layer`; NULL: none
+    int recompute;      // number, from 1, of the run of a `recompute` statement; 0: none
     const Frame *frames;
     const Position *fused_at; // of the operators that pass fuse joined to this one
     int fused_count;
-    int chunk;            // after pass chunk: the chunk that it computes, from 1 on; 0: none
+    int chunk;            // after pass chunk: number, from 1, of the chunk it computes; 0: none
     const Op *recomputes; // from pass recompute to pass fuse: the forward operator that it runs
                           // again; NULL: none
     const char *reason;   // why a pass inserted the conversion; NULL: the source has it
 } OpSource;
 
-/* What a conversion does, after pass specialize (ir/programs/conversions.h). */
+/* The plan of a conversion, after pass specialize (ir/programs/conversions.h). */
 typedef struct OpConversion {
     const struct PlannedConversion *plan; // NULL: the operator is no conversion
-    int tensor;                           // which one of its plan's tensors
+    int tensor;                           // index into plan->tensors
 } OpConversion;
 
 struct Op {
@@ -71,23 +71,23 @@ struct Op {
     Value **results;
     Section section;
     LoopPosition loop;
-    int stage; // of module->templates->stages; STAGE_ALL: it runs on all devices
-    int visit; // model chunk of its template, in the order of the data; 0 in LOOP_COUNT
+    int stage; // index into module->templates->stages; STAGE_ALL: runs on all devices
+    int visit; // model chunk of its template, in forward order; 0 in LOOP_COUNT
     Position at;
     const OpSource *source;
     bool is_wgrad;     // weight-gradient op: only the optimizer depends on it (pass split_wgrad)
     bool run_in_place; // must run as soon as its operands exist, so that they can be freed
     OpConversion convert;
-    const Function *gradient; // of clause grad, for the types and attributes of this call; NULL:
+    const Function *gradient; // from clause grad, for the types and attributes of this call; NULL:
                               // the rule is an expression, a view, or has grad(none)
     int index;                // in module->ops, set by ir_number
-    int loop_first; // index of the first of the neighbours with its loop position, set by ir_number
+    int loop_first; // index where the run of ops of its loop position begins, set by ir_number
 };
 
 typedef Array(Op *) Ops;
 
-/* The gradient of a call, as IR. Its parameters: dy of each result, the results, the operands
- * (NULL where absent or not used). Returns: one value an operand, NULL where no gradient flows. */
+/* The gradient of a call, as IR. `params` has dy of each result, the results, and the operands
+ * (NULL: absent or unused). `returns` has a value for each operand; NULL: no gradient flows. */
 struct Function {
     const char *name;
     Array(Value *) params;
@@ -95,16 +95,16 @@ struct Function {
     Array(Value *) returns;
 };
 
-extern const OpSource op_no_source; // of an operator that a pass makes of nothing in the source
+extern const OpSource op_no_source; // of an operator that corresponds to nothing in the source
 
-/* Gives an operator a copy of its source, which the caller may change. */
+/* Gives an operator a private copy of its source, and returns the copy for the caller to change. */
 OpSource *op_change_source(Arena *arena, Op *op);
 
-/* Gives `op` and its results the place of `like`: position, source, section, loop and stage. The
- * source is without fused positions, without a reason, and recomputes nothing. */
+/* Copies to `op` the position, source, section, loop, stage, visit and is_wgrad of `like`, and to
+ * its results the position. Clears fused positions, reason and `recomputes` in op's source. */
 void op_take_place(Arena *arena, Op *op, const Op *like);
 
-/* Returns a place without an operator, for op_take_place. */
+/* Returns an operator that has only a position in the source, as `like` of op_take_place. */
 static inline Op op_place_at(Position at) {
     return (Op){.at = at, .stage = STAGE_ALL, .source = &op_no_source};
 }
@@ -112,11 +112,11 @@ static inline Op op_place_at(Position at) {
 /* Returns the element type that the rule gives a result. `arena` is scratch. */
 DType op_result_dtype(Arena *arena, const Op *op, int result);
 
-/* Gives *dtype the element type that the rule gives an operand; false: the rule leaves it open. */
+/* Writes the element type that the rule fixes for an operand; false: the rule leaves it open. */
 bool op_operand_dtype(Arena *arena, const Op *op, int operand, DType *dtype);
 
-/* Returns the extent over which an operator runs along a bound factor: the factor's own, or that of
- * its tensors where they have the rows of a micro-batch or the length of a pipeline. */
+/* Returns the extent over which an operator runs along a bound factor. It is less than the factor's
+ * extent where the tensors have the rows of a micro-batch, or the padding length of a pipeline. */
 int64_t op_extent(const Op *op, int factor);
 
 #endif

@@ -23,27 +23,27 @@ enum { STAGE_ALL = -1 }; // stage of an operator that runs on all devices
 /* A stage of a template. */
 typedef struct TemplateStage {
     int template_index;
-    int number;       // of the stage in the strategy's pipeline
+    int number;       // index of the stage in the strategy's pipeline
     const Mesh *mesh; // after pass seed_layouts
 } TemplateStage;
 
 /* A template. */
 typedef struct Body {
-    int64_t rows;    // of a micro-batch; a multiple of PipelineTemplates.row_unit
-    bool short_rows; // padding lengths: its tensors are the first elements of the padded batch's,
-                     // whose extents the bindings have
-    int first_stage, stage_count; // of PipelineTemplates.stages
+    int64_t rows;    // in a micro-batch; a multiple of PipelineTemplates.row_unit
+    bool short_rows; // padding lengths: its tensors hold only the first elements of the padded
+                     // batch's; bindings have the extents of the padded batch
+    int first_stage, stage_count; // range of PipelineTemplates.stages
     int visit_count;
-    const int *visit_stage; // by visit, in the order of the data: the stage, from first_stage on
+    const int *visit_stage; // by visit, in forward order: its stage, relative to first_stage
 } Body;
 
 /* A pipeline of the strategy. */
 typedef struct PipelineRun {
     int template_index;
-    int pipeline;             // number in the strategy
-    int64_t microbatches;     // in a step
+    int pipeline;             // index into the strategy's pipelines
+    int64_t microbatches;     // per step
     int64_t first_row;        // row of the batch at which its rows begin
-    const Schedule *schedule; // after pass schedule: of its stages, in the order of the strategy's
+    const Schedule *schedule; // after pass schedule; its stages are in the strategy's order
 } PipelineRun;
 
 typedef struct PipelineTemplates {

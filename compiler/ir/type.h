@@ -5,8 +5,8 @@
 #include "layout/layout.h"
 #include "rule/dtype.h"
 
-/* The most elements of a tensor: bytes, and sums of a few tensors, still fit 64 bits.
- * runtime/eager/tape.c has the same limit. */
+/* The largest number of elements of a tensor: its bytes, even summed over a few tensors, still fit
+ * 64 bits. runtime/eager/tape.c has the same limit. */
 #define IR_MAX_ELEMENTS (INT64_C(1) << 56)
 
 enum {
@@ -27,8 +27,8 @@ int64_t type_elements(Type type);
 
 bool type_equal(Type a, Type b);
 
-/* Returns whether a value and its gradient may have these types: equal ones, or floating-point
- * types of one shape. */
+/* Returns whether a value and its gradient may have these types: the types are equal, or both are
+ * floating-point types of one shape. */
 bool type_converts(Type a, Type b);
 
 /* Returns the shape of a type as text: "(3, 4)". */

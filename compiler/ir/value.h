@@ -30,22 +30,22 @@ typedef struct Subview {
     int64_t start; // of the slice, along `dim`
 } Subview;
 
-/* Rows of a larger tensor: from `start` on, of `extent` rows along dimension `dim`. */
+/* The position of a chunk: it begins at row `start` of a tensor with `extent` rows along `dim`. */
 typedef struct Chunk {
     int dim;
     int64_t start, extent;
 } Chunk;
 
-/* How the micro-batches of a step see a value. */
+/* The relation between a value and the micro-batches of a step. */
 typedef enum MicroKind {
-    MICRO_WHOLE, // all see the same
-    MICRO_ROWS,  // each has some rows, along one dimension
-    MICRO_SUM    // each has a contribution to a sum
+    MICRO_WHOLE, // all micro-batches have the same value
+    MICRO_ROWS,  // each micro-batch has some rows, along one dimension
+    MICRO_SUM    // each micro-batch has a contribution to a sum
 } MicroKind;
 
 typedef struct Micro {
     MicroKind kind;
-    int dim; // of MICRO_ROWS; 0 elsewhere
+    int dim; // MICRO_ROWS: the dimension that the rows cut; else 0
 } Micro;
 
 static inline bool micro_equal(Micro a, Micro b) { return a.kind == b.kind && a.dim == b.dim; }
@@ -53,22 +53,22 @@ static inline bool micro_equal(Micro a, Micro b) { return a.kind == b.kind && a.
 struct Value {
     ValueKind kind;
     int id;           // unique in its module; %id in the text
-    const char *name; // of a parameter, input or state; of a result its C variable; NULL: unknown
+    const char *name; // for a result, the C variable that holds it; NULL: unknown
     Type type;
-    const Dim *dims;               // one a dimension; NULL: no names
+    const Dim *dims;               // names, by dimension; NULL: no names
     Position dims_at;              // of the pragma `dims` that named them; file NULL: none
-    const UserLayout *user_layout; // that the source gives, until pass seed_layouts; NULL: none
+    const UserLayout *user_layout; // the source's layout, until pass seed_layouts; NULL: none
     Position layout_at;            // of that layout in the source; file NULL: none
-    const Layout *layout;          // of all values after pass propagate_layouts
+    const Layout *layout;          // set for all values after pass propagate_layouts
     Micro micro;                   // after pass factor_dims
     const Chunk *chunk;            // after pass chunk: its rows of a larger tensor; NULL: all
     const Value *storage;   // after pass memory: the value whose storage it uses; NULL: its own
-    const Subview *subview; // after pass memory: its position there; NULL: the beginning
-    Op *def;                // of VALUE_RESULT
+    const Subview *subview; // after pass memory: its position in that storage; NULL: the beginning
+    Op *def;                // VALUE_RESULT: the operator that computes it
     int index;              // among the results of `def`, the parameters, the inputs or the states
     Position at;
-    const double *padding; // of an input: the value of padding elements; NULL: none. Not part of
-                           // the text form
+    const double *padding; // of an input: the number that fills padding elements; NULL: none. Not
+                           // part of the text form
 };
 
 /* Returns whether each micro-batch has some rows of dimension d. */

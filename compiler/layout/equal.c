@@ -2,8 +2,8 @@
  * storage, and the same contribution. */
 #include "layout/view.h"
 
-/* Returns the number of elements that two boxes share; sets the first one's coordinates and the
- * extents. */
+/* Returns the number of elements that two boxes share; writes the corner and the extents of their
+ * intersection. */
 static int64_t intersect(int rank, const Range *a, const Range *b, int64_t *corner,
                          int64_t *extents) {
     int64_t volume = 1;
@@ -51,8 +51,8 @@ static bool same_elements(Arena *arena, const CommonView *view, const Holding *a
     return true;
 }
 
-/* Returns whether a holding has the same devices as holding `number` of the other layout, and
- * stands for the same contribution. */
+/* Returns whether a holding has the same devices, replica and contribution as holding `number` of
+ * the other layout. */
 static bool same_devices(const Holding *holding, const Holdings *others, int number) {
     const Holding *other = &others->list.at[number];
     if (holding->devices.count != other->devices.count || holding->replica != other->replica ||
@@ -63,7 +63,7 @@ static bool same_devices(const Holding *holding, const Holdings *others, int num
     return true;
 }
 
-/* Returns the number of devices that hold any element. */
+/* Returns the number of holdings that have elements. */
 static int count_held(const Holdings *holdings) {
     int count = 0;
     for (int h = 0; h < holdings->list.count; h++) count += holdings->list.at[h].region->volume > 0;

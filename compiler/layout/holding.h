@@ -10,8 +10,8 @@
 
 /* A holding: devices with the same region, replica and contribution. */
 typedef struct Holding {
-    int replica, partial; // named by the smallest device, independently of numbering; 0 when
-                          // nothing is pending
+    int replica, partial; // each is the smallest device that has it, independently of numbering; 0
+                          // if no reduction is pending
     Array(int) devices;   // in the layout's order
     const Layout *layout;
     const Region *region;
@@ -30,8 +30,7 @@ typedef struct Holdings {
     Member *members; // by ascending device number
 } Holdings;
 
-/* Returns the holdings of a checked layout of a tensor of `shape`, ordered by their first devices.
- */
+/* Returns the holdings of a checked layout of a tensor of `shape`, ordered by first device. */
 Holdings holdings_of(Arena *arena, const Layout *layout, Shape shape);
 
 /* Returns the index of a device's holding; -1 when the device is not in the layout. */

@@ -1,10 +1,10 @@
-/* Layouts: which elements of a tensor every device holds.
+/* Layouts: the elements of a tensor that each device holds.
  *
  * A layout is a union of subgroups of devices. Inside a subgroup (the bottom tier) an ordered list
- * of states cuts, duplicates or leaves partial; across subgroups (the top tier) one state does. The
- * notation is one everywhere, in pragmas, dumps, messages and tests:
+ * of states cuts the tensor, replicates it or leaves it partial; across subgroups (the top tier)
+ * one state does. Pragmas, dumps, messages and tests use this notation:
  *
- *     [0-7]{0:2,dup:2,1:2}                      one subgroup of 8 devices; the last state is the
+ *     [0-7]{0:2,dup:2,1:2}                      one subgroup of 8 devices; the last state varies
  *                                               fastest
  *     [0-3]{0:4 by 1:1:1:2}                     a weighted cut
  *     [0-3]{1:4 zigzag}                           a zigzag split: position k of n has pieces k and
@@ -18,9 +18,9 @@
  *
  * Pieces are exact fractions: the piece [a, b) of a dimension of length n is [floor(n*a),
  * floor(n*b)); it may be empty. Under `zigzag` by weights both pieces of a position have its
- * weight. Several states that cut a dimension cut what those in front of them leave, the parts that
- * are left taken as one; so two folds by 2 are one by 4. Everything else is defined by
- * layout_region, and two layouts are equal when all regions are. */
+ * weight. Of several states that cut one dimension, each cuts the parts that the states in front of
+ * it leave, as if they were contiguous; so two cuts by 2 equal one by 4. layout_region defines the
+ * rest. Two layouts are equal if all their regions are equal. */
 #ifndef LAYOUT_LAYOUT_H
 #define LAYOUT_LAYOUT_H
 
@@ -42,7 +42,7 @@ typedef struct Shape {
 
 typedef enum StateKind { STATE_SPLIT, STATE_DUP, STATE_SUM, STATE_MAX } StateKind;
 
-/* A state: how a subgroup cuts, replicates or leaves pending along some of its devices. */
+/* A state: a cut, a replication or a pending reduction along some devices of a subgroup. */
 typedef struct State {
     StateKind kind;
     int dim;                // STATE_SPLIT: dimension of the view that is cut
@@ -83,16 +83,16 @@ typedef struct Box {
     Range dim[LAYOUT_MAX_RANK];
 } Box;
 
-/* The storage of a box: the offset of its first element, and the extents of the tensor that it is a
- * part of. */
+/* The storage of a box: the offset of its first element, in elements, and the extents of the stored
+ * tensor that contains it. */
 typedef struct Placing {
     int64_t at;
     int64_t room[LAYOUT_MAX_RANK];
 } Placing;
 
-/* What a device holds: non-empty boxes in row-major order. Storage has one box after another, each
- * row-major; but the boxes that zigzag splits make are stored as one row-major tensor, in which the
- * ranges of a dimension are adjacent. */
+/* The elements that a device holds: non-empty boxes in row-major order. Boxes are stored one after
+ * another, each row-major; but the boxes of zigzag splits are stored as one row-major tensor, in
+ * which the ranges of a dimension are adjacent. */
 typedef struct Region {
     bool member; // the device is in the layout
     int replica; // number of the subgroup under a `dup` top, else 0
@@ -106,14 +106,14 @@ typedef struct Region {
 
 #define LAYOUT_MOST_WEIGHT ((int64_t)1 << 40)
 
-/* Returns the denominator of the places where weights (NULL: `count` equal ones) cut; a zigzag cut
- * has twice that. Denominators of nested cuts multiply, up to LAYOUT_MOST_DENOMINATOR. */
+/* Returns the denominator of the places of a cut by weights (NULL: `count` equal weights); a zigzag
+ * cut has twice that. Denominators of nested cuts multiply, up to LAYOUT_MOST_DENOMINATOR. */
 #define LAYOUT_MOST_DENOMINATOR ((int64_t)1 << 62)
 int64_t layout_denominator(const int64_t *weights, int count);
 
 /* Reads a layout in device numbers from the tokens, up to `close`, which stays the current token;
- * NULL: up to the end. NULL after an error was reported: bad notation, a device twice, counts that
- * do not multiply to the devices, weights that do not fit. */
+ * `close` NULL: up to the end. Returns NULL after it reported an error: bad notation, a repeated
+ * device, counts whose product is not the number of devices, a wrong number of weights. */
 Layout *layout_parse(Tokens *tokens, const char *close);
 
 /* Reads a layout from a whole text, which begins at `at`. */
@@ -128,9 +128,9 @@ bool layout_check(Diag *diag, Position at, const Layout *layout, Shape shape);
 bool layout_fits(const Layout *layout, Shape shape);
 
 /* Returns the layout in which replicas are sharded: each element of a `dup` top and of `dup` states
- * is held once, in pieces as even as possible, and each device keeps a part of what it held. A
- * subgroup under a `dup` top gets a share of every finest slice for each of its devices. Scalars,
- * and what could not be cut exactly, stay replicated. The layout must have no pending reductions.
+ * is held once, in pieces as even as possible, and each device keeps a part of its elements. A
+ * subgroup under a `dup` top gets a share of every finest slice, by its number of devices. Scalars
+ * and layouts without an exact cut stay replicated. The layout must have no pending reductions.
  *
  * Without weights, a device holds fewer elements than the product over dimensions of (its fraction
  * of the extent + one row for each finest slice that it shares). */
@@ -139,7 +139,7 @@ const Layout *layout_shard_replicas(Arena *arena, const Layout *layout, Shape sh
 /* Appends the canonical text of a layout; it parses back to an equal one. */
 void layout_print(Text *out, const Layout *layout);
 
-/* Print device numbers, runs of three or more as a-b; and " by 3:1" for weights. */
+/* Print device numbers, runs of three or more as a-b; and weights as " by 3:1", NULL as nothing. */
 void layout_print_devices(Text *out, const int *devices, int count);
 void layout_print_weights(Text *out, const int64_t *weights, int count);
 
@@ -155,13 +155,13 @@ const Layout *layout_of_devices(Arena *arena, const Layout *numbered, const int 
 /* Returns the extents that states refer to: the view's factors, or the shape's own. */
 Shape layout_view(const Layout *layout, Shape shape);
 
-/* Returns what `device` holds of a tensor of `shape`. */
+/* Returns the region that `device` holds of a tensor of `shape`; `member` tells if it has one. */
 Region layout_region(Arena *arena, const Layout *layout, Shape shape, int device);
 
 /* Returns the regions of all devices, in the order of layout_devices. */
 const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, int *count);
 
-/* Returns the number of elements of the device that holds most of a tensor of `shape`. */
+/* Returns the largest number of elements of a tensor of `shape` that a device holds. */
 int64_t layout_most(const Layout *layout, Shape shape);
 
 /* Returns whether both layouts give every device the same elements of a tensor of `shape`, in the

@@ -53,7 +53,7 @@ static void expect(Parser *parser, const char *text, const char *where) {
     parser->failed = parser->failed || !tokens_expect(&parser->tokens, text, where);
 }
 
-/* Reads a number from `least` to `most`. */
+/* Reads a number in [least, most]; returns `least` after an error. */
 static int64_t parse_number(Parser *parser, const char *what, int64_t least, int64_t most) {
     const Token *token = here(parser);
     char *rest;
@@ -68,7 +68,7 @@ static int64_t parse_number(Parser *parser, const char *what, int64_t least, int
     return value;
 }
 
-/* Reads `by w:w:...`; *weights is empty when there is none. */
+/* Reads `by w:w:...`; leaves *weights empty if the text has no `by`. */
 static void read_weights(Parser *parser, Numbers *weights) {
     if (accept(parser, "by")) do
             array_push(parser->arena, weights,
@@ -76,8 +76,8 @@ static void read_weights(Parser *parser, Numbers *weights) {
         while (accept(parser, ":"));
 }
 
-/* Returns the weights that begin at `begin`; there must be `count`. NULL when there are none or all
- * are equal. */
+/* Returns the weights, which begin at token `begin`; NULL if there are none, or all are equal.
+ * Reports an error if there are some, but not `count`, or all are zero. */
 static const int64_t *check_count(Parser *parser, const Numbers *weights, int64_t count,
                                   const Token *begin) {
     bool equal = true;
@@ -92,7 +92,7 @@ static const int64_t *check_count(Parser *parser, const Numbers *weights, int64_
     return equal ? NULL : weights->at;
 }
 
-/* Reads `dup`, `sum` or `max`; STATE_SPLIT when the token is none of them. */
+/* Reads `dup`, `sum` or `max`; if the token is another one, reads nothing: STATE_SPLIT. */
 static StateKind parse_kind(Parser *parser) {
     return accept(parser, "dup")   ? STATE_DUP
            : accept(parser, "sum") ? STATE_SUM
@@ -205,7 +205,7 @@ static void parse_view(Parser *parser, Layout *layout) {
     layout->view_dim = dims.at;
 }
 
-/* Reads the kind of the top. Returns whether there is one. */
+/* Reads the kind of the top, and a split's dimension. Returns whether the layout has a top. */
 static bool parse_top(Parser *parser, Layout *layout) {
     static const TopKind tops[] = {[STATE_SPLIT] = TOP_SPLIT,
                                    [STATE_DUP] = TOP_DUP,
@@ -275,7 +275,7 @@ static void drop_lonely_top(Layout *layout) {
     layout->top_weights = NULL;
 }
 
-/* Reads the layout that ends where `close` stands; columns count from `begin`. */
+/* Reads the layout up to `close` (NULL: to the end); columns count from `begin`. */
 static Layout *parse(Tokens *tokens, const char *close, const char *begin) {
     Parser parser = {.tokens = *tokens, .arena = tokens->arena, .close = close, .begin = begin};
     parser.tokens.found = false;
@@ -357,8 +357,8 @@ typedef struct Denominators {
         second; // product of a subgroup's states; the two largest different ones of all subgroups
 } Denominators;
 
-/* Multiplies the denominators of a group's states that cut a dimension. Returns false after an
- * error; `diag` NULL: it is not reported. */
+/* Multiplies the denominators of a subgroup's states that cut a dimension. Returns false if the
+ * product is too large; `diag` NULL: reports no error. */
 static bool check_group_weights(Diag *diag, Position at, const Group *group, int dim,
                                 Denominators *found) {
     found->group = 1;
@@ -385,9 +385,9 @@ static bool check_group_weights(Diag *diag, Position at, const Group *group, int
     return true;
 }
 
-/* Checks that all cuts of a layout are exact. Under a split of the top, cuts of subgroups divide
- * its parts; an inner split divides the ranges between the cuts of two subgroups. `diag` NULL:
- * nothing is reported. */
+/* Returns whether all cuts of a dimension are exact. Under a split of the top, subgroups cut its
+ * parts; an inner split cuts the ranges between the cuts of two subgroups. `diag` NULL: reports no
+ * error. */
 static bool check_weights(Diag *diag, Position at, const Layout *layout, int dim) {
     Denominators found = {1, 1, 1};
     for (int g = 0; g < layout->group_count; g++)

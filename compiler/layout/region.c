@@ -1,4 +1,4 @@
-/* Computes regions: which elements a device holds, by the definitions in layout.h. */
+/* Computes regions, the elements that a device holds, by the definitions in layout.h. */
 #include "layout/layout.h"
 
 #include "layout/fraction.h"
@@ -12,7 +12,7 @@ typedef struct Interval {
     Fraction lo, hi;
 } Interval;
 
-/* Intervals of a dimension, in order, that are cut as if they were contiguous. */
+/* Intervals of a dimension, in ascending order; a cut treats them as if they were contiguous. */
 typedef Array(Interval) Intervals;
 
 typedef Array(Range) Ranges;
@@ -22,17 +22,17 @@ typedef struct Maker {
     Arena *arena, *scratch;
     const Layout *layout;
     Shape view;
-    const int64_t ***before;   // by group and state: before_of of its weights
-    const int64_t *top_before; // before_of of the top's weights
+    const int64_t ***before;   // by group and state: prefix sums of its weights (before_of)
+    const int64_t *top_before; // prefix sums of the top's weights (before_of)
     const int *like;           // by group: the first group with the same states
-    const int *contributions;  // by group: the contributions of the groups before it, under a top
-                               // with a pending reduction
-    Intervals ***parts; // by group that is `like` no other, dimension and piece: group_piece's
-                        // result; at NULL: not computed yet
+    const int *contributions;  // by group: number of contributions of the groups before it, under a
+                               // top with a pending reduction; else 0
+    Intervals ***parts; // by group g with like[g] = g, dimension and piece: cache of group_piece;
+                        // `at` NULL: not computed yet
     Ranges **
-        *ranges; // by group, dimension and piece: device_ranges's result; at NULL: not computed yet
-    int edge_count; // inner top: all places where a subgroup cuts the top's dimension
-    const Fraction *edges;
+        *ranges; // by group, dimension and piece: cache of device_ranges; `at` NULL: not computed
+    int edge_count;        // number of `edges`
+    const Fraction *edges; // inner top: all places where subgroups cut its dimension, ascending
 } Maker;
 
 Shape layout_view(const Layout *layout, Shape shape) {
@@ -79,7 +79,7 @@ static const int64_t *before_of(Arena *arena, const int64_t *weights, int count)
     return before;
 }
 
-/* Returns the begin of piece `k` of `count`. */
+/* Returns the place where piece `k` of `count` begins; k = count: the end of the last piece. */
 static Fraction cut_at(const int64_t *before, int count, int k) {
     return before ? fraction_make(before[k], before[count]) : fraction_make(k, count);
 }
@@ -88,8 +88,8 @@ static bool is_partial(const State *state) {
     return state->kind == STATE_SUM || state->kind == STATE_MAX;
 }
 
-/* Returns the pieces into which a state cuts: a zigzag one has two for each position, and the
- * weights of the second half in reverse. */
+/* Return the number and the weights (NULL: equal) of the pieces into which a state cuts. A zigzag
+ * state has two pieces for each position, the second half in reverse order. */
 static int piece_count(const State *state) {
     return state->zigzag ? 2 * state->count : state->count;
 }
@@ -106,7 +106,7 @@ static Fraction lesser(Fraction a, Fraction b) { return fraction_compare(a, b) <
 
 static Fraction greater(Fraction a, Fraction b) { return fraction_compare(a, b) < 0 ? b : a; }
 
-/* Appends what is between places `a` and `b` of several intervals that count as contiguous. */
+/* Appends the parts of several intervals, taken as contiguous, between the places `a` and `b`. */
 static void cut_parts(Arena *arena, const Intervals *parts, Fraction a, Fraction b,
                       Intervals *cut) {
     Fraction whole = FRACTION_ZERO, before = FRACTION_ZERO;
@@ -124,7 +124,7 @@ static void cut_parts(Arena *arena, const Intervals *parts, Fraction a, Fraction
     }
 }
 
-/* Returns piece k of those into which a state cuts an interval. */
+/* Returns piece k of an interval that a state cuts. */
 static Interval interval_piece(Interval of, const State *state, const int64_t *before, int k) {
     int count = piece_count(state);
     return (Interval){fraction_between(of.lo, of.hi, cut_at(before, count, k)),
@@ -157,8 +157,8 @@ static bool cuts_dim(const State *state, int dim) {
     return state->kind == STATE_SPLIT && state->dim == dim;
 }
 
-/* Returns the pieces into which a subgroup cuts a dimension, and the number of the one that a
- * position has. */
+/* Return the number of pieces into which a subgroup cuts a dimension, and the index of a position's
+ * piece. Both pieces of a zigzag pair count as one. */
 static int dim_pieces(const Group *group, int dim) {
     int count = 1;
     for (int s = 0; s < group->state_count; s++)
@@ -176,8 +176,8 @@ static int piece_number(const Group *group, int position, int dim) {
     return number;
 }
 
-/* Returns the intervals of dimension `dim` that the device at `position` of subgroup g holds,
- * within what the subgroup holds. */
+/* Returns the intervals of dimension `dim` that the device at `position` of subgroup g holds, as
+ * fractions of the subgroup's part. */
 static Intervals make_piece(const Maker *maker, int g, int position, int dim) {
     const Group *group = &maker->layout->groups[g];
     int after = group->device_count;
@@ -212,8 +212,8 @@ static int compare_fractions(const void *a, const void *b) {
     return fraction_compare(*(const Fraction *)a, *(const Fraction *)b);
 }
 
-/* Returns whether the position is the first of those with its coordinates on `dim`: all other
- * coordinates are zero. */
+/* Returns whether the position is the first one with its piece of `dim`: its coordinates in states
+ * that do not cut `dim` are zero. */
 static bool leads_piece(const Group *group, int position, int dim) {
     int after = group->device_count;
     for (int s = 0; s < group->state_count; s++) {
@@ -319,7 +319,7 @@ static void count_contributions(Maker *maker) {
     maker->contributions = before;
 }
 
-/* Returns the tables of a layout; the caller destroys their scratch arena. */
+/* Returns the tables of a layout; the caller destroys maker.scratch. */
 static Maker maker_for(Arena *arena, const Layout *layout, Shape shape) {
     Maker maker = {.arena = arena,
                    .scratch = arena_create(),
@@ -351,7 +351,7 @@ static int find_edge(const Maker *maker, Fraction place) {
     return low;
 }
 
-/* Appends the same part of each finest slice of an interval of the top's dimension. */
+/* Appends `part` of each finest slice of the interval `own` of the top's dimension. */
 static void add_slices(const Maker *maker, Ranges *ranges, Interval own, Interval part, int64_t n) {
     int last = find_edge(maker, own.hi);
     for (int e = find_edge(maker, own.lo); e < last; e++) {
@@ -435,8 +435,8 @@ static void combine_ranges(const Maker *maker, Region *region, const Ranges *ran
     region->boxes = boxes;
 }
 
-/* Returns where box `b` is stored. The finest slices of an inner split are tensors one after
- * another; in each of them the ranges of the other dimensions are contiguous. */
+/* Returns the storage of box `b`. The finest slices of an inner split are stored as tensors one
+ * after another; in each tensor the ranges of the other dimensions are adjacent. */
 static Placing place_box(const Maker *maker, const Region *region, const Ranges *ranges, int b) {
     Placing placing = {0};
     int64_t slice = 1, in_front = 0, step = 1, offset = 0;
@@ -454,7 +454,7 @@ static Placing place_box(const Maker *maker, const Region *region, const Ranges 
     return placing;
 }
 
-/* Sets the storage of boxes where zigzag splits store several as one tensor. */
+/* Sets region->placing if zigzag splits store several boxes as one tensor. */
 static void place_boxes(const Maker *maker, Region *region, const Ranges *ranges) {
     bool joined = false;
     for (int d = 0; d < region->rank; d++)
@@ -500,7 +500,7 @@ const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, in
     return regions;
 }
 
-/* Returns the elements of a subgroup's device that holds most; the dimensions are independent. */
+/* Returns the largest number of elements of a subgroup's device, dimension by dimension. */
 static int64_t group_most(const Maker *maker, int g) {
     const Group *group = &maker->layout->groups[g];
     int64_t volume = 1;

@@ -1,11 +1,11 @@
-/* Shards replicas (as ZeRO does): divides what several devices hold alike among them. */
+/* Shards replicas (as ZeRO does): divides the elements that several devices hold among them. */
 #include "layout/layout.h"
 #include "support/arena.h"
 
 #include <string.h>
 
-/* Returns, for a position in a group whose copies were cut behind its own cuts, the position in the
- * original group. */
+/* Converts a position in a group of spread_group, whose former `dup` states come last, to the
+ * position in the original group. */
 static int position_before(const Group *group, int index) {
     int coordinate[group->state_count + 1], position = 0;
     for (int pass = 0; pass < 2; pass++)
@@ -19,8 +19,8 @@ static int position_before(const Group *group, int index) {
     return position;
 }
 
-/* Returns the group with its copies turned into further cuts of dimension `dim`; each device keeps
- * a part of what it held. */
+/* Returns the group with its `dup` states turned into further cuts of dimension `dim`; each device
+ * keeps a part of its elements. */
 static Group spread_group(Arena *arena, const Group *group, int dim) {
     State *states = arena_array(arena, State, group->state_count + 1);
     int *devices = arena_array(arena, int, group->device_count), count = 0;
@@ -41,8 +41,8 @@ static Group spread_group(Arena *arena, const Group *group, int dim) {
                    .states = states};
 }
 
-/* Returns the layout with copies inside subgroups cut along dimension `inside`, and copies across
- * subgroups along `across` with shares by their numbers of devices. */
+/* Returns the layout with replicas inside subgroups cut along dimension `inside`. Replicas across
+ * subgroups are cut along `across`, in proportion to the subgroups' numbers of devices. */
 static Layout *spread_along(Arena *arena, const Layout *layout, int across, int inside) {
     Group *groups = arena_array(arena, Group, layout->group_count);
     int64_t *weights = arena_array(arena, int64_t, layout->group_count);

@@ -34,7 +34,7 @@ bool user_layout_names(const UserLayout *written, const char *axis) {
     return false;
 }
 
-/* Reads axis * axis, none of which occurs in `before`. */
+/* Reads axis * axis * ...; an axis that occurs twice, or in `before`, is an error. */
 static bool parse_axes(Tokens *tokens, const UserLayout *before, UserLayoutState *state) {
     Axes axes = {0};
     do {
@@ -52,7 +52,7 @@ static bool parse_axes(Tokens *tokens, const UserLayout *before, UserLayoutState
     return true;
 }
 
-/* Returns whether the layout has pending reductions of two kinds. */
+/* Returns whether `state` is a reduction of another kind than one in the layout. */
 static bool mixes_reductions(const UserLayout *before, const UserLayoutState *state) {
     for (int s = 0; s < before->state_count; s++)
         if (state->kind >= STATE_SUM && before->states[s].kind >= STATE_SUM &&
@@ -78,7 +78,7 @@ static bool parse_target(Tokens *tokens, UserLayoutState *state) {
                 arena_format(tokens->arena, "expected ':' and a mesh axis after \"%s\"", word));
 }
 
-/* Reads kind : axis * axis. */
+/* Reads TARGET : axis * axis [zigzag] and appends the state. */
 static bool parse_state(Tokens *tokens, States *states) {
     UserLayoutState state = {.kind = STATE_SPLIT, .at = tokens->token->at};
     UserLayout before = {.state_count = states->count, .states = states->at};
@@ -96,7 +96,7 @@ static bool parse_state(Tokens *tokens, States *states) {
     return true;
 }
 
-/* Reads { state, state }. */
+/* Reads { state, state, ... } up to `close`, or to the end if `close` is NULL. */
 static bool parse_states(Tokens *tokens, const char *close, UserLayout *written) {
     States states = {0};
     tokens_next(tokens);

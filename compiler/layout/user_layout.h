@@ -17,8 +17,8 @@ typedef struct UserLayoutAxis {
 
 typedef struct UserLayoutState {
     StateKind kind;
-    const char *name; // STATE_SPLIT: the dimension's name; NULL: it is numbered
-    int dim;          // number of the dimension
+    const char *name; // STATE_SPLIT: the dimension's name; NULL: `dim` has its number
+    int dim;          // STATE_SPLIT without a name: number of the dimension
     int axis_count;
     const UserLayoutAxis *axes;
     bool zigzag; // STATE_SPLIT

@@ -10,7 +10,7 @@ typedef Array(Range) Ranges;
 
 /* ---- the view ---- */
 
-/* Returns the factors of dimension `dim` in a layout's view: *first to one before the result. */
+/* Finds the factors [*first, result) of dimension `dim` in a layout's view. */
 static int view_factors(const Layout *layout, int dim, int *first) {
     if (!layout->view_rank) {
         *first = dim;
@@ -28,8 +28,8 @@ static int compare_down(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Collects the strides of all factors of a dimension in both layouts, and its extent, in descending
- * order without repetition. Returns how many. */
+/* Writes the strides of all factors of a dimension in both layouts, and its extent, in descending
+ * order without repetition. Returns their number. */
 static int collect_strides(Shape shape, const Layout *const *layouts, int dim, int64_t *strides) {
     int count = 0;
     for (int side = 0; side < 2; side++) {
@@ -55,7 +55,7 @@ static void add_factor(CommonView *view, int dim, int64_t extent, int64_t weight
     view->weight[view->rank++] = weight;
 }
 
-/* Adds the factors of a dimension, refined for both layouts. */
+/* Adds factors of a dimension that refine both layouts' views, or one flat factor if none do. */
 static void refine(CommonView *view, const Layout *const *layouts, int dim) {
     int64_t strides[2 * LAYOUT_MAX_RANK + 2];
     int count = collect_strides(view->shape, layouts, dim, strides);
@@ -88,19 +88,19 @@ static int common_factors(const CommonView *view, int dim, int *first) {
     return f;
 }
 
-/* ---- boxes of one view as boxes of the common one ---- */
+/* ---- boxes of one view as boxes of the common view ---- */
 
-/* A range of the product of some factors, being cut into boxes over the factors. */
+/* The state of cutting a range of the product of some factors into boxes over the factors. */
 typedef struct RangeSplit {
     Arena *arena;
-    Ranges out; // the boxes so far
+    Ranges out; // finished boxes, `rank` ranges each
     const int64_t *extents;
     int rank;
-    Range box[VIEW_MAX_RANK]; // the present one, as far as its factors are known
+    Range box[VIEW_MAX_RANK]; // the current box, as far as its factors are known
 } RangeSplit;
 
-/* Appends the boxes of the range [lo, hi) of the product of the factors from f on; each begins with
- * the ranges of the present box. */
+/* Appends the boxes of the range [lo, hi) of the product of the factors from f on; the current box
+ * gives the ranges of the factors before f. */
 static void split_range(RangeSplit *split, int f, int64_t lo, int64_t hi) {
     if (f + 1 >= split->rank) {
         split->box[f] = (Range){lo, hi};
@@ -166,7 +166,7 @@ static void add_list(DimProduct *product, BoxList list, int width) {
     product->width[product->count++] = width;
 }
 
-/* Adds the part of a box in a dimension whose views nest, by factor of the layout's view. */
+/* Adds a box's ranges in a dimension where the common view refines the layout's factors. */
 static void add_nested(DimProduct *product, const CommonView *view, Shape own, const Range *range,
                        int dim) {
     static const Range one = {0, 1};
@@ -183,7 +183,7 @@ static void add_nested(DimProduct *product, const CommonView *view, Shape own, c
     if (at < last) add_list(product, (BoxList){1, &one}, 1);
 }
 
-/* Appends a box of a layout's view as boxes of the common view. */
+/* Converts a box of a layout's view to boxes of the common view, and appends them. */
 static void add_boxes(Arena *arena, const CommonView *view, const Layout *layout, const Box *box,
                       Ranges *out) {
     Shape own = layout_view(layout, view->shape);
@@ -233,7 +233,7 @@ static void own_place(const CommonView *view, const Layout *layout, const int64_
     }
 }
 
-/* Returns the box of a region that contains an element, and where the box is stored. */
+/* Returns the box of a region that contains an element, and writes the box's storage. */
 static const Box *box_at(const Region *region, const int64_t *place, Placing *placing) {
     int64_t before = 0;
     for (int b = 0; b < region->box_count; b++) {

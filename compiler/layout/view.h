@@ -1,10 +1,10 @@
 /* Views: shapes with factored dimensions in which layouts number a tensor's elements.
  *
- * The common view of two layouts refines both: each of its factors is a step along one dimension of
- * the shape. A dimension in which the factors of the two do not nest is flat: it is one factor.
+ * The common view of two layouts refines both views: each of its factors belongs to one dimension.
+ * A dimension in which the strides of both views do not divide each other is flat: one factor.
  *
- *     (12) cut by 3 and by (4*3): factors 3 and 4 do not nest, so the dimension is flat
- *     (12) cut by 4 as (4*3) and by 2 as (2*6): common factors 2, 2, 3
+ *     12 as (3*4) and as (4*3): strides 4 and 3 do not divide each other, so the dimension is flat
+ *     12 as (4*3) and as (2*6): common factors 2, 2, 3
  */
 #ifndef LAYOUT_VIEW_H
 #define LAYOUT_VIEW_H
@@ -28,15 +28,15 @@ typedef struct BoxList {
     const Range *ranges;
 } BoxList;
 
-/* Returns the common view of two checked layouts of a tensor of `shape`; without factors when the
+/* Returns the common view of two checked layouts of a tensor of `shape`; it has no factors if the
  * tensor is empty. */
 CommonView view_common(Shape shape, const Layout *a, const Layout *b);
 
 /* Returns the boxes of a holding in the common view, in its region's order. */
 BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding);
 
-/* Returns the offset of an element, given by common-view coordinates, in the storage of a holding's
- * devices. Sets by factor the stride within the region's box that contains the element. */
+/* Returns the offset (in elements) of an element, given by common-view coordinates, in the storage
+ * of a holding's devices. Writes, by factor, the stride within the box that contains it. */
 int64_t view_storage(const CommonView *view, const Holding *holding, const int64_t *corner,
                      int64_t *strides);
 
@@ -45,7 +45,7 @@ int64_t view_storage(const CommonView *view, const Holding *holding, const int64
 bool view_same_storage(const CommonView *view, const Holding *a, const Holding *b,
                        const int64_t *corner, const int64_t *extents);
 
-/* Returns boxes that together are the elements [lo, hi), counted row-major over `extents`. */
+/* Returns boxes that together contain the elements [lo, hi), numbered row-major over `extents`. */
 BoxList range_boxes(Arena *arena, const int64_t *extents, int rank, int64_t lo, int64_t hi);
 
 #endif

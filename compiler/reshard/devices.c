@@ -22,7 +22,7 @@ Devices devices_without(Arena *arena, const Devices *devices, int device) {
 }
 
 void sort_devices(int *devices, int count) {
-    enum { FEW = 4 }; // moves of a device; with more, insertion sort is slower than qsort
+    enum { FEW = 4 }; // moves per device; with more moves, insertion sort is slower than qsort
     int left = FEW * count;
     for (int i = 1; i < count && left >= 0; i++) {
         int device = devices[i], k = i;
@@ -32,7 +32,7 @@ void sort_devices(int *devices, int count) {
     if (left < 0) qsort(devices, (size_t)count, sizeof *devices, compare_ints);
 }
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 Index *index_create(PlanBuilder *planner) {
     Index *index = arena_new(planner->arena, Index);
@@ -70,14 +70,14 @@ int *sort_by_key(Arena *arena, const int *key, int count, int keys, int *begin) 
     return order;
 }
 
-/* Returns the representative slot of those joined with slot i (union-find). */
+/* Returns the representative of the slots that are joined with slot i (union-find). */
 static int representative(int *joined, int i) {
     while (joined[i] != i) i = joined[i] = joined[joined[i]];
     return i;
 }
 
-/* Joins the devices of each set. `last` is by slot the last joined list that begins with the
- * device, since sets may share lists. */
+/* Joins the devices of each set. `last` has, by slot, the last joined list that begins with the
+ * device; a set that shares this list is skipped. */
 static void join_sets(const Plan *plan, const Devices *sets, int count, int *joined,
                       const Devices **last) {
     for (int s = 0; s < count; s++) {
@@ -93,12 +93,12 @@ static void join_sets(const Plan *plan, const Devices *sets, int count, int *joi
     }
 }
 
-/* The state of numbering components; the first lists are scratch by slot. */
+/* The state of numbering components; `joined`, `number` and `last` are scratch, by slot. */
 typedef struct Joining {
     int *joined, *number;
     const Devices **last;
-    int *size; // by component: its devices
-    int count; // components so far
+    int *size; // by component: number of its devices
+    int count; // number of components so far
 } Joining;
 
 /* Numbers the components of sets of one kind, and counts the devices of each. */
@@ -121,14 +121,14 @@ static void number_sets(const Plan *plan, const Devices *sets, int set_count, Jo
             joining->size[number[representative(joined, i)] - 1]++;
 }
 
-/* Returns whether each set contains its whole component. */
+/* Returns whether each set contains all devices of its component. */
 static bool all_full(const Devices *sets, int set_count, const int *component, const int *size) {
     for (int s = 0; s < set_count; s++)
         if (sets[s].count != size[component[s]]) return false;
     return true;
 }
 
-/* Sets, by set, the number of its class: equal sets of a component; none for sets of small
+/* Writes the class of each set; equal sets of a component are one class. Skips the sets of small
  * components. Returns the number of classes. */
 static int number_classes(const Devices *sets, int set_count, const int *component,
                           const bool *small, int *class_of) {
@@ -150,7 +150,7 @@ static int number_classes(const Devices *sets, int set_count, const int *compone
     return classes;
 }
 
-/* Marks the components that have a small set. Returns how many others there are. */
+/* Marks components that have a small set. Returns the number of components without small sets. */
 static int find_large(const Devices *sets, int set_count, const int *component, int count,
                       bool *small) {
     int large = count;
@@ -161,9 +161,9 @@ static int find_large(const Devices *sets, int set_count, const int *component, 
     return large;
 }
 
-/* Splits components by classes where these have many devices and, on average, many sets: layouts
- * that cut finest slices, of which devices with coarser cuts hold several. Each class is then one
- * collective. */
+/* Splits a component by classes if these have many devices and, on average, many sets; each class
+ * is then one collective. This occurs with layouts that cut finest slices, several of which a
+ * device with coarser cuts holds. */
 static void divide_components(PlanBuilder *planner, const Devices *sets, int set_count,
                               int *component, Joining *joining) {
     Arena *arena = planner->arena;
@@ -216,7 +216,7 @@ bool may_collect(const PlanBuilder *planner, const Devices *devices) {
     return !planner->messages;
 }
 
-/* Returns whether all devices of a set are in the index. */
+/* Returns whether the index contains all devices of a set. */
 static bool all_indexed(const Index *places, const Devices *set) {
     for (int k = 0; k < set->count; k++)
         if (index_find(places, set->at[k]) < 0) return false;

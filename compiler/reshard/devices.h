@@ -1,5 +1,5 @@
-/* Lists of devices: index of positions, and groups of devices that belong together (devices_find is
- * in plan.h). */
+/* Lists of devices: an index of positions in a list, and groups of connected devices (devices_find
+ * is in plan.h). */
 #ifndef RESHARD_DEVICES_H
 #define RESHARD_DEVICES_H
 
@@ -11,10 +11,10 @@ Devices devices_joined(Arena *arena, const Devices *a, const Devices *b);
 /* Returns a list without one device. */
 Devices devices_without(Arena *arena, const Devices *devices, int device);
 
-/* Sorts device numbers; fast where few are out of place. */
+/* Sorts device numbers, ascending; fast if few are out of place. */
 void sort_devices(int *devices, int count);
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 /* An index from devices to their positions in a list. Clearing it takes constant time. */
 typedef struct Index {
@@ -25,13 +25,13 @@ typedef struct Index {
 
 Index *index_create(PlanBuilder *planner);
 
-/* Forgets the devices of the last list. */
+/* Removes all devices from the index. */
 void index_clear(Index *index);
 
 /* Sets the position of a device. */
 void index_set(Index *index, int device, int place);
 
-/* Replaces the indexed list. */
+/* Indexes a list of devices in place of the previous one. */
 void index_devices(Index *index, const Devices *devices);
 
 /* Returns a device's position; -1 when it is not in the list. */
@@ -42,13 +42,12 @@ int index_find(const Index *index, int device);
 /* Returns whether a collective may have exactly these devices. */
 bool may_collect(const PlanBuilder *planner, const Devices *devices);
 
-/* A component with at least so many devices and sets uses collectives even when devices then act in
- * several of them, since the number of messages would grow with the pairs of devices. */
+/* Equal sets of a component become a collective of their own if all its sets have at least so many
+ * devices, and there are, on average, so many equal sets. A device may act in several of these. */
 enum { COLLECTIVE_MANY = 4 };
 
-/* The components of sets of devices: two sets belong together when they share devices, directly or
- * through other sets. In large components with few different sets, only equal sets belong together.
- */
+/* The components of sets of devices: two sets are in one component if they share devices, directly
+ * or through other sets. Large components of few different sets are split by equal sets. */
 typedef struct Components {
     int count;
     const Devices *devices; // by set
@@ -61,8 +60,8 @@ typedef struct Components {
  * adjacent. NULL: all sets are of one kind. */
 Components connect_sets(PlanBuilder *planner, const Devices *sets, const int *kinds, int count);
 
-/* Returns the numbers 0 .. count - 1 sorted stably by their keys, which are below `keys`. `begin`
- * has keys + 1 entries, zero at first, and gets where each key begins. */
+/* Returns the numbers [0, count) sorted stably by their keys, which are in [0, keys). Writes to
+ * `begin`, keys + 1 entries that the caller has zeroed, the index where each key begins. */
 int *sort_by_key(Arena *arena, const int *key, int count, int keys, int *begin);
 
 /* A group of devices, the leaders first. */
@@ -71,8 +70,8 @@ typedef struct ClosedGroup {
     int leading; // number of leaders
 } ClosedGroup;
 
-/* Returns the devices of a component whose sets are all equal and may be a collective, else none:
- * first the leaders of the sets, each once, then the others, ascending. Sets the index `places`. */
+/* Returns the devices of a component if its sets are equal and may form a collective, else none:
+ * first the sets' leaders, each once, then the other devices, ascending. Fills `places`. */
 ClosedGroup closed_group(const PlanBuilder *planner, const Components *components, int component,
                          const int *leaders, Index *places);
 

@@ -1,4 +1,4 @@
-/* Queries of a plan. */
+/* Functions that read a plan. */
 #include "reshard/plan.h"
 
 #include "support/intern.h"
@@ -85,7 +85,7 @@ int64_t plan_bytes(const Plan *plan) {
     return total;
 }
 
-/* Returns a device's entry of a list by slot; 0 when it is not in the plan. */
+/* Returns a device's entry of a list by slot; 0 if the device is not in the plan. */
 static int64_t of_device(const Plan *plan, const int64_t *bytes, int device) {
     int slot = plan_slot(plan, device);
     return slot < 0 ? 0 : bytes[slot];

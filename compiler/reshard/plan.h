@@ -8,9 +8,9 @@
  *     [0-3]{sum:4} to [0-3]{0:4}     one step: HT_REDUCE_SCATTER, group 0-3, a segment for each
  *
  * Tensors of one shape and type between the same layouts form a bucket: they are planned as one
- * tensor with another, uncut dimension in front. So planning takes time by the number of different
- * conversions. A bundle of a bucket has the elements of its first tensor, then those of the second,
- * and so on. */
+ * tensor with another, uncut dimension in front. So planning time grows with the number of
+ * different conversions. A bundle of a bucket has the elements of its first tensor, then those of
+ * its second tensor, and so on. */
 #ifndef RESHARD_PLAN_H
 #define RESHARD_PLAN_H
 
@@ -27,12 +27,12 @@ typedef struct Bucket {
     int tensor_count;
     const int *tensors; // indices of the conversions, ascending
     bool in_place;      // the tensors may be converted in their own storage
-    bool nothing;       // every device already stores its target as it shall
+    bool nothing;       // every device already stores its target as the layout requires
 } Bucket;
 
-/* Where a segment's data comes from: the sender's piece of the source (FROM); the reduction of all
- * contributions on its host (LOCAL) or another partial reduction (PARTIAL), both in scratch; the
- * value as the target stores it (TO). */
+/* The origin of a segment's data on the sender: its piece of the source (FROM); the reduction of
+ * all contributions on its host (LOCAL) or another partial reduction (PARTIAL), both in scratch; or
+ * its piece of the target (TO). */
 typedef enum Origin { ORIGIN_FROM, ORIGIN_LOCAL, ORIGIN_PARTIAL, ORIGIN_TO } Origin;
 
 /* The part [lo, hi) of a task's bundle. */
@@ -46,14 +46,14 @@ typedef struct Segment {
 typedef Array(Segment) Segments;
 typedef Array(int) Devices;
 
-/* A task: one reduction or copy. It has the contributions to a bundle that make one value, and the
- * devices that want it, whether they already hold it or not. */
+/* A task: one reduction or copy. It has the contributions that make one value of a bundle, and the
+ * target devices of the value, including those that already hold it. */
 typedef struct Task {
     int bucket, bundle;
     int64_t lo, volume; // the part [lo, lo + volume) of the bundle in all tensors of the bucket
     int source_count;   // number of contributions: 0 for the identity, 1 for a copy
     Devices *sources;   // by contribution: its holders, in the layout's order
-    Devices targets;    // devices that want the value, in the layout's order
+    Devices targets;    // devices that hold the value in the target layout, in its order
     Origin origin;      // of the contributions: ORIGIN_FROM or ORIGIN_LOCAL
     bool local;         // its result is a contribution (ORIGIN_LOCAL) of task `whole`
     int whole;          // local: the task that it contributes to
@@ -83,21 +83,21 @@ typedef struct Step {
     ht_dtype dtype;    // type of what it moves; of an exchange of several types, the smallest one
     Devices group;     // members in the order of their parts, the root first; empty for an exchange
     int group_index;   // index of plan->groups
-    Segments *parts;   // by position in the group: what the device contributes to a gather or keeps
-                       // of a reduction; parts[0] alone for HT_ALL_REDUCE
+    Segments *parts;   // by position in the group: the part that a device gives to a gather or
+                       // keeps of a reduction; HT_ALL_REDUCE has only parts[0]
     Messages messages; // of HT_ALL_TO_ALL and HT_EXCHANGE: one for each sender and receiver
     bool combine;      // the messages carry contributions to `reductions`, else values
     Reducings reductions;
-    int together;   // index of the first of the simultaneous steps
-    double seconds; // seconds of the simultaneous steps, in the first of them; 0 in the others
+    int together;   // index of the first step that runs simultaneously with this one
+    double seconds; // in the first of simultaneous steps, the seconds of all of them; else 0
 } Step;
 
 typedef Array(Step) Steps;
 
-/* What lowering (lower/) has made so far; each member is filled on demand. */
+/* The results of lowering (lower/) so far; each member is filled on demand. */
 typedef struct PlanCache {
     const ht_reshard_device **lowered; // by slot: the device's tables
-    struct DeviceSteps *device_steps;  // by slot: where the device acts (lower/lower.h)
+    struct DeviceSteps *device_steps;  // by slot: the steps of the device (lower/lower.h)
     struct Intern *step_parts; // by step: the parts of all devices as one list, and its moves
     struct Intern *blocks;     // lists of blocks by the segments that they hold
     struct Intern *shared;     // moves, blocks and steps that several devices have alike
@@ -110,7 +110,7 @@ struct Plan {
     const int *devices; // devices of all layouts, ascending; the index of a device is its slot
     int span;           // last device number - first one + 1
     const int *slots;   // by device number minus the first one: its slot; -1: none
-    bool nothing;       // every device already stores its target as it shall
+    bool nothing;       // every device already stores its target as the layout requires
     bool in_place;
     Array(Bucket) buckets;
     TaskList tasks; // ordered by bucket
@@ -136,8 +136,8 @@ int devices_find(const Devices *devices, int device);
 int step_part_count(const Step *step);
 bool step_reduces(const Step *step);
 
-/* Return a task's bucket, the bytes of its elements, and all that it makes as a segment of the
- * target (or of its contribution, if it is local). */
+/* Return a task's bucket, the bytes of one element, and its whole range as a segment with the
+ * origin of its contributions. */
 const Bucket *task_bucket(const Plan *plan, int task);
 int task_element(const Plan *plan, int task);
 Segment task_segment(const Plan *plan, int task);
@@ -146,18 +146,18 @@ Segment task_segment(const Plan *plan, int task);
 int64_t segment_bytes(const Plan *plan, const Segment *segment);
 int64_t segments_bytes(const Plan *plan, const Segments *segments);
 
-/* Returns the bytes of the smallest element type in `count` lists of segments; 8 where all are
+/* Returns the bytes of the smallest element type in `count` lists of segments; 8 if all lists are
  * empty. */
 int segments_element(const Plan *plan, const Segments *lists, int count);
 
 /* Returns the bytes of a collective's tensor, or of all messages of an exchange. */
 double step_bytes(const Plan *plan, const Step *step);
 
-/* Returns the bytes that a device touches: its target, and what it sends or keeps of its source. */
+/* Returns the bytes that a device touches: its target, and the part of its source that it uses. */
 double plan_touched_bytes(const Plan *plan, int device);
 
-/* Returns the tables of `device`, lowered on demand; without steps for a device outside of the
- * plan. Groups are numbered as in plan->groups. */
+/* Returns the tables of `device`, lowered on demand; a device outside of the plan has no steps.
+ * Groups are numbered as in plan->groups. */
 const ht_reshard_device *plan_device(const Plan *plan, int device);
 
 /* Returns the whole plan in the form that the run-time library executes. */

@@ -1,12 +1,12 @@
-/* The state of the planner while it makes a plan, and the functions by which the folders of
- * reshard/ build it up. The plan's counts of bytes serve as the loads that are balanced. */
+/* The state of the planner while it makes a plan, and the functions of the folders of reshard/ that
+ * build the plan. Load balancing uses the plan's counts of bytes as loads. */
 #ifndef RESHARD_PLAN_BUILDER_H
 #define RESHARD_PLAN_BUILDER_H
 
 #include "cluster/cluster.h"
 #include "reshard/plan.h"
 
-/* A segment that its holders have and its receivers want. */
+/* A segment that `holders` have and `receivers` need. */
 typedef struct Transfer {
     Segment segment;
     Devices holders, receivers; // both in the layout's order
@@ -27,18 +27,18 @@ typedef struct PlanBuilder {
     Plan *plan;
     Transfers transfers;     // transfers that have no steps yet
     Array(Packets) outboxes; // by step: the packets that become its messages
-    const bool *avoid;       // by slot: the device takes part in no collective
-    bool messages;           // no step is a collective
+    const bool *avoid;       // by slot: the device may take part in no collective
+    bool messages;           // the plan may have no collectives
     bool tiers;              // the plan is hierarchical: steps inside hosts, and steps across them
     int stage;               // stage of the steps that are added
     int first;               // the first step whose bytes are counted
 } PlanBuilder;
 
-/* Appends a transfer to a list unless it is empty. */
+/* Appends a transfer to a list, unless it has no receivers or an empty segment. */
 void push_transfer(PlanBuilder *planner, Transfers *list, Segment segment, Devices holders,
                    Devices receivers);
 
-/* Appends the transfer of a segment from one device to the others of a list. */
+/* Appends the transfer of a segment from `holder` to the other devices of `targets`. */
 void push_result(PlanBuilder *planner, Transfers *list, Segment segment, int holder,
                  const Devices *targets);
 
@@ -47,24 +47,24 @@ void push_result(PlanBuilder *planner, Transfers *list, Segment segment, int hol
 /* Appends an empty step. */
 Step *add_step(PlanBuilder *planner, ht_verb verb);
 
-/* Appends the step of a collective over `group`; `parts` are those of its devices. When a single
- * device has a part, it is the root of a broadcast or a reduce. */
+/* Appends a collective over `group`; `parts` are by position in the group. If only one device has a
+ * part of an all-gather or reduce-scatter, a broadcast or reduce with it as root is appended. */
 void add_collective(PlanBuilder *planner, Devices group, Segments *parts, ht_verb verb);
 
-/* Appends the same; where an int cannot count the elements, one collective with a root for each
- * part. */
+/* Appends the collective as add_collective does; if an int cannot count its elements, appends a
+ * broadcast or reduce for each part instead. */
 void add_countable_collective(PlanBuilder *planner, const Devices *group, Segments *parts,
                               ht_verb verb);
 
-/* Add a packet to a step (an index of plan->steps), and turn a step's packets into messages, one
- * for each sender and receiver. */
+/* Add a packet to a step, and turn all packets of a step into messages, one for each pair of sender
+ * and receiver. `step` is an index of plan->steps. */
 void send_segment(PlanBuilder *planner, int step, int sender, int receiver, Segment segment);
 void close_messages(PlanBuilder *planner, int step);
 
-/* Removes exchanges without messages. */
+/* Removes exchanges that have neither messages nor reductions. */
 void drop_empty_steps(PlanBuilder *planner);
 
-/* ---- finish (finish/): what completes a plan ---- */
+/* ---- finish (finish/): completion of a plan ---- */
 
 /* Completes the plan: numbers its groups, finds the types that steps move and the tensors that stay
  * in place, names and prices it. */
@@ -89,10 +89,10 @@ void fuse_collectives(PlanBuilder *planner);
 
 /* ---- tasks (intersection/): from conversions to buckets and tasks ---- */
 
-/* Makes the plan's buckets (conversions that are alike), each with the overlap of its layouts. */
+/* Makes the plan's buckets of equal conversions, each with the overlap of its layouts. */
 void find_buckets(PlanBuilder *planner, const Conversion *conversions, int count);
 
-/* Makes the tasks of the buckets: which contributions make which value for whom. */
+/* Makes the tasks of the buckets: the contributions of each value and its target devices. */
 void find_tasks(PlanBuilder *planner);
 
 #endif

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A cut: one state of each group of both layouts, along which the devices can be split into replica
- * groups. */
+/* A cut: one state of each subgroup of both layouts, along which the devices can be split into
+ * replica groups. */
 typedef struct Cut {
     StateKind kind;
     int dim;          // STATE_SPLIT: dimension of the view
@@ -14,7 +14,7 @@ typedef struct Cut {
     const int *state; // by group, those of `from` first: index of the state
 } Cut;
 
-/* The position of a device on a side of its replica group. */
+/* The position of a device on one side (from or to) of a cut. */
 typedef struct Seat {
     int part, place; // place -1: the device is not on that side
 } Seat;
@@ -51,8 +51,8 @@ static int group_count(const Folding *folding) {
     return side_of(folding, 0)->group_count + side_of(folding, 1)->group_count;
 }
 
-/* Returns the first state of a group that cuts a dimension; -1: none, or a weighted one. *count is
- * how many states cut it. */
+/* Returns the first state of a subgroup that cuts a dimension; -1: none, or a weighted one. Writes
+ * the number of states that cut the dimension to *count. */
 static int first_cut(const Group *group, int dim, int *count) {
     int first = -1;
     *count = 0;
@@ -70,13 +70,13 @@ static bool top_cuts(const Layout *layout, int dim, bool inner) {
            (inner || !layout->inner);
 }
 
-/* Returns whether a part of a dimension of extent n, cut into equal parts, contains elements. */
+/* Returns whether `part` of a dimension of extent n, cut into equal parts, contains elements. */
 static bool part_kept(const Cut *cut, int part, int64_t n) {
     return cut->kind != STATE_SPLIT || (part + 1) * n / cut->parts > part * n / cut->parts;
 }
 
-/* Finds a cut of a dimension that all groups make: into equal parts, or in the same way into parts
- * of at most one element. Returns false when there is none. */
+/* Finds a cut of a dimension that all subgroups share: into equal parts, or in the same way into
+ * parts of at most one element. Returns false if there is none. */
 static bool find_split(const Folding *folding, int dim, Cut *cut) {
     int64_t n = folding->view.extent[dim], common = 0;
     int groups = group_count(folding), *state = arena_array(folding->arena, int, groups);
@@ -101,8 +101,8 @@ static bool find_split(const Folding *folding, int dim, Cut *cut) {
     return n > 0 && cut->parts > 1;
 }
 
-/* Finds, where each side is one group, states of both that replicate alike. Returns false when
- * there are none. */
+/* Makes a cut of the `dup` states `from` and `to` of the sides' only subgroups. Returns false if
+ * they are no `dup` states, or their counts have no common divisor. */
 static bool find_pair(const Folding *folding, int from, int to, Cut *cut) {
     const State *a = &group_at(folding, 0)->states[from], *b = &group_at(folding, 1)->states[to];
     if (a->kind != STATE_DUP || b->kind != STATE_DUP) return false;
@@ -117,7 +117,7 @@ static bool find_pair(const Folding *folding, int from, int to, Cut *cut) {
 
 /* ---- one cut ---- */
 
-/* Returns the part of a cut that a position of a group belongs to. */
+/* Returns the part of a cut that contains a position of a subgroup. */
 static int part_of(const Group *group, int state, int parts, int position) {
     int after = 1;
     for (int s = state + 1; s < group->state_count; s++) after *= group->states[s].count;
@@ -125,8 +125,8 @@ static int part_of(const Group *group, int state, int parts, int position) {
     return position / after % count / (count / parts);
 }
 
-/* Returns the positions of a side's devices, by member of the present first replica group; *count
- * is the number of devices in a part. */
+/* Returns the positions of a side's devices, by member of the current first replica group; writes
+ * the number of devices in a part to *count. */
 static Seat *find_seats(const Folding *folding, const Cut *cut, int side, int *count) {
     const ReplicaGroups *replica_groups = folding->replica_groups;
     Seat *seats = arena_array(folding->arena, Seat, replica_groups->size);
@@ -145,8 +145,8 @@ static Seat *find_seats(const Folding *folding, const Cut *cut, int side, int *c
     return seats;
 }
 
-/* Returns the present members by part and position, devices of `from` before those of `to` alone;
- * *size is their number in each part. NULL where parts differ in more than their pieces. */
+/* Returns the current members by part and position; devices only in `to` come last in a part. *size
+ * is the number of members in a part. NULL: the parts differ in more than their pieces. */
 static const int *seat_members(const Folding *folding, const Cut *cut, int *size) {
     int had, has, members = folding->replica_groups->size;
     const Seat *from = find_seats(folding, cut, 0, &had), *to = find_seats(folding, cut, 1, &has);
@@ -172,7 +172,7 @@ static const int *seat_members(const Folding *folding, const Cut *cut, int *size
     return seated;
 }
 
-/* Returns a group with the devices that belong to one part of a cut. */
+/* Returns a subgroup reduced to the devices of one part of a cut. */
 static Group kept_part(const Folding *folding, const Group *group, int state, const Cut *cut,
                        int part) {
     State *states = arena_array(folding->arena, State, group->state_count);
@@ -186,7 +186,7 @@ static Group kept_part(const Folding *folding, const Group *group, int state, co
     return kept;
 }
 
-/* Returns the layout of one part of a cut; `first` is the number of its first group. */
+/* Returns the layout of one part of a cut; cut->state[first] belongs to its first subgroup. */
 static const Layout *part_layout(const Folding *folding, const Layout *layout, const Cut *cut,
                                  int first, int part) {
     Layout *own = arena_copy(folding->arena, layout, sizeof *layout);
@@ -216,7 +216,7 @@ static Shape part_shape(const Folding *folding, const Cut *cut) {
     return shape;
 }
 
-/* Numbers the members of the first replica group. */
+/* Numbers the members of the first `replica_group_count` replica groups. */
 static void number_members(Arena *arena, ReplicaGroups *replica_groups, int replica_group_count) {
     int *member = arena_array(arena, int, replica_groups->span);
     for (int i = 0; i < replica_groups->span; i++) member[i] = -1;
@@ -225,7 +225,7 @@ static void number_members(Arena *arena, ReplicaGroups *replica_groups, int repl
     replica_groups->member = member;
 }
 
-/* Splits all replica groups along a cut whose parts are alike. */
+/* Splits all replica groups along a cut, unless its parts differ (seat_members). */
 static void fold(Folding *folding, const Cut *cut) {
     ReplicaGroups *replica_groups = folding->replica_groups;
     int size = 0, first = -1, count = 0;
@@ -289,7 +289,7 @@ static ReplicaGroups one_replica_group(Arena *arena, const Conversion *conversio
     return replica_groups;
 }
 
-/* Returns whether states of both layouts number the same dimensions. */
+/* Returns whether both layouts have the same view. */
 static bool same_view(const Layout *a, const Layout *b) {
     size_t rank = (size_t)a->view_rank;
     return a->view_rank == b->view_rank &&
@@ -297,8 +297,8 @@ static bool same_view(const Layout *a, const Layout *b) {
                       !memcmp(a->view_dim, b->view_dim, sizeof *a->view_dim * rank)));
 }
 
-/* Splits along states that replicate alike, but not for pending reductions: copies of a reduction
- * share its work, and compute it once so that all get the same bits. */
+/* Splits along pairs of `dup` states, unless a reduction is pending: all copies of a reduction
+ * share its work, which is done once so that all copies get the same bits. */
 static void fold_pairs(Folding *folding) {
     Cut cut;
     if (layout_partial(side_of(folding, 0)) != STATE_DUP ||
@@ -328,8 +328,8 @@ static ReplicaGroups replica_groups_of_one(Arena *arena, const Conversion *conve
     return replica_groups;
 }
 
-/* Returns the members' names: the numbers of the first group's devices in order, or on a cluster
- * the devices of the first equivalent group. */
+/* Returns the members' names: the ranks of the first group's devices in ascending order, or on a
+ * cluster the devices of the first equivalent group. */
 static const int *find_names(Arena *arena, const ReplicaGroups *replica_groups,
                              const Cluster *cluster, Intern *alike) {
     int *sorted = arena_copy(arena, replica_groups->devices,
@@ -377,7 +377,7 @@ static bool same_replica_groups(const ReplicaGroups *a, const ReplicaGroups *b) 
            !memcmp(a->devices, b->devices, sizeof *a->devices * (size_t)(a->count * a->size));
 }
 
-/* Returns the common replica groups of conversions; a single one where they differ. */
+/* Returns the common replica groups of conversions; one group if the conversions' groups differ. */
 static ReplicaGroups common_replica_groups(Arena *arena, const Conversion *conversions, int count) {
     ReplicaGroups replica_groups = replica_groups_of_one(arena, &conversions[0]);
     Conversion *first = arena_copy(arena, conversions, sizeof *conversions * (size_t)count);

@@ -1,12 +1,12 @@
-/* Replica groups: sets of devices that do the same in a conversion, independently of each other.
+/* Replica groups: sets of devices that carry out equal conversions, independently of each other.
  *
- * Where both layouts cut a dimension alike, or replicate alike, each piece or copy is converted
+ * If both layouts cut a dimension alike, or replicate alike, each piece or copy is converted
  * among its own devices: [0-7]{0:4,sum:2} to [0-7]{0:4,dup:2} is the conversion {sum:2} to {dup:2}
- * in four replica groups of two devices. So planning time and the size of the output grow with a
- * replica group, not with all devices.
+ * in four replica groups of two devices. So planning time and the size of the output grow with the
+ * size of a replica group, not with the number of devices.
  *
- * On a cluster links are shared, so all devices are one replica group; equivalent replica groups
- * (cluster_equivalent_devices) take the device names of the first of them, so that equal
+ * On a cluster links are shared, so all devices of a conversion are one replica group. Equivalent
+ * sets of devices (cluster_equivalent_devices) take the names of the first set, so that equal
  * conversions are planned once.
  *
  *     ReplicaGroups groups = replica_groups_of(arena, cluster, alike, conversions, count);
@@ -19,7 +19,7 @@
 #include "reshard/reshard.h"
 
 typedef struct ReplicaGroups {
-    // by tensor: the conversion of the first replica group, by its devices' names
+    // by tensor: the conversion of the first replica group, in terms of its devices' names
     const Conversion *first;
     const int *name; // by member: its name in the plan: 0, 1, ... in the order of the first group's
                      // devices, so that equal groups have equal plans; on a cluster, the devices of
@@ -27,22 +27,22 @@ typedef struct ReplicaGroups {
     int count, size;
     const int *devices; // by replica group and member; member i of each group corresponds to member
                         // i of the first
-    int least, span;    // least device number, and last minus least + 1
+    int least, span;    // device numbers are in [least, least + span)
     const int
-        *member; // by device minus `least`: index in `devices`; -1: it has nothing of the tensor
+        *member; // by device - least: its index within its replica group; -1: it takes no part
 } ReplicaGroups;
 
-/* Returns the replica groups of conversions that are planned together; a single group where they do
- * not split alike. `alike` is cluster_equivalent_devices's table; NULL: on a cluster, devices keep
- * their own numbers. */
+/* Returns the replica groups of conversions that are planned together: one group on a cluster, or
+ * if the conversions split differently. `alike` is the table of cluster_equivalent_devices; NULL:
+ * on a cluster, devices keep their own numbers. */
 ReplicaGroups replica_groups_of(Arena *arena, const Cluster *cluster, Intern *alike,
                                 const Conversion *conversions, int count);
 
-/* Returns the plan's name of a device: that of the corresponding device of the first replica group;
- * -1: none. */
+/* Returns the plan's name of a device: the name of the corresponding device of the first replica
+ * group; -1: the device takes no part. */
 int replica_groups_name(const ReplicaGroups *replica_groups, int device);
 
-/* Returns the bytes that all replica groups together receive by the first one's plan. */
+/* Returns the bytes that all replica groups receive; `plan` is that of the first group. */
 int64_t replica_groups_bytes(const ReplicaGroups *replica_groups, const Plan *plan);
 
 #endif

@@ -1,5 +1,5 @@
-/* The planner of conversions: makes buckets and tasks of conversions, steps of tasks, and a plan of
- * these. */
+/* The planner of conversions: turns conversions into buckets and tasks, and these into the steps of
+ * a plan. */
 #include "reshard/reshard.h"
 
 #include "reshard/devices.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns whether the list begins with the devices of a layout. */
+/* Returns whether the list begins with the devices of a layout's holdings. */
 static bool begins_with(const Devices *devices, const Holdings *holdings) {
     bool same = devices->count >= holdings->device_count;
     for (int i = 0; same && i < holdings->device_count; i++)

@@ -1,5 +1,5 @@
-/* The resharding planner: from any layout to any other of the same shape, with the fewest bytes and
- * few steps; one tensor, or many together.
+/* The resharding planner: converts one or many tensors from any layout to any other layout of the
+ * same shape, with the fewest bytes and few steps.
  *
  *     const Plan *plan = reshard_plan(arena, NULL, &(Conversion){shape, HT_F32, before, after});
  *     const Plan *plan = reshard_plan_all(arena, cluster, conversions, count);
@@ -7,8 +7,8 @@
  * A plan is data that does not depend on the rank that computes it: steps, each with the devices
  * that act in it, buffers and boxes. The run-time library executes it (include/hetu/reshard.h has
  * the form in which emitted programs carry it). Tensors that are planned together share the steps:
- * what each device sends and receives is balanced over all of them, and of one sender and receiver
- * there is one message a step.
+ * the bytes that each device sends and receives are balanced over all tensors, and a step has one
+ * message for each pair of sender and receiver.
  *
  * The way of a conversion, as reshard.c calls it; each step is a folder, whose header says more:
  *
@@ -65,16 +65,15 @@ const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion 
 const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions,
                              int count);
 
-/* Returns such a plan by messages alone, one for each sender and receiver. It is for many tensors
- * of many layouts, such as those of a switch of strategies. */
+/* Returns a plan that has messages and no collectives. It is for many tensors of many layouts, such
+ * as those of a switch of strategies. */
 const Plan *reshard_plan_messages(Arena *arena, const Cluster *cluster,
                                   const Conversion *conversions, int count);
 
 /* Returns the bytes of an element. */
 int ht_dtype_size(ht_dtype dtype);
 
-/* Return the bytes that all devices together receive, and those that one device receives and sends.
- */
+/* Return the bytes that all devices together receive, and that one device receives or sends. */
 int64_t plan_bytes(const Plan *plan);
 int64_t plan_bytes_received(const Plan *plan, int device);
 int64_t plan_bytes_sent(const Plan *plan, int device);
@@ -86,7 +85,7 @@ int64_t plan_scratch_bytes(const Plan *plan, int device);
  * buffer. */
 bool plan_in_place(const Plan *plan);
 
-/* Returns whether nothing is to be done when `from` and `to` are one buffer. */
+/* Returns whether the plan does nothing if `from` and `to` are one buffer. */
 bool plan_nothing(const Plan *plan);
 
 /* Returns the plan's seconds by the cluster's latency-bandwidth model and its measurements. */

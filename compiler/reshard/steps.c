@@ -11,8 +11,8 @@ Step *add_step(PlanBuilder *planner, ht_verb verb) {
 
 /* ---- collectives ---- */
 
-/* Appends a rooted collective: the group with its device at `root` in front, and that device's
- * part. */
+/* Appends a broadcast or reduce: the group with the device at index `root` in front, and that
+ * device's part. */
 static void add_rooted(PlanBuilder *planner, const Devices *group, const Segments *parts, int root,
                        ht_verb verb) {
     Step *step = add_step(planner, verb);
@@ -32,7 +32,7 @@ static bool parts_countable(const Plan *plan, const Segments *parts, int count) 
 
 static bool is_divided(ht_verb verb) { return verb == HT_REDUCE_SCATTER || verb == HT_ALL_GATHER; }
 
-/* Appends a reduce or a broadcast for each part. */
+/* Appends a broadcast (for HT_ALL_GATHER) or a reduce for each non-empty part. */
 static void add_each_rooted(PlanBuilder *planner, const Devices *group, const Segments *parts,
                             ht_verb verb) {
     for (int i = 0; i < group->count; i++)
@@ -81,8 +81,8 @@ static void sort_packets(PlanBuilder *planner, const Packet *packets, int count,
             packets[i];
 }
 
-/* Appends the message of packets with the same sender and receiver; their segments are stored in
- * `segments`. */
+/* Appends the message of packets that have one sender and one receiver; `segments` is storage for
+ * the message's segments. */
 static void add_message(PlanBuilder *planner, Messages *messages, const Packet *packets, int count,
                         Segment *segments) {
     Message message = {.sender = packets->sender,

@@ -1,5 +1,5 @@
-/* Reads accesses, and the leaves of expressions in rules. Below parse.c and clause.c, which read
- * the structure around them.
+/* Reads accesses, and the leaves of expressions in rules. parse.c and clause.c, which read whole
+ * rules, call these functions.
  *
  *     x[b.., (g r)]    an operand: factors b, g, r, of which (g r) is one dimension
  *     size(i)          a leaf EXPR_SIZE; factor i may appear later in a body
@@ -78,7 +78,7 @@ void rule_unknown_factor(RuleDraft *draft, Position at, const char *name) {
     rule_unknown(draft, at, "a factor of the rule", name, names);
 }
 
-/* Returns the names of all parameters that are tensors, or that are none; NULL ends them. */
+/* Returns the names of all tensor parameters, or of all others if !tensors; NULL ends the list. */
 static const char **param_names(const RuleDraft *draft, bool tensors) {
     const char **names = arena_array(draft->arena, const char *, draft->param_count + 1);
     int count = 0;
@@ -90,7 +90,7 @@ static const char **param_names(const RuleDraft *draft, bool tensors) {
 
 /* ---- expressions over integers ---- */
 
-/* Sets the factor of a size; false after an error. */
+/* Sets the factor of a leaf size(f). Returns false after an error. */
 static bool resolve_size(RuleDraft *draft, const ForwardSize *size) {
     int factor = size->leaf->index = rule_factor(draft, size->name);
     if (factor < 0)
@@ -235,7 +235,7 @@ bool rule_dims_equal(const Access *a, const Access *b) {
     return true;
 }
 
-/* Takes the `[]` of a variadic operand: empty brackets before those with the indices. */
+/* Skips the `[]` of a variadic operand, if `[` follows it. Returns whether it did. */
 static bool take_variadic(Tokens *tokens) {
     bool variadic =
         tokens_is(tokens, "[") && tokens_before(tokens, "]") && token_is(tokens->token + 2, "[");

@@ -1,4 +1,4 @@
-/* Factor notation: the factors of a rule and the accesses in which they stand.
+/* Factor notation: the factors of a rule, and the accesses that they index.
  *
  *     y[b.., (g r)] = x[b.., g, r]      factors b (an ellipsis), g, r
  *                                       access y: dimensions {b}, {g, r}; access x: {b}, {g}, {r}
@@ -16,13 +16,13 @@ typedef struct Factor {
     const char *name;
     Position at;
     bool ellipsis;             // stands for any number of dimensions: `b..`
-    const Expr *count;         // `a..{count}`; NULL: matching an operand's rank gives the number
+    const Expr *count;         // `a..{count}`; NULL: the rank of an operand gives the number
     const Expr *size;          // clause size; NULL: the shape of an operand gives the extent
     bool replicate, offset;    // clauses of these names
     bool contracted;           // no result has it
-    FactorReduction reduction; // clause reduction; of a contracted factor of a RULE_BODY REDUCE_SUM
+    FactorReduction reduction; // clause reduction; REDUCE_SUM if contracted in a RULE_BODY
     const char *merge;         // clause merge: the operator; NULL: none
-    Position merge_at;         // of this name
+    Position merge_at;         // of the operator's name in the clause
 } Factor;
 
 /* A dimension as written: one factor, or several merged factors, the major one first. */
@@ -39,9 +39,9 @@ typedef struct Access {
     bool optional, variadic; // `?x`, `xs[]`
     int dim_count;
     const RuleDim *dims;
-    int linear;  // operands: number (1, 2, ...) of the clause linear that names it; 0: none does
+    int linear;  // operands: number, from 1, of the clause linear that names it; 0: none does
     int inplace; // results: clause inplace: the operand whose storage is reused; -1: none
-    int pitch;   // clause pitch: the factor behind which rows begin; -1: none
+    int pitch;   // clause pitch: the factor; the dimensions behind it are a row; -1: none
     int plus;    // results: clause plus: the operand that is added; -1: none
     Element element;
     const Expr *reads;   // operands: clause reads: elements that a call reads; NULL: all
@@ -51,7 +51,7 @@ typedef struct Access {
                          // terms with an absent operand are left out
 } Access;
 
-/* Returns whether the factor stands in some dimension. */
+/* Returns whether a dimension of the access has the factor. */
 bool access_has(const Access *access, int factor);
 
 #endif

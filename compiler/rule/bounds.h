@@ -3,15 +3,15 @@
  *     x in [0, 1]        ->  2 * x + 1 in [1, 3],  expf(x) in [1, e],  x < 2 in [1, 1] (true)
  *
  * A leaf of unknown value is finite, and the ranges assume that no operation on finite numbers
- * gives NaN. So 0 * x is 0, and 0 / x is 0. This does not hold where infinite numbers may occur;
- * such a range is `open`.
+ * gives NaN. So 0 * x is 0, and 0 / x is 0. If infinite numbers may occur, this does not hold, and
+ * the range is `open`.
  */
 #ifndef RULE_BOUNDS_H
 #define RULE_BOUNDS_H
 
 #include "rule/expr.h"
 
-/* All numbers from low to high, both included; `open`: any number, infinity or NaN. */
+/* The numbers in the closed interval [low, high]; `open`: any number, infinity or NaN. */
 typedef struct Bounds {
     double low, high;
     bool open;
@@ -32,7 +32,7 @@ Bounds bounds_hull(Bounds a, Bounds b);
 Bounds bounds_sum(Bounds a, Bounds b);
 Bounds bounds_negative(Bounds a);
 
-/* Returns the range of an expression; `leaf` gives the range of each leaf that is not a number. */
+/* Returns the range of an expression; `leaf` returns the range of each leaf that is no number. */
 typedef Bounds BoundsLeaf(const Expr *leaf, void *context);
 Bounds bounds_of(const Expr *expr, BoundsLeaf *leaf, void *context);
 

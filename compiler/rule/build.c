@@ -54,14 +54,14 @@ void draft_epilogue(RuleDraft *draft, const char *epilogue) { draft->rule.epilog
 
 /* ---- the order of factors ---- */
 
-/* The new numbers of factors; -1: not numbered yet. */
+/* The new numbers of factors, by old number; -1: not numbered yet. */
 typedef struct Numbering {
     RuleDraft *draft;
     int *number;
     int count;
 } Numbering;
 
-/* Returns the access with the new numbers. Gives the next number to a factor without one. */
+/* Returns the access with the new numbers. Gives the next number to a factor that has none. */
 static Access numbered(Numbering *numbering, const Access *access) {
     Arena *arena = numbering->draft->arena;
     RuleDim *dims = arena_array(arena, RuleDim, access->dim_count + 1);

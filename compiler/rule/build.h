@@ -25,7 +25,7 @@ RuleDraft *rule_draft(Arena *arena);
  * of the text. */
 int draft_factor(RuleDraft *draft, Factor factor);
 
-/* Makes an access in which every dimension is one factor. */
+/* Returns an access in which every dimension is one factor. */
 Access draft_access(const RuleDraft *draft, const char *name, int dim_count, const int *factors);
 
 /* Add the next result, operand, or local value of equations. */
@@ -33,16 +33,16 @@ void draft_result(RuleDraft *draft, Access access);
 void draft_operand(RuleDraft *draft, Access access);
 void draft_local(RuleDraft *draft, Access access);
 
-/* Set the right side: a body, or equations in their order. Value v of an equation is result v, or
- * local value v - results. Arguments are numbers in both. */
+/* Set the body, or append the next equation. Value v of an equation is result v, or local value v
+ * - (number of results). Expressions have numbers in place of arguments. */
 void draft_body(RuleDraft *draft, const Expr *body);
 void draft_equation(RuleDraft *draft, int value, const Expr *expr);
 
 /* Sets the clause epilogue; NULL: none. */
 void draft_epilogue(RuleDraft *draft, const char *epilogue);
 
-/* Finishes the rule and makes the operator `name` of it. Every operand is a tensor parameter; there
- * are no attributes. */
+/* Finishes the rule and returns the operator `name` with it. Every operand is a tensor parameter;
+ * the operator has no attributes. */
 const OpDef *draft_op(RuleDraft *draft, const char *name);
 
 #endif

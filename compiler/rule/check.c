@@ -1,4 +1,4 @@
-/* Checks of a whole rule, after all of its clauses are read: what must fit together. */
+/* Checks a whole rule after all of its clauses are read: whether its parts fit together. */
 #include "rule/draft.h"
 #include "rule/equations.h"
 
@@ -43,7 +43,7 @@ static void check_factor(RuleDraft *draft, int index) {
                    factor->name);
 }
 
-/* Checks that the m of size(n: +m) stands in a variadic operand, where it differs by tensor. */
+/* Checks that a variadic operand has the factor m of size(n: +m); its extent differs by tensor. */
 static void check_size_sum(RuleDraft *draft) {
     const Rule *rule = &draft->rule;
     int summed = draft->size_sum_of;
@@ -187,9 +187,9 @@ static void check_equations(RuleDraft *draft, Position start) {
                        rule->factors[f].name, rule->factors[f].name);
 }
 
-/* ---- the whole ---- */
+/* ---- whole rules ---- */
 
-/* Marks the factors that no result has as contracted. In a body they are summed over. */
+/* Marks the factors that no result has as contracted. A body sums over them. */
 static void find_contracted(RuleDraft *draft) {
     for (int f = 0; f < draft->factors.count; f++) {
         Factor *factor = &draft->factors.at[f];

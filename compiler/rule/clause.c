@@ -1,5 +1,5 @@
-/* Reads the clauses of a rule: each clause has a function that reads one item, or all between its
- * brackets.
+/* Reads the clauses of a rule: each clause has a function that reads one item, or the whole content
+ * of its brackets.
  *
  *     ... kernel(k) grad(g) reduction(+: v) dtype(y: f32, t: integer)
  */
@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Reads the name of a factor, and `..` behind it if it is there. NULL after an error. */
+/* Reads the name of a factor, and a `..` behind it. Returns NULL after an error. */
 static Factor *clause_factor(RuleDraft *draft) {
     Position at = draft->tokens.token->at;
     const char *name = tokens_name(&draft->tokens, "a factor");
@@ -19,8 +19,8 @@ static Factor *clause_factor(RuleDraft *draft) {
     return factor < 0 ? NULL : &draft->factors.at[factor];
 }
 
-/* Returns whether a clause says something for the first time. Otherwise reports the repetition at
- * the token before the current one. */
+/* Returns !said. If `said`, reports that a clause repeats a statement, at the token before the
+ * current one. */
 static bool first_time(RuleDraft *draft, bool said) {
     const Token *name = draft->tokens.token - 1;
     if (said)
@@ -83,7 +83,7 @@ static bool size_item(RuleDraft *draft) {
     return summed && (factor->size = expr_leaf(draft->arena, EXPR_SIZE, draft->size_sum_of));
 }
 
-/* Reads an argument of floating-point type, or what rule_integer_primary reads. An ExprPrimary. */
+/* Reads a floating-point argument, or else calls rule_integer_primary. An ExprPrimary. */
 static const Expr *number_primary(Tokens *tokens, void *context) {
     RuleDraft *draft = context;
     int attr = tokens->token->kind == TOKEN_NAME
@@ -127,7 +127,7 @@ static int clause_access(RuleDraft *draft, bool result) {
            -1;
 }
 
-/* Returns the element type that the current token names; -1 when it names none. */
+/* Returns the element type that the current token names; -1 if it names none. */
 static int named_dtype(const RuleDraft *draft) {
     for (int i = 0; i < DTYPE_COUNT; i++)
         if (tokens_is(&draft->tokens, dtype_name((DType)i))) return i;
@@ -222,7 +222,7 @@ static bool inplace_item(RuleDraft *draft) {
     return operand >= 0;
 }
 
-/* Reads `n`. */
+/* Reads the factor `n` of row(n). */
 static bool row_clause(RuleDraft *draft) {
     Position at = draft->tokens.token->at;
     const Factor *factor = clause_factor(draft);
@@ -238,7 +238,7 @@ static bool row_clause(RuleDraft *draft) {
                       "the clause row needs an operand of any number of tensors: xs[][m]");
 }
 
-/* Reads `x: s`. */
+/* Reads an item `x: s` of pitch. */
 static bool pitch_item(RuleDraft *draft) {
     Access *access = clause_tensor(draft);
     if (!access || !first_time(draft, access->pitch >= 0) ||
@@ -252,7 +252,7 @@ static bool pitch_item(RuleDraft *draft) {
            RULE_ERROR(draft, at, "'%s' lacks the factor '%s'", access->name, factor->name);
 }
 
-/* Reads `y: more`. */
+/* Reads an item `y: more` of plus. */
 static bool plus_item(RuleDraft *draft) {
     int result = clause_access(draft, true);
     if (result < 0 || !first_time(draft, draft->results.at[result].plus >= 0) ||
@@ -304,7 +304,7 @@ static const Expr *no_primary(Tokens *tokens, void *context) {
     return NULL;
 }
 
-/* Reads `x: number`. */
+/* Reads an item `x: number` of neutral. */
 static bool neutral_item(RuleDraft *draft) {
     Access *access = clause_tensor(draft);
     return access && first_time(draft, access->neutral) &&
@@ -312,7 +312,7 @@ static bool neutral_item(RuleDraft *draft) {
            (access->neutral = expr_parse(&draft->tokens, no_primary, draft)) != NULL;
 }
 
-/* Reads `y: i`. */
+/* Reads an item `y: i` of place. */
 static bool place_item(RuleDraft *draft) {
     Position at = draft->tokens.token->at;
     int result = clause_access(draft, true);
@@ -457,8 +457,8 @@ static bool body_clause(RuleDraft *draft) {
 
 /* ---- all clauses ---- */
 
-/* A clause. `list`: `item` reads one item of a list, else all between the brackets. `once`: the
- * clause describes the whole rule and may stand once. */
+/* A clause. `list`: `item` reads one item of a list; else it reads the whole content of the
+ * brackets. `once`: the clause describes the whole rule and may occur only once. */
 typedef struct Clause {
     const char *name;
     bool (*item)(RuleDraft *draft);

@@ -2,8 +2,8 @@
  * exponential overflows, but the value is finite (0); its derivative must then be 0, not NaN. Three
  * rules ensure this:
  *
- *   a / b         where the quotient is 0, b may be infinite: b' then contributes 0
- *   f(a)          where the derivative of f is 0 (saturation), a' may be infinite: the product is
+ *   a / b         if the quotient is 0, b may be infinite: b' then contributes 0
+ *   f(a)          if the derivative of f is 0 (saturation), a' may be infinite: the product is
  *                 then 0
  *   exponentials  b' / b is simplified as one expression, term by term: e / (1 + e) becomes
  *                 1 / (1 + 1 / e)
@@ -65,7 +65,7 @@ const Expr *expr_widened(Arena *arena, const Expr *expr) {
     return widen(arena, expr, &(Substitution){0});
 }
 
-/* Returns an expression of the table with the arguments and the value of a call. */
+/* Parses an expression of the table, with a call's arguments for a and b, and the call for y. */
 static const Expr *of_call(Arena *arena, const Expr *call, const char *text, bool wide) {
     Substitution with = {call->arg[0], call->arg[1], call};
     Tokens tokens = tokens_of(arena, NULL, (Position){0}, text);
@@ -136,8 +136,8 @@ static bool is_small(ExprKind kind, const Expr *a, const Expr *b) {
            value >= -INT32_MAX;
 }
 
-/* Returns a sum, difference or product. Computes in floating point where integers might overflow:
- * the derivative of x * k * j is k * j. */
+/* Returns a sum, difference or product, in floating point if integers might overflow: the
+ * derivative of x * k * j is k * j. */
 static const Expr *combined(Arena *arena, By by, ExprKind kind, const Expr *a, const Expr *b) {
     const Expr *all = expr_binary(arena, kind, a, b);
     if (all == a || all == b || is_small(kind, a, b) || !is_integral(a, by) || !is_integral(b, by))
@@ -145,7 +145,7 @@ static const Expr *combined(Arena *arena, By by, ExprKind kind, const Expr *a, c
     return expr_binary(arena, kind, floating(arena, a), b);
 }
 
-/* ---- products with what may be infinite ---- */
+/* ---- products with factors that may be infinite ---- */
 
 /* Returns whether an expression is finite for finite operands. */
 static bool stays_finite(const Expr *expr) {
@@ -169,7 +169,7 @@ static bool is_smooth(const Expr *expr) {
     return true;
 }
 
-/* Returns factor * expr, and 0 where the factor is 0 even if `expr` is infinite. */
+/* Returns factor * expr, as an expression that is 0 if the factor is 0 and `expr` is infinite. */
 static const Expr *vanishing(Arena *arena, const Expr *factor, const Expr *expr) {
     const Expr *all = product(arena, expr, factor);
     if (stays_finite(expr)) return all;
@@ -179,8 +179,8 @@ static const Expr *vanishing(Arena *arena, const Expr *factor, const Expr *expr)
 
 /* ---- exponentials ---- */
 
-/* Returns whether an expression grows exponentially in the operand. It then overflows where expr' /
- * expr is still small. */
+/* Returns whether an expression grows exponentially in the operand. It then overflows while
+ * expr' / expr is still small. */
 static bool grows(const Expr *expr, By by) {
     bool wide, any = false, all = true;
     if (!depends(expr, by)) return false;
@@ -278,7 +278,7 @@ static const Expr *quotient_derivative(Arena *arena, const Expr *expr, By by) {
     return quotient(arena, by, difference(arena, over, vanishing(arena, expr, under)), arg[1]);
 }
 
-/* Returns whether a condition compares two numbers; `holds` is its value. */
+/* Returns whether a condition compares two numbers; writes the condition's value to *holds. */
 static bool is_decided(const Expr *condition, bool *holds) {
     bool numbers = condition->arg_count == 2 && condition->arg[0]->kind == EXPR_NUMBER &&
                    condition->arg[1]->kind == EXPR_NUMBER;

@@ -1,12 +1,12 @@
-/* A rule under construction. parse.c reads results and the right side, clause.c reads the
- * clauses; or a pass fills it through build.c. check.c checks the whole and finishes the rule. */
+/* A rule under construction. parse.c reads its results and right side, and clause.c its clauses; or
+ * a pass fills it through build.c. check.c checks and finishes the rule. */
 #ifndef RULE_DRAFT_H
 #define RULE_DRAFT_H
 
 #include "rule/rule.h"
 #include "syntax/tokens.h"
 
-/* size(f) in a body, before factor f is known. */
+/* A leaf size(f) in a body whose factor f is not known yet. */
 typedef struct ForwardSize {
     Expr *leaf;
     const char *name;
@@ -35,7 +35,7 @@ typedef struct RuleDraft {
     int size_sum_of;  // the factor m of `size(f: +m)`; -1: no such clause
 } RuleDraft;
 
-/* Notes that an error was reported. Returns false. */
+/* Marks the draft as failed, after an error was reported. Returns false. */
 static inline bool rule_fail(RuleDraft *draft) {
     draft->failed = true;
     return false;
@@ -64,7 +64,7 @@ int rule_attr(const RuleDraft *draft, const char *name, ParamKind kind, ParamKin
 /* Returns the parameter called `name`; NULL: there is none. */
 const OpParam *rule_param(const RuleDraft *draft, const char *name);
 
-/* Checks that an operand is a parameter of the right type; false after an error. */
+/* Returns whether an operand is a tensor parameter of the right type; else reports an error. */
 bool rule_check_param(RuleDraft *draft, const Access *access);
 
 /* Reports that `name` is not `what` ("a factor of the rule"), and suggests the closest of `names`,
@@ -76,11 +76,11 @@ void rule_unknown_factor(RuleDraft *draft, Position at, const char *name);
 /* Reads size(f) or an argument in an integer expression. An ExprPrimary; `context` is the draft. */
 const Expr *rule_integer_primary(Tokens *tokens, void *context);
 
-/* Sets the factors of all size(f) in a body, after its end. */
+/* Sets the factors of all leaves size(f) in a body that has been read completely. */
 void rule_resolve_sizes(RuleDraft *draft);
 
-/* Starts an access with the name at the current token. The name is NULL after an error. `expected`
- * describes it for the message. */
+/* Reads a name and returns an access with this name and no indices; name NULL: an error. `expected`
+ * describes the name for the message. */
 Access rule_access(RuleDraft *draft, const char *expected);
 
 /* Reads the indices of an access with their brackets; false after an error. */
@@ -108,14 +108,14 @@ void rule_clauses(RuleDraft *draft);
 /* Returns whether a RULE_BODY is jointly linear in a set of operands; bit i: operand i. */
 bool rule_linear_in(const Rule *rule, unsigned set);
 
-/* Classifies a rule that is complete except for its form. */
+/* Returns the form of a rule that is complete except for its form. */
 RuleForm rule_form(const Rule *rule);
 
 /* Returns the text of a rule that was built. `name` stands before the operands of equations. */
 const char *rule_printed(Arena *arena, const Rule *rule, const char *name);
 
-/* Checks and returns the finished rule, without its text, which begins at `start`. NULL after
- * errors were reported. */
+/* Checks and returns the finished rule, without `text`. Returns NULL after it reported errors; some
+ * errors are reported at `start`, the beginning of the rule. */
 Rule *rule_finished(RuleDraft *draft, Position start);
 
 #endif

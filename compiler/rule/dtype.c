@@ -1,4 +1,4 @@
-/* Element types, and which of them operators and expressions have. */
+/* Element types, and the element types of operators and expressions. */
 #include "rule/rule.h"
 
 #include <string.h>

@@ -17,7 +17,7 @@ DType dtype_wide(DType dtype);
 const char *dtype_name(DType dtype);
 int dtype_size(DType dtype);
 
-/* Says where an operand or result gets its element type: clause dtype. */
+/* The source of an operand's or result's element type (clause dtype). */
 typedef enum ElementKind {
     ELEMENT_FOLLOWS,  // results: the type of the first operand; operands: any type
     ELEMENT_FIXED,    // DType `index`
@@ -38,21 +38,21 @@ typedef struct Expr Expr;
 typedef struct OpDef OpDef;
 typedef struct Rule Rule;
 
-/* Returns whether all operands of open type must have the same type. A RULE_CALL requires it
- * where the clause `types` is given, all other rules where the result's type follows the first
- * operand. */
+/* Returns whether all operands whose type the rule leaves open must have the same type. A RULE_CALL
+ * requires it if it has the clause `types`, every other rule if the first result's type follows the
+ * first operand. */
 bool rule_of_one_type(const Rule *rule);
 
-/* Returns whether an operator gives integers for integer operands: its expression has no division,
- * no call and no floating-point part. */
+/* Returns whether an operator gives integers for integer operands: a RULE_CALL, a RULE_VIEW, or a
+ * RULE_BODY without division, calls and floating-point parts. */
 bool opdef_is_integral(const OpDef *def);
 
-/* Returns a floating-point part of an expression; NULL where the expression is one of integers, in
- * C's arithmetic. Bit i of `integers`: operand i has integer elements, or is absent. */
+/* Returns a floating-point part of an expression; NULL if C computes the expression in integers.
+ * Bit i of `integers`: operand i has integer elements, or is absent. */
 const Expr *opdef_float_in(const OpDef *def, const Expr *expr, uint64_t integers);
 
-/* Returns the message for an operator that takes a remainder (%) of floating-point numbers; NULL
- * where every remainder is one of integers. Bit i of `integers`: operand i has integer elements. */
+/* Returns the message for an operator that takes a remainder (%) of floating-point numbers; NULL if
+ * all remainders are of integers. Bit i of `integers`: operand i has integer elements. */
 const char *opdef_remainder(Arena *arena, const OpDef *def, uint64_t integers);
 
 #endif

@@ -16,7 +16,7 @@ static const bool *inner_factors(Arena *arena, const Rule *rule) {
     return inner;
 }
 
-/* Returns whether a tensor has elements along rows. Without rows every tensor has. */
+/* Returns whether a tensor has elements along rows; true if the plan has no rows. */
 static bool is_along(const Rule *rule, const EquationPlan *plan, const Access *access) {
     for (int f = 0; plan->rows && f < rule->factor_count; f++)
         if (plan->inner[f] && access_has(access, f)) return true;
@@ -37,7 +37,7 @@ bool equations_along(const Rule *rule, const EquationPlan *plan, const Expr *exp
     return along;
 }
 
-/* Returns the first loop in or before which all values of an expression are known. */
+/* Returns the first loop in which all values that an expression reads are known. */
 static int known_at(const EquationPlan *plan, const Expr *expr) {
     int loop = 0;
     if (expr->kind == EXPR_RESULT) {
@@ -51,7 +51,7 @@ static int known_at(const EquationPlan *plan, const Expr *expr) {
     return loop;
 }
 
-/* A plan in the making. */
+/* The state of making a plan. */
 typedef struct Planning {
     const Rule *rule;
     EquationPlan *plan;

@@ -7,8 +7,8 @@
  *                       loop 1 over c: y[r, c] = x[r, c] - mean
  *
  * An elementwise equation runs in the first loop in which all values that it reads are known. Later
- * loops load a result from memory, and compute a local value again. Where every value has all
- * factors there are no rows, and one loop.
+ * loops load a result from memory, and compute a local value again. If every value has all factors,
+ * there are no rows, and there is one loop.
  */
 #ifndef RULE_EQUATIONS_H
 #define RULE_EQUATIONS_H
@@ -26,13 +26,13 @@ typedef enum EquationForm {
 
 typedef struct EquationStep {
     EquationForm form;
-    int loop;       // EQUATION_ROW: computed before this loop
-    uint32_t loops; // EQUATION_ELEMENT: bit l: loop l computes it
+    int loop;       // first loop that can compute it; EQUATION_ROW: computed before this loop
+    uint32_t loops; // EQUATION_ELEMENT, EQUATION_SUM: bit l: loop l computes it
 } EquationStep;
 
 typedef struct EquationPlan {
     bool rows;
-    const bool *inner; // by factor: it goes along rows
+    const bool *inner; // by factor: the factor goes along rows
     int loop_count;
     const EquationStep *step; // by equation
     const int *equation;      // by value: the equation that computes it
@@ -47,8 +47,8 @@ const Access *equations_value(const Rule *rule, int value);
 /* Marks the factors of all accesses in an expression. */
 void equations_mark(const Rule *rule, const Expr *expr, bool *marked);
 
-/* Replaces absent operands of a call by their default numbers, and drops terms that have an absent
- * operand without one. `present` has an entry for each operand of the rule. */
+/* Returns the expression with default numbers for absent operands, and without terms whose absent
+ * operand has no default number. `present` has an entry for each operand of the rule. */
 const Expr *equations_present(Arena *arena, const Rule *rule, const Expr *expr,
                               const bool *present);
 

@@ -91,7 +91,7 @@ static const Expr *product(Arena *arena, const Expr *a, const Expr *b) {
     return expr_node(arena, EXPR_MUL, a, b, NULL);
 }
 
-/* Returns a / b in floating point: an integer numerator such as 1 gets a suffix, because C would
+/* Returns a / b in floating point: an integer numerator such as 1 becomes 1.0f, because C would
  * divide integers. */
 static const Expr *quotient(Arena *arena, const Expr *a, const Expr *b) {
     if (is_number(a, 0) || is_number(b, 1)) return a;
@@ -123,7 +123,7 @@ const Expr *expr_call(Arena *arena, const char *name, const Expr *const *args, i
     return expr;
 }
 
-/* ---- what an expression has ---- */
+/* ---- properties of expressions ---- */
 
 bool expr_equal(const Expr *a, const Expr *b) {
     if (a == b) return true;
@@ -165,7 +165,7 @@ const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, co
     return copy;
 }
 
-/* Computes a / b or a % b as C does; false where C leaves it undefined. */
+/* Computes a / b or a % b as C does. Returns false if C leaves the operation undefined. */
 static bool divide(ExprKind kind, int64_t a, int64_t b, int64_t *value) {
     if (b == 0 || (a == INT64_MIN && b == -1)) return false;
     *value = kind == EXPR_DIV ? a / b : a % b;

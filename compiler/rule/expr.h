@@ -72,7 +72,7 @@ double expr_apply(ExprKind kind, double a, double b);
 
 bool expr_equal(const Expr *a, const Expr *b);
 
-/* Returns whether a leaf of `kind` with this index occurs; index -1: with any index. */
+/* Returns whether an expression contains a node of `kind` with an index; -1: any index. */
 bool expr_mentions(const Expr *expr, ExprKind kind, int index);
 
 /* Returns the expression with every part that equals `pattern` replaced. */
@@ -100,10 +100,10 @@ typedef struct ExprTerm {
     bool negative;
 } ExprTerm;
 
-/* Writes the first `most` terms of a body, left to right. Returns how many there are. */
+/* Writes the first `most` terms of a body, left to right. Returns the number of all terms. */
 int expr_terms(const Expr *body, ExprTerm *terms, int most);
 
-/* Returns the number of arithmetic operations for one index. */
+/* Returns the number of arithmetic operations, selections and calls in an expression. */
 int expr_operations(const Expr *expr);
 
 /* A term that is a product of two operands, perhaps with a number or an argument, in any order. */
@@ -112,8 +112,8 @@ typedef struct ProductTerm {
     const Expr *scale;     // NULL: none
 } ProductTerm;
 
-/* Adds the factors of a term to `product`, which starts empty. False when the term is no such
- * product. */
+/* Adds the factors of a term to `product`, which the caller zeroes. Returns false if the term is no
+ * such product. */
 bool expr_is_product(const Expr *term, ProductTerm *product);
 
 /* Converts the numbers and functions of an expression from float to double. */
@@ -131,8 +131,8 @@ typedef struct ExprOperator {
 } ExprOperator;
 extern const ExprOperator expr_operators[];
 
-/* Reads an expression; NULL after an error. `primary` reads what begins with `?` or with a name
- * that is no function of math.h; it reports its own errors and then returns NULL. */
+/* Reads an expression; NULL after an error. `primary` reads leaves that begin with `?`, with a name
+ * that no bracket follows, or with `size`; it returns NULL after it reported an error. */
 typedef const Expr *ExprPrimary(Tokens *tokens, void *context);
 const Expr *expr_parse(Tokens *tokens, ExprPrimary *primary, void *context);
 

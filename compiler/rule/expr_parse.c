@@ -97,7 +97,7 @@ static const Expr *unary(Reader *reader) {
     return inner ? expr_negative(tokens->arena, inner) : NULL;
 }
 
-/* Returns whether the current token is an operator of this precedence; gives its kind. */
+/* Returns whether the current token is an operator of this precedence; writes its kind. */
 static bool is_operator(const Tokens *tokens, int level, ExprKind *kind) {
     for (*kind = EXPR_ADD; *kind <= EXPR_NE; ++*kind)
         if (expr_operators[*kind].level == level && tokens_is(tokens, expr_operators[*kind].sign))

@@ -23,21 +23,21 @@ typedef struct OperandGradient {
     const Rule *rule;
     int operand;
     uint64_t integers; // bit i: operand i has integer elements
-    bool reuse;        // the result may stand for the body (y for expf(x)) where that reads no more
-                       // tensors: it has the body's value without rounding
+    bool reuse;        // the result has the body's value without rounding, so it may replace the
+                       // body (y for expf(x)) if no more tensors are read then
 } OperandGradient;
 
-/* Returns what one term adds to the gradient. Bit f of `repeated`: the term is summed over factor f
- * but the gradient lacks f, so the caller multiplies by the extent of f. */
+/* Returns the summand that one term adds to the gradient. Writes to *repeated: bit f: the term is
+ * summed over factor f, which the summand lacks, so the caller multiplies by the extent of f. */
 const Expr *rule_term_gradient(Arena *arena, const OperandGradient *of, const Expr *term,
                                uint64_t *repeated);
 
-/* Returns the gradient from all terms, without reuse of the result; 0 where there is none. */
+/* Returns the gradient of an operand from all terms, without reuse of the result. */
 const Expr *rule_gradient(Arena *arena, const Rule *rule, int operand, uint64_t integers);
 
 /* ---- functions of math.h that rules may call: functions.c ---- */
 
-/* Traits of functions that their derivatives depend on. */
+/* Traits of functions on which their derivatives depend. */
 enum {
     SETTLES = 1,      // saturates or becomes linear, more slowly than its argument may grow
     SETTLES_FAST = 2, // saturates exponentially: faster than any argument can grow

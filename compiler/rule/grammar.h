@@ -71,17 +71,17 @@
  *                             that the value lacks. A value has all factors, or all but those along
  *                             a row, which are then never cut
  *   grad(g), grad(none)       a C function that builds the gradient; none: no gradient flows
- *   operations(expr)          the arithmetic operations of a call, over integer arguments and
- *                             size(f) of a device's piece. Without it they are counted in `body`,
- *                             else as one for each element that is read or written
- *   reads(x: expr, ...)       how many elements of the operand a call reads, over the same.
+ *   operations(expr)          the number of arithmetic operations of a call, over integer arguments
+ *                             and size(f) of a device's piece. Without it they are counted in
+ *                             `body`, else as one for each element that is read or written
+ *   reads(x: expr, ...)       how many elements of the operand a call reads, over the same leaves.
  *                             Without it every element is read once
  *   neutral(x: number, ...)   elements of operand x that equal the number count for nothing along a
  *                             factor that results lack or that may not be cut. With a result, its
  *                             value where all elements are such: neutral(x: logf(0), y: 0)
  *   shift(n, i: start)        the operator copies: index i of the one tensor is index start + i of
- *                             the other's n. `start` is an expression over integer arguments. Where
- *                             a result has n, the rest of it is 0
+ *                             the other's n. `start` is an expression over integer arguments. If
+ *                             the result has n, its other elements are 0
  *   place(y: i)               the result's elements are their own indices along i: 0, 1, 2, ...
  *   row(n)                    the result concatenates the tensors of the variadic operand along n,
  *                             which stands for the factor that only that operand has

@@ -32,8 +32,8 @@ static bool parse_result(RuleDraft *draft) {
 
 /* ---- the right side ---- */
 
-/* Returns whether the right side is NAME(...) with a name that is no function of math.h: a kernel's
- * rule. */
+/* Returns whether the right side is NAME(...) with a name that is no function of math.h; then the
+ * rule has no body. */
 static bool begins_call(const RuleDraft *draft) {
     const Tokens *tokens = &draft->tokens;
     if (tokens->token->kind != TOKEN_NAME || !tokens_before(tokens, "(")) return false;
@@ -112,7 +112,7 @@ static bool parse_equation(RuleDraft *draft) {
     return begins_call(draft) ? parse_call(draft) : parse_body(draft);
 }
 
-/* ---- the whole ---- */
+/* ---- whole rules ---- */
 
 const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count) {
     const Token *first = tokens->token;

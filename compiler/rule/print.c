@@ -1,5 +1,5 @@
-/* Prints a rule that was built: its body or equations, and the clauses size, replicate, dtype and
- * epilogue.
+/* Prints a rule that a pass built: its body or equations, and the clauses size, replicate, dtype
+ * and epilogue.
  *
  *     y[i..], z[i..] = name(x[i..]) body(z[i..] = 2 * x[i..]; y[i..] = expf(z[i..]))
  */

@@ -1,5 +1,5 @@
-/* Properties of operators that follow from their rules: form, linearity, kernels. Other code asks
- * here and does not inspect bodies. */
+/* Properties of operators that follow from their rules: form, linearity, kernels. Other code calls
+ * these functions instead of inspecting bodies. */
 #include "rule/bounds.h"
 #include "rule/draft.h"
 
@@ -113,8 +113,8 @@ static bool free_of(const Expr *expr, unsigned in) {
     return true;
 }
 
-/* Returns whether the expression is jointly linear in the operands of `in`: it doubles when all of
- * them double. */
+/* Returns whether the expression is jointly linear in the operands of `in`: it doubles if all these
+ * operands double. */
 static bool linear_in(const Expr *expr, unsigned in) {
     const Expr *const *arg = expr->arg;
     switch (expr->kind) {

@@ -4,7 +4,7 @@
  *
  * has the OpDef {"scale", params {x: PARAM_TENSOR, by: PARAM_FLOAT}} and the Rule {RULE_BODY,
  * RULE_MAP, factors {i..}, results {y}, operands {x}, body EXPR_MUL(access 0, attribute 0)}.
- * grammar.h says what a rule may say.
+ * grammar.h defines the notation of rules.
  */
 #ifndef RULE_RULE_H
 #define RULE_RULE_H
@@ -31,7 +31,7 @@ typedef struct OpParam {
 
 typedef enum RuleKind { RULE_BODY, RULE_CALL, RULE_EQUATIONS, RULE_VIEW } RuleKind;
 
-/* What kind of expression a RULE_BODY has. */
+/* The form of a RULE_BODY's expression. */
 typedef enum RuleForm {
     RULE_OTHER,     // not a RULE_BODY
     RULE_MAP,       // elementwise: no factor is contracted
@@ -70,15 +70,15 @@ typedef struct OpDef {
     const Rule *rule;
 } OpDef;
 
-/* Reads a rule with its clauses, up to the end of the line. The parameters resolve names. NULL
- * after errors were reported. */
+/* Reads a rule with its clauses, up to the end of the line or text; names refer to the parameters.
+ * Returns NULL after it reported errors. */
 const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count);
 
 /* Makes the operator `name` from the text of a rule that the compiler inserts. Every operand is a
  * tensor parameter; there are no attributes. */
 const OpDef *rule_inserted(Arena *arena, const char *name, const char *text);
 
-/* Makes the operator that converts to another floating-point type. */
+/* Makes the operator that converts its operand to an element type. */
 const OpDef *rule_convert(Arena *arena, DType dtype);
 
 /* Returns the clause kernel for a back end: its own, else the one for all; NULL: there is none. */
@@ -101,9 +101,9 @@ void rule_linear(const Rule *rule, int *group);
 /* Returns the kind of the parameter behind attribute `index`. */
 ParamKind opdef_attr_kind(const OpDef *def, int index);
 
-/* Returns whether results may be infinite though no operand is. Then an expression has an infinite
- * constant such as logf(0), or an empty piece gives one: a maximum over no elements, or the result
- * of a piece (clause merge) in which a row sees nothing. */
+/* Returns whether results may be infinite although no operand is: an expression has an infinite
+ * constant such as logf(0), or an empty piece gives an infinite result. Such a piece is a maximum
+ * over no elements, or a piece of clause merge of which a row reads no element. */
 bool rule_has_infinity(const Rule *rule);
 
 #endif

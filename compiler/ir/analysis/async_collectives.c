@@ -13,7 +13,7 @@ static int compare_async_collectives(const void *a, const void *b) {
                                 : x->op->index - y->op->index;
 }
 
-/* Makes an operator a tensor of an async collective. */
+/* Adds an operator's tensor to an async collective. */
 static void join(const Module *module, AsyncCollective *collective, const Op **ops, const Op *op) {
     int ready = value_ready_at(module, op->operands[0]);
     ops[op->convert.tensor] = op;
@@ -22,7 +22,7 @@ static void join(const Module *module, AsyncCollective *collective, const Op **o
 
 AsyncCollectives module_async_collectives(Arena *arena, const Module *module) {
     AsyncCollective *collectives = arena_array(arena, AsyncCollective, module->ops.count + 1);
-    // by conversion of several tensors: its async collective
+    // by number of a planned conversion: the index of its async collective
     int *of = arena_array(arena, int, module->devices->conversions.count + 1), count = 0;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
@@ -58,8 +58,8 @@ static bool may_begin_ahead(const Module *module, const Op *op) {
            is_of_parameter(op->operands[0]) && !plan_nothing(op->convert.plan->plan);
 }
 
-/* Returns the index of the first operator of a layer in the phase of `op`. Operators of two layers
- * may stand mixed where these meet. */
+/* Returns the index of the first operator of a layer in the phase of `op`. Where two layers meet,
+ * their operators may be interleaved. */
 static int first_of_layer(const Module *module, const Op *op, const Layer *layer) {
     int first = op->index;
     for (int i = op->index; i >= 0 && same_phase(module, module->ops.at[i], op); i--)

@@ -40,8 +40,8 @@ typedef struct AsyncCollectives {
 AsyncCollectives module_async_collectives(Arena *arena, const Module *module);
 
 /* Returns the operator in front of which a conversion begins, after pass specialize: the first
- * operator of the layer before; of its own layer, if that layer is the first of its phase; `op`
- * itself, if it is no prefetch. */
+ * operator of the preceding layer, or of its own layer if that layer is the first of its phase. It
+ * is not before the operand exists. For a conversion that is no prefetch, returns `op`. */
 const Op *op_prefetch_point(const Module *module, const Op *op);
 
 #endif

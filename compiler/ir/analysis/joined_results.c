@@ -19,7 +19,7 @@ static bool joins(const Op *op) {
            merged_factor(op->operands[op->result_count]->def, op->def->name) >= 0;
 }
 
-/* Returns whether a device holds a piece of a factor in a ring step. */
+/* Returns whether a device holds elements of all operands that have a factor, in a ring step. */
 static bool has_piece(Module *module, const Op *op, int factor, int device) {
     for (int k = 0; k < op->operand_count; k++)
         for (int d = 0; op->operands[k] && d < op->binding->operands[k].rank; d++)
@@ -29,8 +29,8 @@ static bool has_piece(Module *module, const Op *op, int factor, int device) {
     return true;
 }
 
-/* Returns whether the results of an operator exist on a device. The operator is a ring step, or
- * joins the results of several by the operator `name`. */
+/* Returns whether the results of an operator exist on a device. The operator is a ring step, or the
+ * operator `name`, which joins the results of several ring steps. */
 static bool has_results(Module *module, const Op *op, const char *name, int device) {
     if (joins(op))
         return has_results(module, op->operands[0]->def, name, device) ||

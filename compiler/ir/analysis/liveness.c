@@ -5,12 +5,12 @@
 #include "ir/analysis/subviews.h"
 #include "ir/programs/device_programs.h"
 
-/* Keeps a new value to the end: it is copied to the parameter or state behind all operators. */
+/* Extends a new value to the end, where it is copied to its parameter or state. NULL: no effect. */
 static void note_update(const Module *module, const Value *made, int *last) {
     if (made) last[made->id] = module->ops.count;
 }
 
-/* Sets the last reader of each value as the operators stand. */
+/* Sets the last reader of each value, in the order of module->ops. */
 static void find_readers(const Module *module, int *last) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
@@ -41,8 +41,8 @@ static void find_loop(const Module *module, LoopPosition turn, int *first, int *
         }
 }
 
-/* Values from outside of a loop, and sums over it, live to its end: the next micro-batch reads them
- * again. */
+/* Extends values that a loop reads from outside, and sums over the loop, to the loop's end, because
+ * the next micro-batch reads them again. */
 static void extend_over_loop(const Module *module, LoopPosition turn, int *last) {
     int first, end;
     find_loop(module, turn, &first, &end);
@@ -55,7 +55,7 @@ static void extend_over_loop(const Module *module, LoopPosition turn, int *last)
     }
 }
 
-/* The operand of a message lives to the end of the loop: its transfer may take as long. */
+/* Extends operands of messages to the end of the loop, because a transfer may take as long. */
 static void extend_over_messages(const Module *module, int *last) {
     int first, end;
     find_loop(module, LOOP_EACH, &first, &end);
@@ -64,7 +64,7 @@ static void extend_over_messages(const Module *module, int *last) {
             last[module->ops.at[i]->operands[0]->id] = end;
 }
 
-/* The operands of a union live as long as the union. */
+/* Extends the operands of each union to the last use of the union. */
 static void extend_over_unions(const Module *module, int *last) {
     for (int i = module->ops.count - 1; i >= 0; i--) {
         const Op *op = module->ops.at[i];
@@ -74,7 +74,7 @@ static void extend_over_unions(const Module *module, int *last) {
     }
 }
 
-/* The owner of a storage lives as long as all values that share it. */
+/* Extends the owner of each storage to the last use of all values that share the storage. */
 static void extend_over_sharers(const Module *module, int *last) {
     for (int i = 0; i < module->ops.count; i++)
         for (int r = 0; r < module->ops.at[i]->result_count; r++) {

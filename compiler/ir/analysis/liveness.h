@@ -12,8 +12,8 @@
 
 #include "ir/programs/device_programs.h"
 
-/* Returns by value id the index of the operator that reads the value last, or that makes it if none
- * reads it; the number of operators for outputs, the loss and new parameters. In addition:
+/* Returns, by value id, the index of the operator that reads the value last, or makes it if none
+ * reads it; for outputs, the loss and new parameters, the number of operators. Exceptions:
  * - A value from before the loop over micro-batches that the loop reads lives to the loop's end.
  * - So do sums over micro-batches, collected rows, and values that another stage reads.
  * - A value lives as long as the values that share its storage, and the unions that it is part of.
@@ -31,10 +31,10 @@ int *last_uses(Arena *arena, const Module *module);
  * - all else: `op` itself. */
 int first_use(Module *module, const Role *role, const Op *op);
 
-/* Returns the same for one result, where it begins earlier:
- * - A result that is read after the loop, on a stage of several visits, needs storage from the
- *   beginning of the loop, because visits run in another order than their operators stand in.
- * - The result of a concatenation whose operands are subviews of it needs storage from the first of
+/* Returns the index of the operator from which on one result needs storage: first_use, except that
+ * - a result that is read after the loop, on a stage of several visits, needs storage from the
+ *   beginning of the loop, because visits do not run in the order of module->ops;
+ * - the result of a concatenation whose operands are subviews of it needs storage from the first of
  *   these operands on.
  * `last` is the result of last_uses. */
 int first_use_of(Module *module, const Role *role, const Value *result, const int *last);

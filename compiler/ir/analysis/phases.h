@@ -46,8 +46,8 @@ bool op_is_addition(const Op *op);
 /* Returns whether an operator adds two values of its result's type, without a transposition. */
 bool op_adds_alike(const Op *op);
 
-/* Returns whether `reader` may read a result of `maker`, of the same stage, where it lies. A visit
- * keeps the values of a micro-batch in its own slot, so other visits of the stage may not. */
+/* Returns whether `reader` may read a result of `maker`, on the same stage, without a message. A
+ * visit keeps a micro-batch's values in its own slot, which other visits do not read. */
 bool op_may_read(const Module *module, const Op *maker, const Op *reader);
 
 /* Returns whether an operator is a message: it converts a value of another stage, or of another
@@ -60,8 +60,8 @@ bool op_crosses_stages(const Module *module, const Op *op);
  * async without Target.overlap, because the result takes the storage of the operand. */
 bool op_is_async(const Module *module, const Op *op);
 
-/* Returns the index of the operator that makes a value. For a union it is the last maker of an
- * operand in the first template, so that all devices begin async collectives in one order. */
+/* Returns the index of the operator that makes a value; for a union, of the last maker of operands
+ * in the first operand's template. So all devices begin async collectives in one order. */
 int value_ready_at(const Module *module, const Value *value);
 
 /* Returns the graph of a template's visits: an edge for each pair between which data flows forward.
@@ -69,7 +69,7 @@ int value_ready_at(const Module *module, const Value *value);
  * Requires: pass propagate_layouts. */
 StageGraph template_graph(Arena *arena, const Module *module, int body);
 
-/* Sorts the operators of a module with pipeline templates by phase, stably, and numbers them. */
+/* Sorts operators by loop, template, phase and visit if there are templates, and numbers them. */
 void ir_order_parts(Module *module);
 
 #endif

@@ -26,17 +26,17 @@ typedef struct BoundTensor {
     const Value *value;
 } BoundTensor;
 
-/* Returns whether a kernel can read or write a tensor where it lies on a device. Writes to *pitch
- * the distance in elements between rows, which the factor of clause pitch ends; 0 if the tensor is
- * contiguous. */
+/* Returns whether a kernel can read or write a tensor in place on a device. Writes to *pitch the
+ * distance in elements between the starts of rows (the dimensions behind the factor of clause
+ * pitch); 0 if the tensor is contiguous. */
 bool tensor_pitch(Module *module, const Op *op, BoundTensor tensor, int device, int64_t *pitch);
 
 /* Returns whether an operator copies nothing, because its operand is a subview of its result or the
  * other way round. */
 bool op_moves_nothing(const Op *op);
 
-/* Returns the value that is computed in a place inside `whole`: `value`, or the value of which
- * `value` is a reshape. Returns NULL if there is none. */
+/* Returns `value`, or the value of which `value` is a reshape, if it is a subview of `whole`; else
+ * NULL. */
 const Value *value_made_within(const Value *value, const Value *whole);
 
 #endif

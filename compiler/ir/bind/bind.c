@@ -103,7 +103,7 @@ static void find_used(Binder *binder) {
 
 /* ---- ellipses ---- */
 
-/* Sets the counts that need no operand: 1 for a factor, N for `a..{N}`, -1 for other ellipses. */
+/* Sets counts: 1 for a factor, N for `a..{N}`, -1 for other ellipses. False: reported an error. */
 static bool start_counts(Binder *binder) {
     for (int f = 0; f < binder->rule->factor_count; f++) {
         const Factor *factor = &binder->rule->factors[f];
@@ -147,7 +147,7 @@ static void report_rank(Binder *binder, int operand, int rank, bool more) {
     bind_note_value(binder, operand);
 }
 
-/* Infers an ellipsis' count from the rank of one operand. Returns whether it did. */
+/* Infers an ellipsis' count from the rank of one operand. Returns whether the count is new. */
 static bool learn_count(Binder *binder, int operand) {
     int unknown,
         rank = bind_known_rank(binder, &binder->rule->operands[binder->access[operand]], &unknown);
@@ -161,7 +161,7 @@ static bool learn_count(Binder *binder, int operand) {
     return true;
 }
 
-/* Infers all counts, until no operand gives another one. Returns false after an error. */
+/* Infers the counts of all ellipses, until nothing changes. Returns false after an error. */
 static bool count_ellipses(Binder *binder) {
     if (!start_counts(binder)) return false;
     for (bool learnt = true; learnt && !binder->failed;) {
@@ -207,7 +207,7 @@ static const BoundFactor *bound_factors(Binder *binder) {
     return factors;
 }
 
-/* Binds a rule that is no view, in the steps above. */
+/* Binds a rule that is no view, in the steps of the file's header. NULL: an error was reported. */
 static const Binding *bind_rule(Binder *binder, Type *types) {
     const Rule *rule = binder->rule;
     find_used(binder);

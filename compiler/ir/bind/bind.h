@@ -1,4 +1,4 @@
-/* Binding a rule to the operands of a call (ir_bind), as its files share it:
+/* Declarations shared by the files that bind a rule to the operands of a call (ir_bind):
  *
  *     bind.c        maps operands, counts ellipses, makes the results
  *     extent.c      finds the extents of factors
@@ -32,8 +32,8 @@ typedef struct Binder {
     int operand_count;
     int *access; // by operand: the rule's operand
     int *member; // by operand: its number among the tensors of a variadic operand
-    int members; // tensors of the variadic operand
-    int *count;  // by factor: the dimensions that it stands for; -1: unknown
+    int members; // number of tensors of the variadic operand
+    int *count;  // by factor: the number of dimensions that it stands for; -1: unknown
     bool *each;  // by factor: each tensor of the variadic operand has an extent of its own
     bool *used;  // by factor: a present operand or a result has it
     int *base;   // by factor: its first bound factor
@@ -56,8 +56,8 @@ const char *bind_access_text(Binder *binder, const Access *access);
 /* Adds a note at the source line that made an operand. */
 void bind_note_value(Binder *binder, int operand);
 
-/* Returns the number of an access's dimensions without ellipses of unknown counts. Writes the one
- * such ellipsis to *unknown; -1: there is none, -2: there are several. */
+/* Returns the number of an access's dimensions, not counting ellipses of unknown counts. Writes the
+ * factor of the only such ellipsis to *unknown; -1: there is none, -2: there are several. */
 int bind_known_rank(const Binder *binder, const Access *access, int *unknown);
 
 /* Returns the rule's factor that a bound factor belongs to. */
@@ -69,8 +69,8 @@ void bind_number_factors(Binder *binder);
 /* Returns an access with its ellipses expanded, for tensor `member` of a variadic operand. */
 BoundAccess bind_expand(Binder *binder, const Access *access, int index, int member);
 
-/* Writes the known global extents of the rule's factors: for an ellipsis the product of its
- * dimensions, for a factor of a variadic operand the sum over its tensors. */
+/* Writes the global extents of the rule's factors: for an ellipsis the product of its dimensions,
+ * for a factor of a variadic operand the sum over its tensors; -1: unknown or unused. */
 void bind_factor_sizes(const Binder *binder, int64_t *size);
 
 /* Returns whether the call meets the conditions of the clause requires; else reports the first that

@@ -12,7 +12,7 @@ typedef struct Typing {
     const Rule *rule;
     const Attr *attrs;
     Value *const *operands;
-    const int *access; // by operand of the call: the rule's
+    const int *access; // by operand of the call: index of the rule's operand
     int count;
 } Typing;
 
@@ -150,7 +150,7 @@ static void check_remainders(Binder *binder, const Typing *typing) {
     if (why) ERROR(binder, "%s: %s", binder->def->name, why);
 }
 
-/* Returns whether the element types fit. Operators that the compiler inserts always do. */
+/* Skips check_open and check_integral for operators that the compiler inserts (without a file). */
 bool bind_check_dtypes(Binder *binder) {
     Typing typing = binder_typing(binder);
     check_remainders(binder, &typing);
@@ -163,7 +163,7 @@ bool bind_check_dtypes(Binder *binder) {
     return !binder->failed;
 }
 
-/* ---- of operators ---- */
+/* ---- after binding ---- */
 
 static Typing op_typing(Arena *arena, const Op *op) {
     int *access = arena_array(arena, int, op->operand_count + 1);

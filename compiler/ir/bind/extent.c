@@ -3,9 +3,9 @@
  *     y[(h d)] = x[h, d]                x: [4, 16]       h: 4, d: 16
  *     y[h, d] = x[(h d)] size(h: 4)     x: [64]          h: 4 by the clause, d: 16 by division
  *
- * A dimension of one factor gives its extent. The clause size computes an extent from others. A
- * merged dimension gives its one unknown factor by division. The three repeat until nothing
- * changes.
+ * A dimension of one factor gives that factor's extent. The clause size computes an extent from
+ * other extents. A merged dimension gives its one unknown factor by division. These three steps
+ * repeat until nothing changes.
  */
 #include "ir/bind/bind.h"
 
@@ -23,7 +23,7 @@ void bind_number_factors(Binder *binder) {
     }
 }
 
-/* Returns the bound factor of the k-th dimension that `factor` stands for. */
+/* Returns the bound factor of dimension k (from 0) that `factor` stands for, in tensor `member`. */
 static int bound_factor(const Binder *binder, int factor, int member, int k) {
     return binder->base[factor] + (binder->each[factor] ? member * binder->count[factor] : 0) + k;
 }
@@ -73,7 +73,7 @@ static void report_extent(Binder *binder, int bound, int operand, int dim, int64
     if (source.operand != operand) bind_note_value(binder, operand);
 }
 
-/* Infers the one unknown factor of a merged dimension by division. */
+/* Infers the one unknown factor of a merged dimension by division. Returns whether it did. */
 static bool learn_merged(Binder *binder, int operand, int dim, const BoundDim *bound,
                          int64_t extent) {
     int unknown = -1;
@@ -135,7 +135,7 @@ void bind_factor_sizes(const Binder *binder, int64_t *size) {
     }
 }
 
-/* Infers the extent of a factor from its clause size. */
+/* Infers the extent of a factor from its clause size. Returns whether it did. */
 static bool learn_size(Binder *binder, int f) {
     const Factor *factor = &binder->rule->factors[f];
     int64_t *size = arena_array(binder->arena, int64_t, binder->rule->factor_count), value;

@@ -2,7 +2,7 @@
  *
  *     slice(x, start, length) requires(start >= 0, start <= size(n) - length)
  *
- * reports a slice from row 6 on of 4 of 8 rows as an error of the user.
+ * slice(x, 6, 4) of a tensor of 8 rows is reported as an error of the user.
  */
 #include "ir/bind/bind.h"
 
@@ -16,8 +16,8 @@ static bool is_floating(const Binder *binder, const Expr *expr) {
     return false;
 }
 
-/* Returns the value of an expression without calls. An expression without floating-point arguments
- * is evaluated in integers. */
+/* Returns the value of an expression that has no calls; NaN if it has none. An expression without
+ * floating-point arguments is evaluated in integers. */
 static double number(const Binder *binder, const int64_t *size, const Expr *expr) {
     int64_t integer;
     if (expr->kind == EXPR_NUMBER) return expr->number;

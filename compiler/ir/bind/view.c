@@ -1,4 +1,4 @@
-/* Binding of views (reshapes): the factors that two shapes of the same elements have in common.
+/* Binds views (reshapes): finds the factors that two shapes of the same elements have in common.
  *
  *     f32[12, 5] as f32[3, 4, 5]        factors 3, 4, 5: dimension 0 of the operand is 3 x 4
  */
@@ -46,7 +46,7 @@ typedef struct Side {
     Ints *factors; // by dimension: the bound factors that it is made of
 } Side;
 
-/* Adds a bound factor to a dimension of either side; NULL: to none. */
+/* Makes a bound factor and appends it to the dimensions a and b of the two sides; NULL: skipped. */
 static void add_factor(Binder *binder, Factors *factors, int64_t extent, Ints *a, Ints *b) {
     int index = factors->count;
     array_push(binder->arena, factors, (BoundFactor){.factor = -1, .extent = extent});

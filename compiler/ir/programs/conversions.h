@@ -1,10 +1,10 @@
-/* Planned conversions: what the `reshard` operators of a module convert, and the plan of each.
+/* Planned conversions: the tensors that the `reshard` operators of a module convert, and the plans.
  *
  *     %9 = reshard(%8)   layout<[0-3]{sum:4}> to layout<[0-3]{dup:4}>, f32[8, 64]
  *
- * has a PlannedConversion of one tensor, whose plan is an all-reduce. Operators that convert the
- * same share one. Messages between two stages, and gradient buckets, are conversions of several
- * tensors, each of which belongs to an operator of its own (Op.convert.tensor).
+ * has a PlannedConversion of one tensor, whose plan is an all-reduce. Operators with equal types
+ * and layouts share one. Messages between two stages, and gradient buckets, are conversions of
+ * several tensors, each of which belongs to an operator of its own (Op.convert.tensor).
  */
 #ifndef IR_PROGRAMS_CONVERSIONS_H
 #define IR_PROGRAMS_CONVERSIONS_H
@@ -21,33 +21,33 @@ typedef struct ConvertedTensor {
 typedef struct PlannedConversion {
     int number; // in module->devices->conversions
     Array(ConvertedTensor) tensors;
-    const Op *user;       // the first operator that converts so; NULL: none yet
-    ReplicaGroups groups; // once there is a user
+    const Op *user;       // the first operator with this conversion; NULL: none yet
+    ReplicaGroups groups; // set by conversion_plan
     const Plan *plan;     // of the first replica group
-    Position at;          // of its line in IR text; without a file: a pass made it
+    Position at;          // of its line in IR text; file NULL: a pass made it
 } PlannedConversion;
 
-/* Adds a conversion without tensors and user to module->devices->conversions. */
+/* Appends an empty conversion to module->devices->conversions and returns it. */
 PlannedConversion *conversion_add(Module *module);
 
-/* Makes an operator the user of one tensor of a conversion. */
+/* Sets op->convert to one tensor of a conversion. The first such operator becomes its `user`. */
 void conversion_use(PlannedConversion *conversion, int tensor, Op *op);
 
-/* Plans a conversion for the module's cluster unless it has a plan. Conversions whose first replica
- * groups convert the same share one plan. */
+/* Plans a conversion for the module's cluster unless it has a plan. Conversions share one plan if
+ * their first replica groups have equal shapes and layouts. */
 void conversion_plan(Module *module, PlannedConversion *conversion);
 
-/* Returns the plan of tensors that the first replica groups convert together, for the module's
- * cluster. It is memoized, so that a price and a conversion cost one planning. */
+/* Returns the plan that converts tensors of a first replica group together, for the module's
+ * cluster. The plan is memoized, so that pricing a conversion and making it plan only once. */
 const Plan *module_plan(Module *module, const Conversion *tensors, int count);
 
-/* Returns the plan of one operator's tensor alone, for the first replica group, and writes the
- * replica groups. */
+/* Returns the plan that converts an operator's tensor alone, in the first replica group. Writes the
+ * replica groups of that conversion to *replica_groups. */
 const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op,
                           ReplicaGroups *replica_groups);
 
-/* Returns the device of the plan of an operator's conversion, by its name in its replica group,
- * that does what `device` does; -1: it does nothing. */
+/* Returns the device of the plan (of the first replica group) whose part `device` takes in an
+ * operator's conversion; -1: `device` takes no part. */
 int conversion_device(Module *module, const Op *op, int device);
 
 /* Returns an element type as the runtime library names it. */

@@ -96,12 +96,12 @@ const Value *value_storage(const Value *value) {
 
 /* ---- representative devices ---- */
 
-/* Where a device stands in the strategy. */
+/* The pipeline and stage of a device in the strategy. */
 typedef struct Post {
-    int run;            // pipeline, of module->templates->runs; -1: none
-    int stage;          // of that pipeline
-    int representative; // device of the template's first pipeline that does the same
-    int next;           // device with the same representative; -1: none
+    int run;            // index into module->templates->runs; -1: in no pipeline
+    int stage;          // index of its stage in that pipeline
+    int representative; // the device at its position in the template's first pipeline
+    int next;           // next device with the same representative; -1: none
 } Post;
 
 struct Posts {
@@ -110,7 +110,7 @@ struct Posts {
     int *first; // by representative: the first device that it represents; -1: none
 };
 
-/* Enters the devices of one pipeline. */
+/* Sets the posts of the devices of one pipeline. */
 static void add_posts(const Module *module, struct Posts *posts, int number) {
     const PipelineRun *run = &module->templates->runs.at[number];
     const Pipeline *own = &module->strategy->pipelines.at[run->pipeline];

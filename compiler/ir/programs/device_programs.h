@@ -4,27 +4,27 @@
  *     stage devices(0-3) mesh(dp:2, tp:2)     equal pieces: role 0 = devices 0, 1, 2, 3
  *     stage devices(4-5) mesh(tp:2 by 3:1)    unequal pieces: role 1 = device 4, role 2 = device 5
  *
- * Peers, offsets of pieces, and which device adds a bias differ between the devices of a role; the
- * emitted tables say them. Pass specialize makes the roles, and pass memory fills in the offsets of
- * their arenas.
+ * Devices of one role differ in their peers, in the offsets of their pieces, and in whether they
+ * add a bias; emitted tables hold these differences. Pass specialize makes the roles; pass memory
+ * fills in the offsets of their arenas.
  *
- * Pipelines that share a template are laid out once, on the devices of the first of them, which
- * represent those of the others:
+ * Pipelines that share a template are laid out once, on the devices of the first pipeline, which
+ * represent the devices of the other pipelines:
  *
  *     pipeline stage devices(0-1) mesh(tp:2)     template 0
  *     pipeline stage devices(2-3) mesh(tp:2)     template 0, too: 0 represents 2, 1 represents 3
  *
- * An operator of a stage has values on devices 0 and 1. Devices 2 and 3 do the same with their own
- * rows of the batch. A device outside of pipelines represents itself.
+ * An operator of a stage has values on devices 0 and 1. Devices 2 and 3 run it on their own rows of
+ * the batch. A device outside of pipelines represents itself.
  */
 #ifndef IR_PROGRAMS_DEVICE_PROGRAMS_H
 #define IR_PROGRAMS_DEVICE_PROGRAMS_H
 
 #include "ir/module.h"
 
-enum { ARENA_ALIGNMENT = 64 }; // bytes: of each place in an arena
+enum { ARENA_ALIGNMENT = 64 }; // in bytes, of each offset into an arena
 
-/* The program of some devices. Sizes and offsets are in bytes, and there after pass memory. */
+/* The program of some devices. Sizes and offsets are in bytes; pass memory sets them. */
 typedef struct Role {
     int device_count;
     const int *devices;
@@ -32,9 +32,9 @@ typedef struct Role {
     int64_t *offset;     // by value id: into the arena; -1: no storage there (parameters, states,
                          // inputs, and values that share another's storage)
     int64_t *scratch;    // by op index: into the arena, of a conversion's scratch space; -1: none
-    int64_t slot_bytes;  // of the values that a micro-batch keeps from one phase to another; 0: all
-                         // values lie in the arena
-    bool *kept;          // by value id: its offset is into the slot
+    int64_t slot_bytes;  // size of a slot, for values that a micro-batch keeps between phases; 0:
+                         // all values lie in the arena
+    bool *kept;          // by value id: its offset is into a slot, not into the arena
 } Role;
 
 typedef struct Roles {
@@ -48,32 +48,32 @@ typedef struct Roles {
 /* Returns the index of a device in roles->devices; -1: it is not there. */
 int roles_index(const Roles *roles, int device);
 
-/* Returns how many micro-batches a device keeps values of at a time, which its schedule says; 0:
- * the role has no slots. Requires: pass schedule. */
+/* Returns the number of slots of a device: its schedule keeps the values of at most so many
+ * micro-batches at a time. 0: the role has no slots. Requires: pass schedule. */
 int device_slots(Module *module, const Role *role, int device);
 
-/* Returns whether the devices of a role hold anything of a value. */
+/* Returns whether the devices of a role are in a value's layout. */
 bool role_has(Module *module, const Role *role, const Value *value);
 
 /* Returns whether the devices of a role run an operator, or hold a side of a conversion. */
 bool role_runs(Module *module, const Role *role, const Op *op);
 
-/* Returns the operator that makes what the devices of a role hold of a value, which may be a union;
- * NULL: they hold nothing, or no operator makes it. */
+/* Returns the operator that makes a value on the devices of a role, also for a union's operand;
+ * NULL: these devices do not hold the value, or no operator makes it. */
 const Op *role_maker(Module *module, const Role *role, const Value *value);
 
-/* Returns the most bytes that a device of the role holds of a value. They differ for collected
- * rows, of which pipelines have more and fewer. */
+/* Returns the largest number of bytes that a device of the role holds of a value. Devices differ
+ * only in collected rows, because their pipelines may run different numbers of micro-batches. */
 int64_t role_bytes(Module *module, const Role *role, const Value *value);
 
-/* Returns the bytes of scratch space that an operator, a conversion, needs on any device of the
- * role. Async conversions of one plan share the space of the first. */
+/* Returns the bytes of scratch space that a conversion needs on the role's device that needs most.
+ * The operators of one async conversion share the space of its first tensor; others return 0. */
 int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op);
 
-/* Returns the value that owns the storage of a value. A result in place shares its operand's. */
+/* Returns the value that owns the storage of a value: an in-place result uses its operand's. */
 const Value *value_storage(const Value *value);
 
-/* Returns the same on the devices of a role: a union has the storage of their operand. */
+/* Returns value_storage on a role's devices: a union has the storage of the operand they hold. */
 const Value *role_storage(Module *module, const Role *role, const Value *value);
 
 /* ---- representative devices ---- */
@@ -81,15 +81,15 @@ const Value *role_storage(Module *module, const Role *role, const Value *value);
 /* Returns the device on which the work of `device` is laid out. */
 int representative_device(Module *module, int device);
 
-/* Returns the same for one operator: an operator on all devices represents none by another. */
+/* Returns representative_device for an operator of a stage, and `device` for one of STAGE_ALL. */
 int op_representative_device(Module *module, const Op *op, int device);
 
-/* Enumerate the devices that a device represents, in ascending order; -1 ends them. */
+/* Enumerate the devices that a device represents, itself included, ascending; -1: no more. */
 int first_represented(Module *module, int representative);
 int next_represented(Module *module, int device);
 
-/* Returns the pipeline of a device, and its stage there in *stage; NULL: the batch runs as a
- * whole. */
+/* Returns the pipeline of a device, and writes its stage of that pipeline to *stage; NULL: the
+ * device is in no pipeline. */
 const PipelineRun *device_run(Module *module, int device, int *stage);
 
 #endif

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* The regions of the positions of a layout, whatever devices stand there. Subgroups that are cut
- * alike share it. */
+/* The regions of a layout by position instead of by device. Layouts that differ only in their
+ * devices share them. */
 typedef struct PositionRegions {
     int count;
     const Region *at;
@@ -20,8 +20,8 @@ typedef struct Regions {
     int count;
     const int *devices; // in the layout's order
     PositionRegions of_positions;
-    int least, span;  // of device numbers
-    const int *place; // by device, counted from `least`: its position and 1; 0: it holds nothing
+    int least, span;  // device numbers are in [least, least + span)
+    const int *place; // by device - least: its position + 1; 0: not in the layout
 } Regions;
 
 /* The key of memoized regions. */
@@ -74,7 +74,7 @@ static Key key_of(const Layout *layout, Type type) {
 static const int *find_alike(Arena *arena, const Region *regions, int count) {
     int *alike = arena_array(arena, int, count);
     Arena *scratch = arena_create();
-    Intern *first = intern_create(scratch); // by boxes: the first position and 1
+    Intern *first = intern_create(scratch); // by boxes: the first position + 1
     Text boxes = {.arena = scratch};
     for (int i = 0; i < count; i++) {
         boxes.length = 0;
@@ -194,8 +194,8 @@ bool value_local(Module *module, const Value *value, int device, int64_t *extent
 
 /* ---- pieces of several boxes ---- */
 
-/* Returns whether a kernel may run on any piece of each factor: no factor must be whole, none has
- * an offset, and all that are contracted can be added up. */
+/* Returns whether a kernel may run on any piece of each factor: no factor has the clause replicate
+ * or offset, and every contracted factor has a reduction. */
 static bool free_factors(const Op *op) {
     for (int f = 0; f < op->binding->factor_count; f++) {
         int number = op->binding->factors[f].factor;
@@ -263,7 +263,7 @@ bool op_local(Module *module, const Op *op, const Value *value, int device, int6
     return op_takes_elements(op) && same_pieces(module, op, value, device);
 }
 
-/* Returns how many micro-batches a device runs in a step, of the template of an operator. */
+/* Returns the micro-batches per step of a device's pipeline of an operator's template; 0: none. */
 static int64_t microbatches_of(const Module *module, const Op *op, int device) {
     for (int r = 0; r < module->templates->runs.count; r++) {
         const PipelineRun *run = &module->templates->runs.at[r];
@@ -277,7 +277,7 @@ static int64_t microbatches_of(const Module *module, const Op *op, int device) {
     return 0;
 }
 
-/* Returns the bytes of an input that micro-batches read in parts: the parts of all of them. */
+/* Returns the bytes of an input that micro-batches read in parts, summed over micro-batches. */
 static int64_t input_bytes(Module *module, const Value *input, int device) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];

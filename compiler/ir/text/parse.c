@@ -125,7 +125,7 @@ static bool parse_collect(IrParser *parser) {
 
 /* ---- the module's head ---- */
 
-/* cluster "FILE": reads the file. */
+/* Reads the name of the cluster's file, "FILE", and the file itself. */
 static bool parse_cluster(IrParser *parser, Module *module) {
     if (!parse_string(parser, &module->devices->target.cluster_file)) return false;
     module->devices->target.cluster =
@@ -164,7 +164,7 @@ static bool parse_module(IrParser *parser) {
     return parse_head_marks(parser, module);
 }
 
-/* The lines from `strategy NAME` to `end strategy`. */
+/* Reads the lines from `strategy NAME` to `end strategy`. */
 static bool parse_strategy(IrParser *parser) {
     const Strategy *strategy = parser->module->strategy = strategy_parse_one(&parser->tokens);
     return strategy;
@@ -187,7 +187,7 @@ static bool parse_init(IrParser *parser, Parameter *param) {
     return parse_fail(parser, "zeros, constant, normal or uniform");
 }
 
-/* %ID "NAME": a new value of `kind`. */
+/* Reads %ID "NAME" and returns a new value of `kind`; NULL after an error. */
 static Value *parse_named(IrParser *parser, ValueKind kind, int index) {
     int id;
     const char *name;
@@ -221,7 +221,7 @@ static bool parse_param(IrParser *parser) {
     return true;
 }
 
-/* of %ID: the parameter of a state. */
+/* Reads %ID, the parameter of a state; returns NULL after an error. */
 static Parameter *parse_param_ref(IrParser *parser) {
     Value *value;
     if (!parse_ref(parser, &value)) return NULL;
@@ -399,7 +399,7 @@ static bool parse_line(IrParser *parser) {
     return parse_fail(parser, "a line of a module");
 }
 
-/* Sets the subview of a value inside another one, which has the same dimensions or one more. */
+/* Sets the subview of a value in a larger value, which has as many dimensions or one more. */
 static void fix_within(IrParser *parser, const StorageFix *fix) {
     Subview *within = arena_copy(parser->arena, &fix->place, sizeof fix->place);
     Value *value = fix->value;
@@ -412,7 +412,7 @@ static void fix_within(IrParser *parser, const StorageFix *fix) {
         value->subview = within;
 }
 
-/* Returns whether the storage chain of a value leads to another value. */
+/* Returns whether the chain of storages that begins at a value has an end, that is, no cycle. */
 static bool storage_ends(const IrParser *parser, const Value *value) {
     int steps = 0;
     while (value->storage && steps++ <= parser->storages.count) value = value->storage;

@@ -1,4 +1,4 @@
-/* The parser of IR text (ir/text/text.h has an example), as its files share it:
+/* Declarations shared by the files of the parser of IR text (ir/text/text.h has an example):
  *
  *     parse.c           lines: the module's head, definitions, parameters, inputs, gradients
  *     parse_op.c        operators and factored bindings
@@ -16,11 +16,11 @@
 #include "ir/text/text.h"
 #include "syntax/tokens.h"
 
-typedef struct StorageFix {
+typedef struct StorageFix { // a reference to a value that the parser may not have read yet
     Value *value;
     int storage; // id of the value whose storage it uses, or inside which it lies
-    bool within;
-    Subview place; // without its `whole`
+    bool within;   // the value is a subview at `place`
+    Subview place; // its `whole` is not yet set
     Position at;
 } StorageFix;
 
@@ -35,7 +35,7 @@ typedef struct IrParser {
     Array(const Binding *) bindings; // by number
     Array(StorageFix) storages;
     Mesh *mesh;         // of the last line `mesh`
-    bool in_stage;      // a line `stage` came before: its mesh follows
+    bool in_stage;      // the next line `mesh` belongs to the last line `stage`
     Position layout_at; // of the last layout
     OpSource source;    // of the current operator
     Function *function; // the current gradient; NULL: the module's own operators
@@ -57,47 +57,46 @@ bool parse_position(IrParser *parser, Position *at); // @FILE:LINE:COLUMN, or no
 bool parse_dtype(IrParser *parser, DType *dtype);
 bool parse_type(IrParser *parser, Type *type);
 
-/* NAME or NAME:PART. */
+/* Reads NAME or NAME:PART. */
 bool parse_dim_name(IrParser *parser, DimName *name);
 
-/* %ID of a known value, or - for NULL. */
+/* Reads %ID of a known value, or - for NULL. */
 bool parse_ref(IrParser *parser, Value **value);
 
-/* %ID of a new value. */
+/* Reads %ID of a new value. */
 bool parse_new_id(IrParser *parser, int *id);
 
 /* Registers a value as %id. */
 void define_value(IrParser *parser, Value *value, int id);
 
-/* <LAYOUT>, which must fit a tensor of the type. */
+/* Reads <LAYOUT>, which must fit a tensor of the type. */
 const Layout *parse_layout(IrParser *parser, Type type);
 
-/* The part of a value behind the colon. Without a position in the text, the value keeps the one
- * that it has. */
+/* Reads the part of a value behind the colon. If the text has no position, value->at is kept. */
 bool parse_value(IrParser *parser, Value *value);
 
-/* Lines `%ID = OPERATOR(...)` and `binding ...`. */
+/* Read lines `%ID = OPERATOR(...)` and `binding ...`. */
 bool parse_op(IrParser *parser);
 bool parse_binding(IrParser *parser);
 
-/* Lines `mesh` and `split`. */
+/* Read lines `mesh` and `split`. */
 bool parse_mesh(IrParser *parser);
 bool parse_split(IrParser *parser);
 
-/* Lines `batch`, `template`, `stage`, `run`, `schedule`. */
+/* Read lines `batch`, `template`, `stage`, `run`, `schedule`. */
 bool parse_batch(IrParser *parser);
 bool parse_body(IrParser *parser);
 bool parse_stage(IrParser *parser);
 bool parse_schedule(IrParser *parser);
 bool parse_run(IrParser *parser);
 
-/* Lines `role`, `offsets`, `scratch`, `plan`. */
+/* Read lines `role`, `offsets`, `scratch`, `plan`. */
 bool parse_role(IrParser *parser);
 bool parse_offsets(IrParser *parser);
 bool parse_scratch(IrParser *parser);
 bool parse_plan(IrParser *parser);
 
-/* The name of a definition. */
+/* Read the name of an operator that is defined above, and register a definition by its name. */
 const OpDef *parse_def_name(IrParser *parser);
 void remember_def(IrParser *parser, const OpDef *def);
 

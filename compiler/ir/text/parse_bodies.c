@@ -33,7 +33,7 @@ bool parse_batch(IrParser *parser) {
     return true;
 }
 
-/* The stage of each visit, up to the end of the line. */
+/* Reads the stage of each visit, up to the end of the line. */
 static bool parse_visits(IrParser *parser, Body *body) {
     Array(int) stages = {0};
     while (parser->tokens.token->kind == TOKEN_NUMBER) {

@@ -14,7 +14,7 @@ static bool parse_between(IrParser *parser, int64_t least, int64_t most, const c
            ((*number >= least && *number <= most) || parse_fail(parser, what));
 }
 
-/* Devices: numbers and ranges, 0-3, 8. */
+/* Reads device numbers and closed ranges of them: 0-3, 8. */
 static bool parse_devices(IrParser *parser, Mesh *mesh) {
     Array(int) devices = {0};
     do {
@@ -35,7 +35,7 @@ static bool parse_devices(IrParser *parser, Mesh *mesh) {
     return true;
 }
 
-/* NAME:COUNT by WEIGHT:WEIGHT */
+/* Reads NAME:COUNT or NAME:COUNT by WEIGHT:WEIGHT:... */
 static bool parse_axis(IrParser *parser, Axis *axis) {
     Array(int64_t) weights = {0};
     int64_t count;

@@ -9,7 +9,7 @@ typedef Array(Value *) Values;
 
 /* ---- factored bindings ---- */
 
-/* One tensor of a factored binding: ACCESS(DIMS)/WRITTEN_RANK. */
+/* Reads one tensor of a factored binding: ACCESS(DIMS)/WRITTEN_RANK. */
 static bool parse_access(IrParser *parser, BoundAccess *access) {
     Tokens *tokens = &parser->tokens;
     Array(BoundDim) dims = {0};
@@ -73,7 +73,7 @@ static bool parse_factors(IrParser *parser, Binding *binding) {
     return true;
 }
 
-/* Returns whether a binding has all factors that its accesses name. */
+/* Returns whether a binding has all factors that its accesses name; else reports an error. */
 static bool check_binding(IrParser *parser, const Binding *binding) {
     for (int i = 0; i < binding->operand_count + binding->result_count; i++) {
         const BoundAccess *access = i < binding->operand_count
@@ -157,14 +157,14 @@ static bool parse_attrs(IrParser *parser, const OpDef *def, Attr *attrs) {
     return tokens_expect(tokens, "}", "after the arguments");
 }
 
-/* A number below `count`. */
+/* Reads a number in [0, count). */
 static bool parse_index(IrParser *parser, int count, int64_t *number) {
     if (!parse_int(parser, number)) return false;
     return (*number >= 0 && *number < count) ||
            parse_fail(parser, "a number that stands before, before this");
 }
 
-/* COUNT @POSITION...: the positions of the operators fused into this one. */
+/* Reads COUNT @POSITION...: the positions of the operators that were fused into this one. */
 static bool parse_also(IrParser *parser) {
     Array(Position) also = {0};
     int64_t count;
@@ -180,7 +180,7 @@ static bool parse_also(IrParser *parser) {
            (also.count == count || parse_fail(parser, "as many positions as the line says"));
 }
 
-/* [tower "NAME"] layer NUMBER, or layer "NAME". */
+/* Reads [tower "NAME"] layer NUMBER, or [tower "NAME"] layer "NAME". */
 static bool parse_layer(IrParser *parser, const Layer **layer) {
     Tokens *tokens = &parser->tokens;
     Layer *own = arena_new(parser->arena, Layer);
@@ -195,7 +195,7 @@ static bool parse_layer(IrParser *parser, const Layer **layer) {
     return true;
 }
 
-/* %ID: the operator that makes that value. */
+/* Reads %ID and writes the operator that makes this value to *again. */
 static bool parse_again(IrParser *parser, const Op **again) {
     Value *value;
     if (!parse_ref(parser, &value)) return false;
@@ -203,8 +203,8 @@ static bool parse_again(IrParser *parser, const Op **again) {
     return *again || parse_fail(parser, "a value that an operator makes, before this");
 }
 
-/* One attribute of an operator, between its arguments and the colon, as a member of `marks` or of
- * parser->source. Sets *done if there is none. */
+/* Reads one attribute of an operator, between its arguments and the colon, into `marks` or
+ * parser->source. Sets *done if the current token begins no attribute. */
 static bool parse_mark(IrParser *parser, Op *marks, bool *done) {
     Tokens *tokens = &parser->tokens;
     int64_t number = 0;
@@ -274,7 +274,7 @@ static bool parse_marks(IrParser *parser, Op *marks) {
     return parse_position(parser, &marks->at);
 }
 
-/* Makes an operator of a factored binding. Its results get their types from the text later. */
+/* Makes an operator with a factored binding. parse_results sets the types of its results later. */
 static Op *refined_op(IrParser *parser, const OpDef *def, const Values *operands, const Attr *attrs,
                       const Op *marks) {
     Arena *arena = parser->arena;

@@ -1,8 +1,8 @@
 /* Roles and conversion plans in IR text (ir/programs):
  *
  *     plan 0 f32[16, 1024] from<[0-3]{1:4}> to<[0-3]{dup:4}>
- *     role 0-3 arena 65536
- *     offsets 12:0 13:4096
+ *     role 0,1,2,3 arena 65536
+ *     offsets %12:0 %13:4096
  *     scratch 5:16384
  */
 #include "ir/text/parse.h"
@@ -24,7 +24,7 @@ static Roles *roles_of(IrParser *parser) {
     return parser->module->devices->roles;
 }
 
-/* Sets all devices, ascending, and the role of each. */
+/* Sets roles->devices to the devices of all roles, ascending, and role_of to the role of each. */
 static void list_devices(IrParser *parser, Roles *roles) {
     Array(int) devices = {0};
     for (int i = 0; i < roles->role_count; i++)
@@ -70,8 +70,8 @@ bool parse_role(IrParser *parser) {
     return true;
 }
 
-/* KEY:BYTES up to the end of the line: writes to *pairs an array by key of `count` entries, -1 for
- * absent keys. Unless `kept` is NULL, sets it for keys that the word `kept` follows. */
+/* Reads pairs KEY:BYTES up to the end of the line, into an array *pairs of `count` entries by key,
+ * -1 for absent keys. Unless `kept` is NULL, sets kept[key] if the word `kept` follows the pair. */
 static bool parse_pairs(IrParser *parser, int count, const char *mark, int64_t **pairs,
                         bool *kept) {
     Tokens *tokens = &parser->tokens;
@@ -111,7 +111,7 @@ bool parse_scratch(IrParser *parser) {
 
 /* ---- plans ---- */
 
-/* from<LAYOUT> to<LAYOUT>: a conversion exists between them, so not from a sum to a maximum. */
+/* Reads from<LAYOUT> to<LAYOUT>; a conversion between different kinds of reduction is an error. */
 static bool parse_ends(IrParser *parser, Type type, const Layout **from, const Layout **to) {
     Tokens *tokens = &parser->tokens;
     if (!tokens_expect(tokens, "from", "after the type") || !(*from = parse_layout(parser, type)) ||

@@ -20,7 +20,7 @@ bool parse_fail(IrParser *parser, const char *expected) {
     return tokens_unexpected(&parser->tokens, expected);
 }
 
-/* Returns the object registered under `key`; NULL: none. */
+/* Returns the object that is registered under `key`; NULL: there is none. */
 static const void *find_interned(IrParser *parser, const char *key, size_t length) {
     InternEntry *entry;
     HASH_FIND(hh, parser->interned, key, length, entry);
@@ -199,7 +199,7 @@ bool parse_dim_name(IrParser *parser, DimName *name) {
            parse_fail(parser, "the number of a part, before this");
 }
 
-/* One dimension of `dims`: a name, or the names of its factors in parentheses. */
+/* Reads one dimension of `dims`: a name, or the names of its factors in parentheses. */
 static bool parse_dim(IrParser *parser, Dim *dim) {
     Array(DimName) names = {0};
     bool several = tokens_take(&parser->tokens, "(");
@@ -242,7 +242,7 @@ static bool parse_storage(IrParser *parser, Value *value) {
     return true;
 }
 
-/* %WHOLE DIMENSION START: a subview. */
+/* Reads a subview, %WHOLE DIMENSION START; fix_storages sets it in the value. */
 static bool parse_within(IrParser *parser, Value *value) {
     Tokens *tokens = &parser->tokens;
     int64_t id, dim, start;
@@ -264,7 +264,7 @@ static bool parse_micro(IrParser *parser, Value *value) {
     return true;
 }
 
-/* DIMENSION START EXTENT: a chunk. */
+/* Reads a chunk, DIMENSION START EXTENT. */
 static bool parse_chunk(IrParser *parser, Value *value) {
     int64_t dim, start, extent;
     if (!parse_int(parser, &dim) || !parse_int(parser, &start) || !parse_int(parser, &extent))
@@ -277,7 +277,7 @@ static bool parse_chunk(IrParser *parser, Value *value) {
     return true;
 }
 
-/* `<` in front of a layout: returns the `>` that ends the layout, or NULL after an error. */
+/* Reads the `<` in front of a layout. Returns the `>` that ends the layout; NULL after an error. */
 static const Token *open_layout(IrParser *parser) {
     Tokens *tokens = &parser->tokens;
     const Token *end = tokens->token;
@@ -308,7 +308,7 @@ const Layout *parse_layout(IrParser *parser, Type type) {
     return tokens_expect(tokens, ">", "after the layout") ? layout : NULL;
 }
 
-/* shard<LAYOUT> @POSITION: the layout that the source gives. */
+/* Reads <LAYOUT> @POSITION behind `shard`: the layout that the source gives. */
 static bool parse_written(IrParser *parser, Value *value) {
     const UserLayout *written =
         open_layout(parser) ? user_layout_parse(&parser->tokens, ">") : NULL;
@@ -318,7 +318,7 @@ static bool parse_written(IrParser *parser, Value *value) {
     return !tokens_is(&parser->tokens, "@") || parse_position(parser, &own->at);
 }
 
-/* One attribute of a value. Sets *done if the current token begins none. */
+/* Reads one attribute of a value. Sets *done if the current token begins no attribute. */
 static bool parse_mark(IrParser *parser, Value *value, bool *done) {
     Tokens *tokens = &parser->tokens;
     if (tokens->token->kind == TOKEN_STRING) return parse_string(parser, &value->name);

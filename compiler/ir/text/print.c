@@ -36,7 +36,7 @@ void print_number(Text *out, double number) {
     text_string(out, digits);
 }
 
-/* Prints a position; an empty one as 0:0. */
+/* Prints a position; a position without file and line as 0:0. */
 static void print_any_position(Printer *printer, Position at) {
     text_string(printer->out, " @");
     if (!at.file && !at.line) {
@@ -221,7 +221,7 @@ static bool binding_equal(const Binding *a, const Binding *b) {
     return true;
 }
 
-/* Returns whether ir_bind gives the binding of an operator and the types of its results. */
+/* Returns whether ir_bind returns an operator's own binding and the types of its results. */
 static bool is_plain(Printer *printer, const Op *op) {
     Type *types = arena_array(printer->scratch, Type, op->def->rule->result_count);
     const Binding *again =
@@ -259,7 +259,7 @@ static const char *binding_text(Printer *printer, const Op *op) {
     return text_bytes(&text);
 }
 
-/* Returns the number of a factored binding; -1: ir_bind gives it, so it is not printed. */
+/* Returns the number of a factored binding; -1: ir_bind returns it, so it is not printed. */
 static int print_binding(Printer *printer, const Op *op) {
     int known = find_number(printer->bindings, op->binding);
     if (known != NOT_FOUND) return known;
@@ -473,7 +473,7 @@ static void print_body(Text *out, const Body *body) {
     text_string(out, "\n");
 }
 
-/* Prints the schedule of a pipeline, unless a pipeline before it has the same one. */
+/* Prints the schedule of a pipeline, unless it has none or an earlier pipeline has the same one. */
 static void print_schedule(Text *out, const PipelineTemplates *bodies, int number) {
     const PipelineRun *run = &bodies->runs.at[number];
     for (int r = 0; r < number; r++)
@@ -484,8 +484,7 @@ static void print_schedule(Text *out, const PipelineTemplates *bodies, int numbe
     schedule_print(out, run->schedule, "    ");
 }
 
-/* Prints the templates. A stage with a mesh other than that of all devices has it behind its line.
- */
+/* Prints the templates. A stage's own mesh, unless it is that of all devices, follows its line. */
 static void print_bodies(Printer *printer) {
     const Module *module = printer->module;
     const PipelineTemplates *bodies = module->templates;

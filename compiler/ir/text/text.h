@@ -1,6 +1,6 @@
 /* The IR's text form, which print.c writes and the files of parse.h read back.
  *
- *     module "gpt_loss" train source "gpt.c" @12:1 next 120
+ *     module "gpt_loss" train source "gpt.c" next 120 @12:1
  *     op ht_linear(tensor x, tensor w, tensor bias) @"ops.h":18:1
  *         y[b.., o..] = x[b.., i] * w[o.., i] + ?bias[o..]
  *     param %0 "h0.up.w" init normal 0.02 : f32[1024, 256] dims(ffn, embed) @14:19
@@ -13,8 +13,8 @@
  *           layout<[0-3]{dup:4}>
  *     loss %40
  *
- * A position without a file is in the module's source. Objects that several operators share stand
- * once and have a number: call stacks, factored bindings, gradients, conversion plans.
+ * A position without a file is in the module's source. Objects that operators share are printed
+ * once, with a number: call stacks, factored bindings, gradients, conversion plans.
  */
 #ifndef IR_TEXT_TEXT_H
 #define IR_TEXT_TEXT_H

@@ -1,7 +1,7 @@
-/* The verifier of storage: whether each operator finds its operands where pass memory put them.
+/* The verifier of storage: checks that each operator finds its operands where pass memory put them.
  *
  *     %5 at [0, 64)        write 1
- *     %6 at [32, 96)       write 2 overlaps %5: [0, 64) holds no value any more
+ *     %6 at [32, 96)       write 2 overlaps %5: [0, 64) no longer holds a value
  *     %7 = add(%5, %6)     malformed IR: the storage of %5 does not hold it when it is read
  *
  * It simulates a step of each role, with two rounds of each loop over micro-batches. Each write has
@@ -34,7 +34,7 @@ typedef struct Play {
     int *held;    // by id of a storage's owner: number of the write that it holds; 0: none
     int *begun; // by id of an owner: number that the operands of a concatenation share, while they
                 // are written one by one; 0: none
-    int writes; // so far
+    int writes; // number of writes so far
     Array(Stretch) stretches; // ascending, disjoint
     int turn;                 // round of the loop
 } Play;
@@ -58,7 +58,7 @@ static int stretch_behind(const Play *play, int64_t place) {
     return low;
 }
 
-/* Enters an interval; storages that it overlaps hold nothing any more. */
+/* Adds an interval in place of those that it overlaps; their storages then hold nothing. */
 static void overwrite(Play *play, Stretch stretch) {
     int first = stretch_behind(play, stretch.lo), last = first;
     for (; last < play->stretches.count && play->stretches.at[last].lo < stretch.hi; last++)
@@ -81,7 +81,7 @@ static int64_t place_of(const Play *play, const Value *owner) {
            (play->role->kept && play->role->kept[owner->id] ? slot_begin(play) : 0);
 }
 
-/* Enters bytes at an offset, which must be aligned and inside the arena or the slot. */
+/* Adds the interval of `bytes` at an offset, which must be aligned and in the arena or the slot. */
 static void occupy(Play *play, const Op *op, const Value *owner, int64_t offset, int64_t bytes) {
     if (offset % ARENA_ALIGNMENT ||
         offset + bytes > play->role->arena_bytes + ARENA_ALIGNMENT + play->role->slot_bytes)
@@ -195,13 +195,13 @@ static void play_turn(Play *play, LoopPosition turn) {
         if (play->module->ops.at[i]->loop == turn) play_op(play, play->module->ops.at[i]);
 }
 
-/* Copies a new value to the storage of the parameter or state, unless it is there. */
+/* Simulates copying a new value to the storage of its parameter or state, unless it lies there. */
 static void put_back(Play *play, const Value *old, const Value *new) {
     check_held(play, new ? new->def : NULL, new, "when it becomes a parameter");
     if (new && value_storage(new) != old) write_value(play, new->def, old);
 }
 
-/* Copies new parameters and states; then outputs and the loss must still be there. */
+/* Copies new parameters and states, and checks that storage still holds outputs and the loss. */
 static void finish(Play *play) {
     const Module *module = play->module;
     for (int i = 0; i < module->params.count; i++) {
@@ -240,7 +240,7 @@ static bool same_boxes(const Region *a, const Region *b) {
     return same;
 }
 
-/* Returns whether no value of this layout and type was checked before. */
+/* Returns whether no value of this layout and shape was checked before. */
 static bool is_new(Verifier *verifier, Intern *seen, const Value *value) {
     Text key = {.arena = verifier->scratch};
     intptr_t layout[] = {(intptr_t)value->layout, value->def && value->def->stage != STAGE_ALL};

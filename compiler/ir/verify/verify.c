@@ -1,5 +1,5 @@
-/* The verifier, apart from storage (storage.c): names, bindings, types, conversions, order. The
- * first check that finds a problem may stop those that rely on it.
+/* The verifier, except for storage (storage.c): names, bindings, types, conversions, order. After a
+ * problem, the checks that rely on its absence are skipped.
  */
 #include "ir/verify/verify.h"
 
@@ -34,7 +34,7 @@ static bool id_valid(const Verifier *verifier, const Value *value) {
     return value->id >= 0 && value->id < verifier->module->next_id;
 }
 
-/* Registers a value as made; each id is made once. */
+/* Registers a value as made. A second value of the same id is a problem. */
 static void make(Verifier *verifier, const Op *op, const Value *value) {
     if (!id_valid(verifier, value))
         verify_problem(verifier, op, "%%%d is not below %d", value->id, verifier->module->next_id);
@@ -101,8 +101,8 @@ static void check_access(Verifier *verifier, const Op *op, const BoundAccess *ac
     }
 }
 
-/* Returns whether bound accesses follow those of the rule in order. Optional ones may be left out,
- * variadic ones may occur any number of times. */
+/* Returns whether bound accesses are in the order of the rule's accesses. Optional accesses may be
+ * missing, variadic ones may occur any number of times. */
 static bool accesses_fit(const BoundAccess *bound, int count, const Access *accesses,
                          int access_count) {
     int next = 0;
@@ -238,7 +238,7 @@ static void check_states(Verifier *verifier, const Op *op) {
                            op->operands[i]->id);
 }
 
-/* Checks that an operator reads values of another visit of its stage through messages alone. */
+/* Checks that an operator reads values of another visit of its stage only through messages. */
 static void check_visit(Verifier *verifier, const Op *op, const Value *operand) {
     const Op *maker = operand ? operand->def : NULL;
     if (maker && op->stage != STAGE_ALL && maker->stage == op->stage &&
@@ -247,7 +247,7 @@ static void check_visit(Verifier *verifier, const Op *op, const Value *operand) 
 }
 
 /* Checks that a message goes from forward to forward of a later visit, or from backward to backward
- * of an earlier one: schedules support no others. */
+ * of an earlier visit: schedules support no other messages. */
 static void check_crossing(Verifier *verifier, const Op *op) {
     const Op *maker = op_crosses_stages(verifier->module, op) && op->loop == LOOP_EACH
                           ? op->operands[0]->def
@@ -339,7 +339,7 @@ static void make_starts(Verifier *verifier) {
     for (int i = 0; i < module->inputs.count; i++) make(verifier, NULL, module->inputs.at[i]);
 }
 
-/* Forgets the values that a gradient made: the module may not read them. */
+/* Unregisters the values that a gradient made, because the module may not read them. */
 static void forget_function(Verifier *verifier, const Function *function) {
     for (int i = 0; i < function->params.count; i++)
         if (function->params.at[i] && id_valid(verifier, function->params.at[i]))

@@ -1,4 +1,4 @@
-/* The verifier: whether a module is well formed.
+/* The verifier: checks whether a module is well formed.
  *
  *     %5 = add(%3, %4) : f32[8, 4]        malformed IR: %4 is used before it is made
  *
@@ -14,13 +14,13 @@
  * pass memory, a storage that does not hold the value that is read from it. */
 bool ir_verify(Module *module);
 
-/* Return the same for a module, or an operator, that was read from text at `at`: each problem is an
- * error of the user there. The operands of the operator are made. */
+/* Return whether a module, or an operator, that was read from text at `at` is well formed. Report
+ * each problem as an error of the user there. ir_verify_op assumes that the operands are made. */
 bool ir_verify_text(Module *module, Position at);
 bool ir_verify_op(Module *module, const Op *op, Position at);
 
-/* Returns whether a value may have a layout, which fits its shape. A problem is an error of the
- * user at `at`. */
+/* Returns whether a value may have a layout that fits its shape; else reports an error of the user
+ * at `at`. */
 bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, Position at);
 
 /* ---- shared by verify.c and storage.c ---- */
@@ -28,16 +28,16 @@ bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, 
 typedef struct Verifier {
     Module *module;
     Arena *scratch;
-    Position at;        // of the text; without a file: problems are bugs
+    Position at;        // of the text; file NULL: problems are bugs of the compiler
     const Value **made; // by id: the value, once it is made
     int problems;
 } Verifier;
 
-/* Reports a problem, with the text of the operator unless it is NULL; only the first few. */
+/* Counts a problem and reports it, if it is one of the first few; `op` NULL: no operator's text. */
 void verify_problem(Verifier *verifier, const Op *op, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Checks the roles and, after pass memory, the storage of a module without other problems. */
+/* Checks the roles and, after pass memory, the storage of a module that has no other problems. */
 void verify_storage(Verifier *verifier);
 
 #endif

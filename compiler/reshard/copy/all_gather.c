@@ -13,12 +13,12 @@ typedef struct SenderGroup {
 
 typedef Array(SenderGroup) SenderGroups;
 
-/* The state of gathering. A replica has the devices that hold the same of the source; transfers
- * refer to it by number. */
+/* The state of gathering. Replica i is made of device i of each holding of the source, so a replica
+ * holds the whole source. */
 typedef struct Gathering {
     PlanBuilder *planner;
     const Transfers *transfers; // ordered by bucket
-    int *replicas;  // in the present bucket, by slot: the device's replica; -1: it holds nothing
+    int *replicas;  // in the current bucket, by slot: the device's replica; -1: it holds nothing
     Index *holders; // index from replicas (as slots) to the holders of a transfer
     Index *members; // index of the devices of a component
     SenderGroups groups;
@@ -51,7 +51,7 @@ static void find_replicas(Gathering *gathering, int bucket) {
             gathering->replicas[plan_slot(plan, side->list.at[p].devices.at[i])] = i;
 }
 
-/* Indexes the holders of a transfer by replica, the first of each. */
+/* Indexes the holders of a transfer by replica; of several holders in a replica, the first. */
 static void index_replicas(Gathering *gathering, const Transfer *transfer) {
     const Plan *plan = gathering->planner->plan;
     index_clear(gathering->holders);
@@ -61,15 +61,15 @@ static void index_replicas(Gathering *gathering, const Transfer *transfer) {
     }
 }
 
-/* Returns the holder that has the same replica as a device, or -1. */
+/* Returns the index of the holder in a device's replica; -1: none. */
 static int holder_of_replica(const Gathering *gathering, int device) {
     const Plan *plan = gathering->planner->plan;
     int replica = gathering->replicas[plan_slot(plan, device)];
     return replica < 0 ? -1 : index_find(gathering->holders, plan->devices[replica]);
 }
 
-/* Assigns each receiver of a transfer to a holder: the one in its own replica; receivers without
- * one are assigned round robin. */
+/* Assigns each receiver of a transfer to the holder in its own replica. Receivers whose replica has
+ * no holder are assigned round robin. */
 static void add_groups(Gathering *gathering, int g) {
     Arena *arena = gathering->planner->arena;
     const Transfer *transfer = &gathering->transfers->at[g];
@@ -95,8 +95,8 @@ static void add_groups(Gathering *gathering, int g) {
 /* ---- components ---- */
 
 /* Returns whether a collective suits the senders of a component: each holder serves a receiver
- * (otherwise messages balance better); and with several senders each wants its own data, as an
- * all-gather returns it. */
+ * (otherwise messages balance better). With several senders, each must also be a target of its own
+ * data, because an all-gather returns it. */
 static bool suits_senders(const Gathering *gathering, const int *order, int count, int sending) {
     for (int i = 0; i < count; i++) {
         const SenderGroup *group = &gathering->groups.at[order[i]];
@@ -109,8 +109,8 @@ static bool suits_senders(const Gathering *gathering, const int *order, int coun
     return true;
 }
 
-/* Makes a component one collective if possible. A transfer between two devices is left to a
- * message. */
+/* Appends one collective for a component, and returns whether that is possible. A transfer from one
+ * device to one other is left to a message. */
 static bool add_gather(Gathering *gathering, const Components *components, int c,
                        const int *senders, bool broadcasts) {
     PlanBuilder *planner = gathering->planner;
@@ -132,9 +132,9 @@ static bool add_gather(Gathering *gathering, const Components *components, int c
     return true;
 }
 
-/* ---- what is left ---- */
+/* ---- remaining transfers ---- */
 
-/* Appends what collectives left of a transfer: all of it, or the groups that are not served. */
+/* Appends the part of a transfer that collectives do not serve: all of it, some groups, or none. */
 static void add_rest(PlanBuilder *planner, const Transfer *transfer, const SenderGroup *groups,
                      int count, Transfers *rest) {
     bool any = false, all = true;

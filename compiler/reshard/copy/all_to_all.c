@@ -18,8 +18,8 @@ static bool is_countable(const Plan *plan, const Messages *messages, const int *
     return bytes / element <= INT32_MAX;
 }
 
-/* Returns the devices of a component of messages when there are at least three and each sends to
- * every other; else none. */
+/* Returns the devices of a component of messages if there are at least three, and each sends to
+ * every other device; else none. */
 static Devices mutual_devices(PlanBuilder *planner, const Messages *messages, const int *order,
                               int count, Index *index) {
     Devices devices = {0};

@@ -1,8 +1,8 @@
-/* Transfers: bring values to the devices that want them.
+/* Transfers: bring values to the devices that need them.
  *
- * Closed groups of devices use all-gathers and broadcasts (all_gather.c). Otherwise holders send;
- * where they would send too much, receivers pass the value on (senders.c). Devices that all send to
- * each other use an all-to-all (all_to_all.c).
+ * Closed groups of devices use all-gathers and broadcasts (all_gather.c). Otherwise holders send
+ * the value; if they would send too much, receivers pass it on (senders.c). Devices that all send
+ * to each other use an all-to-all (all_to_all.c).
  *
  *     [0-1]{0:2} to [0-1]{dup:2}: one all-gather     [0]{} to [1-3]{dup:3}: one broadcast
  */
@@ -11,7 +11,7 @@
 
 #include "reshard/senders/balance_senders.h"
 
-/* The route of a transfer: the job that has its loads, and whether it uses a tree. */
+/* A transfer, the index of the job that balances its load, and whether it goes along a tree. */
 typedef struct Route {
     Transfer transfer;
     bool tree;
@@ -20,12 +20,12 @@ typedef struct Route {
 
 typedef Array(Route) Routes;
 
-/* Appends all-gathers, and if wanted broadcasts, for transfers among closed groups. Returns the
- * transfers that are left. */
+/* Appends all-gathers, and broadcasts if `broadcasts` is set, for transfers among closed groups.
+ * Returns the remaining transfers. */
 Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, bool broadcasts);
 
-/* Adds the routes of transfers, and the jobs that choose their senders; jobs are divided finely
- * enough for the load cap. */
+/* Adds the routes of transfers, and the jobs that choose their senders. Divides transfers so finely
+ * that their loads fit below the load cap. */
 void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, Routes *routes,
                 Jobs *jobs);
 

@@ -1,8 +1,8 @@
-/* Chooses which holders of a value send it, and which receivers pass it on.
+/* Chooses the holders of a value that send it, and the receivers that pass it on.
  *
- * Where holders would send too much, each sends a share to each of some receivers, which sends it
- * to the others. Where the receivers are so many that passing on one share is too much for one
- * device, a share travels along a tree. */
+ * If holders would send too much, they send shares to some receivers, and each of these receivers
+ * sends its share to all other receivers. If there are so many receivers that passing on one share
+ * is too much for one device, a share travels along a tree. */
 #include "reshard/senders/balance_senders.h"
 #include "reshard/copy/copy.h"
 #include "reshard/devices.h"
@@ -10,9 +10,9 @@
 
 /* ---- routes ---- */
 
-/* Returns the elements of a transfer that are passed on together. The part is a small fraction of
- * the load cap, smaller for fewer devices. Still smaller parts would not balance better, and each
- * part needs a message for every receiver. */
+/* Returns the number of elements of a transfer that are passed on together. It is a small fraction
+ * of the load cap, a smaller one for fewer devices. Still smaller parts would not balance better,
+ * and each part needs a message for every receiver. */
 static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t unit, int64_t cap) {
     enum { PARTS = 1536, LEAST_PARTS = 4 }; // parts of all that is sent, and least parts of the cap
     int64_t volume = transfer->segment.hi - transfer->segment.lo,
@@ -21,8 +21,8 @@ static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t un
     return width < 2 ? 1 : volume / ((volume + width - 1) / width);
 }
 
-/* Returns a transfer's job: its holders send every element once and a remainder to all receivers,
- * or if possible everything; receivers pass on the rest. */
+/* Returns a transfer's job. Holders send each element once, and the remainder that fills no grain
+ * to all receivers; holders or receivers do the grains, which copy elements to other receivers. */
 static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap) {
     int64_t volume = transfer->segment.hi - transfer->segment.lo,
             others = transfer->receivers.count - 1,
@@ -42,7 +42,7 @@ static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t ca
     return job;
 }
 
-/* Returns the job of a transfer along a tree: one grain takes all of it to one receiver. */
+/* Returns the job of a transfer along a tree: a grain brings the whole segment to one receiver. */
 static Job tree_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap) {
     Job job = direct_job(planner, transfer, cap);
     job.unit *= transfer->segment.hi - transfer->segment.lo;
@@ -69,11 +69,11 @@ void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, R
 
 /* ---- rounds ---- */
 
-/* The exchanges of transfers: the present one, and what is to be passed on later. */
+/* The exchanges of transfers: the current one, and the transfers of later ones. */
 typedef struct Rounds {
     PlanBuilder *planner;
     int step;
-    Array(Transfers) later; // by the number of exchanges until then
+    Array(Transfers) later; // by delay in exchanges
 } Rounds;
 
 /* Registers a segment that a receiver passes on to others, `delay` exchanges later. */
@@ -87,7 +87,7 @@ static void pass_on(Rounds *rounds, int delay, Segment segment, int device, Devi
     array_push(arena, &rounds->later.at[delay], transfer);
 }
 
-/* Returns a part of a transfer's segment, counted from the segment's beginning. */
+/* Returns the part [lo, hi) of a transfer's segment, relative to the segment's beginning. */
 static Segment part_of(const Transfer *transfer, int64_t lo, int64_t hi) {
     Segment part = transfer->segment;
     part.hi = part.lo + hi;
@@ -101,7 +101,7 @@ typedef struct Sender {
     const Transfer *transfer;
     const int64_t *shares;
     int holder;
-    int64_t sent; // elements sent so far of the present holder's share
+    int64_t sent; // elements sent so far of the current holder's share
 } Sender;
 
 /* Sends [lo, hi) of the transfer to a device. */
@@ -121,8 +121,8 @@ static void send_part(Sender *sender, int device, int64_t lo, int64_t hi) {
     }
 }
 
-/* Sends a transfer: holders send its first part to all receivers, and the rest in shares that
- * receivers pass on. */
+/* Sends a transfer: holders send its first part to all receivers, and a share of the rest to each
+ * receiver, which passes its share on. */
 static void send_direct(Rounds *rounds, const Transfer *transfer, const Job *job) {
     int64_t direct = transfer->segment.hi - transfer->segment.lo,
             others = transfer->receivers.count - 1;
@@ -142,7 +142,7 @@ static void send_direct(Rounds *rounds, const Transfer *transfer, const Job *job
     }
 }
 
-/* Sends a transfer along a tree: holders' messages now, others' when they have received it. */
+/* Sends a transfer along a tree: holders send now, receivers after they have received it. */
 static void send_along_tree(Rounds *rounds, const Transfer *transfer, const Job *job) {
     PlanBuilder *planner = rounds->planner;
     int count = job->devices.count, *degree = arena_array(planner->arena, int, count);
@@ -165,7 +165,7 @@ static void begin_exchange(Rounds *rounds) {
     rounds->step = rounds->planner->plan->steps.count - 1;
 }
 
-/* Sends what receivers pass on: by all-gathers, or else by messages of its only holders. */
+/* Sends transfers that receivers pass on: by all-gathers, or else by messages of the one holder. */
 static void send_later(Rounds *rounds, const Transfers *later) {
     Transfers rest = gather_transfers(rounds->planner, later, false);
     begin_exchange(rounds);

@@ -13,7 +13,7 @@ static void count_moved(Plan *plan, int device, int64_t received, int64_t sent) 
         plan->sent[slot] = INT64_MAX;
 }
 
-/* Returns share i of `total` bytes in n shares of whole elements. */
+/* Returns the bytes of share i if `total` bytes are divided into n shares of whole elements. */
 static int64_t even_share(__int128 total, int element, int i, int n) {
     __int128 count = total / element;
     return (int64_t)(count * (i + 1) / n - count * i / n) * element;
@@ -96,7 +96,7 @@ static double collective_seconds(const Plan *plan, const Step *step) {
     return verb_seconds(step->verb, step->group.count, step_bytes(plan, step), &link);
 }
 
-/* Adds the seconds in which each device sends and receives its messages, both at once. */
+/* Adds the seconds in which each device sends, and receives, its messages of a step. */
 static void add_messages(const Plan *plan, const Step *step, double *sending, double *receiving) {
     for (int i = 0; i < step->messages.count; i++) {
         const Message *message = &step->messages.at[i];
@@ -118,8 +118,8 @@ static double longest_of(const double *seconds, int count) {
     return longest;
 }
 
-/* Returns whether two collectives take place at once: they are of one verb and stage, and their
- * groups share no device. */
+/* Returns whether two steps are priced as simultaneous: they are of one verb and stage, and no
+ * exchanges. */
 static bool go_together(const Step *a, const Step *b) {
     return a->verb == b->verb && a->stage == b->stage && a->verb != HT_EXCHANGE;
 }

@@ -3,13 +3,13 @@
 #include <math.h>
 #include <string.h>
 
-/* The state of pricing steps with shared processors; lists are by slot. */
+/* The state of pricing steps with shared processors. */
 struct Resources {
     const Plan *plan;
-    double touched; // bytes that all devices touch, with the scratch of a finished plan
+    double touched; // bytes that all devices touch; for a finished plan, with its scratch space
     int *seat;      // by slot: the first slot on the same processor, which stands for the processor
-    double *ready;  // by processor: when it is free, seconds from the first step on
-    double *sent, *received, *sums; // scratch
+    double *ready;  // by seat: the time when the processor is free, in seconds from the first step
+    double *sent, *received, *sums; // scratch, by slot
 };
 
 static void clear(const Resources *resources, double *entries) {
@@ -28,9 +28,9 @@ static double busiest_seat(const Resources *resources, const double *entries) {
     return busiest;
 }
 
-/* ---- what was measured ---- */
+/* ---- measurements ---- */
 
-/* Returns the factor of measured seconds over those of latency and bandwidth at a size. */
+/* Returns the ratio of measured seconds to seconds by latency and bandwidth at a size. */
 static double point_correction(const Measured *measured, const Link *link, double bytes) {
     double least = measured->seconds.at[0].size,
            most = measured->seconds.at[measured->seconds.count - 1].size;
@@ -39,8 +39,8 @@ static double point_correction(const Measured *measured, const Link *link, doubl
            verb_seconds(measured->verb, measured->ranks, bytes, link);
 }
 
-/* Returns this factor for a verb on so many devices: interpolated between measured numbers of
- * devices, 1 when there are none. `bytes` are those of the tensor, or of messages those that a
+/* Returns this ratio for a verb on `devices` devices, interpolated between measured numbers of
+ * devices; 1 if nothing was measured. `bytes` are those of the tensor; of messages, those that one
  * device sends. */
 static double correction(const Link *link, ht_verb verb, bool one_way, int devices, double bytes) {
     const Measured *below = link_measured(link, verb, one_way, devices, false),
@@ -68,8 +68,8 @@ static double verb_touched(ht_verb verb, int ranks) {
     }
 }
 
-/* Returns how much longer a measurement took than where as many devices were by themselves, each on
- * a processor of its own or as near to that as was measured. */
+/* Returns how many times longer, at least 1, a measurement took than one with the least sharing of
+ * processors that was measured for as many devices. */
 static double longer(const Link *link, const Measured *measured, double bytes) {
     double size = bytes * (measured->verb == HT_ALL_TO_ALL ? measured->ranks : 1);
     return fmax(point_correction(measured, link, size) /
@@ -77,12 +77,12 @@ static double longer(const Link *link, const Measured *measured, double bytes) {
                 1);
 }
 
-/* Returns how many ranks shared a processor in a measurement; 1 without one. */
+/* Returns how many ranks shared a processor in a measurement; 1 if `measured` is NULL. */
 static double share_of(const Measured *measured) { return measured ? measured_share(measured) : 1; }
 
-/* Returns how many times longer a collective takes when its root has a processor for itself and
- * `others` other devices share one, than when the root shares one, too. 1 when it was not measured;
- * it may be below 1. */
+/* Returns the ratio of a collective's seconds with its root alone on a processor to its seconds
+ * with the root sharing one; `others` other devices share one. It may be below 1. If it was not
+ * measured, the ratio is 1. */
 static double lonely(const Link *link, ht_verb verb, double others, double bytes) {
     const Measured *alone = link_alone(link, verb);
     if (!alone || others <= 1) return 1;
@@ -91,21 +91,21 @@ static double lonely(const Link *link, ht_verb verb, double others, double bytes
     return pow(ratio, log(others) / log(alone->ranks - 1));
 }
 
-/* Simultaneous collectives, all taken to be like the largest one. */
+/* Simultaneous collectives; all are treated as equal to the largest one. */
 typedef struct Collectives {
     ht_verb verb;
     int ranks;
     double groups, share; // number of collectives; busy devices on a processor
-    double inner;         // of these, the devices of one group
-    double others; // when the root has a processor for itself: how many other devices share one;
-                   // else 0
+    double inner;         // busy devices of one group on a processor
+    double others; // if the root has a processor for itself: how many other devices share one; else
+                   // 0
     double turns;  // number of collectives that the busiest device does one after another
-    double bytes;  // bytes of the largest
+    double bytes;  // bytes of the largest collective
 } Collectives;
 
-/* Returns how many times longer collectives take in several groups at once, whose devices share
- * processors: a product of powers of the measured factors for devices of one group, and for several
- * groups, on a processor. Without measurements of several groups, all count as one group. */
+/* Returns how many times longer collectives of several groups at once take if their devices share
+ * processors: a product of powers of two measured factors, for devices of one group and for several
+ * groups on a processor. Without measurements of several groups, all groups count as one. */
 static double crowding(const Link *link, const Collectives *all, double bytes) {
     ht_verb verb = all->verb;
     int ranks = all->ranks;
@@ -129,7 +129,7 @@ static double crowding(const Link *link, const Collectives *all, double bytes) {
     return in_turn ? pow(longer(link, in_turn, bytes), log(shared) / log(2)) : 1;
 }
 
-/* Returns the slowest link of the steps [from, to). */
+/* Returns the link of least bandwidth of the steps [from, to). */
 static Link steps_link(const Plan *plan, int from, int to) {
     Link slowest = {0};
     for (int s = from; s < to; s++) {
@@ -148,9 +148,9 @@ static Link steps_link(const Plan *plan, int from, int to) {
 
 /* The traffic of simultaneous steps. */
 typedef struct Traffic {
-    Link link;      // the slowest one
+    Link link;      // the slowest link
     int devices;    // number of busy devices
-    double bytes;   // bytes of the largest collective, or sent or received by the busiest device
+    double bytes;   // bytes that the busiest device sends or receives, whichever is more
     double other;   // bytes that this device moves in the other direction
     double largest; // bytes of the largest message or collective
     double total;   // bytes of all messages or collectives
@@ -190,11 +190,11 @@ static Traffic steps_traffic(const Resources *resources, int from, int to) {
     return traffic;
 }
 
-/* ---- messages that nothing was measured for in turn ---- */
+/* ---- messages without measurements on a shared processor ---- */
 
-/* Returns the seconds in which each device sends so many bytes in messages of at most `largest`.
- * Measurements are for so many devices at once. The slower of two rates counts: that of such a
- * message, which has its own start, and that of all messages, which may exceed the caches. */
+/* Returns the seconds in which each of `devices` devices sends `bytes` in messages of at most
+ * `largest` bytes. The slower of two rates counts: that of one message, which has its own start,
+ * and that of all messages, which may exceed the caches. */
 static double sending_seconds(const Link *link, bool one_way, int devices, double bytes,
                               double largest) {
     double plain = link->latency + bytes / link->bandwidth,
@@ -203,8 +203,8 @@ static double sending_seconds(const Link *link, bool one_way, int devices, doubl
     return plain * (each > all ? each : all);
 }
 
-/* Returns the seconds of the busiest device as if it had one peer, or those of all devices together
- * on shared processors and memory when that is longer. */
+/* Returns the larger of two times in seconds: that of the busiest device as if it had one peer, and
+ * that of all devices together on shared processors and memory. */
 static double way_seconds(const Link *link, bool one_way, const Traffic *traffic) {
     double busiest = sending_seconds(link, one_way, 2, traffic->bytes, traffic->largest);
     double even = traffic->total / traffic->devices * (one_way ? 2 : 1);
@@ -214,15 +214,15 @@ static double way_seconds(const Link *link, bool one_way, const Traffic *traffic
     return busiest > shared ? busiest : shared;
 }
 
-/* ---- messages that processors do in turn ---- */
+/* ---- messages with measurements on a shared processor ---- */
 
-/* Measurements of messages between devices that share a processor, and between others. */
+/* Measurements of messages between devices on one processor, and on different processors. */
 typedef struct Exchanging {
     const Measured *turn_both, *turn_send; // sharing a processor: both directions, and one
     const Measured *both, *send;           // on different processors: both directions, and one
 } Exchanging;
 
-/* Returns whether all four were measured. */
+/* Finds these measurements, and returns whether all four exist. */
 static bool find_exchanging(const Link *link, Exchanging *found) {
     *found =
         (Exchanging){link_in_turn(link, HT_EXCHANGE, false), link_in_turn(link, HT_EXCHANGE, true),
@@ -231,9 +231,9 @@ static bool find_exchanging(const Link *link, Exchanging *found) {
     return found->turn_both && found->turn_send && found->both && found->send;
 }
 
-/* Returns the measured seconds of messages of so many bytes when devices touch `touched` bytes in
- * all: the slower of the rate of a message, which has its own start, and that of all touched bytes,
- * which may exceed the caches. */
+/* Returns the measured seconds of messages of `bytes` if devices touch `touched` bytes in all. The
+ * slower of two rates counts: that of one message, which has its own start, and that of all touched
+ * bytes, which may exceed the caches. */
 static double message_seconds(const Link *link, const Measured *measured, double bytes,
                               double touched) {
     double whole = fmax(touched / (measured->one_way ? 2 : 2 * measured->ranks), bytes);
@@ -244,17 +244,17 @@ static double message_seconds(const Link *link, const Measured *measured, double
     return each > all ? each : all;
 }
 
-/* Returns the seconds of an exchange beside its messages on a device. Two devices in turn spend
- * twice that when one sends and the other receives, and once for each of two messages when both do
- * both. */
+/* Returns the start-up seconds of an exchange on one device, without its messages. Two devices on
+ * one processor spend them twice, whether one message or one in each direction goes between them;
+ * so they follow from the difference of both measurements. */
 static double exchange_start(const Link *link, const Exchanging *exchanging) {
     double least = exchanging->turn_send->seconds.at[0].size / 2,
            both = message_seconds(link, exchanging->turn_both, least, 0) / 2;
     return fmin(fmax(message_seconds(link, exchanging->turn_send, least, 0) - both, 0), both);
 }
 
-/* Adds the seconds of a message to its devices, and those of their exchange. The sender's work is
- * the difference between two devices in turn and at once, at most half of the total. */
+/* Adds a message's seconds to its devices' `sent`, and sets their start-up seconds in `received`.
+ * The sender's work is the difference between one processor and two, at most half of the total. */
 static void add_work(const Resources *resources, const Message *message) {
     Exchanging exchanging;
     Link link = cluster_link(resources->plan->cluster, message->sender, message->receiver);
@@ -284,8 +284,8 @@ static double work_seconds(const Resources *resources, int from, int to) {
     return busiest_seat(resources, resources->sent);
 }
 
-/* Returns the seconds of simultaneous exchanges, whose messages wait once. One direction alone has
- * its own measurements. */
+/* Returns the seconds of simultaneous exchanges. The share of bytes that moves in both directions
+ * and the share that moves in one direction have their own measurements. */
 static double exchange_seconds(const Resources *resources, int from, int to,
                                const Traffic *traffic) {
     const Link *link = &traffic->link;
@@ -306,8 +306,8 @@ static double exchange_seconds(const Resources *resources, int from, int to,
 
 /* ---- collectives ---- */
 
-/* Returns how many devices of a collective share the busiest processor, counted by received bytes:
- * in a broadcast all but the first, in a reduce all but the last. */
+/* Returns how many devices of collectives share the busiest processor, weighted by bytes. A
+ * broadcast does not count its first device, a reduce not its last. */
 static double most_sharing(const Resources *resources, int from, int to, double bytes) {
     const Plan *plan = resources->plan;
     clear(resources, resources->received);
@@ -320,8 +320,8 @@ static double most_sharing(const Resources *resources, int from, int to, double 
     return busiest_seat(resources, resources->received) / bytes;
 }
 
-/* Returns how many devices other than a collective's root share the busiest processor; 0 without a
- * root, or when another device shares the root's processor. */
+/* Returns how many devices other than a collective's root share the busiest processor; 0 if the
+ * collective has no root, or if another device shares the root's processor. */
 static double sharing_others(const Resources *resources, const Step *step) {
     const int *seat = resources->seat, *group = step->group.at;
     int root = seat[plan_slot(resources->plan, group[0])];
@@ -333,7 +333,7 @@ static double sharing_others(const Resources *resources, const Step *step) {
     return resources->sums[root] > 0 ? 0 : others;
 }
 
-/* Returns the seconds of collectives of so many bytes each. */
+/* Returns the seconds of collectives of `bytes` bytes each. */
 static double sized_seconds(const Link *link, const Collectives *all, double bytes) {
     return all->turns * verb_seconds(all->verb, all->ranks, bytes, link) *
            correction(link, all->verb, false, all->ranks, bytes) * crowding(link, all, bytes) *
@@ -353,8 +353,8 @@ static double touching_seconds(const Resources *resources, const Link *link,
                               : each;
 }
 
-/* Returns how many seconds longer a device takes to combine a collective's elements than sums of
- * f32, with which links are measured. */
+/* Returns how many more seconds a device takes to combine a collective's elements than to add as
+ * many bytes of f32. Links are measured with f32. */
 static double longer_to_combine(const Plan *plan, const Step *step) {
     int device = step->group.at[0];
     const DeviceClass *class = cluster_class(plan->cluster, device);
@@ -372,14 +372,14 @@ static double longer_to_combine(const Plan *plan, const Step *step) {
     return seconds / cluster_sharing(plan->cluster, device);
 }
 
-/* Returns how many seconds longer the busiest processor takes to combine elements. A reduce to one
- * device passes through each of the others; a reduction for all devices is divided among them. */
+/* Returns how many more seconds the busiest processor takes to combine elements. A reduce to one
+ * device passes through each other device; a reduction for all devices is divided among them. */
 static double combining_seconds(const Plan *plan, const Step *step, const Collectives *all) {
     double part = step->verb == HT_REDUCE ? 1 : (double)(all->ranks - 1) / all->ranks;
     return step_reduces(step) ? longer_to_combine(plan, step) * part * all->share * all->turns : 0;
 }
 
-/* Returns how many devices have a part in a collective. */
+/* Returns how many devices have a non-empty part in a collective. */
 static int count_holders(const Step *step) {
     int holders = 0;
     for (int i = 0; i < step_part_count(step); i++) holders += step->parts[i].count > 0;
@@ -387,8 +387,8 @@ static int count_holders(const Step *step) {
 }
 
 /* Returns the seconds of simultaneous collectives; `seconds` is their time by latency and
- * bandwidth. A collective with parts on some of its devices is between one with parts on all, and a
- * reduce or broadcast. */
+ * bandwidth. If only some devices have parts, the time is interpolated between a collective with
+ * parts on all devices and a reduce or broadcast. */
 static double collective_seconds(const Resources *resources, int from, int to,
                                  const Traffic *traffic, double seconds) {
     const Link *link = &traffic->link;
@@ -412,8 +412,8 @@ static double collective_seconds(const Resources *resources, int from, int to,
     return divided * pow(rooted / divided, part) + combining;
 }
 
-/* Returns the seconds of all-to-alls, as if each device sent equally much, but at least those of
- * their messages. */
+/* Returns the seconds of all-to-alls as if each device sent equally many bytes, but at least the
+ * seconds of their messages as an exchange. */
 static double all_to_all_seconds(const Resources *resources, int from, int to,
                                  const Traffic *traffic) {
     const Link *link = &traffic->link;
@@ -427,7 +427,7 @@ static double all_to_all_seconds(const Resources *resources, int from, int to,
     return fmax(even * crowding(link, &all, mean), messages);
 }
 
-/* Returns the seconds of steps of one verb. */
+/* Returns the seconds of the simultaneous steps [from, to); `seconds` if nothing was measured. */
 static double measured_seconds(const Resources *resources, int from, int to, double seconds) {
     ht_verb verb = resources->plan->steps.at[from].verb;
     Link link = steps_link(resources->plan, from, to);
@@ -442,7 +442,7 @@ static double measured_seconds(const Resources *resources, int from, int to, dou
 
 /* ---- processors ---- */
 
-/* Returns the first slot of each device's processor. */
+/* Returns, by slot, the first slot on the same processor. */
 static int *find_seats(PlanBuilder *planner) {
     const Plan *plan = planner->plan;
     const Cluster *cluster = plan->cluster;
@@ -476,7 +476,7 @@ Resources *resources_create(PlanBuilder *planner) {
     return resources;
 }
 
-/* Returns the device number `index` of those that act in a step; -1 behind the last. */
+/* Returns device `index` of the devices that act in a step; -1: there are not so many. */
 static int acting_device(const Step *step, int index) {
     if (index < step->group.count) return step->group.at[index];
     index -= step->group.count;
@@ -485,8 +485,8 @@ static int acting_device(const Step *step, int index) {
     return index % 2 ? message->receiver : message->sender;
 }
 
-/* Returns when the processors of the steps' devices are all free, and sets that of each to `until`
- * unless it is negative. */
+/* Returns the time when the processors of the steps' devices are all free. If `until` is not
+ * negative, sets the ready time of these processors to it. */
 static double seats_ready(Resources *resources, int from, int to, double until) {
     double latest = 0;
     for (int s = from; s < to; s++)

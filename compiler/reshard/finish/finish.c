@@ -17,8 +17,8 @@ static bool task_in_place(const Plan *plan, const Task *task) {
     return true;
 }
 
-/* Returns whether a task's data passes through scratch and is written only when nothing is read any
- * more. */
+/* Returns whether a task's data passes through scratch, and is written to the target only after all
+ * reads of the source. */
 static bool goes_through_scratch(const Bucket *bucket, const Task *task) {
     return bucket->overlap->side[SIDE_TO].partial == STATE_DUP &&
            (task->local || task->origin == ORIGIN_LOCAL);
@@ -33,8 +33,8 @@ static void mark_moved(Plan *plan, const Segments *segments, bool reduced) {
     }
 }
 
-/* Finds the buckets that can be converted in place: only all-reduces move them, in one step or
- * through scratch, to where they already are. */
+/* Finds the buckets that can be converted in place: only all-reduces move their data, in one step
+ * or through scratch, and each target has the same place in storage as its source. */
 static void find_in_place(Plan *plan) {
     for (int s = 0; s < plan->buckets.count; s++)
         plan->buckets.at[s].in_place = plan->buckets.at[s].nothing = true;
@@ -77,8 +77,8 @@ static void number_groups(Plan *plan) {
 
 /* ---- types ---- */
 
-/* Sorts segments by element size, the largest first, so that each is aligned wherever the list is
- * packed. Sets *step to the smallest type. */
+/* Sorts segments by element size, the largest first, so that each segment is aligned when the list
+ * is packed. Lowers *least (0: none yet) and step->dtype to the smallest element type. */
 static void order_by_element(PlanBuilder *planner, Segments *segments, Step *step, int *least) {
     const Plan *plan = planner->plan;
     Segment *sorted = arena_array(planner->arena, Segment, segments->count);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Returns whether each device sends to at most one other and receives from at most one. */
+/* Returns whether each device sends and receives at most one message, and none is combined. */
 static bool is_permutation(PlanBuilder *planner, const Step *step) {
     char *uses = arena_array(planner->arena, char, planner->plan->device_count);
     for (int i = 0; i < step->messages.count; i++) {

@@ -1,9 +1,9 @@
 /* Hierarchical conversions: plans whose steps move data first inside hosts and then across them, or
- * the other way round.
+ * first across hosts and then inside them.
  *
  * A hierarchical reduction reduces the contributions of each host's devices inside the host, then
- * the hosts' results across hosts (reduce.c). A hierarchical transfer sends a value to another host
- * once, in slices to several of the devices that want it, which hand it on inside the host
+ * the hosts' results across hosts (reduce.c). A hierarchical transfer sends a value once to each
+ * other host, in slices to several of its target devices, which pass the slices on inside the host
  * (transfer.c).
  *
  *     all-reduce on hosts {0,1} and {2,3}:    reduce-scatter inside {0,1} and {2,3};
@@ -41,13 +41,12 @@ void push_inside(Hosts *hosts, Transfers *transfers, Segment segment, int holder
                  const Devices *targets);
 
 /* Splits the reductions of tasks hierarchically: `local` gets the tasks inside hosts, `crossing`
- * those that combine the hosts' results, `inside` the transfers inside hosts that remain
- * afterwards. */
+ * the tasks that combine the hosts' results, `inside` the subsequent transfers inside hosts. */
 void tier_reductions(Hosts *hosts, const Tasks *tasks, Tasks *local, Tasks *crossing,
                      Transfers *inside);
 
-/* Splits transfers hierarchically: `crossing` gets those that bring a value once to each host that
- * lacks it, each slice to one of the devices that want it; `local` those inside hosts. */
+/* Splits transfers hierarchically: `crossing` gets transfers that bring a value once to each host
+ * that lacks it, each slice to one of the receivers; `local` gets transfers inside hosts. */
 void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossing,
                     Transfers *local);
 
@@ -63,8 +62,8 @@ typedef struct Division {
     int host;
     Devices devices;
     int64_t *shares; // by device: elements of its share
-    int at;          // index of the device that has the present slice
-    int64_t left;    // elements of that device's share behind the present slice
+    int at;          // index of the device that has the current slice
+    int64_t left;    // elements of that device's share behind the current slice
 } Division;
 
 typedef Array(Division) Divisions;
@@ -74,7 +73,7 @@ typedef Array(Division) Divisions;
 void begin_slices(Divisions *divisions);
 int64_t next_slice(Divisions *divisions, int64_t lo, int64_t hi);
 
-/* Returns the device that has the present slice. */
+/* Returns the device that has the current slice. */
 int slice_device(const Division *division);
 
 #endif

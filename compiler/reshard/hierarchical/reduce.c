@@ -1,9 +1,9 @@
 /* Hierarchical reductions.
  *
  * Step 1: each host reduces the contributions of its devices, in slices at several of them. Step 2:
- * devices with the same slice, one on each host, reduce it across hosts; it becomes complete at one
- * device of each host that wants the value. Step 3: these devices hand it on inside their hosts. A
- * host that holds all contributions needs no other. */
+ * devices with the same slice, one on each host, reduce the slice across hosts; one device of each
+ * host with targets gets the result. Step 3: these devices pass it on inside their hosts. A host
+ * that holds all contributions reduces alone. */
 #include "reshard/hierarchical/hierarchical.h"
 
 #include <string.h>
@@ -13,15 +13,15 @@ typedef struct Tier {
     Hosts *hosts;
     Arena *arena;
     Task task;
-    Index *wants;     // index of the devices that want the value
-    Devices *targets; // by host: the devices that want the value
+    Index *wants;     // index of the task's target devices
+    Devices *targets; // by host: the task's target devices
     int *host;        // by contribution: the host that supplies it; -1: not assigned yet
-    int *offers;      // by host: unassigned contributions that a device of it holds
-    bool *holds;      // by host: one of the holders wants the value
-    bool wanting;     // some host has a holder that wants the value
+    int *offers;      // by host: number of unassigned contributions that its devices hold
+    bool *holds;      // by host: one of the holders is a target
+    bool wanting;     // some host has a holder that is a target
     int *seen;        // by host: scratch
     int *begin,
-        *at; // by host h: at[begin[h]] to at[begin[h + 1] - 1] are the contributions that it holds
+        *at; // host h holds the contributions at[i] for i in [begin[h], begin[h + 1])
     Tasks *local, *crossing;
     Transfers *inside;
 } Tier;
@@ -36,7 +36,7 @@ static Devices holders_on(const Tier *tier, int source, int host) {
     return found;
 }
 
-/* ---- which host brings in what ---- */
+/* ---- the host that supplies each contribution ---- */
 
 typedef void (*Visit)(Tier *tier, int source, int host);
 
@@ -56,7 +56,7 @@ static void add_offer(Tier *tier, int source, int host) {
     tier->offers[host]++;
 }
 
-/* Records the hosts on which holders want the value. */
+/* Records the hosts on which holders are targets. */
 static void note_holding(Tier *tier, const Devices *holders) {
     for (int i = 0; i < holders->count; i++)
         if (index_find(tier->wants, holders->at[i]) >= 0)
@@ -89,8 +89,8 @@ static void count_offers(Tier *tier) {
     for (int p = 0; p < tier->task.source_count; p++) visit_hosts(tier, p, list_offer);
 }
 
-/* Returns the host with the most unassigned contributions; -1: none has any. `wanting`: only among
- * hosts with a holder that wants the value. */
+/* Returns the host with the most unassigned contributions; -1: there is none. `wanting`: considers
+ * only hosts with a holder that is a target. */
 static int best_host(const Tier *tier, bool wanting) {
     int best = -1;
     for (int h = 0; h < tier->hosts->count; h++)
@@ -99,9 +99,9 @@ static int best_host(const Tier *tier, bool wanting) {
     return best;
 }
 
-/* Assigns each contribution to a host that holds it, the hosts with the most first. Hosts with a
- * holder that wants the value come before others, since the value can be complete only there
- * without another transfer. Returns the number of hosts. */
+/* Assigns each contribution to a host that holds it, beginning with the hosts that hold most. The
+ * first host has a holder that is a target, if possible, because there the result needs no further
+ * transfer. Returns the number of hosts that supply contributions. */
 static int assign_hosts(Tier *tier) {
     int left = tier->task.source_count, count = 0;
     for (; left; count++) {
@@ -126,13 +126,13 @@ static int add_task(Tier *tier, Task task, Tasks *list) {
     return plan->tasks.count - 1;
 }
 
-/* Returns whether a host holds all contributions and, if any host does, has a holder that wants the
- * value. */
+/* Returns whether a host holds all contributions and, if any host has a holder that is a target,
+ * has one, too. */
 static bool has_all(const Tier *tier, int host) {
     return tier->offers[host] == tier->task.source_count && (tier->holds[host] || !tier->wanting);
 }
 
-/* Lets each of the `count` hosts that hold all contributions reduce an equal part. */
+/* Adds a task on each of the `count` hosts that hold all contributions, for an equal part each. */
 static void reduce_on_hosts(Tier *tier, int count) {
     int64_t volume = tier->task.volume;
     for (int h = 0, part = 0; h < tier->hosts->count; h++) {
@@ -160,8 +160,8 @@ static Devices *bringing_devices(const Tier *tier) {
     return bringing;
 }
 
-/* Returns how a host divides the value that it wants: among the devices that supply contributions,
- * or else all that want it. */
+/* Returns a host's division of the value: among its targets that supply contributions, or, if there
+ * are none, among all its targets. */
 static Division wanting_division(const Tier *tier, int host, const Devices *bringing) {
     Division division = {.host = host};
     for (int i = 0; i < bringing->count; i++)
@@ -175,8 +175,8 @@ static Division wanting_division(const Tier *tier, int host, const Devices *brin
     return division;
 }
 
-/* Returns the device on which a host reduces a slice: the one of its division, or else the one of
- * the same rank. */
+/* Returns the device on which a host reduces a slice: the device of its division if that supplies
+ * contributions, else a supplying device of the same or the next rank. */
 static int reducing_device(const Tier *tier, const Divisions *divisions, int host,
                            const Devices *bringing) {
     int wanting = slice_device(&divisions->at[0]);
@@ -204,8 +204,8 @@ static void add_local(Tier *tier, int whole, int host, int device) {
     add_task(tier, task, tier->local);
 }
 
-/* Adds the reduction of a slice across hosts, and the local ones inside hosts with several
- * contributions. */
+/* Adds the reduction of a slice across hosts and, if some host supplies several contributions, the
+ * local reductions inside hosts. */
 static void add_crossing(Tier *tier, const Divisions *divisions, const Devices *bringing, int hosts,
                          Task slice) {
     bool single = hosts == tier->task.source_count;
@@ -248,7 +248,7 @@ static void reduce_across(Tier *tier, int hosts) {
     }
 }
 
-/* ---- all together ---- */
+/* ---- whole reductions ---- */
 
 static void tier_reduction(Tier *tier) {
     int whole = 0;

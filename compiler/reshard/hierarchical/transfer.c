@@ -1,9 +1,9 @@
-/* Hierarchical transfers: values sent across hosts once, and handed on inside hosts. */
+/* Hierarchical transfers: a value is sent once to each host, and passed on inside the host. */
 #include "reshard/hierarchical/hierarchical.h"
 
 #include <string.h>
 
-/* A transfer with the hosts that lack the value. */
+/* A transfer, and the divisions of its value on the hosts that must import it. */
 typedef struct Import {
     Transfer transfer;
     Divisions divisions;
@@ -18,7 +18,7 @@ void push_inside(Hosts *hosts, Transfers *transfers, Segment segment, int holder
     push_result(hosts->planner, transfers, segment, holder, targets);
 }
 
-/* Returns the job of receiving a transfer and handing it on inside a host. */
+/* Returns the job of receiving a transfer and passing it on inside a host. */
 static Job import_job(Hosts *hosts, const Transfer *transfer, const Division *division) {
     return (Job){.devices = division->devices,
                  .first = division->devices.count,
@@ -44,8 +44,8 @@ static void find_ends(Hosts *hosts, const Transfer *transfer, const Ends *ends) 
     devices_by_host(hosts, &transfer->receivers, ends->receivers);
 }
 
-/* Splits a transfer: into transfers inside the hosts that have the value, and an import for the
- * other hosts. */
+/* Splits a transfer into transfers inside the hosts that have the value, and an import for all
+ * other hosts together. */
 static void split_transfer(Hosts *hosts, const Transfer *transfer, const Ends *ends,
                            Imports *imports, Transfers *local) {
     Arena *arena = hosts->planner->arena;
@@ -65,8 +65,8 @@ static void split_transfer(Hosts *hosts, const Transfer *transfer, const Ends *e
     if (import.divisions.count) array_push(arena, imports, import);
 }
 
-/* Adds, for each slice of an import, the transfer to one device of each host and those by which it
- * hands the slice on. */
+/* Adds, for each slice of an import, the transfer to one device of each host, and the transfers by
+ * which that device passes the slice on. */
 static void cross(Hosts *hosts, Import *import, Transfers *crossing, Transfers *local) {
     Segment segment = import->transfer.segment;
     for (int d = 0; d < import->divisions.count; d++) {
@@ -108,10 +108,10 @@ void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossin
     for (int i = 0; i < imports.count; i++) cross(hosts, &imports.at[i], crossing, local);
 }
 
-/* ---- in one tier ---- */
+/* ---- flat plans ---- */
 
-/* Splits a transfer: into transfers inside the hosts that have the value, and one from all holders
- * to the other hosts. */
+/* Splits a transfer into transfers inside the hosts that have the value, and one transfer from all
+ * holders to the other hosts. */
 static void split_near(Hosts *hosts, const Transfer *transfer, const Ends *ends, Transfers *near) {
     const Devices *holders = ends->holders, *receivers = ends->receivers;
     Devices far = {0};

@@ -28,7 +28,7 @@ static Bucket new_bucket(PlanBuilder *planner, const Conversion *conversion) {
                     .overlap = overlap};
 }
 
-/* Returns the number of a conversion's bucket; adds a bucket when it is new. */
+/* Returns the index of a conversion's bucket; adds the bucket if it does not exist. */
 static int find_bucket(PlanBuilder *planner, BucketTable *table, const Conversion *conversion) {
     int n = 0;
     int64_t key[LAYOUT_MAX_RANK + 3];

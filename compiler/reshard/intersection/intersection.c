@@ -48,7 +48,7 @@ static int cut_index(const Overlap *overlap, int f, int64_t place) {
     return low;
 }
 
-/* Adds a holding to the lists of all cells of one of its boxes. */
+/* Prepends a holding to the lists of all cells of one of its boxes. */
 static void enter_box(Arena *arena, const Overlap *overlap, const Range *box, int holding,
                       Entry **lists) {
     int begin[VIEW_MAX_RANK], width[VIEW_MAX_RANK];
@@ -83,8 +83,8 @@ static Entry **enter_holdings(Arena *arena, const Overlap *overlap, const BoxLis
 
 /* ---- bundles ---- */
 
-/* Writes the key of a cell's bundle: the number of holdings of the first side, these, and the
- * second side's. Returns its length. */
+/* Writes the key of a cell's bundle: the number of holdings of the first side, these holdings, and
+ * the holdings of the second side. Returns the key's length. */
 static int entry_key(Entry *const *from, Entry *const *to, int cell, int *key) {
     int n = 1;
     for (const Entry *e = from[cell]; e; e = e->next) key[n++] = e->holding;
@@ -106,8 +106,7 @@ int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t 
     return volume;
 }
 
-/* Adds the bundle of a key; `lists` shares equal lists of holders. Returns the number of bundles.
- */
+/* Adds the bundle of a key; `lists` interns lists of holders. Returns the new number of bundles. */
 static int add_bundle(Arena *arena, Overlap *overlap, Intern *lists, const int *key, int size) {
     int from = key[0], to = size - 1 - from;
     Bundle bundle = {.holder_count = {from, to}};
@@ -133,8 +132,8 @@ static void make_bundles(Arena *arena, Overlap *overlap, Entry *const *from, Ent
     }
 }
 
-/* Makes the common view, the holdings, their boxes and the grid. Returns the number of cells, or a
- * number beyond the limit. */
+/* Makes the common view, the holdings, their boxes and the grid. Returns the number of cells, or
+ * any number above RESHARD_MOST_CELLS if there are more. */
 static int64_t make_grid(Arena *arena, Shape shape, const Layout *const *layouts, Overlap *overlap,
                          BoxList **boxes) {
     int64_t cells = 1;
@@ -180,7 +179,7 @@ const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const L
     return overlap;
 }
 
-/* ---- what a bundle's devices do with it ---- */
+/* ---- storage ---- */
 
 bool overlap_stays(const Overlap *overlap, const Bundle *bundle, int device) {
     int from = holdings_find(&overlap->side[SIDE_FROM], device),

@@ -6,8 +6,8 @@
  *
  *     [0-1]{0:2} to [0-3]{0:4}, 8 rows: cells of 2 rows; each is held by one device on either side
  *
- * The elements of a bundle are numbered cell by cell, each row-major; a part [lo, hi) counts in
- * that order. */
+ * The elements of a bundle are numbered cell by cell, each cell row-major; a part [lo, hi) is a
+ * range of these numbers. */
 #ifndef RESHARD_INTERSECTION_INTERSECTION_H
 #define RESHARD_INTERSECTION_INTERSECTION_H
 
@@ -19,7 +19,7 @@ typedef struct Bundle {
     Array(int) cells;
     int64_t volume;
     int holder_count[2];   // by Side: the number of holdings that contain it
-    const int *holders[2]; // by Side: those holdings; bundles with the same ones share the list
+    const int *holders[2]; // by Side: these holdings; bundles with equal holdings share the list
 } Bundle;
 
 typedef struct Overlap {
@@ -37,7 +37,7 @@ const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const L
  * elements. */
 int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t *extents);
 
-/* Returns whether a device holds a bundle on both sides, at one place of equally large storage. */
+/* Returns whether a device holds a bundle on both sides, at one place in storage of one size. */
 bool overlap_stays(const Overlap *overlap, const Bundle *bundle, int device);
 
 #endif

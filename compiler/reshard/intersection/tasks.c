@@ -1,4 +1,4 @@
-/* Makes tasks of bundles: which contributions make which value, for whom. */
+/* Makes the tasks of bundles: the contributions of each value, and its target devices. */
 #include "reshard/plan_builder.h"
 
 #include "reshard/hierarchical/hierarchical.h"
@@ -50,8 +50,8 @@ static Replicas replicas_of(PlanBuilder *planner, const Overlap *overlap, const 
     return replicas;
 }
 
-/* Merges the replicas with a single contribution, whose holders have the value itself, into one.
- * The result has no contribution when there are none. */
+/* Merges the replicas with a single contribution, whose holders have the complete value, into one.
+ * The result has no contribution if there is no such replica. */
 static Replica merge_whole(Arena *arena, const Replicas *replicas) {
     Replica whole = {0};
     for (int r = 0; r < replicas->count; r++) {
@@ -70,7 +70,7 @@ static int count_common(const Devices *a, const Devices *b) {
     return count;
 }
 
-/* Returns how many devices must receive each element for a task. */
+/* Returns how many times each element must be received for a task. */
 static int task_cost(const Task *task) {
     int common = 0, wanted = task->targets.count;
     for (int p = 0; p < task->source_count && !common; p++)
@@ -79,7 +79,7 @@ static int task_cost(const Task *task) {
                                   : task->source_count + wanted - 1 - (common > 0);
 }
 
-/* Returns how many devices must receive each element to reduce a replica's contributions. */
+/* Returns how many times each element must be received to reduce a replica's contributions. */
 static int reduction_cost(const Replica *replica, const Devices *targets) {
     return task_cost(&(Task){.source_count = replica->holders.count,
                              .sources = replica->holders.at,
@@ -99,8 +99,8 @@ static void set_sources(Task *task, const Replica *replica) {
     task->sources = replica->holders.at;
 }
 
-/* Returns the contribution of the target that a contribution of the source is added to: the one
- * fewest of whose devices lack it. */
+/* Returns the target contribution to which a source contribution is added: the one with the fewest
+ * devices that lack the source contribution. */
 static int receiving_contribution(const Devices *holders, const Replica *target) {
     int best = 0, least = INT32_MAX;
     for (int q = 0; q < target->holders.count; q++) {
@@ -113,8 +113,8 @@ static int receiving_contribution(const Devices *holders, const Replica *target)
     return best;
 }
 
-/* Adds tasks that add each contribution of the source to one of the target; a target contribution
- * without any is filled with the identity. Returns how many devices must receive each element. */
+/* Adds a task for each target contribution, and assigns each source contribution to one of them; a
+ * task without sources fills in the identity. Returns how often each element must be received. */
 static int add_partial_tasks(PlanBuilder *planner, int bucket, int bundle, const Replica *source,
                              const Replica *target) {
     TaskList *tasks = &planner->plan->tasks;
@@ -137,8 +137,8 @@ typedef struct Holders {
     Devices all;   // SIDE_TO: all devices
 } Holders;
 
-/* Returns the replica of the source, or the holders of the complete value, whose contributions
- * become those of the target with the fewest bytes. */
+/* Returns the replica of the source, or the holders of the complete value, from which the target's
+ * contributions can be made with the fewest bytes. */
 static const Replica *cheapest_source(PlanBuilder *planner, int bucket, int bundle,
                                       const Holders *source, const Replica *target) {
     const Replicas *replicas = &source->replicas;
@@ -166,8 +166,8 @@ static Devices all_holders(Arena *arena, const Replicas *replicas) {
     return all;
 }
 
-/* Returns the least number of holders of a replica's contributions, which share the work of sending
- * it. */
+/* Returns the least number of holders of one of a replica's contributions; a contribution's holders
+ * share the work of sending it. */
 static int fewest_holders(const Replica *replica) {
     int fewest = INT32_MAX;
     for (int p = 0; p < replica->holders.count; p++)
@@ -245,8 +245,8 @@ static bool has_far_holders(const Hosts *hosts, const Task *task) {
     return false;
 }
 
-/* Removes holders on other hosts where the host of a device that wants the value has holders
- * itself. `near` is by host: the last task + 1 that is wanted there. */
+/* Keeps, of each contribution's holders, those on hosts with targets, if there are any. `near` has,
+ * by host, 1 + the last task with a target on the host. */
 static void keep_near(Hosts *hosts, int t, int *near) {
     Task *task = &hosts->planner->plan->tasks.at[t];
     for (int w = 0; w < task->targets.count; w++) near[host_of(hosts, task->targets.at[w])] = t + 1;
@@ -261,8 +261,8 @@ static void keep_near(Hosts *hosts, int t, int *near) {
     }
 }
 
-/* Calls keep_near for all tasks; those whose contributions are each on one host keep their shared
- * lists. */
+/* Calls keep_near for reductions in which some contribution has holders on several hosts; all other
+ * tasks keep their shared lists. */
 static void keep_all_near(PlanBuilder *planner) {
     enum { NEAR = 1, FAR };
     Hosts *hosts = hosts_of(planner);

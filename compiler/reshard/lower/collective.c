@@ -7,8 +7,8 @@
  * unpack afterwards. */
 typedef struct Sides {
     Blocks send, receive;
-    const ht_block *all; // the contiguous blocks of all members, in place of `send` or `receive`;
-                         // NULL: each has lists of its own
+    const ht_block *all; // the contiguous blocks of all members, instead of `send` or `receive`;
+                         // NULL: `send` and `receive` have all blocks
     MoveList pack, unpack;
 } Sides;
 
@@ -26,7 +26,7 @@ static void all_reduce_sides(Lowering *lowering, const Step *step, Sides *sides)
     array_push(lowering->arena, &sides->receive, receive);
 }
 
-/* Returns the blocks of all members' parts, contiguous from `first` on; devices with the same ones
+/* Returns the blocks of all members' parts, contiguous from `first` on; devices with equal blocks
  * share the list. */
 static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, ht_block first) {
     const Plan *plan = lowering->plan;
@@ -42,7 +42,7 @@ static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, 
     return *known = share_blocks(lowering, blocks, step->group.count);
 }
 
-/* Sets the sides of a reduce-scatter, or of a reduce, where the root's part is everything. */
+/* Sets the sides of a reduce-scatter, or of a reduce, in which the root keeps all parts. */
 static void reduce_scatter_sides(Lowering *lowering, const Step *step, int position, Sides *sides) {
     ht_block send = send_block(lowering, shared_parts(lowering, step), &sides->pack);
     if (step->verb == HT_REDUCE)
@@ -54,8 +54,8 @@ static void reduce_scatter_sides(Lowering *lowering, const Step *step, int posit
                    receive_block(lowering, &step->parts[position], &sides->unpack));
 }
 
-/* Returns whether the non-empty blocks are in one buffer at offsets that an int can count; then
- * moves the empty ones there, too. */
+/* Returns whether the non-empty blocks are in one buffer at offsets that an int can count. If so,
+ * sets the buffer of the empty blocks, too. */
 static bool one_buffer(Blocks *blocks) {
     const ht_block *first = NULL;
     int64_t lowest = INT64_MAX, highest = 0;
@@ -78,8 +78,7 @@ static bool one_buffer(Blocks *blocks) {
     return true;
 }
 
-/* Returns whether blocks are as an all-gather needs them: of equal counts, and contiguous in order.
- */
+/* Returns whether an all-gather can receive into the blocks: equal counts require contiguity. */
 static bool in_order(const Blocks *blocks) {
     bool even = true, follow = true;
     for (int i = 1; i < blocks->count; i++) {
@@ -90,8 +89,8 @@ static bool in_order(const Blocks *blocks) {
     return !even || follow;
 }
 
-/* Finds the blocks of an all-gather in the target's storage. Returns false when a part is not
- * contiguous there. */
+/* Finds the blocks of an all-gather in the target's storage. Returns false if a part is not
+ * contiguous there, or the blocks do not suit an all-gather. */
 static bool gather_in_place(Lowering *lowering, const Step *step, Blocks *receive) {
     for (int i = 0; i < step->group.count; i++) {
         ht_block block = {.place = HT_TO};
@@ -130,7 +129,7 @@ static void broadcast_sides(Lowering *lowering, const Step *step, int position, 
 
 /* ---- all-to-all ---- */
 
-/* Returns the messages to or from all members in the group's order; NULL for none. */
+/* Returns the messages to or from all members, in the group's order; entries may be NULL. */
 static const Message **messages_of(Lowering *lowering, const Step *step,
                                    const StepPlace *step_place, bool received) {
     const Plan *plan = lowering->plan;
@@ -146,8 +145,8 @@ static const Message **messages_of(Lowering *lowering, const Step *step,
     return messages;
 }
 
-/* Finds the blocks to or from all members in one buffer. Returns false when a part is not
- * contiguous. */
+/* Finds the blocks to or from all members in one buffer. Returns false if a message is not
+ * contiguous, or the blocks are in several buffers. */
 static bool direct_blocks(Lowering *lowering, const Step *step, const Message *const *messages,
                           bool received, Blocks *blocks) {
     for (int i = 0; i < step->group.count; i++) {
@@ -189,9 +188,9 @@ static void all_to_all_sides(Lowering *lowering, const Step *step, const StepPla
     }
 }
 
-/* ---- all together ---- */
+/* ---- whole collectives ---- */
 
-/* Returns the reduction of a collective's parts. */
+/* Returns the reduction of a collective's parts; HT_NO_REDUCTION if it does not reduce. */
 static ht_reduction step_reduction(const Plan *plan, const Step *step) {
     for (int i = 0; step_reduces(step) && i < step_part_count(step); i++)
         if (step->parts[i].count) return task_bucket(plan, step->parts[i].at[0].task)->reduction;

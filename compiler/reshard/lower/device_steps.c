@@ -12,7 +12,7 @@ static void place_task(const Plan *plan, DeviceSteps *device_steps, int *stamp, 
     }
 }
 
-/* Returns a device's entry for the present step; adds it when it is new. */
+/* Returns a device's entry for the current step; adds the entry if it does not exist. */
 static StepPlace *place_at(const Plan *plan, DeviceSteps *device_steps, int device, int step) {
     DeviceSteps *own = &device_steps[plan_slot(plan, device)];
     if (!own->steps.count || own->steps.at[own->steps.count - 1].step != step)

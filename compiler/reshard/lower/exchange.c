@@ -1,9 +1,9 @@
-/* Lowers exchanges of messages, and the reductions of what they bring. */
+/* Lowers exchanges of messages, and the reductions of received contributions. */
 #include "reshard/lower/lower.h"
 
 #include <stdlib.h>
 
-/* A contribution to a reduction: its number, the part that it covers and where it is. */
+/* A contribution to a reduction: its segment, with its number as `source`, and its place. */
 typedef struct SentContribution {
     Segment segment;
     Where where;
@@ -24,7 +24,7 @@ static int compare_by_task(const void *a, const void *b) {
                                               : compare_contributions(a, b);
 }
 
-/* Adds the contribution that the device itself holds, if it holds any of the bundle. */
+/* Adds the contribution to the segment's task that the device itself holds, if it holds one. */
 static void add_own(Lowering *lowering, const Segment *segment, SentContributions *contributions) {
     const Task *task = &lowering->plan->tasks.at[segment->task];
     for (int p = 0; p < task->source_count; p++)
@@ -38,7 +38,7 @@ static void add_own(Lowering *lowering, const Segment *segment, SentContribution
         }
 }
 
-/* Moves a part of a contribution to where the part's reduction is stored. */
+/* Appends the move of a part of a contribution to the place of its reduction. */
 static void move_part(Lowering *lowering, MoveList *moves, const SentContribution *contribution,
                       Range range, Where to) {
     Segment part = contribution->segment;
@@ -49,13 +49,13 @@ static void move_part(Lowering *lowering, MoveList *moves, const SentContributio
     move_segment(lowering, moves, &part, from, to);
 }
 
-/* The moves of reductions: of a contribution to the place of the result, and into it. */
+/* The moves of reductions: copies to the place of a result, and combines with that place. */
 typedef struct Moves {
     MoveList copies, combines;
 } Moves;
 
-/* Reduces contributions in the order of their numbers. Where the set of contributions is constant,
- * the first one is copied and the others are combined with it. */
+/* Reduces contributions in the order of their numbers. In each range that a fixed set of them
+ * covers, the first contribution is copied and the others are combined with it. */
 static void reduce(Lowering *lowering, const SentContributions *contributions,
                    const Segment *target, Where to, Moves *moves) {
     int64_t element = task_element(lowering->plan, target->task);
@@ -80,8 +80,8 @@ static void reduce(Lowering *lowering, const SentContributions *contributions,
     }
 }
 
-/* Returns all contributions that the device received in this step, by task; `offsets` has the place
- * in scratch of each message, in bytes. */
+/* Returns all contributions that the device received in this step, sorted by task; `offsets` has
+ * the offset in scratch of each received message, in bytes. */
 static SentContributions all_received(Lowering *lowering, const Step *step,
                                       const StepPlace *step_place, const int64_t *offsets) {
     SentContributions all = {0};
@@ -115,7 +115,7 @@ static void add_received(Lowering *lowering, const SentContributions *all, const
             array_push(lowering->arena, contributions, all->at[low]);
 }
 
-/* Returns where a reduction is stored. */
+/* Returns the place where a reduction's result is stored. */
 static Where reduced_at(const Lowering *lowering, const Reducing *reduction) {
     Segment kept = resident_segment(lowering->plan, reduction->segment, true);
     return reduction->partial ? origin_of(lowering, &kept)

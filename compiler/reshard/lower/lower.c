@@ -13,7 +13,7 @@ static int compare_segments(const void *a, const void *b) {
     return x->task != y->task ? x->task - y->task : (x->lo > y->lo) - (x->lo < y->lo);
 }
 
-/* Returns the segments that the device holds and that all-gathers also bring it, in order. */
+/* Returns the segments of the source that the device holds and all-gathers also bring, in order. */
 static Segments gathered_segments(Lowering *lowering) {
     const Plan *plan = lowering->plan;
     Segments gathered = {0};
@@ -30,8 +30,8 @@ static Segments gathered_segments(Lowering *lowering) {
     return gathered;
 }
 
-/* Copies what the device holds of a task, without what all-gathers bring; *next is the index of the
- * first of these that may belong to the task. */
+/* Copies the device's own elements of a task, except those that all-gathers bring; *next is the
+ * index of the first gathered segment that may belong to the task. */
 static void copy_own(Lowering *lowering, MoveList *copies, Segment own, const Segments *gathered,
                      int *next) {
     int64_t end = own.hi;
@@ -46,7 +46,7 @@ static void copy_own(Lowering *lowering, MoveList *copies, Segment own, const Se
     if (own.lo < own.hi) move_segment(lowering, copies, &own, stored_at(HT_FROM), stored_at(HT_TO));
 }
 
-/* Adds the device's local copies, and the fills of identities. */
+/* Adds the device's local copies, and the fills with identities of reductions. */
 static void lower_local(Lowering *lowering) {
     MoveList copies = {0}, fills = {0};
     Segments gathered = gathered_segments(lowering);
@@ -65,7 +65,7 @@ static void lower_local(Lowering *lowering) {
     add_moves(lowering, HT_FILL, &fills);
 }
 
-/* Returns whether scratch is already reserved for everything that a local task makes. */
+/* Returns whether scratch is already reserved for the whole result of a local task. */
 static bool has_room(const Lowering *lowering, const Segment *kept) {
     for (int k = 0; k < lowering->residents.count; k++)
         if (lowering->residents.at[k].segment.task == kept->task &&
@@ -74,8 +74,8 @@ static bool has_room(const Lowering *lowering, const Segment *kept) {
     return false;
 }
 
-/* Reserves scratch for a reduction that stays there between steps. A complete one stays only when
- * it is local; then all of the task is kept. */
+/* Reserves scratch for a reduction that stays there between steps: a partial one, or the whole
+ * result of a local task. */
 static void reserve(Lowering *lowering, const Segment *segment, bool partial) {
     const Task *task = &lowering->plan->tasks.at[segment->task];
     Segment kept = resident_segment(lowering->plan, *segment, partial);
@@ -166,7 +166,7 @@ const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int cou
     return count ? intern(lowering->plan->cache->shared, copy, sizeof *copy * (size_t)count) : NULL;
 }
 
-/* Returns the device's tables without scratch data; devices that do the same share their steps. */
+/* Returns the device's tables without scratch data; devices with equal steps share them. */
 static ht_reshard_device *copy_device(Arena *arena, Lowering *lowering) {
     int count = lowering->steps.count;
     ht_reshard_device *copy = arena_new(arena, ht_reshard_device);

@@ -1,9 +1,9 @@
 /* Lowering: turns a plan into the tables of one device (<hetu/reshard.h>). This header has what the
  * files of lower/ share.
  *
- * Segments that are contiguous in a tensor's storage are sent from there and received there; others
- * are packed in scratch. Scratch begins with partial reductions that are needed later; behind them
- * each step has its own packing space.
+ * Segments that are contiguous in a tensor's storage are sent from there and received there; all
+ * other segments are packed in scratch. Scratch begins with partial reductions that later steps
+ * need; the packing space of each step begins behind them.
  *
  *     all-gather of columns: HT_COPY pack -> HT_ALL_GATHER in scratch -> HT_COPY unpack
  */
@@ -13,7 +13,7 @@
 #include "reshard/plan_builder.h"
 #include "reshard/plan.h"
 
-/* The steps and tasks of each device, so that lowering one device does not visit what others do. */
+/* The steps and tasks of each device; so lowering one device visits no steps of other devices. */
 
 /* A step in which a device takes part. */
 typedef struct StepPlace {
@@ -22,19 +22,19 @@ typedef struct StepPlace {
     Array(int) reductions; // indices of its reductions
 } StepPlace;
 
-/* A copy or fill whose target is the device; `holder`: it also has the source. */
+/* A copy or fill with the device as a target; `holder`: the device also holds the source. */
 typedef struct TaskPlace {
     int task;
     bool holder;
 } TaskPlace;
 
-/* What one device does, in the plan's order. */
+/* The steps and tasks of one device, in the plan's order. */
 typedef struct DeviceSteps {
     Array(StepPlace) steps;
     Array(TaskPlace) tasks;
 } DeviceSteps;
 
-/* Returns what the device with a slot does. The first call finds it for all devices. */
+/* Returns the steps and tasks of the device with a slot. The first call finds those of all. */
 const DeviceSteps *plan_device_steps(const Plan *plan, int slot);
 
 /* The place of segments: the device's storage, or packed in scratch. */
@@ -66,57 +66,56 @@ typedef struct Lowering {
     const DeviceSteps *device_steps;
     // by Side and bucket; NULL: the device is not in that layout
     const Holding **holding[2];
-    const struct SharedParts *shared_parts; // of the present step; NULL: not asked for yet
+    const struct SharedParts *shared_parts; // of the current step; NULL: not computed yet
     ht_dtype dtype;                         // element type of the step's blocks
     int unit;                               // bytes of an element of that type
     Array(ht_reshard_step) steps;
     Array(Resident) residents;
-    int64_t base, used, most; // bytes of scratch: begin of the present step's space, its end so
-                              // far, and the most of all steps
+    int64_t base, used, most; // in bytes: offset of the steps' packing space in scratch, size that
+                              // the current step uses, and largest size of a step
 } Lowering;
 
-/* Return the place in storage, and the place packed in scratch from an offset on. */
+/* Return a place in storage, and a packed place in scratch from an offset (in bytes) on. */
 Where stored_at(ht_place place);
 Where packed_at(int64_t offset);
 
-/* Return where the device has a segment that it sends, and where it stores a complete one. */
+/* Return the place of a segment that the device sends, and the place where a result is stored. */
 Where origin_of(const Lowering *lowering, const Segment *segment);
 Where result_of(const Lowering *lowering, const Segment *segment);
 
-/* Returns a segment as it is sent from scratch: a complete one, or a partial reduction. */
+/* Returns a segment as stored in scratch: a partial reduction, or a local task's contribution. */
 Segment resident_segment(const Plan *plan, Segment segment, bool partial);
 
-/* Reserves scratch for the present step, aligned to 64 bytes. Returns its offset. */
+/* Reserves scratch for the current step, aligned to 64 bytes. Returns the offset in bytes. */
 int64_t take_scratch(Lowering *lowering, int64_t bytes);
 
-/* Appends the moves that copy a segment. A packed place is where the segment's first element goes.
- */
+/* Appends the moves that copy a segment. A packed place is that of the segment's first element. */
 void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, Where from,
                   Where to);
 
-/* Returns whether segments are contiguous in one buffer, where they are sent from or, when
- * `received`, where they are stored; sets the block. */
+/* Returns whether segments are contiguous in one buffer: at their origins or, if `received`, at the
+ * places where results are stored. Writes the block if they are. */
 bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block);
 
-/* Return the block of segments to send: where they are stored, or packed in scratch by moves that
- * are appended to `pack`. */
+/* Return the block of segments to send. pack_block packs them in scratch by moves appended to
+ * `pack`; send_block does so unless they are contiguous in storage. */
 ht_block send_block(Lowering *lowering, const Segments *segments, MoveList *pack);
 ht_block pack_block(Lowering *lowering, const Segments *segments, MoveList *pack);
 
-/* Return the block of segments to receive: where they are stored, or in scratch, from which moves
- * appended to `unpack` copy them. */
+/* Return the block of segments to receive: in storage if they are contiguous there, else in
+ * scratch. Append the moves that copy segments from scratch to storage. */
 ht_block receive_block(Lowering *lowering, const Segments *segments, MoveList *unpack);
 void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, MoveList *unpack);
 
 /* Returns a block of scratch. */
 ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes);
 
-/* Return the plan's only copy of a list of moves or blocks, so that devices that do the same share
+/* Return the plan's only copy of a list of moves or blocks, so that devices with equal lists share
  * memory. */
 const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count);
 const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int count);
 
-/* Append a step whose lists are the plan's, and a step of moves alone if there are any. */
+/* Append a step whose lists belong to the plan, and a step of moves unless there are none. */
 void add_lowered(Lowering *lowering, ht_reshard_step step);
 void add_moves(Lowering *lowering, ht_verb verb, const MoveList *moves);
 
@@ -128,15 +127,15 @@ void lower_collective(Lowering *lowering, const Step *step, const StepPlace *ste
  * all devices with the same storage; so lowering a group takes time linear in its size
  * (shared_parts.c). */
 
-/* The purpose of moves: pack what is sent into scratch, pack from where segments are stored, unpack
- * from scratch to where they are stored. */
+/* The purpose of moves: pack segments from their origins into scratch, find the places where
+ * results are stored, unpack from scratch to the places where results are stored. */
 typedef enum Way { WAY_PACK, WAY_FIND, WAY_UNPACK } Way;
 
 /* Returns the parts of all devices in a step, one after another; valid until the next step is
  * lowered. */
 const Segments *shared_parts(Lowering *lowering, const Step *step);
 
-/* Returns the shared list of moves of segments from an offset of scratch on, empty when it is new.
+/* Returns the shared list of moves of segments from an offset of scratch on; a new list is empty.
  * NULL: the segments are not those of shared_parts, or some are in scratch. */
 MoveList *shared_moves(Lowering *lowering, const Segments *segments, int64_t offset, Way way);
 

@@ -36,7 +36,7 @@ static bool is_contiguous(const ht_move *move) {
 
 static int64_t move_extent(const ht_move *move) { return move->rank ? move->dim[0].extent : 1; }
 
-/* Appends a move, or extends the last one when it continues that. */
+/* Appends a move, or extends the last move if the new one continues it. */
 static void add_move(Lowering *lowering, MoveList *moves, ht_move move, const ht_stride *dim) {
     move.dim = dim;
     ht_move *last = moves->count ? &moves->at[moves->count - 1] : NULL;
@@ -59,7 +59,7 @@ static void add_move(Lowering *lowering, MoveList *moves, ht_move move, const ht
 /* The part of a bundle in one tensor, which is moved. */
 typedef struct MovePart {
     Lowering *lowering;
-    MoveList *moves; // to which its moves are appended
+    MoveList *moves; // list to which its moves are appended
     const Bucket *bucket;
     int bucket_index, tensor;
     Where from, to;
@@ -70,8 +70,8 @@ typedef struct Cell {
     int64_t corner[VIEW_MAX_RANK], extents[VIEW_MAX_RANK];
 } Cell;
 
-/* Returns where a cell begins, in elements, in the device's storage or in packed space; `begin` is
- * the cell's offset in the packed space. */
+/* Returns the offset of a cell, in elements, in the device's storage or in scratch, and writes its
+ * strides; `begin` is the cell's offset in the packed space. */
 static int64_t cell_place(const MovePart *part, const Where *where, const Cell *cell, int64_t begin,
                           int64_t *strides) {
     const CommonView *view = &part->bucket->overlap->view;
@@ -193,7 +193,7 @@ static int progression(const ht_move *move, int count) {
     return same;
 }
 
-/* Returns such moves as one move with another dimension in front. */
+/* Returns the moves of a progression as one move with another dimension in front. */
 static ht_move fold_progression(Lowering *lowering, const ht_move *move, int count) {
     ht_move folded = *move;
     ht_stride *dim = arena_array(lowering->arena, ht_stride, move->rank + 1);
@@ -205,8 +205,8 @@ static ht_move fold_progression(Lowering *lowering, const ht_move *move, int cou
     return folded;
 }
 
-/* Returns copies in which boxes at constant distances are one move, so that a group needs one move,
- * not one for each device. */
+/* Returns copies in which boxes at constant distances are folded into one move. So a group needs
+ * one move instead of one for each device. */
 static MoveList folded_copies(Lowering *lowering, MoveList moves) {
     for (int before = moves.count + 1; moves.count < before;) {
         before = moves.count;
@@ -237,8 +237,8 @@ ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes) 
         .place = HT_SCRATCH, .offset = offset / lowering->unit, .count = bytes / lowering->unit};
 }
 
-/* Returns the moves that pack segments, from their origins or, when `received`, from where they are
- * stored, to a place in scratch. */
+/* Returns the moves that pack segments into scratch: from their origins or, if `received`, from the
+ * places where results are stored. */
 static MoveList make_packing(Lowering *lowering, const Segments *segments, int64_t offset,
                              bool received) {
     MoveList moves = {0};
@@ -251,7 +251,7 @@ static MoveList make_packing(Lowering *lowering, const Segments *segments, int64
     return moves;
 }
 
-/* Appends the moves that copy segments from scratch to where they are stored. */
+/* Appends the moves that copy segments from scratch to the places where results are stored. */
 static void add_unpacking(Lowering *lowering, const Segments *segments, int64_t offset,
                           MoveList *unpack) {
     for (int i = 0; i < segments->count; i++) {
@@ -270,8 +270,8 @@ static MoveList make_moves(Lowering *lowering, const Segments *segments, int64_t
     return moves;
 }
 
-/* Returns the moves of segments; those of shared parts are made once for all devices with the same
- * storage. */
+/* Returns the moves of segments; the moves of shared parts are made once for all devices with the
+ * same storage. */
 static MoveList moves_of(Lowering *lowering, const Segments *segments, int64_t offset, Way way) {
     MoveList *known = shared_moves(lowering, segments, offset, way);
     if (!known) return make_moves(lowering, segments, offset, way);

@@ -9,7 +9,7 @@ typedef struct SharedParts {
     Array(int) buckets;
 } SharedParts;
 
-/* Appends a segment, or extends the last one when it continues that. */
+/* Appends a segment, or extends the last segment if the new one continues it. */
 static void join_segment(Arena *arena, Segments *all, Segment segment) {
     Segment *last = all->count ? &all->at[all->count - 1] : NULL;
     if (last && last->task == segment.task && last->origin == segment.origin &&
@@ -51,7 +51,7 @@ const Segments *shared_parts(Lowering *lowering, const Step *step) {
     return &(*known)->all;
 }
 
-/* Returns a key that is equal for holdings with equally stored boxes; NULL for no holding. */
+/* Returns a key that is equal for holdings with equally stored boxes; NULL if `holding` is NULL. */
 static const void *storage_class(const Plan *plan, const Holding *holding) {
     if (!holding) return NULL;
     const void **known = intern_slot(plan->cache->step_parts, &holding, sizeof holding);

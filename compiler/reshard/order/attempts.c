@@ -1,4 +1,4 @@
-/* Makes several plans and takes the cheapest of those with well balanced loads. */
+/* Makes several plans and takes the cheapest one whose loads are well balanced. */
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"
 #include "reshard/cost/price.h"
@@ -8,7 +8,7 @@
 
 enum { ATTEMPTS = 4 };
 
-/* The most peers with which a device exchanges messages in place of collectives: beyond, the size
+/* The most peers of a device for which messages replace its collectives: with more peers, the size
  * of a plan would grow with the square of the devices. Collectives move at most twice the least
  * bytes. */
 enum { MOST_PEERS = 64 };
@@ -16,7 +16,7 @@ enum { MOST_PEERS = 64 };
 /* The most devices of a collective across hosts that is also tried as messages. */
 enum { MOST_ACROSS = 256 };
 
-/* The most parts of values of a hierarchical plan; they grow with devices times hosts. */
+/* The most parts of values of a hierarchical plan; their number grows with devices times hosts. */
 enum { MOST_PARTS = 1 << 16 };
 
 /* A finished attempt. */
@@ -42,17 +42,17 @@ static int64_t most_of(const int64_t *loads, int count) {
     return most;
 }
 
-/* ---- what must be moved ---- */
+/* ---- bytes that every plan moves ---- */
 
-/* Returns whether a device outside of the index wants the task's value. */
+/* Returns whether the task has a target outside of the index. */
 static bool others_want(const Task *task, const Index *holders) {
     for (int w = 0; w < task->targets.count; w++)
         if (index_find(holders, task->targets.at[w]) < 0) return true;
     return false;
 }
 
-/* Adds the bytes that no plan avoids: what sole holders must send, and what devices that want
- * values must receive. */
+/* Adds the bytes that every plan moves for a task: those that sole holders must send, and those
+ * that targets must receive. */
 static void count_forced(PlanBuilder *planner, int t, Index *holders, int64_t *sent,
                          int64_t *received) {
     const Plan *plan = planner->plan;
@@ -81,7 +81,7 @@ static void find_forced(Choice *choice) {
     choice->must_receive = most_of(received, count);
 }
 
-/* Raises the least bytes to an even share of what an attempt moves. */
+/* Raises the lower bounds to an even share of the bytes that an attempt moves. */
 static void raise_to_even(Choice *choice, const Attempt *attempt) {
     int64_t total = 0, count = choice->planner->plan->device_count;
     for (int i = 0; i < count; i++) total += attempt->plan.received[i];
@@ -92,7 +92,7 @@ static void raise_to_even(Choice *choice, const Attempt *attempt) {
 
 /* ---- attempts ---- */
 
-/* Makes an attempt, beginning from the tasks as they were before the first one. */
+/* Makes an attempt; it begins with the tasks as they were before the first attempt. */
 static void make_attempt(Choice *choice) {
     PlanBuilder *planner = choice->planner;
     Plan *plan = planner->plan;
@@ -107,7 +107,7 @@ static void make_attempt(Choice *choice) {
         (Attempt){*plan, most_of(plan->sent, count), most_of(plan->received, count)};
 }
 
-/* Returns whether a load is little above its lower bound. */
+/* Returns whether a load is at most 3/4 above its lower bound. */
 static bool is_fair(int64_t load, int64_t least) { return load - least <= least / 4 * 3; }
 
 /* Returns, by slot, the most peers of a device in the collectives of one stage. */
@@ -127,7 +127,7 @@ static const int *count_peers(Arena *arena, const Plan *plan) {
     return most;
 }
 
-/* Marks overloaded devices so that collectives avoid them. Returns false when there are none. */
+/* Marks overloaded devices so that collectives avoid them. Returns false if there are none. */
 static bool avoid_overloaded(Choice *choice, const Attempt *attempt) {
     bool found = false;
     const int *peers = count_peers(choice->planner->arena, &attempt->plan);
@@ -138,12 +138,12 @@ static bool avoid_overloaded(Choice *choice, const Attempt *attempt) {
     return found;
 }
 
-/* Returns whether a load is little above its lower bound, or above the least of all attempts. */
+/* Returns whether a load is fair, or at most 1/8 above the least of all attempts. */
 static bool is_acceptable(int64_t load, int64_t must, int64_t least) {
     return is_fair(load, must) || load - least <= least / 8;
 }
 
-/* Returns the cheapest of the attempts whose busiest devices are acceptably loaded. */
+/* Returns the cheapest attempt with acceptable loads; the last attempt if there is none. */
 static const Attempt *choose(const Choice *choice) {
     const Attempt *best = NULL;
     int64_t sent = INT64_MAX, received = INT64_MAX;
@@ -162,8 +162,8 @@ static const Attempt *choose(const Choice *choice) {
     return best ? best : &choice->attempts[choice->count - 1];
 }
 
-/* Tries plans on one host: with collectives wherever groups are closed, then without those that
- * overload a device. */
+/* Tries plans on one host: first with collectives of all closed groups, then without collectives
+ * that overload a device, at last without any. */
 static void try_collectives(Choice *choice) {
     make_attempt(choice);
     raise_to_even(choice, &choice->attempts[0]);
@@ -183,7 +183,7 @@ static bool may_message(const Attempt *attempt) {
     return true;
 }
 
-/* Returns the most devices of one host that want a value; `counts` is scratch by host. */
+/* Returns the largest number of the devices that are on one host; `counts` is scratch, by host. */
 static int most_on_host(Hosts *hosts, const Devices *devices, int *counts) {
     int most = 0;
     memset(counts, 0, sizeof *counts * (size_t)hosts->count);
@@ -215,8 +215,8 @@ static bool has_tiers(PlanBuilder *planner) {
     return hosts->count < plan->device_count && parts <= MOST_PARTS;
 }
 
-/* Tries hierarchical plans, if possible, and flat ones, each with collectives and, where these have
- * few devices, without. */
+/* Tries hierarchical plans, if possible, and flat ones, each with collectives and, if these have
+ * few devices, without collectives. */
 static void try_tiers(Choice *choice) {
     const int tiers = has_tiers(choice->planner) ? 2 : 1;
     bool messages[2];

@@ -1,8 +1,8 @@
-/* Fuses collectives: a large tensor has its own; small ones of the same kind share one.
+/* Fuses collectives: each large tensor has its own; small tensors of the same kind share one.
  *
  * The data of a collective is contiguous, so parts of several tensors are packed before it and
- * unpacked afterwards. That pays off while both copies take less time than one more collective
- * takes to start. */
+ * unpacked afterwards. Fusion is faster as long as both copies take less time than the start of
+ * another collective. */
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"
 #include "reshard/cost/price.h"
@@ -33,7 +33,7 @@ typedef Array(FuseKind *) Kinds;
 
 typedef struct Fusion {
     PlanBuilder *planner;
-    int *share_of; // by tensor: index + 1 of its share of the present step
+    int *share_of; // by tensor: index + 1 of its share of the current step; 0: none
     Kinds kinds;
     Intern *known; // the kinds by their key
 } Fusion;
@@ -75,8 +75,8 @@ static Shares divide_step(Fusion *fusion, const Step *step) {
     return shares;
 }
 
-/* Returns whether packing and unpacking so many bytes takes longer than another collective takes to
- * start. */
+/* Returns whether packing and unpacking `bytes` takes longer than the start of another collective
+ * does. */
 static bool is_large(const Plan *plan, const Step *step, int64_t bytes) {
     int device = step->group.at[0],
         rounds = (step->group.count - 1) * (step->verb == HT_ALL_REDUCE ? 2 : 1);
@@ -150,8 +150,8 @@ static void fuse(Fusion *fusion, const Step *steps, int count) {
     for (int i = 0; i < fusion->kinds.count; i++) emit_kind(fusion, fusion->kinds.at[i]);
 }
 
-/* Returns a number that is equal for adjacent steps that do not depend on each other; -1 for other
- * steps. */
+/* Returns a number that is equal for adjacent steps of one stage that do not depend on each other;
+ * -1: the step is no collective that may be fused. */
 static int phase_of(const Step *step) {
     switch (step->verb) {
     case HT_ALL_REDUCE: return 0;

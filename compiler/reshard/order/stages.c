@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* Adds transfers from the holders of complete values to the others that want them. */
+/* Adds transfers of complete values from their holders to the targets that lack them. */
 static void add_copies(PlanBuilder *planner) {
     Index *index = index_create(planner);
     for (int t = 0; t < planner->plan->tasks.count; t++) {
@@ -31,7 +31,7 @@ static Tasks reducing_tasks(PlanBuilder *planner) {
     return tasks;
 }
 
-/* Returns the bytes sent by the steps so far and by these jobs and transfers. */
+/* Returns the bytes that the counted steps, the jobs and the transfers send. */
 static int64_t all_sent(const PlanBuilder *planner, const Jobs *jobs, const Transfers *transfers) {
     int64_t total = 0;
     for (int i = 0; i < planner->plan->device_count; i++) total += planner->plan->sent[i];
@@ -42,7 +42,7 @@ static int64_t all_sent(const PlanBuilder *planner, const Jobs *jobs, const Tran
     return total;
 }
 
-/* Appends the steps of these tasks and, if asked, of all transfers. */
+/* Appends the steps of the tasks and, if `deliver` is set, of the planner's transfers. */
 static void add_stage(PlanBuilder *planner, const Tasks *tasks, bool deliver) {
     Reductions reductions = {0};
     Jobs jobs = {0};
@@ -64,7 +64,7 @@ static void add_stage(PlanBuilder *planner, const Tasks *tasks, bool deliver) {
     routes_send(planner, &routes, &jobs);
 }
 
-/* Begins a stage: its steps depend on those before, and their loads are balanced separately. */
+/* Begins a stage: its steps depend on earlier steps, and its loads are balanced separately. */
 static void next_stage(PlanBuilder *planner, const Transfers *transfers) {
     planner->stage++;
     planner->first = planner->plan->steps.count;

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* Returns the number of holders of each contribution when it is the same for all; else 0. */
+/* Returns the number of holders of each contribution if all have equally many; else 0. */
 static int holders_each(const Task *task) {
     int each = task->sources[0].count;
     for (int p = 1; p < task->source_count; p++)
@@ -23,8 +23,8 @@ Devices holder_group(PlanBuilder *planner, const Task *task, int replica) {
 }
 
 /* Returns whether groups of one holder of each contribution may each reduce and keep the value.
- * With several groups there must be two contributions, since only then all groups get the same bits
- * in any order. `targets` indexes the devices that want the value. */
+ * Several groups get the same bits in any order only of two contributions. `targets` indexes the
+ * task's targets. */
 static bool is_all_reduce(const PlanBuilder *planner, const Task *task, const Index *targets) {
     int each = holders_each(task);
     if (!each || each * task->source_count != task->targets.count ||
@@ -36,8 +36,8 @@ static bool is_all_reduce(const PlanBuilder *planner, const Task *task, const In
     return may_collect(planner, &task->targets);
 }
 
-/* Returns the all-reduce of a group for a bucket. `known` is by group the index + 1 of its last
- * all-reduce. */
+/* Returns the all-reduce of a group for a bucket; appends it if it does not exist. `known` has, by
+ * group, 1 + the index of its last all-reduce. */
 static Step *all_reduce_step(PlanBuilder *planner, Intern *known, Devices group, int bucket) {
     Plan *plan = planner->plan;
     intptr_t *number = intern_slot(known, group.at, sizeof *group.at * (size_t)group.count);

@@ -1,16 +1,15 @@
 /* Reduces by messages.
  *
- * Each part of a value has a reducer among the devices that want it, which receives the
- * contributions that it lacks. If that is too much, holders of contributions combine them
- * beforehand, and the reducer receives one partial reduction. If there are so many contributions
- * that combining even one element of them is too much for one device, they are combined along a
- * tree. */
+ * Each part of a value has a reducer among the targets, which receives the contributions that it
+ * lacks. If these are too many bytes, holders of contributions combine them beforehand, and the
+ * reducer receives one partial reduction. If there are so many contributions that combining even
+ * one element of them is too much for one device, they are combined along a tree. */
 #include "reshard/senders/balance_senders.h"
 #include "reshard/cost/price.h"
 #include "reshard/reduce/reduce.h"
 #include "reshard/plan_builder.h"
 
-/* What a device receives: a range of a contribution, `depth` rounds before the last one. */
+/* A range of a contribution that a device receives, `depth` rounds before the last round. */
 typedef struct Leaf {
     int contribution, receiver, depth;
     int64_t lo, hi;
@@ -31,16 +30,16 @@ typedef struct Reduced {
 
 struct Combining {
     PlanBuilder *planner;
-    const Reduction *reduction; // the present reduction
-    const Task *task;           // task of the present reduction
-    int64_t extra; // by element: receptions of contributions beyond the one that each device that
-                   // wants the value needs
+    const Reduction *reduction; // the current reduction
+    const Task *task;           // task of the current reduction
+    int64_t extra; // for each element: number of contributions that must be received beyond one for
+                   // each target
     int first;     // index of its first contribution
     Index *source; // by device: the contribution that it holds
     Array(PlannedContribution) contributions;
     Array(Leaf) leaves;
     Array(Reduced) reduced;
-    int deepest, step; // depth and index of the first exchange
+    int deepest, step; // depth of the first exchange, and its index in plan->steps
 };
 
 /* A range of a reduction, and the job that divides its combining (-1: each reducer does its own).
@@ -55,7 +54,7 @@ typedef struct Stretch {
 
 typedef Array(Stretch) Stretches;
 
-/* Makes a reduction the present one. */
+/* Makes a reduction the current one, and indexes its contributions by device. */
 static void take_up(Combining *combining, const Reduction *reduction) {
     const Task *task = &combining->planner->plan->tasks.at[reduction->task];
     int extra = task->source_count - 1 - reduction->holds;
@@ -77,9 +76,9 @@ static int64_t task_bytes(const Plan *plan, int task) {
     return plan->tasks.at[task].volume * task_element(plan, task);
 }
 
-/* ---- where a value is complete first ---- */
+/* ---- the reducers of each value ---- */
 
-/* Adds to the loads an estimate of what holders of contributions and of values will send. */
+/* Adds to the loads an estimate of the bytes that holders of contributions and values will send. */
 static void estimate_sent(const PlanBuilder *planner, const Reductions *reductions) {
     const Plan *plan = planner->plan;
     for (int r = 0; r < reductions->count; r++) {
@@ -108,8 +107,8 @@ static void sort_reducers(const PlanBuilder *planner, Index *places, Reduction *
     reduction->reducers = sorted;
 }
 
-/* Decides which parts of the values become complete first at which reducers that hold
- * contributions; these then send them to the others. */
+/* Divides each value among its reducers that hold contributions; each reducer reduces its share and
+ * then sends it to the other targets. */
 static void choose_shares(PlanBuilder *planner, Reductions *reductions) {
     Jobs jobs = {0};
     Index *places = index_create(planner);
@@ -128,7 +127,7 @@ static void choose_shares(PlanBuilder *planner, Reductions *reductions) {
     balance_jobs(planner, &jobs, 0, FEW_SWEEPS, planner->plan->sent);
 }
 
-/* ---- what is taken in ---- */
+/* ---- received contributions ---- */
 
 static void add_leaf(Combining *combining, int contribution, int receiver, int depth, Range part) {
     array_push(combining->planner->arena, &combining->leaves,
@@ -154,8 +153,8 @@ static void add_reduced(Combining *combining, int device, int depth, bool partia
     combining->deepest = depth > combining->deepest ? depth : combining->deepest;
 }
 
-/* Adds a partial reduction at `holder_device` as a contribution; `source` is the first of those in
- * it. Returns its number. */
+/* Adds a partial reduction at `holder_device` as a contribution; `source` is the first contribution
+ * that it combines. Returns its index. */
 static int add_partial(Combining *combining, int holder_device, int source, Range part) {
     Devices holder = {0};
     array_push(combining->planner->arena, &holder, holder_device);
@@ -163,8 +162,8 @@ static int add_partial(Combining *combining, int holder_device, int source, Rang
     return combining->contributions.count - 1;
 }
 
-/* Adds the result of a reduction at `device`: in its storage, or in scratch when the device does
- * not want it. */
+/* Adds the transfer of a result at `device` to the other targets, from the device's storage or (if
+ * `partial`) from its scratch. */
 static void add_result(Combining *combining, int device, bool partial, Range part) {
     Segment segment = {.task = combining->reduction->task, .lo = part.lo, .hi = part.hi};
     segment.origin = partial ? ORIGIN_PARTIAL : ORIGIN_TO;
@@ -172,14 +171,14 @@ static void add_result(Combining *combining, int device, bool partial, Range par
                 &combining->task->targets);
 }
 
-/* Lets a device receive all contributions but its own and `except`. */
+/* Adds the leaves by which a device receives all contributions except its own and `except`. */
 static void take_all(Combining *combining, int device, int except, int depth, Range part) {
     int own = index_find(combining->source, device);
     for (int p = 0; p < combining->task->source_count; p++)
         if (p != own && p != except) add_leaf(combining, combining->first + p, device, depth, part);
 }
 
-/* Lets one device combine all of a part; it wants the value, or sends it on from scratch. */
+/* Lets one device combine a whole part. If the device is no target, the result is in scratch. */
 static void combine_alone(Combining *combining, int device, bool wants, Range part) {
     if (part.lo == part.hi) return;
     take_all(combining, device, -1, 0, part);
@@ -187,7 +186,7 @@ static void combine_alone(Combining *combining, int device, bool wants, Range pa
     add_result(combining, device, !wants, part);
 }
 
-/* Lets a helper combine all contributions but the reducer's; the reducer adds its own. */
+/* Lets a helper combine all contributions but the reducer's own; the reducer combines both. */
 static void combine_before(Combining *combining, int helper, int reducer, Range part) {
     int own = index_find(combining->source, reducer);
     take_all(combining, helper, own, 1, part);
@@ -199,7 +198,7 @@ static void combine_before(Combining *combining, int helper, int reducer, Range 
 
 /* ---- stretches in few rounds ---- */
 
-/* Lets each reducer combine some of its share, and helpers the rest one after another. */
+/* Lets each reducer combine a part of its share, and helpers, one after another, the rest. */
 static void combine_at_reducers(Combining *combining, const Stretch *stretch, const Job *job) {
     const Reduction *reduction = stretch->reduction;
     int64_t lo = stretch->lo, left = 0;
@@ -219,8 +218,8 @@ static void combine_at_reducers(Combining *combining, const Stretch *stretch, co
     }
 }
 
-/* Handles values whose contributions no wanting device holds: some of the wanting devices combine
- * all, and holders of contributions the rest. */
+/* Handles values of which no target holds a contribution: some targets combine parts of the value,
+ * and holders of contributions combine the other parts. */
 static void combine_anywhere(Combining *combining, const Stretch *stretch, const Job *job) {
     Range part = {stretch->lo, stretch->lo};
     for (int i = 0; i < job->devices.count; i++, part.lo = part.hi) {
@@ -262,8 +261,8 @@ static void combine_tree(Combining *combining, const Stretch *stretch, const Dev
     add_result(combining, nodes->at[0], !stretch->reduction->holds, part);
 }
 
-/* Divides combining along a tree: the root combines one more than it chose; when no reducer holds a
- * contribution, the node that receives most is the root. */
+/* Combines along a tree. A reducer that holds a contribution is the root, and receives one more
+ * contribution than its job says; else the node that receives most is the root. */
 static void combine_along(Combining *combining, const Stretch *stretch, const Job *job) {
     int count = job->devices.count, top = 0,
         *degree = arena_array(combining->planner->arena, int, count);
@@ -282,10 +281,10 @@ static void combine_along(Combining *combining, const Stretch *stretch, const Jo
     combine_tree(combining, stretch, &nodes, degree);
 }
 
-/* ---- the jobs of taking in ---- */
+/* ---- the jobs of receiving ---- */
 
-/* Returns the job in which reducers receive what they can and holders of other contributions the
- * rest. */
+/* Returns the job in which reducers receive contributions, and holders of other contributions
+ * receive those that would overload reducers. */
 static Job reducers_job(const Combining *combining, const Stretch *stretch) {
     const Reduction *reduction = stretch->reduction;
     const Task *task = combining->task;
@@ -303,15 +302,15 @@ static Job reducers_job(const Combining *combining, const Stretch *stretch) {
     return job;
 }
 
-/* Returns the reducer in whose share an element lies. */
+/* Returns the reducer whose share contains an element. */
 static int reducer_at(const Reduction *reduction, int64_t element) {
     int r = 0;
     for (; element >= reduction->shares[r]; r++) element -= reduction->shares[r];
     return reduction->reducers.at[r];
 }
 
-/* Returns the job of a tree: one holder of each contribution, alternating, the reducer in front if
- * it holds one. */
+/* Returns the job of a tree: holder `turn` (modulo their number) of each contribution; a reducer
+ * that holds a contribution comes first. */
 static Job tree_job(const Combining *combining, const Stretch *stretch, int turn) {
     const Task *task = combining->task;
     Arena *arena = combining->planner->arena;
@@ -368,7 +367,7 @@ static void add_reducers(const Combining *combining, Stretches *stretches, Jobs 
     }
 }
 
-/* Adds the ranges of the present reduction. */
+/* Adds the ranges of the current reduction. */
 static void add_stretches(const Combining *combining, int64_t cap, Stretches *stretches,
                           Jobs *jobs) {
     const Reduction *reduction = combining->reduction;
@@ -383,8 +382,8 @@ static void add_stretches(const Combining *combining, int64_t cap, Stretches *st
                     (Stretch){reduction, all.lo, all.hi, .count = reduction->reducers.count}, 0);
 }
 
-/* Counts what devices receive whatever the division: all that they want and do not hold in final
- * form. Returns the bytes of everything received, including what is still to be divided. */
+/* Adds the bytes that targets receive in every division to the loads. Returns the bytes that all
+ * devices receive, including those that the jobs divide. */
 static int64_t count_receipts(Combining *combining, const Reductions *reductions) {
     PlanBuilder *planner = combining->planner;
     const Plan *plan = planner->plan;
@@ -405,7 +404,7 @@ static int64_t count_receipts(Combining *combining, const Reductions *reductions
     return total;
 }
 
-/* ---- all together ---- */
+/* ---- whole reductions ---- */
 
 static void combine_stretches(Combining *combining, const Stretches *stretches, const Jobs *jobs) {
     combining->reduction = NULL;

@@ -1,10 +1,10 @@
-/* Reductions: each value is reduced once, in parts at several of the devices that want it, and then
- * sent to the others, so that all holders get the same bits.
+/* Reductions: each value is reduced once, in parts at several of its target devices, and then sent
+ * to the other targets, so that all targets get the same bits.
  *
- * Where groups of one holder of each contribution each want all of the value, an all-reduce does
- * both (all_reduce.c). Where the groups of all parts are the same devices, the parts are one
- * reduce-scatter, or a reduce when all are at one device (reduce_scatter.c). The rest is reduced by
- * messages (messages.c).
+ * If all devices of a group with one holder of each contribution are targets, an all-reduce does
+ * both (all_reduce.c). If the groups of all parts are the same devices, the parts form one
+ * reduce-scatter, or a reduce if one device keeps all parts (reduce_scatter.c). All other values
+ * are reduced by messages (messages.c).
  *
  *     {sum:4} to {dup:4}: all-reduce    {sum:4} to {0:4}: reduce-scatter    {sum:4} to [0]: reduce
  */
@@ -17,10 +17,9 @@
 /* A reduction that is done by messages. */
 typedef struct Reduction {
     int task;
-    Devices reducers; // the devices that want the value and hold a contribution, or else all that
-                      // want it
+    Devices reducers; // the targets that hold a contribution, or all targets if none does
     bool holds;       // the reducers hold contributions
-    // by reducer, if they hold contributions: elements that are complete there first
+    // by reducer, if `holds`: number of elements that it reduces
     int64_t *shares;
 } Reduction;
 
@@ -31,27 +30,27 @@ typedef Array(int) Tasks;
 
 /* ---- all-reduces ---- */
 
-/* Appends the all-reduces among these tasks. Returns the tasks that are left. */
+/* Appends the all-reduces of tasks that are such. Returns the remaining tasks. */
 Tasks add_all_reduces(PlanBuilder *planner, const Tasks *tasks);
 
-/* Returns the group of one holder of each contribution, number `replica` of its holders, sorted. */
+/* Returns the group of holder `replica` (modulo their number) of each contribution, sorted. */
 Devices holder_group(PlanBuilder *planner, const Task *task, int replica);
 
 /* ---- reduce-scatters ---- */
 
-/* Appends the reduce-scatters and reduces of these tasks, and the transfers of each value to the
- * others that want it. What is left goes to `rest`. */
+/* Appends the reduce-scatters and reduces of tasks, and the transfers of each value to its other
+ * targets. Appends the remaining reductions to `rest`. */
 void add_reduce_scatters(PlanBuilder *planner, const Tasks *tasks, Reductions *rest);
 
 /* ---- reductions by messages ---- */
 
 typedef struct Combining Combining;
 
-/* Decides where each value is reduced and in how many rounds; appends empty exchanges for these,
- * and the transfers of each value to the others that want it. */
+/* Decides where each value is reduced and in how many rounds. Appends an empty exchange for each
+ * round, and the transfers of each value to its other targets. */
 Combining *combining_plan(PlanBuilder *planner, Reductions *reductions);
 
-/* Adds the jobs of sending contributions, and to the loads the sending without a choice. */
+/* Adds a job for each contribution with several holders; adds the bytes of all others to `sent`. */
 void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs);
 
 /* Fills the exchanges with messages once the jobs are divided. */

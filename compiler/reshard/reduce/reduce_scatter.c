@@ -1,10 +1,10 @@
-/* Makes reduce-scatters and reduces: reductions by groups each of whose devices keeps a part. */
+/* Makes reduce-scatters and reduces: reductions in groups, each device of which keeps a part. */
 #include "reshard/reduce/reduce.h"
 #include "reshard/plan_builder.h"
 
 #include <stdlib.h>
 
-/* A part of a value: its reducer and the devices whose contributions it takes. */
+/* A part of a value: its reducer, and the devices whose contributions are reduced. */
 typedef struct ScatterPart {
     Segment segment;
     int reducer;
@@ -13,7 +13,7 @@ typedef struct ScatterPart {
 
 typedef Array(ScatterPart) Parts;
 
-/* A reduction that groups might do, and its parts. */
+/* A reduction that may be done by collectives, and its parts. */
 typedef struct Candidate {
     Reduction reduction;
     int groups;      // number of groups, each with one holder of each contribution
@@ -26,8 +26,8 @@ typedef Array(Candidate) Candidates;
 
 typedef struct Reducer {
     PlanBuilder *planner;
-    Index *targets; // index of the devices that want the present task's value
-    Index *members; // index of the devices of the present group
+    Index *targets; // index of the current task's targets
+    Index *members; // index of the devices of the current group
     Candidates candidates;
     Parts parts;
 } Reducer;
@@ -44,7 +44,7 @@ static Range count_holders(const Task *task) {
     return range;
 }
 
-/* Returns those of the first `replicas` holders of each contribution that want the value, group by
+/* Returns those of the first `replicas` holders of each contribution that are targets, group by
  * group, so that each group reduces one contiguous range. */
 static Devices list_reducers(const Reducer *reducer, const Task *task, int replicas) {
     Devices reducers = {0};
@@ -56,10 +56,10 @@ static Devices list_reducers(const Reducer *reducer, const Task *task, int repli
     return reducers;
 }
 
-/* Chooses the devices that divide a value: for messages all holders that want it, for groups those
- * in the groups. There are as many groups as each contribution has holders; when none of these
- * wants the value and they are many, as many as the contribution with most holders has, and the few
- * holders of the others are in several groups. */
+/* Chooses the devices that divide a value: for messages all holders that are targets, for groups
+ * those in the groups. The number of groups is the fewest holders of a contribution. If there are
+ * many contributions and no target is in these groups, it is the most holders of a contribution;
+ * some holders are then in several groups. */
 static void find_reducers(Reducer *reducer, const Task *task, Candidate *candidate) {
     Range replicas = count_holders(task);
     index_devices(reducer->targets, &task->targets);
@@ -76,7 +76,7 @@ static void find_reducers(Reducer *reducer, const Task *task, Candidate *candida
     }
 }
 
-/* Divides the value evenly among the groups' members; each reduces its part within its group. */
+/* Divides the value evenly among the members; each member reduces its part within its group. */
 static void add_parts(Reducer *reducer, Candidate *candidate) {
     PlanBuilder *planner = reducer->planner;
     const Task *task = &planner->plan->tasks.at[candidate->reduction.task];
@@ -112,8 +112,8 @@ static void add_candidate(Reducer *reducer, int t) {
 
 /* ---- collectives ---- */
 
-/* Marks the candidates all of whose parts are done by collectives; a component is used only if all
- * its candidates are. */
+/* Marks the candidates all of whose parts are in closed components; excludes the components of all
+ * other candidates, until nothing changes. */
 static void find_collective(const Candidates *candidates, const int *component, bool *closed) {
     for (bool changed = true; changed;) {
         changed = false;
@@ -144,8 +144,8 @@ static void add_scatter(Reducer *reducer, const Components *components, int c, D
     add_collective(planner, group, kept, HT_REDUCE_SCATTER);
 }
 
-/* Makes collectives where the groups of all parts of a component are the same devices, and marks
- * those candidates. */
+/* Appends a collective for each component whose parts have groups of the same devices, and marks
+ * the candidates that these collectives reduce. */
 static void reduce_in_groups(Reducer *reducer) {
     PlanBuilder *planner = reducer->planner;
     int count = reducer->parts.count, *buckets = arena_array(planner->arena, int, count),

@@ -1,6 +1,6 @@
 /* Balances the load of devices: divides jobs so that no device does much more than an even share.
  *
- * Step 1: divide the jobs one after another, each as well as the present loads allow. Step 2:
+ * Step 1: divide the jobs one after another, each as well as the current loads allow. Step 2:
  * divide again the jobs that overloaded devices take part in, until nothing changes. Each division
  * minimises the sum of the squares of the loads' excess over the cap, given the other jobs. That
  * sum is convex, so the iteration reaches its minimum over all divisions: a device stays above the
@@ -33,8 +33,8 @@ int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap) {
 
 /* ---- one division ---- */
 
-/* A device that may do a part of a job: its load without the job, and the most of it that it may
- * do. */
+/* A device that may do a part of a job: its load without the job, the most grains of the job that
+ * it may do, and its index in the job. */
 typedef struct Worker {
     int64_t load, limit;
     int index;
@@ -45,7 +45,7 @@ static int compare_workers(const void *a, const void *b) {
     return x->load != y->load ? (x->load > y->load) - (x->load < y->load) : x->index - y->index;
 }
 
-/* Returns how many units of `cost` a device takes before its load exceeds a level. */
+/* Returns how many units of `cost` bytes a device may do without exceeding a level or its limit. */
 static int64_t room_of(const Worker *worker, int64_t level, int64_t cost) {
     int64_t room = worker->load < level ? (level - worker->load) / cost : 0;
     return room < worker->limit ? room : worker->limit;
@@ -57,19 +57,19 @@ static int64_t room_below(const Worker *workers, int count, int64_t level, int64
     return room;
 }
 
-/* Returns the units in which the preferred devices divide their work: single ones when there is
- * some that they do in any case, else grains. */
+/* Returns the size of the portions in which preferred devices divide their work: one unit if they
+ * have work that they do in any case, else a grain. */
 static int64_t first_step(const Job *job) { return job->least ? 1 : job->grain; }
 
-/* Returns the grains that the preferred devices do when none may exceed a level. */
+/* Returns how many grains the preferred devices do if none of them may exceed a level. */
 static int64_t first_grains(const Job *job, const Worker *workers, int64_t level) {
     int64_t step = first_step(job),
             room = room_below(workers, job->first, level, job->unit * step) * step - job->least;
     return room < 0 ? 0 : room / job->grain < job->grains ? room / job->grain : job->grains;
 }
 
-/* Returns whether all grains can be done with no load above a level, apart from what the preferred
- * devices do in any case. */
+/* Returns whether all grains can be done without raising a load above a level, apart from the work
+ * that the preferred devices do in any case. */
 static bool is_enough(const Job *job, const Worker *workers, int64_t level) {
     int64_t own = first_grains(job, workers, level);
     return own + room_below(workers + job->first, job->devices.count - job->first, level,
@@ -94,8 +94,8 @@ static int64_t find_level(const Job *job, const Worker *workers, int64_t cap) {
     return high;
 }
 
-/* Divides the grains of a part of a job among its devices: the least loaded fill up to the level,
- * or to the lowest sufficient one above it. */
+/* Divides the grains of a part of a job among its devices: the least loaded devices first, each up
+ * to the level, or to the lowest sufficient level above it. */
 static void share_out(const Job *part, Worker *workers, int64_t level) {
     int64_t left = part->grains;
     level = find_level(part, workers, level);

@@ -1,17 +1,17 @@
 /* Load balancing of conversions: how the planner divides work among devices.
  *
  * Reductions and transfers leave choices: which of several holders sends, which device combines
- * contributions, which one passes a value on. Each choice is a job that may be divided among
- * devices. All jobs together are divided so that no device does much more than an even share where
- * that can be avoided. */
+ * contributions, which receiver passes a value on. Each choice is a job that may be divided among
+ * devices. All jobs together are divided so that, if possible, no device does much more than an
+ * even share. */
 #ifndef RESHARD_SENDERS_BALANCE_SENDERS_H
 #define RESHARD_SENDERS_BALANCE_SENDERS_H
 
 #include "reshard/plan_builder.h"
 
-/* A job: units of work that the preferred devices, the first ones, do in any case, and indivisible
- * grains of units that any device may do. The others take only grains that would raise the
- * preferred ones above the cap. */
+/* A job: units of work that the preferred devices (the first ones) do in any case, and indivisible
+ * grains of units that any device may do. The other devices do only grains that would raise the
+ * loads of preferred devices above the cap. */
 typedef struct Job {
     Devices devices;
     int first;       // number of preferred devices
@@ -19,14 +19,14 @@ typedef struct Job {
     int64_t least;   // units that the preferred devices do together, divided at will
     int64_t grains;  // number of grains
     int64_t grain;   // units of a grain, at least 1
-    int64_t *limits; // by preferred device: the most grains that it may do, when `least` is 0;
-                     // NULL: any number
+    int64_t *limits; // by preferred device: the most grains that it may do, if `least` is 0; NULL:
+                     // any number
     int64_t *units;  // by device: the units that it does
 } Job;
 
 typedef Array(Job) Jobs;
 
-/* Appends an undivided job. Returns its number. */
+/* Appends an undivided job; allocates `units` if they are NULL. Returns the job's index. */
 int add_job(PlanBuilder *planner, Jobs *jobs, Job job);
 
 /* Returns the bytes of a whole job. */
@@ -39,8 +39,8 @@ int64_t load_cap(const Plan *plan, int64_t total);
 int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap);
 
 /* Divides the jobs so that, as far as possible, no load exceeds the cap, and loads above it are
- * even. `load` has the devices' other work; the jobs' work is added. After the first division there
- * are at most `sweeps` sweeps of improvements. */
+ * even. `load` has, by slot, the bytes of other work; the jobs' bytes are added. After the first
+ * division there are at most `sweeps` sweeps of improvements. */
 enum { FEW_SWEEPS = 4, MANY_SWEEPS = 64 };
 void balance_jobs(PlanBuilder *planner, Jobs *jobs, int64_t cap, int sweeps, int64_t *load);
 
