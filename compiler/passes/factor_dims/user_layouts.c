@@ -104,10 +104,13 @@ static void match_dims(const Reader *reader, Shape written, Match *now) {
  * negative if the pieces have weights. */
 static int64_t group_pieces(const Group *group, int dim) {
     int64_t pieces = 1;
+    bool weighted = false;
     for (int s = 0; s < group->state_count; s++)
-        if (group->states[s].kind == STATE_SPLIT && group->states[s].dim == dim)
-            pieces *= group->states[s].weights ? -1 : group->states[s].count;
-    return pieces;
+        if (group->states[s].kind == STATE_SPLIT && group->states[s].dim == dim) {
+            pieces *= group->states[s].count;
+            weighted = weighted || group->states[s].weights;
+        }
+    return weighted ? -1 : pieces;
 }
 
 /* Returns whether a cut of a dimension is the same as a cut of its first factor: there is one
