@@ -41,8 +41,8 @@ int64_t ht_resume(ht_session *session, const char *folder);
  * preempt a job. Call it once a step; the ranks wait until main saves and ends the program. A
  * signal handler of main also runs, on rank 0; main then defines the meaning of SIGUSR1 and
  * SIGUSR2. A program that never calls ht_told_to_end, but has saved or resumed, is saved before the
- * next step as by the last ht_save, and exits with 128 + signal. A second SIGTERM, at least a second later,
- * ends the program at once.
+ * next step as by the last ht_save, and exits with 128 + signal. A second SIGTERM, at least a
+ * second later, ends the program at once.
  *
  *     for (int64_t step = ht_resume(session, "runs/a"); step < steps && !ht_told_to_end(session);
  *         step++)
