@@ -7,6 +7,7 @@
 
 #include <hetu/rt.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 /* Returns the index, in the whole tensor, of the first element of the whole row that row r of a
