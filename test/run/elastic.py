@@ -470,7 +470,7 @@ def check_fault(bench):
 
 WRONG = {
     "--slots SLOTS -- true": "--elastic and --slots are needed",
-    "--elastic ST --slots SLOTS": "there is no program behind --",
+    "--elastic ST --slots SLOTS": "there is no program; give it behind the options",
     "--elastic NONE --slots SLOTS -- true": "none cannot be read: No such file or directory",
     "--elastic EMPTY --slots SLOTS -- true": "empty has no files *.strategy",
     "--elastic TWICE --slots SLOTS -- true": 'there is another strategy "dp2" among them',
