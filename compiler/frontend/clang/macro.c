@@ -184,18 +184,19 @@ static bool has_own_text(Reader *r, const SeenMacro *seen) {
 }
 
 /* Returns the first macro in the expansion of `name` that the C compiler spells differently and
- * whose longest word is in `text`. NULL: there is none. */
-static const char *own_macro(Reader *r, const char *name, const char *text, int depth) {
-    const Macro *macro = depth < 16 ? lookup(r, NULL, name) : NULL;
+ * whose longest word is in `text`. NULL: there is none. Looks at each macro once in a walk. */
+static const char *own_macro(Reader *r, const char *name, const char *text, int walk) {
+    const Macro *macro = lookup(r, NULL, name);
     const char *longest = "", *found = NULL;
     SeenMacro *seen;
-    if (!macro) return NULL;
+    HASH_FIND_STR(r->macros, name, seen);
+    if (!macro || seen->walk == walk) return NULL;
+    seen->walk = walk;
     for (int i = 0; i < macro->body.count && !found; i++) {
         const char *word = macro->body.at[i].text;
         if (strlen(word) > strlen(longest)) longest = word;
-        found = own_macro(r, word, text, depth + 1);
+        found = own_macro(r, word, text, walk);
     }
-    HASH_FIND_STR(r->macros, name, seen);
     bool own = strlen(longest) > 2 && strstr(text, longest) && has_own_text(r, seen);
     return found ? found : own ? name : NULL;
 }
@@ -205,6 +206,8 @@ const char *clang_spelled_otherwise(Reader *r, CXCursor string, const char *text
     Extent extent = clang_extent(r, string);
     const Source *source = clang_source(r, extent.file);
     const char *found = NULL;
+    static int walks; // so far
+    int walk = ++walks;
     clang_getSpellingLocation(clang_getCursorLocation(string), &file, NULL, NULL, NULL);
     if (file || !source) return NULL;
     for (int at = extent.begin, end = call_end(source, name_end(source, at)), next;
@@ -213,7 +216,7 @@ const char *clang_spelled_otherwise(Reader *r, CXCursor string, const char *text
         if (!begins_name(source, at)) continue;
         next = name_end(source, at);
         found = own_macro(r, arena_substring(r->arena, source->text + at, (size_t)(next - at)),
-                          text, 0);
+                          text, walk);
     }
     return found;
 }

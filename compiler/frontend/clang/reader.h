@@ -31,6 +31,7 @@ struct SeenMacro {
     CXCursor cursor;
     const Macro *macro; // read at its first use
     SeenMacro *earlier;
+    int walk; // the last walk through macros that came here (macro.c)
     UT_hash_handle hh;
 };
 
