@@ -187,13 +187,14 @@ void session_check_variables(void) {
                                         "HETU_TRACE_STEPS",
                                         "HETU_TUNE",
                                         "HETU_VERBOSE"};
-    enum { LIKELY = 2, ROOM = 64 };
+    enum { LIKELY = 2, SHORT = 4, ROOM = 64 };
     for (char **entry = environ; *entry; entry++) {
         char name[ROOM];
         const char *closest = NULL;
-        int least = LIKELY + 1;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(*entry, "="), *entry);
         if (strncmp(name, "HETU_", 5)) continue;
+        // HETU_OWN is no misspelled HETU_NAN: a short name allows fewer wrong letters.
+        int least = (strlen(name + 5) > SHORT ? LIKELY : 1) + 1;
         for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
             int letters = letters_between(name, known[i]);
             if (letters >= least) continue;
