@@ -11,6 +11,7 @@
 #include "passes/pipeline.h"
 #include "planner/report/report.h"
 #include "support/reading.h"
+#include "support/tool.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -572,6 +573,7 @@ static int run(Driver *driver) {
 int main(int argc, char **argv) {
     Arena *arena = arena_create();
     Options options;
+    if (argc > 0) argv[0] = (char *)tool_name();
     options_read(arena, &options, argc, argv);
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     diag_log(driver.diag);

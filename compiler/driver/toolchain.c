@@ -3,6 +3,7 @@
 #include "driver/output.h"
 #include "support/diag.h"
 #include "support/sarif.h"
+#include "support/tool.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -108,7 +109,7 @@ static bool names_this_program(Arena *arena, const char *word) {
     return false;
 }
 
-Command command_cc(const Toolchain *tools) {
+Command command_cc_words(const Toolchain *tools) {
     Command command = {.arena = tools->arena};
     const char *words = tools->inside ? NULL : getenv("CC");
     bool ours = false;
@@ -120,6 +121,12 @@ Command command_cc(const Toolchain *tools) {
     }
     if (ours) command.words.count = 0;
     if (!command.words.count) command_add(&command, "cc", NULL);
+    return command;
+}
+
+Command command_cc(const Toolchain *tools) {
+    Command command = command_cc_words(tools);
+    if (tool_color_for_cc()) command_add(&command, tool_color_for_cc(), NULL);
     return command;
 }
 
