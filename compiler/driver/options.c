@@ -199,17 +199,10 @@ _Noreturn static void mistake(const char *text, const char *word) {
 
 /* Reports a long option that resembles one of hetucc; the C compiler would not name it. */
 static void refuse_misspelled(Arena *arena, const char *word) {
-    const char *names[sizeof option_table / sizeof *option_table] = {NULL},
-                                                   *name = arena_substring(arena, word,
-                                                                           strcspn(word, "="));
-    int count = 0;
-    for (const struct argp_option *option = option_table; option->key; option++)
-        names[count++] = option->name && !(option->flags & OPTION_HIDDEN)
-                             ? arena_format(arena, "--%s", option->name)
-                             : NULL;
-    const char *closest = diag_closest(name, names, count);
+    const char *closest = tool_closest_option(option_table, word);
     if (closest)
-        mistake(arena_format(arena, "unknown option %%s; did you mean %s?", closest), name);
+        mistake(arena_format(arena, "unknown option %%s; did you mean %s?", closest),
+                arena_substring(arena, word, strcspn(word, "=")));
 }
 
 static void hand_word(Line *line) {

@@ -177,7 +177,7 @@ static bool read_text(Chooser *chooser, const char *file, const char *text, Stra
     StrategyNames names = chooser->names;
     names.only = asked_for(chooser, file);
     Lexer lexer = lex_begin(chooser->arena, chooser->diag, (Position){file, 1, 1}, text);
-    lexer.lines = true;
+    lexer.lines = lexer.hashes = true;
     lex_rest(&lexer, &tokens);
     return strategy_parse(chooser->arena, chooser->diag, tokens.at, &names,
                           base_name(chooser->arena, file), list);

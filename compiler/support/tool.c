@@ -1,7 +1,10 @@
 #include "support/tool.h"
 
+#include "support/diag.h"
+
 #include <hetu/version.h>
 
+#include <argp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +17,10 @@ static bool given;         // an option was given
 
 void tool_begin(const char *tool, int argc, char **argv) {
     static char help[] = "--help";
+    static char version[64];
     name = tool;
+    snprintf(version, sizeof version, "%s " HETU_VERSION, tool);
+    argp_program_version = version;
     if (argc > 0) argv[0] = (char *)tool;
     if (argc < 2) return;
     if (!strcmp(argv[1], "--version")) tool_print_version();
@@ -26,6 +32,52 @@ const char *tool_name(void) { return name; }
 void tool_print_version(void) {
     printf("%s " HETU_VERSION "\n", name);
     exit(fflush(stdout) ? 1 : 0);
+}
+
+/* ---- misspelled options ---- */
+
+enum { MOST_OPTIONS = 64, MOST_NAME = 64 };
+
+/* Options of every tool. */
+static const struct argp_option common[] = {
+    {.name = "help"}, {.name = "usage"}, {.name = "version"}, {0}};
+
+/* Adds the options of a table, spelled with dashes, to `spelled`. Returns the new number. */
+static int add_options(char (*spelled)[MOST_NAME], int count, const struct argp_option *table) {
+    for (; (table->name || table->key) && count < MOST_OPTIONS; table++)
+        if (table->name && !(table->flags & OPTION_HIDDEN))
+            snprintf(spelled[count++], MOST_NAME, "--%s", table->name);
+    return count;
+}
+
+const char *tool_closest_option(const struct argp_option *table, const char *word) {
+    static char spelled[MOST_OPTIONS][MOST_NAME];
+    static char typed[MOST_NAME];
+    const char *names[MOST_OPTIONS];
+    int count = add_options(spelled, add_options(spelled, 0, common), table);
+    snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word, "="), word);
+    for (int i = 0; i < count; i++) names[i] = spelled[i];
+    return diag_closest(typed, names, count);
+}
+
+/* Returns whether a word begins a long option of the table, which may be shortened. */
+static bool has_option(const struct argp_option *table, const char *word) {
+    size_t length = strcspn(word, "=");
+    for (; table->name || table->key; table++)
+        if (table->name && !strncmp(table->name, word, length)) return true;
+    return false;
+}
+
+void tool_check_options(const struct argp_option *table, int argc, char **argv) {
+    for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
+        bool known = strncmp(argv[i], "--", 2) != 0 || has_option(table, argv[i] + 2) ||
+                     has_option(common, argv[i] + 2);
+        const char *closest = known ? NULL : tool_closest_option(table, argv[i]);
+        if (!closest) continue;
+        tool_message(stderr, "error", "unknown option %.*s; did you mean %s?",
+                     (int)strcspn(argv[i], "="), argv[i], closest);
+        exit(1);
+    }
 }
 
 /* ---- colours ---- */

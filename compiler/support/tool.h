@@ -25,6 +25,15 @@ const char *tool_name(void);
 /* Prints "NAME VERSION" and ends the process with status 0. */
 _Noreturn void tool_print_version(void);
 
+/* Returns the option of an argp table that a misspelled word such as "--stratgy=4" resembles, as in
+ * "--strategy"; NULL: none. */
+struct argp_option;
+const char *tool_closest_option(const struct argp_option *table, const char *word);
+
+/* Ends the process with status 1 after a message that names the nearest option when a long option,
+ * before the first other word, is missing in an argp table and resembles one there. */
+void tool_check_options(const struct argp_option *table, int argc, char **argv);
+
 /* Prints "NAME: KIND: MESSAGE". `kind` is "error", "warning", "note" or "remark". */
 void tool_message(FILE *out, const char *kind, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
