@@ -566,6 +566,7 @@ static int run(Driver *driver) {
         complain("-o with -c takes one source, not %d", options->cc.source_count);
         return 1;
     }
+    if (options->plan.list) return list_make(driver);
     if (options->plan.find || options->plan.memory) return plan_make(driver);
     return options->report ? make_with_report(driver) : make(driver);
 }

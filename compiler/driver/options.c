@@ -258,7 +258,8 @@ static void read_word(Line *line) {
         if (*line->next) copy(line);
     } else if (read_dashed_word(line)) {
         return;
-    } else if (!strcmp(word, "-c") || (!strcmp(word, "-h") && !line->shared) || word[1] == 'g' || word[1] == 'O') {
+    } else if (!strcmp(word, "-c") || (!strcmp(word, "-h") && !line->shared) || word[1] == 'g' ||
+               word[1] == 'O') {
         copy(line);
     } else if (strchr("oDUI", word[1])) {
         copy(line);

@@ -155,11 +155,13 @@ static int status_of(int status) {
 
 /* ---- commands that are killed ---- */
 
-/* Returns the words joined by blanks, for messages. */
+/* Returns the command as a shell reads it, for messages. */
 static const char *command_text(const Command *command) {
     Text text = {.arena = command->arena};
-    for (int i = 0; i < command->words.count; i++)
-        text_print(&text, "%s%s", i ? " " : "", command->words.at[i]);
+    for (int i = 0; i < command->words.count; i++) {
+        text_string(&text, i ? " " : "");
+        text_shell(&text, command->words.at[i]);
+    }
     return text_bytes(&text);
 }
 

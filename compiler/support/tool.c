@@ -86,13 +86,11 @@ void tool_color_option(const char *word) {
     static const struct {
         const char *word;
         ColorChoice choice;
-    } words[] = {{"-fdiagnostics-color", COLOR_ALWAYS},
-                 {"-fdiagnostics-color=always", COLOR_ALWAYS},
-                 {"-fcolor-diagnostics", COLOR_ALWAYS},
-                 {"-fno-diagnostics-color", COLOR_NEVER},
-                 {"-fdiagnostics-color=never", COLOR_NEVER},
-                 {"-fno-color-diagnostics", COLOR_NEVER},
-                 {"-fdiagnostics-color=auto", COLOR_AUTO}};
+    } words[] = {
+        {"-fdiagnostics-color", COLOR_ALWAYS},      {"-fdiagnostics-color=always", COLOR_ALWAYS},
+        {"-fcolor-diagnostics", COLOR_ALWAYS},      {"-fno-diagnostics-color", COLOR_NEVER},
+        {"-fdiagnostics-color=never", COLOR_NEVER}, {"-fno-color-diagnostics", COLOR_NEVER},
+        {"-fdiagnostics-color=auto", COLOR_AUTO}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (!strcmp(word, words[i].word)) {
             chosen = words[i].choice;
@@ -124,8 +122,8 @@ static bool has_colors(FILE *out) {
 const char *tool_color(FILE *out, const char *what) {
     static const struct {
         const char *what, *sequence;
-    } colors[] = {{"error", "\33[1;31m"}, {"warning", "\33[1;35m"}, {"note", "\33[1;36m"},
-                  {"remark", "\33[1;34m"}, {"place", "\33[1m"},     {"caret", "\33[1;32m"}};
+    } colors[] = {{"error", "\33[1;31m"},  {"warning", "\33[1;35m"}, {"note", "\33[1;36m"},
+                  {"remark", "\33[1;34m"}, {"place", "\33[1m"},      {"caret", "\33[1;32m"}};
     for (size_t i = 0; i < sizeof colors / sizeof *colors && has_colors(out); i++)
         if (!strcmp(what, colors[i].what)) return colors[i].sequence;
     return "";
