@@ -8,6 +8,7 @@
 #include "ir/text/text.h"
 #include "passes/pipeline.h"
 #include "support/reading.h"
+#include "support/tool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ static const char *read_file(Arena *arena, Diag *diag, const char *file) {
 /* Runs the pass over a module and prints the module; returns the exit status. */
 static int run_module(Arena *arena, Diag *diag, const char *pass, const ReadModule *read) {
     if (pass && !pass_run_one(read->module, pass, read->at)) {
-        fprintf(stderr, "hetu-opt: there is no pass '%s'\n", pass);
+        tool_message(stderr, "error", "there is no pass '%s'", pass);
         return 1;
     }
     if (diag_errors(diag)) return 1;
@@ -64,9 +65,11 @@ static int run(Arena *arena, Diag *diag, const char *pass, const char *file) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2 || argc > 3) {
-        fprintf(stderr, "usage: hetu-opt [PASS] FILE\n");
-        return 1;
+    tool_begin("hetu-opt", argc, argv);
+    bool help = argc == 2 && !strcmp(argv[1], "--help");
+    if (argc < 2 || argc > 3 || help) {
+        fprintf(help ? stdout : stderr, "usage: hetu-opt [PASS] FILE\n");
+        return !help;
     }
     Arena *arena = arena_create();
     Diag *diag = diag_create(arena, stderr);

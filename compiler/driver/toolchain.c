@@ -3,6 +3,7 @@
 #include "driver/output.h"
 #include "support/diag.h"
 #include "support/sarif.h"
+#include "support/tool.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -111,7 +112,7 @@ static bool names_this_program(Arena *arena, const char *word) {
     return false;
 }
 
-Command command_cc(const Toolchain *tools) {
+Command command_cc_words(const Toolchain *tools) {
     Command command = {.arena = tools->arena};
     const char *words = tools->inside ? NULL : getenv("CC");
     bool ours = false;
@@ -123,6 +124,12 @@ Command command_cc(const Toolchain *tools) {
     }
     if (ours) command.words.count = 0;
     if (!command.words.count) command_add(&command, "cc", NULL);
+    return command;
+}
+
+Command command_cc(const Toolchain *tools) {
+    Command command = command_cc_words(tools);
+    if (tool_color_for_cc()) command_add(&command, tool_color_for_cc(), NULL);
     return command;
 }
 
@@ -151,11 +158,13 @@ static int status_of(int status) {
 
 /* ---- commands that are killed ---- */
 
-/* Returns the words joined by blanks, for messages. */
+/* Returns the command as a shell reads it, for messages. */
 static const char *command_text(const Command *command) {
     Text text = {.arena = command->arena};
-    for (int i = 0; i < command->words.count; i++)
-        text_print(&text, "%s%s", i ? " " : "", command->words.at[i]);
+    for (int i = 0; i < command->words.count; i++) {
+        text_string(&text, i ? " " : "");
+        text_shell(&text, command->words.at[i]);
+    }
     return text_bytes(&text);
 }
 
