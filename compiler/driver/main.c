@@ -8,7 +8,7 @@
 #include "ir/text/text.h"
 
 #include "cost/cost.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "planner/report/report.h"
 #include "support/reading.h"
 #include "support/tool.h"

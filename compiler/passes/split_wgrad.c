@@ -12,7 +12,7 @@
  * ends, because schedules have messages only between forward phases and between backward phases.
  */
 #include "ir/analysis/phases.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 /* Where the results of an operator lead. */
 typedef enum Lead {
