@@ -26,7 +26,7 @@ def dump(source, strategy, name):
 
 def passes():
     text = pathlib.Path(root, "compiler/passes/pass_manager.h").read_text()
-    return re.findall(r"^    PASS\((\w+),", text, re.M)
+    return re.findall(r"^    PASS\((\w+),", text, re.M) or sys.exit("no passes are found")
 
 
 def strategies(folder, source):
@@ -34,11 +34,16 @@ def strategies(folder, source):
     return found + sorted(str(path) for path in folder.glob("strategies/*.strategy"))
 
 
+def without_places(text):
+    """The text without the places of `split` rules: the text of a strategy has none, and so they are those in the text itself."""
+    return re.sub(r'^(split .*) @\S+$', r"\1", text, flags=re.M)
+
+
 def check(source, strategy):
     text = dump(source, strategy, "frontend")
     for name in passes():
         text = run(opt, name, "-", text=text)
-        if text != dump(source, strategy, name):
+        if without_places(text) != without_places(dump(source, strategy, name)):
             sys.exit(f"{source} {strategy}: {name} over the text gives something else")
         if text != run(opt, "-", text=text):
             sys.exit(f"{source} {strategy}: the text after {name} does not parse back to itself")
