@@ -261,8 +261,8 @@ static bool translate_folder(Driver *driver, const Units *units) {
     return folder && folder_write(folder, path);
 }
 
-/* Checks that there are sources, and that no model waits in an object: --emit and --stop-after work
- * on sources alone. */
+/* Checks that there are sources, and that no object has a waiting model: --emit and --stop-after
+ * work on sources alone. */
 static bool check_sources(Driver *driver) {
     const PortionList *waiting = driver_waiting(driver);
     if (waiting && waiting->count)
@@ -452,7 +452,7 @@ static int make_arriving(Driver *driver, const char *source) {
                : 0;
 }
 
-/* Refuses objects whose models wait when the backend makes folders, which need sources. */
+/* Refuses objects with waiting models if the backend makes folders, which need sources. */
 static bool check_waiting(const Driver *driver, const PortionList *waiting) {
     const Backend *backend = driver->options->backend;
     if (backend->folder && waiting->count)

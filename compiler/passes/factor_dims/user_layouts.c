@@ -84,8 +84,8 @@ static const UserLayout *renumber_states(const Reader *reader, UserLayout *writt
 
 /* ---- layouts over device numbers ---- */
 
-/* Matches each dimension of the written layout (of its view, or the source's shape) with the new
- * dimensions. */
+/* Finds the new dimensions of each dimension of `written`: the layout's view, or the tensor's shape
+ * in the source. */
 static void match_dims(const Reader *reader, Shape written, Match *now) {
     int d = 0, rank = reader->value->type.rank;
     const int64_t *extent = reader->value->type.extent;

@@ -1,4 +1,4 @@
-/* State of pass propagate_layouts on its way through the operators, for its files. */
+/* State of pass propagate_layouts while it visits the operators, shared by its files. */
 #ifndef PASSES_PROPAGATE_LAYOUTS_PROPAGATE_LAYOUTS_H
 #define PASSES_PROPAGATE_LAYOUTS_PROPAGATE_LAYOUTS_H
 

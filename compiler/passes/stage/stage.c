@@ -360,7 +360,7 @@ static void read_behind_loop(Staging *staging, Op *op) {
     array_push(staging->module->arena, &staging->turns[op->loop], op);
 }
 
-/* Replaces outputs that the loop makes by their unions. */
+/* Replaces the loss, outputs and gradients that the loop makes by unions of the stages' values. */
 static void finish(Staging *staging) {
     Module *module = staging->module;
     if (module->loss) module->loss = behind_loop(staging, module->loss);

@@ -13,7 +13,8 @@
  * values nothing is known.
  *
  * A tensor with k shorter dimensions has 2^k blocks. Block b is behind in the j-th shorter
- * dimension if bit j of b is set. An assignment gives such bits for an operator's shorter factors.
+ * dimension if bit j of b is set. An assignment gives such bits for an operator's shorter factors:
+ * those of shorter dimensions.
  */
 #ifndef PASSES_STAGE_PADDING_SAFETY_CALL_H
 #define PASSES_STAGE_PADDING_SAFETY_CALL_H
@@ -47,8 +48,8 @@ typedef struct Call {
 bool padding_shortens(const PaddingCheck *behind, const Value *value, int d);
 int padding_short_dims(const PaddingCheck *behind, const Value *value);
 
-/* Finds the shorter factors. False: there are too many, or a tensor is shorter along a dimension
- * without one. */
+/* Finds the shorter factors. Returns false if there are too many, or a shorter dimension has
+ * none. */
 bool call_find_factors(Call *call);
 
 /* Return the bit of a bound factor among the shorter factors (-1: it is not shorter), and the
@@ -56,11 +57,11 @@ bool call_find_factors(Call *call);
 int call_bit(const Call *call, int factor);
 const Factor *call_factor(const Call *call, int bit);
 
-/* Returns the shorter factors that an access of the rule has, as bits. */
+/* Returns a bit mask of the shorter factors in an access of the rule. */
 unsigned call_bits(const Call *call, const Access *access);
 
-/* Return the block of a tensor of the operator in an assignment, and the range of operand k
- * there. */
+/* Return the block of one of the operator's tensors under an assignment, and the range of operand k
+ * in its block. */
 unsigned call_block(const Call *call, const Value *value, const BoundAccess *access,
                     unsigned assignment);
 Bounds call_operand(const Call *call, int k, unsigned assignment);
