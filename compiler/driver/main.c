@@ -528,7 +528,7 @@ static bool checks(const Options *options) {
     return options_have(options, "-S") || options_have(options, "-fsyntax-only");
 }
 
-/* Checks the models of sources that the C compiler compiles alone. False after errors. */
+/* Checks the models of sources that the C compiler compiles alone. Returns false after errors. */
 static bool check_handed_over(Driver *driver) {
     Units units = {0};
     bool assembly = options_have(driver->options, "-S");

@@ -9,8 +9,7 @@
  * options. A model that calls functions of other files waits: its programs are made when hetucc
  * links. Sources of one command line are parts of one program in the same way.
  *
- * Another linker refuses an object with waiting models: an undefined symbol tells why
- * (emit/emit.h).
+ * Another linker refuses an object with waiting models, by an undefined symbol (emit/emit.h).
  */
 #ifndef DRIVER_OBJECT_SECTIONS_H
 #define DRIVER_OBJECT_SECTIONS_H
@@ -46,7 +45,7 @@ const PortionList *driver_waiting(Driver *driver);
  * program is then linked with -rdynamic, so that strategies made later find its functions. */
 bool sections_prepare(Driver *driver);
 
-/* Sets options->parts to the program's parts other than options->part. False on errors. */
+/* Sets options->parts to the program's parts other than options->part. Returns false on errors. */
 bool sections_give(Driver *driver, FrontendOptions *options);
 
 /* Writes the section of a unit's object to a file; returns the file's path, NULL on errors. */

@@ -14,11 +14,11 @@
 #include "ir/analysis/phases.h"
 #include "passes/pipeline.h"
 
-/* What depends on the results of an operator. The members are in ascending order of urgency. */
+/* Where an operator's results are needed, from the least to the most urgent. */
 typedef enum Lead {
-    LEAD_SUMS,  // only sums over micro-batches, through conversions, views and additions
-    LEAD_LAYER, // only such sums, also through operators of its own layer
-    LEAD_OTHER  // anything else
+    LEAD_SUMS,  // only in sums over micro-batches, through conversions, views and additions
+    LEAD_LAYER, // only in such sums, also through operators of its own layer
+    LEAD_OTHER  // elsewhere
 } Lead;
 
 typedef struct Weighing {

@@ -110,9 +110,9 @@ void private_sweep(const char *parent, const char *head, bool (*dead)(const char
 
 /* ---- this process's private folder ---- */
 
-/* Returns the path of a file in the private folder; free() it. NULL with the reason: no folder can
- * be created. The folder's name contains "NODE.PROCESS", and folders of processes that `dead`
- * reports as dead are removed. */
+/* Returns the path of a file in the private folder; free() it. Returns NULL and sets *why if no
+ * folder can be created. The folder's name contains "NODE.PROCESS", and folders of processes that
+ * `dead` reports as dead are removed. */
 char *private_path(const char *name, uint64_t node, bool (*dead)(const char *mark),
                    const char **why);
 

@@ -111,7 +111,7 @@ bool written_is_zigzag(const Tensor *tensor, int written);
 int region_ranges(const Region *region, int dim, Range ranges[2]);
 
 /* Returns the column of the device's row at which the numbers of this operator begin: the flags of
- * terms, then the offsets of views. Adds columns that are new. -1 when the operator reads none. */
+ * terms, then the offsets of views. Adds new columns. Returns -1 if the operator reads none. */
 int number_column(struct RoleWriter *writer, const LocalOp *local);
 
 #endif

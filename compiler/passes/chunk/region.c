@@ -100,8 +100,8 @@ static void find_given(Chunked *region) {
 
 /* ---- conditions for cutting ---- */
 
-/* Finds the dimension of a tensor along a bound factor; -1: none. False if there are several, or it
- * has other factors, too. */
+/* Finds the dimension of a tensor along a bound factor; -1: none. Returns false if there are
+ * several, or it has other factors, too. */
 static bool dim_along(const BoundAccess *access, int factor, int *dim) {
     *dim = -1;
     for (int d = 0; d < access->rank; d++)

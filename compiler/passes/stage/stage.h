@@ -57,8 +57,8 @@ bool lengths_fit(const Module *module, const ModuleLinks *links);
  * lengths. Constants and sizes keep the values of the padded batch. */
 void take_lengths(const Staging *staging, const Op *op, Op *copy);
 
-/* Finds the template's visits, and the visit of each operator of the loop. False after errors:
- * layers without a stage, or stages against the data flow. */
+/* Finds the template's visits, and the visit of each operator of the loop. Returns false after
+ * errors: layers without a stage, or stages against the data flow. */
 bool find_visits(Staging *staging);
 
 /* Returns the stage that runs an operator of the module, by index in module->templates->stages. */

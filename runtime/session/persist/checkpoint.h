@@ -1,5 +1,4 @@
-/* Checkpoints of a session: parameters, optimizer states, numbers of steps, and the numbers of
- * ht_note.
+/* Checkpoints of a session: parameters, optimizer states, step numbers, and the numbers of ht_note.
  */
 #ifndef SESSION_PERSIST_CHECKPOINT_H
 #define SESSION_PERSIST_CHECKPOINT_H

@@ -13,8 +13,7 @@
  * values nothing is known.
  *
  * A tensor with k shorter dimensions has 2^k blocks. Block b is behind in the j-th shorter
- * dimension if bit j of b is set. An assignment gives such bits for an operator's shorter factors:
- * those of shorter dimensions.
+ * dimension if bit j of b is set. An assignment has such bits for their factors.
  */
 #ifndef PASSES_STAGE_PADDING_SAFETY_CALL_H
 #define PASSES_STAGE_PADDING_SAFETY_CALL_H
@@ -48,8 +47,7 @@ typedef struct Call {
 bool padding_shortens(const PaddingCheck *behind, const Value *value, int d);
 int padding_short_dims(const PaddingCheck *behind, const Value *value);
 
-/* Finds the shorter factors. Returns false if there are too many, or a shorter dimension has
- * none. */
+/* Finds the shorter factors. Returns false for too many, or a shorter dimension without one. */
 bool call_find_factors(Call *call);
 
 /* Return the bit of a bound factor among the shorter factors (-1: it is not shorter), and the
@@ -70,7 +68,7 @@ Bounds call_operand(const Call *call, int k, unsigned assignment);
 bool call_refuse(const Call *call, unsigned bits, const char *why);
 
 /* Compute the ranges of an operator's results into call->values: from its body or equations, or
- * from the clauses of a kernel's rule. False after an error. */
+ * from the clauses of a kernel's rule. Returns false after an error. */
 bool follow_equations(Call *call);
 bool follow_kernel(Call *call);
 

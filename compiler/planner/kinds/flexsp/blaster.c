@@ -21,8 +21,7 @@ static Sums sums_make(Arena *arena, const Flexsp *q, const int *order) {
     return sums;
 }
 
-/* Returns the estimated time of a micro-batch of sequences [from, to); INFINITY above `most`
- * tokens. */
+/* Returns the estimated time of a micro-batch of sequences [from, to); INFINITY above `most`. */
 static double piece_time(const Flexsp *q, const Sums *sums, int from, int to, double most) {
     if (sums->tokens[to] - sums->tokens[from] > most) return INFINITY;
     return from == to

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* For each stage: the layers to give it, the most that fit, and its position in the pipeline. */
+/* For each stage: the layers that it could take, the most that fit, and its position. */
 typedef struct Room {
     int wanted[MOST_STAGES], most[MOST_STAGES], place[MOST_STAGES];
 } Room;
@@ -42,7 +42,7 @@ static int roomiest(const Malleus *malleus, const MalleusStage *stage, int count
     return best;
 }
 
-/* Places the stages greedily: the stage that needs the most memory where it holds most layers. */
+/* Places stages greedily: those that need most memory first, each where it holds most layers. */
 static void place_greedily(const Malleus *malleus, const MalleusStage *stages, int count,
                            Room *room) {
     const int *wanted = room->wanted;
