@@ -70,7 +70,7 @@ static void add_rule(UserFiles *files, const char *rule) {
     }
 }
 
-/* Adds a source and its includes, as the C compiler lists them. Returns false on errors. */
+/* Adds a source and the headers that the C compiler lists for it. Returns false on errors. */
 static bool add_source(Driver *driver, UserFiles *files, const Item *item) {
     const char *list = temporary(&driver->tools, "files.d");
     Command command = compile_command(driver);

@@ -70,8 +70,7 @@ static bool reads_weights(const Op *op) {
     return false;
 }
 
-/* Sets Op.is_wgrad. An operator that only converts, views or adds is wgrad if the maker of an
- * operand is. */
+/* Sets Op.is_wgrad. Conversions, views and additions are wgrad if the maker of an operand is. */
 static void mark(const Weighing *weighing, Op *op) {
     bool with_maker = op_gathers(weighing->module, op) || weighing->lead[op->index] == LEAD_SUMS;
     op->is_wgrad = is_backward(op) &&

@@ -53,8 +53,8 @@ bool file_is_led(const char *path);
 
 /* ---- outputs ---- */
 
-/* Creates a new file for writing and replaces any file of that name. Returns -1 and sets errno on
- * failure. */
+/* Creates a file for writing in place of any file of that name. Returns -1 and sets errno on
+ * error. */
 int file_create(const char *path);
 
 /* Opens an existing plain file for writing. Refuses symbolic and hard links. Returns -1 and sets

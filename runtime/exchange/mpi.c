@@ -48,8 +48,7 @@ static bool is_group(const GroupComm *known, const ChannelRun *run, const ht_gro
     return same;
 }
 
-/* Returns the communicator of a group. Creates it if it is missing, which is collective over the
- * group. */
+/* Returns the communicator of a group; creates a missing one, collectively over the group. */
 static MPI_Comm comm_for(const ChannelRun *run, const ht_group *group) {
     for (const GroupComm *known = group_comms; known; known = known->next)
         if (is_group(known, run, group)) return known->comm;

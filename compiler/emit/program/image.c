@@ -59,8 +59,7 @@ static void text_param(Image *image, Text *rows, const Parameter *param) {
                param->updated ? "true" : "false");
 }
 
-/* Appends `static const TYPE NAME_MODEL[] = {rows};`, or a table of one zero when there are
- * none. */
+/* Appends `static const TYPE NAME_MODEL[] = {rows};`, or a table of one zero without rows. */
 static void emit_table(const Image *image, const char *type, const char *name, const Text *rows) {
     text_fill(image->out,
               "static const $type $name[] = {\n"
@@ -207,8 +206,7 @@ static void emit_reads(Image *image) {
 
 /* ---- conversions ---- */
 
-/* Returns by device its position in the first pipeline of a template, by which tables name
- * devices. */
+/* Returns each device's position in the first pipeline of a template, as tables number devices. */
 static const int *positions_of(const Image *image, int body) {
     const Module *module = image->module;
     int count = 0, *positions = arena_array(image->emitter->arena, int, image->device_count);

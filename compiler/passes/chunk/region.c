@@ -206,8 +206,8 @@ static bool operands_fit(const Chunked *region, const Op *op, int bound) {
     return true;
 }
 
-/* Records along which dimensions the results are cut. A large result must have no reader outside
- * the region. */
+/* Finds the dimensions along which results are cut. Returns false if a result cannot be cut, or if
+ * an operator outside of the region reads a large result. */
 static bool results_fit(Chunked *region, const Op *op, int bound) {
     for (int r = 0; r < op->result_count; r++) {
         const Value *value = op->results[r];

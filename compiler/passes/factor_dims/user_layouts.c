@@ -25,8 +25,7 @@ typedef struct Match {
 
 /* ---- layouts over mesh axes ---- */
 
-/* Returns the state on the first of the new dimensions of dimension `number`; `dup` if there is
- * none. */
+/* Returns the state on the first new dimension of dimension `number`; `dup` if there is none. */
 static UserLayoutState numbered(const Reader *reader, UserLayoutState state, int number) {
     const Value *value = reader->value;
     state.name = NULL;
@@ -124,8 +123,7 @@ static bool cuts_first(const Reader *reader, const Layout *layout, int dim, cons
     return first == now->extent || layout->top != TOP_SPLIT || layout->top_dim != dim;
 }
 
-/* Returns whether a dimension that the layout cuts can be cut in its new form; reports an error
- * otherwise. */
+/* Returns whether the new dimensions allow the cut of a dimension; reports an error otherwise. */
 static bool check_cut(const Reader *reader, const Layout *layout, int dim, const Match *now) {
     Text factors = {.arena = reader->module->arena};
     if (now->fits && cuts_first(reader, layout, dim, now)) return true;

@@ -35,6 +35,7 @@ struct Ending {
     const ht_program *last;          // program that trained last
 };
 
+/* Returns the session's Ending, which the first call makes. */
 static struct Ending *ending_of(ht_session *session) {
     if (!session->ending) session->ending = memory_array(1, sizeof *session->ending);
     return session->ending;
@@ -54,6 +55,7 @@ static bool same_notes(const ht_noted *a, const ht_noted *b) {
     return !a->name && !b->name;
 }
 
+/* Replaces the notes, and records whether they differ from the last ones. */
 static void keep_notes(struct Ending *ending, const ht_noted *noted, int64_t step) {
     int count = 0;
     while (noted[count].name) count++;

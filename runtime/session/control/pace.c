@@ -45,6 +45,7 @@ void pace_step(bool reported) {
 
 /* ---- kernels ---- */
 
+/* Returns the number of elements of all results and operands. */
 static int64_t count_elements(const ht_call *call) {
     int64_t count = 0;
     for (int i = 0; i < call->result_count; i++)
@@ -102,6 +103,7 @@ static void *storage_of(const ht_view *views, int index, void *const *made) {
     return data;
 }
 
+/* Returns whether a view has memory that no earlier view shares. */
 static bool is_first(void *const *made, int index) {
     for (int i = 0; i < index; i++)
         if (made[i] == made[index]) return false;

@@ -13,7 +13,7 @@
  * values nothing is known.
  *
  * A tensor with k shorter dimensions has 2^k blocks. Block b is behind in the j-th shorter
- * dimension if bit j of b is set. An assignment has such bits for their factors.
+ * dimension if bit j of b is set. An assignment has such bits for shorter factors.
  */
 #ifndef PASSES_STAGE_PADDING_SAFETY_CALL_H
 #define PASSES_STAGE_PADDING_SAFETY_CALL_H
@@ -21,7 +21,7 @@
 #include "ir/module.h"
 #include "rule/bounds.h"
 
-enum { MOST_SHORT = 10 }; // shorter factors of an operator
+enum { MOST_SHORT = 10 }; // most shorter factors of an operator: factors of shorter dimensions
 
 typedef struct PaddingCheck {
     const Module *module, *other; // the padded model, and its variant with the shorter lengths

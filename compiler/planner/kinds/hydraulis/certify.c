@@ -14,7 +14,7 @@
  *
  * Pipelines may stay empty (the first row); v is at most the number of sequences, since each
  * micro-batch has one. The last row limits how many long sequences a pipeline holds. When the
- * minimum is above the number of devices, no plan takes T or less. A second program has integers
+ * minimum is above the number of devices, no plan takes T or less. A second program has integer
  * n_j. */
 #include "planner/kinds/hydraulis/problem.h"
 
