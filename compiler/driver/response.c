@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_DEPTH = 64 }; // of response files that name response files
+enum { MOST_DEPTH = 64 }; // of nested response files
 
 typedef Array(char *) Words;
 

@@ -26,7 +26,7 @@ typedef Array(ChosenStrategy)
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text,
                        StrategyChoice *choice);
 
-/* Gives shape variables a strategy's values; others, or all if it is NULL, get the source's. */
+/* Sets shape variables to a strategy's values (NULL: none), and all others to the source's. */
 void strategies_give_shapes(CUnit *unit, const Strategy *strategy);
 
 /* Gives shape variables a strategy's values, then a pipeline's lengths. Returns whether a length

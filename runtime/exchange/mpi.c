@@ -97,8 +97,7 @@ static void combine(ht_reduction reduction, void *from, void *to, int count, MPI
             ht_combine((ht_dtype)dtype, reduction, to, from, count);
 }
 
-/* Reduce for MPI: own_sum for bf16, which MPI does not know; own_max since MPI loses NaN in
- * maxima. */
+/* Reduction operators: own_sum for bf16, which MPI lacks; own_max since MPI_MAX loses NaN. */
 static void own_sum(void *from, void *to, int *count, MPI_Datatype *type) {
     combine(HT_SUM, from, to, *count, *type);
 }

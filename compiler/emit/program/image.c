@@ -93,7 +93,7 @@ static const Value *part_of_body(const Module *module, const Value *input, int b
 }
 
 /* Returns the padding lengths of an input with a padding value: for each pipeline with shorter
- * lengths a row of its first batch row, its end, and the extents that it reads. */
+ * lengths, its range of the batch's rows and the extents that it reads. */
 static Text padded_rows(const Image *image, const Value *input, int *count) {
     const Module *module = image->module;
     Text rows = {.arena = image->emitter->arena};

@@ -297,7 +297,7 @@ static bool *find_read_behind(const Staging *staging) {
 }
 
 /* Makes the operators of one loop for the current template. First finds the additions that only
- * serve readers after the loop, and dissolves them. */
+ * operators after the loop need, which unions replace. */
 static void make_body(Staging *staging, const bool *read, LoopPosition turn) {
     Module *module = staging->module;
     memset(staging->dissolved, 0, sizeof *staging->dissolved * (size_t)staging->ops);

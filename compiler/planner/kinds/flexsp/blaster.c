@@ -41,8 +41,7 @@ const int *flexsp_cuts(Arena *arena, const Flexsp *q, const int *order, int batc
     int n = q->length_count, *cut = arena_array(arena, int, batches + 1);
     double most = fill * flexsp_tokens(q);
     Sums sums = sums_make(arena, q, order);
-    double *least =
-        arena_array(arena, double, (batches + 1) * (n + 1)); // (batches + 1, n + 1)
+    double *least = arena_array(arena, double, (batches + 1) * (n + 1)); // (batches + 1, n + 1)
     int *from = arena_array(arena, int, (batches + 1) * (n + 1));
     for (int to = 1; to <= n; to++) least[to] = INFINITY;
     for (int k = 1; k <= batches; k++)

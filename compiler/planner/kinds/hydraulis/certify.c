@@ -59,7 +59,7 @@ static void make_buckets(Bound *bound, const Batch *batch) {
 
 /* ---- the program ---- */
 
-/* Returns the most ms that each of a pipeline's v micro-batches may weigh in a time. */
+/* Returns W_v: the most ms that each of a pipeline's v micro-batches may weigh in `time`. */
 static double most_weight(const Scheme *scheme, double time, int v) {
     return time / (scheme->pp - 1 + v) - scheme->c;
 }
