@@ -17,6 +17,7 @@
  * An error is a line, or a diagnostic with its place, and exit status 1. */
 #include "planner/rebalance/rebalance.h"
 #include "driver/object_sections.h"
+#include "support/tool.h"
 
 #include <errno.h>
 #include <math.h>
@@ -192,6 +193,7 @@ static bool plan(Driver *driver, const Request *request) {
 
 int main(int argc, char **argv) {
     Arena *arena = arena_create();
+    tool_begin("hetu-balance", argc, argv);
     Request request = read_words(arena, argc, argv);
     Options options;
     options_read(arena, &options, request.rest.count - 1, request.rest.at);

@@ -6,8 +6,9 @@
 #include "ir/module.h"
 #include "ir/verify/verify.h"
 #include "ir/text/text.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "support/reading.h"
+#include "support/tool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +24,7 @@ static int count_lines(const char *text, const char *end) {
  * a null byte. */
 static const char *read_file(Arena *arena, Diag *diag, const char *file) {
     enum { MOST = 1 << 28 };
-    InputText text =
-        reading_text(arena, READ_PIPES, strcmp(file, "-") ? file : "/dev/stdin", MOST);
+    InputText text = reading_text(arena, READ_PIPES, strcmp(file, "-") ? file : "/dev/stdin", MOST);
     if (!text.bytes) {
         diag_error(diag, (Position){0}, "%s cannot be read: %s", file, text.why);
         return NULL;
@@ -40,7 +40,7 @@ static const char *read_file(Arena *arena, Diag *diag, const char *file) {
 /* Runs the pass over a module and prints the module; returns the exit status. */
 static int run_module(Arena *arena, Diag *diag, const char *pass, const ReadModule *read) {
     if (pass && !pass_run_one(read->module, pass, read->at)) {
-        fprintf(stderr, "hetu-opt: there is no pass '%s'\n", pass);
+        tool_message(stderr, "error", "there is no pass '%s'", pass);
         return 1;
     }
     if (diag_errors(diag)) return 1;
@@ -64,9 +64,11 @@ static int run(Arena *arena, Diag *diag, const char *pass, const char *file) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 2 || argc > 3) {
-        fprintf(stderr, "usage: hetu-opt [PASS] FILE\n");
-        return 1;
+    tool_begin("hetu-opt", argc, argv);
+    bool help = argc == 2 && !strcmp(argv[1], "--help");
+    if (argc < 2 || argc > 3 || help) {
+        fprintf(help ? stdout : stderr, "usage: hetu-opt [PASS] FILE\n");
+        return !help;
     }
     Arena *arena = arena_create();
     Diag *diag = diag_create(arena, stderr);

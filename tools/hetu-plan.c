@@ -6,6 +6,7 @@
  * Prints one JSON object: the plan, or with --certify a lower bound of every plan's objective, with
  * its proof. An error in the input is one line with file, key and reason, and exit status 1. */
 #include "planner/kinds/kinds.h"
+#include "support/tool.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -113,6 +114,8 @@ int main(int argc, char **argv) {
                                      list_kinds,
                                      NULL};
     Options options = {.limit = INFINITY, .effort = 1};
+    tool_begin("hetu-plan", argc, argv);
+    tool_check_options(option_table, argc, argv);
     argp_err_exit_status = 1;
     argp_parse(&argp, argc, argv, 0, NULL, &options);
     const PlanKind *kind = plan_kind(options.kind);

@@ -9,6 +9,7 @@
 #include "driver/object_sections.h"
 #include "planner/simulate/simulate.h"
 #include "support/secure.h"
+#include "support/tool.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -154,6 +155,7 @@ static bool read_sources(Driver *driver) {
 
 int main(int argc, char **argv) {
     Arena *arena = arena_create();
+    tool_begin("hetu-simulate", argc, argv);
     Request request = read_words(arena, argc, argv);
     Options options;
     options_read(arena, &options, request.rest.count - 1, request.rest.at);

@@ -5,7 +5,7 @@
 #include "cluster/cluster.h"
 #include "ir/text/text.h"
 #include "migration/migration.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "planner/report/report.h"
 
 #include <hetu/version.h>

@@ -12,7 +12,7 @@
 #include "driver/output.h"
 #include "emit/emit.h"
 #include "frontend/frontend.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 typedef struct CompileOptions CompileOptions; // ir/module.h
 
@@ -109,12 +109,16 @@ const char *name_plain(Arena *arena, const char *name);
  * an option that clang does not have. */
 const char *language_option(Diag *diag, const char *option);
 
-/* ---- options that replace a step (plan_option.c, resume.c) ---- */
+/* ---- options that replace a step (plan_option.c, list.c, resume_from_ir.c) ---- */
 
 /* Finds a strategy for the model of the sources on the cluster (--plan). Writes the strategy to the
  * file that -o names, else to one named like the source, and prints the reasons for it. Returns the
  * exit status. */
 int plan_make(Driver *driver);
+
+/* Prints what the models have and which strategies there are (--strategies). Returns the exit
+ * status. */
+int list_make(Driver *driver);
 
 /* Replaces modules of the unit by modules of the --resume file that have the same names. Returns
  * false after errors: a module belongs to none of the sources, or its model has changed since. */

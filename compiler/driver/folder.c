@@ -396,7 +396,7 @@ static bool check_compiler(Arena *arena, const BackendFolder *backend) {
 
 /* Returns the C compiler's command as one word for make; the compiler is never hetucc itself. */
 static const char *compiler_words(const Toolchain *tools) {
-    Command compiler = command_cc(tools);
+    Command compiler = command_cc_words(tools);
     Text words = {.arena = tools->arena};
     for (int i = 0; i < compiler.words.count; i++)
         text_print(&words, i ? " %s" : "%s", compiler.words.at[i]);

@@ -58,10 +58,12 @@ int init_folder(const Toolchain *tools, const char *folder) {
             unlink(arena_format(arena, "%s/%s", folder, names[made]));
         return 1;
     }
+    Text path = {.arena = arena};
+    text_shell(&path, *folder == '-' ? arena_format(arena, "./%s", folder) : folder);
     printf("%s has a model, its data, and a strategy for four devices. Next:\n"
-           "    cd '%s'\n"
+           "    cd %s\n"
            "    hetucc --strategy=four.strategy model.c data.c -o model -lm\n"
            "    ./model\n",
-           folder, folder);
+           folder, text_bytes(&path));
     return 0;
 }

@@ -8,9 +8,10 @@
 #include "ir/text/text.h"
 
 #include "cost/cost.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "planner/report/report.h"
 #include "support/reading.h"
+#include "support/tool.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -565,6 +566,7 @@ static int run(Driver *driver) {
         complain("-o with -c takes one source, not %d", options->cc.source_count);
         return 1;
     }
+    if (options->plan.list) return list_make(driver);
     if (options->plan.find || options->plan.memory) return plan_make(driver);
     return options->report ? make_with_report(driver) : make(driver);
 }
@@ -572,6 +574,7 @@ static int run(Driver *driver) {
 int main(int argc, char **argv) {
     Arena *arena = arena_create();
     Options options;
+    if (argc > 0) argv[0] = (char *)tool_name();
     options_read(arena, &options, argc, argv);
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};
     diag_log(driver.diag);

@@ -6,6 +6,7 @@
 #include "support/diag.h"
 #include "support/sarif.h"
 #include "support/secure.h"
+#include "support/tool.h"
 
 #include <hetu/version.h>
 
@@ -13,8 +14,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-const char *argp_program_version = "hetucc " HETU_VERSION;
 
 enum {
     KEY_INCLUDE = 0x100,
@@ -40,6 +39,10 @@ enum {
     KEY_KNOWN,
     KEY_PLAN,
     KEY_INIT,
+    KEY_STRATEGIES,
+    KEY_HELP_ALL,
+    KEY_USAGE,
+    KEY_VERSION,
     KEY_MEMORY,
     KEY_CC,
     KEY_VALUE
@@ -75,6 +78,10 @@ static const struct argp_option option_table[] = {
     {"strategy", KEY_STRATEGY, "NAME|FILE|FILE:NAME", 0,
      "A strategy: one of the source by name, or a file's; the program begins with the first one, "
      "and may switch to the others",
+     3},
+    {"strategies", KEY_STRATEGIES, 0, 0,
+     "List the model's named dimensions, inputs, parameters and layers, and the strategies of the "
+     "source and of the files of --strategy; compile nothing",
      3},
     {"cluster", KEY_CLUSTER, "FILE", 0, "Plan and price for the cluster that FILE describes", 3},
     {"plan", KEY_PLAN, 0, 0,
@@ -127,8 +134,12 @@ static const struct argp_option option_table[] = {
      "Compute what is larger, such as logits, by chunks of rows of so many bytes", 5},
     {"save-temps", KEY_SAVE_TEMPS, 0, 0, "Keep the emitted C files in the current folder", 5},
     {0, '#', 0, 0, "Print the commands that would run (written -###)", 5},
-    {"Xcc", KEY_CC, "WORD", OPTION_HIDDEN, 0, 6},
-    {"Xcc-value", KEY_VALUE, "WORD", OPTION_HIDDEN, 0, 6},
+    {"help", 'h', 0, 0, "Print the options that a first program needs", 6},
+    {"help-all", KEY_HELP_ALL, 0, 0, "Print all options", 6},
+    {"usage", KEY_USAGE, 0, 0, "Print the spelling of all options", 6},
+    {"version", KEY_VERSION, 0, 0, "Print the version", 6},
+    {"Xcc", KEY_CC, "WORD", OPTION_HIDDEN, 0, 7},
+    {"Xcc-value", KEY_VALUE, "WORD", OPTION_HIDDEN, 0, 7},
     {0}};
 
 /* The C compiler's options whose value may be the next word. */
@@ -164,6 +175,7 @@ typedef Array(char *) Words;
 typedef struct Line {
     Arena *arena;
     char **next; // words as typed; NULL at the end
+    bool shared; // -shared is among them: the linker has an option -h NAME, too
     Words words; // for argp
 } Line;
 
@@ -187,17 +199,10 @@ _Noreturn static void mistake(const char *text, const char *word) {
 
 /* Reports a long option that resembles one of hetucc; the C compiler would not name it. */
 static void refuse_misspelled(Arena *arena, const char *word) {
-    const char *names[sizeof option_table / sizeof *option_table] = {NULL},
-                                                   *name = arena_substring(arena, word,
-                                                                           strcspn(word, "="));
-    int count = 0;
-    for (const struct argp_option *option = option_table; option->key; option++)
-        names[count++] = option->name && !(option->flags & OPTION_HIDDEN)
-                             ? arena_format(arena, "--%s", option->name)
-                             : NULL;
-    const char *closest = diag_closest(name, names, count);
+    const char *closest = tool_closest_option(option_table, word);
     if (closest)
-        mistake(arena_format(arena, "unknown option %%s; did you mean %s?", closest), name);
+        mistake(arena_format(arena, "unknown option %%s; did you mean %s?", closest),
+                arena_substring(arena, word, strcspn(word, "=")));
 }
 
 static void hand_word(Line *line) {
@@ -212,10 +217,6 @@ static void hand_word(Line *line) {
 static void read_long(Line *line) {
     const char *word = *line->next;
     size_t length = strcspn(word + 2, "=");
-    if (is_one_of(word, "--help --usage --version")) {
-        copy(line);
-        return;
-    }
     const struct argp_option *option = long_option(word + 2, length);
     if (!option) {
         refuse_misspelled(line->arena, word);
@@ -257,7 +258,8 @@ static void read_word(Line *line) {
         if (*line->next) copy(line);
     } else if (read_dashed_word(line)) {
         return;
-    } else if (!strcmp(word, "-c") || word[1] == 'g' || word[1] == 'O') {
+    } else if (!strcmp(word, "-c") || (!strcmp(word, "-h") && !line->shared) || word[1] == 'g' ||
+               word[1] == 'O') {
         copy(line);
     } else if (strchr("oDUI", word[1])) {
         copy(line);
@@ -380,12 +382,13 @@ static void set_diagnostics(Reader *reader, const char *value) {
         mistake("--diagnostics cannot write %s",
                 arena_format(reader->arena, "%s: %s", value, wrong));
     reader->options->sarif = file ? arena_string(reader->arena, value) : NULL;
-    if (strcmp(value, "text")) sarif_open("hetucc", HETU_VERSION, reader->options->sarif);
+    if (strcmp(value, "text")) sarif_open(tool_name(), HETU_VERSION, reader->options->sarif);
 }
 
-/* Finds --diagnostics on the line as typed. */
+/* Finds --diagnostics and the options of colours on the line as typed. */
 static void find_diagnostics(Reader *reader, char **words) {
     static const char option[] = "--diagnostics";
+    for (char **word = words; *word; word++) tool_color_option(*word);
     for (; *words; words++)
         if (begins(*words, option) && (*words)[sizeof option - 1] == '=')
             set_diagnostics(reader, *words + sizeof option);
@@ -482,6 +485,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
         break;
     case KEY_INIT: options->init = value; break;
     case KEY_PLAN: options->plan.find = true; break;
+    case KEY_STRATEGIES: options->plan.list = true; break;
     case KEY_MEMORY: set_memory(reader, value); break;
     case KEY_PRINT_AFTER: options->print_after = arena_string(reader->arena, value); break;
     case KEY_STOP_AFTER: options->stop_after = arena_string(reader->arena, value); break;
@@ -492,6 +496,58 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     default: return read_language_option(reader, key, value);
     }
     return 0;
+}
+
+/* ---- help ---- */
+
+/* The options that a first program needs, as --help describes them, in one line each. */
+static const struct {
+    int key;
+    const char *text;
+} first_options[] = {{'o', "Write the program to FILE"},
+                     {'c', "Compile, but do not link"},
+                     {KEY_STRATEGY, "Lay the model over devices"},
+                     {KEY_STRATEGIES, "List what the model has, and strategies"},
+                     {KEY_CLUSTER, "Plan and price for this cluster"},
+                     {KEY_PLAN, "Find a strategy for the cluster"},
+                     {KEY_BACKEND, "What the program runs on; else the first"},
+                     {'R', "Report conversions, or what devices keep"},
+                     {KEY_REPORT, "Also write what each device does when"},
+                     {KEY_EMIT, "What to make; else a program"},
+                     {KEY_INIT, "Write a first model and its data there"},
+                     {KEY_HELP_ALL, "Print all options"},
+                     {KEY_VERSION, "Print the version"}};
+
+/* Returns an option as it is written: "--cluster=FILE", "-o FILE", "-Rcomm|memory". */
+static const char *option_written(Arena *arena, const struct argp_option *options, int key) {
+    while (options->key != key) options++;
+    const char *between = options->name ? "=" : key == 'R' ? "" : " ";
+    const char *name = options->name ? arena_format(arena, "--%s", options->name)
+                                     : arena_format(arena, "-%c", key);
+    return options->arg ? arena_format(arena, "%s%s%s", name, between, options->arg) : name;
+}
+
+_Noreturn static void print_first_help(Arena *arena, const struct argp_option *options) {
+    printf("Usage: %s [OPTION...] FILE...\n"
+           "Compiles annotated C models (.c) for many devices, and everything else as the C\n"
+           "compiler does, to which all other options go.\n\n",
+           tool_name());
+    for (size_t i = 0; i < sizeof first_options / sizeof *first_options; i++)
+        printf("  %-30s  %s\n", option_written(arena, options, first_options[i].key),
+               first_options[i].text);
+    printf("\nThe manual: man hetucc, man hspmd\n");
+    exit(fflush(stdout) ? 1 : 0);
+}
+
+static error_t read_help_option(int key, char *value, struct argp_state *state) {
+    Reader *reader = state->input;
+    switch (key) {
+    case 'h': print_first_help(reader->arena, state->root_argp->options);
+    case KEY_HELP_ALL: argp_state_help(state, stdout, ARGP_HELP_STD_HELP); return 0;
+    case KEY_USAGE: argp_state_help(state, stdout, ARGP_HELP_USAGE | ARGP_HELP_EXIT_OK); return 0;
+    case KEY_VERSION: tool_print_version();
+    default: return read_option(key, value, state);
+    }
 }
 
 /* Joins words: "exe|c|ir". */
@@ -515,7 +571,7 @@ static const struct argp_option *described_options(Arena *arena) {
 void options_read(Arena *arena, Options *options, int argc, char **argv) {
     const struct argp argp = {
         described_options(arena),
-        read_option,
+        read_help_option,
         "FILE...",
         "Compiles annotated C models (.c) for many devices, and everything else as the C compiler "
         "does (environment variable CC, or cc).\vAny other option and file goes to the C compiler. "
@@ -529,10 +585,12 @@ void options_read(Arena *arena, Options *options, int argc, char **argv) {
     Line line = {.arena = arena, .next = words};
     Reader reader = {.arena = arena, .options = options};
     *options = (Options){.backend = backend_find(backend_names()[0]), .cc.from_input = -1};
-    array_push(arena, &line.words, argc ? argv[0] : "hetucc");
+    array_push(arena, &line.words, argc ? argv[0] : arena_string(arena, tool_name()));
     find_diagnostics(&reader, words);
+    for (char **word = words; *word; word++) line.shared |= !strcmp(*word, "-shared");
     while (*line.next) read_word(&line);
     array_push(arena, &line.words, NULL);
     argp_err_exit_status = 1;
-    argp_parse(&argp, line.words.count - 1, line.words.at, ARGP_IN_ORDER, NULL, &reader);
+    argp_parse(&argp, line.words.count - 1, line.words.at, ARGP_IN_ORDER | ARGP_NO_HELP, NULL,
+               &reader);
 }

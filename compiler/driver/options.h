@@ -67,6 +67,7 @@ typedef struct Options {
     const char *init; // --init: the folder for a first program; NULL: not given
     struct {
         bool find;      // --plan: find a strategy
+        bool list;      // --strategies: list the model and its strategies
         int64_t memory; // --memory: bytes; 0: not given
     } plan;
     Emit emit;

@@ -3,6 +3,7 @@
 #include "support/reading.h"
 #include "support/sarif.h"
 #include "support/secure.h"
+#include "support/tool.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -28,7 +29,7 @@ void complain(const char *format, ...) {
     va_end(arguments);
     sarif_add(soft ? SARIF_WARNING : SARIF_ERROR, NULL, message);
     if (!sarif_has_stderr())
-        fprintf(stderr, "hetucc: %s: %s\n", soft ? "warning" : "error", message);
+        tool_message(stderr, soft ? "warning" : "error", "%s", message);
 }
 
 /* ---- files to remove at the end ----

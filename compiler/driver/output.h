@@ -55,7 +55,7 @@ void outputs_clean(void);
 /* Removes temporary files and unfinished outputs, and forgets them: the arena may be destroyed. */
 void outputs_close(void);
 
-/* Prints "hetucc: error: ..." for a mistake without a place in a source. */
+/* Prints "TOOL: error: ..." for a mistake without a place in a source. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Makes complain print warnings instead of errors. */

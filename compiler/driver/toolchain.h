@@ -31,7 +31,9 @@ typedef struct Command {
  * process with a message on failure. */
 void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run);
 
-/* Returns the C compiler's command: the words of the environment variable CC, or cc. */
+/* command_cc_words returns the C compiler's command: the words of the environment variable CC, or
+ * cc. command_cc adds the option by which its messages have colours as those of hetucc. */
+Command command_cc_words(const Toolchain *tools);
 Command command_cc(const Toolchain *tools);
 
 /* Adds words; NULL ends the list. */

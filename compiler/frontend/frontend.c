@@ -14,6 +14,7 @@ struct Frontend {
     Diag *diag;
     const FrontendOptions *options;
     const char *text; // text of the strategy; NULL: the options name the strategies
+    bool surveys;     // frontend_survey: the strategies are listed, and the models under none
     Reader *reader;
     CUnit *cunit;
     Unit *unit; // NULL after an error
@@ -70,6 +71,11 @@ static void note_linkage(Frontend *run) {
     unit->linked = run->cunit->parts.count > 1;
 }
 
+static void note_strategies(Frontend *run) {
+    for (int i = 0; i < run->strategy.count; i++)
+        array_push(run->arena, &run->unit->strategies, run->strategy.at[i].strategy);
+}
+
 static bool waits(const Frontend *run) { return run->options->waits && run->unit->absent.count; }
 
 /* Begins a unit: chooses its strategies and shape variables. */
@@ -87,10 +93,13 @@ static void begin_unit(Frontend *run) {
     if (waits(run))
         // The program's link chooses the strategies: they may be in sources that are missing here.
         return;
-    strategies_choose(cunit, clang_macros(run->reader), run->options, run->text, &run->strategy);
+    if (run->surveys)
+        strategies_find(cunit, clang_macros(run->reader), run->options, &run->strategy);
+    else
+        strategies_choose(cunit, clang_macros(run->reader), run->options, run->text,
+                          &run->strategy);
     if (diag_errors(run->diag)) return;
-    for (int i = 0; i < run->strategy.count; i++)
-        array_push(run->arena, &unit->strategies, run->strategy.at[i].strategy);
+    if (!run->surveys) note_strategies(run);
     strategies_give_shapes(cunit, unit->strategies.count ? unit->strategies.at[0] : NULL);
     for (int i = 0; i < cunit->shapes.count && models_exist(cunit); i++)
         add_shape_variable(run, cunit->shapes.at[i]);
@@ -102,7 +111,9 @@ static void *make_unit(void *data) {
     begin_unit(run);
     bool whole = run->cunit && diag_errors(run->diag) == before && !waits(run);
     if (whole) models_read(run->cunit, run->unit, run->options);
-    if (whole && diag_errors(run->diag) == before) {
+    if (whole && run->surveys) {
+        note_strategies(run);
+    } else if (whole && diag_errors(run->diag) == before) {
         strategies_check_splits(run->cunit, &run->strategy);
         strategies_check_layers(run->unit);
         linkage_check(run->cunit, run->unit);
@@ -176,6 +187,12 @@ bool frontend_has_models(const Frontend *frontend) { return models_exist(fronten
 
 Unit *frontend_under(Frontend *frontend, const char *text) {
     frontend->text = text;
+    with_deep_stack(make_unit, frontend);
+    return frontend->unit;
+}
+
+Unit *frontend_survey(Frontend *frontend) {
+    frontend->surveys = true;
     with_deep_stack(make_unit, frontend);
     return frontend->unit;
 }

@@ -69,6 +69,10 @@ bool frontend_has_models(const Frontend *frontend);
 /* Returns the unit under the strategy in `text` instead of the options' ones; NULL after errors. */
 Unit *frontend_under(Frontend *frontend, const char *text);
 
+/* Returns the unit under no strategy (--strategies); its `strategies` are all those of the source
+ * and of the files that the options name, with devices of classes as written. NULL after errors. */
+Unit *frontend_survey(Frontend *frontend);
+
 void frontend_close(Frontend *frontend);
 
 #endif

@@ -1,6 +1,7 @@
 #include "frontend/source.h"
 
 #include "support/reading.h"
+#include "support/text.h"
 
 #include <string.h>
 #include <sys/stat.h>
@@ -31,7 +32,7 @@ static Position position_of(const Source *source, int offset) {
 }
 
 /* Returns whether a source is UTF-8 text without null bytes; reports the first byte that is not. */
-static bool check_text(Diag *diag, const Source *source) {
+static bool check_text(Arena *arena, Diag *diag, const Source *source) {
     const unsigned char *text = (const unsigned char *)source->text, *end = text + source->length;
     for (const unsigned char *at = text; at < end;) {
         int length = *at ? utf8_length(at, end) : 0;
@@ -41,9 +42,11 @@ static bool check_text(Diag *diag, const Source *source) {
                 return diag_error(diag, where, "the source has a null byte; it is no text file"),
                        false;
             diag_error(diag, where, "the source is not UTF-8 text: byte 0x%02X", *at);
-            diag_note(diag, (Position){0},
-                      "convert it, for example with: iconv -f ISO-8859-1 -t UTF-8 %s",
-                      source->file);
+            Text command = {.arena = arena};
+            text_string(&command, "iconv -f ISO-8859-1 -t UTF-8 ");
+            text_shell(&command, source->file);
+            diag_note(diag, (Position){0}, "convert it, for example with: %s",
+                      text_bytes(&command));
             return false;
         }
         at += length;
@@ -65,7 +68,7 @@ Source *source_read(Arena *arena, Diag *diag, const char *file) {
     }
     Source *source = arena_new(arena, Source);
     *source = (Source){.file = file, .text = text.bytes, .length = (int)text.length};
-    return check_text(diag, source) ? source : NULL;
+    return check_text(arena, diag, source) ? source : NULL;
 }
 
 Source *source_of_text(Arena *arena, const char *file, const char *text) {

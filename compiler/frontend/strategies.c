@@ -111,8 +111,10 @@ static void note_names(Chooser *chooser, const StrategyList *list, Position at, 
 
 static void several_strategies(Chooser *chooser, const StrategyList *list, const char *where,
                                const char *form) {
-    diag_error(chooser->diag, list->at[0]->at,
-               "%s has several strategies; choose one with --strategy=%s", where, form);
+    Text word = {.arena = chooser->arena};
+    text_shell(&word, arena_format(chooser->arena, "%s%s", option, form));
+    diag_error(chooser->diag, list->at[0]->at, "%s has several strategies; choose one with %s",
+               where, text_bytes(&word));
     diag_note(chooser->diag, (Position){0}, "there are %s", listed(chooser->arena, list));
 }
 
@@ -177,7 +179,7 @@ static bool read_text(Chooser *chooser, const char *file, const char *text, Stra
     StrategyNames names = chooser->names;
     names.only = asked_for(chooser, file);
     Lexer lexer = lex_begin(chooser->arena, chooser->diag, (Position){file, 1, 1}, text);
-    lexer.lines = true;
+    lexer.lines = lexer.hashes = true;
     lex_rest(&lexer, &tokens);
     return strategy_parse(chooser->arena, chooser->diag, tokens.at, &names,
                           base_name(chooser->arena, file), list);
@@ -443,11 +445,47 @@ static void check_written_axes(const Chooser *chooser) {
     }
 }
 
+/* Begins to choose strategies; the names' state, the chooser itself, is set by the caller. */
+static Chooser chooser_begin(CUnit *unit, Macros macros, StrategyChoice *choice) {
+    return (Chooser){unit->arena, unit->diag, unit,
+                     macros,      NULL,       {NULL, constant_value, axis_used, NULL},
+                     {0},         choice};
+}
+
+/* Adds the strategies of a file, or the one that the word names behind a colon. */
+static void find_in_file(Chooser *chooser, const char *file) {
+    StrategyList list = {0};
+    Strategy *named = asked_for(chooser, file) ? read_file(chooser, file) : NULL;
+    Source *source =
+        asked_for(chooser, file) ? NULL : source_read(chooser->arena, chooser->diag, file);
+    if (named) array_push(chooser->arena, &list, named);
+    if (source && read_text(chooser, file, source->text, &list) && !list.count)
+        diag_error(chooser->diag, (Position){file, 1, 1}, "the file has no strategy");
+    for (int i = 0; i < list.count; i++)
+        array_push(chooser->arena, chooser->choice, (ChosenStrategy){list.at[i], true});
+}
+
+void strategies_find(CUnit *unit, Macros macros, const FrontendOptions *options,
+                     StrategyChoice *all) {
+    Chooser chooser = chooser_begin(unit, macros, all);
+    chooser.names.state = &chooser;
+    if (!read_sources(&chooser)) return;
+    for (int i = 0; i < chooser.list.count; i++)
+        array_push(unit->arena, all, (ChosenStrategy){chooser.list.at[i], false});
+    for (int i = 0; i < options->strategy_count; i++) {
+        chooser.word = options->strategies[i];
+        const char *file = frontend_strategy_file(unit->arena, chooser.word);
+        if (find_strategy(&chooser.list, chooser.word)) continue;
+        if (file)
+            find_in_file(&chooser, file);
+        else
+            unknown_word(&chooser);
+    }
+}
+
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text,
                        StrategyChoice *choice) {
-    Chooser chooser = {unit->arena, unit->diag, unit,
-                       macros,      NULL,       {NULL, constant_value, axis_used, NULL},
-                       {0},         choice};
+    Chooser chooser = chooser_begin(unit, macros, choice);
     chooser.names.state = &chooser;
     if (!read_sources(&chooser) || !models_exist(unit)) return;
     if (text)

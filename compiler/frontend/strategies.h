@@ -26,6 +26,11 @@ typedef Array(ChosenStrategy)
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text,
                        StrategyChoice *choice);
 
+/* Adds all strategies of the source, then those of the files that the options name, to *all. Reports
+ * a word of --strategy that is neither a name nor a file. */
+void strategies_find(CUnit *unit, Macros macros, const FrontendOptions *options,
+                     StrategyChoice *all);
+
 /* Sets shape variables to a strategy's values (NULL: none), and all others to the source's. */
 void strategies_give_shapes(CUnit *unit, const Strategy *strategy);
 

@@ -23,7 +23,7 @@
  *   have the exact numbers that were fed.
  * - A value that is not f32 in the source keeps its type.
  */
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 #include <string.h>
 

@@ -12,7 +12,7 @@
  * ends, because schedules have messages only between forward phases and between backward phases.
  */
 #include "ir/analysis/phases.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 /* Where an operator's results are needed, from the least to the most urgent. */
 typedef enum Lead {

@@ -17,7 +17,7 @@
  *                                      each with its holders on either side
  *                    tasks.c           finds which contributions make which value, and for whom
  *     order/         attempts.c        makes the steps several times and takes the cheapest: by
- *                                      cost/price.c, on a cluster by cost/resources.c
+ *                                      cost/communication.c, on a cluster by cost/resources.c
  *                    stages.c          orders them: all at once, or first inside hosts, then
  *                                      across them; for each stage
  *       hierarchical/  reduce.c          reductions inside hosts, and across them

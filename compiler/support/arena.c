@@ -1,6 +1,7 @@
 #include "support/arena.h"
 
 #include "support/array.h"
+#include "support/tool.h"
 
 #include <malloc.h>
 #include <stdbool.h>
@@ -33,7 +34,7 @@ struct Arena {
 static void *allocate(size_t size) {
     void *memory = calloc(1, size);
     if (!memory) {
-        fprintf(stderr, "hetucc: out of memory\n");
+        fprintf(stderr, "%s: out of memory\n", tool_name());
         exit(2);
     }
     return memory;

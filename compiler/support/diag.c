@@ -2,6 +2,7 @@
 
 #include "support/reading.h"
 #include "support/sarif.h"
+#include "support/tool.h"
 
 #include <limits.h>
 #include <string.h>
@@ -108,7 +109,7 @@ static void print_caret(Diag *diag, Position at) {
             right, (int)strlen(left), "");
     for (int i = begin; i + 1 < at.column && i < end; i++)
         if (!continues_letter(line[i])) fputc(line[i] == '\t' ? '\t' : ' ', diag->out);
-    fprintf(diag->out, "^\n");
+    fprintf(diag->out, "%s^%s\n", tool_color(diag->out, "caret"), tool_color_end(diag->out));
 }
 
 /* Adds a diagnostic to the log; a note to the last diagnostic. */
@@ -137,11 +138,13 @@ static void print(Diag *diag, Position at, const char *kind, const char *format,
     if (diag->logged) add_to_log(diag, at, kind, arena_vformat(diag->arena, format, again));
     va_end(again);
     if (only_logged(diag)) return;
+    const char *end = tool_color_end(diag->out);
+    fputs(tool_color(diag->out, "place"), diag->out);
     if (at.file)
-        fprintf(diag->out, "%s:%d:%d: ", shown(diag, at.file), at.line, at.column);
+        fprintf(diag->out, "%s:%d:%d:", shown(diag, at.file), at.line, at.column);
     else
-        fprintf(diag->out, "hetucc: ");
-    fprintf(diag->out, "%s: ", kind);
+        fprintf(diag->out, "%s:", tool_name());
+    fprintf(diag->out, "%s %s%s:%s ", end, tool_color(diag->out, kind), kind, end);
     vfprintf(diag->out, format, arguments);
     fputc('\n', diag->out);
     if (at.file && at.line > 0) print_caret(diag, at);
@@ -206,8 +209,8 @@ int diag_errors(const Diag *diag) { return diag->errors; }
 
 void diag_finish(Diag *diag) {
     if (diag->errors > DIAG_MOST)
-        diag_text(diag, arena_format(diag->arena, "hetucc: %d more errors are not shown\n",
-                                     diag->errors - DIAG_MOST));
+        diag_text(diag, arena_format(diag->arena, "%s: %d more errors are not shown\n",
+                                     tool_name(), diag->errors - DIAG_MOST));
 }
 
 /* Returns the Levenshtein distance of two words of fewer than 64 bytes; INT_MAX when a word is

@@ -3,6 +3,7 @@
 
 #include "support/diag.h"
 #include "support/secure.h"
+#include "support/tool.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -180,6 +181,6 @@ void report_bug(const char *file, int line, const char *format, ...) {
              "report it with the source that shows it.",
              file, line, message);
     sarif_add(SARIF_ERROR, NULL, whole);
-    if (!sarif_has_stderr()) fprintf(stderr, "hetucc: %s\n", whole);
+    if (!sarif_has_stderr()) fprintf(stderr, "%s: %s\n", tool_name(), whole);
     exit(2);
 }

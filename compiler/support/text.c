@@ -49,6 +49,18 @@ void text_item(Text *text, bool first, int64_t number) {
     text_append(text, at, (size_t)(digits + sizeof digits - at));
 }
 
+void text_shell(Text *text, const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=:,./@%^";
+    if (*word && !word[strspn(word, plain)]) {
+        text_string(text, word);
+        return;
+    }
+    text_string(text, "'");
+    for (; *word; word++) text_print(text, *word == '\'' ? "'\\%c'" : "%c", *word);
+    text_string(text, "'");
+}
+
 /* Returns the value of the name of `length` bytes among name, value pairs. */
 static const char *lookup(const char *name, size_t length, va_list pairs) {
     va_list rest;

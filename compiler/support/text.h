@@ -30,6 +30,9 @@ void text_print(Text *text, const char *format, ...) __attribute__((format(print
  * for lists with an entry for each device. */
 void text_item(Text *text, bool first, int64_t number);
 
+/* Appends a word of a command that a user may copy into a shell, in quotes where it needs them. */
+void text_shell(Text *text, const char *word);
+
 /* Appends `template` with each $name replaced; arguments: name, value, name, value, ..., NULL. */
 void text_fill(Text *text, const char *template, ...) __attribute__((sentinel));
 

@@ -27,9 +27,16 @@ static int line_comment(const char *at) {
     return length;
 }
 
+/* Returns the length of a comment that `#` begins; 0 for `#pragma`. No backslash continues it. */
+static int hash_comment(const char *at) {
+    const char *word = at + 1 + strspn(at + 1, " \t");
+    return strncmp(word, "pragma", 6) ? (int)strcspn(at, "\r\n") : 0;
+}
+
 /* Returns the length of the comment at the lexer's position; 0 when none begins there. */
 static int comment(const Lexer *lexer) {
     const char *at = lexer->next;
+    if (at[0] == '#') return lexer->hashes ? hash_comment(at) : 0;
     if (at[0] != '/' || (at[1] != '/' && at[1] != '*')) return 0;
     if (at[1] == '/') return line_comment(at);
     const char *end = strstr(at + 2, "*/");
@@ -40,7 +47,7 @@ static int comment(const Lexer *lexer) {
 static void skip_blanks(Lexer *lexer) {
     for (;;) {
         const char *at = lexer->next;
-        int length = *at == '/' ? comment(lexer) : continuation(at);
+        int length = *at == '/' || *at == '#' ? comment(lexer) : continuation(at);
         if (!length && isspace((unsigned char)*at) && !(lexer->lines && *at == '\n')) length = 1;
         if (!length) return;
         advance(lexer, length);

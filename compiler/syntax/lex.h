@@ -41,6 +41,7 @@ typedef struct Lexer {
     const char *next;
     Position at; // of `next`
     bool lines;  // line ends are tokens
+    bool hashes; // `#` begins a comment, too, as in shells; not in front of `pragma`
 } Lexer;
 
 /* Starts a lexer at `text`, whose position is `at`. Skips a file's byte order mark. */

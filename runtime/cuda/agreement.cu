@@ -4,7 +4,7 @@
  * The file of HETU_CACHE is text. After a first line that identifies the format, it has a line
  * "GPU, version of cuBLASLt<tab>key<tab>algorithm" for each kind of work. GPUs of several models
  * may share a file; a run uses the entries of rank 0's GPU. */
-#include "cuda/choice.h"
+#include "cuda/autotune.h"
 
 #include "base/files.h"
 #include "base/c_locale.h"

@@ -13,7 +13,7 @@
 #include "exchange/channel.h"
 #include "exchange/async_exchange.h"
 #include "exchange/copy_boxes.h"
-#include "transport/watch/watch.h"
+#include "transport/watchdog/watchdog.h"
 #include "transport/world.h"
 #include "cuda/streams.h"
 

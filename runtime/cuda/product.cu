@@ -8,7 +8,7 @@
  * - axes that would need many loops: copies with an order of axes that needs no loop
  * - a result whose epilogue cuBLASLt lacks: f32 sums, which contract_copy finishes
  */
-#include "cuda/choice.h"
+#include "cuda/autotune.h"
 #include "cuda/contract.h"
 #include "cuda/matmul.h"
 #include "cuda/views.h"
@@ -17,9 +17,8 @@
 #include <stdio.h>
 
 enum {
-    PITCH = 16, // bytes; the pitch of a padded copy is a multiple of it
-    PAD_FROM =
-        512, // least extent, of the axis that a tensor lacks, for which a padded copy pays
+    PITCH = 16,     // bytes; the pitch of a padded copy is a multiple of it
+    PAD_FROM = 512, // least extent, of the axis that a tensor lacks, for which a padded copy pays
     MOST_CALLS = 32 // most calls of cuBLASLt for one contraction
 };
 

@@ -4,7 +4,7 @@
 #include "exchange/copy_boxes.h"
 #include "exchange/async_exchange.h"
 #include "transport/mpi.h"
-#include "transport/watch/watch.h"
+#include "transport/watchdog/watchdog.h"
 #include "transport/world.h"
 
 #include <stdlib.h>

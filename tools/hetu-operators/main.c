@@ -10,6 +10,7 @@
 #include "operators.h"
 
 #include "support/reading.h"
+#include "support/tool.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,11 +52,13 @@ static int write_reference(char **headers) {
 }
 
 int main(int argc, char **argv) {
+    tool_begin("hetu-operators", argc, argv);
     if (argc > 2 && !strcmp(argv[1], "--reference")) return write_reference(argv + 2);
+    bool help = argc == 2 && !strcmp(argv[1], "--help");
     if (argc != 5) {
-        fprintf(stderr, "usage: hetu-operators HEADER OPERATORS.c KERNELS.h NAMES.h\n"
+        fprintf(help ? stdout : stderr, "usage: hetu-operators HEADER OPERATORS.c KERNELS.h NAMES.h\n"
                         "       hetu-operators --reference HEADER...\n");
-        return 1;
+        return !help;
     }
     Arena *arena = arena_create();
     Diag *diag = diag_create(arena, stderr);

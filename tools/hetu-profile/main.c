@@ -11,6 +11,7 @@
 #include "computing.h"
 #include "timing.h"
 
+#include "support/tool.h"
 #include "transport/world.h"
 
 #include <jansson.h>
@@ -149,6 +150,7 @@ static void profile(Arena *arena, const char *path) {
 
 int main(int argc, char **argv) {
     int rank, ranks;
+    tool_begin("hetu-profile", argc, argv);
     if (argc != 2 || argv[1][0] == '-') {
         bool help = argc == 2 && !strcmp(argv[1], "--help");
         fprintf(help ? stdout : stderr,

@@ -14,6 +14,7 @@
 
 #include "cost/cost.h"
 #include "support/reading.h"
+#include "support/tool.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -230,6 +231,8 @@ int main(int argc, char **argv) {
                                 0,
                                 0,
                                 0};
+    tool_begin("hetu-reshard", argc, argv);
+    tool_check_options(option_list, argc, argv);
     argp_parse(&parser, argc, argv, 0, 0, &options);
     Diag *diag = diag_create(options.arena, stderr);
     Cases cases = {0};

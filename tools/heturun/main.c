@@ -21,6 +21,7 @@
 #include "ranks.h"
 #include "strategies.h"
 #include "support/hash.h"
+#include "support/tool.h"
 
 #include <argp.h>
 #include <errno.h>
@@ -515,6 +516,8 @@ int main(int argc, char **argv) {
     ChoiceList list = {0};
     Place place = {.lock = -1};
     argp_err_exit_status = 1;
+    tool_begin("heturun", argc, argv);
+    tool_check_options(option_table, argc, argv);
     argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &options);
     if (options.hold) return remote_hold(options.words);
     Arena *arena = arena_create();

@@ -49,7 +49,7 @@ static void read_file(Reader *reader, const char *path) {
     StrategyList found = {0};
     if (!text) return;
     Lexer lexer = lex_begin(reader->arena, reader->diag, (Position){file, 1, 1}, text);
-    lexer.lines = true;
+    lexer.lines = lexer.hashes = true;
     lex_rest(&lexer, &tokens);
     if (strategy_parse(reader->arena, reader->diag, tokens.at, NULL, base_name(reader->arena, file),
                        &found))

@@ -14,7 +14,7 @@
 #include "passes/differentiate/differentiate.h"
 
 #include "passes/differentiate/gradient_rule.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "rule/build.h"
 
 #include <string.h>

@@ -64,7 +64,7 @@ typedef struct Assigner {
  * cuts, ASSIGN_NONE, or ASSIGN_PASS + 1 - g: partial sums pass through the operands of linear group
  * g (1, 2, ...). With `turns` of the strategy, axes of `ring_axes` cut another factor,
  * `ring_factor`, of the tensors that have it; the operator then runs in ring steps, one for each
- * piece (ring.c). */
+ * piece (ring_attention.c). */
 typedef struct Assignment {
     int factor[MESH_MOST];
     bool zigzag[MESH_MOST]; // a zigzag split

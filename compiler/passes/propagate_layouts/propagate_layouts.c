@@ -19,7 +19,7 @@
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"
 #include "passes/seed_layouts/stage_union.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 #include <string.h>
 
@@ -282,7 +282,7 @@ static Assignment assignment_of(Propagation *propagation, const Op *op) {
 }
 
 static void propagate_op(Propagation *propagation, Op *op) {
-    if (propagate_irregular(propagation, op)) return;
+    if (propagate_non_mesh(propagation, op)) return;
     Assignment assignment = assignment_of(propagation, op);
     if (assignment.ring_axes && propagate_ring(propagation, op, &assignment)) return;
     assignment.ring_axes = 0;
@@ -367,7 +367,7 @@ static void propagate_collection(Propagation *propagation, Op *op) {
 }
 
 /* Returns `value` if it is a parameter, or the parameter of which it is the converted copy under
- * `optimizer NAME` (passes/seed_layouts/optimizer_layouts.c); otherwise NULL. */
+ * `optimizer NAME` (passes/seed_layouts/optimizer_statement.c); otherwise NULL. */
 static const Value *computing_of(const Module *module, const Value *value) {
     if (value->def && value->def->def == module->builtin->reshard &&
         value->def->loop == LOOP_BEFORE && value->def->stage == STAGE_ALL)

@@ -59,10 +59,10 @@ void propagate_result(Propagation *propagation, Op *op, int k, const Layout *mad
 /* Returns the reason for converting operand k, for messages. */
 const char *propagate_reason(Propagation *propagation, const Op *op, int k);
 
-/* Lays out an operator on operands whose layouts are no shardings of a mesh (irregular_layouts.c).
+/* Lays out an operator on operands whose layouts are no shardings of a mesh (non_mesh_layouts.c).
  * Its results have the same layout. Equal pieces count once in a reduction. Returns false and
  * changes nothing if the operator cannot use the layout. */
-bool propagate_irregular(Propagation *propagation, Op *op);
+bool propagate_non_mesh(Propagation *propagation, Op *op);
 
 /* Constraints from layouts in the source (user_constraints.c). The first starts the constraint of a
  * value for which the source gives a layout. The second passes the constraint of operand k on to
@@ -71,7 +71,7 @@ void propagate_user_layout(Propagation *propagation, const Value *value);
 void propagate_user_constraints(Propagation *propagation, const Op *op, int k,
                                 Value *const *results, const Assignment *assignment);
 
-/* Replaces an operator by ring steps (ring.c): one operator for each piece of
+/* Replaces an operator by ring steps (ring_attention.c): one operator for each piece of
  * `assignment->ring_factor`, and operators that join their results. Returns false and changes
  * nothing if the devices that make the results cannot join them. */
 bool propagate_ring(Propagation *propagation, Op *op, const Assignment *assignment);

@@ -19,7 +19,7 @@
  */
 #include "ir/analysis/phases.h"
 #include "passes/differentiate/differentiate.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "passes/stage/stage.h"
 
 #include <string.h>

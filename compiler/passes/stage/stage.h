@@ -1,5 +1,5 @@
 /* Declarations that the files of pass stage share. assign_stages.c finds the stage of each
- * operator, partial_sums.c the terms that each stage adds to a sum, lengths.c handles padding
+ * operator, tied_weight_gradients.c the terms that each stage adds, lengths.c handles padding
  * lengths, stage.c makes the templates' operators. */
 #ifndef PASSES_STAGE_STAGE_H
 #define PASSES_STAGE_STAGE_H

@@ -21,7 +21,7 @@ static bool has_layer(const LayerList *list, const Layer *layer) {
     return false;
 }
 
-static void find_layers(Arena *arena, SearchModel *model) {
+void model_find_layers(Arena *arena, SearchModel *model) {
     LayerList list = {0};
     for (int i = 0; i < model->module->ops.count; i++) {
         const Op *op = model->module->ops.at[i];
@@ -149,6 +149,6 @@ void model_survey(Arena *arena, SearchModel *model) {
     model->unit = model->module->templates->row_unit > 0 ? model->module->templates->row_unit : 1;
     model->batch_dim = model->batch > 1 ? batch_name(model->module) : NULL;
     model->parameter_bytes = parameter_bytes(model->module);
-    find_layers(arena, model);
+    model_find_layers(arena, model);
     find_dims(arena, model);
 }

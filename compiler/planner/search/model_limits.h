@@ -38,6 +38,9 @@ SearchModel model_begin(const Unit *unit);
 /* Completes the limits after pass factor_dims. */
 void model_survey(Arena *arena, SearchModel *model);
 
+/* Sets the layers of the model from its module alone, before or after any pass. */
+void model_find_layers(Arena *arena, SearchModel *model);
+
 /* Returns the layers [first, end) as a strategy lists them: "0-3, head". */
 const char *model_layers(Arena *arena, const SearchModel *model, int first, int end);
 

@@ -28,7 +28,7 @@
 
 #include "cluster/cluster.h"
 #include "frontend/frontend.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "support/text.h"
 
 typedef struct SearchOptions {

@@ -2,7 +2,7 @@
  * place. */
 #include "reshard/plan_builder.h"
 
-#include "reshard/cost/price.h"
+#include "reshard/cost/communication.h"
 #include "support/intern.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
  * another collective. */
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"
-#include "reshard/cost/price.h"
+#include "reshard/cost/communication.h"
 #include "support/intern.h"
 
 #include <stdlib.h>

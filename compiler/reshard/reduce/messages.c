@@ -5,7 +5,7 @@
  * reducer receives one partial reduction. If there are so many contributions that combining even
  * one element of them is too much for one device, they are combined along a tree. */
 #include "reshard/senders/balance_senders.h"
-#include "reshard/cost/price.h"
+#include "reshard/cost/communication.h"
 #include "reshard/reduce/reduce.h"
 #include "reshard/plan_builder.h"
 

@@ -1,6 +1,6 @@
 #include "session/control/control.h"
 
-#include "session/control/arrival.h"
+#include "session/control/prepare_strategy.h"
 #include "session/control/rates.h"
 #include "session/control/recompile_command.h"
 #include "base/files.h"

@@ -4,7 +4,7 @@
 #include "transport/world.h"
 #include "exchange/async_exchange.h"
 #include "session/core/session.h"
-#include "session/control/arrival.h"
+#include "session/control/prepare_strategy.h"
 #include "session/control/control.h"
 #include "session/core/initial_strategy.h"
 #include "session/data/feed.h"

@@ -2,7 +2,7 @@
 #include "session/core/session.h"
 
 #include "base/fail.h"
-#include "session/control/arrival.h"
+#include "session/control/prepare_strategy.h"
 #include "session/control/control.h"
 #include "session/core/initial_strategy.h"
 #include "transport/world.h"

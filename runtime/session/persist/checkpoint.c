@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "checkpoint/writing.h"
 #include "session/persist/saved_tensors.h"
-#include "transport/watch/watch.h"
+#include "transport/watchdog/watchdog.h"
 #include "transport/world.h"
 
 #include <stdio.h>

@@ -25,8 +25,8 @@ def dump(source, strategy, name):
 
 
 def passes():
-    text = pathlib.Path(root, "compiler/passes/pipeline.c").read_text()
-    return re.findall(r'^    {"(\w+)", pass_\w+}', text, re.M)
+    text = pathlib.Path(root, "compiler/passes/pass_manager.h").read_text()
+    return re.findall(r"^    PASS\((\w+),", text, re.M)
 
 
 def strategies(folder, source):

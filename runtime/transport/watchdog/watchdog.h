@@ -1,4 +1,4 @@
-/* The watch: a thread of each rank that ends the run when a rank has died or hangs.
+/* The watchdog: a thread of each rank that ends the run when a rank has died or hangs.
  *
  *     while the ranks meet        the meeting may take HETU_TIMEOUT seconds
  *     between watch_begin and     the rank must progress within HETU_TIMEOUT
@@ -11,8 +11,8 @@
  * another rank on their machine ends. Time is counted in ticks of the thread, so that a stop of the
  * whole machine stops the count, too.
  */
-#ifndef TRANSPORT_WATCH_WATCH_H
-#define TRANSPORT_WATCH_WATCH_H
+#ifndef TRANSPORT_WATCHDOG_WATCHDOG_H
+#define TRANSPORT_WATCHDOG_WATCHDOG_H
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-/* choice.h: chooses the fastest of several ways to do the same work. C++ only.
+/* autotune.h: chooses the fastest of several ways to do the same work. C++ only.
  *
  *     static void run(int way, void *context);
  *     run(choice_of("algorithm", {m, n, k}, 3, run, &sizes), &sizes);
@@ -7,8 +7,8 @@
  * different orders and give different bits. So the first way is used until all ranks agree
  * (choice_agree) on the way that is fastest over all ranks. Environment HETU_TUNE=0: the first way
  * is always used, and nothing is measured. */
-#ifndef CUDA_CHOICE_H
-#define CUDA_CHOICE_H
+#ifndef CUDA_AUTOTUNE_H
+#define CUDA_AUTOTUNE_H
 
 #include <map>
 #include <stdint.h>

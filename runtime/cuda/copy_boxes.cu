@@ -16,9 +16,9 @@ enum {
     UNITS_EACH = 8, // units of a thread in a span
     SPAN = THREADS * UNITS_EACH,
     MOVE_DIMS = 4, // dimensions of a move in a launch; outer dimensions become moves of their own
-    BATCH = 30, // most moves of a launch: CUDA 12 allows 4 KB of kernel arguments everywhere
-    FEW = 4,    // most launches have at most FEW moves
-    WIDEST = 16 // bytes of the largest unit
+    BATCH = 30,    // most moves of a launch: CUDA 12 allows 4 KB of kernel arguments everywhere
+    FEW = 4,       // most launches have at most FEW moves
+    WIDEST = 16    // bytes of the largest unit
 };
 
 /* One dimension of a move; strides are in bytes. */

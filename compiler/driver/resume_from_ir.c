@@ -9,7 +9,7 @@
 #include "driver/compile.h"
 
 #include "ir/text/text.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "strategy/strategy.h"
 #include "support/reading.h"
 

@@ -1,6 +1,6 @@
 /* Sums of squares, for the global gradient norm. Consecutive calls, each of which adds to the
  * previous result, are collected and share one launch. */
-#include "cuda/collect.h"
+#include "cuda/multi_tensor.h"
 
 #include <hetu/rt.h>
 

@@ -1,4 +1,4 @@
-#include "reshard/cost/price.h"
+#include "reshard/cost/communication.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* collect.h: joins consecutive calls of one kernel into one launch over chunks of all their
+/* multi_tensor.h: joins consecutive calls of one kernel into one launch over chunks of all their
  * tensors. C++ only.
  *
  *     call 0: 10000 elements     chunks 0 to 2
@@ -6,8 +6,8 @@
  *     block b of a launch takes chunks b, b + gridDim.x, ..., and finds each chunk's call by
  *     chunk_owner
  */
-#ifndef CUDA_COLLECT_H
-#define CUDA_COLLECT_H
+#ifndef CUDA_MULTI_TENSOR_H
+#define CUDA_MULTI_TENSOR_H
 
 #include "cuda/views.h"
 

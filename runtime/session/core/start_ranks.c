@@ -38,10 +38,20 @@ void session_set_threads(void) {
     omp_set_num_threads(threads);
 }
 
+/* Prints a word as a shell reads it, in quotes where it needs them. */
+static void print_word(const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=:,./@%^";
+    bool quoted = !*word || word[strspn(word, plain)];
+    fputs(quoted ? " '" : " ", stderr);
+    for (; *word; word++) fprintf(stderr, *word == '\'' ? "'\\%c'" : "%c", *word);
+    if (quoted) fputc('\'', stderr);
+}
+
 static void print_command(int ranks, int argc, char **argv) {
-    fprintf(stderr, "hetu: run it by\n    heturun -n %d %s", ranks,
-            argc > 0 ? argv[0] : program_invocation_name);
-    for (int a = 1; a < argc; a++) fprintf(stderr, " %s", argv[a]);
+    fprintf(stderr, "hetu: run it by\n    heturun -n %d", ranks);
+    print_word(argc > 0 ? argv[0] : program_invocation_name);
+    for (int a = 1; a < argc; a++) print_word(argv[a]);
     fprintf(stderr, "\nor by mpirun or srun with %d ranks\n", ranks);
 }
 

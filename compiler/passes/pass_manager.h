@@ -4,8 +4,8 @@
  *     model.c -frontend-> IR of the model -precision ... fuse-> IR with layouts and conversions
  *             -specialize, schedule, memory-> device programs, schedules, storage -emit-> C
  */
-#ifndef PASSES_PIPELINE_H
-#define PASSES_PIPELINE_H
+#ifndef PASSES_PASS_MANAGER_H
+#define PASSES_PASS_MANAGER_H
 
 #include "ir/unit.h"
 
@@ -51,12 +51,12 @@ bool pass_run_one(Module *module, const char *name, Position at);
 const char *const *pass_names(void);
 
 /* The passes in the order in which they run: PASS(name, from, to, leaves). A pass takes a module
- * whose form (Form of pipeline.c) is between `from` and `to`, and leaves it in the form
+ * whose form (Form of pass_manager.c) is between `from` and `to`, and leaves it in the form
  * `leaves`. */
 #define PASSES(PASS)                                                                               \
     PASS(precision, MODEL, FACTORED, MODEL)              /* element types */                       \
     PASS(differentiate, MODEL, FACTORED, MODEL)          /* backward and update sections */        \
-    PASS(split_reductions, MODEL, FACTORED, MODEL)       /* sums of padded pieces: concat */       \
+    PASS(concat_slice_gradients, MODEL, FACTORED, MODEL) /* sums of padded pieces: concat */       \
     PASS(factor_dims, MODEL, FACTORED, FACTORED)         /* dimensions become factors */           \
     PASS(chunk, FACTORED, FACTORED, FACTORED)            /* large results, rows by rows */         \
     PASS(microbatch, FACTORED, FACTORED, FACTORED)       /* the loop over micro-batches */         \

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "transport/watch/heartbeat.h"
+#include "transport/watchdog/heartbeat.h"
 
 #include "base/memory.h"
 #include "transport/meet/acceptor.h"

@@ -1,5 +1,5 @@
 /* Measures the variants of a kind of work, and caches the fastest variant. */
-#include "cuda/choice.h"
+#include "cuda/autotune.h"
 
 #include "cuda/cuda.h"
 

@@ -1,7 +1,7 @@
 /* The cost of a plan's steps: the bytes that each device moves, and seconds by the cluster's
  * latency-bandwidth model. */
-#ifndef RESHARD_COST_PRICE_H
-#define RESHARD_COST_PRICE_H
+#ifndef RESHARD_COST_COMMUNICATION_H
+#define RESHARD_COST_COMMUNICATION_H
 
 #include "reshard/plan_builder.h"
 

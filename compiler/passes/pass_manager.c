@@ -1,4 +1,4 @@
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "ir/text/text.h"
 #include "ir/verify/verify.h"
 #include "ir/programs/device_programs.h"

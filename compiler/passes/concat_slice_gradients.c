@@ -1,7 +1,7 @@
-/* Pass split_reductions: turns a sum of zero-padded pieces into one concatenation.
+/* Pass concat_slice_gradients: turns a sum of gradients of slices into one concatenation.
  *
- * The gradient of a slice is 0 outside the slice's rows. A model that takes a tensor apart into
- * slices gets the sum of such gradients:
+ * The gradient of a slice is 0 outside the slice's rows: a zero-padded piece. A model that takes a
+ * tensor apart into slices gets the sum of such gradients:
  *
  *     before    dq = pad(a, rows 0-3 of 8); dk = pad(b, rows 4-7 of 8); dx = add(dq, dk)
  *     after     dx = concat(a, b)
@@ -12,7 +12,7 @@
  * fill the tensor and have no other use.
  */
 #include "passes/differentiate/differentiate.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +130,7 @@ static void take_place(Arena *arena, Op *op, const Op *sum) {
     op->results[0]->def = op;
 }
 
-void pass_split_reductions(Module *module, const PassContext *context) {
+void pass_concat_slice_gradients(Module *module, const PassContext *context) {
     (void)context;
     Tile tile = {.module = module, .arena = arena_create()};
     tile.uses = arena_array(tile.arena, int, module->next_id);

@@ -23,14 +23,14 @@
  */
 #include "passes/microbatch/cut.h"
 #include "passes/differentiate/differentiate.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 #include <string.h>
 
 enum {
     MOST_MADE = 6
 }; // limit of values that the pass makes from one: counted copies, sums, parts, and the value
-   // itself
+    // itself
 
 typedef struct Loop {
     Module *module;

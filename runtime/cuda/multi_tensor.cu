@@ -1,4 +1,4 @@
-#include "cuda/collect.h"
+#include "cuda/multi_tensor.h"
 
 static CollectLaunch *pending; // launches the waiting calls; nullptr: no calls wait
 

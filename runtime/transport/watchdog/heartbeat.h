@@ -1,8 +1,8 @@
 /* Heartbeats: short messages, several times a second, between rank 0 and each other rank on a
- * connection of their own. A thread of each process sends them (transport/watch/watch.h). So a rank
- * that computes has a heartbeat, and a stopped process has none. */
-#ifndef TRANSPORT_WATCH_HEARTBEAT_H
-#define TRANSPORT_WATCH_HEARTBEAT_H
+ * connection of their own. A thread of each process sends them (watchdog.h). So a rank that
+ * computes has a heartbeat, and a stopped process has none. */
+#ifndef TRANSPORT_WATCHDOG_HEARTBEAT_H
+#define TRANSPORT_WATCHDOG_HEARTBEAT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "session/control/arrival.h"
+#include "session/control/prepare_strategy.h"
 
 #include "base/files.h"
 #include "base/memory.h"

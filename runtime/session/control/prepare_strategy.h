@@ -1,11 +1,11 @@
-/* ht_prepare: compiles further strategies while the program runs.
+/* ht_prepare: compiles further strategies while the program runs (arrivals).
  *
  * Rank 0 runs hetucc in another process, which compiles one requested strategy at a time to a
  * shared object. Rank 0 then broadcasts the object, and all ranks load it. Its images are
  * registered if every rank could load them, in the order of the requests.
  */
-#ifndef SESSION_CONTROL_ARRIVAL_H
-#define SESSION_CONTROL_ARRIVAL_H
+#ifndef SESSION_CONTROL_PREPARE_STRATEGY_H
+#define SESSION_CONTROL_PREPARE_STRATEGY_H
 
 #include "session/core/image.h"
 

@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
-#include "transport/watch/watch.h"
+#include "transport/watchdog/watchdog.h"
 
 #include "transport/meet/rendezvous.h"
-#include "transport/watch/heartbeat.h"
+#include "transport/watchdog/heartbeat.h"
 #include "transport/world.h"
 #include "base/fail.h"
 #include "base/memory.h"

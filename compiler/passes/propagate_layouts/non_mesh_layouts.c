@@ -85,7 +85,7 @@ static const Layout *counted_once(const Propagation *propagation, const Op *op,
     return held == elements ? spread : NULL;
 }
 
-bool propagate_irregular(Propagation *propagation, Op *op) {
+bool propagate_non_mesh(Propagation *propagation, Op *op) {
     const Layout *layout = common_pieces(propagation, op);
     if (layout && !op->results[0]->type.rank) layout = counted_once(propagation, op, layout);
     if (!layout) return false;
