@@ -26,8 +26,8 @@ typedef Array(ChosenStrategy)
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text,
                        StrategyChoice *choice);
 
-/* Adds all strategies of the source, then those of the files that the options name, to *all. Reports
- * a word of --strategy that is neither a name nor a file. */
+/* Adds all strategies of the source, then those of the files in the options, to *all. Reports a
+ * word of --strategy that is neither a name nor a file. */
 void strategies_find(CUnit *unit, Macros macros, const FrontendOptions *options,
                      StrategyChoice *all);
 
