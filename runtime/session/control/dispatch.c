@@ -247,8 +247,7 @@ static void begin_planning(struct Dispatch *dispatch, const int64_t *lengths, in
     dispatch->planning = !pthread_create(&dispatch->thread, NULL, plan_next, dispatch);
 }
 
-/* Sets `now` to the plan of a batch: the thread's if it was for the same lengths, else a new
- * one. */
+/* Sets `now` to a batch's plan: the thread's if that was for the same lengths, else a new one. */
 static void take_plan(struct Dispatch *dispatch, const int64_t *lengths, int64_t count) {
     end_planning(dispatch);
     Batch *next = &dispatch->next;
@@ -263,6 +262,7 @@ static void take_plan(struct Dispatch *dispatch, const int64_t *lengths, int64_t
 
 /* ---- the call ---- */
 
+/* Ends the program if ht_dispatch cannot be called with these arguments. */
 static void check(const ht_program *program, const int *variable, const int64_t *lengths,
                   int64_t count, ht_dispatch_options options) {
     if (!program) ht_fail("ht_dispatch was called with NULL for the program");

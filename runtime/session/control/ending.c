@@ -25,7 +25,7 @@ struct Ending {
     char *folder;         // NULL: nothing was saved
     ht_noted *notes;      // numbers of ht_note, ended by {0}
     int64_t noted_at;     // step at which `notes` were given
-    bool vary;            // notes have differed between saves; true after a single save
+    bool vary;            // notes have differed between saves, or were given once
     int64_t keeps;        // how many times notes were given
     bool asks;            // main calls ht_told_to_end
     int64_t steps, every; // step of the last save; steps between the last two saves

@@ -56,6 +56,7 @@ static int64_t count_elements(const ht_call *call) {
     return count;
 }
 
+/* Records a call with copies of its views. */
 static void take_call(Remembered *own, ht_kernel *kernel, const ht_call *call, int64_t elements) {
     *own = (Remembered){.kernel = kernel, .elements = elements, .call = *call};
     memcpy(own->views, call->result, sizeof *call->result * (size_t)call->result_count);

@@ -159,6 +159,7 @@ bool arrivals_again(const char *word) {
     return arrival && arrival->again;
 }
 
+/* Reads a request's object and deletes the file; refuses the request and returns NULL on errors. */
 static void *read_object(Arrival *arrival, size_t *size) {
     struct stat found;
     const char *why;
