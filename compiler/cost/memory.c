@@ -63,8 +63,7 @@ const Parameter *parameter_of(const Module *module, const Value *value) {
     return value->kind == VALUE_PARAM ? module->params.at[value->index] : NULL;
 }
 
-/* Records that `to` holds the gradient of the same parameter as `from`, unless `to` already has a
- * parameter. */
+/* Records that `to` holds the gradient of the same parameter as `from`, unless `to` has one. */
 static void pass_gradient(const Parameter **of, const Value *from, const Value *to) {
     if (!of[to->id]) of[to->id] = of[from->id];
 }

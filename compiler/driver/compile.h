@@ -47,7 +47,7 @@ void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char
  * the C compiler refuses the user's source; 2 when it refuses an emitted file. */
 int unit_compile(Driver *driver, const Unit *unit, const char *object);
 
-/* Compiles a source without models, or whose models wait for other sources, to `object`. The object
+/* Compiles a source with no models, or with waiting models, to the object file `object`. The object
  * also keeps what evaluation needs of the source. Returns the exit status. */
 int part_compile(Driver *driver, const Unit *unit, const char *object);
 

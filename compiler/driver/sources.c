@@ -13,7 +13,7 @@ static const char *copied(Arena *arena, char *path) {
 }
 
 /* Returns the absolute path of a file, with the links of its folder resolved, so that `..` means
- * what it means to the C compiler. NULL when the folder does not exist. */
+ * what it means to the C compiler; NULL when the folder does not exist. */
 static const char *absolute_path(Arena *arena, const char *path) {
     const char *slash = strrchr(path, '/');
     const char *folder = copied(
@@ -70,7 +70,7 @@ static void add_rule(UserFiles *files, const char *rule) {
     }
 }
 
-/* Adds a source and the files that it includes, as the C compiler lists them. False on errors. */
+/* Adds a source and the headers that the C compiler lists for it. Returns false on errors. */
 static bool add_source(Driver *driver, UserFiles *files, const Item *item) {
     const char *list = temporary(&driver->tools, "files.d");
     Command command = compile_command(driver);

@@ -80,8 +80,8 @@ static bool check_parameters(const Module *module, const Module *other, Position
     return true;
 }
 
-/* Compares an input with `own`, the same input with a pipeline's lengths. Sets *cut if a dimension
- * behind the first is shorter in `own`. False after an error: any other difference. */
+/* Compares an input with `own`, the same input with a pipeline's lengths. Sets *cut if dimensions
+ * differ. Reports an error unless only dimensions after the first differ and are shorter. */
 static bool check_input(const Module *module, const Value *input, const Value *own, Position at,
                         bool *cut) {
     for (int d = 0; d < input->type.rank; d++) {

@@ -281,7 +281,7 @@ static void check_groups(const Module *module, const CExpr *options, const bool 
                        module->name, module->optimizer->groups.at[g].names);
 }
 
-/* Assigns every parameter to a group and evaluates the rules of its optimizer. False on error. */
+/* Assigns parameters to groups and evaluates their optimizers' rules. Returns false on error. */
 static bool evaluate_rules(Eval *ev, const Arguments *arguments) {
     Module *module = ev->module;
     bool used[MOST_GROUPS] = {false};

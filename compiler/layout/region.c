@@ -71,8 +71,7 @@ const int *layout_devices(Arena *arena, const Layout *layout, int *count) {
     return devices;
 }
 
-/* Returns the prefix sums of weights, one more than there are pieces; NULL when all weights are
- * equal. */
+/* Returns the prefix sums of weights, one more than pieces; NULL when all weights are equal. */
 static const int64_t *before_of(Arena *arena, const int64_t *weights, int count) {
     int64_t *before = weights ? arena_array(arena, int64_t, count + 1) : NULL;
     for (int i = 0; weights && i < count; i++) before[i + 1] = before[i] + weights[i];
@@ -418,8 +417,7 @@ static int64_t ranges_length(const Ranges *ranges, int count) {
     return length;
 }
 
-/* Makes the boxes of a region: all combinations of the dimensions' ranges, the last dimension
- * fastest. */
+/* Makes the boxes of a region: all combinations of the dimensions' ranges, in row-major order. */
 static void combine_ranges(const Maker *maker, Region *region, const Ranges *ranges) {
     region->box_count = 1;
     for (int d = 0; d < region->rank; d++) region->box_count *= ranges[d].count;

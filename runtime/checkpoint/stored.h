@@ -18,7 +18,7 @@ typedef struct Stored {
     const char *names; // lines "NAME\tSTORED\t0", or 1: transposed; NULL: names are as they are
 } Stored;
 
-/* A tensor where it is stored. */
+/* A tensor in one of the files. */
 typedef struct StoredTensor {
     const StoredFile *in;
     const SafeTensor *tensor;

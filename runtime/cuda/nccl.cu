@@ -140,8 +140,8 @@ static void split_world(size_t first, size_t count) {
     if (color != NCCL_SPLIT_NOCOLOR) nccl.groups[first + (size_t)color].comm = comm;
 }
 
-/* Adds a group, with device numbers turned into ranks; nccl_prepare makes its communicator. Adds
- * nothing for one member, for all ranks without an owner, or for a known group. */
+/* Adds a group of ranks, for which nccl_prepare makes a communicator. Skips known groups, groups of
+ * one member, and, if `owner` is NULL, the group of all ranks. */
 static void add_group(const ChannelRun *run, const ht_reshard *owner, const ht_group *group) {
     const std::vector<int> ranks = ranks_of(run, group);
     if (group->count > 1 && (owner || !is_world(ranks)) && !find_group(owner, ranks))

@@ -217,7 +217,7 @@ static void check_warnings(Reader *r) {
 
 /* ---- files ---- */
 
-/* Returns a file as it was when its object was made, or else from disk. NULL after errors. */
+/* Returns a file as it was when its object was made, or else from disk; NULL after errors. */
 static Source *read_source(Reader *r, const char *name) {
     for (int i = 0; i < r->part->text_count; i++)
         if (!strcmp(r->part->texts[i].path, name)) {

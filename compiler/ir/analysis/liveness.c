@@ -29,8 +29,7 @@ static void find_readers(const Module *module, int *last) {
     }
 }
 
-/* Writes the indices of the first and the last operator of a loop; first > last if there is no
- * loop. */
+/* Writes the indices of the first and the last operator of a loop; first > last without a loop. */
 static void find_loop(const Module *module, LoopPosition turn, int *first, int *last) {
     *first = module->ops.count;
     *last = -1;

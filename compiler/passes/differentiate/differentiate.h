@@ -43,8 +43,8 @@ Value *emit_sum(Differentiator *diff, Value *a, Value *b);
 /* Returns a tensor with one number in all elements. */
 Value *emit_fill(Differentiator *diff, const char *name, Type type, double number);
 
-/* Copies the gradient function of diff->forward into the module, for the operands that need a
- * gradient. */
+/* Copies the gradient function of diff->forward into the module, for operands that need
+ * gradients. */
 void inline_gradient(Differentiator *diff);
 
 /* Adds the update section: the gradient norm if needed, and the optimizer's operator for each

@@ -74,8 +74,8 @@ static bool same_item(const Item *a, const Item *b) {
            !memcmp(a->loops, b->loops, sizeof *a->loops * (size_t)a->rank);
 }
 
-/* Returns the expression for operand k of the member: a value of the group, or a tensor that the
- * group reads. */
+/* Returns the expression for a member's operand k: a value of the group, or a tensor that it
+ * reads. */
 static const Expr *operand_leaf(Composer *composer, int k) {
     const Op *op = composer->member->op;
     Item item = item_of(composer, op->operands[k], &op->binding->operands[k]);

@@ -117,8 +117,7 @@ static bool check_units(const Module *module, int64_t unit) {
 
 /* ---- bodies ---- */
 
-/* Returns the variant of the model for a pipeline's padding lengths; NULL: it has the strategy's
- * lengths. */
+/* Returns the model's variant for a pipeline's padding lengths; NULL: they are the strategy's. */
 static const Module *shorter_of(const LengthVariant *variants, int pipeline) {
     return variants ? variants[pipeline].module : NULL;
 }

@@ -114,8 +114,8 @@ static void refuse(Loop *loop, const Op *op) {
               "use microbatches(1), or compute this per row");
 }
 
-/* Places an operator in the loop. Its results are cut if they have the batch's dimension; otherwise
- * they are contributions. */
+/* Places an operator in the loop, or reports that it cannot be there. Results without the batch's
+ * dimension become terms of a sum over micro-batches. */
 static void place_inside(Loop *loop, const Op *op) {
     int f = loop_factor(op);
     if (any_contribution(op) || any_after(loop, op) || f < 0 || !may_loop(op, f)) {

@@ -103,8 +103,8 @@ typedef struct Refining {
     int first[IR_MAX_FACTORS]; // by factor of `whole`: the number of its first part
 } Refining;
 
-/* Matches dimensions of `like` from *d on with the parts of a factor. False if they differ from
- * parts that were matched before. */
+/* Matches dimensions of `like` from *d on with the parts of a factor. Returns false if they differ
+ * from parts that were matched before. */
 static bool take_parts(Arena *arena, Refining *refining, int f, const Round *round,
                        const BoundAccess *like, int written, int *d) {
     int64_t product = 1, whole = refining->whole->factors[f].extent;

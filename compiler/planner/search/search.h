@@ -42,8 +42,8 @@ typedef struct SearchOptions {
 } SearchOptions;
 
 /* Finds a strategy for the model of a source, and writes its text to `strategy` and its explanation
- * to `reason`. Returns false after errors; it is an error, which says how many bytes are missing,
- * when no strategy fits. */
+ * to `reason`. Returns false after errors. If no strategy fits, reports an error with the missing
+ * bytes. */
 bool search_plan(Arena *arena, Diag *diag, const SearchOptions *options, Text *strategy,
                  Text *reason);
 

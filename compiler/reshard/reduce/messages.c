@@ -338,8 +338,7 @@ static void add_stretch(const Combining *combining, Stretches *stretches, Jobs *
     array_push(combining->planner->arena, stretches, stretch);
 }
 
-/* Adds ranges so short that one contribution of them is a small part of the load cap, each with a
- * tree. */
+/* Adds ranges of at most `fine` elements, a small part of the load cap, each with its own tree. */
 static void add_trees(const Combining *combining, Range all, int64_t fine, Stretches *stretches,
                       Jobs *jobs) {
     Stretch stretch = {.reduction = combining->reduction, .lo = all.lo, .tree = true};

@@ -61,6 +61,7 @@ struct Balance {
 
 /* ---- messages ---- */
 
+/* Prints a message with the step number to standard error, unless `quiet` is set. */
 static void say(const Balance *balance, const char *format, ...) {
     char line[512];
     va_list arguments;
@@ -101,6 +102,7 @@ static void say_moved(const Balance *balance) {
 
 /* ---- opening and closing ---- */
 
+/* Returns whether the environment disables load balancing (HETU_BALANCE=0). */
 static bool is_off(void) {
     const char *word = getenv("HETU_BALANCE");
     return word && !strcmp(word, "0");
@@ -119,6 +121,7 @@ static void check_options(const ht_program *program, ht_balance_options options)
         ht_fail("ht_balance was called for a second program of the session; one is balanced");
 }
 
+/* Sets the options, with defaults for those that are 0. HETU_BALANCE=quiet sets `quiet`. */
 static void take_options(Balance *balance, ht_balance_options options) {
     const char *word = getenv("HETU_BALANCE");
     balance->options = options;
@@ -128,6 +131,7 @@ static void take_options(Balance *balance, ht_balance_options options) {
     balance->quiet = options.quiet || (word && !strcmp(word, "quiet"));
 }
 
+/* Returns the number of the image that a program runs. */
 static int own_image(const ht_program *program) {
     return program->session->programs[program->number]->number;
 }
@@ -151,6 +155,7 @@ static void open_asked(Asked *asked, int ranks) {
     asked->work = memory_array(2 * ranks, sizeof *asked->work);
 }
 
+/* Begins to measure under a strategy, which becomes `base`; all ranks count as healthy. */
 static void begin_under(Balance *balance, int image) {
     double healthy[world_size()];
     for (int r = 0; r < world_size(); r++) healthy[r] = 1;
@@ -242,6 +247,7 @@ static void rest(Balance *balance) {
     balance->rests = true;
 }
 
+/* Starts hetu-balance for the rates of the request, in another process. */
 static void start_planner(Balance *balance) {
     Asked *asked = &balance->asked;
     char reason[REASON], now[NAME + 128], base[NAME + 128], model[NAME + 128], name[NAME + 16],
@@ -372,6 +378,7 @@ static void leave(Balance *balance) {
     balance->phase = WATCHING;
 }
 
+/* Accepts the plan. Has its strategy compiled if it is new. */
 static void take_plan(Balance *balance) {
     balance->phase = MAKING;
     if (balance->asked.made) arrivals_ask(balance->image, balance->asked.strategy);
@@ -400,6 +407,7 @@ static void go_home(Balance *balance) {
         leave(balance);
 }
 
+/* Reads the plan once hetu-balance has ended; accepts it if it is current and pays back. */
 static void end_planning(Balance *balance) {
     int status = recompile_ended(balance->asked.planner, false);
     if (status < 0) return;
@@ -421,6 +429,7 @@ static void end_planning(Balance *balance) {
     }
 }
 
+/* Records the duration of a switch, and its step for each rank that caused it. */
 static void note_switch(Balance *balance, double seconds) {
     balance->switch_seconds = seconds;
     for (int r = 0; r < balance->rates->count; r++) {

@@ -55,6 +55,7 @@ static const ht_padding *padding_of(const ht_image *image) {
     return NULL;
 }
 
+/* Returns the number of rows of a batch. */
 static int64_t rows_of(const ht_image *image) {
     int64_t rows = 0;
     for (int p = 0; p < image->pipeline_count; p++)
@@ -73,6 +74,7 @@ static void find_capacity(Holds *holds, const ht_image *image) {
     }
 }
 
+/* Returns the most tokens per device of any pipeline; without pipelines, the mean over devices. */
 static double tokens_of(const Holds *holds, const ht_image *image) {
     double most = 0, all = 0;
     for (int64_t r = 0; r < holds->rows; r++) all += (double)holds->capacity[r];
@@ -95,6 +97,7 @@ static int by_size(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
+/* Returns the indices of `sizes`, sorted by by_size; free() it. */
 static int64_t *order_of(const int64_t *sizes, int64_t count) {
     int64_t *order = memory_array(count, sizeof *order);
     for (int64_t i = 0; i < count; i++) order[i] = i;
@@ -111,6 +114,7 @@ static void free_batch(Batch *batch) {
     *batch = (Batch){0};
 }
 
+/* Fills in the properties of a strategy with this sequence length. */
 static void list_strategy(Holds *holds, int image, int64_t length) {
     *holds = (Holds){.image = image, .rows = rows_of(image_at(image)->image), .length = length};
     holds->capacity = memory_array(holds->rows, sizeof *holds->capacity);
@@ -127,6 +131,7 @@ static void free_strategies(Holds *list, int count) {
     free(list);
 }
 
+/* Returns the number of the image that a program runs. */
 static int own_image(const ht_program *program) {
     return program->session->programs[program->number]->number;
 }
@@ -204,6 +209,7 @@ static int choose(const struct Dispatch *dispatch, const Batch *batch) {
     return best;
 }
 
+/* Chooses the strategy of a batch, and gives the longest sequences the rows of most capacity. */
 static void plan(const struct Dispatch *dispatch, Batch *batch) {
     batch->chosen = choose(dispatch, batch);
     const Holds *own = batch->chosen < 0 ? NULL : &dispatch->at[batch->chosen];
@@ -211,6 +217,7 @@ static void plan(const struct Dispatch *dispatch, Batch *batch) {
     batch->planned = true;
 }
 
+/* Plans the next batch. A thread function. */
 static void *plan_next(void *argument) {
     struct Dispatch *dispatch = argument;
     dispatch->next.order = order_of(dispatch->next.lengths, dispatch->next.count);
@@ -227,6 +234,7 @@ static Batch new_batch(const struct Dispatch *dispatch, const int64_t *lengths, 
     return batch;
 }
 
+/* Waits for the thread that plans, if there is one. */
 static void end_planning(struct Dispatch *dispatch) {
     if (dispatch->planning) pthread_join(dispatch->thread, NULL);
     dispatch->planning = false;
@@ -239,8 +247,7 @@ static void begin_planning(struct Dispatch *dispatch, const int64_t *lengths, in
     dispatch->planning = !pthread_create(&dispatch->thread, NULL, plan_next, dispatch);
 }
 
-/* Sets `now` to the plan of a batch: the thread's plan if it was for the same lengths, else a new
- * plan. */
+/* Sets `now` to a batch's plan: the thread's if that was for the same lengths, else a new one. */
 static void take_plan(struct Dispatch *dispatch, const int64_t *lengths, int64_t count) {
     end_planning(dispatch);
     Batch *next = &dispatch->next;
@@ -255,6 +262,7 @@ static void take_plan(struct Dispatch *dispatch, const int64_t *lengths, int64_t
 
 /* ---- the call ---- */
 
+/* Ends the program if ht_dispatch cannot be called with these arguments. */
 static void check(const ht_program *program, const int *variable, const int64_t *lengths,
                   int64_t count, ht_dispatch_options options) {
     if (!program) ht_fail("ht_dispatch was called with NULL for the program");

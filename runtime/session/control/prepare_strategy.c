@@ -55,6 +55,7 @@ static char *option_of(const char *word) {
     return option;
 }
 
+/* Returns the newest request with this argument or strategy name; NULL: there is none. */
 static Arrival *find(const char *word) {
     for (int a = arrivals.count - 1; a >= 0; a--)
         if (!strcmp(arrivals.at[a].word, word) ||
@@ -63,6 +64,7 @@ static Arrival *find(const char *word) {
     return NULL;
 }
 
+/* Returns the oldest request whose strategy is neither loaded nor refused; NULL: there is none. */
 static Arrival *first_open(void) {
     for (int a = 0; a < arrivals.count; a++)
         if (arrivals.at[a].progress < TAKEN) return &arrivals.at[a];
@@ -114,8 +116,7 @@ static void advance(void) {
     refuse(arrival, status > RECOMPILE_KILLED ? killed : "hetucc could not make it");
 }
 
-/* Returns whether an equal request was made before and is open, or would have the same result
- * again. */
+/* Returns whether an equal request is open, or was answered and would get the same answer again. */
 static bool is_answered(const Arrival *asked) {
     for (const Arrival *before = asked - 1; before >= arrivals.at; before--)
         if (before->recipe == asked->recipe && !strcmp(before->option, asked->option) &&
@@ -158,6 +159,7 @@ bool arrivals_again(const char *word) {
     return arrival && arrival->again;
 }
 
+/* Reads a request's object and deletes the file; refuses the request and returns NULL on errors. */
 static void *read_object(Arrival *arrival, size_t *size) {
     struct stat found;
     const char *why;
@@ -306,6 +308,7 @@ typedef struct Joined {
     const volatile void *const **now; // by new image: addresses of its variables
 } Joined;
 
+/* Returns whether there are enough ranks for the arrived strategies; else writes the reason. */
 static bool check_ranks(const ht_arrival *arrival, char *reason) {
     for (int f = 0; f < arrival->fresh_count; f++)
         if (image_devices(arrival->fresh[f]) > world_size()) {
@@ -346,8 +349,7 @@ static const ht_image *own_image(const Joined *joined, const ht_image *image) {
     return image;
 }
 
-/* Registers the new images and migrations of an object, which stays loaded until the process
- * ends. */
+/* Registers the new images and migrations of an object, which stays loaded to the end. */
 static void register_joined(const Joined *joined) {
     const ht_arrival *arrival = joined->arrival;
     int count = arrival->migrations ? arrival->migrations->count : 0;

@@ -76,8 +76,7 @@ typedef struct Scan {
     Crossing **latest; // by transfer: the crossing added last
 } Scan;
 
-/* Returns the index of a transfer's conversion plan in the image. Ends the program if there is
- * none. */
+/* Returns the index of a transfer's plan in the image. Ends the program if there is none. */
 static int plan_number(const ht_image *image, const ht_transfer *transfer) {
     for (int p = 0; p < image->plan_count; p++)
         if (image->plan[p] == transfer->plan) return p;

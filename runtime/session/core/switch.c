@@ -104,7 +104,7 @@ static bool ranks_suffice(int own, const char *strategy) {
 
 /* Sets *strategy to the name of the strategy that ht_switch asks for, by its name or by the text
  * given to ht_prepare. Waits until the strategies it may mean are compiled, or a signal asks the
- * program to end. Returns false after a message if the strategy cannot be had. */
+ * program to end. Returns false after a message if the program cannot switch to it. */
 static bool await_strategy(ht_program *program, const char **strategy) {
     const char *asked = *strategy, *reason = NULL;
     int own = session_image_program(program)->number;

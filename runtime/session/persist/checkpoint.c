@@ -33,7 +33,7 @@ static void begin_waiting(ht_session *session) {
     free(plan);
 }
 
-/* On rank 0: the checkpoints after the last one that was written; none of them was. */
+/* On rank 0: the failed checkpoints since the last one that was written. */
 static struct {
     int count;
     int64_t first, last;
