@@ -24,8 +24,7 @@ static int count_lines(const char *text, const char *end) {
  * a null byte. */
 static const char *read_file(Arena *arena, Diag *diag, const char *file) {
     enum { MOST = 1 << 28 };
-    InputText text =
-        reading_text(arena, READ_PIPES, strcmp(file, "-") ? file : "/dev/stdin", MOST);
+    InputText text = reading_text(arena, READ_PIPES, strcmp(file, "-") ? file : "/dev/stdin", MOST);
     if (!text.bytes) {
         diag_error(diag, (Position){0}, "%s cannot be read: %s", file, text.why);
         return NULL;

@@ -26,7 +26,7 @@ typedef Array(ChosenStrategy)
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text,
                        StrategyChoice *choice);
 
-/* Adds all strategies of the source, then those of the files that the options name, to *all. Reports
+/* Adds to *all the strategies of the source, then those of the files that the options name. Reports
  * a word of --strategy that is neither a name nor a file. */
 void strategies_find(CUnit *unit, Macros macros, const FrontendOptions *options,
                      StrategyChoice *all);
