@@ -268,7 +268,12 @@ static bool list_objects(Driver *driver, Text *out) {
 int list_make(Driver *driver) {
     const Options *options = driver->options;
     Text out = {.arena = driver->arena};
-    bool good = true;
+    bool good = !options->output && !options->plan.find;
+    if (!good) {
+        complain("--strategies prints a list and writes no file: leave out %s",
+                 options->output ? "-o" : "--plan");
+        return 1;
+    }
     for (int i = 0; i < options->cc.items.count && good; i++) {
         const Item *item = &options->cc.items.at[i];
         if (item->kind == ITEM_SOURCE && source_is_ours(driver, item->text))

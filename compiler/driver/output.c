@@ -28,8 +28,7 @@ void complain(const char *format, ...) {
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     sarif_add(soft ? SARIF_WARNING : SARIF_ERROR, NULL, message);
-    if (!sarif_has_stderr())
-        tool_message(stderr, soft ? "warning" : "error", "%s", message);
+    if (!sarif_has_stderr()) tool_message(stderr, soft ? "warning" : "error", "%s", message);
 }
 
 /* ---- files to remove at the end ----

@@ -26,12 +26,12 @@ typedef Array(ChosenStrategy)
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text,
                        StrategyChoice *choice);
 
-/* Adds all strategies of the source, then those of the files in the options, to *all. Reports a
- * word of --strategy that is neither a name nor a file. */
+/* Adds to *all the strategies of the source, then those of the files that the options name. Reports
+ * a word of --strategy that is neither a name nor a file. */
 void strategies_find(CUnit *unit, Macros macros, const FrontendOptions *options,
                      StrategyChoice *all);
 
-/* Sets shape variables to a strategy's values (NULL: none), and all others to the source's. */
+/* Gives shape variables a strategy's values; others, or all if it is NULL, get the source's. */
 void strategies_give_shapes(CUnit *unit, const Strategy *strategy);
 
 /* Gives shape variables a strategy's values, then a pipeline's lengths. Returns whether a length

@@ -209,8 +209,8 @@ int diag_errors(const Diag *diag) { return diag->errors; }
 
 void diag_finish(Diag *diag) {
     if (diag->errors > DIAG_MOST)
-        diag_text(diag, arena_format(diag->arena, "%s: %d more errors are not shown\n",
-                                     tool_name(), diag->errors - DIAG_MOST));
+        diag_text(diag, arena_format(diag->arena, "%s: %d more errors are not shown\n", tool_name(),
+                                     diag->errors - DIAG_MOST));
 }
 
 /* Returns the Levenshtein distance of two words of fewer than 64 bytes; INT_MAX when a word is

@@ -31,7 +31,10 @@ c++ -Iinclude main.cpp model.o layers.o $(pkg-config --libs hetu) -Wl,-rpath,"$w
 ./plain | tail -n 1
 echo "completion"
 PATH=$work/there/bin:$PATH bash -c '. "$1"/there/share/bash-completion/completions/hetucc; COMP_WORDS=(hetucc --str) COMP_CWORD=1; _hetucc; echo "${COMPREPLY[@]}"
-    COMP_WORDS=(hetucc --backend = c) COMP_CWORD=3; _hetucc; echo "${COMPREPLY[@]}"; COMP_WORDS=(hetucc -R) COMP_CWORD=1; _hetucc; echo "${COMPREPLY[@]}"' bash "$work"
+    COMP_WORDS=(hetucc --backend = c) COMP_CWORD=3; _hetucc; echo "${COMPREPLY[@]}"; COMP_WORDS=(hetucc -R) COMP_CWORD=1; _hetucc; echo "${COMPREPLY[@]}"
+    COMP_WORDS=(heturun --el) COMP_CWORD=1; _hetucc; echo "${COMPREPLY[@]}"' bash "$work"
+ls "$work/there/share/bash-completion/completions" | tr '\n' ' '
+echo
 ls "$work/there/bin" | tr '\n' ' '
 
 echo

@@ -75,7 +75,7 @@ def check_has(bench, page, words):
 
 def options_known(bench):
     """The options that hetucc itself lists: those of two dashes by their names, others by a letter; and -R and -W, which it writes as C compilers do."""
-    listed = run([bench.build / "bin" / "hetucc", "--help"]).stdout
+    listed = run([bench.build / "bin" / "hetucc", "--help-all"]).stdout
     as_written = {"--include": "-include", "--std": "-std", "--Wimplicit-reshard": "-Wimplicit-reshard"}
     names = [as_written.get(name, name) for name in re.findall(r"(?<![\w-])(--[A-Za-z][\w-]*)", listed)]
     return sorted({name for name in names if name not in ("--usage", "--known")} | {f"-R{word}" for word in words_of("compiler/driver/options.c", "remark_words")})

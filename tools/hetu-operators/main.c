@@ -56,8 +56,9 @@ int main(int argc, char **argv) {
     if (argc > 2 && !strcmp(argv[1], "--reference")) return write_reference(argv + 2);
     bool help = argc == 2 && !strcmp(argv[1], "--help");
     if (argc != 5) {
-        fprintf(help ? stdout : stderr, "usage: hetu-operators HEADER OPERATORS.c KERNELS.h NAMES.h\n"
-                        "       hetu-operators --reference HEADER...\n");
+        fprintf(help ? stdout : stderr,
+                "usage: hetu-operators HEADER OPERATORS.c KERNELS.h NAMES.h\n"
+                "       hetu-operators --reference HEADER...\n");
         return !help;
     }
     Arena *arena = arena_create();
