@@ -34,11 +34,16 @@ def strategies(folder, source):
     return found + sorted(str(path) for path in folder.glob("strategies/*.strategy"))
 
 
+def plain(text):
+    """A module's text without places: the text of a strategy lies elsewhere than its file."""
+    return re.sub(r' @("[^"]*":)?\d+:\d+', "", text)
+
+
 def check(source, strategy):
     text = dump(source, strategy, "frontend")
     for name in passes():
         text = run(opt, name, "-", text=text)
-        if text != dump(source, strategy, name):
+        if plain(text) != plain(dump(source, strategy, name)):
             sys.exit(f"{source} {strategy}: {name} over the text gives something else")
         if text != run(opt, "-", text=text):
             sys.exit(f"{source} {strategy}: the text after {name} does not parse back to itself")

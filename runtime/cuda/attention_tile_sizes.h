@@ -1,0 +1,40 @@
+/* Tile sizes of the runtime's attention on a GPU. C++ only.
+ *
+ * Each table has a row for f32 and one for bf16, and a column for heads of up to 64, 128 and 256
+ * numbers (attention_width). An entry names the engine, which a block of threads runs with, and
+ * behind it an engine for GPUs on which the first needs more shared memory than a block may have.
+ *
+ *     PlainEngine<D, COLUMNS>                   tiles of 32 rows x COLUMNS (32)
+ *     TensorEngine<D, PARTS, COLUMNS, ACROSS>   tiles of 64 PARTS / ACROSS rows x COLUMNS
+ *
+ * Backward has two kernels. The last engine of its entries has rows of queries and columns of keys;
+ * the others have rows of keys and columns of queries. */
+#ifndef CUDA_ATTENTION_TILE_SIZES_H
+#define CUDA_ATTENTION_TILE_SIZES_H
+
+#include "cuda/attention_engine.h"
+
+#define ATTENTION_FORWARD_TILES(launch)                                                            \
+    {                                                                                              \
+        {launch<PlainEngine<64>>, launch<PlainEngine<128>>,                                        \
+         launch<PlainEngine<256>, PlainEngine<256, 16>>},                                          \
+        {                                                                                          \
+            launch<TensorEngine<64, 2, 64>>, launch<TensorEngine<128, 2, 32>>,                     \
+                launch<TensorEngine<256, 1, 32>>                                                   \
+        }                                                                                          \
+    }
+
+#define ATTENTION_BACKWARD_TILES(launch)                                                           \
+    {                                                                                              \
+        {launch<PlainEngine<64>, PlainEngine<64>>, launch<PlainEngine<128>, PlainEngine<128>>,     \
+         launch<PlainEngine<256>, PlainEngine<256, 16>, PlainEngine<256>>},                        \
+        {                                                                                          \
+            launch<TensorEngine<64, 2, 32>, TensorEngine<64, 2, 64>>,                              \
+                launch<TensorEngine<128, 2, 64, 2>, TensorEngine<128, 1, 32>,                      \
+                       TensorEngine<128, 2, 64>>,                                                  \
+                launch<TensorEngine<256, 1, 32>, TensorEngine<256, 1, 16>,                         \
+                       TensorEngine<256, 1, 64>>                                                   \
+        }                                                                                          \
+    }
+
+#endif
