@@ -212,8 +212,10 @@ template <typename E> static void launch_fitting(const AttentionShape *a, const 
 }
 
 void ht_attention_kernel(const ht_call *call) {
-    static void (*const launches[2][3])(const AttentionShape *, const ht_call *) =
-        ATTENTION_FORWARD_TILES(launch_fitting);
+    static void (*const launches[2][3])(const AttentionShape *, const ht_call *) = {
+        {FORWARD_TILES_F32(launch_fitting)},
+        {FORWARD_TILES_BF16(launch_fitting)},
+    };
     const ht_view *in = call->operand;
     AttentionShape a = attention_shape(&in[0], &in[3], call->attr[0].i != 0);
     if (attention_elsewhere(a, call)) return;

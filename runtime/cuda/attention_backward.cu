@@ -433,8 +433,10 @@ static void launch_fitting(const AttentionShape *a, const ht_call *call) {
 }
 
 void ht_attention_backward_kernel(const ht_call *call) {
-    static void (*const launches[2][3])(const AttentionShape *, const ht_call *) =
-        ATTENTION_BACKWARD_TILES(launch_fitting);
+    static void (*const launches[2][3])(const AttentionShape *, const ht_call *) = {
+        {BACKWARD_TILES_F32(launch_fitting)},
+        {BACKWARD_TILES_BF16(launch_fitting)},
+    };
     const ht_view *in = call->operand;
     AttentionShape a = attention_shape(&in[1], &in[6], call->attr[0].i != 0);
     attention_same_type(&a, &in[0], &in[1]);

@@ -1,7 +1,6 @@
 /* Tile sizes of the runtime's attention on a GPU. C++ only.
  *
- * Each table has a row for f32 and one for bf16, and a column for heads of up to 64, 128 and 256
- * numbers (attention_width). An entry names the engine, which a block of threads runs with, and
+ * Each list has an entry for heads of up to 64, of 128 and of 256 numbers (attention_width). An entry names the engine, which a block of threads runs with, and
  * behind it an engine for GPUs on which the first needs more shared memory than a block may have.
  *
  *     PlainEngine<D, COLUMNS>                   tiles of 32 rows x COLUMNS (32)
@@ -14,27 +13,21 @@
 
 #include "cuda/attention_engine.h"
 
-#define ATTENTION_FORWARD_TILES(launch)                                                            \
-    {                                                                                              \
-        {launch<PlainEngine<64>>, launch<PlainEngine<128>>,                                        \
-         launch<PlainEngine<256>, PlainEngine<256, 16>>},                                          \
-        {                                                                                          \
-            launch<TensorEngine<64, 2, 64>>, launch<TensorEngine<128, 2, 32>>,                     \
-                launch<TensorEngine<256, 1, 32>>                                                   \
-        }                                                                                          \
-    }
+#define FORWARD_TILES_F32(launch)                                                                  \
+    launch<PlainEngine<64>>, launch<PlainEngine<128>>,                                             \
+        launch<PlainEngine<256>, PlainEngine<256, 16>>
 
-#define ATTENTION_BACKWARD_TILES(launch)                                                           \
-    {                                                                                              \
-        {launch<PlainEngine<64>, PlainEngine<64>>, launch<PlainEngine<128>, PlainEngine<128>>,     \
-         launch<PlainEngine<256>, PlainEngine<256, 16>, PlainEngine<256>>},                        \
-        {                                                                                          \
-            launch<TensorEngine<64, 2, 32>, TensorEngine<64, 2, 64>>,                              \
-                launch<TensorEngine<128, 2, 64, 2>, TensorEngine<128, 1, 32>,                      \
-                       TensorEngine<128, 2, 64>>,                                                  \
-                launch<TensorEngine<256, 1, 32>, TensorEngine<256, 1, 16>,                         \
-                       TensorEngine<256, 1, 64>>                                                   \
-        }                                                                                          \
-    }
+#define FORWARD_TILES_BF16(launch)                                                                 \
+    launch<TensorEngine<64, 2, 64>>, launch<TensorEngine<128, 2, 32>>,                             \
+        launch<TensorEngine<256, 1, 32>>
+
+#define BACKWARD_TILES_F32(launch)                                                                 \
+    launch<PlainEngine<64>, PlainEngine<64>>, launch<PlainEngine<128>, PlainEngine<128>>,          \
+        launch<PlainEngine<256>, PlainEngine<256, 16>, PlainEngine<256>>
+
+#define BACKWARD_TILES_BF16(launch)                                                                \
+    launch<TensorEngine<64, 2, 32>, TensorEngine<64, 2, 64>>,                                      \
+        launch<TensorEngine<128, 2, 64, 2>, TensorEngine<128, 1, 32>, TensorEngine<128, 2, 64>>,   \
+        launch<TensorEngine<256, 1, 32>, TensorEngine<256, 1, 16>, TensorEngine<256, 1, 64>>
 
 #endif
