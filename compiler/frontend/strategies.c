@@ -6,7 +6,7 @@
 #include "ir/unit.h"
 #include "layout/user_layout.h"
 #include "support/reading.h"
-#include "strategy/place.h"
+#include "strategy/layer_placement.h"
 
 #include <errno.h>
 #include <stdio.h>

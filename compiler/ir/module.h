@@ -29,12 +29,12 @@ typedef struct Parameter {
     const char *name;  // full, scopes included: "h0.up.w"
     const char *shape; // as declared: "(3, 4)"
     InitKind init;
-    double a;        // the constant, the standard deviation, or the bound of the interval [-a, a)
-    bool no_decay;   // the optimizer does not decay it
-    bool frozen;     // the optimizer does not update it
-    bool state;      // frozen; the model may assign it, such as a running mean
-    bool kept;       // a state of an optimizer's rule
-    int group;       // index into module->optimizer->groups
+    double a;      // the constant, the standard deviation, or the bound of the interval [-a, a)
+    bool no_decay; // the optimizer does not decay it
+    bool frozen;   // the optimizer does not update it
+    bool state;    // frozen; the model may assign it, such as a running mean
+    bool kept;     // a state of an optimizer's rule
+    int group;     // index into module->optimizer->groups
     Value *gradient; // after pass differentiate; NULL: frozen or unused
     Value *updated;  // its value after the step; NULL: unchanged
     int state_count;

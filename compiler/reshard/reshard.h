@@ -29,7 +29,7 @@
  *                      senders.c         all others: who sends, and who passes on
  *                      all_to_all.c      recognises all-to-alls among exchanges
  *       senders/       balance_senders.c balances what is left open among the devices
- *     order/         fuse.c            joins collectives of small tensors
+ *     order/         fuse_collectives.c  joins collectives of small tensors
  *     finish/        finish.c name.c   types, groups, tensors that stay in place, the plan's name
  *                    copy.c            copies the plan without scratch data
  *     lower/         lower.c           makes one device's tables of <hetu/reshard.h>, on demand

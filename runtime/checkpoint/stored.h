@@ -42,6 +42,10 @@ const char *stored_wrong(const StoredTensor *stored, const char *shape);
  * reason of a failure. */
 const char *stored_read(const StoredTensor *stored, int64_t from, int64_t to, float *values);
 
+/* Verifies a rank's share of a manifest's checksums: rank r checks lines r, r + ranks, ... Returns
+ * what is wrong, which is kept until the next call; NULL: nothing (verify_checksums.c). */
+const char *verify_checksums(const StoredFile *stored, const char *manifest, int rank, int ranks);
+
 /* Closes the files and frees their headers. */
 void stored_close(Stored *stored);
 

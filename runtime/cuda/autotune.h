@@ -35,7 +35,7 @@ void choice_settle(const std::string &key, int way);
 
 /* choice_agree agrees with the other ranks on a variant for all work that any rank has measured;
  * all ranks call it together. If HETU_CACHE names a file, rank 0 writes the choices to it, and
- * choice_open settles the choices in it (cuda/agreement.cu). */
+ * choice_open settles the choices in it (cuda/autotune_agreement.cu). */
 void choice_open(void);
 void choice_agree(void);
 

@@ -17,8 +17,9 @@
 #include <stdio.h>
 
 enum {
-    PITCH = 16,     // bytes; the pitch of a padded copy is a multiple of it
-    PAD_FROM = 512, // least extent, of the axis that a tensor lacks, for which a padded copy pays
+    PITCH = 16, // bytes; the pitch of a padded copy is a multiple of it
+    PAD_FROM =
+        512, // least extent, of the axis that a tensor lacks, for which a padded copy pays
     MOST_CALLS = 32 // most calls of cuBLASLt for one contraction
 };
 

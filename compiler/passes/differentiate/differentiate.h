@@ -47,6 +47,9 @@ Value *emit_fill(Differentiator *diff, const char *name, Type type, double numbe
  * gradients. */
 void inline_gradient(Differentiator *diff);
 
+/* Returns the square of the norm of all gradients together; NULL: there are none. */
+Value *gradient_norm(Differentiator *diff);
+
 /* Adds the update section: the gradient norm if needed, and the optimizer's operator for each
  * trained parameter without a rule of its own. Then adds `rules`, the operators of optimizer rules
  * and assignments of the model, with gradients in the place of their placeholders. Operators that

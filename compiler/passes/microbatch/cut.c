@@ -1,5 +1,5 @@
 #include "passes/microbatch/cut.h"
-#include "strategy/place.h"
+#include "strategy/layer_placement.h"
 
 #include <string.h>
 

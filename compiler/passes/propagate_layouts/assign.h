@@ -77,6 +77,11 @@ typedef struct Assignment {
  * Marks split rules as used or refused. */
 Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *versions);
 
+/* Finds the factor whose pieces move in a ring along axes that cut another factor, `turns` of the
+ * strategy (ulysses_or_ring.c). */
+void choose_ring(const Assigner *assigner, const Op *op, Version *const *versions,
+                 Assignment *assignment);
+
 /* Returns the factor that an axis cuts in an operand by its constraint; ASSIGN_NONE: the operand is
  * whole along the axis. */
 int constraint_factor(const Op *op, int k, const UserConstraint *held, int axis);

@@ -2,6 +2,7 @@
 
     roundtrip.py HETUCC HETU-OPT ROOT EXAMPLE...
 """
+import collections
 import concurrent.futures
 import os
 import pathlib
@@ -19,9 +20,15 @@ def run(*command, text=None):
     return done.stdout
 
 
-def dump(source, strategy, name):
-    text = run(hetucc, str(source), f"-I{root}/include", f"--strategy={strategy}", f"--stop-after={name}", f"--print-after={name}")
-    return "".join(line + "\n" for line in text.splitlines() if not line.startswith("//"))
+def dump(source, strategy, name, stop):
+    """The texts after a pass, or after each one (name "all"), by pass."""
+    text = run(hetucc, str(source), f"-I{root}/include", f"--strategy={strategy}", f"--stop-after={stop}", f"--print-after={name}")
+    texts, after = collections.defaultdict(str), name
+    for line in text.splitlines():
+        heading = re.match(r"// \S+ after (\w+)$", line)
+        after = heading[1] if heading else after
+        texts[after] += "" if line.startswith("//") else line + "\n"
+    return texts
 
 
 def passes():
@@ -40,10 +47,10 @@ def without_places(text):
 
 
 def check(source, strategy):
-    text = dump(source, strategy, "frontend")
+    text, after = dump(source, strategy, "frontend", "frontend")["frontend"], dump(source, strategy, "all", passes()[-1])
     for name in passes():
         text = run(opt, name, "-", text=text)
-        if without_places(text) != without_places(dump(source, strategy, name)):
+        if without_places(text) != without_places(after[name]):
             sys.exit(f"{source} {strategy}: {name} over the text gives something else")
         if text != run(opt, "-", text=text):
             sys.exit(f"{source} {strategy}: the text after {name} does not parse back to itself")

@@ -4,8 +4,8 @@
  *     stage devices(0) layers(0-1, 4-5)      visits of stage 0: layers 0-1, layers 4-5
  *     stage devices(1) layers(2-3, 6-7)      visits of stage 1: layers 2-3, layers 6-7
  */
-#ifndef STRATEGY_PLACE_H
-#define STRATEGY_PLACE_H
+#ifndef STRATEGY_LAYER_PLACEMENT_H
+#define STRATEGY_LAYER_PLACEMENT_H
 
 #include "strategy/strategy.h"
 

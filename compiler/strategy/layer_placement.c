@@ -1,5 +1,5 @@
 #include "strategy/parser.h"
-#include "strategy/place.h"
+#include "strategy/layer_placement.h"
 
 /* ---- layers ---- */
 
