@@ -17,8 +17,7 @@
  * Numbers are integer expressions over the model's constants. A prefix in a list belongs to its
  * item alone: `devices(h800: 0-3, 12)` has numbers 0 to 3 of the class h800, and device 12;
  * `layers(vision: 0-3, 4-7, head)` has layers of the tower "vision", of the default tower, and the
- * layer "head". Each range is a visit
- * (layer_placement.h).
+ * layer "head". Each range is a visit (layer_placement.h).
  *
  * parse.c, parse_stage.c and integer.c read; check.c, devices.c and layer_placement.c find
  * errors. */

@@ -19,7 +19,7 @@
 #define _GNU_SOURCE
 #include "place.h"
 #include "ranks.h"
-#include "strategies.h"
+#include "fitting_strategies.h"
 #include "support/hash.h"
 #include "support/tool.h"
 

@@ -1,6 +1,6 @@
 #include "ir/analysis/liveness.h"
 
-#include "ir/analysis/async_collectives.h"
+#include "ir/analysis/collective_order.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/subviews.h"
 #include "ir/programs/device_programs.h"

@@ -1,6 +1,6 @@
 /* Prefetch under `zero 3` (FSDP): where the all-gather of a layer's parameters begins, so that it
- * overlaps with the layer before (async_collectives.h). */
-#include "ir/analysis/async_collectives.h"
+ * overlaps with the layer before (collective_order.h). */
+#include "ir/analysis/collective_order.h"
 
 #include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"

@@ -13,7 +13,7 @@
 #ifndef PASSES_PROPAGATE_LAYOUTS_ASSIGN_H
 #define PASSES_PROPAGATE_LAYOUTS_ASSIGN_H
 
-#include "passes/seed_layouts/split_rules.h"
+#include "passes/seed_layouts/tensor_expert_splits.h"
 #include "passes/seed_layouts/sharding.h"
 #include "passes/seed_layouts/consumer_constraints.h"
 

@@ -1,6 +1,6 @@
 #include "planner/report/simulation.h"
 
-#include "ir/analysis/async_collectives.h"
+#include "ir/analysis/collective_order.h"
 #include "ir/programs/device_programs.h"
 
 #include <math.h>

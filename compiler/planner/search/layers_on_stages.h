@@ -6,8 +6,8 @@
  * of the slowest stage and its update. Under 1F1B stage s of S keeps the activations of min(m, S -
  * s) micro-batches. On d data-parallel devices ZeRO leaves 1/d of the optimizer's states (level 1),
  * of gradients (2) and of parameters (3). */
-#ifndef PLANNER_SEARCH_CLOSED_FORM_H
-#define PLANNER_SEARCH_CLOSED_FORM_H
+#ifndef PLANNER_SEARCH_LAYERS_ON_STAGES_H
+#define PLANNER_SEARCH_LAYERS_ON_STAGES_H
 
 #include "cluster/cluster.h"
 #include "planner/search/candidate.h"

@@ -1,4 +1,4 @@
-#include "ir/analysis/async_collectives.h"
+#include "ir/analysis/collective_order.h"
 
 #include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"

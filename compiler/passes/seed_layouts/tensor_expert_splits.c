@@ -1,5 +1,5 @@
 /* Implements the choice of factors that split rules cut, by the names of tensors' dimensions. */
-#include "passes/seed_layouts/split_rules.h"
+#include "passes/seed_layouts/tensor_expert_splits.h"
 
 int factor_dim(const BoundAccess *access, int f) {
     for (int d = 0; d < access->rank; d++)

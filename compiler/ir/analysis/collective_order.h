@@ -18,8 +18,8 @@
  * The gather's result and its scratch space are in use from the operator in front of which it
  * begins.
  */
-#ifndef IR_ANALYSIS_ASYNC_COLLECTIVES_H
-#define IR_ANALYSIS_ASYNC_COLLECTIVES_H
+#ifndef IR_ANALYSIS_COLLECTIVE_ORDER_H
+#define IR_ANALYSIS_COLLECTIVE_ORDER_H
 
 #include "ir/module.h"
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "strategies.h"
+#include "fitting_strategies.h"
 
 #include "cluster/cluster.h"
 #include "slots.h"

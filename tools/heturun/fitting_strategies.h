@@ -3,8 +3,8 @@
  *
  *     dp8 (8 devices), dp4 (4 devices); 6 slots  ->  dp4
  */
-#ifndef HETURUN_STRATEGIES_H
-#define HETURUN_STRATEGIES_H
+#ifndef HETURUN_FITTING_STRATEGIES_H
+#define HETURUN_FITTING_STRATEGIES_H
 
 #include "support/array.h"
 

@@ -11,8 +11,8 @@
  * - In a batched matrix product, a rule for the batch factor comes before a rule for a factor that
  *   some tensors lack: each expert is computed where its weights are (expert parallelism).
  */
-#ifndef PASSES_SEED_LAYOUTS_SPLIT_RULES_H
-#define PASSES_SEED_LAYOUTS_SPLIT_RULES_H
+#ifndef PASSES_SEED_LAYOUTS_TENSOR_EXPERT_SPLITS_H
+#define PASSES_SEED_LAYOUTS_TENSOR_EXPERT_SPLITS_H
 
 #include "ir/module.h"
 
