@@ -4,7 +4,6 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "base/c_locale.h"
 
 #include <dirent.h>
 #include <errno.h>

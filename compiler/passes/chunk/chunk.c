@@ -18,7 +18,6 @@
  */
 #include "passes/chunk/chunk.h"
 
-#include "passes/microbatch/cut.h"
 #include "passes/pipeline.h"
 
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "reshard/plan_builder.h"
 
 #include "reshard/cost/price.h"
-#include "support/intern.h"
 
 #include <string.h>
 
