@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "base/call_sites.h"
+#include "cpu/cpu.h"
 #include "session/observe/hooks.h"
 
 #include <math.h>
