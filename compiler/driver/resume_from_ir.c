@@ -16,12 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool same_string(const char *a, const char *b) {
-    return a == b || (a && b && !strcmp(a, b));
-}
-
 static bool same_value(const Value *a, const Value *b) {
-    return same_string(a->name, b->name) && type_elements(a->type) == type_elements(b->type);
+    return text_same(a->name, b->name) && type_elements(a->type) == type_elements(b->type);
 }
 
 /* Returns whether two strategies have the same text; NULL is the strategy of one device. */
@@ -54,7 +50,7 @@ static const char *find_difference(Arena *arena, const Module *own, const Module
 static bool is_source(const Options *options, const char *file) {
     for (int i = 0; i < options->cc.items.count; i++)
         if (options->cc.items.at[i].kind == ITEM_SOURCE &&
-            same_string(options->cc.items.at[i].text, file))
+            text_same(options->cc.items.at[i].text, file))
             return true;
     return false;
 }
@@ -104,7 +100,7 @@ bool unit_resume(Driver *driver, Unit *unit) {
     if (!ir_parse(driver->arena, driver->diag, file, text.bytes, &modules)) return false;
     for (int i = 0; i < modules.count; i++) {
         const ReadModule *read = &modules.at[i];
-        if (same_string(read->module->source->file, unit->file))
+        if (text_same(read->module->source->file, unit->file))
             resume_module(driver, unit, read);
         else if (!is_source(driver->options, read->module->source->file))
             diag_error(

@@ -42,9 +42,8 @@ static void add_file(UserFiles *files, const char *path) {
     struct stat found;
     const char *name = absolute_path(files->arena, path);
     if (!name || stat(name, &found) || !S_ISREG(found.st_mode)) return;
-    for (int i = 0; i < files->paths.count; i++)
-        if (!strcmp(files->paths.at[i], name)) return;
-    array_push(files->arena, &files->paths, name);
+    if (text_find(files->paths.at, files->paths.count, name) < 0)
+        array_push(files->arena, &files->paths, name);
 }
 
 /* Returns how many bytes at `at` spell one byte of a name in a rule of make, the last of them the

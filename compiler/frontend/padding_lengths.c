@@ -11,17 +11,11 @@
 
 static const char *padding_name(const Pragma *pragma, int i) { return pragma->names.at[i]; }
 
-static Value *find_input(const Module *module, const char *name) {
-    for (int i = 0; i < module->inputs.count; i++)
-        if (!strcmp(module->inputs.at[i]->name, name)) return module->inputs.at[i];
-    return NULL;
-}
-
 void padding_give(const CUnit *unit, Module *module) {
     for (int i = 0; i < unit->pragmas.count; i++) {
         const Pragma *pragma = unit->pragmas.at[i];
         for (int k = 0; pragma->kind == PRAGMA_PADDING && k < pragma->names.count; k++) {
-            Value *input = find_input(module, padding_name(pragma, k));
+            Value *input = module_input(module, padding_name(pragma, k));
             if (input) input->padding = pragma->padding;
         }
     }
@@ -32,7 +26,7 @@ static void check_name(const CUnit *unit, const Pragma *pragma, int k, Module *c
                        int count) {
     Array(const char *) names = {0};
     for (int m = 0; m < count; m++) {
-        const Value *input = find_input(modules[m], padding_name(pragma, k));
+        const Value *input = module_input(modules[m], padding_name(pragma, k));
         bool integer = input && (input->type.dtype == DTYPE_I32 || input->type.dtype == DTYPE_I64);
         double value = *pragma->padding;
         if (integer && (value != (double)(int64_t)value ||
@@ -106,7 +100,7 @@ static bool check_inputs(const Module *module, const Module *other, const ShapeV
     bool cut = false, padded = false;
     for (int i = 0; i < module->inputs.count; i++) {
         bool own = false;
-        const Value *input = module->inputs.at[i], *its = find_input(other, input->name);
+        const Value *input = module->inputs.at[i], *its = module_input(other, input->name);
         if (!its || its->index != i) {
             diag_error(module->diag, length->at,
                        "with these lengths the model has other inputs: \"%s\" is none of them, or "
@@ -129,14 +123,6 @@ static bool check_inputs(const Module *module, const Module *other, const ShapeV
     return cut && padded;
 }
 
-static bool same_lengths(const Pipeline *a, const Pipeline *b) {
-    bool same = a->lengths.count == b->lengths.count;
-    for (int i = 0; same && i < a->lengths.count; i++)
-        same = !strcmp(a->lengths.at[i].name, b->lengths.at[i].name) &&
-               a->lengths.at[i].value == b->lengths.at[i].value;
-    return same;
-}
-
 /* Returns the types of a module's inputs. */
 static const Type *input_types(CUnit *unit, const Module *module) {
     Type *types = arena_array(unit->arena, Type, module->inputs.count);
@@ -150,7 +136,8 @@ static LengthVariant variant_of(CUnit *unit, const Module *module, const LengthV
                                 int p, const Evaluator *evaluator) {
     const Pipeline *pipeline = &module->strategy->pipelines.at[p];
     for (int i = 0; i < p; i++)
-        if (before[i].module && same_lengths(&module->strategy->pipelines.at[i], pipeline))
+        if (before[i].module &&
+            shapes_same(&module->strategy->pipelines.at[i].lengths, &pipeline->lengths))
             return before[i];
     Module *other = evaluator->evaluate(unit, module, evaluator->data);
     if (diag_errors(unit->diag) || !check_parameters(module, other, pipeline->lengths.at[0].at) ||

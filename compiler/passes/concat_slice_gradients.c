@@ -84,14 +84,6 @@ static bool fill(const Pieces *pieces, const Value *whole) {
     return end == whole->type.extent[dim];
 }
 
-/* Returns the operator that the clause `tiles` names; NULL: the program has none. */
-static const OpDef *tiled_def(const Module *module, const Rule *rule) {
-    for (int i = 0; i < module->library->defs.count; i++)
-        if (!strcmp(module->library->defs.at[i]->name, rule->tiles.op))
-            return module->library->defs.at[i];
-    return NULL;
-}
-
 static bool is_attr(const OpDef *def, int param) {
     return def->params[param].kind != PARAM_TENSOR && def->params[param].kind != PARAM_TENSORS;
 }
@@ -110,7 +102,7 @@ static const Attr *named_attr(const Op *op, const char *name) {
  * its arguments, or its result has another type than the sum. */
 static Op *put_together(Tile *tile, const Pieces *pieces, const Op *sum) {
     Module *module = tile->module;
-    const OpDef *def = tiled_def(module, pieces->at[0]->def->rule);
+    const OpDef *def = module_def_named(module, pieces->at[0]->def->rule->tiles.op);
     Attr *attrs = arena_array(tile->arena, Attr, def ? def->attr_count + 1 : 1);
     Value **operands = arena_array(tile->arena, Value *, pieces->count);
     for (int p = 0, a = 0; def && p < def->param_count; p++) {

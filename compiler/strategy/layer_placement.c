@@ -5,8 +5,13 @@
 
 bool layer_same(const Layer *a, const Layer *b) {
     if (!a || !b) return a == b;
-    return name_same(a->tower, b->tower) && name_same(a->name, b->name) &&
+    return text_same(a->tower, b->tower) && text_same(a->name, b->name) &&
            (a->name || a->number == b->number);
+}
+
+bool layer_follows(const Layer *last, const Layer *next) {
+    return text_same(last->tower, next->tower) && !last->name && !next->name &&
+           next->number == last->number + 1;
 }
 
 const char *layer_shown(Arena *arena, const Layer *layer) {
@@ -16,7 +21,7 @@ const char *layer_shown(Arena *arena, const Layer *layer) {
 }
 
 static bool range_has(const LayerRange *range, const Layer *layer) {
-    return name_same(range->tower, layer->tower) && name_same(range->name, layer->name) &&
+    return text_same(range->tower, layer->tower) && text_same(range->name, layer->name) &&
            (range->name || (range->first <= layer->number && layer->number <= range->last));
 }
 
@@ -154,9 +159,9 @@ static Searched search_range(const LayerRange *range, const Layer *const *layers
     for (int l = 0; l < count; l++) {
         const Layer *layer = layers[l];
         if (layer->tower && found.tower_count < 64 &&
-            !(found.tower_count && name_same(found.towers[found.tower_count - 1], layer->tower)))
+            !(found.tower_count && text_same(found.towers[found.tower_count - 1], layer->tower)))
             found.towers[found.tower_count++] = layer->tower;
-        if (!name_same(layer->tower, range->tower)) {
+        if (!text_same(layer->tower, range->tower)) {
             found.elsewhere = layer->tower && !layer->name && layer->number == range->first
                                   ? layer->tower
                                   : found.elsewhere;

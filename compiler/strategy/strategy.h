@@ -194,9 +194,14 @@ bool strategy_has_lengths(const Strategy *strategy);
 /* Returns whether a `turns` rule moves pieces of the dimension round the axis (ring attention). */
 bool strategy_turns(const Strategy *strategy, const char *dim, const char *axis);
 
-/* layer_same returns whether both layers are NULL or equal. layer_shown returns a layer's name for
+/* Returns whether both lists have the same values of the same variables, in order. */
+bool shapes_same(const ShapeValues *a, const ShapeValues *b);
+
+/* layer_same returns whether both layers are NULL or equal; layer_follows, whether `next` is the
+ * numbered layer that follows `last` in its tower. layer_shown returns a layer's name for
  * messages: "layer 3", "layer 3 of the tower \"vision\"", "the layer \"head\"". */
 bool layer_same(const Layer *a, const Layer *b);
+bool layer_follows(const Layer *last, const Layer *next);
 const char *layer_shown(Arena *arena, const Layer *layer);
 
 #endif

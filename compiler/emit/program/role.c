@@ -10,7 +10,6 @@
 #include "ir/analysis/subviews.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
-#include "ir/programs/regions.h"
 
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role) {
     RoleWriter writer = {.emitter = emitter,

@@ -18,7 +18,6 @@
  */
 #include "passes/chunk/chunk.h"
 
-#include "passes/microbatch/cut.h"
 #include "passes/pass_manager.h"
 
 #include <string.h>

@@ -46,15 +46,9 @@ typedef struct Composer {
 
 /* ---- names ---- */
 
-static bool is_taken(const Composer *composer, const char *name) {
-    for (int i = 0; i < composer->names.count; i++)
-        if (!strcmp(composer->names.at[i], name)) return true;
-    return false;
-}
-
 static const char *new_name(Composer *composer, const char *base) {
     const char *name = base;
-    for (int number = 1; is_taken(composer, name); number++)
+    for (int number = 1; text_find(composer->names.at, composer->names.count, name) >= 0; number++)
         name = arena_format(composer->arena, "%s_%d", base, number);
     array_push(composer->arena, &composer->names, name);
     return name;

@@ -6,7 +6,6 @@
  */
 #include "ir/programs/regions.h"
 #include "passes/propagate_layouts/propagate_layouts.h"
-#include "passes/seed_layouts/seed_layouts.h"
 
 /* Returns whether no version of a value is a sharding of the mesh, and all versions are complete
  * and on no other stage than `user`. */

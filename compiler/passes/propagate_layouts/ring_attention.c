@@ -75,14 +75,6 @@ static FactorReduction result_reduction(const Round *round, int k) {
     return reduction;
 }
 
-/* Returns the operator that the clause merge names; NULL: the program has none. */
-static const OpDef *named_joiner(const Round *round, const char *name) {
-    const Module *module = round->propagation->module;
-    for (int i = 0; i < module->library->defs.count; i++)
-        if (!strcmp(module->library->defs.at[i]->name, name)) return module->library->defs.at[i];
-    return NULL;
-}
-
 /* Returns the type of a result in the dimensions of the rule, before factors split them. */
 static Type written_type(const Round *round, int k) {
     const BoundAccess *access = &round->op->binding->results[k];
@@ -227,7 +219,7 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
  * or a pending reduction. */
 static bool add_named_joiner(Round *round, const char *name) {
     int result[IR_MAX_RESULTS];
-    const OpDef *def = named_joiner(round, name);
+    const OpDef *def = module_def_named(round->propagation->module, name);
     if (!def) return false;
     for (int k = 0; k < round->op->result_count; k++) {
         Sharding made =

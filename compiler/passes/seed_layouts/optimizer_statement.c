@@ -15,13 +15,6 @@
 
 #include <string.h>
 
-/* Returns the parameter of that name in the other module; NULL: there is none. */
-static const Parameter *find_there(const Module *home, const char *name) {
-    for (int p = 0; p < home->params.count; p++)
-        if (!strcmp(home->params.at[p]->name, name)) return home->params.at[p];
-    return NULL;
-}
-
 static bool same_extents(Type a, Type b) {
     bool same = a.rank == b.rank;
     for (int d = 0; same && d < a.rank; d++) same = a.extent[d] == b.extent[d];
@@ -103,7 +96,7 @@ static void add_computing(Module *module, Value *param, const Layout *layout) {
 }
 
 static void keep_parameter(Module *module, const Module *program, Parameter *here) {
-    const Parameter *there = find_there(program, here->name);
+    const Parameter *there = module_param(program, here->name);
     bool trained = here->kept || (here->gradient && !here->frozen);
     if (!there || !trained || !may_lie(module, here->value, there->value, layout_there(there)))
         return;

@@ -3,7 +3,6 @@
 #include "reshard/plan_builder.h"
 
 #include "reshard/cost/communication.h"
-#include "support/intern.h"
 
 #include <string.h>
 

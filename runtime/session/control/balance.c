@@ -131,20 +131,15 @@ static void take_options(Balance *balance, ht_balance_options options) {
     balance->quiet = options.quiet || (word && !strcmp(word, "quiet"));
 }
 
-/* Returns the number of the image that a program runs. */
-static int own_image(const ht_program *program) {
-    return program->session->programs[program->number]->number;
-}
-
 /* Returns why a program of several ranks cannot be balanced; NULL: it can. */
 static const char *reason_against(const ht_program *program) {
     if (channel_of_device()->memory) return "how long a stage computes is measured on CPUs alone";
-    if (!recompile_command_of(own_image(program)))
+    if (!recompile_command_of(session_image_program(program)->number))
         return "ht_balance must be called in the source file of the model, which hetucc compiles "
                "for CPUs";
-    if (recompile_command_of(own_image(program))->refuses)
-        return recompile_command_of(own_image(program))->refuses;
-    return image_at(own_image(program))->image->strategy
+    if (recompile_command_of(session_image_program(program)->number)->refuses)
+        return recompile_command_of(session_image_program(program)->number)->refuses;
+    return image_at(session_image_program(program)->number)->image->strategy
                ? NULL
                : "the program was compiled without a strategy";
 }
@@ -171,12 +166,13 @@ static void begin_under(Balance *balance, int image) {
 static Balance *open_balance(ht_program *program, ht_balance_options options) {
     int ranks = world_size();
     Balance *balance = memory_array(1, sizeof *balance);
-    *balance = (Balance){.program = program, .recipe = recompile_command_of(own_image(program))};
+    *balance = (Balance){.program = program,
+                         .recipe = recompile_command_of(session_image_program(program)->number)};
     balance->switched = memory_array(PER_WINDOW * ranks, sizeof *balance->switched);
     for (int i = 0; i < PER_WINDOW * ranks; i++) balance->switched[i] = -WINDOW - 1;
     open_asked(&balance->asked, ranks);
     take_options(balance, options);
-    begin_under(balance, own_image(program));
+    begin_under(balance, session_image_program(program)->number);
     return balance;
 }
 
@@ -491,9 +487,9 @@ void balance_turn(ht_program *program) {
     Balance *balance = balance_of(program);
     if (!balance) return;
     balance->at = program->step;
-    if (own_image(program) != balance->image) { // main has called ht_switch
+    if (session_image_program(program)->number != balance->image) { // main has called ht_switch
         drop_plan(balance);
-        begin_under(balance, own_image(program));
+        begin_under(balance, session_image_program(program)->number);
     }
     if (balance->phase == PLANNING) end_planning(balance);
     if (balance->phase == MAKING) end_making(balance);

@@ -131,15 +131,18 @@ static void free_strategies(Holds *list, int count) {
     free(list);
 }
 
+<<<<<<< HEAD:runtime/session/control/dispatch_sequences.c
 /* Returns the number of the image that a program runs. */
 static int own_image(const ht_program *program) {
     return program->session->programs[program->number]->number;
 }
 
+=======
+>>>>>>> lines34:runtime/session/control/dispatch.c
 /* Lists the strategies again if there are new ones or the variable has changed. Known strategies
  * keep their indices and step times. */
 static void list_strategies(struct Dispatch *dispatch, const int *variable) {
-    int own = own_image(dispatch->program), old_count = dispatch->count;
+    int own = session_image_program(dispatch->program)->number, old_count = dispatch->count;
     Holds *old = dispatch->at;
     int64_t length;
     if (dispatch->known == image_count() && dispatch->variable == variable) return;
@@ -334,7 +337,8 @@ static const ht_dispatched *answer_eager(struct Dispatch *dispatch, int *variabl
 /* Switches to the planned strategy if it is not the current one, and measures the switch. */
 static void go(struct Dispatch *dispatch) {
     Batch *batch = &dispatch->now;
-    int own = own_image(dispatch->program), image = dispatch->at[batch->chosen].image;
+    int own = session_image_program(dispatch->program)->number,
+        image = dispatch->at[batch->chosen].image;
     for (int k = 0; k < dispatch->count; k++)
         dispatch->at[k].lost = own == image ? batch->lost[k] : 0;
     dispatch->in_force = batch->chosen;
@@ -379,7 +383,7 @@ const ht_dispatched *ht_dispatch_with(ht_program *program, int *variable, const 
 void dispatch_note(const ht_program *program, double seconds) {
     struct Dispatch *dispatch = program->session->dispatch;
     if (!dispatch || dispatch->program != program || dispatch->in_force < 0 ||
-        dispatch->at[dispatch->in_force].image != own_image(program))
+        dispatch->at[dispatch->in_force].image != session_image_program(program)->number)
         return;
     end_planning(dispatch);
     Holds *own = &dispatch->at[dispatch->in_force];

@@ -1,7 +1,6 @@
 #include "base/timeline.h"
 #include "session/control/pace.h"
 
-#include "base/memory.h"
 #include "device/device.h"
 
 #include <stdlib.h>

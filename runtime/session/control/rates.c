@@ -2,7 +2,6 @@
 
 #include "base/memory.h"
 
-#include <hetu/rt.h>
 
 #include <math.h>
 #include <stdlib.h>

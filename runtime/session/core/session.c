@@ -14,7 +14,6 @@
 #include "session/data/rows.h"
 #include "session/observe/hooks.h"
 #include "device/device.h"
-#include "base/fail.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/signals.h"

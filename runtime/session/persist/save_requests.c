@@ -1,5 +1,4 @@
 /* The public interface of checkpoints and in-memory checkpoints, on rank 0. */
-#include "base/fail.h"
 #include "base/c_locale.h"
 #include "base/files.h"
 #include "checkpoint/copies.h"

@@ -18,7 +18,6 @@
  * n_j. */
 #include "planner/kinds/hydraulis/problem.h"
 
-#include "planner/kinds/hydraulis/hydraulis.h"
 #include "planner/kinds/linear_program.h"
 #include "support/array.h"
 
