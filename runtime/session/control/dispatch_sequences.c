@@ -131,14 +131,6 @@ static void free_strategies(Holds *list, int count) {
     free(list);
 }
 
-<<<<<<< HEAD:runtime/session/control/dispatch_sequences.c
-/* Returns the number of the image that a program runs. */
-static int own_image(const ht_program *program) {
-    return program->session->programs[program->number]->number;
-}
-
-=======
->>>>>>> lines34:runtime/session/control/dispatch.c
 /* Lists the strategies again if there are new ones or the variable has changed. Known strategies
  * keep their indices and step times. */
 static void list_strategies(struct Dispatch *dispatch, const int *variable) {
