@@ -8,8 +8,6 @@
 #include "hetu/rt.h"
 #include "ir/module.h"
 
-#include <string.h>
-
 /* Returns the square of the norm of all gradients together; NULL: there are none. */
 static Value *gradient_norm(Differentiator *diff) {
     Module *module = diff->module;

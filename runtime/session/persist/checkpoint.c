@@ -1,5 +1,4 @@
 #define _GNU_SOURCE
-#define _GNU_SOURCE
 #include "session/persist/checkpoint.h"
 
 #include "base/files.h"

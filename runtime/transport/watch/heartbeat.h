@@ -4,7 +4,6 @@
 #ifndef TRANSPORT_WATCH_HEARTBEAT_H
 #define TRANSPORT_WATCH_HEARTBEAT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum HeartbeatKind {
