@@ -47,7 +47,7 @@ typedef struct Schedule {
     int *row_count;     // by stage
     ScheduleRow **rows; // by stage
     int *slot_count;    // by stage
-    Position **at; // by stage and row: its position in the text; NULL: made by schedule_create
+    Position **at;      // by stage and row: its position in the text; NULL: made by schedule_create
 } Schedule;
 
 /* Returns the table of a schedule. Micro-batches pass each phase in ascending order. The kind
@@ -107,8 +107,5 @@ void schedule_print(Text *out, const Schedule *schedule, const char *indent);
 
 /* Reads the stages of a schedule's text; NULL after an error. schedule_check checks the table. */
 const Schedule *schedule_parse(Tokens *tokens);
-
-/* Returns the name of a row in messages: "forward of visit 0, micro-batch 3". */
-const char *schedule_row_shown(Arena *arena, const ScheduleRow *row);
 
 #endif

@@ -23,9 +23,9 @@ typedef struct FuseGroup {
     Array(Member) members; // in the order of the module
     int rank;              // number of loops
     const int64_t *extent; // global extents of the loops
-    bool rows;            // some loops go along rows
-    uint32_t inner;       // bit l: loop l goes along rows
-    const char *epilogue; // of a product with an epilogue; NULL: other groups
+    bool rows;             // some loops go along rows
+    uint32_t inner;        // bit l: loop l goes along rows
+    const char *epilogue;  // of a product with an epilogue; NULL: other groups
 } FuseGroup;
 
 typedef Array(Op *) Users;
@@ -73,9 +73,6 @@ bool group_is_sound(Fuse *fuse, const FuseGroup *group);
 /* Returns whether a value has no pending reduction, so that it can stay in registers, and each of
  * its dimensions is one factor. */
 bool value_is_complete(const Value *value, const BoundAccess *access);
-
-/* Returns whether an operator is a member. */
-bool group_has(const FuseGroup *group, const Op *op);
 
 /* Returns whether a value of the group is used outside of it. */
 bool group_gives(const Fuse *fuse, const FuseGroup *group, const Value *value);

@@ -25,12 +25,10 @@
 #include "passes/differentiate/differentiate.h"
 #include "passes/pipeline.h"
 
-#include <string.h>
-
 enum {
     MOST_MADE = 6
 }; // limit of values that the pass makes from one: counted copies, sums, parts, and the value
-   // itself
+    // itself
 
 typedef struct Loop {
     Module *module;

@@ -77,10 +77,6 @@ typedef struct Assignment {
  * Marks split rules as used or refused. */
 Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *versions);
 
-/* Returns the factor that an axis cuts in an operand by its constraint; ASSIGN_NONE: the operand is
- * whole along the axis. */
-int constraint_factor(const Op *op, int k, const UserConstraint *held, int axis);
-
 /* Returns the constraint of operand k on the mesh of the current operator; NULL: none. */
 const UserConstraint *constraint_operand(const Assigner *assigner, const Op *op, int k);
 
