@@ -7,7 +7,6 @@
 #include "rule/expr.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { MOST_TERMS = 256 };
 

@@ -437,10 +437,7 @@ static error_t read_language_option(Reader *reader, int key, const char *value) 
         add_joined(reader, "-O", value);
         options->cc.optimised = true;
         break;
-    case 'g':
-        add_joined(reader, "-g", value);
-        options->cc.debug = true;
-        break;
+    case 'g': add_joined(reader, "-g", value); break;
     case KEY_INCLUDE: add(reader, ITEM_FLAG, "-include", value); break;
     case KEY_STD: add_joined(reader, "-std=", value); break;
     case KEY_CC: add_cc_word(reader, value); break;

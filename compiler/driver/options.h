@@ -45,9 +45,9 @@ typedef enum Remark { REMARK_COMM, REMARK_SWITCH, REMARK_MEMORY, REMARK_SHARDING
 typedef struct CcOptions {
     ItemList items;
     int source_count, input_count;
-    int from_input;        // index of the item that is standard input, C source (-x c -); -1: none
-    bool hand_over;        // -E, -S, -M, ...: the C compiler does everything
-    bool optimised, debug; // some -O, some -g was given
+    int from_input; // index of the item that is standard input, C source (-x c -); -1: none
+    bool hand_over; // -E, -S, -M, ...: the C compiler does everything
+    bool optimised; // some -O was given
 } CcOptions;
 
 /* Options that the passes read. */

@@ -5,8 +5,6 @@
 #include "frontend/models.h"
 #include "ir/unit.h"
 
-#include <string.h>
-
 /* ---- definitions ---- */
 
 void linkage_defined(const CUnit *unit, LinkNames *names) {

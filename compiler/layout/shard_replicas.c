@@ -2,8 +2,6 @@
 #include "layout/layout.h"
 #include "support/arena.h"
 
-#include <string.h>
-
 /* Converts a position in a group of spread_group, whose former `dup` states come last, to the
  * position in the original group. */
 static int position_before(const Group *group, int index) {

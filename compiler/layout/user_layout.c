@@ -2,7 +2,6 @@
 #include "support/array.h"
 #include "syntax/tokens.h"
 
-#include "support/array.h"
 #include "syntax/lex.h"
 
 #include <stdlib.h>

@@ -4,7 +4,6 @@
 #include "support/array.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 typedef Array(Range) Ranges;
 

@@ -25,8 +25,6 @@
  */
 #include "passes/pass_manager.h"
 
-#include <string.h>
-
 #define uthash_malloc(size) arena_alloc(lowering->arena, (size))
 #define uthash_free(pointer, size) ((void)(pointer))
 #include <uthash.h>

@@ -19,7 +19,6 @@
 #include "support/array.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- devices and roles ---- */
 

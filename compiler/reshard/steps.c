@@ -1,8 +1,6 @@
 #include "reshard/plan_builder.h"
 #include "reshard/devices.h"
 
-#include <string.h>
-
 Step *add_step(PlanBuilder *planner, ht_verb verb) {
     array_push(planner->arena, &planner->plan->steps,
                (Step){.verb = verb, .stage = planner->stage});

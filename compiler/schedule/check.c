@@ -2,7 +2,8 @@
 
 static const char *const part_words[] = {"forward", "backward", "weights"};
 
-const char *schedule_row_shown(Arena *arena, const ScheduleRow *row) {
+/* Returns the name of a row in messages: "forward of visit 0, micro-batch 3". */
+static const char *schedule_row_shown(Arena *arena, const ScheduleRow *row) {
     return arena_format(arena, "%s of visit %d, micro-batch %d", part_words[row->phase], row->visit,
                         row->microbatch);
 }

@@ -109,7 +109,4 @@ void schedule_print(Text *out, const Schedule *schedule, const char *indent);
 /* Reads the stages of a schedule's text; NULL after an error. schedule_check checks the table. */
 const Schedule *schedule_parse(Tokens *tokens);
 
-/* Returns the name of a row in messages: "forward of visit 0, micro-batch 3". */
-const char *schedule_row_shown(Arena *arena, const ScheduleRow *row);
-
 #endif

@@ -114,7 +114,6 @@ static bool parse_mesh(StrategyParser *parser, Stage *stage) {
 }
 
 static bool parse_layers(StrategyParser *parser, Stage *stage) {
-    stage->layers_at = parser->tokens->token[-1].at;
     return strategy_list(parser, parse_layer_item, stage);
 }
 

@@ -78,8 +78,7 @@ typedef struct Stage {
     Array(MeshAxis) mesh;             // empty: a single device
     Position mesh_at;                 // position of the clause mesh, or of the clause devices
     Array(LayerRange) layers;         // empty: all
-    Position layers_at;
-    const char *recompute; // NULL, "full", "selective"
+    const char *recompute;            // NULL, "full", "selective"
     Position recompute_at;
     Position at;
 } Stage;

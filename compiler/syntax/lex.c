@@ -161,7 +161,8 @@ bool token_is(const Token *token, const char *text) {
     return token->kind <= TOKEN_MARK && !strcmp(token->text, text);
 }
 
-bool token_spaced(const Token *before, const Token *token) {
+/* Returns whether blanks separate a token from `before`, or the token comes from a macro. */
+static bool token_spaced(const Token *before, const Token *token) {
     return token->expanded || before->start + before->length != token->start;
 }
 

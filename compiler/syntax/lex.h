@@ -60,9 +60,6 @@ bool token_is(const Token *token, const char *text);
 /* Returns whether a token ends a line or the text. */
 static inline bool token_ends(const Token *token) { return token->kind >= TOKEN_LINE; }
 
-/* Returns whether blanks separate a token from `before`, or the token comes from a macro. */
-bool token_spaced(const Token *before, const Token *token);
-
 /* Returns the text of the tokens [first, end), with one blank for each run of blanks. */
 const char *token_line(Arena *arena, const Token *first, const Token *end);
 

@@ -10,7 +10,6 @@
 #include "support/diag.h"
 
 #include <stdbool.h>
-#include <stdint.h>
 
 typedef struct Token Token; // syntax/lex.h
 

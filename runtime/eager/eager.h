@@ -17,9 +17,8 @@
 
 #include "session/core/eager.h"
 
-/* Create and destroy the parameters of a session; `seed` determines their initial values. */
+/* Creates the parameters of a session; `seed` determines their initial values. */
 eager_store *eager_store_create(uint64_t seed);
-void eager_store_destroy(eager_store *store);
 
 /* Return parameter `index` in order of creation, or the parameter called `name`; NULL: there is
  * none. */
@@ -31,7 +30,6 @@ eager_param *eager_store_find(eager_store *store, const char *name);
 eager_program *eager_program_create(eager_store *store, ht_tensor (*model)(void),
                                     const ht_optimizer *optimizer,
                                     const ht_program_options *options);
-void eager_program_destroy(eager_program *program);
 
 /* Sets *dtype and *shape to those of an input; returns false if no input has the name. */
 bool eager_program_shape(eager_program *program, const char *name, ht_dtype *dtype, ht_dims *shape);

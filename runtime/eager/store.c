@@ -90,17 +90,6 @@ eager_store *eager_store_create(uint64_t seed) {
     return store;
 }
 
-void eager_store_destroy(eager_store *store) {
-    for (int i = 0; i < store->count; i++) {
-        free((char *)store->params[i]->name);
-        free(store->params[i]->data);
-        free(store->params[i]);
-    }
-    free(store->params);
-    free(store->programs);
-    free(store);
-}
-
 eager_param *eager_store_param(eager_store *store, int index) {
     return index >= 0 && index < store->count ? store->params[index] : NULL;
 }
@@ -380,22 +369,6 @@ bool eager_store_state(eager_store *store, int index, eager_state *state) {
 void eager_store_resume(eager_store *store, uint64_t seed) { store->seed = seed; }
 
 void eager_program_resume(eager_program *program, int64_t step) { program->step = step; }
-
-void eager_program_destroy(eager_program *program) {
-    eager_store *store = program->store;
-    int place = 0;
-    while (store->programs[place] != program) place++;
-    memmove(&store->programs[place], &store->programs[place + 1],
-            sizeof *store->programs * (size_t)(--store->program_count - place));
-    forget_step(program);
-    for (int i = 0; i < program->trained_count; i++)
-        for (int s = 0; s < 4; s++) free(program->trained[i].state[s]);
-    forget_inputs(program);
-    free(program->trained);
-    free(program->trace.print);
-    eager_tape_destroy(program->tape);
-    free(program);
-}
 
 /* ---- a step ---- */
 

@@ -38,13 +38,6 @@ static void *must(void *memory, size_t bytes) {
 
 Tape *eager_tape_create(void) { return must(calloc(1, sizeof(Tape)), sizeof(Tape)); }
 
-void eager_tape_destroy(Tape *tape) {
-    for (int i = 0; i < tape->chunk_count; i++) free(tape->chunks[i].memory);
-    free(tape->chunks);
-    free(tape->entries);
-    free(tape);
-}
-
 void eager_tape_begin(Tape *tape) {
     current = tape;
     tape->entry_count = tape->chunk_at = 0;

@@ -185,7 +185,6 @@ void eager_program_output(eager_program *program, const char *name, ht_node *nod
  * the entries and memory of its last step. */
 typedef struct Tape Tape;
 Tape *eager_tape_create(void);
-void eager_tape_destroy(Tape *tape);
 void eager_tape_begin(Tape *tape);
 
 #endif

@@ -10,12 +10,10 @@
 #include "transport/watchdog/watchdog.h"
 #include "transport/world.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum {

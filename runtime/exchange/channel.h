@@ -14,7 +14,6 @@
 #include <hetu/rt.h>
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -138,10 +137,6 @@ void channel_move_on_host(const ChannelRun *run, const ht_reshard_step *step);
 
 /* Independent steps (exchange/independent_steps.c), which a channel may issue together (NCCL: in
  * one group call). */
-
-/* Returns whether two steps are independent: neither writes memory that the other reads or writes.
- */
-bool steps_apart(const ChannelRun *run, const ht_reshard_step *a, const ht_reshard_step *b);
 
 /* Returns the next collective after `step` that can be issued together with those from `first` to
  * `step`, or NULL. It has the same verb and group, and it is independent of them. Only local moves

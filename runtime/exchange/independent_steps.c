@@ -40,7 +40,9 @@ static Access access_of(const ChannelRun *run, const ht_reshard_step *step, int 
                                       : move_access(run, step, number);
 }
 
-bool steps_apart(const ChannelRun *run, const ht_reshard_step *a, const ht_reshard_step *b) {
+/* Returns whether two steps are independent: neither writes memory that the other reads or writes.
+ */
+static bool steps_apart(const ChannelRun *run, const ht_reshard_step *a, const ht_reshard_step *b) {
     for (int i = 0; i < access_count(a); i++)
         for (int k = 0; k < access_count(b); k++) {
             Access x = access_of(run, a, i), y = access_of(run, b, k);

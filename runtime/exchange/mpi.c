@@ -8,7 +8,6 @@
 #include "transport/world.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_COUNT = 1 << 30 }; // most elements of one call; MPI counts in int
 

@@ -4,7 +4,6 @@
 #include "emit/words.h"
 #include "support/array.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 

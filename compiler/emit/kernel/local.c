@@ -5,7 +5,6 @@
 #include "ir/programs/device_programs.h"
 #include "ir/analysis/side_reduction.h"
 #include "ir/analysis/subviews.h"
-#include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
 #include "rule/expr.h"
 

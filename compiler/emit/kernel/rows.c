@@ -106,7 +106,8 @@ bool rows_stored(const Rows *rows, int value, int loop) {
            !rows_computes(rows, equation, loop);
 }
 
-bool rows_rounds(const Rows *rows, int value) {
+/* Returns whether the value is rounded to its type before other equations use it. */
+static bool rows_rounds(const Rows *rows, int value) {
     const LocalOp *local = rows->local;
     bool given = value < local->result_count ||
                  equations_value(local->rule, value)->element.kind == ELEMENT_FIXED;

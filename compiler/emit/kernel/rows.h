@@ -59,9 +59,6 @@ bool rows_follows(const Rows *rows, int equation, int loop);
  * result. */
 bool rows_stored(const Rows *rows, int value, int loop);
 
-/* Returns whether the value is rounded to its type before other equations use it. */
-bool rows_rounds(const Rows *rows, int value);
-
 /* Appends an operand or value, from memory or from its variable. An AccessWriter; the context is
  * the place. */
 void text_row_access(Text *out, const LocalOp *local, int operand, void *place);

@@ -10,7 +10,6 @@
 #include "support/intern.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static const char *const place_names[] = {
     [HT_FROM] = "HT_FROM", [HT_TO] = "HT_TO", [HT_SCRATCH] = "HT_SCRATCH"};

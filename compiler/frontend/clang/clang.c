@@ -315,7 +315,6 @@ static void note_files(Reader *r) {
 static bool read_part(Reader *r) {
     int before = diag_errors(r->diag);
     r->pragmas.first = r->unit->pragmas.count;
-    r->first_var = r->unit->vars.count;
     if (!open_unit(r)) return false;
     if (count_errors(r->tu)) {
         report_errors(r);

@@ -86,7 +86,6 @@ struct Reader {
     Array(const char *) args;
     ReaderFiles files;
     ReaderPragmas pragmas;
-    int first_var;       // index of the source's first variable among the unit's
     const char *library; // the folder of hetu's headers with a slash; NULL: they are not included
     Seen *vars;
     SeenType *types;

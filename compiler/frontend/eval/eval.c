@@ -1,6 +1,5 @@
 #include "frontend/eval/eval.h"
 
-#include <string.h>
 #include <uthash.h>
 
 Eval *eval_create(CUnit *unit, Module *module) {

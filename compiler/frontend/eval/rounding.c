@@ -13,7 +13,6 @@
 #include "frontend/eval/eval.h"
 
 #include <math.h>
-#include <string.h>
 #include <uthash.h>
 
 /* A product that was rounded. */

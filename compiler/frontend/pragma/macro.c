@@ -1,8 +1,6 @@
 #include "frontend/pragma/pragma.h"
 #include "support/text.h"
 
-#include <string.h>
-
 enum { MOST_TOKENS = 100000, MOST_NESTING = 64 };
 
 typedef struct Expander {

@@ -7,8 +7,6 @@
 
 #include "ir/module.h"
 
-#include <string.h>
-
 typedef struct Reader {
     Eval *ev;
     const CVar *var;

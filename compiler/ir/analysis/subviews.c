@@ -11,8 +11,10 @@ static void own_strides(Module *module, const Value *value, int device, int64_t 
     }
 }
 
-void value_strides(Module *module, const Value *value, int device, int64_t *stride,
-                   int64_t *first) {
+/* Writes the strides of a value in its storage to stride[], one a dimension, and the index of its
+ * first element to *first; all in elements. */
+static void value_strides(Module *module, const Value *value, int device, int64_t *stride,
+                          int64_t *first) {
     const Subview *within = value->subview;
     *first = 0;
     if (!within) {

@@ -12,10 +12,6 @@
 
 #include "ir/module.h"
 
-/* Writes the strides of a value in its storage to stride[], one a dimension, and the index of its
- * first element to *first; all in elements. */
-void value_strides(Module *module, const Value *value, int device, int64_t *stride, int64_t *first);
-
 /* Returns the bytes from the beginning of a value's storage to its first element. */
 int64_t value_displacement(Module *module, const Value *value, int device);
 

@@ -10,8 +10,6 @@
  */
 #include "ir/bind/bind.h"
 
-#include <string.h>
-
 /* ---- messages ---- */
 
 const char *bind_type_text(Binder *binder, Type type) {

@@ -18,7 +18,7 @@
 
 typedef struct StorageFix { // a reference to a value that the parser may not have read yet
     Value *value;
-    int storage; // id of the value whose storage it uses, or inside which it lies
+    int storage;   // id of the value whose storage it uses, or inside which it lies
     bool within;   // the value is a subview at `place`
     Subview place; // its `whole` is not yet set
     Position at;
@@ -99,8 +99,5 @@ bool parse_plan(IrParser *parser);
 /* Read the name of an operator that is defined above, and register a definition by its name. */
 const OpDef *parse_def_name(IrParser *parser);
 void remember_def(IrParser *parser, const OpDef *def);
-
-/* Returns an interned copy of a string. */
-const char *ir_shared_string(IrParser *parser, const char *string);
 
 #endif

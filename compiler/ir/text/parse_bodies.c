@@ -15,8 +15,6 @@
 
 #include "syntax/lex.h"
 
-#include "schedule/schedule.h"
-
 enum { MOST_MICROBATCHES = 1 << 24 };
 
 static bool parse_count(IrParser *parser, const char *word, int64_t most, int64_t *number) {

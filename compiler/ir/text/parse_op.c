@@ -3,8 +3,6 @@
 #include "ir/verify/verify.h"
 #include "syntax/lex.h"
 
-#include <string.h>
-
 typedef Array(Value *) Values;
 
 /* ---- factored bindings ---- */

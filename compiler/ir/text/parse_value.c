@@ -36,7 +36,8 @@ static const void *add_interned(IrParser *parser, const char *key, size_t length
     return object;
 }
 
-const char *ir_shared_string(IrParser *parser, const char *string) {
+/* Returns an interned copy of a string. */
+static const char *ir_shared_string(IrParser *parser, const char *string) {
     char *key = arena_format(parser->arena, "\"%s", string);
     const char *known = find_interned(parser, key, strlen(key));
     return known ? known : add_interned(parser, key, strlen(key), key + 1);

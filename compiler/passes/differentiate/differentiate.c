@@ -41,7 +41,8 @@ static bool no_gradient(const Rule *rule) {
     return rule->grad.function && !strcmp(rule->grad.function, "none");
 }
 
-bool op_differentiable(const Module *module, const Op *op) {
+/* Returns whether the operator's rule lets gradients through: it does not say grad(none). */
+static bool op_differentiable(const Module *module, const Op *op) {
     return op->def == module->builtin->reshard || !no_gradient(op->def->rule);
 }
 
@@ -281,7 +282,6 @@ static void differentiate(Module *module) {
                            .needs = arena_array(arena, bool, count),
                            .gradient = arena_array(arena, Value *, count),
                            .place = op_place_at(module->source->at),
-                           .value_count = count,
                            .mapped = arena_array(arena, Value *, count),
                            .wanted = arena_array(arena, bool, count),
                            .vanishes = arena_array(arena, bool, count)};

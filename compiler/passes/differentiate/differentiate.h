@@ -10,7 +10,6 @@ typedef struct Differentiator {
     Module *module;
     bool *needs;      // by value id of the forward section: needs a gradient
     Value **gradient; // by value id: the sum of its gradient so far
-    int value_count;  // values of the forward section and of the gradient functions
     Value **mapped;   // by value id of a gradient function: its copy in the module
     bool *wanted;     // by value id of a gradient function: its copy is needed
     bool *vanishes; // by value id of a gradient function: it is 0, because no gradient arrives at a
@@ -25,9 +24,6 @@ typedef struct Differentiator {
     Value *norm; // square of the norm of all gradients, after gradient clipping has asked for it;
                  // NULL: none
 } Differentiator;
-
-/* Returns whether the operator's rule lets gradients through: it does not say grad(none). */
-bool op_differentiable(const Module *module, const Op *op);
 
 /* Appends an operator to the module and returns its first result. Its source position is that of
  * diff->forward. A failure to bind is a bug. */

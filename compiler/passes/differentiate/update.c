@@ -9,8 +9,6 @@
 #include "hetu/rt.h"
 #include "ir/module.h"
 
-#include <string.h>
-
 /* Returns whether the optimizer's operator has the form (p, g, states..., ?norm) -> (p,
  * states...). */
 static bool check_update(const Module *module) {

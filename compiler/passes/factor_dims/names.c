@@ -1,7 +1,5 @@
 #include "passes/factor_dims/names.h"
 
-#include <string.h>
-
 /* Names of atoms that have been found so far. */
 typedef struct Naming {
     const Module *module;

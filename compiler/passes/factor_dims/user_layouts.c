@@ -7,8 +7,6 @@
  */
 #include "passes/factor_dims/user_layouts.h"
 
-#include <string.h>
-
 typedef struct Reader {
     Module *module;
     const Value *value;

@@ -74,9 +74,6 @@ bool group_is_sound(Fuse *fuse, const FuseGroup *group);
  * its dimensions is one factor. */
 bool value_is_complete(const Value *value, const BoundAccess *access);
 
-/* Returns whether an operator is a member. */
-bool group_has(const FuseGroup *group, const Op *op);
-
 /* Returns whether a value of the group is used outside of it. */
 bool group_gives(const Fuse *fuse, const FuseGroup *group, const Value *value);
 

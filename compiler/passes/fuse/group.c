@@ -10,7 +10,8 @@
  * for long, and the number of its tensors. */
 enum { SPAN = 24, MOST_TENSORS = 24 };
 
-bool group_has(const FuseGroup *group, const Op *op) {
+/* Returns whether an operator is a member. */
+static bool group_has(const FuseGroup *group, const Op *op) {
     for (int i = 0; i < group->members.count; i++)
         if (group->members.at[i].op == op) return true;
     return false;

@@ -25,8 +25,6 @@
 #include "passes/differentiate/differentiate.h"
 #include "passes/pass_manager.h"
 
-#include <string.h>
-
 enum {
     MOST_MADE = 6
 }; // limit of values that the pass makes from one: counted copies, sums, parts, and the value

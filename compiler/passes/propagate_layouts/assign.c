@@ -223,7 +223,9 @@ const UserConstraint *constraint_operand(const Assigner *assigner, const Op *op,
     return held && held->mesh == assigner->mesh ? held : NULL;
 }
 
-int constraint_factor(const Op *op, int k, const UserConstraint *held, int axis) {
+/* Returns the factor that an axis cuts in an operand by its constraint; ASSIGN_NONE: the operand is
+ * whole along the axis. */
+static int constraint_factor(const Op *op, int k, const UserConstraint *held, int axis) {
     int d = held->sharding.at[axis];
     for (int f = 0; d >= 0 && f < op->binding->factor_count; f++)
         if (factor_dim(&op->binding->operands[k], f) == d) return f;

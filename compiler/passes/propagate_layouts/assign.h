@@ -82,10 +82,6 @@ Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *version
 void choose_ring(const Assigner *assigner, const Op *op, Version *const *versions,
                  Assignment *assignment);
 
-/* Returns the factor that an axis cuts in an operand by its constraint; ASSIGN_NONE: the operand is
- * whole along the axis. */
-int constraint_factor(const Op *op, int k, const UserConstraint *held, int axis);
-
 /* Returns the constraint of operand k on the mesh of the current operator; NULL: none. */
 const UserConstraint *constraint_operand(const Assigner *assigner, const Op *op, int k);
 

@@ -3,8 +3,6 @@
 
 #include "passes/differentiate/differentiate.h"
 
-#include <string.h>
-
 /* State of one run over a module. */
 typedef struct Remaker {
     Module *module;

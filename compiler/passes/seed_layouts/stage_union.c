@@ -1,7 +1,5 @@
 #include "passes/seed_layouts/stage_union.h"
 
-#include <string.h>
-
 typedef Array(Group) Groups;
 
 /* Returns the positions of a subgroup's devices in its stage's mesh. */

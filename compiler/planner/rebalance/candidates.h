@@ -10,11 +10,6 @@
 void pipeline_relayer(Arena *arena, const LayoutModel *laid, ModelPipeline *pipeline,
                       const double *rates);
 
-/* Distributes the rows of the batch over the pipelines in micro-batches of unchanged size. If each
- * pipeline is one stage with one micro-batch, distributes the least units of rows. Changes no rows
- * if micro-batches are unequal or a pipeline has padding lengths. */
-void layout_model_share_rows(LayoutModel *laid, const double *rates);
-
 /* Calls pipeline_relayer for all pipelines and layout_model_share_rows, three times in turn. */
 void layout_model_settle_work(Arena *arena, LayoutModel *laid, const double *rates);
 

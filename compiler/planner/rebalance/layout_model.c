@@ -209,8 +209,10 @@ static int coordinate(const ModelStage *stage, int index, int axis) {
     return index % stage->mesh.at[axis].count;
 }
 
-double layout_model_share(const LayoutModel *laid, const ModelStage *stage, int64_t rows,
-                          int index) {
+/* Returns the fraction of a stage's work that its device number `index` has when a micro-batch has
+ * `rows` rows. */
+static double layout_model_share(const LayoutModel *laid, const ModelStage *stage, int64_t rows,
+                                 int index) {
     double share = 1;
     bool cut = false;
     for (int a = 0; a < stage->mesh.count; a++) {
@@ -226,8 +228,10 @@ double layout_model_share(const LayoutModel *laid, const ModelStage *stage, int6
     return share;
 }
 
-void layout_model_slice(const LayoutModel *laid, const ModelStage *stage, int index, double *low,
-                        double *high) {
+/* Sets the slice [*low, *high) of [0, 1) that device number `index` of a stage holds of each
+ * parameter. */
+static void layout_model_slice(const LayoutModel *laid, const ModelStage *stage, int index,
+                               double *low, double *high) {
     *low = 0;
     *high = 1;
     for (int a = 0; a < stage->mesh.count; a++) {

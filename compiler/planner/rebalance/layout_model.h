@@ -50,16 +50,6 @@ LayoutModel *layout_model_copy(Arena *arena, const LayoutModel *laid);
 /* Returns the layout model as a strategy with a name. */
 Strategy *layout_model_strategy(Arena *arena, const LayoutModel *laid, const char *name);
 
-/* Returns the fraction of a stage's work that its device number `index` has when a micro-batch has
- * `rows` rows. */
-double layout_model_share(const LayoutModel *laid, const ModelStage *stage, int64_t rows,
-                          int index);
-
-/* Sets the slice [*low, *high) of [0, 1) that device number `index` of a stage holds of each
- * parameter. */
-void layout_model_slice(const LayoutModel *laid, const ModelStage *stage, int index, double *low,
-                        double *high);
-
 /* Returns the time that a stage would take for one row of a micro-batch if it had all layers. */
 double layout_model_rate(const LayoutModel *laid, const ModelPipeline *pipeline,
                          const ModelStage *stage, const double *rates);

@@ -9,7 +9,6 @@
 #include "planner/kinds/malleus/malleus.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The input of malleus, and the strategy that it is made from. */
 typedef struct Regrouping {

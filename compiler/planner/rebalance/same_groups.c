@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- layers ---- */
 
@@ -113,7 +112,10 @@ static double time_of(const LayoutModel *laid, const ModelPipeline *pipeline, co
     return layout_model_pipeline_time(laid, &tried, rates, tried.microbatches);
 }
 
-void layout_model_share_rows(LayoutModel *laid, const double *rates) {
+/* Distributes the rows of the batch over the pipelines in micro-batches of unchanged size. If each
+ * pipeline is one stage with one micro-batch, distributes the least units of rows. Changes no rows
+ * if micro-batches are unequal or a pipeline has padding lengths. */
+static void layout_model_share_rows(LayoutModel *laid, const double *rates) {
     if (!can_share(laid)) return;
     int64_t left = 0, given[laid->pipeline_count];
     for (int p = 0; p < laid->pipeline_count; p++) {

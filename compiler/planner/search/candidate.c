@@ -6,8 +6,6 @@
 #include "support/text.h"
 #include "support/array.h"
 
-#include <string.h>
-
 static const int *copy_numbers(Arena *arena, const int *numbers, int count) {
     return numbers ? arena_copy(arena, numbers, sizeof *numbers * (size_t)count) : NULL;
 }

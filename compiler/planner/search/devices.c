@@ -1,7 +1,5 @@
 #include "planner/search/devices.h"
 
-#include <string.h>
-
 /* Returns the devices of a class, sorted by host, then by number. */
 static const int *sorted(Arena *arena, const Cluster *cluster, const DeviceClass *class,
                          int *count) {

@@ -20,7 +20,8 @@ static int kind_of(const Candidate *candidate) {
     return ((single ? 4 : 0) + candidate->zero) * (RECOMPUTES + 1) + mode_of(candidate);
 }
 
-OptimisticBound optimistic_bound_learn(Search *search) {
+/* Returns the bound from all evaluated strategies of one pipeline. */
+static OptimisticBound optimistic_bound_learn(Search *search) {
     const Correction none = {1, 1};
     OptimisticBound hope = {.lowest = 1};
     for (int k = 0; k < KINDS; k++) hope.least[k] = INFINITY;
@@ -37,7 +38,9 @@ OptimisticBound optimistic_bound_learn(Search *search) {
     return hope;
 }
 
-double optimistic_bound_of(const OptimisticBound *hope, const Candidate *candidate) {
+/* Returns the least need (ratio of needed to allowed memory) that a candidate may have. Its `need`
+ * must come from closed forms without a correction. */
+static double optimistic_bound_of(const OptimisticBound *hope, const Candidate *candidate) {
     double least = hope->least[kind_of(candidate)];
     return candidate->need * (isinf(least) ? hope->lowest : least);
 }

@@ -46,11 +46,4 @@ typedef struct OptimisticBound {
     double lowest;       // the least of all kinds, at most 1
 } OptimisticBound;
 
-/* Returns the bound from all evaluated strategies of one pipeline. */
-OptimisticBound optimistic_bound_learn(Search *search);
-
-/* Returns the least need (ratio of needed to allowed memory) that a candidate may have. Its `need`
- * must come from closed forms without a correction. */
-double optimistic_bound_of(const OptimisticBound *hope, const Candidate *candidate);
-
 #endif

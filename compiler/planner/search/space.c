@@ -6,7 +6,6 @@
 #include "planner/search/model_limits.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The most devices of clusters in which any number of devices of a class may work: with one class,
  * and with several classes. */

@@ -5,7 +5,6 @@
 #include "ir/programs/device_programs.h"
 #include "cost/cost.h"
 #include "ir/programs/conversions.h"
-#include "ir/programs/device_programs.h"
 #include "reshard/plan.h"
 #include "schedule/schedule.h"
 

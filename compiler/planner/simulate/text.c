@@ -3,7 +3,6 @@
 #include "ir/programs/device_programs.h"
 
 #include "cluster/cluster.h"
-#include "ir/programs/device_programs.h"
 
 void print_devices(Text *out, const int *devices, int count) {
     text_string(out, "[");

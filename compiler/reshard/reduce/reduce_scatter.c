@@ -2,8 +2,6 @@
 #include "reshard/reduce/reduce.h"
 #include "reshard/plan_builder.h"
 
-#include <stdlib.h>
-
 /* A part of a value: its reducer, and the devices whose contributions are reduced. */
 typedef struct ScatterPart {
     Segment segment;

@@ -4,7 +4,6 @@
 #ifndef TRANSPORT_WATCHDOG_HEARTBEAT_H
 #define TRANSPORT_WATCHDOG_HEARTBEAT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum HeartbeatKind {

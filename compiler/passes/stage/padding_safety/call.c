@@ -1,7 +1,5 @@
 #include "passes/stage/padding_safety/call.h"
 
-#include <string.h>
-
 bool padding_shortens(const PaddingCheck *behind, const Value *value, int d) {
     return behind->own[value->id]->type.extent[d] != value->type.extent[d];
 }

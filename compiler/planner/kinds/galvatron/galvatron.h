@@ -112,10 +112,6 @@ double galvatron_ends(const Galvatron *q, const Pipeline *pipeline, int stage,
  * INFINITY: no plan fits the memory. */
 double pipeline_bound(const Galvatron *q, const Pipeline *pipeline, int *layers);
 
-/* Finds the best plan of one pipeline that takes less than `below`. Returns false if no plan
- * does. */
-bool pipeline_plan(const Galvatron *q, const Pipeline *pipeline, double below, GalvatronPlan *plan);
-
 GalvatronPlan *galvatron_plan(Arena *arena, const Galvatron *q);
 GalvatronBound galvatron_bound(Arena *arena, const Galvatron *q);
 

@@ -157,9 +157,12 @@ static double sum_least(const Search *s) {
     return least;
 }
 
-/* Tries all caps that may lead to a better plan. Of caps that differ only by rounding, tries the
+/* Finds the best plan of one pipeline that takes less than `below`. Returns false if no plan does.
+ *
+ * Tries all caps that may lead to a better plan. Of caps that differ only by rounding, tries the
  * last, which allows all plans that the others allow. */
-bool pipeline_plan(const Galvatron *q, const Pipeline *p, double below, GalvatronPlan *plan) {
+static bool pipeline_plan(const Galvatron *q, const Pipeline *p, double below,
+                          GalvatronPlan *plan) {
     Search search = {.arena = arena_create(), .q = q, .p = p};
     int count;
     plan->milliseconds = below;
