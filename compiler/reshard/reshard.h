@@ -16,8 +16,8 @@
  *                    intersection.c    finds what both layouts have in common: bundles of cells,
  *                                      each with its holders on either side
  *                    tasks.c           finds which contributions make which value, and for whom
- *     order/         attempts.c        makes the steps several times and takes the cheapest: by
- *                                      cost/communication.c, on a cluster by cost/resources.c
+ *     order/         flat_or_hierarchical.c  makes the steps several times and takes the cheapest:
+ *                                      by cost/communication.c, on a cluster by cost/resources.c
  *                    stages.c          orders them: all at once, or first inside hosts, then
  *                                      across them; for each stage
  *       hierarchical/  reduce.c          reductions inside hosts, and across them

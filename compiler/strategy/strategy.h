@@ -19,7 +19,7 @@
  * `layers(vision: 0-3, 4-7, head)` has layers of the tower "vision", of the default tower, and the
  * layer "head". Each range is a visit (layer_placement.h).
  *
- * parse.c, parse_stage.c and integer.c read; check.c, devices.c and layer_placement.c find
+ * parse.c, parse_stage.c and integer.c read; check.c, check_cluster.c and layer_placement.c find
  * errors. */
 #ifndef STRATEGY_STRATEGY_H
 #define STRATEGY_STRATEGY_H

@@ -3,7 +3,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
-#include "transport/meet/local_ranks.h"
+#include "transport/meet/start_local_ranks.h"
 #include "transport/meet/rendezvous.h"
 #include "transport/watchdog/watchdog.h"
 #include "transport/world_kind.h"

@@ -6,7 +6,7 @@
  *     w1 = adam(w1, g1)            update: waits for g1
  *
  * All devices begin the collectives in one order: the order in which the devices of the first
- * pipeline template have the operands.
+ * pipeline template have the operands. So NCCL cannot deadlock (cuda/nccl.cu).
  *
  * A prefetch is the same for parameters under `zero 3`: the all-gather of a layer's parameters
  * overlaps with the layer before.

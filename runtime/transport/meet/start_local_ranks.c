@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "transport/meet/local_ranks.h"
+#include "transport/meet/start_local_ranks.h"
 
 #include "base/c_locale.h"
 #include "base/files.h"

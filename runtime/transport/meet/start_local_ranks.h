@@ -7,8 +7,8 @@
  *
  * The ranks find each other like the ranks of heturun (transport/meet/rendezvous.h).
  */
-#ifndef TRANSPORT_MEET_LOCAL_RANKS_H
-#define TRANSPORT_MEET_LOCAL_RANKS_H
+#ifndef TRANSPORT_MEET_START_LOCAL_RANKS_H
+#define TRANSPORT_MEET_START_LOCAL_RANKS_H
 
 /* Starts ranks 1 to count - 1 and makes this process rank 0 of `count`. Ends the program if a
  * process or the folder where the ranks meet cannot be created. */
