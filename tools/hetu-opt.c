@@ -6,7 +6,7 @@
 #include "ir/module.h"
 #include "ir/verify/verify.h"
 #include "ir/text/text.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "support/reading.h"
 #include "support/tool.h"
 

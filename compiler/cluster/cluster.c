@@ -128,9 +128,7 @@ Link cluster_link(const Cluster *cluster, int a, int b) {
 }
 
 int cluster_host_number(const Cluster *cluster, const char *name) {
-    for (int i = 0; i < cluster->host_count; i++)
-        if (!strcmp(cluster->hosts[i], name)) return i;
-    return -1;
+    return text_find(cluster->hosts, cluster->host_count, name);
 }
 
 int cluster_link_between(const Cluster *cluster, const char *a, const char *b) {
@@ -438,8 +436,8 @@ static void read_pairs(Reader *reader, const json_t *list, Cluster *cluster) {
 
 /* Returns the number of the host with a name; gives a new name the next number. */
 static int host_number(Reader *reader, const char *name) {
-    for (int i = 0; i < reader->hosts.count; i++)
-        if (!strcmp(reader->hosts.at[i], name)) return i;
+    int known = text_find(reader->hosts.at, reader->hosts.count, name);
+    if (known >= 0) return known;
     array_push(reader->arena, &reader->hosts, arena_string(reader->arena, name));
     return reader->hosts.count - 1;
 }

@@ -60,8 +60,8 @@ typedef struct Curve {
  * point or above the last, the value of that point. Returns 0 for a curve that has no points. */
 double curve_at(const Curve *curve, double size);
 
-/* A measurement: seconds of a verb on `groups` groups of `ranks` devices at once, by the bytes of
- * one group. */
+/* A measurement: seconds of a verb on `groups` groups of `ranks` devices at once, by group
+ * bytes. */
 typedef struct Measured {
     ht_verb verb;
     bool one_way; // HT_EXCHANGE: half of the devices only send, the other half only receives
@@ -161,8 +161,7 @@ const DeviceClass *cluster_class_named(const Cluster *cluster, const char *name)
 
 /* Returns the measurement of a verb by one group whose number of devices is nearest to `ranks`.
  * Numbers from `ranks` on come first when `above` is true, else numbers up to `ranks`. Of equal
- * numbers, the measurement on the most processors is returned. NULL: the verb was not
- * measured. */
+ * numbers, the measurement on the most processors is returned. NULL: there is none. */
 const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks, bool above);
 
 /* Returns the measurement of a verb by several groups at once whose number of devices is nearest to

@@ -23,8 +23,8 @@
  * operators. A rate that the class lacks is left out of the maximum. The seconds are NAN where it
  * lacks both, and for a product without a rate of products, on which most of them depend.
  *
- *     seconds of a conversion = steps (reshard/cost/price.c, reshard/cost/resources.c) + local
- *         moves / memory bandwidth
+ *     seconds of a conversion = steps (reshard/cost/communication.c, resources.c) + local moves /
+ *         memory bandwidth
  *
  * This folder reads the IR: bindings of rules, roles and plans. The cluster's description, which
  * the resharding planner reads too, is in cluster/cluster.h. */

@@ -5,7 +5,7 @@
 #include "cluster/cluster.h"
 #include "ir/text/text.h"
 #include "migration/migration.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "planner/report/report.h"
 
 #include <hetu/version.h>
@@ -42,7 +42,7 @@ CompileOptions compile_options(const Options *options) {
                             .chunk = options->passes.chunk};
 }
 
-/* Runs the passes that the options ask for. False after errors. */
+/* Runs the passes that the options ask for. Returns false after errors. */
 static bool run_passes(const Driver *driver, Unit *unit) {
     const Options *options = driver->options;
     bool printed = same(options->print_after, "frontend");
@@ -111,7 +111,7 @@ static bool may_wait(const Driver *driver) {
     return driver->options->compile_only || driver->options->cc.hand_over;
 }
 
-/* Runs the frontend on a source, with the other sources if its models need them. NULL on errors. */
+/* Runs the frontend on a source, and other sources that its models need. Returns NULL on errors. */
 static Unit *read_linked(Driver *driver, const char *source, const Cluster *cluster) {
     FrontendOptions options = frontend_options(driver, source, cluster);
     options.waits = true;
@@ -440,7 +440,7 @@ static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, con
 }
 
 /* Emits the files of a unit. With -c, its object also keeps what other files of the program need.
- * False after errors. */
+ * Returns false after errors. */
 static bool emit_object(Driver *driver, EmittedFiles *files, const Unit *unit) {
     const char *section =
         driver->options->compile_only ? section_keep(driver, unit, unit->file) : NULL;

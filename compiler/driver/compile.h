@@ -12,7 +12,7 @@
 #include "driver/output.h"
 #include "emit/emit.h"
 #include "frontend/frontend.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 typedef struct CompileOptions CompileOptions; // ir/module.h
 
@@ -47,7 +47,7 @@ void unit_emit(Driver *driver, EmittedFiles *files, const Unit *unit, const char
  * the C compiler refuses the user's source; 2 when it refuses an emitted file. */
 int unit_compile(Driver *driver, const Unit *unit, const char *object);
 
-/* Compiles a source without models, or whose models wait for other sources, to `object`. The object
+/* Compiles a source with no models, or with waiting models, to the object file `object`. The object
  * also keeps what evaluation needs of the source. Returns the exit status. */
 int part_compile(Driver *driver, const Unit *unit, const char *object);
 
@@ -109,7 +109,7 @@ const char *name_plain(Arena *arena, const char *name);
  * an option that clang does not have. */
 const char *language_option(Diag *diag, const char *option);
 
-/* ---- options that replace a step (plan_option.c, list.c, resume.c) ---- */
+/* ---- options that replace a step (plan_option.c, list.c, resume_from_ir.c) ---- */
 
 /* Finds a strategy for the model of the sources on the cluster (--plan). Writes the strategy to the
  * file that -o names, else to one named like the source, and prints the reasons for it. Returns the

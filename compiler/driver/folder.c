@@ -29,7 +29,7 @@ static int by_name(const struct dirent **a, const struct dirent **b) {
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* Adds copies of an installed source, or of all sources in a folder. False after a message. */
+/* Adds copies of an installed source, or of a folder's sources. Returns false after a message. */
 static bool add_installed(Folder *folder, const char *path, const char *name) {
     Arena *arena = folder->driver->arena;
     const char *dot = strrchr(name, '.');

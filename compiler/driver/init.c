@@ -16,7 +16,7 @@ static const char *const names[] = {"model.c",       "data.c",         "data.h",
                                     "four.strategy", "CMakeLists.txt", "README.md"};
 enum { NAMES = sizeof names / sizeof *names };
 
-/* Makes the folder if it is missing, and checks that none of the files exists. False on errors. */
+/* Makes a missing folder, and checks that none of the files exists. Returns false on errors. */
 static bool check_folder(Arena *arena, const char *folder) {
     struct stat about;
     if (mkdir(folder, 0777) && errno != EEXIST) {

@@ -8,7 +8,7 @@
 #include "ir/text/text.h"
 
 #include "cost/cost.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "planner/report/report.h"
 #include "support/reading.h"
 #include "support/tool.h"
@@ -262,8 +262,8 @@ static bool translate_folder(Driver *driver, const Units *units) {
     return folder && folder_write(folder, path);
 }
 
-/* Checks that there are sources, and that no model waits in an object: --emit and --stop-after work
- * on sources alone. */
+/* Checks that there are sources, and that no object has a waiting model: --emit and --stop-after
+ * work on sources alone. */
 static bool check_sources(Driver *driver) {
     const PortionList *waiting = driver_waiting(driver);
     if (waiting && waiting->count)
@@ -453,7 +453,7 @@ static int make_arriving(Driver *driver, const char *source) {
                : 0;
 }
 
-/* Refuses objects whose models wait when the backend makes folders, which need sources. */
+/* Refuses objects with waiting models if the backend makes folders, which need sources. */
 static bool check_waiting(const Driver *driver, const PortionList *waiting) {
     const Backend *backend = driver->options->backend;
     if (backend->folder && waiting->count)
@@ -529,7 +529,7 @@ static bool checks(const Options *options) {
     return options_have(options, "-S") || options_have(options, "-fsyntax-only");
 }
 
-/* Checks the models of sources that the C compiler compiles alone. False after errors. */
+/* Checks the models of sources that the C compiler compiles alone. Returns false after errors. */
 static bool check_handed_over(Driver *driver) {
     Units units = {0};
     bool assembly = options_have(driver->options, "-S");

@@ -188,7 +188,7 @@ static const char *find_library(Driver *driver, const char *name) {
 }
 
 /* Adds the parts in objects of the command line, then the parts in archives: a linker takes archive
- * members only for symbols that are still undefined. False after a message. */
+ * members only for symbols that are still undefined. Returns false after a message. */
 static bool add_objects(Driver *driver, Portions *parts) {
     const Options *options = driver->options;
     bool good = true;

@@ -9,7 +9,7 @@
  * options. A model that calls functions of other files waits: its programs are made when hetucc
  * links. Sources of one command line are parts of one program in the same way.
  *
- * Another linker refuses an object whose models wait: an undefined symbol tells why (emit/emit.h).
+ * Another linker refuses an object with waiting models, by an undefined symbol (emit/emit.h).
  */
 #ifndef DRIVER_OBJECT_SECTIONS_H
 #define DRIVER_OBJECT_SECTIONS_H
@@ -27,7 +27,7 @@ struct Portion {
     bool alone;                  // its object has no other part
     bool prepares;               // it calls ht_prepare or ht_balance
     Array(const char *) words;   // options of hetucc -c
-    const char *preprocessed;    // of a part that waits: the preprocessed source
+    const char *preprocessed;    // of a waiting part: the preprocessed source
 };
 struct PortionList {
     int count;
@@ -45,17 +45,17 @@ const PortionList *driver_waiting(Driver *driver);
  * program is then linked with -rdynamic, so that strategies made later find its functions. */
 bool sections_prepare(Driver *driver);
 
-/* Sets options->parts to the program's parts other than options->part. False on errors. */
+/* Sets options->parts to the program's parts other than options->part. Returns false on errors. */
 bool sections_give(Driver *driver, FrontendOptions *options);
 
 /* Writes the section of a unit's object to a file; returns the file's path, NULL on errors. */
 const char *section_keep(Driver *driver, const Unit *unit, const char *source);
 
-/* Compiles a part that waits to `object`: the content of its own object, and its programs. Returns
- * the exit status. */
+/* Compiles a waiting part to the object file `object`: the content of its own object, and its
+ * programs. Returns the exit status. */
 int section_make(Driver *driver, const Portion *part, const char *object);
 
-/* Reads all models of the command line, of sources and of parts that wait. False on errors. */
+/* Reads all models of sources on the command line and of waiting parts. Returns false on errors. */
 bool sections_read(Driver *driver);
 
 /* Returns a driver with a part's own options, overridden by options of the link; NULL on errors. */

@@ -23,11 +23,11 @@ const char *temporary(Toolchain *tools, const char *name);
 bool temporary_full(const Toolchain *tools);
 
 /* Returns where to write an output: a new file beside `path`, or `path` itself when it is no plain
- * file. NULL after a message when nothing can be written there. */
+ * file; NULL after a message when nothing can be written there. */
 const char *output_begin(Toolchain *tools, const char *path);
 
-/* Appends the bytes of a file. Returns false, with errno set, when it cannot be read or is larger
- * than 256 MiB. */
+/* Appends the bytes of a file. Returns false and sets errno if it is unreadable or above 256
+ * MiB. */
 bool file_read(const char *path, Text *bytes);
 
 /* Writes bytes to `written`, which output_begin returned for `path`; false after a message. */
@@ -43,10 +43,10 @@ const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, 
 const char *output_private(Toolchain *tools, const char *written);
 bool output_take(const Toolchain *tools, const char *made, const char *written, const char *path);
 
-/* Renames the finished file to `path`; `mode` is applied with umask. False after a message. */
+/* Renames the finished file to `path`; `mode` is subject to umask. Returns false on error. */
 bool output_finish(Toolchain *tools, const char *written, const char *path, unsigned mode);
 
-/* Writes a whole file by output_bytes and output_finish. False after a message. */
+/* Writes a whole file by output_bytes and output_finish. Returns false after a message. */
 bool output_text(Toolchain *tools, const char *path, const char *text);
 
 /* Removes temporary files and unfinished outputs. Safe in a signal handler. */

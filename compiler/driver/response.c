@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_DEPTH = 64 }; // of response files that name response files
+enum { MOST_DEPTH = 64 }; // of nested response files
 
 typedef Array(char *) Words;
 
@@ -26,7 +26,7 @@ static char *next_word(Arena *arena, const char **at) {
     return word;
 }
 
-/* Reads a response file. False when it does not exist: the word @FILE then stays as it is. */
+/* Reads a response file. Returns false if it does not exist; the word @FILE then stays. */
 static bool read_words(const char *path, Text *text) {
     enum { MOST = 1 << 28 };
     InputText words = reading_text(text->arena, READ_PIPES, path, MOST);

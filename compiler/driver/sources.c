@@ -13,7 +13,7 @@ static const char *copied(Arena *arena, char *path) {
 }
 
 /* Returns the absolute path of a file, with the links of its folder resolved, so that `..` means
- * what it means to the C compiler. NULL when the folder does not exist. */
+ * what it means to the C compiler; NULL when the folder does not exist. */
 static const char *absolute_path(Arena *arena, const char *path) {
     const char *slash = strrchr(path, '/');
     const char *folder = copied(
@@ -42,9 +42,8 @@ static void add_file(UserFiles *files, const char *path) {
     struct stat found;
     const char *name = absolute_path(files->arena, path);
     if (!name || stat(name, &found) || !S_ISREG(found.st_mode)) return;
-    for (int i = 0; i < files->paths.count; i++)
-        if (!strcmp(files->paths.at[i], name)) return;
-    array_push(files->arena, &files->paths, name);
+    if (text_find(files->paths.at, files->paths.count, name) < 0)
+        array_push(files->arena, &files->paths, name);
 }
 
 /* Returns how many bytes at `at` spell one byte of a name in a rule of make, the last of them the
@@ -70,7 +69,7 @@ static void add_rule(UserFiles *files, const char *rule) {
     }
 }
 
-/* Adds a source and the files that it includes, as the C compiler lists them. False on errors. */
+/* Adds a source and the headers that the C compiler lists for it. Returns false on errors. */
 static bool add_source(Driver *driver, UserFiles *files, const Item *item) {
     const char *list = temporary(&driver->tools, "files.d");
     Command command = compile_command(driver);

@@ -19,6 +19,8 @@
 extern char **environ;
 
 enum { MOST_JOBS = 2, MOST_SIGNAL = 64 };
+static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { END_SIGNALS = sizeof end_signals / sizeof *end_signals };
 
 static volatile pid_t children[MOST_JOBS];
 static FILE *child_output[MOST_JOBS]; // captured standard error of each child; NULL: not captured
@@ -58,23 +60,24 @@ static const char *find_prefix(Arena *arena) {
  * id: a rank compiles a strategy while it trains, and a killed rank cannot end this process. */
 static void end_with_parent(void) {
     const char *parent = getenv("HETUCC_PARENT");
-    if (parent && strtol(parent, NULL, 10) == (long)getppid()) prctl(PR_SET_PDEATHSIG, SIGTERM);
+    long rank = parent ? strtol(parent, NULL, 10) : 0;
+    if (rank && rank == (long)getppid()) prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (rank > 0 && kill((pid_t)rank, 0) < 0 && errno == ESRCH) exit(1); // it ended before that
     unsetenv("HETUCC_PARENT");
 }
 
 void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run) {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     end_with_parent();
     *tools = (Toolchain){.arena = arena,
                          .prefix = find_prefix(arena),
                          .dry_run = dry_run,
                          .inside = getenv("HETUCC_INSIDE")};
     setenv("HETUCC_INSIDE", "1", 1);
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+    for (int i = 0; i < END_SIGNALS; i++) {
         struct sigaction action = {.sa_handler = end_by_signal}, before;
         sigfillset(&action.sa_mask);
-        if (!sigaction(signals[i], NULL, &before) && before.sa_handler != SIG_IGN)
-            sigaction(signals[i], &action, NULL);
+        if (!sigaction(end_signals[i], NULL, &before) && before.sa_handler != SIG_IGN)
+            sigaction(end_signals[i], &action, NULL);
     }
     atexit(outputs_clean);
 }
@@ -217,21 +220,33 @@ static char **plain_environment(Arena *arena) {
 static void start(const Command *command, int slot) {
     pid_t child;
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t held, before;
     fflush(stdout);
+    // end_children must know every child: a signal waits until the child's number is noted.
+    sigemptyset(&held);
+    for (int i = 0; i < END_SIGNALS; i++) sigaddset(&held, end_signals[i]);
+    sigprocmask(SIG_BLOCK, &held, &before);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &before);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
     posix_spawn_file_actions_init(&actions);
     child_output[slot] =
         sarif_has_stderr() || command->quiet || !isatty(STDERR_FILENO) ? tmpfile() : NULL;
     if (child_output[slot])
         posix_spawn_file_actions_adddup2(&actions, fileno(child_output[slot]), STDERR_FILENO);
-    int error = posix_spawnp(&child, command->words.at[0], &actions, NULL, arguments_of(command),
-                             command->quiet ? plain_environment(command->arena) : environ);
+    int error =
+        posix_spawnp(&child, command->words.at[0], &actions, &attributes, arguments_of(command),
+                     command->quiet ? plain_environment(command->arena) : environ);
     posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    if (!error) children[slot] = child;
+    sigprocmask(SIG_SETMASK, &before, NULL);
     if (error) {
         complain("cannot run %s: %s", command->words.at[0], strerror(error));
         end_children(SIGTERM);
         exit(1);
     }
-    children[slot] = child;
 }
 
 /* Copies the captured messages of a child to the log or to standard error, and returns them. */

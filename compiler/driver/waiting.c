@@ -1,4 +1,4 @@
-/* Compiles sources whose models wait in objects and archives, when hetucc links. */
+/* Compiles the waiting models of objects and archives when hetucc links. */
 #include "driver/object_sections.h"
 
 #include <string.h>

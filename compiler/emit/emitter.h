@@ -58,8 +58,7 @@ typedef struct Emitter {
 
 typedef Array(int64_t) Row;
 
-/* Numbers that differ between the devices of a role, a row for each device. Equal columns are
- * stored once. */
+/* Numbers that differ between the devices of a role, a row for each device. Columns are unique. */
 typedef struct NumberTable {
     int device_count, width;
     Row *rows;     // by index of the device in its role

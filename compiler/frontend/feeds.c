@@ -88,12 +88,6 @@ static const char *unfit_element(const CType *array, DType dtype) {
     return fits || !has_known_element(array) ? NULL : wanted[dtype];
 }
 
-static const Value *input_of(const Module *module, const char *name) {
-    for (int i = 0; i < module->inputs.count; i++)
-        if (!strcmp(module->inputs.at[i]->name, name)) return module->inputs.at[i];
-    return NULL;
-}
-
 /* A feed in the source. */
 typedef struct Fed {
     const char *name;
@@ -198,7 +192,7 @@ static void check_feed(const Search *search, const CExpr *maker, const Fed *fed)
         const Module *module = search->made->modules.at[m];
         if (strcmp(module->name, model->name) || module->kind != kind) continue;
         own = module;
-        const Value *input = input_of(module, fed->name);
+        const Value *input = module_input(module, fed->name);
         int64_t bytes = input ? type_elements(input->type) * dtype_size(input->type.dtype) : 0;
         if (input && (!fed->type || (!unfit_element(fed->type, input->type.dtype) &&
                                      (!bytes || bytes == fed->type->size))))

@@ -45,7 +45,7 @@ typedef struct FrontendOptions {
         *backends; // backends that rules may name, ended by NULL; the first runs plain C
 } FrontendOptions;
 
-/* Returns the file that --strategy=WORD names: the whole word, or the word up to its last colon.
+/* Returns the file that --strategy=WORD names: the whole word, or the word up to its last colon;
  * NULL when neither is a file. */
 const char *frontend_strategy_file(Arena *arena, const char *word);
 

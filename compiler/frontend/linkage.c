@@ -33,9 +33,8 @@ typedef struct Search {
 static void find_in_expression(const CExpr *expr, void *data);
 
 static void add_name(Search *search, const char *name) {
-    for (int i = 0; i < search->names->count; i++)
-        if (!strcmp(search->names->at[i], name)) return;
-    array_push(search->unit->arena, search->names, name);
+    if (text_find(search->names->at, search->names->count, name) < 0)
+        array_push(search->unit->arena, search->names, name);
 }
 
 static void find_function(Search *search, const CFunction *function);
@@ -93,19 +92,14 @@ void linkage_absent(CUnit *unit, LinkNames *names) {
 
 /* ---- reading other sources ---- */
 
-static bool defines(const FrontendPart *part, const char *name) {
-    for (int i = 0; i < part->defined_count; i++)
-        if (!strcmp(part->defined[i], name)) return true;
-    return false;
-}
-
 /* Reads the first source not `taken` that defines one of the names, and sets *more if there is one.
  * Returns false after errors. */
 static bool read_next(CUnit *unit, const FrontendOptions *options, const LinkNames *names,
                       bool *taken, bool *more) {
     for (int n = 0; n < names->count; n++)
         for (int p = 0; p < options->part_count; p++)
-            if (!taken[p] && defines(&options->parts[p], names->at[n])) {
+            if (!taken[p] && text_find(options->parts[p].defined, options->parts[p].defined_count,
+                                       names->at[n]) >= 0) {
                 taken[p] = *more = true;
                 return clang_read_more(unit, &options->parts[p]);
             }

@@ -20,7 +20,7 @@ void linkage_defined(const CUnit *unit, LinkNames *names);
 void linkage_absent(CUnit *unit, LinkNames *names);
 
 /* Reads the sources that models need. Each missing name is taken from the first source that defines
- * it, as a linker does. False after errors. */
+ * it, as a linker does. Returns false after errors. */
 bool linkage_read(CUnit *unit, const FrontendOptions *options);
 
 /* Reports names that the program's main file needs but cannot use: they are static in another

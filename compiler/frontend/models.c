@@ -281,7 +281,7 @@ static void check_groups(const Module *module, const CExpr *options, const bool 
                        module->name, module->optimizer->groups.at[g].names);
 }
 
-/* Assigns every parameter to a group and evaluates the rules of its optimizer. False on error. */
+/* Assigns parameters to groups and evaluates their optimizers' rules. Returns false on error. */
 static bool evaluate_rules(Eval *ev, const Arguments *arguments) {
     Module *module = ev->module;
     bool used[MOST_GROUPS] = {false};
@@ -388,17 +388,15 @@ static bool any_failed(const Unit *unit) {
     return failed;
 }
 
-static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
-
 /* Returns whether group g of a module has this optimizer. */
 static bool same_optimizer(const Module *module, int g, const Optimizer *optimizer) {
     const ParamGroup *group = &module->optimizer->groups.at[g];
     const CFunction *function = optimizer->rule ? optimizer->rule : optimizer->function;
-    return same_text(group->names, optimizer->names) &&
-           same_text(group->function, function->name) &&
-           same_text(group->after, optimizer->after ? optimizer->after->name : NULL) &&
-           same_text(group->function_name, optimizer->rule_name) &&
-           same_text(group->after_name, optimizer->after_name);
+    return text_same(group->names, optimizer->names) &&
+           text_same(group->function, function->name) &&
+           text_same(group->after, optimizer->after ? optimizer->after->name : NULL) &&
+           text_same(group->function_name, optimizer->rule_name) &&
+           text_same(group->after_name, optimizer->after_name);
 }
 
 /* Returns whether a module is the program that a call needs. Programs of one model differ in
@@ -448,18 +446,12 @@ static void make_modules(CUnit *cunit, Unit *unit, const FrontendOptions *option
 
 /* ---- the same model under several strategies ---- */
 
-static const Parameter *find_parameter(const Module *module, const char *name) {
-    for (int i = 0; i < module->params.count; i++)
-        if (!strcmp(module->params.at[i]->name, name)) return module->params.at[i];
-    return NULL;
-}
-
 /* Checks that a module has the parameters of the same model under another strategy, so that a
  * switch keeps the trained values. Reports the first that differs. */
 static bool parameters_agree(const Module *module, const Module *other) {
     const char *here = module->strategy->name, *there = other->strategy->name;
     for (int i = 0; i < module->params.count; i++) {
-        const Parameter *own = module->params.at[i], *its = find_parameter(other, own->name);
+        const Parameter *own = module->params.at[i], *its = module_param(other, own->name);
         if (its && !strcmp(own->shape, its->shape) && own->init == its->init && own->a == its->a)
             continue;
         if (!its)

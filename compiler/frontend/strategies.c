@@ -6,7 +6,7 @@
 #include "ir/unit.h"
 #include "layout/user_layout.h"
 #include "support/reading.h"
-#include "strategy/place.h"
+#include "strategy/layer_placement.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -537,16 +537,10 @@ static void add_pragma_names(const CUnit *unit, NameList *list) {
     }
 }
 
-static bool is_named(const NameList *list, const char *name) {
-    for (int i = 0; i < list->count; i++)
-        if (!strcmp(list->at[i], name)) return true;
-    return false;
-}
-
 static void check_splits(CUnit *unit, const ChosenStrategy *chosen, const NameList *names) {
     for (int i = 0; i < chosen->strategy->splits.count; i++) {
         const SplitRule *split = &chosen->strategy->splits.at[i];
-        if (is_named(names, split->dim)) continue;
+        if (text_find(names->at, names->count, split->dim) >= 0) continue;
         (chosen->shared ? diag_warning : diag_error)(
             unit->diag, split->at, "the dimension \"%s\" is named nowhere in the model",
             split->dim);

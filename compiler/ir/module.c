@@ -351,6 +351,24 @@ int64_t op_runs(const Module *module, const Op *op) {
                                          : module->templates->stages.at[op->stage].template_index);
 }
 
+Value *module_input(const Module *module, const char *name) {
+    for (int i = 0; i < module->inputs.count; i++)
+        if (!strcmp(module->inputs.at[i]->name, name)) return module->inputs.at[i];
+    return NULL;
+}
+
+const Parameter *module_param(const Module *module, const char *name) {
+    for (int i = 0; i < module->params.count; i++)
+        if (!strcmp(module->params.at[i]->name, name)) return module->params.at[i];
+    return NULL;
+}
+
+const OpDef *module_def_named(const Module *module, const char *name) {
+    for (int i = 0; i < module->library->defs.count; i++)
+        if (!strcmp(module->library->defs.at[i]->name, name)) return module->library->defs.at[i];
+    return NULL;
+}
+
 Intern *module_interned(Module *module) {
     if (!module->cache->interned) module->cache->interned = intern_create(module->arena);
     return module->cache->interned;

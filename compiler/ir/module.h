@@ -8,7 +8,7 @@
  *     loss %3
  *
  * The operators stand in execution order, each in a section: forward, backward, update. A pass
- * (passes/pipeline.h) changes a module in place. ir/text/text.h prints and parses modules, and
+ * (passes/pass_manager.h) changes a module in place. ir/text/text.h prints and parses modules, and
  * ir/verify/verify.h says whether one is well formed. A module holds IR alone: options of the
  * command line are in PassContext, other programs in ModuleLinks (ir/unit.h), and memoized results
  * in an AnalysisCache.
@@ -29,12 +29,12 @@ typedef struct Parameter {
     const char *name;  // full, scopes included: "h0.up.w"
     const char *shape; // as declared: "(3, 4)"
     InitKind init;
-    double a;      // the constant, the standard deviation, or the bound of the interval [-a, a)
-    bool no_decay; // the optimizer does not decay it
-    bool frozen;   // the optimizer does not update it
-    bool state;    // frozen; the model may assign it, such as a running mean
-    bool kept;     // a state of an optimizer's rule
-    int group;     // index into module->optimizer->groups
+    double a;        // the constant, the standard deviation, or the bound of the interval [-a, a)
+    bool no_decay;   // the optimizer does not decay it
+    bool frozen;     // the optimizer does not update it
+    bool state;      // frozen; the model may assign it, such as a running mean
+    bool kept;       // a state of an optimizer's rule
+    int group;       // index into module->optimizer->groups
     Value *gradient; // after pass differentiate; NULL: frozen or unused
     Value *updated;  // its value after the step; NULL: unchanged
     int state_count;
@@ -171,6 +171,11 @@ void ir_number(Module *module);
 /* Returns the definition in the module's library that equals `def` in name, parameters and text.
  * Adds `def` if there is none, under a numbered name if its name is taken. */
 const OpDef *module_def(Module *module, const OpDef *def);
+
+/* Return the input, the parameter or the known operator of a name; NULL: there is none. */
+Value *module_input(const Module *module, const char *name);
+const Parameter *module_param(const Module *module, const char *name);
+const OpDef *module_def_named(const Module *module, const char *name);
 
 /* Returns whether a step may change a parameter. */
 static inline bool param_changes(const Module *module, const Value *param) {

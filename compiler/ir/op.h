@@ -51,7 +51,7 @@ typedef struct OpSource {
     const Position *fused_at; // of the operators that pass fuse joined to this one
     int fused_count;
     int chunk;            // after pass chunk: number, from 1, of the chunk it computes; 0: none
-    const Op *recomputes; // from pass recompute to pass fuse: the forward operator that it runs
+    const Op *recomputes; // from pass recompute to pass fuse: the forward operator that it repeats
                           // again; NULL: none
     const char *reason;   // why a pass inserted the conversion; NULL: the source has it
 } OpSource;

@@ -12,16 +12,14 @@ int unit_device_count(const Unit *unit) {
     return most;
 }
 
-static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
-
 static bool same_groups(const Module *a, const Module *b) {
     bool same = a->optimizer->groups.count == b->optimizer->groups.count &&
                 a->optimizer->averaged == b->optimizer->averaged;
     for (int g = 0; same && g < a->optimizer->groups.count; g++)
         same =
-            same_text(a->optimizer->groups.at[g].names, b->optimizer->groups.at[g].names) &&
-            same_text(a->optimizer->groups.at[g].function, b->optimizer->groups.at[g].function) &&
-            same_text(a->optimizer->groups.at[g].after, b->optimizer->groups.at[g].after);
+            text_same(a->optimizer->groups.at[g].names, b->optimizer->groups.at[g].names) &&
+            text_same(a->optimizer->groups.at[g].function, b->optimizer->groups.at[g].function) &&
+            text_same(a->optimizer->groups.at[g].after, b->optimizer->groups.at[g].after);
     return same;
 }
 

@@ -1,19 +1,8 @@
 /* Computes regions, the elements that a device holds, by the definitions in layout.h. */
-#include "layout/layout.h"
-
-#include "layout/fraction.h"
-#include "support/array.h"
+#include "layout/zigzag.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-/* An interval of a dimension, as fractions of the whole. */
-typedef struct Interval {
-    Fraction lo, hi;
-} Interval;
-
-/* Intervals of a dimension, in ascending order; a cut treats them as if they were contiguous. */
-typedef Array(Interval) Intervals;
 
 typedef Array(Range) Ranges;
 
@@ -51,14 +40,6 @@ StateKind layout_partial(const Layout *layout) {
     return STATE_DUP;
 }
 
-bool layout_has_zigzag(const Layout *layout, int dim) {
-    for (int g = 0; g < layout->group_count; g++)
-        for (int s = 0; s < layout->groups[g].state_count; s++)
-            if (layout->groups[g].states[s].zigzag && layout->groups[g].states[s].dim == dim)
-                return true;
-    return false;
-}
-
 const int *layout_devices(Arena *arena, const Layout *layout, int *count) {
     *count = 0;
     for (int g = 0; g < layout->group_count; g++) *count += layout->groups[g].device_count;
@@ -71,86 +52,15 @@ const int *layout_devices(Arena *arena, const Layout *layout, int *count) {
     return devices;
 }
 
-/* Returns the prefix sums of weights, one more than there are pieces; NULL when all weights are
- * equal. */
+/* Returns the prefix sums of weights, one more than pieces; NULL when all weights are equal. */
 static const int64_t *before_of(Arena *arena, const int64_t *weights, int count) {
     int64_t *before = weights ? arena_array(arena, int64_t, count + 1) : NULL;
     for (int i = 0; weights && i < count; i++) before[i + 1] = before[i] + weights[i];
     return before;
 }
 
-/* Returns the place where piece `k` of `count` begins; k = count: the end of the last piece. */
-static Fraction cut_at(const int64_t *before, int count, int k) {
-    return before ? fraction_make(before[k], before[count]) : fraction_make(k, count);
-}
-
 static bool is_partial(const State *state) {
     return state->kind == STATE_SUM || state->kind == STATE_MAX;
-}
-
-/* Return the number and the weights (NULL: equal) of the pieces into which a state cuts. A zigzag
- * state has two pieces for each position, the second half in reverse order. */
-static int piece_count(const State *state) {
-    return state->zigzag ? 2 * state->count : state->count;
-}
-
-static const int64_t *piece_weights(Arena *arena, const State *state) {
-    if (!state->weights || !state->zigzag) return state->weights;
-    int count = piece_count(state);
-    int64_t *weights = arena_array(arena, int64_t, count);
-    for (int i = 0; i < state->count; i++) weights[i] = weights[count - 1 - i] = state->weights[i];
-    return weights;
-}
-
-static Fraction lesser(Fraction a, Fraction b) { return fraction_compare(a, b) < 0 ? a : b; }
-
-static Fraction greater(Fraction a, Fraction b) { return fraction_compare(a, b) < 0 ? b : a; }
-
-/* Appends the parts of several intervals, taken as contiguous, between the places `a` and `b`. */
-static void cut_parts(Arena *arena, const Intervals *parts, Fraction a, Fraction b,
-                      Intervals *cut) {
-    Fraction whole = FRACTION_ZERO, before = FRACTION_ZERO;
-    for (int i = 0; i < parts->count; i++)
-        whole = fraction_add(whole, fraction_subtract(parts->at[i].hi, parts->at[i].lo));
-    Fraction begin = fraction_between(FRACTION_ZERO, whole, a),
-             end = fraction_between(FRACTION_ZERO, whole, b);
-    for (int i = 0; i < parts->count; i++) {
-        Fraction move = fraction_subtract(parts->at[i].lo, before),
-                 behind = fraction_subtract(parts->at[i].hi, move);
-        Fraction lo = greater(begin, before), hi = lesser(end, behind);
-        if (fraction_compare(lo, hi) < 0)
-            array_push(arena, cut, ((Interval){fraction_add(lo, move), fraction_add(hi, move)}));
-        before = behind;
-    }
-}
-
-/* Returns piece k of an interval that a state cuts. */
-static Interval interval_piece(Interval of, const State *state, const int64_t *before, int k) {
-    int count = piece_count(state);
-    return (Interval){fraction_between(of.lo, of.hi, cut_at(before, count, k)),
-                      fraction_between(of.lo, of.hi, cut_at(before, count, k + 1))};
-}
-
-/* Returns the intervals of position k of a zigzag split: piece k and its mirror image. With queries
- * and keys so cut, every device of causal ring attention has about the same work. */
-static Intervals zigzag_interval(Arena *arena, Interval of, const State *state,
-                                 const int64_t *before, int k) {
-    Intervals zigzag = {0};
-    array_push(arena, &zigzag, interval_piece(of, state, before, k));
-    array_push(arena, &zigzag, interval_piece(of, state, before, piece_count(state) - 1 - k));
-    return zigzag;
-}
-
-/* Returns the intervals of position k of a cut of several intervals. */
-static Intervals cut_several(Arena *arena, const Intervals *parts, const State *state,
-                             const int64_t *before, int k) {
-    Intervals cut = {0};
-    int count = piece_count(state), mirrored = count - 1 - k;
-    cut_parts(arena, parts, cut_at(before, count, k), cut_at(before, count, k + 1), &cut);
-    if (state->zigzag)
-        cut_parts(arena, parts, cut_at(before, count, mirrored),
-                  cut_at(before, count, mirrored + 1), &cut);
-    return cut;
 }
 
 static bool cuts_dim(const State *state, int dim) {
@@ -187,13 +97,8 @@ static Intervals make_piece(const Maker *maker, int g, int position, int dim) {
         const State *state = &group->states[s];
         after /= state->count;
         if (!cuts_dim(state, dim)) continue;
-        int k = position / after % state->count;
-        if (parts.count > 1)
-            parts = cut_several(maker->scratch, &parts, state, maker->before[g][s], k);
-        else if (state->zigzag)
-            parts = zigzag_interval(maker->scratch, parts.at[0], state, maker->before[g][s], k);
-        else
-            parts.at[0] = interval_piece(parts.at[0], state, maker->before[g][s], k);
+        cut_intervals(maker->scratch, &parts, state, maker->before[g][s],
+                      position / after % state->count);
     }
     return parts;
 }
@@ -418,8 +323,7 @@ static int64_t ranges_length(const Ranges *ranges, int count) {
     return length;
 }
 
-/* Makes the boxes of a region: all combinations of the dimensions' ranges, the last dimension
- * fastest. */
+/* Makes the boxes of a region: all combinations of the dimensions' ranges, in row-major order. */
 static void combine_ranges(const Maker *maker, Region *region, const Ranges *ranges) {
     region->box_count = 1;
     for (int d = 0; d < region->rank; d++) region->box_count *= ranges[d].count;

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns a number for a non-negative floating-point argument, spelled so that C reads back the
- * same value. */
+/* Returns a non-negative floating-point number, spelled so that C reads back the same value. */
 static const Expr *float_number(Arena *arena, double value, bool wide) {
     const Expr *zero = expr_number(arena, 0, NULL),
                *minus_one = expr_negative(arena, expr_number(arena, 1, NULL));

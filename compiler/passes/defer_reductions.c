@@ -13,7 +13,7 @@
  * many conversions does not change.
  */
 #include "ir/analysis/phases.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 typedef Array(Value *) Terms;
 

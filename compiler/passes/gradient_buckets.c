@@ -1,6 +1,6 @@
 #include "passes/gradient_buckets.h"
 
-#include "ir/analysis/async_collectives.h"
+#include "ir/analysis/collective_order.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"

@@ -23,7 +23,7 @@
  *   have the exact numbers that were fed.
  * - A value that is not f32 in the source keeps its type.
  */
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 #include <string.h>
 
@@ -114,8 +114,7 @@ static Value *converted(Lowering *lowering, Value *value, DType dtype, const Op 
 
 /* ---- operators ---- */
 
-/* Returns whether the rule leaves the type of operand k open: floating point, without clause
- * `dtype`. */
+/* Returns whether the pass may choose the type of operand k: floating point, without `dtype`. */
 static bool is_open(const Op *op, int k) {
     const Access *access = &op->def->rule->operands[op->binding->operands[k].access];
     return op->operands[k] && access->element.kind == ELEMENT_FOLLOWS &&
@@ -190,8 +189,7 @@ static DType working_type(Lowering *lowering, const Op *op) {
     return as_made ? DTYPE_F32 : widest_type(lowering, op);
 }
 
-/* Returns whether the operator returns its operand unchanged: a view, or a conversion of
- * layouts. */
+/* Returns whether an operator keeps its operand's values: a view, or a conversion of layouts. */
 static bool moves_only(const Lowering *lowering, const Op *op) {
     return op->def->rule->kind == RULE_VIEW || op->def == lowering->module->builtin->reshard;
 }

@@ -13,7 +13,7 @@
 #include "ir/analysis/phases.h"
 #include "passes/recompute/clone.h"
 
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "support/array.h"
 
 #include <stdlib.h>

@@ -10,7 +10,7 @@
  * forever. Pipelines of one template with equal numbers of micro-batches share a table.
  */
 #include "ir/analysis/phases.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 static const Schedule *made_before(const PipelineTemplates *bodies, int run) {
     for (int r = 0; r < run; r++)

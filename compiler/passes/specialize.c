@@ -15,7 +15,7 @@
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
 #include "passes/gradient_buckets.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "support/array.h"
 
 #include <stdlib.h>

@@ -12,19 +12,19 @@
  * ends, because schedules have messages only between forward phases and between backward phases.
  */
 #include "ir/analysis/phases.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
-/* Where the results of an operator lead. */
+/* Where an operator's results are needed, from the least to the most urgent. */
 typedef enum Lead {
-    LEAD_SUMS,  // only to sums over micro-batches, through conversions, views and additions
-    LEAD_LAYER, // to such sums, through operators of its own layer
-    LEAD_OTHER  // to anything else
+    LEAD_SUMS,  // only in sums over micro-batches, through conversions, views and additions
+    LEAD_LAYER, // only in such sums, also through operators of its own layer
+    LEAD_OTHER  // elsewhere
 } Lead;
 
 typedef struct Weighing {
     const Module *module;
     Lead *lead;   // by op index
-    Lead *reader; // by value id: the worst lead of its readers, as seen from the value's maker
+    Lead *reader; // by value id: the largest seen_by of its readers
 } Weighing;
 
 static bool hands_on(const Module *module, const Op *op) {
@@ -37,8 +37,8 @@ static bool is_backward(const Op *op) {
     return op->loop == LOOP_EACH && op->section == SECTION_BACKWARD;
 }
 
-/* Returns the lead of a value's reader as its maker sees it: a reader in another layer is
- * LEAD_OTHER. */
+/* Returns the lead of `maker` through one reader of its result. LEAD_LAYER becomes LEAD_OTHER if
+ * the reader is in another layer. */
 static Lead seen_by(const Weighing *weighing, const Op *maker, const Op *reader) {
     if (!loop_repeats(reader->loop) || op_gathers(weighing->module, reader)) return LEAD_SUMS;
     if (!is_backward(reader) || op_crosses_stages(weighing->module, reader)) return LEAD_OTHER;
@@ -70,8 +70,7 @@ static bool reads_weights(const Op *op) {
     return false;
 }
 
-/* Sets Op.is_wgrad. An operator that only converts, views or adds is wgrad if the maker of an
- * operand is. */
+/* Sets Op.is_wgrad. Conversions, views and additions are wgrad if the maker of an operand is. */
 static void mark(const Weighing *weighing, Op *op) {
     bool with_maker = op_gathers(weighing->module, op) || weighing->lead[op->index] == LEAD_SUMS;
     op->is_wgrad = is_backward(op) &&

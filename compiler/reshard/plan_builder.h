@@ -92,7 +92,7 @@ void fuse_collectives(PlanBuilder *planner);
 /* Makes the plan's buckets of equal conversions, each with the overlap of its layouts. */
 void find_buckets(PlanBuilder *planner, const Conversion *conversions, int count);
 
-/* Makes the tasks of the buckets: the contributions of each value and its target devices. */
+/* Makes the tasks of the buckets: the contributions to each value, and its target devices. */
 void find_tasks(PlanBuilder *planner);
 
 #endif

@@ -17,7 +17,7 @@
  *                                      each with its holders on either side
  *                    tasks.c           finds which contributions make which value, and for whom
  *     order/         attempts.c        makes the steps several times and takes the cheapest: by
- *                                      cost/price.c, on a cluster by cost/resources.c
+ *                                      cost/communication.c, on a cluster by cost/resources.c
  *                    stages.c          orders them: all at once, or first inside hosts, then
  *                                      across them; for each stage
  *       hierarchical/  reduce.c          reductions inside hosts, and across them
@@ -29,7 +29,7 @@
  *                      senders.c         all others: who sends, and who passes on
  *                      all_to_all.c      recognises all-to-alls among exchanges
  *       senders/       balance_senders.c balances what is left open among the devices
- *     order/         fuse.c            joins collectives of small tensors
+ *     order/         fuse_collectives.c  joins collectives of small tensors
  *     finish/        finish.c name.c   types, groups, tensors that stay in place, the plan's name
  *                    copy.c            copies the plan without scratch data
  *     lower/         lower.c           makes one device's tables of <hetu/reshard.h>, on demand

@@ -144,32 +144,32 @@ typedef struct Requirement {
 } Requirement;
 typedef Array(Requirement) Requirements;
 
-/* causal(from, to: when). */
+/* Clause causal(from, to: when). */
 typedef struct RuleCausal {
     const Expr *when; // NULL: no clause
     int from, to;     // factors
 } RuleCausal;
 
-/* shift(whole, part: shift) and row(row): where copied elements lie. */
+/* Clauses shift(whole, part: shift) and row(row): where copied elements lie. */
 typedef struct RuleCopy {
     const Expr *shift; // NULL: no clause
     int whole, part;   // factors
     int row;           // factor; -1: no clause
 } RuleCopy;
 
-/* tiles(op: dim, start). */
+/* Clause tiles(op: dim, start). */
 typedef struct RuleTiles {
     const char *op; // NULL: no clause
     int dim, start; // attributes
 } RuleTiles;
 
-/* with(operand: op, whole). */
+/* Clause with(operand: op, whole). */
 typedef struct RuleWith {
     const char *op, *whole; // operators; NULL: no clause
     int operand;
 } RuleWith;
 
-/* grad(function). */
+/* Clause grad(function). */
 typedef struct RuleGrad {
     const char *function; // NULL: no clause; "none": no gradient flows
     Position at;          // of this name

@@ -14,8 +14,9 @@
  *     stage 0: F0 F1 B0 W0 F2 B1 W1 F3 B2 W2 B3 W3     F forward, B backward, W weight gradients
  *     stage 1: F0 B0 W0 F1 B1 W1 F2 B2 W2 F3 B3 W3
  *
- * create.c makes the tables, wait.c finds which rows wait for which, check.c refuses tables that
- * would block, text.c writes and reads tables, timeline.h computes when each row runs. */
+ * gpipe_1f1b_zero_bubble.c makes the tables, wait.c finds which rows wait for which, check.c
+ * refuses tables that would block, text.c writes and reads tables, timeline.h computes when each
+ * row runs. */
 #ifndef SCHEDULE_SCHEDULE_H
 #define SCHEDULE_SCHEDULE_H
 
@@ -47,7 +48,7 @@ typedef struct Schedule {
     int *row_count;     // by stage
     ScheduleRow **rows; // by stage
     int *slot_count;    // by stage
-    Position **at; // by stage and row: its position in the text; NULL: made by schedule_create
+    Position **at;      // by stage and row: its position in the text; NULL: made by schedule_create
 } Schedule;
 
 /* Returns the table of a schedule. Micro-batches pass each phase in ascending order. The kind

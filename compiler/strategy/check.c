@@ -112,13 +112,15 @@ static void check_axis_exists(const Checker *checker, const char *axis, Position
     diag_suggest(checker->diag, at, axis, search.names, search.count);
 }
 
+static bool split_has(const SplitRule *split, const char *axis) {
+    return split && text_find(split->axes, split->axis_count, axis) >= 0;
+}
+
 static bool axis_is_used(const Checker *checker, const char *axis) {
     const Strategy *strategy = checker->strategy;
     for (int i = 0; i < strategy->splits.count; i++)
-        for (int j = 0; j < strategy->splits.at[i].axis_count; j++)
-            if (!strcmp(strategy->splits.at[i].axes[j], axis)) return true;
-    for (int i = 0; i < strategy->zero_axes.count; i++)
-        if (!strcmp(strategy->zero_axes.at[i], axis)) return true;
+        if (split_has(&strategy->splits.at[i], axis)) return true;
+    if (text_find(strategy->zero_axes.at, strategy->zero_axes.count, axis) >= 0) return true;
     return checker->names && checker->names->axis_used &&
            checker->names->axis_used(checker->names->state, axis);
 }
@@ -134,17 +136,17 @@ static void check_axes_used(const Checker *checker, const Stage *stage, void *to
         }
 }
 
-/* Returns the `split` rule of a dimension; NULL: the dimension has none. */
-static const SplitRule *find_split(const Strategy *strategy, const char *dim) {
+SplitRule *strategy_split(const Strategy *strategy, const char *dim) {
     for (int i = 0; i < strategy->splits.count; i++)
         if (!strcmp(strategy->splits.at[i].dim, dim)) return &strategy->splits.at[i];
     return NULL;
 }
 
-static bool split_has(const SplitRule *split, const char *axis) {
-    for (int i = 0; split && i < split->axis_count; i++)
-        if (!strcmp(split->axes[i], axis)) return true;
-    return false;
+bool shapes_same(const ShapeValues *a, const ShapeValues *b) {
+    bool same = a->count == b->count;
+    for (int i = 0; same && i < a->count; i++)
+        same = !strcmp(a->at[i].name, b->at[i].name) && a->at[i].value == b->at[i].value;
+    return same;
 }
 
 bool strategy_turns(const Strategy *strategy, const char *dim, const char *axis) {
@@ -176,7 +178,8 @@ static void check_splits(const Checker *checker) {
 static void check_turns(const Checker *checker) {
     const Strategy *strategy = checker->strategy;
     for (int i = 0; i < strategy->turns.count; i++) {
-        const SplitRule *rule = &strategy->turns.at[i], *split = find_split(strategy, rule->dim);
+        const SplitRule *rule = &strategy->turns.at[i],
+                        *split = strategy_split(strategy, rule->dim);
         for (int j = 0; j < rule->axis_count; j++)
             if (!split_has(split, rule->axes[j])) {
                 diag_error(checker->diag, rule->axis_at[j],
@@ -211,7 +214,7 @@ static void check_rows_said(const Checker *checker) {
 }
 
 static bool ranges_meet(const LayerRange *a, const LayerRange *b) {
-    if (!name_same(a->tower, b->tower) || !a->name != !b->name) return false;
+    if (!text_same(a->tower, b->tower) || !a->name != !b->name) return false;
     return a->name ? !strcmp(a->name, b->name) : a->first <= b->last && b->first <= a->last;
 }
 

@@ -17,11 +17,10 @@ static bool parse_axes(StrategyParser *parser, AxisNames *axes, AxisPlaces *plac
         Position at = tokens->token->at;
         const char *axis = tokens_name(tokens, "the name of a mesh axis");
         if (!axis) return false;
-        for (int i = 0; i < axes->count; i++)
-            if (!strcmp(axes->at[i], axis)) {
-                diag_error(tokens->diag, at, "the axis \"%s\" stands here a second time", axis);
-                return false;
-            }
+        if (text_find(axes->at, axes->count, axis) >= 0) {
+            diag_error(tokens->diag, at, "the axis \"%s\" stands here a second time", axis);
+            return false;
+        }
         array_push(tokens->arena, axes, axis);
         array_push(tokens->arena, places, at);
     } while (tokens_take(tokens, "*"));
@@ -43,15 +42,9 @@ static bool parse_rule(StrategyParser *parser, SplitRule *rule) {
     return true;
 }
 
-static SplitRule *find_split(Strategy *strategy, const char *dim) {
-    for (int i = 0; i < strategy->splits.count; i++)
-        if (!strcmp(strategy->splits.at[i].dim, dim)) return &strategy->splits.at[i];
-    return NULL;
-}
-
 /* Adds a split rule; it replaces one that `turns` implied. */
 static void add_split(StrategyParser *parser, SplitRule rule) {
-    SplitRule *before = find_split(parser->open, rule.dim);
+    SplitRule *before = strategy_split(parser->open, rule.dim);
     if (before && before->implied)
         *before = rule;
     else
@@ -82,7 +75,7 @@ static bool parse_turns(StrategyParser *parser, Position at) {
                                 rule.dim, rule.axes[0]);
         array_push(tokens->arena, &parser->open->turns, rule);
         rule.implied = true;
-        if (!find_split(parser->open, rule.dim))
+        if (!strategy_split(parser->open, rule.dim))
             array_push(tokens->arena, &parser->open->splits, rule);
     } while (!tokens_end(tokens));
     return true;

@@ -51,9 +51,7 @@ bool idle_parse(StrategyParser *parser, Position at);
 bool strategy_has_classes(const Strategy *strategy);
 void strategy_check_devices(Diag *diag, const Strategy *strategy);
 
-/* Returns whether both names are NULL, or equal. */
-static inline bool name_same(const char *a, const char *b) {
-    return a == b || (a && b && !strcmp(a, b));
-}
+/* Returns the `split` rule of a dimension; NULL: the dimension has none. */
+SplitRule *strategy_split(const Strategy *strategy, const char *dim);
 
 #endif

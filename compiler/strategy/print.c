@@ -41,7 +41,7 @@ static void print_devices(Text *out, const int *devices, const char *const *clas
     text_string(out, "devices(");
     for (int i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && devices[end] == devices[end - 1] + 1 &&
-                          name_same(classes[end], classes[i]);)
+                          text_same(classes[end], classes[i]);)
             end++;
         text_print(out, classes[i] ? "%s%s: " : "%s", i ? ", " : "", classes[i]);
         text_print(out, end - i > 1 ? "%d-%d" : "%d", devices[i], devices[end - 1]);

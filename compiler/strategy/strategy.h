@@ -17,9 +17,10 @@
  * Numbers are integer expressions over the model's constants. A prefix in a list belongs to its
  * item alone: `devices(h800: 0-3, 12)` has numbers 0 to 3 of the class h800, and device 12;
  * `layers(vision: 0-3, 4-7, head)` has layers of the tower "vision", of the default tower, and the
- * layer "head". Each range is a visit (place.h).
+ * layer "head". Each range is a visit (layer_placement.h).
  *
- * parse.c, parse_stage.c and integer.c read; check.c, devices.c and place.c find errors. */
+ * parse.c, parse_stage.c and integer.c read; check.c, devices.c and layer_placement.c find
+ * errors. */
 #ifndef STRATEGY_STRATEGY_H
 #define STRATEGY_STRATEGY_H
 
@@ -193,9 +194,14 @@ bool strategy_has_lengths(const Strategy *strategy);
 /* Returns whether a `turns` rule moves pieces of the dimension round the axis (ring attention). */
 bool strategy_turns(const Strategy *strategy, const char *dim, const char *axis);
 
-/* layer_same returns whether both layers are NULL or equal. layer_shown returns a layer's name for
+/* Returns whether both lists have the same values of the same variables, in order. */
+bool shapes_same(const ShapeValues *a, const ShapeValues *b);
+
+/* layer_same returns whether both layers are NULL or equal; layer_follows, whether `next` is the
+ * numbered layer that follows `last` in its tower. layer_shown returns a layer's name for
  * messages: "layer 3", "layer 3 of the tower \"vision\"", "the layer \"head\"". */
 bool layer_same(const Layer *a, const Layer *b);
+bool layer_follows(const Layer *last, const Layer *next);
 const char *layer_shown(Arena *arena, const Layer *layer);
 
 #endif

@@ -101,3 +101,11 @@ void text_fill(Text *text, const char *template, ...) {
 }
 
 const char *text_bytes(const Text *text) { return text->bytes ? text->bytes : ""; }
+
+bool text_same(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
+
+int text_find(const char *const *list, int count, const char *string) {
+    for (int i = 0; i < count; i++)
+        if (list[i] && !strcmp(list[i], string)) return i;
+    return -1;
+}

@@ -39,4 +39,10 @@ void text_fill(Text *text, const char *template, ...) __attribute__((sentinel));
 /* Returns the text; never NULL. */
 const char *text_bytes(const Text *text);
 
+/* Returns whether both strings are NULL, or equal. */
+bool text_same(const char *a, const char *b);
+
+/* Returns the index of a string in a list, which may have NULLs; -1: the list lacks it. */
+int text_find(const char *const *list, int count, const char *string);
+
 #endif

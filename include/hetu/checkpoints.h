@@ -5,7 +5,7 @@
 #include <hetu/session.h>
 
 /* Checkpoints. ht_save(session, "runs/a", ht_note("tokens", tokens), ...) copies all parameters,
- * states of optimizers, numbers of steps, the seed and main's own numbers; each rank writes an
+ * states of optimizers, numbers of steps, the seed and the numbers of ht_note; each rank writes an
  * equal part during the training, and finishes before ht_close. A checkpoint waits in memory while
  * an older one is being written; a newer one replaces the waiting one, with a message on standard
  * error. The file runs/a/step-N.safetensors has whole tensors under their names (state s of a

@@ -144,7 +144,7 @@ static inline double ht_warmup_cosine(int64_t step, int64_t warmup, int64_t step
     return least + (1 - least) * 0.5 * (1 + cos(3.14159265358979323846 * (done < 1 ? done : 1)));
 }
 
-/* Returns the same factor, but with linear decay to `least`. */
+/* Returns the factor of ht_warmup_cosine with linear instead of cosine decay. */
 static inline double ht_warmup_linear(int64_t step, int64_t warmup, int64_t steps, double least)
 {
     if (step < warmup)

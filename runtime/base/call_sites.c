@@ -15,11 +15,11 @@
 
 enum {
     DEPTH = 48,  // stack frames that are examined
-    CALLERS = 8, // callers that are kept of a call, innermost first
+    CALLERS = 8, // most callers recorded for a call, innermost first
     ASKED = 256  // most addresses for one run of addr2line
 };
 
-/* The callers of the library in one call. All of them are in one object file. */
+/* A call of the library, with its callers, which are all in one object file. */
 typedef struct Noted {
     ht_called *call;
     const ht_called *like; // an earlier call with the same place; NULL: this call has its own place

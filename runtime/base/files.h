@@ -53,8 +53,8 @@ bool file_is_led(const char *path);
 
 /* ---- outputs ---- */
 
-/* Creates a new file for writing and replaces any file of that name. Returns -1 and sets errno on
- * failure. */
+/* Creates a file for writing in place of any file of that name. Returns -1 and sets errno on
+ * error. */
 int file_create(const char *path);
 
 /* Opens an existing plain file for writing. Refuses symbolic and hard links. Returns -1 and sets
@@ -110,9 +110,9 @@ void private_sweep(const char *parent, const char *head, bool (*dead)(const char
 
 /* ---- this process's private folder ---- */
 
-/* Returns the path of a file in the private folder; free() it. NULL with the reason: no folder can
- * be created. The folder's name contains "NODE.PROCESS", and folders of processes that `dead`
- * reports as dead are removed. */
+/* Returns the path of a file in the private folder; free() it. Returns NULL and sets *why if no
+ * folder can be created. The folder's name contains "NODE.PROCESS", and folders of processes that
+ * `dead` reports as dead are removed. */
 char *private_path(const char *name, uint64_t node, bool (*dead)(const char *mark),
                    const char **why);
 

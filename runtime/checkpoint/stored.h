@@ -18,7 +18,7 @@ typedef struct Stored {
     const char *names; // lines "NAME\tSTORED\t0", or 1: transposed; NULL: names are as they are
 } Stored;
 
-/* A tensor where it is stored. */
+/* A tensor in one of the files. */
 typedef struct StoredTensor {
     const StoredFile *in;
     const SafeTensor *tensor;
@@ -41,6 +41,10 @@ const char *stored_wrong(const StoredTensor *stored, const char *shape);
 /* Reads elements [from, to) as f32, in the row-major order of the parameter. Returns NULL, or the
  * reason of a failure. */
 const char *stored_read(const StoredTensor *stored, int64_t from, int64_t to, float *values);
+
+/* Verifies a rank's share of a manifest's checksums: rank r checks lines r, r + ranks, ... Returns
+ * what is wrong, which is kept until the next call; NULL: nothing (verify_checksums.c). */
+const char *verify_checksums(const StoredFile *stored, const char *manifest, int rank, int ranks);
 
 /* Closes the files and frees their headers. */
 void stored_close(Stored *stored);

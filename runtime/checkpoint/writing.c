@@ -4,7 +4,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/memory.h"
-#include "base/c_locale.h"
+#include "base/timeline.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -110,19 +110,13 @@ static int write_range(const WritingPlan *plan, const char *path) {
 
 /* ---- rank 0, when all have written ---- */
 
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* Waits until the checksums of all ranks are there, or a rank has failed. A failed rank removes the
  * .part file, or reports its failure if it cannot reach the folder. Fails if a checksum file is
  * another user's. */
 static int await_sums(const WritingPlan *plan, const char *path) {
     char name[NAME_ROOM];
     struct stat part, sums;
-    double until = now() + plan->patience;
+    double until = timeline_now() + plan->patience;
     int failed;
     if (lstat(path, &part)) return ABANDONED;
     for (int rank = 0; rank < plan->ranks;) {
@@ -134,7 +128,7 @@ static int await_sums(const WritingPlan *plan, const char *path) {
             continue;
         }
         if (access(path, F_OK) || plan->reported(plan->task, &failed)) return ABANDONED;
-        if (plan->patience > 0 && now() > until) return ETIMEDOUT;
+        if (plan->patience > 0 && timeline_now() > until) return ETIMEDOUT;
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     }
     return 0;
@@ -297,11 +291,11 @@ static int write_part(const WritingPlan *plan) {
 /* Reports this rank's failure to rank 0. On rank 0, asks which rank has failed, and why. */
 static void share_failure(Writing *writing) {
     const WritingPlan *plan = &writing->plan;
-    double until = now() + REPORT_SECONDS;
+    double until = timeline_now() + REPORT_SECONDS;
     int error = 0;
     if (plan->rank && writing->error) plan->report(plan->task, writing->error);
     if (plan->rank || writing->error != ABANDONED) return;
-    while ((error = plan->reported(plan->task, &writing->rank)) <= 0 && now() < until)
+    while ((error = plan->reported(plan->task, &writing->rank)) <= 0 && timeline_now() < until)
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     if (error) writing->error = error;
     if (!error) writing->rank = 0;

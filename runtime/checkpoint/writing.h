@@ -60,8 +60,7 @@ const WritingPlan *writing_plan(const Writing *writing);
 /* Computes the byte range [*begin, *end) of a rank: an even split in units of 4 bytes. */
 void writing_range(int64_t bytes, int rank, int ranks, int64_t *begin, int64_t *end);
 
-/* Returns the steps of all checkpoints in a folder, valid or not, newest first. The caller frees
- * the list. */
+/* Returns the steps of all checkpoints in a folder, valid or not, newest first; free() the list. */
 int64_t *writing_steps(const char *folder, int *count);
 
 /* Writes the path of a checkpoint's file: suffix "part", "safetensors" or "manifest". */

@@ -1,5 +1,5 @@
-/* Dropout. Philox's counter is the element's index in the whole tensor; its key is made of seed,
- * stream and step. So the dropped elements do not depend on the layout. */
+/* Dropout. Philox's counter is the element's index in the whole tensor divided by four, with stream
+ * and step; its key is the seed (base/random.h). So the layout does not change what is dropped. */
 #include "base/random.h"
 #include "cpu/cpu.h"
 #include "operators/kernels.h"

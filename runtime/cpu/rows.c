@@ -5,6 +5,7 @@
 
 #include <hetu/rt.h>
 
+#include <math.h>
 #include <stdlib.h>
 
 enum { RUN = 4096 }; // elements that one thread converts at a time
@@ -16,6 +17,19 @@ HT_CLONES static void widen_run(float *restrict to, const uint16_t *restrict fro
 HT_CLONES static void narrow_run(uint16_t *restrict to, const float *restrict from, int64_t count) {
     for (int64_t i = 0; i < count; i++) to[i] = ht_bf16_store(from[i]);
 }
+
+HT_CLONES static float peak_of(const float *x, int64_t n) {
+    float peak = -INFINITY;
+    int nan = 0;
+#pragma omp simd reduction(max : peak) reduction(| : nan)
+    for (int64_t i = 0; i < n; i++) {
+        peak = x[i] > peak ? x[i] : peak;
+        nan |= x[i] != x[i];
+    }
+    return nan ? NAN : peak;
+}
+
+float row_peak(const float *x, int64_t n) { return peak_of(x, n); }
 
 Rows rows_of(const ht_view *view, const char *operator) {
     if (view->data && view->dtype != HT_F32 && view->dtype != HT_BF16)

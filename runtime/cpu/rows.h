@@ -43,6 +43,9 @@ const float *row_load(const Rows *rows, int64_t r, float *scratch);
 float *row_target(const Rows *rows, int64_t r, float *scratch);
 void row_store(const Rows *rows, int64_t r, const float *row);
 
+/* Returns the maximum of n elements, or NaN if one of them is NaN. */
+float row_peak(const float *x, int64_t n);
+
 /* The f32 copies that view_load and view_target made, at most 8; copies_free frees them. Initialize
  * with {0}. */
 typedef struct Copies {

@@ -1,6 +1,7 @@
 /* Attention forward, with a running maximum and sum (Milakov and Gimelshein: Online normalizer
  * calculation for softmax, 2018). */
 #include "cuda/attention_scores.h"
+#include "cuda/attention_tile_sizes.h"
 #include "cuda/attention_choice.h"
 
 #include "operators/kernels.h"
@@ -212,10 +213,8 @@ template <typename E> static void launch_fitting(const AttentionShape *a, const 
 
 void ht_attention_kernel(const ht_call *call) {
     static void (*const launches[2][3])(const AttentionShape *, const ht_call *) = {
-        {launch_fitting<PlainEngine<64>>, launch_fitting<PlainEngine<128>>,
-         launch_fitting<PlainEngine<256>, PlainEngine<256, 16>>},
-        {launch_fitting<TensorEngine<64, 2, 64>>, launch_fitting<TensorEngine<128, 2, 32>>,
-         launch_fitting<TensorEngine<256, 1, 32>>},
+        {FORWARD_TILES_F32(launch_fitting)},
+        {FORWARD_TILES_BF16(launch_fitting)},
     };
     const ht_view *in = call->operand;
     AttentionShape a = attention_shape(&in[0], &in[3], call->attr[0].i != 0);

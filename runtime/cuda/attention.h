@@ -27,7 +27,7 @@ typedef struct AttentionPlaces {
     int offset, fold, gap;
 } AttentionPlaces;
 
-/* The segment numbers of a piece's rows, [b.., rows]; `at` NULL: no segments. */
+/* The segment of each row of a piece (packed sequences), shape [b.., rows]; `at` NULL: none. */
 typedef struct AttentionSegments {
     const void *at;
     int rows, wide; // wide: integers of 64 bits

@@ -13,6 +13,7 @@
  * ds is stored at a time: some heads or, if these have too many scores, some of their queries. Then
  * the f32 sums of dk and dv stay in memory until the next queries. */
 #include "cuda/attention_scores.h"
+#include "cuda/attention_tile_sizes.h"
 #include "cuda/attention_choice.h"
 
 #include "operators/kernels.h"
@@ -433,14 +434,8 @@ static void launch_fitting(const AttentionShape *a, const ht_call *call) {
 
 void ht_attention_backward_kernel(const ht_call *call) {
     static void (*const launches[2][3])(const AttentionShape *, const ht_call *) = {
-        {launch_fitting<PlainEngine<64>, PlainEngine<64>>,
-         launch_fitting<PlainEngine<128>, PlainEngine<128>>,
-         launch_fitting<PlainEngine<256>, PlainEngine<256, 16>, PlainEngine<256>>},
-        {launch_fitting<TensorEngine<64, 2, 32>, TensorEngine<64, 2, 64>>,
-         launch_fitting<TensorEngine<128, 2, 64, 2>, TensorEngine<128, 1, 32>,
-                        TensorEngine<128, 2, 64>>,
-         launch_fitting<TensorEngine<256, 1, 32>, TensorEngine<256, 1, 16>,
-                        TensorEngine<256, 1, 64>>},
+        {BACKWARD_TILES_F32(launch_fitting)},
+        {BACKWARD_TILES_BF16(launch_fitting)},
     };
     const ht_view *in = call->operand;
     AttentionShape a = attention_shape(&in[1], &in[6], call->attr[0].i != 0);

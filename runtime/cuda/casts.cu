@@ -1,6 +1,6 @@
 /* Conversion of f32 to bf16. Consecutive calls, as for the parameters of a model, share one launch.
  */
-#include "cuda/collect.h"
+#include "cuda/multi_tensor.h"
 
 #include <hetu/rt.h>
 

@@ -5,7 +5,7 @@
 #include "transport/world.h"
 #include "cuda/channels.h"
 #include "exchange/async_exchange.h"
-#include "cuda/choice.h"
+#include "cuda/autotune.h"
 #include "cuda/streams.h"
 
 #include <hetu/rt.h>

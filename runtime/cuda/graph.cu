@@ -4,7 +4,7 @@
  * A recording depends only on data that is fixed when its program is created: the addresses of
  * parameters, inputs and arena, the roles' call lists, the channel. Numbers that differ between
  * steps are in CudaStep. HETU_GRAPH=0 turns recording off. */
-#include "transport/watch/watch.h"
+#include "transport/watchdog/watchdog.h"
 #include "device/device.h"
 #include "cuda/streams.h"
 

@@ -1,7 +1,7 @@
 /* Matrix products by cuBLASLt. For each kind of product, cuBLASLt proposes algorithms once, and the
  * fastest one is found by measuring. */
 #include "cuda/matmul.h"
-#include "cuda/choice.h"
+#include "cuda/autotune.h"
 #include "cuda/cuda.h"
 #include "cuda/views.h"
 

@@ -5,7 +5,7 @@
  * - conversions on the exchange stream (cuda/streams.h): one communicator of all ranks, and one for
  *   each other group of the plans. All ranks make the calls in the order of the program.
  * - gradient buckets: one stream and separate communicators. All ranks begin them in one order
- *   (compiler/ir/analysis/async_collectives.h).
+ *   (compiler/ir/analysis/collective_order.h).
  * - messages between stages: a stream and separate communicators for each plan, since a message may
  *   begin at any time, and no message waits for a message of another plan.
  */
@@ -13,7 +13,7 @@
 #include "exchange/channel.h"
 #include "exchange/async_exchange.h"
 #include "exchange/copy_boxes.h"
-#include "transport/watch/watch.h"
+#include "transport/watchdog/watchdog.h"
 #include "transport/world.h"
 #include "cuda/streams.h"
 
@@ -140,8 +140,8 @@ static void split_world(size_t first, size_t count) {
     if (color != NCCL_SPLIT_NOCOLOR) nccl.groups[first + (size_t)color].comm = comm;
 }
 
-/* Adds a group, with device numbers turned into ranks; nccl_prepare makes its communicator. Adds
- * nothing for one member, for all ranks without an owner, or for a known group. */
+/* Adds a group of ranks, for which nccl_prepare makes a communicator. Skips known groups, groups of
+ * one member, and, if `owner` is NULL, the group of all ranks. */
 static void add_group(const ChannelRun *run, const ht_reshard *owner, const ht_group *group) {
     const std::vector<int> ranks = ranks_of(run, group);
     if (group->count > 1 && (owner || !is_world(ranks)) && !find_group(owner, ranks))
@@ -410,7 +410,7 @@ static ncclComm_t find_comm(const ChannelRun *run, const ht_reshard_step *step, 
 }
 
 /* Issues a step. Consecutive independent collectives of one verb share one NCCL group call, as in a
- * gradient bucket whose large tensors are not packed (compiler/reshard/order/fuse.c). */
+ * gradient bucket whose large tensors are not packed (fuse_collectives.c of compiler/reshard). */
 static void nccl_communicate(const ChannelRun *run, const ht_reshard_step *step) {
     int mine;
     ncclComm_t comm = find_comm(run, step, &mine);

@@ -1,6 +1,6 @@
 /* Updates of parameters. Consecutive calls are collected and share one launch. */
 #include "operators/kernels.h"
-#include "cuda/collect.h"
+#include "cuda/multi_tensor.h"
 
 #include <vector>
 

@@ -8,7 +8,7 @@
  * - axes that would need many loops: copies with an order of axes that needs no loop
  * - a result whose epilogue cuBLASLt lacks: f32 sums, which contract_copy finishes
  */
-#include "cuda/choice.h"
+#include "cuda/autotune.h"
 #include "cuda/contract.h"
 #include "cuda/matmul.h"
 #include "cuda/views.h"

@@ -1,6 +1,6 @@
 /* Numbers that kernels read and that differ between steps, and faults that kernels report. */
 #include "device/device.h"
-#include "cuda/choice.h"
+#include "cuda/autotune.h"
 #include "cuda/streams.h"
 
 #include <string.h>
@@ -40,8 +40,8 @@ void cuda_step_close(void) {
 const CudaStep *cuda_step(void) { return step.device; }
 
 /* Copies the numbers of a step to the device. In the second run (run 1), all ranks agree on
- * variants, which the first run measured (cuda/choice.h). So the second run is recorded with them,
- * also if the program continues from a saved step or under another strategy. */
+ * variants, which the first run measured (cuda/autotune.h). So the second run is recorded with
+ * them, also if the program continues from a saved step or under another strategy. */
 extern "C" const float *device_numbers(const StepNumbers *numbers) {
     if (numbers->run == 1) choice_agree();
     memcpy(step.host->hyper, numbers->hyper, sizeof step.host->hyper);

@@ -1,6 +1,6 @@
 #include "cuda/streams.h"
 
-#include "cuda/collect.h"
+#include "cuda/multi_tensor.h"
 
 #include "transport/world.h"
 

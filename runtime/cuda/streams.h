@@ -35,7 +35,7 @@ void cuda_step_close(void);
 void cuda_step_finish(
     void); // waits for the step; ends the program if a kernel has recorded a fault
 
-/* Issues the local moves of a conversion's step on a stream (cuda/convert.cu). */
+/* Issues the local moves of a conversion's step on a stream (cuda/copy_boxes.cu). */
 void cuda_move(const ChannelRun *run, const ht_reshard_step *step, cudaStream_t stream);
 
 /* cuda_looked_at returns whether device_look is on, so that steps are issued call by call instead

@@ -7,7 +7,7 @@
 #include "exchange/rounds.h"
 #include "exchange/staging.h"
 #include "transport/post.h"
-#include "transport/watch/watch.h"
+#include "transport/watchdog/watchdog.h"
 #include "transport/world.h"
 
 #include <errno.h>

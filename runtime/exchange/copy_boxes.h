@@ -1,4 +1,4 @@
-/* Strided copies, combinations and fills of boxes: what conversions do beside communication. */
+/* Strided copies, combinations and fills of boxes: the local work of conversions. */
 #ifndef EXCHANGE_COPY_BOXES_H
 #define EXCHANGE_COPY_BOXES_H
 

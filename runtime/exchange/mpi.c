@@ -4,7 +4,7 @@
 #include "exchange/copy_boxes.h"
 #include "exchange/async_exchange.h"
 #include "transport/mpi.h"
-#include "transport/watch/watch.h"
+#include "transport/watchdog/watchdog.h"
 #include "transport/world.h"
 
 #include <stdlib.h>
@@ -48,8 +48,7 @@ static bool is_group(const GroupComm *known, const ChannelRun *run, const ht_gro
     return same;
 }
 
-/* Returns the communicator of a group. Creates it if it is missing, which is collective over the
- * group. */
+/* Returns the communicator of a group; creates a missing one, collectively over the group. */
 static MPI_Comm comm_for(const ChannelRun *run, const ht_group *group) {
     for (const GroupComm *known = group_comms; known; known = known->next)
         if (is_group(known, run, group)) return known->comm;
@@ -98,8 +97,7 @@ static void combine(ht_reduction reduction, void *from, void *to, int count, MPI
             ht_combine((ht_dtype)dtype, reduction, to, from, count);
 }
 
-/* Reduce for MPI: own_sum for bf16, which MPI does not know; own_max since MPI loses NaN in
- * maxima. */
+/* Reduction operators: own_sum for bf16, which MPI lacks; own_max since MPI_MAX loses NaN. */
 static void own_sum(void *from, void *to, int *count, MPI_Datatype *type) {
     combine(HT_SUM, from, to, *count, *type);
 }

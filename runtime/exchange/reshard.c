@@ -2,7 +2,7 @@
  * step to a channel (exchange/channel.h). */
 #include "exchange/channel.h"
 #include "exchange/copy_boxes.h"
-#include "transport/watch/watch.h"
+#include "transport/watchdog/watchdog.h"
 
 /* Returns the device's part of a plan; NULL: it has none. */
 static const ht_reshard_device *find_device(const ht_reshard *plan, int device) {

@@ -5,7 +5,7 @@
 
 #include "transport/meet/local_ranks.h"
 #include "transport/meet/rendezvous.h"
-#include "transport/watch/watch.h"
+#include "transport/watchdog/watchdog.h"
 #include "transport/world_kind.h"
 
 #include <hetu/kernel.h>

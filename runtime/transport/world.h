@@ -17,7 +17,7 @@ extern "C" {
 
 /* world_open connects the ranks; world_close ends the connections. Before and after, the process is
  * rank 0 of 1. All ranks call both together. WORLD_HEARTBEAT starts heartbeats between the ranks
- * (transport/watch/watch.h); WORLD_CHANNELS opens lanes for messages of other threads
+ * (transport/watchdog/watchdog.h); WORLD_CHANNELS opens lanes for messages of other threads
  * (transport/post.h). */
 typedef enum WorldUse { WORLD_PLAIN = 0, WORLD_HEARTBEAT = 1, WORLD_CHANNELS = 2 } WorldUse;
 void world_open(int *argc, char ***argv, int use);
@@ -64,7 +64,7 @@ int world_least(int mine);
  * world_check. */
 void world_check(void);
 
-/* Returns the timeout for other ranks in seconds (transport/watch/watch.h): HETU_TIMEOUT, by
+/* Returns the timeout for other ranks in seconds (transport/watchdog/watchdog.h): HETU_TIMEOUT, by
  * default 600; 0: none. */
 int world_timeout(void);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Adds two operators and a pass to a copy of the sources, as CONTRIBUTING.md says under "Adding things": an elementwise operator by its declaration in ops.h, one with a kernel by its
-declaration and a kernel file a backend, and the pass common_subexpressions by its file and a line in the list of pipeline.h. The copy is built. A model with both operators runs on one
+declaration and a kernel file a backend, and the pass common_subexpressions by its file and a line in the list of pass_manager.h. The copy is built. A model with both operators runs on one
 device, on four ranks, and on four emulated GPUs; values and gradients are compared with closed forms. The pass runs alone on IR text. No other file is touched.
 
 Objects that depend on nothing of this come from the build tree, which the compiler's launcher (reuse.sh) sees to; what CMake and the emitted Makefiles build is what they build anywhere.
@@ -19,7 +19,7 @@ from harness import Failure, ROOT, launch, run  # noqa: E402
 INPUTS = HERE / "Inputs"
 EMULATE = ROOT / "test" / "cuda" / "emulate"
 ADDED = {"runtime/cpu/running_sum.c", "runtime/cuda/running_sum.cu", "compiler/passes/common_subexpressions.c"}
-OPERATORS, PASSES = "include/hetu/ops.h", "compiler/passes/pipeline.h"
+OPERATORS, PASSES = "include/hetu/ops.h", "compiler/passes/pass_manager.h"
 CHANGED = {OPERATORS, PASSES}
 
 

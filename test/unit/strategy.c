@@ -1,7 +1,7 @@
 /* Strategies: what is read, that print and parse are inverse, and every error with its place. */
 #include "cluster/cluster.h"
 #include "strategy/strategy.h"
-#include "strategy/place.h"
+#include "strategy/layer_placement.h"
 #include "syntax/lex.h"
 #include "syntax/tokens.h"
 

@@ -19,7 +19,7 @@
 #define _GNU_SOURCE
 #include "place.h"
 #include "ranks.h"
-#include "strategies.h"
+#include "fitting_strategies.h"
 #include "support/hash.h"
 #include "support/tool.h"
 
@@ -160,7 +160,7 @@ static bool all_slots_here(const Slots *slots) {
 }
 
 /* Returns the path of the file through which ranks meet: in this heturun's private folder, or for
- * ranks on several machines beside the slots file, which all machines see. NULL after a message. */
+ * ranks on several machines beside the slots file, which all machines see; NULL after a message. */
 static char *choose_meeting(const Place *place, const Slots *slots) {
     char *whole = realpath(slots->path, NULL);
     char *path =

@@ -28,7 +28,7 @@ void place_close(Place *place);
 char *place_inside(const Place *place);
 
 /* Makes a private folder beside the slots file and removes folders of earlier starts. Returns the
- * path of the meeting file of ranks on several machines; free() it. NULL after a message. */
+ * path of the meeting file of ranks on several machines; free() it; NULL after a message. */
 char *place_beside(const char *slots);
 
 /* Removes the private folders whose paths begin with `head`, with their files. */

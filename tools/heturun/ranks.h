@@ -4,7 +4,7 @@
 #define HETURUN_RANKS_H
 
 #include "slots.h"
-#include "strategies.h"
+#include "fitting_strategies.h"
 
 #include <sys/types.h>
 

@@ -177,7 +177,7 @@ static const char *emit_warp_sums(const KernelBody *body, const uint32_t *sets, 
     return launch_warps(out->arena, body->outputs);
 }
 
-/* Appends sums with one or several blocks an element of the result. Returns the launch. */
+/* Appends sums with one or several CUDA blocks for each result element. Returns the launch. */
 static const char *emit_block_sums(const KernelBody *body, const uint32_t *sets, int set_count,
                                    int64_t results, int64_t longest) {
     Text *out = body->device.out;

@@ -167,7 +167,7 @@ static void emit_row_begin(const Team *team) {
     }
 }
 
-/* Appends the values of a row that become known before a loop. */
+/* Appends the row values, such as sums, that are complete right before a loop. */
 static void emit_row_values(const Team *team, int loop) {
     const RowsPlace place = place_at(team, loop);
     for (int e = 0; e < team->rows->equation_count; e++) {

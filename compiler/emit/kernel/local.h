@@ -74,8 +74,7 @@ int64_t tensor_stride(const Tensor *tensor, int factor);
 /* Returns whether a tensor is present and has bf16 elements, which kernels convert to f32. */
 bool tensor_is_half(const Tensor *tensor);
 
-/* Returns the index of the call's operand that the rule's operand `index` stands for; -1 when it is
- * absent. */
+/* Returns the index of the call's operand for the rule's operand `index`; -1 when it is absent. */
 int operand_of(const LocalOp *local, int index);
 
 /* Returns the set of the call's operands that an expression reads. Sets *absent when it reads one
@@ -111,7 +110,7 @@ bool written_is_zigzag(const Tensor *tensor, int written);
 int region_ranges(const Region *region, int dim, Range ranges[2]);
 
 /* Returns the column of the device's row at which the numbers of this operator begin: the flags of
- * terms, then the offsets of views. Adds columns that are new. -1 when the operator reads none. */
+ * terms, then the offsets of views. Adds new columns. Returns -1 if the operator reads none. */
 int number_column(struct RoleWriter *writer, const LocalOp *local);
 
 #endif

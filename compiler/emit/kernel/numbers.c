@@ -232,7 +232,7 @@ static int write_column(RoleWriter *writer, const LocalOp *local) {
     return (int)*slot - 1;
 }
 
-/* Appends everything that an operator's numbers depend on: which of its terms are flagged, and its
+/* Appends all that an operator's numbers depend on: which of its terms are flagged, and its
  * tensors. */
 static void numbers_key(Text *key, const LocalOp *local) {
     text_append(key, (const char *)&local->op->def, sizeof local->op->def);

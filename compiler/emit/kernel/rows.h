@@ -50,8 +50,8 @@ const char *rows_type(const Rows *rows, int value);
 bool rows_computes(const Rows *rows, int equation, int loop);
 bool rows_stores(const Rows *rows, int equation, int loop);
 
-/* Returns whether loop `loop` adds up the equation's sum; and whether a value of the row becomes
- * known right before that loop. */
+/* Return whether loop `loop` adds up the equation's sum, and whether the equation's row value is
+ * complete right before that loop. */
 bool rows_adds(const Rows *rows, int equation, int loop);
 bool rows_follows(const Rows *rows, int equation, int loop);
 

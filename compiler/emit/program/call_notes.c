@@ -56,7 +56,7 @@ static void note_made(NoteWriter *notes, const Call *call, const Value *value, T
 }
 
 /* Returns the value that is checked for a result. For members of a concatenation that the operator
- * makes alone: the concatenation for the first member, NULL for all others. NULL if several
+ * makes alone: the concatenation for the first member, NULL for all others. Returns NULL if several
  * operators make them, because the concatenation is then incomplete. */
 static const Value *looked_at(const Op *op, int result) {
     const Subview *within = op->results[result]->subview;

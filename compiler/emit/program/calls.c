@@ -302,7 +302,7 @@ static int emit_turn(Text *out, const Repeat *repeat, const char *name) {
 
 /* ---- the list ---- */
 
-/* The phase's function, whose statements are collected while the functions that it calls are
+/* The phase's function. Its statements are collected while the functions that it calls are
  * written. */
 typedef struct Writer {
     Text *out;

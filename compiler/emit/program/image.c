@@ -59,8 +59,7 @@ static void text_param(Image *image, Text *rows, const Parameter *param) {
                param->updated ? "true" : "false");
 }
 
-/* Appends `static const TYPE NAME_MODEL[] = {rows};`, or a table of one zero when there are
- * none. */
+/* Appends `static const TYPE NAME_MODEL[] = {rows};`, or a table of one zero without rows. */
 static void emit_table(const Image *image, const char *type, const char *name, const Text *rows) {
     text_fill(image->out,
               "static const $type $name[] = {\n"
@@ -94,7 +93,7 @@ static const Value *part_of_body(const Module *module, const Value *input, int b
 }
 
 /* Returns the padding lengths of an input with a padding value: for each pipeline with shorter
- * lengths a row of its first batch row, its end, and the extents that it reads. */
+ * lengths, its range of the batch's rows and the extents that it reads. */
 static Text padded_rows(const Image *image, const Value *input, int *count) {
     const Module *module = image->module;
     Text rows = {.arena = image->emitter->arena};
@@ -207,8 +206,7 @@ static void emit_reads(Image *image) {
 
 /* ---- conversions ---- */
 
-/* Returns by device its position in the first pipeline of a template, by which tables name
- * devices. */
+/* Returns each device's position in the first pipeline of a template, as tables number devices. */
 static const int *positions_of(const Image *image, int body) {
     const Module *module = image->module;
     int count = 0, *positions = arena_array(image->emitter->arena, int, image->device_count);

@@ -5,12 +5,11 @@
 #include "emit/words.h"
 #include "hetu/rt.h"
 #include "ir/analysis/side_reduction.h"
-#include "ir/analysis/async_collectives.h"
+#include "ir/analysis/collective_order.h"
 #include "ir/analysis/joined_results.h"
 #include "ir/analysis/subviews.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
-#include "ir/programs/regions.h"
 
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role) {
     RoleWriter writer = {.emitter = emitter,

@@ -18,7 +18,7 @@ typedef struct Reader Reader;
 CUnit *clang_read(Arena *arena, Diag *diag, const FrontendPart *part, Reader **reader);
 
 /* Reads another source into the tree, as a linker joins objects. Names of external linkage are
- * shared by all sources, static names belong to each. False after errors. */
+ * shared by all sources, static names belong to each. Returns false after errors. */
 bool clang_read_more(CUnit *unit, const FrontendPart *part);
 
 /* Frees libclang's data; the tree stays valid. */

@@ -28,8 +28,8 @@ static bool of_library(const Reader *r, const char *file) {
     return r->library && file && !strncmp(file, r->library, strlen(r->library));
 }
 
-/* Returns the function of this name that an earlier source declares, if both are one: external, or
- * of hetu's headers. Returns NULL otherwise. */
+/* Returns the function of this name that an earlier source declares, if both are one, since it is
+ * external or in hetu's headers. Returns NULL otherwise. */
 static CFunction *function_elsewhere(Reader *r, CXCursor decl, const char *name) {
     CFunction *function = cunit_shared(r->unit, name).function;
     bool same = function && (!is_internal(decl) ||

@@ -238,7 +238,7 @@ static const char *next_for(const char *at) {
     return NULL;
 }
 
-/* Finds which of the three parts behind a `for` are present. False when `at` is no such head. */
+/* Finds which of the three parts of a `for` head are present. Returns false if `at` is no head. */
 static bool read_head(const char *at, bool present[3]) {
     int depth = 0, part = 0;
     for (at += strspn(at, " "); *at;) {
@@ -258,8 +258,8 @@ static bool read_head(const char *at, bool present[3]) {
 }
 
 /* Returns where the head of a `for` stands in clang's printed text of the function, which has no
- * macros. Needed when the `for` leaves out parts: libclang does not tell which part a child is.
- * NULL when the text has other loops than the tree. */
+ * macros. It is needed when the `for` leaves out parts: libclang does not tell which part a child
+ * is. Returns NULL when the text has other loops than the tree. */
 static const char *printed_head(Reader *r, CXCursor cursor) {
     const char *found = NULL, *at;
     if (!r->body.printed) {

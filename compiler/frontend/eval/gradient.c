@@ -21,8 +21,8 @@ static bool is_floating(const Value *value) {
     return value && value->type.dtype != DTYPE_I32 && value->type.dtype != DTYPE_I64;
 }
 
-/* Returns whether a gradient can flow through the operator: it has floating-point operands and
- * results. */
+/* Returns whether a gradient can flow through the operator, from floating-point results to
+ * operands. */
 static bool can_flow(const Op *op) {
     bool in = false, out = false;
     for (int i = 0; i < op->operand_count; i++) in |= is_floating(op->operands[i]);

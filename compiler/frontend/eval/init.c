@@ -161,7 +161,7 @@ static void enter(Filler *f, Position at) {
     f->level[++f->depth] = (Level){.type = member.type, .offset = member.offset};
 }
 
-/* Makes a declared field the next member; enters anonymous members to find it. False: not found. */
+/* Makes a declared field the next member, also of anonymous members. Returns false if absent. */
 static bool find_field(Filler *f, const void *decl, Position at) {
     Level *level = &f->level[f->depth];
     CField found;

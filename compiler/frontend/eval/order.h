@@ -16,10 +16,10 @@
 /* Bytes of an object that an operand read or changed. */
 typedef struct Touch {
     Object *object;
-    uint64_t born; // Object.born at that time: an Object may be reused
+    uint64_t born; // Object.born at the touch, since an Object may be reused
     int64_t from, to;
     bool written;
-    bool second; // of the operand that was evaluated last
+    bool second; // by the operand that was evaluated last
 } Touch;
 
 typedef Array(Touch) Touches;

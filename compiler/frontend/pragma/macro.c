@@ -1,4 +1,5 @@
 #include "frontend/pragma/pragma.h"
+#include "support/text.h"
 
 #include <string.h>
 
@@ -12,12 +13,6 @@ typedef struct Expander {
     int depth;
 } Expander;
 
-static bool is_active(const Expander *x, const char *name) {
-    for (int i = 0; i < x->depth; i++)
-        if (!strcmp(x->active[i], name)) return true;
-    return false;
-}
-
 /* Returns the index of the `)` that closes the `(` at `open`; -1 when it is missing. */
 static int closing(const TokenList *list, int open) {
     int depth = 0;
@@ -25,13 +20,6 @@ static int closing(const TokenList *list, int open) {
         depth += token_is(&list->at[i], "(") - token_is(&list->at[i], ")");
         if (depth == 0) return i;
     }
-    return -1;
-}
-
-/* Returns the index of a macro's parameter `name`; -1 when there is none. */
-static int parameter(const Macro *macro, const char *name) {
-    for (int i = 0; i < macro->params.count; i++)
-        if (!strcmp(macro->params.at[i], name)) return i;
     return -1;
 }
 
@@ -61,7 +49,9 @@ static void substitute(Expander *x, const Macro *macro, const Arguments *argumen
                        const Token *use, TokenList *to) {
     for (int i = 0; !token_ends(&macro->body.at[i]); i++) {
         Token token = macro->body.at[i];
-        int p = token.kind == TOKEN_NAME ? parameter(macro, token.text) : -1;
+        int p = token.kind == TOKEN_NAME
+                    ? text_find(macro->params.at, macro->params.count, token.text)
+                    : -1;
         if (p >= 0) {
             for (int k = 0; p < arguments->count && k < arguments->at[p].count; k++)
                 array_push(x->arena, to, arguments->at[p].at[k]);
@@ -104,7 +94,7 @@ static void expand(Expander *x, const TokenList *from, TokenList *to) {
     for (int i = 0; i < from->count && to->count < MOST_TOKENS; i++) {
         const Token *token = &from->at[i];
         bool candidate = token->kind == TOKEN_NAME && x->depth < MOST_NESTING && x->macros.lookup &&
-                         !is_active(x, token->text);
+                         text_find(x->active, x->depth, token->text) < 0;
         const Macro *macro =
             candidate ? x->macros.lookup(x->macros.context, x->pragma, token->text) : NULL;
         int last = macro ? expand_macro(x, macro, from, i, to) : -1;

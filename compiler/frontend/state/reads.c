@@ -72,7 +72,7 @@ static void add_bits(Reader *reader, const CField *field, int64_t offset, const 
                 (CapturedGlobal){.name = name, .offset = offset + i, .first = -1, .count = 1});
 }
 
-/* Adds those numbers in a part of the variable, called `name`, that were read. Skips pointers and
+/* Adds the numbers that were read in the part `name` of the variable. Skips pointers and
  * tensors. */
 static void add_part(Reader *reader, const CType *type, int64_t offset, const char *name) {
     Arena *arena = reader->ev->arena;

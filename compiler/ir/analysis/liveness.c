@@ -1,6 +1,6 @@
 #include "ir/analysis/liveness.h"
 
-#include "ir/analysis/async_collectives.h"
+#include "ir/analysis/collective_order.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/subviews.h"
 #include "ir/programs/device_programs.h"
@@ -29,8 +29,7 @@ static void find_readers(const Module *module, int *last) {
     }
 }
 
-/* Writes the indices of the first and the last operator of a loop; first > last if there is no
- * loop. */
+/* Writes the indices of the first and the last operator of a loop; first > last without a loop. */
 static void find_loop(const Module *module, LoopPosition turn, int *first, int *last) {
     *first = module->ops.count;
     *last = -1;

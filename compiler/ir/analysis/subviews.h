@@ -35,8 +35,7 @@ bool tensor_pitch(Module *module, const Op *op, BoundTensor tensor, int device, 
  * other way round. */
 bool op_moves_nothing(const Op *op);
 
-/* Returns `value`, or the value of which `value` is a reshape, if it is a subview of `whole`; else
- * NULL. */
+/* Returns the subview of `whole` that `value` is or reshapes; NULL: there is none. */
 const Value *value_made_within(const Value *value, const Value *whole);
 
 #endif

@@ -103,7 +103,7 @@ static void find_used(Binder *binder) {
 
 /* ---- ellipses ---- */
 
-/* Sets counts: 1 for a factor, N for `a..{N}`, -1 for other ellipses. False: reported an error. */
+/* Sets counts: 1 for a factor, N for `a..{N}`, -1 for other ellipses. Returns false on error. */
 static bool start_counts(Binder *binder) {
     for (int f = 0; f < binder->rule->factor_count; f++) {
         const Factor *factor = &binder->rule->factors[f];

@@ -26,8 +26,7 @@ int device_slots(Module *module, const Role *role, int device) {
     return run ? run->schedule->slot_count[stage] : 0;
 }
 
-/* Returns the bytes of scratch space that a conversion needs on the device of the role that needs
- * most. */
+/* Returns the most bytes of scratch space that a conversion needs on a device of the role. */
 static int64_t most_scratch(Module *module, const Role *role, const Op *op) {
     int64_t most = 0;
     for (int i = 0; i < role->device_count; i++) {

@@ -66,8 +66,8 @@ const Op *role_maker(Module *module, const Role *role, const Value *value);
  * only in collected rows, because their pipelines may run different numbers of micro-batches. */
 int64_t role_bytes(Module *module, const Role *role, const Value *value);
 
-/* Returns the bytes of scratch space that a conversion needs on the role's device that needs most.
- * The operators of one async conversion share the space of its first tensor; others return 0. */
+/* Returns the most bytes of scratch space that a conversion needs on a device of the role. The
+ * operators of one async conversion share the space of its first tensor; others return 0. */
 int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op);
 
 /* Returns the value that owns the storage of a value: an in-place result uses its operand's. */

@@ -18,8 +18,7 @@
 /* Returns the region of a value on a device; it has no boxes where the device holds nothing. */
 const Region *value_region(Module *module, const Value *value, int device);
 
-/* Returns a number that devices with the same boxes of a value share; -1: the device holds nothing
- * of it. */
+/* Returns a number that is equal for devices with the same boxes of a value; -1: no boxes. */
 int value_same_boxes(Module *module, const Value *value, int device);
 
 /* Returns the regions of all devices of the value's layout, in the layout's order, and writes these

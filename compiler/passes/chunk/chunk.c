@@ -18,8 +18,7 @@
  */
 #include "passes/chunk/chunk.h"
 
-#include "passes/microbatch/cut.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 #include <string.h>
 

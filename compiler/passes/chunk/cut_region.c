@@ -101,8 +101,7 @@ static void note_chunk(const Cutter *cutter, Value *value, const Value *whole, i
     value->dims = whole->dims;
 }
 
-/* Appends an operator that the pass inserts. `within`: it belongs to the current chunk, otherwise
- * to none. */
+/* Appends an operator that the pass inserts: `within` the current chunk, or outside of chunks. */
 static Op *put(Cutter *cutter, Op *op, bool within) {
     op->section = cutter->region->section;
     op_change_source(cutter->region->module->arena, op)->chunk =
@@ -214,8 +213,7 @@ static void make(Op *op, Value *value) {
     value->index = 0;
 }
 
-/* Provides a result of the region to operators outside: the accumulated sum, or the concatenated
- * slices. */
+/* Gives operators outside a result of the region: the accumulated sum, or concatenated slices. */
 static void give(Cutter *cutter, const Op *op, Value *value) {
     const Chunked *region = cutter->region;
     int dim = region->dim[value->id] - 1;

@@ -100,8 +100,8 @@ static void find_given(Chunked *region) {
 
 /* ---- conditions for cutting ---- */
 
-/* Finds the dimension of a tensor along a bound factor; -1: none. False if there are several, or it
- * has other factors, too. */
+/* Finds the dimension of a tensor along a bound factor; -1: none. Returns false if there are
+ * several, or it has other factors, too. */
 static bool dim_along(const BoundAccess *access, int factor, int *dim) {
     *dim = -1;
     for (int d = 0; d < access->rank; d++)
@@ -206,8 +206,8 @@ static bool operands_fit(const Chunked *region, const Op *op, int bound) {
     return true;
 }
 
-/* Records along which dimensions the results are cut. A large result must have no reader outside
- * the region. */
+/* Finds the dimensions along which results are cut. Returns false if a result cannot be cut, or if
+ * an operator outside of the region reads a large result. */
 static bool results_fit(Chunked *region, const Op *op, int bound) {
     for (int r = 0; r < op->result_count; r++) {
         const Value *value = op->results[r];

@@ -14,7 +14,7 @@
 #include "passes/differentiate/differentiate.h"
 
 #include "passes/differentiate/gradient_rule.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "rule/build.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ bool op_differentiable(const Module *module, const Op *op) {
     return op->def == module->builtin->reshard || !no_gradient(op->def->rule);
 }
 
-/* ---- needs ---- */
+/* ---- operands that need gradients ---- */
 
 /* Returns whether a gradient can flow from the results to an operand that needs one. */
 static bool flows_to(const Differentiator *diff, const Op *op, int operand) {

@@ -43,9 +43,12 @@ Value *emit_sum(Differentiator *diff, Value *a, Value *b);
 /* Returns a tensor with one number in all elements. */
 Value *emit_fill(Differentiator *diff, const char *name, Type type, double number);
 
-/* Copies the gradient function of diff->forward into the module, for the operands that need a
- * gradient. */
+/* Copies the gradient function of diff->forward into the module, for operands that need
+ * gradients. */
 void inline_gradient(Differentiator *diff);
+
+/* Returns the square of the norm of all gradients together; NULL: there are none. */
+Value *gradient_norm(Differentiator *diff);
 
 /* Adds the update section: the gradient norm if needed, and the optimizer's operator for each
  * trained parameter without a rule of its own. Then adds `rules`, the operators of optimizer rules

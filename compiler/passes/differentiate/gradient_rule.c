@@ -23,12 +23,6 @@ typedef struct Deriver {
 
 /* ---- names ---- */
 
-static bool name_taken(const char *const *names, int count, const char *name) {
-    for (int i = 0; i < count; i++)
-        if (names[i] && !strcmp(names[i], name)) return true;
-    return false;
-}
-
 /* Returns how many bound factors before `bound` belong to the same factor of the rule. */
 static int place_in_factor(const Binding *binding, int bound) {
     int place = 0;
@@ -49,7 +43,7 @@ static void name_factors(Deriver *deriver) {
         const char *name = factor->name;
         if (factor->ellipsis)
             name = arena_format(deriver->arena, "%s%d", name, place_in_factor(binding, b));
-        while (factor->ellipsis && name_taken(known, written + b, name))
+        while (factor->ellipsis && text_find(known, written + b, name) >= 0)
             name = arena_format(deriver->arena, "%s_", name);
         deriver->factor_names[b] = name;
     }
@@ -57,7 +51,7 @@ static void name_factors(Deriver *deriver) {
 
 static const char *new_name(Deriver *deriver, int known, const char *base) {
     const char *name = arena_format(deriver->arena, "d%s", base);
-    while (name_taken(deriver->access_names, known, name) ||
+    while (text_find(deriver->access_names, known, name) >= 0 ||
            !strcmp(name, deriver->rule->results[0].name))
         name = arena_format(deriver->arena, "d%s", name);
     return name;

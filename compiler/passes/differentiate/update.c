@@ -1,6 +1,7 @@
 /* Adds the update section.
  *
- *     n = square_sum(dw) + square_sum(db)      gradient norm, if clipping or the user needs it
+ *     n = square_sum(dw) + square_sum(db)      gradient norm (gradient_norm.c), if clipping or the
+ *                                              user needs it
  *     w', m', v' = adamw(w, dw, m, v, n)       for each trained parameter
  */
 #include "passes/differentiate/differentiate.h"
@@ -9,25 +10,6 @@
 #include "ir/module.h"
 
 #include <string.h>
-
-/* Returns the square of the norm of all gradients together; NULL: there are none. */
-static Value *gradient_norm(Differentiator *diff) {
-    Module *module = diff->module;
-    const OpDef *square = rule_inserted(
-        module->arena, "square_sum",
-        "n[] = square_sum(g[i..], ?more[]) reduction(+: i) plus(n: more) inplace(n: more) "
-        "operations(2 * size(i)) kernel(ht_square_sum_kernel) grad(none)");
-    Array(Value *) terms = {0};
-    Value *norm = NULL;
-    for (int i = 0; i < module->params.count; i++) {
-        Value *operands[] = {module->params.at[i]->gradient, NULL};
-        if (operands[0])
-            array_push(module->arena, &terms, emit_op(diff, square, operands, 2, NULL));
-    }
-    for (int t = 0; t < terms.count; t++)
-        norm = norm ? emit_sum(diff, norm, terms.at[t]) : terms.at[t];
-    return norm;
-}
 
 /* Returns whether the optimizer's operator has the form (p, g, states..., ?norm) -> (p,
  * states...). */
@@ -100,7 +82,7 @@ static void update_params(Differentiator *diff) {
 
 /* ---- rules ---- */
 
-/* Returns whether an operator is a placeholder (ir/optimizer_placeholders.h). Sets *value to the
+/* Returns whether an operator is a placeholder (ir/builtin.h). Sets *value to the
  * value that it stands for; NULL: there is none. */
 static bool find_given(const Differentiator *diff, const OpDef *const *given, const Op *op,
                        Value **value) {

@@ -20,7 +20,7 @@
 #include "passes/factor_dims/equal_dims.h"
 #include "passes/factor_dims/names.h"
 #include "passes/factor_dims/user_layouts.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 #include <string.h>
 

@@ -14,8 +14,7 @@
 
 #include "passes/factor_dims/equal_dims.h"
 
-/* Returns the name of every atom, by its representative. Reports an error where an atom gets two
- * names. */
+/* Returns the name of every atom, by its representative. Reports an error if an atom gets two. */
 const DimName *atom_names(Arena *arena, const Module *module, const Classes *classes);
 
 #endif

@@ -25,8 +25,7 @@ typedef struct Match {
 
 /* ---- layouts over mesh axes ---- */
 
-/* Returns the state on the first of the new dimensions of dimension `number`; `dup` if there is
- * none. */
+/* Returns the state on the first new dimension of dimension `number`; `dup` if there is none. */
 static UserLayoutState numbered(const Reader *reader, UserLayoutState state, int number) {
     const Value *value = reader->value;
     state.name = NULL;
@@ -84,8 +83,8 @@ static const UserLayout *renumber_states(const Reader *reader, UserLayout *writt
 
 /* ---- layouts over device numbers ---- */
 
-/* Matches each dimension of the written layout (of its view, or the source's shape) with the new
- * dimensions. */
+/* Finds the new dimensions of each dimension of `written`: the layout's view, or the tensor's shape
+ * in the source. */
 static void match_dims(const Reader *reader, Shape written, Match *now) {
     int d = 0, rank = reader->value->type.rank;
     const int64_t *extent = reader->value->type.extent;
@@ -124,8 +123,7 @@ static bool cuts_first(const Reader *reader, const Layout *layout, int dim, cons
     return first == now->extent || layout->top != TOP_SPLIT || layout->top_dim != dim;
 }
 
-/* Returns whether a dimension that the layout cuts can be cut in its new form; reports an error
- * otherwise. */
+/* Returns whether the new dimensions allow the cut of a dimension; reports an error otherwise. */
 static bool check_cut(const Reader *reader, const Layout *layout, int dim, const Match *now) {
     Text factors = {.arena = reader->module->arena};
     if (now->fits && cuts_first(reader, layout, dim, now)) return true;

@@ -17,7 +17,7 @@
  */
 #include "passes/fuse/fuse.h"
 
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 /* ---- users ---- */
 

@@ -46,15 +46,9 @@ typedef struct Composer {
 
 /* ---- names ---- */
 
-static bool is_taken(const Composer *composer, const char *name) {
-    for (int i = 0; i < composer->names.count; i++)
-        if (!strcmp(composer->names.at[i], name)) return true;
-    return false;
-}
-
 static const char *new_name(Composer *composer, const char *base) {
     const char *name = base;
-    for (int number = 1; is_taken(composer, name); number++)
+    for (int number = 1; text_find(composer->names.at, composer->names.count, name) >= 0; number++)
         name = arena_format(composer->arena, "%s_%d", base, number);
     array_push(composer->arena, &composer->names, name);
     return name;
@@ -74,8 +68,8 @@ static bool same_item(const Item *a, const Item *b) {
            !memcmp(a->loops, b->loops, sizeof *a->loops * (size_t)a->rank);
 }
 
-/* Returns the expression for operand k of the member: a value of the group, or a tensor that the
- * group reads. */
+/* Returns the expression for a member's operand k: a value of the group, or a tensor that it
+ * reads. */
 static const Expr *operand_leaf(Composer *composer, int k) {
     const Op *op = composer->member->op;
     Item item = item_of(composer, op->operands[k], &op->binding->operands[k]);

@@ -229,8 +229,7 @@ static bool goes_back(Fuse *fuse, const FuseGroup *group, const Op *op, int end)
     return !own && leads_back(fuse, group, op, end);
 }
 
-/* Returns whether a path from the operator's results leaves the group and comes back to a
- * member. */
+/* Returns whether a path from the operator's results leaves the group and returns to a member. */
 static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int end) {
     bool outside = !group_has(group, from);
     for (int r = 0; r < from->result_count; r++) {

@@ -23,8 +23,7 @@ typedef struct PackItem {
     int64_t offset; // result: a multiple of ARENA_ALIGNMENT; 0 for an item of no bytes
 } PackItem;
 
-/* Sets the offsets of the items. Returns the length of the arena, up to the end of the last
- * item. */
+/* Sets the offsets of the items. Returns the length of the arena. */
 int64_t pack(Arena *scratch, PackItem *items, int count);
 
 /* Does the same in fewer attempts; never gives fewer bytes than pack. */

@@ -25,7 +25,7 @@
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
 #include "passes/memory/arena_packing.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "passes/memory/alias_views.h"
 
 #include <string.h>

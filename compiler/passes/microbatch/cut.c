@@ -1,5 +1,5 @@
 #include "passes/microbatch/cut.h"
-#include "strategy/place.h"
+#include "strategy/layer_placement.h"
 
 #include <string.h>
 
@@ -30,22 +30,20 @@ bool microbatch_loops(const Module *module) {
 
 /* ---- equal pipelines ---- */
 
-static bool same_text(const char *a, const char *b) { return a == b || (a && b && !strcmp(a, b)); }
-
 static bool same_axis(const MeshAxis *a, const MeshAxis *b) {
-    if (!same_text(a->name, b->name) || a->count != b->count || !a->weights != !b->weights)
+    if (!text_same(a->name, b->name) || a->count != b->count || !a->weights != !b->weights)
         return false;
     return !a->weights || !memcmp(a->weights, b->weights, sizeof *a->weights * (size_t)a->count);
 }
 
 static bool same_range(const LayerRange *a, const LayerRange *b) {
-    return same_text(a->tower, b->tower) && same_text(a->name, b->name) && a->first == b->first &&
+    return text_same(a->tower, b->tower) && text_same(a->name, b->name) && a->first == b->first &&
            a->last == b->last;
 }
 
 static bool same_stage(const Stage *a, const Stage *b) {
     bool same = a->devices.count == b->devices.count && a->mesh.count == b->mesh.count &&
-                a->layers.count == b->layers.count && same_text(a->recompute, b->recompute);
+                a->layers.count == b->layers.count && text_same(a->recompute, b->recompute);
     for (int i = 0; same && i < a->mesh.count; i++)
         same = same_axis(&a->mesh.at[i], &b->mesh.at[i]);
     for (int i = 0; same && i < a->layers.count; i++)
@@ -117,8 +115,7 @@ static bool check_units(const Module *module, int64_t unit) {
 
 /* ---- bodies ---- */
 
-/* Returns the variant of the model for a pipeline's padding lengths; NULL: it has the strategy's
- * lengths. */
+/* Returns the model's variant for a pipeline's padding lengths; NULL: they are the strategy's. */
 static const Module *shorter_of(const LengthVariant *variants, int pipeline) {
     return variants ? variants[pipeline].module : NULL;
 }

@@ -13,7 +13,7 @@
 #ifndef PASSES_PROPAGATE_LAYOUTS_ASSIGN_H
 #define PASSES_PROPAGATE_LAYOUTS_ASSIGN_H
 
-#include "passes/seed_layouts/split_rules.h"
+#include "passes/seed_layouts/tensor_expert_splits.h"
 #include "passes/seed_layouts/sharding.h"
 #include "passes/seed_layouts/consumer_constraints.h"
 
@@ -64,7 +64,7 @@ typedef struct Assigner {
  * cuts, ASSIGN_NONE, or ASSIGN_PASS + 1 - g: partial sums pass through the operands of linear group
  * g (1, 2, ...). With `turns` of the strategy, axes of `ring_axes` cut another factor,
  * `ring_factor`, of the tensors that have it; the operator then runs in ring steps, one for each
- * piece (ring.c). */
+ * piece (ring_attention.c). */
 typedef struct Assignment {
     int factor[MESH_MOST];
     bool zigzag[MESH_MOST]; // a zigzag split
@@ -76,6 +76,11 @@ typedef struct Assignment {
 /* Returns the assignment of an operator. `versions` has the versions of each operand; NULL: absent.
  * Marks split rules as used or refused. */
 Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *versions);
+
+/* Finds the factor whose pieces move in a ring along axes that cut another factor, `turns` of the
+ * strategy (ulysses_or_ring.c). */
+void choose_ring(const Assigner *assigner, const Op *op, Version *const *versions,
+                 Assignment *assignment);
 
 /* Returns the factor that an axis cuts in an operand by its constraint; ASSIGN_NONE: the operand is
  * whole along the axis. */

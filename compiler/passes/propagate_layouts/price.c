@@ -82,7 +82,7 @@ static ReplicaGroupPrice plan_replica_group(const Assigner *assigner, const Conv
                                                      : plan_seconds(plan)};
 }
 
-/* Returns the cached plan_replica_group. Meshes of equivalent devices share an entry. */
+/* Returns the cached result of plan_replica_group. Meshes of equivalent devices share an entry. */
 static ReplicaGroupPrice first_price(const Assigner *assigner, const Conversion *first) {
     Intern *shared = assigner->replica_groups;
     ReplicaGroupKey key = {

@@ -19,7 +19,7 @@
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"
 #include "passes/seed_layouts/stage_union.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 #include <string.h>
 
@@ -87,7 +87,7 @@ static bool is_passing(const Propagation *propagation, const Value *original) {
            propagation->origin[original->id] == ORIGIN_PARAMETERS;
 }
 
-/* Drops the versions that served a single layer. */
+/* Drops the versions (converted copies) that only the operators of one layer may read. */
 static void end_layer(Propagation *propagation) {
     for (int i = 0; i < propagation->passing.count; i++) {
         Version **version = &propagation->forms[propagation->passing.at[i]->id];
@@ -282,7 +282,7 @@ static Assignment assignment_of(Propagation *propagation, const Op *op) {
 }
 
 static void propagate_op(Propagation *propagation, Op *op) {
-    if (propagate_irregular(propagation, op)) return;
+    if (propagate_non_mesh(propagation, op)) return;
     Assignment assignment = assignment_of(propagation, op);
     if (assignment.ring_axes && propagate_ring(propagation, op, &assignment)) return;
     assignment.ring_axes = 0;
@@ -367,7 +367,7 @@ static void propagate_collection(Propagation *propagation, Op *op) {
 }
 
 /* Returns `value` if it is a parameter, or the parameter of which it is the converted copy under
- * `optimizer NAME` (passes/seed_layouts/optimizer_layouts.c); otherwise NULL. */
+ * `optimizer NAME` (passes/seed_layouts/optimizer_statement.c); otherwise NULL. */
 static const Value *computing_of(const Module *module, const Value *value) {
     if (value->def && value->def->def == module->builtin->reshard &&
         value->def->loop == LOOP_BEFORE && value->def->stage == STAGE_ALL)
@@ -376,7 +376,7 @@ static const Value *computing_of(const Module *module, const Value *value) {
 }
 
 /* Lays out a part of a value: the part of one stage or micro-batch. Parts of parameters and inputs
- * have layouts from pass seed_layouts or from the IR text. Any other value is first made whole on
+ * have layouts from pass seed_layouts or from the IR text. Any other value is first replicated on
  * all devices. */
 static void propagate_part(Propagation *propagation, Op *op) {
     const Module *module = propagation->module;
@@ -462,7 +462,7 @@ static Value *stored(Propagation *propagation, const Op *op, Value *made, const 
         arena_format(propagation->module->arena, "the updated %s", old->name));
 }
 
-/* Converts parameter, gradient and states to the layout of the update, and makes the norm whole. */
+/* Converts parameter, gradient and states to the layout of the update, and replicates the norm. */
 static void update_operands(Propagation *propagation, Op *op, const Layout *layout) {
     Arena *arena = propagation->module->arena;
     const char *name = op->operands[0]->name;

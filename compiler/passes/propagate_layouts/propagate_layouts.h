@@ -1,4 +1,4 @@
-/* State of pass propagate_layouts on its way through the operators, for its files. */
+/* State of pass propagate_layouts while it visits the operators, shared by its files. */
 #ifndef PASSES_PROPAGATE_LAYOUTS_PROPAGATE_LAYOUTS_H
 #define PASSES_PROPAGATE_LAYOUTS_PROPAGATE_LAYOUTS_H
 
@@ -59,10 +59,10 @@ void propagate_result(Propagation *propagation, Op *op, int k, const Layout *mad
 /* Returns the reason for converting operand k, for messages. */
 const char *propagate_reason(Propagation *propagation, const Op *op, int k);
 
-/* Lays out an operator on operands whose layouts are no shardings of a mesh (irregular_layouts.c).
- * Its results have the same layout. Equal pieces count once in a reduction. False: the operator
- * cannot use the layout, and nothing changes. */
-bool propagate_irregular(Propagation *propagation, Op *op);
+/* Lays out an operator on operands whose layouts are no shardings of a mesh (non_mesh_layouts.c).
+ * Its results have the same layout. Equal pieces count once in a reduction. Returns false and
+ * changes nothing if the operator cannot use the layout. */
+bool propagate_non_mesh(Propagation *propagation, Op *op);
 
 /* Constraints from layouts in the source (user_constraints.c). The first starts the constraint of a
  * value for which the source gives a layout. The second passes the constraint of operand k on to
@@ -71,9 +71,9 @@ void propagate_user_layout(Propagation *propagation, const Value *value);
 void propagate_user_constraints(Propagation *propagation, const Op *op, int k,
                                 Value *const *results, const Assignment *assignment);
 
-/* Replaces an operator by ring steps (ring.c): one operator for each piece of
- * `assignment->ring_factor`, and operators that join their results. False: the devices that make
- * the results cannot join them, and nothing changes. */
+/* Replaces an operator by ring steps (ring_attention.c): one operator for each piece of
+ * `assignment->ring_factor`, and operators that join their results. Returns false and changes
+ * nothing if the devices that make the results cannot join them. */
 bool propagate_ring(Propagation *propagation, Op *op, const Assignment *assignment);
 
 #endif

@@ -22,7 +22,7 @@ bool op_in_step(const Module *module, const Op *op) {
            op->loop == (module->templates->at.count ? LOOP_EACH : LOOP_BEFORE);
 }
 
-/* ---- needs ---- */
+/* ---- values to recompute ---- */
 
 /* Marks each operand as wanted, if the region of `op` may recompute it, or as kept. */
 static void need_operands(Remaker *remaker, const Op *op) {
@@ -48,8 +48,8 @@ static bool runs_again(const Remaker *remaker, const Op *op) {
     return false;
 }
 
-/* Finds the needs from the last operator to the first, so that all needs of a value are known
- * before its maker's operands are examined. */
+/* Visits operators from the last to the first, so that all readers of a value have marked it before
+ * its maker marks operands. */
 static void find_needs(Remaker *remaker) {
     const Module *module = remaker->module;
     for (int i = module->ops.count - 1; i >= 0; i--) {
@@ -115,7 +115,7 @@ static void place_copies(Remaker *remaker) {
     module->ops.capacity = remaker->ops.capacity;
 }
 
-/* Removes operators whose first run nothing needs any more, so that they run only in backward. */
+/* Removes forward operators without readers, so that only their copies run, in backward. */
 static void remove_first_runs(Module *module) {
     for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->index = -1;
     remove_dead_ops(module);
@@ -136,7 +136,7 @@ void make_anew(Module *module, const Anew *anew) {
                                                                     : remaker.visits;
     remaker.copy =
         arena_array(remaker.arena, Value *, (size_t)module->next_id * (size_t)remaker.visits);
-    // 1: find needs; 2: put copies before their readers; 3: remove first runs without readers
+    // 1: mark the values to recompute; 2: put copies before their readers; 3: remove dead operators
     find_needs(&remaker);
     place_copies(&remaker);
     remove_first_runs(module);

@@ -16,8 +16,7 @@ typedef struct Anew {
                        // values that another region needs are kept
 } Anew;
 
-/* Returns whether a forward operator runs as often as backward does: with micro-batches, once for
- * each. */
+/* Returns whether a forward operator runs as often as backward: once a step or micro-batch. */
 bool op_in_step(const Module *module, const Op *op);
 
 /* Makes backward operators read recomputed values of their own region. A recomputed operator stands

@@ -24,7 +24,7 @@
 #include "passes/recompute/clone.h"
 
 #include "cost/cost.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 #include <string.h>
 

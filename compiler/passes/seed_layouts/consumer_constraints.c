@@ -1,6 +1,6 @@
 #include "passes/seed_layouts/consumer_constraints.h"
 
-#include "passes/seed_layouts/split_rules.h"
+#include "passes/seed_layouts/tensor_expert_splits.h"
 
 _Static_assert(MESH_MOST <= 16, "axes are bits of 16");
 

@@ -24,7 +24,7 @@ typedef struct ConsumerConstraints {
 const ConsumerConstraints *wanted_of(Arena *arena, const Module *module);
 
 /* Returns the axes that may not cut an operator on parameters alone, because consumers of its
- * results forbid them; bit a: axis a. 0 for all other operators. */
+ * results forbid them; bit a: axis a. Returns 0 for all other operators. */
 uint16_t op_unwanted(const ConsumerConstraints *wanted, const Op *op);
 
 #endif

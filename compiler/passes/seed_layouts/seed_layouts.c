@@ -25,7 +25,7 @@
 #include "passes/seed_layouts/stage_union.h"
 
 #include "ir/verify/verify.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 #include <string.h>
 

@@ -15,7 +15,7 @@ bool meshes_create(Module *module);
 const Layout *states_layout(Module *module, const Mesh *mesh, const Value *param);
 
 /* Gives trained parameters and states the layouts that they have in `program`, the model under the
- * strategy that the statement `optimizer` names (optimizer_layouts.c). All other layouts of pass
+ * strategy that the statement `optimizer` names (optimizer_statement.c). All other layouts of pass
  * seed_layouts must be set. */
 void place_as_home(Module *module, const Module *program);
 

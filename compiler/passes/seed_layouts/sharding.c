@@ -203,7 +203,7 @@ static bool counts_devices(const Mesh *mesh, const Group *group, const int *orde
     return true;
 }
 
-/* Returns whether a split state has the same weights as the axis. True for other states. */
+/* Returns whether a split state has the same weights as the axis; true for other states. */
 static bool same_weights(const State *state, const Axis *axis) {
     if (state->kind != STATE_SPLIT || !state->weights || !axis->weights)
         return state->kind != STATE_SPLIT || state->weights == axis->weights;

@@ -16,7 +16,7 @@
  */
 #include "ir/analysis/phases.h"
 #include "passes/stage/stage.h"
-#include "strategy/place.h"
+#include "strategy/layer_placement.h"
 
 #include <string.h>
 

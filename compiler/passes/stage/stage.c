@@ -19,7 +19,7 @@
  */
 #include "ir/analysis/phases.h"
 #include "passes/differentiate/differentiate.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "passes/stage/stage.h"
 
 #include <string.h>
@@ -297,7 +297,7 @@ static bool *find_read_behind(const Staging *staging) {
 }
 
 /* Makes the operators of one loop for the current template. First finds the additions that only
- * serve readers after the loop, and dissolves them. */
+ * operators after the loop need, which unions replace. */
 static void make_body(Staging *staging, const bool *read, LoopPosition turn) {
     Module *module = staging->module;
     memset(staging->dissolved, 0, sizeof *staging->dissolved * (size_t)staging->ops);
@@ -360,7 +360,7 @@ static void read_behind_loop(Staging *staging, Op *op) {
     array_push(staging->module->arena, &staging->turns[op->loop], op);
 }
 
-/* Replaces outputs that the loop makes by their unions. */
+/* Replaces the loss, outputs and gradients that the loop makes by unions of the stages' values. */
 static void finish(Staging *staging) {
     Module *module = staging->module;
     if (module->loss) module->loss = behind_loop(staging, module->loss);

@@ -1,11 +1,11 @@
 /* Declarations that the files of pass stage share. assign_stages.c finds the stage of each
- * operator, partial_sums.c the terms that each stage adds to a sum, lengths.c handles padding
- * lengths, stage.c makes the templates' operators. */
+ * operator, tied_weight_gradients.c the terms that each stage adds, padding_lengths.c handles
+ * padding lengths, stage.c makes the templates' operators. */
 #ifndef PASSES_STAGE_STAGE_H
 #define PASSES_STAGE_STAGE_H
 
 #include "ir/unit.h"
-#include "strategy/place.h"
+#include "strategy/layer_placement.h"
 
 /* A value in a visit that did not make it or receive it first: the result of a conversion that
  * passes it on. */
@@ -25,7 +25,7 @@ typedef struct Staging {
     Arena *arena;    // scratch
     int values, ops; // counts of the module before the pass
     int *readers;    // by value id: number of reading operators, outputs and the loss included
-    bool *dissolved; // by op index: an addition that stages and the union do instead
+    bool *dissolved; // by op index: an addition that a stage_union replaces
     bool *loose;     // by op index: an addition that may be dissolved, so that no message between
                      // visits is needed
     const PipelineRun *run; // the first one of the current template
@@ -57,15 +57,15 @@ bool lengths_fit(const Module *module, const ModuleLinks *links);
  * lengths. Constants and sizes keep the values of the padded batch. */
 void take_lengths(const Staging *staging, const Op *op, Op *copy);
 
-/* Finds the template's visits, and the visit of each operator of the loop. False after errors:
- * layers without a stage, or stages against the data flow. */
+/* Finds the template's visits, and the visit of each operator of the loop. Returns false after
+ * errors: layers without a stage, or stages against the data flow. */
 bool find_visits(Staging *staging);
 
 /* Returns the stage that runs an operator of the module, by index in module->templates->stages. */
 int stage_of(const Staging *staging, const Op *op);
 
-/* Finds the additions that only lead to readers after the loop. `read`: by value id, whether such a
- * reader reads it directly. */
+/* Finds the additions whose results only operators after the loop need. `read`: by value id,
+ * whether an operator after the loop reads the value. */
 void find_loose(Staging *staging, const bool *read);
 
 /* Returns the terms of a value, each in one visit: the value itself, or the operands of additions

@@ -242,9 +242,7 @@ ModelWork *model_work(Arena *arena, Module *module) {
 }
 
 static bool names(const SplitRule *rule, const char *axis) {
-    for (int a = 0; a < rule->axis_count; a++)
-        if (!strcmp(rule->axes[a], axis)) return true;
-    return false;
+    return text_find(rule->axes, rule->axis_count, axis) >= 0;
 }
 
 static double sum_weights(const MeshAxis *axis, int end) {
@@ -254,9 +252,8 @@ static double sum_weights(const MeshAxis *axis, int end) {
 }
 
 static int64_t extent_of(const ModelWork *work, const char *dim) {
-    for (int d = 0; d < work->dim_count; d++)
-        if (!strcmp(work->dims[d], dim)) return work->extents[d];
-    return 0;
+    int d = text_find(work->dims, work->dim_count, dim);
+    return d < 0 ? 0 : work->extents[d];
 }
 
 double model_part(const ModelWork *work, const Strategy *strategy, const MeshAxis *axis, int c) {

@@ -31,34 +31,19 @@ static void add(Choice *choice, LayoutModel *laid, const Strategy *known) {
                            layout_model_moves(choice->now, laid), false});
 }
 
-/* Returns whether two strategies have the same values of shape variables, so that training can go
- * on under the other strategy. */
-static bool same_shapes(const Strategy *a, const Strategy *b) {
-    bool same = a->shapes.count == b->shapes.count;
-    for (int i = 0; same && i < a->shapes.count; i++)
-        same = !strcmp(a->shapes.at[i].name, b->shapes.at[i].name) &&
-               a->shapes.at[i].value == b->shapes.at[i].value;
-    return same;
-}
-
-static const Strategy *find(Module *const *modules, int count, const char *name) {
-    for (int m = 0; m < count; m++)
-        if (modules[m]->strategy && !strcmp(modules[m]->strategy->name, name))
-            return modules[m]->strategy;
-    return NULL;
-}
-
 static Module *module_under(Module *const *modules, int count, const char *name) {
     for (int m = 0; m < count; m++)
         if (modules[m]->strategy && !strcmp(modules[m]->strategy->name, name)) return modules[m];
     return NULL;
 }
 
+/* Adds the existing strategies with the same values of shape variables, under which training can go
+ * on. */
 static void add_known(Choice *choice, Module *const *modules, int count) {
     const char *why;
     for (int m = 0; m < count; m++) {
         const Strategy *strategy = modules[m]->strategy;
-        if (strategy && same_shapes(strategy, choice->now->like) &&
+        if (strategy && shapes_same(&strategy->shapes, &choice->now->like->shapes) &&
             strategy_device_count(strategy) == choice->work->device_count)
             add(choice, layout_model_of(choice->arena, choice->work, strategy, &why), strategy);
     }
@@ -156,7 +141,8 @@ static BalanceAnswer *answer_of(const Choice *choice, const Candidate *taken,
 BalanceAnswer *balance_plan(Arena *arena, Module *const *modules, int count,
                             const BalanceRequest *request) {
     const char *why = NULL;
-    const Strategy *base = find(modules, count, request->base);
+    const Module *like = module_under(modules, count, request->base);
+    const Strategy *base = like ? like->strategy : NULL;
     Module *now = module_under(modules, count, request->now);
     if (!base || !now)
         return refuse(arena, arena_format(arena, "the model has no strategy \"%s\"",

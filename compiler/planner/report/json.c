@@ -42,13 +42,6 @@ static const char *mesh_text(Arena *arena, const Stage *stage) {
 
 /* ---- layers ---- */
 
-/* Returns whether `next` is the numbered layer that follows `last` in its tower. */
-static bool layer_follows(const Layer *last, const Layer *next) {
-    bool same_tower = last->tower == next->tower ||
-                      (last->tower && next->tower && !strcmp(last->tower, next->tower));
-    return same_tower && !last->name && !next->name && next->number == last->number + 1;
-}
-
 static void print_layer_run(Text *out, const Layer *first, const Layer *last) {
     text_string(out, out->length ? ", " : "");
     if (first->tower) text_print(out, "%s: ", first->tower);

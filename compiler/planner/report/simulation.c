@@ -1,6 +1,6 @@
 #include "planner/report/simulation.h"
 
-#include "ir/analysis/async_collectives.h"
+#include "ir/analysis/collective_order.h"
 #include "ir/programs/device_programs.h"
 
 #include <math.h>
@@ -23,8 +23,7 @@ static const Pipeline *group_pipeline(const Module *module, const PipelineGroup 
     return &module->strategy->pipelines.at[module->templates->runs.at[group->runs.at[0]].pipeline];
 }
 
-/* Returns the group of pipelines with the same times as a pipeline; NULL: there is no such group
- * yet. */
+/* Returns the group of pipelines with the same times as a pipeline; NULL: none yet. */
 static PipelineGroup *group_of_run(Simulation *simulation, const PipelineRun *run) {
     const Pipeline *pipeline = &simulation->module->strategy->pipelines.at[run->pipeline];
     for (int g = 0; g < simulation->groups.count; g++) {

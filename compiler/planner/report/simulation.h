@@ -37,7 +37,7 @@ typedef struct PipelineGroup {
     TimelineRow *lanes; // by stage
 } PipelineGroup;
 
-/* An asynchronous gradient reduction, which runs beside the tables. */
+/* An asynchronous gradient reduction, which overlaps with the schedules' tables. */
 typedef struct SimulatedMessage {
     const Op *op;
     Span span;

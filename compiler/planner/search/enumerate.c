@@ -1,6 +1,6 @@
 #include "planner/search/enumerate.h"
 
-#include "planner/search/closed_form.h"
+#include "planner/search/layers_on_stages.h"
 #include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
 #include "planner/search/layer_costs.h"

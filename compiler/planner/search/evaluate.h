@@ -9,7 +9,7 @@
 #ifndef PLANNER_SEARCH_EVALUATE_H
 #define PLANNER_SEARCH_EVALUATE_H
 
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "planner/search/candidate.h"
 #include "support/text.h"
 

@@ -2,7 +2,7 @@
 #ifndef PLANNER_SEARCH_EVALUATED_H
 #define PLANNER_SEARCH_EVALUATED_H
 
-#include "planner/search/closed_form.h"
+#include "planner/search/layers_on_stages.h"
 #include "planner/search/devices.h"
 #include "planner/search/enumerate.h"
 #include "planner/search/evaluate.h"

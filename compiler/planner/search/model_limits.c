@@ -33,17 +33,12 @@ void model_find_layers(Arena *arena, SearchModel *model) {
     model->layers = list.at;
 }
 
-/* Returns whether layer b continues a range of layers that ends with a. */
-static bool follows(const Layer *a, const Layer *b) {
-    bool same = a->tower == b->tower || (a->tower && b->tower && !strcmp(a->tower, b->tower));
-    return same && !a->name && !b->name && b->number == a->number + 1;
-}
-
 const char *model_layers(Arena *arena, const SearchModel *model, int first, int end) {
     Text text = {.arena = arena};
     for (int l = first, next; l < end; l = next) {
         const Layer *layer = model->layers[l];
-        for (next = l + 1; next < end && follows(model->layers[next - 1], model->layers[next]);)
+        for (next = l + 1;
+             next < end && layer_follows(model->layers[next - 1], model->layers[next]);)
             next++;
         text_string(&text, l == first ? "" : ", ");
         if (layer->tower) text_print(&text, "%s: ", layer->tower);

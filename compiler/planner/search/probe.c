@@ -37,8 +37,7 @@ static void read_seconds(Reading *reading) {
 
 /* ---- parameters and states ---- */
 
-/* Returns, by value id, the slot of the first operator that reads the value; -1: no operator
- * does. */
+/* Returns, by value id, the slot of the first operator that reads the value; -1: none. */
 static int *first_readers(const Reading *reading) {
     const Module *module = reading->module;
     int *first = arena_array(reading->arena, int, module->next_id);

@@ -5,7 +5,7 @@
 #include "planner/search/neighbours.h"
 #include "planner/search/tensor_parallel.h"
 
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 enum { BEST = 5, ROUNDS = 3, LOOKS = 2, SMALL_FLEET = 8 };
 

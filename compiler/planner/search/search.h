@@ -14,7 +14,7 @@
  *     tensor_parallel.h  which dimensions tensor parallelism cuts: those that pay off when tried
  *     layer_costs.h      seconds and bytes by layer, from a few probes of small strategies, for any
  *                        class, degree, rows and kind of recomputing
- *     closed_form.h      from these: layers over stages, seconds of a step, bytes of a stage
+ *     layers_on_stages.h from these: layers over stages, seconds of a step, bytes of a stage
  *     enumerate.h        all strategies of the space; keeps the best by closed form
  *     evaluated.h        evaluates the kept strategies, and corrects the closed forms
  *     search.c           evaluates round by round, then around the best strategy
@@ -28,7 +28,7 @@
 
 #include "cluster/cluster.h"
 #include "frontend/frontend.h"
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 #include "support/text.h"
 
 typedef struct SearchOptions {
@@ -42,8 +42,8 @@ typedef struct SearchOptions {
 } SearchOptions;
 
 /* Finds a strategy for the model of a source, and writes its text to `strategy` and its explanation
- * to `reason`. Returns false after errors; it is an error, which says how many bytes are missing,
- * when no strategy fits. */
+ * to `reason`. Returns false after errors. If no strategy fits, reports an error with the missing
+ * bytes. */
 bool search_plan(Arena *arena, Diag *diag, const SearchOptions *options, Text *strategy,
                  Text *reason);
 

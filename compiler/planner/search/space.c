@@ -1,5 +1,5 @@
 #include "planner/search/space.h"
-#include "planner/search/closed_form.h"
+#include "planner/search/layers_on_stages.h"
 #include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
 #include "planner/search/layer_costs.h"

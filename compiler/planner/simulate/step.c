@@ -1,7 +1,7 @@
 #include "planner/simulate/step.h"
 
 #include "planner/simulate/transfers.h"
-#include "ir/analysis/async_collectives.h"
+#include "ir/analysis/collective_order.h"
 #include "ir/programs/device_programs.h"
 #include "cost/stage_seconds.h"
 #include "schedule/wait.h"
@@ -193,7 +193,7 @@ static void note_made(Builder *builder, const Script *script, const Op *op) {
     }
 }
 
-/* Adds the tasks of a script on its actors; `last`: it runs for the last micro-batch. */
+/* Adds the tasks of a script on its actors; `last`: for the last micro-batch. */
 static void run_script(Builder *builder, const Script *script, bool last) {
     for (int i = 0; i < script->items.count; i++) {
         const ScriptItem *item = &script->items.at[i];

@@ -4,7 +4,6 @@
 #include "planner/simulate/transfers.h"
 #include "ir/programs/device_programs.h"
 #include "cost/cost.h"
-#include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 #include "reshard/plan.h"

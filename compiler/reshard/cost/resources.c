@@ -1,4 +1,4 @@
-#include "reshard/cost/price.h"
+#include "reshard/cost/communication.h"
 
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,7 @@ struct Resources {
     const Plan *plan;
     double touched; // bytes that all devices touch; for a finished plan, with its scratch space
     int *seat;      // by slot: the first slot on the same processor, which stands for the processor
-    double *ready;  // by seat: the time when the processor is free, in seconds from the first step
+    double *ready;  // by processor: the time when it is free, in seconds from the first step
     double *sent, *received, *sums; // scratch, by slot
 };
 

@@ -2,8 +2,7 @@
  * place. */
 #include "reshard/plan_builder.h"
 
-#include "reshard/cost/price.h"
-#include "support/intern.h"
+#include "reshard/cost/communication.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Makes the tasks of bundles: the contributions of each value, and its target devices. */
+/* Makes the tasks of bundles: the contributions to each value, and its target devices. */
 #include "reshard/plan_builder.h"
 
 #include "reshard/hierarchical/hierarchical.h"

@@ -53,7 +53,7 @@ typedef struct MoveList {
 
 typedef Array(ht_block) Blocks;
 
-/* A partial reduction that is kept in scratch, and the segment that it is. */
+/* A segment whose partial reduction is kept in scratch for later steps. */
 typedef struct Resident {
     Segment segment;
     int64_t offset; // bytes

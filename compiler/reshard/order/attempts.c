@@ -1,7 +1,7 @@
 /* Makes several plans and takes the cheapest one whose loads are well balanced. */
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"
-#include "reshard/cost/price.h"
+#include "reshard/cost/communication.h"
 #include "reshard/hierarchical/hierarchical.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "reshard/plan_builder.h"
 
 #include "reshard/copy/copy.h"
-#include "reshard/cost/price.h"
+#include "reshard/cost/communication.h"
 #include "reshard/hierarchical/hierarchical.h"
 
 #include <string.h>

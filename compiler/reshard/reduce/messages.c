@@ -5,7 +5,7 @@
  * reducer receives one partial reduction. If there are so many contributions that combining even
  * one element of them is too much for one device, they are combined along a tree. */
 #include "reshard/senders/balance_senders.h"
-#include "reshard/cost/price.h"
+#include "reshard/cost/communication.h"
 #include "reshard/reduce/reduce.h"
 #include "reshard/plan_builder.h"
 
@@ -338,8 +338,7 @@ static void add_stretch(const Combining *combining, Stretches *stretches, Jobs *
     array_push(combining->planner->arena, stretches, stretch);
 }
 
-/* Adds ranges so short that one contribution of them is a small part of the load cap, each with a
- * tree. */
+/* Adds ranges of at most `fine` elements, a small part of the load cap, each with its own tree. */
 static void add_trees(const Combining *combining, Range all, int64_t fine, Stretches *stretches,
                       Jobs *jobs) {
     Stretch stretch = {.reduction = combining->reduction, .lo = all.lo, .tree = true};

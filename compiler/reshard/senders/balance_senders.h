@@ -46,7 +46,7 @@ void balance_jobs(PlanBuilder *planner, Jobs *jobs, int64_t cap, int sweeps, int
 
 /* ---- trees along which values are passed on, or contributions combined, in several rounds ---- */
 
-/* By node: its parent (-1: none) and its depth. */
+/* The parent (-1: none) and the depth of each node. */
 typedef struct Tree {
     int *parent, *depth;
 } Tree;

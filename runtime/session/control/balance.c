@@ -1,6 +1,6 @@
 #include "session/control/control.h"
 
-#include "session/control/arrival.h"
+#include "session/control/prepare_strategy.h"
 #include "session/control/rates.h"
 #include "session/control/recompile_command.h"
 #include "base/files.h"
@@ -61,6 +61,7 @@ struct Balance {
 
 /* ---- messages ---- */
 
+/* Prints a message with the step number to standard error, unless `quiet` is set. */
 static void say(const Balance *balance, const char *format, ...) {
     char line[512];
     va_list arguments;
@@ -101,6 +102,7 @@ static void say_moved(const Balance *balance) {
 
 /* ---- opening and closing ---- */
 
+/* Returns whether the environment disables load balancing (HETU_BALANCE=0). */
 static bool is_off(void) {
     const char *word = getenv("HETU_BALANCE");
     return word && !strcmp(word, "0");
@@ -119,6 +121,7 @@ static void check_options(const ht_program *program, ht_balance_options options)
         ht_fail("ht_balance was called for a second program of the session; one is balanced");
 }
 
+/* Sets the options, with defaults for those that are 0. HETU_BALANCE=quiet sets `quiet`. */
 static void take_options(Balance *balance, ht_balance_options options) {
     const char *word = getenv("HETU_BALANCE");
     balance->options = options;
@@ -128,19 +131,15 @@ static void take_options(Balance *balance, ht_balance_options options) {
     balance->quiet = options.quiet || (word && !strcmp(word, "quiet"));
 }
 
-static int own_image(const ht_program *program) {
-    return program->session->programs[program->number]->number;
-}
-
 /* Returns why a program of several ranks cannot be balanced; NULL: it can. */
 static const char *reason_against(const ht_program *program) {
     if (channel_of_device()->memory) return "how long a stage computes is measured on CPUs alone";
-    if (!recompile_command_of(own_image(program)))
+    if (!recompile_command_of(session_image_program(program)->number))
         return "ht_balance must be called in the source file of the model, which hetucc compiles "
                "for CPUs";
-    if (recompile_command_of(own_image(program))->refuses)
-        return recompile_command_of(own_image(program))->refuses;
-    return image_at(own_image(program))->image->strategy
+    if (recompile_command_of(session_image_program(program)->number)->refuses)
+        return recompile_command_of(session_image_program(program)->number)->refuses;
+    return image_at(session_image_program(program)->number)->image->strategy
                ? NULL
                : "the program was compiled without a strategy";
 }
@@ -151,6 +150,7 @@ static void open_asked(Asked *asked, int ranks) {
     asked->work = memory_array(2 * ranks, sizeof *asked->work);
 }
 
+/* Begins to measure under a strategy, which becomes `base`; all ranks count as healthy. */
 static void begin_under(Balance *balance, int image) {
     double healthy[world_size()];
     for (int r = 0; r < world_size(); r++) healthy[r] = 1;
@@ -166,12 +166,13 @@ static void begin_under(Balance *balance, int image) {
 static Balance *open_balance(ht_program *program, ht_balance_options options) {
     int ranks = world_size();
     Balance *balance = memory_array(1, sizeof *balance);
-    *balance = (Balance){.program = program, .recipe = recompile_command_of(own_image(program))};
+    *balance = (Balance){.program = program,
+                         .recipe = recompile_command_of(session_image_program(program)->number)};
     balance->switched = memory_array(PER_WINDOW * ranks, sizeof *balance->switched);
     for (int i = 0; i < PER_WINDOW * ranks; i++) balance->switched[i] = -WINDOW - 1;
     open_asked(&balance->asked, ranks);
     take_options(balance, options);
-    begin_under(balance, own_image(program));
+    begin_under(balance, session_image_program(program)->number);
     return balance;
 }
 
@@ -242,6 +243,7 @@ static void rest(Balance *balance) {
     balance->rests = true;
 }
 
+/* Starts hetu-balance for the rates of the request, in another process. */
 static void start_planner(Balance *balance) {
     Asked *asked = &balance->asked;
     char reason[REASON], now[NAME + 128], base[NAME + 128], model[NAME + 128], name[NAME + 16],
@@ -372,6 +374,7 @@ static void leave(Balance *balance) {
     balance->phase = WATCHING;
 }
 
+/* Accepts the plan. Has its strategy compiled if it is new. */
 static void take_plan(Balance *balance) {
     balance->phase = MAKING;
     if (balance->asked.made) arrivals_ask(balance->image, balance->asked.strategy);
@@ -400,6 +403,7 @@ static void go_home(Balance *balance) {
         leave(balance);
 }
 
+/* Reads the plan once hetu-balance has ended; accepts it if it is current and pays back. */
 static void end_planning(Balance *balance) {
     int status = recompile_ended(balance->asked.planner, false);
     if (status < 0) return;
@@ -421,6 +425,7 @@ static void end_planning(Balance *balance) {
     }
 }
 
+/* Records the duration of a switch, and its step for each rank that caused it. */
 static void note_switch(Balance *balance, double seconds) {
     balance->switch_seconds = seconds;
     for (int r = 0; r < balance->rates->count; r++) {
@@ -482,9 +487,9 @@ void balance_turn(ht_program *program) {
     Balance *balance = balance_of(program);
     if (!balance) return;
     balance->at = program->step;
-    if (own_image(program) != balance->image) { // main has called ht_switch
+    if (session_image_program(program)->number != balance->image) { // main has called ht_switch
         drop_plan(balance);
-        begin_under(balance, own_image(program));
+        begin_under(balance, session_image_program(program)->number);
     }
     if (balance->phase == PLANNING) end_planning(balance);
     if (balance->phase == MAKING) end_making(balance);

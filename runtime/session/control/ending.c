@@ -23,24 +23,25 @@ static const double PATIENCE = 0.5;
 /* How main saves, and at which point of its loop. */
 struct Ending {
     char *folder;         // NULL: nothing was saved
-    ht_noted *notes;      // main's numbers, ended by {0}
+    ht_noted *notes;      // numbers of ht_note, ended by {0}
     int64_t noted_at;     // step at which `notes` were given
-    bool vary;            // the notes differ from save to save, as far as known
+    bool vary;            // notes have differed between saves, or were given once
     int64_t keeps;        // how many times notes were given
     bool asks;            // main calls ht_told_to_end
     int64_t steps, every; // step of the last save; steps between the last two saves
     int64_t runs;         // steps of all training programs at the last save
-    double saved, told;   // times of the last save and of the signal, in seconds; told 0: no signal
+    double saved, told;   // seconds at the last save and at the signal; told 0: no signal
     const ht_program *before, *next; // trained last before and first after the last save
     const ht_program *last;          // program that trained last
 };
 
+/* Returns the session's Ending, which the first call makes. */
 static struct Ending *ending_of(ht_session *session) {
     if (!session->ending) session->ending = memory_array(1, sizeof *session->ending);
     return session->ending;
 }
 
-/* ---- main's saves ---- */
+/* ---- the program's saves ---- */
 
 static void free_notes(ht_noted *notes) {
     for (ht_noted *note = notes; note && note->name; note++) free((char *)note->name);
@@ -54,6 +55,7 @@ static bool same_notes(const ht_noted *a, const ht_noted *b) {
     return !a->name && !b->name;
 }
 
+/* Replaces the notes, and records whether they differ from the last ones. */
 static void keep_notes(struct Ending *ending, const ht_noted *noted, int64_t step) {
     int count = 0;
     while (noted[count].name) count++;
@@ -168,7 +170,7 @@ _Noreturn static void end(ht_session *session, int number) {
     exit(SIGNAL_STATUS + number);
 }
 
-/* Warns if main's numbers in the checkpoint are older than its tensors. */
+/* Warns if the numbers of ht_note in the checkpoint are older than its tensors. */
 static void warn_stale(const ht_session *session) {
     const struct Ending *ending = session->ending;
     if (ending->notes->name && ending->vary && ending->noted_at != saved_steps(session))

@@ -1,7 +1,6 @@
 #include "base/timeline.h"
 #include "session/control/pace.h"
 
-#include "base/memory.h"
 #include "device/device.h"
 
 #include <stdlib.h>
@@ -45,6 +44,7 @@ void pace_step(bool reported) {
 
 /* ---- kernels ---- */
 
+/* Returns the number of elements of all results and operands. */
 static int64_t count_elements(const ht_call *call) {
     int64_t count = 0;
     for (int i = 0; i < call->result_count; i++)
@@ -55,6 +55,7 @@ static int64_t count_elements(const ht_call *call) {
     return count;
 }
 
+/* Records a call with copies of its views. */
 static void take_call(Remembered *own, ht_kernel *kernel, const ht_call *call, int64_t elements) {
     *own = (Remembered){.kernel = kernel, .elements = elements, .call = *call};
     memcpy(own->views, call->result, sizeof *call->result * (size_t)call->result_count);
@@ -102,6 +103,7 @@ static void *storage_of(const ht_view *views, int index, void *const *made) {
     return data;
 }
 
+/* Returns whether a view has memory that no earlier view shares. */
 static bool is_first(void *const *made, int index) {
     for (int i = 0; i < index; i++)
         if (made[i] == made[index]) return false;

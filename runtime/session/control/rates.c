@@ -2,7 +2,6 @@
 
 #include "base/memory.h"
 
-#include <hetu/rt.h>
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 
 enum { WARMING = 1 }; // warm-up steps after a switch, which are not measured
 
+/* Returns a list of `count` numbers that all are `value`; free() it. */
 static double *numbers(int count, double value) {
     double *list = memory_array(count, sizeof *list);
     for (int i = 0; i < count; i++) list[i] = value;
@@ -50,6 +50,7 @@ void rates_destroy(Rates *rates) {
 
 /* ---- strategies ---- */
 
+/* Returns the measurements under an image; NULL: there are none. */
 static RatesUnder *find(const Rates *rates, int image) {
     for (int u = 0; u < rates->under_count; u++)
         if (rates->under[u]->image == image) return rates->under[u];
@@ -90,6 +91,7 @@ static double least_seconds(const Rates *rates) {
     return share * most;
 }
 
+/* Predicts each rank's healthy seconds under a strategy from its work there and under the first. */
 static void expect(Rates *rates, RatesUnder *under, const double *work) {
     for (int r = 0; r < rates->count; r++) {
         double own = rates->under[0]->healthy[r];
@@ -136,6 +138,7 @@ static double healthy_of(const Rates *rates, int rank) {
     return expected > 0 && (ratio > most || ratio < 1 / most) ? expected : own;
 }
 
+/* Records a step under a new strategy; after RATES_FIRST steps, computes the healthy seconds. */
 static void learn(Rates *rates, const PaceReport *reports) {
     RatesUnder *now = rates->now;
     for (int r = 0; r < rates->count; r++)
@@ -163,6 +166,7 @@ static double busy_rate(const Rates *rates, int rank, double computing) {
                      : rates->rate[rank];
 }
 
+/* Returns the rate of a rank: from its computing seconds or, if it is idle, from its kernel. */
 static double rate_of(const Rates *rates, int rank, const PaceReport *report) {
     if (report->computing >= 0) return busy_rate(rates, rank, report->computing);
     return rates->kernel[rank] > 0 && report->kernel > 0
@@ -176,6 +180,7 @@ static bool is_away(const Rates *rates, double rate, double planned) {
     return fabs(rate - planned) >= rates->change * fmax(1, planned);
 }
 
+/* Updates the last three rates, and counts the steps in a row in which a rate is_away. */
 static void follow(Rates *rates, const PaceReport *reports) {
     for (int r = 0; r < rates->count; r++) {
         rates->earlier[r] = rates->before[r];

@@ -47,8 +47,7 @@ void rates_destroy(Rates *rates);
  * it has each rank's work under the first strategy (0: idle), then under this one. */
 void rates_go(Rates *rates, int image, const double *planned, const double *work);
 
-/* Updates the rates from the reports of a step. Returns false while the healthy times are not
- * known. */
+/* Updates the rates from the reports of a step. Returns false while healthy times are unknown. */
 bool rates_take(Rates *rates, const PaceReport *reports);
 
 /* Sets `asked` to the rates to plan for: recent rates of ranks that have changed, planned rates of

@@ -40,8 +40,7 @@ int recompile_strategies(const RecompileCommand *recipe);
  * files of strategies, sources and the cluster. The hash changes when one of them is written. */
 uint64_t recompile_stamp(const RecompileCommand *recipe, const char *option);
 
-/* Notes that a strategy has arrived by an option --strategy=WORD, which lives as long as the
- * program. */
+/* Notes that a strategy has arrived by an option --strategy=WORD, which is never freed. */
 void recompile_add(RecompileCommand *recipe, char *option);
 
 /* Starts hetucc, or a tool in its folder, on the program's sources and strategies, in the folder of
@@ -55,8 +54,8 @@ pid_t recompile_start(const RecompileCommand *recipe, const char *tool, const ch
  * ended it (signal 0: not known); -1 if it still runs. `wait`: waits for its end. */
 int recompile_ended(pid_t maker, bool wait);
 
-/* Returns the path of a new file in the process's private folder (base/files.h); free() it. NULL
- * with a reason: failed. */
+/* Returns the path of a new file in the process's private folder (base/files.h); free() it. Returns
+ * NULL and sets `reason` on failure. */
 char *recompile_file(const char *kind, int number, const char *suffix, char *reason);
 
 #endif

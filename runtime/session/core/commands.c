@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/signals.h"
-#include "session/control/arrival.h"
+#include "session/control/prepare_strategy.h"
 #include "session/persist/checkpoint.h"
 #include "session/control/pace.h"
 #include "session/observe/hooks.h"

@@ -1,7 +1,7 @@
 #include "session/core/initial_strategy.h"
 
 #include "base/fail.h"
-#include "session/control/arrival.h"
+#include "session/control/prepare_strategy.h"
 #include "session/control/recompile_command.h"
 #include "transport/world.h"
 

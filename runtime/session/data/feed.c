@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* By type of an input: its name, and the C types of arrays that it takes, as ht_feed spells them.
- * Messages advise the first. */
+/* For each type of an input: its name, and the C types of arrays that it takes, as ht_feed spells
+ * them. Messages advise the first. */
 static const struct {
     const char *name;
     const char *elements[2];

@@ -28,9 +28,9 @@ typedef struct AssignedInput {
     const RowsPlan *plan;
 } AssignedInput;
 
-/* Returns, by position in the batch, the row that goes there; free() it. NULL with *left -1: rows
- * keep their positions. NULL with *left >= 0: no pipeline with room reads row *left whole. Rows of
- * a pipeline keep their order. All inputs have the same rows. */
+/* Returns, by position in the batch, the row that goes there; free() it. Returns NULL if all rows
+ * keep their positions (*left -1), or if no pipeline with room reads row *left whole (*left >= 0).
+ * Rows of a pipeline keep their order. All inputs have the same rows. */
 int64_t *assign_rows(const ht_image *image, const AssignedInput *inputs, int count, int64_t batch,
                      int64_t *left);
 

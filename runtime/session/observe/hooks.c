@@ -1,6 +1,5 @@
 #include "session/observe/hooks.h"
 
-#include "base/fail.h"
 #include "base/timeline.h"
 #include "device/device.h"
 #include "session/observe/observers.h"

@@ -2,7 +2,6 @@
 
 #include "base/fail.h"
 #include "base/memory.h"
-#include "base/call_sites.h"
 #include "base/c_locale.h"
 #include "device/device.h"
 #include "transport/world.h"

@@ -7,7 +7,6 @@
 #include "base/call_sites.h"
 #include "base/c_locale.h"
 #include "base/timeline.h"
-#include "session/core/image.h"
 #include "transport/world.h"
 
 #include <errno.h>

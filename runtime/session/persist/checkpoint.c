@@ -1,5 +1,4 @@
 #define _GNU_SOURCE
-#define _GNU_SOURCE
 #include "session/persist/checkpoint.h"
 
 #include "base/files.h"
@@ -7,7 +6,7 @@
 #include "base/memory.h"
 #include "checkpoint/writing.h"
 #include "session/persist/saved_tensors.h"
-#include "transport/watch/watch.h"
+#include "transport/watchdog/watchdog.h"
 #include "transport/world.h"
 
 #include <stdio.h>
@@ -33,7 +32,7 @@ static void begin_waiting(ht_session *session) {
     free(plan);
 }
 
-/* On rank 0: the checkpoints after the last one that was written; none of them was. */
+/* On rank 0: the failed checkpoints since the last one that was written. */
 static struct {
     int count;
     int64_t first, last;
@@ -169,52 +168,6 @@ void checkpoint_save(ht_session *session, const char *folder, const CheckpointRe
 
 /* ---- loading ---- */
 
-/* Returns why a manifest could not be opened; NULL: it was opened. */
-static const char *manifest_wrong(const FILE *in, const char *manifest, const char *why) {
-    static char text[256];
-    snprintf(text, sizeof text, "its manifest cannot be read: %s", why ? why : "");
-    return in ? NULL : access(manifest, F_OK) ? "it has no manifest" : text;
-}
-
-/* Verifies this rank's share of the manifest's checksums: rank r checks lines r, r + ranks, ...
- * Returns what is wrong; NULL: nothing. */
-static const char *check_sums(int descriptor, const SafeFile *file, const char *manifest) {
-    char line[256], end[32];
-    uint32_t lines = 0;
-    const char *why;
-    FILE *in = file_read_input(manifest, &why);
-    const char *wrong = manifest_wrong(in, manifest, why);
-    char *chunk = memory_array(CHUNK_BYTES, 1);
-    int64_t covered = 0;
-    bool ended = false;
-    for (int number = 0; in && !wrong && fgets(line, sizeof line, in); number++) {
-        long long at = 0, bytes = 0;
-        unsigned crc = 0;
-        bool header = sscanf(line, "header %lld %x", &bytes, &crc) == 2;
-        snprintf(end, sizeof end, MANIFEST_END, lines);
-        ended = !strcmp(line, end);
-        if (ended) break;
-        lines = checksum(lines, line, strlen(line));
-        if (!header && sscanf(line, "%lld %lld %x", &at, &bytes, &crc) != 3)
-            wrong = "its manifest is damaged";
-        covered += header ? 0 : bytes;
-        if (wrong || number % world_size() != world_rank()) continue;
-        uint32_t sum = 0;
-        for (long long done = 0; done < bytes && !wrong;) {
-            ssize_t part = pread(descriptor, chunk,
-                                 (size_t)(bytes - done < CHUNK_BYTES ? bytes - done : CHUNK_BYTES),
-                                 (off_t)((header ? 0 : file->data) + at + done));
-            wrong = part <= 0 ? "it is shorter than its manifest says" : NULL;
-            sum = checksum(sum, chunk, part > 0 ? (size_t)part : 0);
-            done += part;
-        }
-        wrong = wrong ? wrong : sum != crc ? "its bytes are not those of its manifest" : NULL;
-    }
-    free(chunk);
-    if (in) fclose(in);
-    return wrong ? wrong : ended && covered == file->bytes ? NULL : "its manifest is not whole";
-}
-
 /* Returns the bounds of an even split of elements over the ranks; free() it. */
 static int64_t *even_bounds(int64_t elements) {
     int ranks = world_size();
@@ -261,7 +214,7 @@ static const char *load_stored(const ht_session *session, const SavedTensors *li
                                : saved_tensors_program_wrong(session, list, &stored->at[0].file);
     wrong = wrong || !manifest
                 ? wrong
-                : check_sums(stored->at[0].descriptor, &stored->at[0].file, manifest);
+                : verify_checksums(&stored->at[0], manifest, world_rank(), world_size());
     wrong = agree(wrong);
     for (int i = 0; i < list->count && !wrong; i++) {
         StoredTensor tensor;

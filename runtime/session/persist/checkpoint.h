@@ -1,4 +1,4 @@
-/* Checkpoints of a session: parameters, optimizer states, numbers of steps, and main's own numbers.
+/* Checkpoints of a session: parameters, optimizer states, step numbers, and the numbers of ht_note.
  */
 #ifndef SESSION_PERSIST_CHECKPOINT_H
 #define SESSION_PERSIST_CHECKPOINT_H
@@ -12,7 +12,7 @@ typedef struct CheckpointRequest {
     int64_t step;
     int keep; // number of checkpoints to keep in the folder; 0: all
     int note_count;
-    const SafeNote *notes; // main's numbers, on rank 0
+    const SafeNote *notes; // numbers of ht_note, on rank 0
 } CheckpointRequest;
 
 /* Saves a checkpoint. Returns when the values are copied; they are written beside the training. The
@@ -51,7 +51,7 @@ void checkpoint_close(ht_session *session);
  * do nothing if HETU_COPIES is not set. */
 
 /* Takes an in-memory checkpoint; `key` is that of the folder of checkpoints (copies_key). `notes`
- * are main's numbers, on rank 0. Prints a message once if no copies can be taken. */
+ * are the numbers of ht_note, on rank 0. Prints a message once if no copies can be taken. */
 void copies_take(ht_session *session, uint64_t key, int64_t step, const SafeNote *notes,
                  int note_count);
 
@@ -71,10 +71,10 @@ void copies_close(ht_session *session);
 /* Returns the number of steps of the first program that trains; 0: none trains. */
 int64_t saved_steps(const ht_session *session);
 
-/* Saves as ht_save does, with main's numbers from the time after step `noted_at`. */
+/* Saves as ht_save does, with the numbers of ht_note from after step `noted_at`. */
 void saved_save(ht_session *session, const char *folder, const ht_noted *noted, int64_t noted_at);
 
-/* Prefix of the names of main's numbers in a checkpoint. */
+/* Prefix of the names of ht_note numbers in a checkpoint. */
 #define SAVED_NUMBER "number."
 
 #endif

@@ -1,5 +1,4 @@
 /* The public interface of checkpoints and in-memory checkpoints, on rank 0. */
-#include "base/fail.h"
 #include "base/c_locale.h"
 #include "base/files.h"
 #include "checkpoint/copies.h"
@@ -23,7 +22,7 @@ void ht_keep(ht_session *open, int checkpoints) {
     open->keep = checkpoints;
 }
 
-/* Metadata key of the step to which main's numbers belong, if they are older than the tensors. */
+/* Metadata key of the step of the ht_note numbers, if they are older than the tensors. */
 static const char STALE[] = "numbers.step";
 
 int64_t saved_steps(const ht_session *open) {
@@ -41,7 +40,7 @@ static int add_note(SafeNote *notes, int count, const char *key, const char *val
 }
 
 /* Collects the metadata of a checkpoint: the seed, the steps and optimizers of each program that
- * trains, and main's numbers. */
+ * trains, and the numbers of ht_note. */
 static int take_notes(const ht_session *open, const ht_noted *noted, SafeNote *notes) {
     char key[4 * NOTE_ROOM], value[NOTE_ROOM];
     int count = add_note(notes, 0, "format", "hetu");

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "transport/fabric/queues.h"
 #include "transport/fabric/sockets.h"
-#include "transport/watch/watch.h"
+#include "transport/watchdog/watchdog.h"
 #include "transport/world.h"
 #include "transport/world_kind.h"
 

@@ -6,7 +6,7 @@
  * Requires: nothing. Leaves: no two operators of one definition and section with the same operands,
  * operators with attributes aside.
  */
-#include "passes/pipeline.h"
+#include "passes/pass_manager.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* A runtime for kernels alone. */
-#include "cuda/collect.h"
+#include "cuda/multi_tensor.h"
 #include "host.h"
 
 #include <map>

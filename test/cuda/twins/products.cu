@@ -1,7 +1,7 @@
 /* ht_product: contractions written as letters, of all types, sizes that cuBLASLt likes and dislikes, and random ones. */
 #include "twin.h"
 
-#include "cuda/choice.h"
+#include "cuda/autotune.h"
 
 #include "host.h"
 

@@ -13,7 +13,7 @@
  * values nothing is known.
  *
  * A tensor with k shorter dimensions has 2^k blocks. Block b is behind in the j-th shorter
- * dimension if bit j of b is set. An assignment gives such bits for an operator's shorter factors.
+ * dimension if bit j of b is set. An assignment has such bits for shorter factors.
  */
 #ifndef PASSES_STAGE_PADDING_SAFETY_CALL_H
 #define PASSES_STAGE_PADDING_SAFETY_CALL_H
@@ -21,7 +21,7 @@
 #include "ir/module.h"
 #include "rule/bounds.h"
 
-enum { MOST_SHORT = 10 }; // shorter factors of an operator
+enum { MOST_SHORT = 10 }; // most shorter factors of an operator: factors of shorter dimensions
 
 typedef struct PaddingCheck {
     const Module *module, *other; // the padded model, and its variant with the shorter lengths
@@ -47,8 +47,7 @@ typedef struct Call {
 bool padding_shortens(const PaddingCheck *behind, const Value *value, int d);
 int padding_short_dims(const PaddingCheck *behind, const Value *value);
 
-/* Finds the shorter factors. False: there are too many, or a tensor is shorter along a dimension
- * without one. */
+/* Finds the shorter factors. Returns false for too many, or a shorter dimension without one. */
 bool call_find_factors(Call *call);
 
 /* Return the bit of a bound factor among the shorter factors (-1: it is not shorter), and the
@@ -56,11 +55,11 @@ bool call_find_factors(Call *call);
 int call_bit(const Call *call, int factor);
 const Factor *call_factor(const Call *call, int bit);
 
-/* Returns the shorter factors that an access of the rule has, as bits. */
+/* Returns a bit mask of the shorter factors in an access of the rule. */
 unsigned call_bits(const Call *call, const Access *access);
 
-/* Return the block of a tensor of the operator in an assignment, and the range of operand k
- * there. */
+/* Return the block of one of the operator's tensors under an assignment, and the range of operand k
+ * in its block. */
 unsigned call_block(const Call *call, const Value *value, const BoundAccess *access,
                     unsigned assignment);
 Bounds call_operand(const Call *call, int k, unsigned assignment);
@@ -69,7 +68,7 @@ Bounds call_operand(const Call *call, int k, unsigned assignment);
 bool call_refuse(const Call *call, unsigned bits, const char *why);
 
 /* Compute the ranges of an operator's results into call->values: from its body or equations, or
- * from the clauses of a kernel's rule. False after an error. */
+ * from the clauses of a kernel's rule. Returns false after an error. */
 bool follow_equations(Call *call);
 bool follow_kernel(Call *call);
 

@@ -343,8 +343,8 @@ static void groups_begin(FlexspState *s) {
     }
 }
 
-/* Starts from a cut, with each micro-batch's sequences in its first group; then forms random blocks
- * anew, 200 for each micro-batch, and keeps changes that are better. */
+/* Starts from a cut, with each micro-batch's sequences in its first group. Then calls block_form
+ * 200 times for each micro-batch, which keeps improvements only. */
 static void state_begin(FlexspState *s, const int *cut) {
     s->scale = flexsp_bound(s->q).value / s->batches;
     s->best = INFINITY;

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* By place of the order (sequences + 1): `tokens` and `area` are the tokens and least
- * device-milliseconds of all sequences before it. `alone`: by place, its sequence's least ms. */
+/* Prefix sums over the order: tokens[x] and area[x] are the tokens and least device-milliseconds of
+ * the first x sequences. alone[x] is the least ms of sequence x. */
 typedef struct Sums {
     double *tokens, *area, *alone;
 } Sums;
@@ -21,7 +21,7 @@ static Sums sums_make(Arena *arena, const Flexsp *q, const int *order) {
     return sums;
 }
 
-/* Returns the estimated time of a micro-batch of places [from, to); INFINITY above `most`. */
+/* Returns the estimated time of a micro-batch of sequences [from, to); INFINITY above `most`. */
 static double piece_time(const Flexsp *q, const Sums *sums, int from, int to, double most) {
     if (sums->tokens[to] - sums->tokens[from] > most) return INFINITY;
     return from == to
@@ -41,8 +41,7 @@ const int *flexsp_cuts(Arena *arena, const Flexsp *q, const int *order, int batc
     int n = q->length_count, *cut = arena_array(arena, int, batches + 1);
     double most = fill * flexsp_tokens(q);
     Sums sums = sums_make(arena, q, order);
-    double *least =
-        arena_array(arena, double, (batches + 1) * (n + 1)); // (batches + 1, places + 1)
+    double *least = arena_array(arena, double, (batches + 1) * (n + 1)); // (batches + 1, n + 1)
     int *from = arena_array(arena, int, (batches + 1) * (n + 1));
     for (int to = 1; to <= n; to++) least[to] = INFINITY;
     for (int k = 1; k <= batches; k++)

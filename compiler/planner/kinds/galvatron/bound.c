@@ -11,8 +11,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* By stage and number of layers (stages * (layers + 1) entries): the least time (ms); the least
- * time plus unhidden synchronisation (sum); this with the time's weight of mean_weight (mean).
+/* Bounds for each stage and number of layers, of shape (stages, layers + 1): the least time in ms;
+ * `sum`, with unhidden synchronisation added; `mean`, as sum with the time times mean_weight.
  * INFINITY: the layers do not fit. */
 typedef struct Relaxed {
     Arena *arena;

@@ -14,11 +14,10 @@
  *
  * Pipelines may stay empty (the first row); v is at most the number of sequences, since each
  * micro-batch has one. The last row limits how many long sequences a pipeline holds. When the
- * program needs more devices than there are, no plan takes T or less. A second program demands
- * whole n_j. */
+ * minimum is above the number of devices, no plan takes T or less. A second program has integer
+ * n_j. */
 #include "planner/kinds/hydraulis/problem.h"
 
-#include "planner/kinds/hydraulis/hydraulis.h"
 #include "planner/kinds/linear_program.h"
 #include "support/array.h"
 
@@ -59,7 +58,7 @@ static void make_buckets(Bound *bound, const Batch *batch) {
 
 /* ---- the program ---- */
 
-/* Returns the most ms that each of a pipeline's v micro-batches may weigh in a time. */
+/* Returns W_v: the most ms that each of a pipeline's v micro-batches may weigh in `time`. */
 static double most_weight(const Scheme *scheme, double time, int v) {
     return time / (scheme->pp - 1 + v) - scheme->c;
 }
@@ -172,8 +171,8 @@ static Program *write_program(Bound *bound, double time, bool integers) {
     return program;
 }
 
-/* Returns whether the program proves that a batch takes longer than a time. Sets *devices to how
- * many devices the batch would need; INFINITY: no number suffices. */
+/* Returns whether the linear or integer program proves that a batch takes longer than `time`. Sets
+ * *devices to the devices that the batch would need; INFINITY: no number suffices. */
 static bool is_too_short(Bound *bound, double time, bool integers, double *devices) {
     const double seconds = 3, slack = 1e-7;
     Program *program = write_program(bound, time, integers);

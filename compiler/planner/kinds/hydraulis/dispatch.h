@@ -38,7 +38,7 @@ long dispatcher_work(const Dispatcher *dispatcher);
 /* Returns the time of a step when sequences may be divided at will; no dispatch is much faster. */
 double dispatch_smooth(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch);
 
-/* By sequence, in the batch's order: its pipeline, and its micro-batch there. */
+/* The pipeline and the micro-batch of each sequence, in the batch's order. */
 typedef struct SequencePlaces {
     int *pipelines, *microbatches;
 } SequencePlaces;

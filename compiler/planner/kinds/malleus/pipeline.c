@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* By stage: the layers that it wants, the most that it holds, and its position in the pipeline. */
+/* For each stage: the layers that it could take, the most that fit, and its position. */
 typedef struct Room {
     int wanted[MOST_STAGES], most[MOST_STAGES], place[MOST_STAGES];
 } Room;
@@ -31,7 +31,7 @@ static int room_at(const Malleus *malleus, const MalleusStage *stage, int count,
     return holds < wanted ? holds : wanted;
 }
 
-/* Returns the first free place at which a stage holds the most layers. */
+/* Returns the first free position at which a stage holds the most layers. */
 static int roomiest(const Malleus *malleus, const MalleusStage *stage, int count,
                     const bool *taken) {
     int best = -1;
@@ -42,7 +42,7 @@ static int roomiest(const Malleus *malleus, const MalleusStage *stage, int count
     return best;
 }
 
-/* Gives the stages that want the most memory the places with the most room. */
+/* Places stages greedily: those that need most memory first, each where it holds most layers. */
 static void place_greedily(const Malleus *malleus, const MalleusStage *stages, int count,
                            Room *room) {
     const int *wanted = room->wanted;
@@ -81,7 +81,7 @@ static void place_better(const Malleus *malleus, const MalleusStage *stages, int
     }
 }
 
-/* Returns whether every stage holds its wanted layers at any place, so that their order is free. */
+/* Returns whether every stage holds its wanted layers at any position, so that any order works. */
 static bool fits_anywhere(const Malleus *malleus, const MalleusStage *stages, int count,
                           Room *room) {
     for (int i = 0; i < count; i++) {
@@ -217,7 +217,7 @@ void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pip
     }
 }
 
-/* Sorts the stages into their places. */
+/* Sorts the stages by their positions. */
 static void sort_places(MalleusStage *stages, int count, const Room *room) {
     MalleusStage sorted[MOST_STAGES];
     for (int i = 0; i < count; i++) sorted[room->place[i]] = stages[i];

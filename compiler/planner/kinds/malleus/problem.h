@@ -80,8 +80,8 @@ double pipeline_time(const Pipeline *pipeline, int microbatches);
 
 /* Returns the least time in which `count` pipelines finish all micro-batches; each has at least as
  * many as it has stages. Writes the numbers of micro-batches to `microbatches` unless it is NULL,
- * and to *smooth the time when micro-batches may be divided. INFINITY when a pipeline cannot hold
- * the layers. */
+ * and to *smooth the time when micro-batches may be divided. Returns INFINITY if a pipeline cannot
+ * hold the layers. */
 double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int count,
                        int *microbatches, double *smooth);
 

@@ -76,7 +76,7 @@ static double states_mb(Arena *arena, const Spindle *q) {
     return sum;
 }
 
-/* Sets, by operator, how long at least the operators behind it take. */
+/* Sets for each operator a lower bound of the time of the operators that follow it. */
 static void find_tails(const Spindle *q, double *tail) {
     for (int o = q->operator_count - 1; o >= 0; o--) {
         const Operator *operator= & q->operator[o];

@@ -18,7 +18,7 @@ typedef struct Search {
     Choices now, next, best;
     Places changed; // places at which the order or its pieces differ from `now`
     double now_objective, best_ms;
-    int centre;         // place of the first change of a step; -1: none yet
+    int centre;         // place of a step's last change that was not picked near another; -1: none
     int *critical;      // (critical_count), pieces that the end of the schedule waits for
     int critical_count; // found every REORDER steps, so that some may be out of date
     bool *is_critical;  // (pieces), scratch
@@ -90,9 +90,9 @@ static int near_pick(Search *s, int place) {
     return to < 0 ? 0 : to < s->next.count ? to : s->next.count - 1;
 }
 
-/* Picks the place of a change. The first one of a step is a critical piece half of the time, else
- * any. Three of four others are near the first, since changes that compensate each other are close
- * together. */
+/* Picks the place of a change. With probability 3/4 a step's later changes are near `centre`, since
+ * changes that compensate each other are close together. Else picks a critical piece half of the
+ * time, or any. */
 static int changed_pick(Search *s) {
     if (s->centre >= 0 && random_below(&s->random, 4) > 0) return near_pick(s, s->centre);
     int place = random_below(&s->random, s->next.count);

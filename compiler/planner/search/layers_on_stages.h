@@ -1,0 +1,51 @@
+/* Closed forms of a pipeline: the layers of each stage, the seconds of a step, and the bytes that
+ * devices need.
+ *
+ * Stage s takes t_s for the forward and backward parts of a micro-batch. A step of m micro-batches
+ * takes sum t_s + (m - 1) max t_s, plus the messages between stages, plus the gradient reductions
+ * of the slowest stage and its update. Under 1F1B stage s of S keeps the activations of min(m, S -
+ * s) micro-batches. On d data-parallel devices ZeRO leaves 1/d of the optimizer's states (level 1),
+ * of gradients (2) and of parameters (3). */
+#ifndef PLANNER_SEARCH_LAYERS_ON_STAGES_H
+#define PLANNER_SEARCH_LAYERS_ON_STAGES_H
+
+#include "cluster/cluster.h"
+#include "planner/search/candidate.h"
+
+typedef struct Costs Costs;
+typedef struct Profile Profile;
+
+/* A stage to be filled with layers: its devices and mesh, and what layers cost on it. */
+typedef struct StagePlan {
+    SearchStage stage; // its layers are set by pipeline_fill
+    const Costs *costs;
+    double memory; // bytes that a device may use; INFINITY: not bounded
+    Link link;     // slowest link along dp
+    Link ahead;    // link to the next stage
+} StagePlan;
+
+typedef struct PipelinePlan {
+    int stage_count;
+    StagePlan stages[STAGE_MOST];
+    int64_t microbatches;
+    int zero;
+} PipelinePlan;
+
+/* The factors by which evaluated strategies needed more memory, and took longer, than the closed
+ * forms predicted. */
+typedef struct Correction {
+    double memory, seconds;
+} Correction;
+
+/* Distributes the layers over the stages and chooses how each stage recomputes. If all layers fit,
+ * the step becomes as short as possible; otherwise the largest ratio of needed to allowed memory
+ * becomes as small as possible. Sets the *seconds of a step and this ratio (*need). Returns false
+ * when there are more stages than layers. */
+bool pipeline_fill(const Profile *profile, const Correction *correction, PipelinePlan *plan,
+                   double *seconds, double *need);
+
+/* Sets the *seconds of a step and the *need of a plan whose layers are already on stages. */
+void pipeline_estimate(const Profile *profile, const Correction *correction,
+                       const PipelinePlan *plan, double *seconds, double *need);
+
+#endif

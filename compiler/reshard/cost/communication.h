@@ -1,0 +1,38 @@
+/* The cost of a plan's steps: the bytes that each device moves, and seconds by the cluster's
+ * latency-bandwidth model. */
+#ifndef RESHARD_COST_COMMUNICATION_H
+#define RESHARD_COST_COMMUNICATION_H
+
+#include "reshard/plan_builder.h"
+
+/* Sets the plan's `received` and `sent` to the bytes of the steps from the planner's `first` on. */
+void count_moves(PlanBuilder *planner);
+
+/* Returns a link with the largest latency and the least bandwidth of the ring over a group. */
+Link group_link(const Plan *plan, const Devices *group);
+
+/* Returns the seconds of a verb among n devices over a link. A collective of a tensor of `bytes` is
+ * a ring; a broadcast or reduce is a chain. In an all-to-all or exchange, `bytes` are those of all
+ * messages, and each device sends bytes / n. */
+double verb_seconds(ht_verb verb, int n, double bytes, const Link *link);
+
+/* Prices the steps: sets `together` and `seconds` of each step, and returns the sum of seconds. */
+double price_steps(PlanBuilder *planner);
+
+/* ---- measured costs and shared processors (resources.c) ----
+ *
+ * Latency and bandwidth describe devices that share nothing. Measurements of a link correct them.
+ * Devices of one host share its memory, and its processors if there are more devices. A processor
+ * serves its devices in turn, and a step takes as long as its busiest processor.
+ * A processor runs one step after another; steps on different processors overlap. */
+
+typedef struct Resources Resources;
+
+/* Returns the processors of a plan's devices, all free. The plan must have its steps and loads. */
+Resources *resources_create(PlanBuilder *planner);
+
+/* Runs the simultaneous steps [from, to) once their processors are free; `seconds` is their time by
+ * latency and bandwidth. Returns the time at which all steps so far have ended. */
+double resources_take(Resources *resources, int from, int to, double seconds);
+
+#endif

@@ -1,0 +1,42 @@
+/* ht_prepare: compiles further strategies while the program runs (arrivals).
+ *
+ * Rank 0 runs hetucc in another process, which compiles one requested strategy at a time to a
+ * shared object. Rank 0 then broadcasts the object, and all ranks load it. Its images are
+ * registered if every rank could load them, in the order of the requests.
+ */
+#ifndef SESSION_CONTROL_PREPARE_STRATEGY_H
+#define SESSION_CONTROL_PREPARE_STRATEGY_H
+
+#include "session/core/image.h"
+
+#include <stddef.h>
+
+/* On rank 0: requests a strategy for the program of `image`; `word` is an argument of --strategy.
+ * Returns without waiting. */
+void arrivals_ask(int image, const char *word);
+
+/* On rank 0: returns the next compiled object, of *size bytes; free() it. NULL: none is ready. */
+void *arrivals_next(size_t *size);
+
+/* On rank 0: returns whether any requested strategy has neither arrived nor failed. */
+bool arrivals_pending(void);
+
+/* On all ranks together: loads an object, and registers its images if every rank accepts it. Rank 0
+ * notes the result for arrivals_name. */
+void arrivals_take(const void *object, size_t size);
+
+/* On rank 0: returns the name of the strategy that was requested as `word`, or `word` itself if
+ * there was no such request or it has not arrived. Returns NULL with *reason if the request failed,
+ * or if a failed request of unknown name may have been meant. */
+const char *arrivals_name(const char *word, const char **reason);
+
+/* On rank 0: returns whether a failed request may succeed if it is made again. */
+bool arrivals_again(const char *word);
+
+/* On rank 0: returns whether a requested strategy has neither arrived nor failed. */
+bool arrivals_open(const char *word);
+
+/* On rank 0: ends running hetucc processes and deletes their objects. */
+void arrivals_close(void);
+
+#endif

@@ -1,0 +1,470 @@
+#include "session/core/program.h"
+
+#include "base/fail.h"
+#include "base/memory.h"
+#include "exchange/async_exchange.h"
+#include "session/control/pace.h"
+#include "session/observe/hooks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { SHOWN = 64 }; // characters of a row's name in messages
+
+/* One transfer for one micro-batch. A row number r means the time before row r; row_count means the
+ * end of the step. */
+typedef struct Crossing {
+    AsyncExchange async;
+    int begins, ends;        // rows; begins -1: begins at ht_ready or ht_begin_ahead
+    struct Crossing *before; // same transfer, previous micro-batch; NULL: none
+} Crossing;
+
+typedef enum TransferEnd { BEGINS, ENDS, TURNS } TransferEnd;
+
+/* Gradient transfers, which run once a step in the order of the role's list, and prefetches. */
+struct AsyncExchanges {
+    const ht_image_role *role;
+    int count;
+    int *number;         // index among the role's transfers, by gradient transfer
+    Crossing **crossing; // by gradient transfer; NULL: this rank takes no part
+    int *awaited;        // by the role's transfer: calls of ht_ready still missing in this step
+    int next;            // gradient transfer that begins next
+    Crossing **ahead;    // by the role's transfer: its prefetch; NULL: this rank has none
+};
+
+struct Schedule {
+    const ht_schedule *rows;
+    const ht_image_role *role;
+    const ht_pipeline *pipeline;
+    char *kept; // memory of the slots, after the arena
+    Crossing *crossings;
+    int crossing_count;
+    int *first[TURNS];       // by row, and for the end: index in `order` of its first crossing
+    Crossing **order[TURNS]; // crossings, sorted by the row before which they begin or end
+    struct AsyncExchanges *async_exchanges;
+    char (*shown)[SHOWN]; // by row: "backward of visit 1, micro-batch 3"
+};
+
+/* ---- memory ---- */
+
+int64_t schedule_bytes(const ht_image_role *role, const ht_schedule *rows) {
+    return memory_aligned(role->arena_bytes) + rows->slot_count * memory_aligned(role->slot_bytes);
+}
+
+static char *slot_at(const Schedule *schedule, int slot) {
+    return slot < 0 ? NULL : schedule->kept + slot * memory_aligned(schedule->role->slot_bytes);
+}
+
+/* ---- when transfers begin and end ---- */
+
+/* State of a slot (activation buffer) while scan_rows goes through the rows. */
+typedef struct SlotUse {
+    int owner; // micro-batch whose values the slot holds; -1: none
+    int left;  // first row after the last row that used the slot
+    int guest_count;
+    Crossing **occupant; // sends of the owner that read the slot; guest_count of them
+} SlotUse;
+
+/* State of the pass over the rows. */
+typedef struct Scan {
+    const ht_image *image;
+    const ht_worker *worker;
+    Schedule *schedule;
+    int tags;          // first message tag of this program
+    SlotUse *slot;     // by slot
+    Crossing **of;     // by transfer and micro-batch; NULL: not added yet
+    Crossing **latest; // by transfer: the crossing added last
+} Scan;
+
+/* Returns the index of a transfer's plan in the image. Ends the program if there is none. */
+static int plan_number(const ht_image *image, const ht_transfer *transfer) {
+    for (int p = 0; p < image->plan_count; p++)
+        if (image->plan[p] == transfer->plan) return p;
+    ht_fail("%s: the program does not have the plan of a transfer; the program and the library are "
+            "of different versions",
+            transfer->where);
+}
+
+/* Sets the source, target and scratch buffers of a transfer for the micro-batch and slot of a
+ * row. */
+static void find_buffers(const Scan *scan, const ht_transfer *transfer, const ht_row *row,
+                         ChannelRun *run) {
+    int count = transfer->plan->tensor_count;
+    ht_worker worker = *scan->worker;
+    const void **from = memory_array(count, sizeof *from);
+    void **to = memory_array(count, sizeof *to);
+    worker.kept = slot_at(scan->schedule, row->slot);
+    worker.microbatch = row->microbatch;
+    for (int t = 0; t < count; t++) {
+        from[t] = ht_turn(&worker, transfer->from[t], transfer->turn[t]);
+        to[t] = ht_at(&worker, transfer->to[t]);
+    }
+    run->from = from;
+    run->to = to;
+    run->scratch = ht_at(&worker, transfer->scratch);
+}
+
+static bool runs_once(const ht_transfer *transfer) { return transfer->queue == HT_QUEUE_GRADIENTS; }
+
+static Crossing **crossing_of(const Scan *scan, int number, int microbatch) {
+    int64_t wide = scan->schedule->pipeline->microbatches;
+    return &scan->of[number * wide +
+                     (runs_once(&scan->schedule->role->transfers[number]) ? 0 : microbatch)];
+}
+
+/* Returns the message tag of a transfer: by number for gradients, else by plan. Gradients have
+ * their own queue, so both kinds may have equal tags. */
+static int tag_of(const Scan *scan, const ht_transfer *transfer) {
+    return scan->tags +
+           (runs_once(transfer) ? transfer->number : plan_number(scan->image, transfer));
+}
+
+/* Adds a crossing that begins before row `begins`, unless settle delays it. Returns NULL if this
+ * rank takes no part in the transfer. */
+static Crossing *add_crossing(Scan *scan, int number, const ht_row *row, int begins) {
+    const ht_transfer *transfer = &scan->schedule->role->transfers[number];
+    const ht_worker *worker = scan->worker;
+    Crossing *before = scan->latest[number],
+             *crossing = &scan->schedule->crossings[scan->schedule->crossing_count];
+    ChannelRun run =
+        channel_run(transfer->plan, worker->pipeline, worker->position, worker->device);
+    if (!run.part) return NULL;
+    find_buffers(scan, transfer, row, &run);
+    *crossing = (Crossing){.begins = begins, .ends = -1, .before = before};
+    crossing->async = (AsyncExchange){.run = run,
+                                      .queue = transfer->queue,
+                                      .tag = tag_of(scan, transfer),
+                                      .where = transfer->where};
+    scan->schedule->crossing_count++;
+    scan->latest[number] = *crossing_of(scan, number, row->microbatch) = crossing;
+    return crossing;
+}
+
+/* Makes a crossing end before a row, unless it ends earlier. */
+static void end_before(Crossing *crossing, int row) {
+    if (crossing->ends < 0) crossing->ends = row;
+}
+
+/* Makes a crossing that fills a slot wait for unfinished sends of the micro-batch whose values are
+ * in the slot. */
+static void follow_occupants(Crossing *crossing, const SlotUse *slot) {
+    AsyncExchange *async = &crossing->async;
+    async->after = memory_array(slot->guest_count, sizeof(AsyncExchange *));
+    for (int g = 0; g < slot->guest_count; g++)
+        if (slot->occupant[g]->ends < 0 || slot->occupant[g]->ends >= crossing->begins)
+            async->after[async->after_count++] = &slot->occupant[g]->async;
+}
+
+/* Sets the target of a transfer from this device to itself: the slot of the receiving row. The
+ * transfer begins once the slot is free. */
+static void redirect(const Scan *scan, Crossing *crossing, const ht_transfer *transfer,
+                     const ht_row *row, const SlotUse *slot) {
+    ChannelRun here = crossing->async.run;
+    find_buffers(scan, transfer, row, &here);
+    free((void *)here.from);
+    free((void *)crossing->async.run.to);
+    crossing->async.run.to = here.to;
+    if (slot && slot->left > crossing->begins) crossing->begins = slot->left;
+}
+
+/* Adds the receives of a row. Each begins once the row's slot is free; a transfer that this device
+ * also sends begins after the sending row, too. */
+static void begin_receives(Scan *scan, int number, const ht_part *part) {
+    const ht_row *row = &scan->schedule->rows->row[number];
+    SlotUse *slot = row->slot < 0 ? NULL : &scan->slot[row->slot];
+    for (int i = 0; i < part->receive_count; i++) {
+        const ht_transfer *transfer = &scan->schedule->role->transfers[part->receive[i]];
+        Crossing *crossing =
+            runs_once(transfer) ? NULL : *crossing_of(scan, part->receive[i], row->microbatch);
+        if (runs_once(transfer)) continue;
+        if (crossing)
+            redirect(scan, crossing, transfer, row, slot);
+        else
+            crossing = add_crossing(scan, part->receive[i], row, slot ? slot->left : number);
+        if (crossing && slot && slot->owner != row->microbatch) follow_occupants(crossing, slot);
+    }
+}
+
+static void add_occupant(SlotUse *slot, Crossing *crossing) {
+    if (slot && crossing) slot->occupant[slot->guest_count++] = crossing;
+}
+
+/* Gives a slot to a micro-batch. Sends of the previous micro-batch end before `row`. */
+static void move_in(SlotUse *slot, int microbatch, int row) {
+    if (slot->owner == microbatch) return;
+    for (int g = 0; g < slot->guest_count; g++) end_before(slot->occupant[g], row);
+    slot->guest_count = 0;
+    slot->owner = microbatch;
+}
+
+static void scan_row(Scan *scan, int number) {
+    const ht_row *row = &scan->schedule->rows->row[number];
+    const ht_part *part = &scan->schedule->role->parts[row->part];
+    SlotUse *slot = row->slot < 0 ? NULL : &scan->slot[row->slot];
+    begin_receives(scan, number, part);
+    if (slot) move_in(slot, row->microbatch, number);
+    for (int i = 0; i < part->receive_count; i++) {
+        Crossing *crossing = *crossing_of(scan, part->receive[i], row->microbatch);
+        if (crossing) end_before(crossing, number);
+    }
+    for (int i = 0; i < part->send_count; i++) {
+        const ht_transfer *transfer = &scan->schedule->role->transfers[part->send[i]];
+        if (*crossing_of(scan, part->send[i], row->microbatch))
+            ht_fail("%s: a transfer begins twice for a micro-batch; this is a fault of hetucc: "
+                    "report it with the source and the strategy",
+                    transfer->where);
+        add_occupant(slot, add_crossing(scan, part->send[i], row, number + 1));
+    }
+    if (slot) slot->left = number + 1;
+}
+
+static int row_of(const Crossing *crossing, TransferEnd turn) {
+    return turn == BEGINS ? crossing->begins : crossing->ends;
+}
+
+/* Returns a crossing that `crossing` waits for. Number -1: the previous crossing of the same
+ * transfer, or NULL; from 0 on: sends that still read the target memory. */
+static Crossing *awaited(const Crossing *crossing, int number) {
+    return number < 0 ? crossing->before : (Crossing *)crossing->async.after[number];
+}
+
+/* Delays crossings so that each begins no earlier than any crossing that it waits for. An earlier
+ * wait would return at once: `ended` of the awaited one is left from the previous step. */
+static void settle(Schedule *schedule) {
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (Crossing *c = schedule->crossings; c < schedule->crossings + schedule->crossing_count;
+             c++)
+            for (int a = -1; a < c->async.after_count; a++) {
+                const Crossing *first = awaited(c, a);
+                if (!first || first->begins <= c->begins) continue;
+                c->begins = first->begins;
+                moved = true;
+                if (c->begins > schedule->rows->row_count || (c->ends >= 0 && c->begins > c->ends))
+                    ht_fail("%s: a transfer would end before it begins; this is a fault of hetucc: "
+                            "report it with the source and the strategy",
+                            c->async.where);
+            }
+    }
+}
+
+/* Returns whether a crossing waits for one of the crossings [from, end). */
+static bool waits_for(const Crossing *crossing, Crossing *const *from, Crossing *const *end) {
+    for (int a = -1; a < crossing->async.after_count; a++)
+        for (Crossing *const *other = from; other < end; other++)
+            if (*other == awaited(crossing, a)) return true;
+    return false;
+}
+
+/* Sorts the crossings that begin before one row so that each follows the crossings that it waits
+ * for (topological order). Ends the program at a cycle. */
+static void order_row(Crossing **from, Crossing **end) {
+    for (; from < end; from++) {
+        Crossing **free = from;
+        while (free < end && waits_for(*free, from, end)) free++;
+        if (free == end)
+            ht_fail("%s: transfers wait for each other; this is a fault of hetucc: report it with "
+                    "the source and the strategy",
+                    (*from)->async.where);
+        Crossing *taken = *free;
+        for (; free > from; free--) *free = free[-1];
+        *from = taken;
+    }
+}
+
+/* Sorts the crossings by the row before which they begin, or end (counting sort). */
+static void sort_crossings(Schedule *schedule, TransferEnd turn) {
+    int rows = schedule->rows->row_count,
+        *first = schedule->first[turn] = memory_array(rows + 3, sizeof(int));
+    schedule->order[turn] = memory_array(schedule->crossing_count, sizeof(Crossing *));
+    for (int c = 0; c < schedule->crossing_count; c++)
+        first[row_of(&schedule->crossings[c], turn) + 2]++;
+    first[1] = 0;
+    for (int r = 0; r <= rows; r++) first[r + 2] += first[r + 1];
+    for (int c = 0; c < schedule->crossing_count; c++)
+        if (row_of(&schedule->crossings[c], turn) >= 0)
+            schedule->order[turn][first[row_of(&schedule->crossings[c], turn) + 1]++] =
+                &schedule->crossings[c];
+}
+
+/* Adds the gradient transfers, which run once a step, and the prefetches. */
+static void list_async_exchanges(Scan *scan) {
+    const ht_image_role *role = scan->schedule->role;
+    struct AsyncExchanges *async_exchanges = scan->schedule->async_exchanges =
+        memory_array(1, sizeof *async_exchanges);
+    static const ht_row outside = {.slot = -1};
+    *async_exchanges =
+        (struct AsyncExchanges){.role = role,
+                                .number = memory_array(role->transfer_count, sizeof(int)),
+                                .crossing = memory_array(role->transfer_count, sizeof(Crossing *)),
+                                .awaited = memory_array(role->transfer_count, sizeof(int)),
+                                .ahead = memory_array(role->transfer_count, sizeof(Crossing *))};
+    for (int t = 0; t < role->transfer_count; t++) {
+        if (role->transfers[t].queue == HT_QUEUE_AHEAD)
+            async_exchanges->ahead[t] = add_crossing(scan, t, &outside, -1);
+        if (!runs_once(&role->transfers[t])) continue;
+        Crossing *crossing = add_crossing(scan, t, &outside, -1);
+        if (crossing) crossing->begins = -1;
+        async_exchanges->crossing[async_exchanges->count] = crossing;
+        async_exchanges->number[async_exchanges->count++] = t;
+    }
+}
+
+static void scan_rows(Scan *scan) {
+    Schedule *schedule = scan->schedule;
+    list_async_exchanges(scan);
+    for (int s = 0; s < schedule->rows->slot_count; s++)
+        scan->slot[s] =
+            (SlotUse){.owner = -1,
+                      .occupant = memory_array(schedule->role->transfer_count, sizeof(Crossing *))};
+    for (int r = 0; r < schedule->rows->row_count; r++) scan_row(scan, r);
+    for (int c = 0; c < schedule->crossing_count; c++)
+        if (schedule->crossings[c].async.queue != HT_QUEUE_AHEAD)
+            end_before(&schedule->crossings[c], schedule->rows->row_count);
+    for (int s = 0; s < schedule->rows->slot_count; s++) free(scan->slot[s].occupant);
+}
+
+/* Names the rows for messages: "backward of visit 1, micro-batch 3", or the part's name alone if
+ * the part runs once. */
+static void name_rows(Schedule *schedule) {
+    const ht_schedule *rows = schedule->rows;
+    int *times = memory_array(schedule->role->part_count, sizeof *times);
+    schedule->shown = memory_array(rows->row_count, sizeof *schedule->shown);
+    for (int r = 0; r < rows->row_count; r++) times[rows->row[r].part]++;
+    for (int r = 0; r < rows->row_count; r++) {
+        const char *name = schedule->role->parts[rows->row[r].part].name;
+        if (times[rows->row[r].part] > 1)
+            snprintf(schedule->shown[r], SHOWN, "%s, micro-batch %d", name,
+                     rows->row[r].microbatch);
+        else
+            snprintf(schedule->shown[r], SHOWN, "%s", name);
+    }
+    free(times);
+}
+
+Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const ht_worker *worker,
+                        int tags) {
+    Schedule *schedule = memory_array(1, sizeof *schedule);
+    *schedule = (Schedule){.rows = image->schedule[image->schedule_of[worker->device]],
+                           .role = role,
+                           .pipeline = worker->pipeline,
+                           .kept = worker->arena + memory_aligned(role->arena_bytes)};
+    int64_t wide = schedule->pipeline->microbatches * role->transfer_count;
+    schedule->crossings = memory_array(wide, sizeof(Crossing));
+    Scan scan = {.image = image,
+                 .worker = worker,
+                 .schedule = schedule,
+                 .tags = tags,
+                 .slot = memory_array(schedule->rows->slot_count, sizeof(SlotUse)),
+                 .of = memory_array(wide, sizeof(Crossing *)),
+                 .latest = memory_array(role->transfer_count, sizeof(Crossing *))};
+    scan_rows(&scan);
+    settle(schedule);
+    sort_crossings(schedule, BEGINS);
+    sort_crossings(schedule, ENDS);
+    for (int r = 0; r <= schedule->rows->row_count; r++)
+        order_row(schedule->order[BEGINS] + schedule->first[BEGINS][r],
+                  schedule->order[BEGINS] + schedule->first[BEGINS][r + 1]);
+    name_rows(schedule);
+    free(scan.slot);
+    free(scan.of);
+    free(scan.latest);
+    return schedule;
+}
+
+void schedule_close(Schedule *schedule) {
+    for (int c = 0; schedule && c < schedule->crossing_count; c++) {
+        async_exchange_forget(&schedule->crossings[c].async);
+        free(schedule->crossings[c].async.after);
+        free((void *)schedule->crossings[c].async.run.from);
+        free((void *)schedule->crossings[c].async.run.to);
+    }
+    for (int turn = 0; schedule && turn < TURNS; turn++) {
+        free(schedule->first[turn]);
+        free(schedule->order[turn]);
+    }
+    if (schedule) {
+        free(schedule->crossings);
+        free(schedule->shown);
+        free(schedule->async_exchanges->number);
+        free(schedule->async_exchanges->crossing);
+        free(schedule->async_exchanges->awaited);
+        free(schedule->async_exchanges->ahead);
+        free(schedule->async_exchanges);
+    }
+    free(schedule);
+}
+
+/* ---- running ---- */
+
+/* Calls `act` for the crossings that begin (BEGINS) or end (ENDS) before a row. */
+static void cross(const Schedule *schedule, TransferEnd turn, int row,
+                  void (*act)(AsyncExchange *)) {
+    for (int c = schedule->first[turn][row]; c < schedule->first[turn][row + 1]; c++)
+        act(&schedule->order[turn][c]->async);
+}
+
+/* Waits until an exchange has ended, and reports the wait to the trace. */
+static void end_async_exchange(AsyncExchange *async) {
+    static const char *const waits[HT_QUEUES] = {
+        "wait for a message", "wait for a sum of gradients", "wait for a parameter"};
+    async_exchange_end(async);
+    hooks_mark(HT_STREAM_WAITING, waits[async->queue], async->where);
+}
+
+/* Begins gradient transfers in order, up to the first that still misses an ht_ready call. */
+static void take_off(struct AsyncExchanges *async_exchanges) {
+    for (; async_exchanges->next < async_exchanges->count &&
+           !async_exchanges->awaited[async_exchanges->number[async_exchanges->next]];
+         async_exchanges->next++)
+        if (async_exchanges->crossing[async_exchanges->next])
+            async_exchange_begin(&async_exchanges->crossing[async_exchanges->next]->async);
+}
+
+static void begin_step(struct AsyncExchanges *async_exchanges) {
+    async_exchanges->next = 0;
+    for (int i = 0; i < async_exchanges->count; i++)
+        async_exchanges->awaited[async_exchanges->number[i]] =
+            async_exchanges->role->transfers[async_exchanges->number[i]].ready;
+    take_off(async_exchanges);
+}
+
+void ht_ready(const ht_worker *r, int number) {
+    if (r->microbatch != r->pipeline->microbatches - 1) return;
+    r->async_exchanges->awaited[number]--;
+    take_off(r->async_exchanges);
+}
+
+void ht_begin_ahead(const ht_worker *r, int number) {
+    if (r->async_exchanges->ahead[number])
+        async_exchange_begin(&r->async_exchanges->ahead[number]->async);
+}
+
+void ht_end_ahead(const ht_worker *r, int number) {
+    if (r->async_exchanges->ahead[number])
+        end_async_exchange(&r->async_exchanges->ahead[number]->async);
+}
+
+/* Runs the part of a row for its micro-batch. */
+static void run_row(const Schedule *schedule, const ht_row *row, ht_worker *worker) {
+    const ht_part *part = &schedule->role->parts[row->part];
+    worker->microbatch = row->microbatch;
+    worker->row = schedule->pipeline->first_row + row->microbatch * schedule->pipeline->rows;
+    worker->kept = slot_at(schedule, row->slot);
+    if (!part->run) return;
+    hooks_phase(part);
+    pace_begin();
+    part->run(worker);
+    pace_end();
+}
+
+void schedule_run(const Schedule *schedule, ht_worker *worker) {
+    worker->async_exchanges = schedule->async_exchanges;
+    begin_step(schedule->async_exchanges);
+    for (int r = 0; r <= schedule->rows->row_count; r++) {
+        fail_part(r < schedule->rows->row_count ? schedule->shown[r] : NULL);
+        cross(schedule, BEGINS, r, async_exchange_begin);
+        cross(schedule, ENDS, r, end_async_exchange);
+        if (r < schedule->rows->row_count) run_row(schedule, &schedule->rows->row[r], worker);
+    }
+}

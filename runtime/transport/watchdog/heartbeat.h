@@ -1,0 +1,41 @@
+/* Heartbeats: short messages, several times a second, between rank 0 and each other rank on a
+ * connection of their own. A thread of each process sends them (watchdog.h). So a rank that
+ * computes has a heartbeat, and a stopped process has none. */
+#ifndef TRANSPORT_WATCHDOG_HEARTBEAT_H
+#define TRANSPORT_WATCHDOG_HEARTBEAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum HeartbeatKind {
+    HEARTBEAT_NONE,    // no message
+    HEARTBEAT_GONE,    // the connection is closed
+    HEARTBEAT_BUSY,    // the rank is in no wait
+    HEARTBEAT_WAITING, // the rank waits for other ranks
+    HEARTBEAT_LATE,    // the rank has waited for HETU_TIMEOUT
+    HEARTBEAT_LEAVING, // the session is over
+    HEARTBEAT_END      // from rank 0: all ranks end; `text` is the message
+} HeartbeatKind;
+
+typedef struct Heartbeat {
+    int32_t kind;        // HeartbeatKind
+    uint32_t signals;    // signal bits (base/signals.h)
+    int32_t task, error; // arguments of watch_report; error 0: no failure
+    char text[248];
+} Heartbeat;
+
+/* Connects every rank with rank 0. All ranks call it together. Rank 0 accepts the connections
+ * later, in heartbeat_hear. */
+void heartbeat_open(void);
+
+/* Sends a heartbeat without waiting: on rank 0 to any rank, elsewhere to rank 0. */
+void heartbeat_send(int rank, const Heartbeat *heartbeat);
+
+/* Returns the most important heartbeat of a rank since the last call: an end; else the last one;
+ * else GONE if the connection is closed; else NONE. */
+Heartbeat heartbeat_hear(int rank);
+
+/* Closes the connections in a forked child process. */
+void heartbeat_forget(void);
+
+#endif

@@ -1,0 +1,32 @@
+/* The strategies of an elastic run (heturun --elastic), from a file, or from all files *.strategy
+ * of a folder in the order of the files' names. heturun chooses the first one that fits the slots:
+ *
+ *     dp8 (8 devices), dp4 (4 devices); 6 slots  ->  dp4
+ */
+#ifndef HETURUN_FITTING_STRATEGIES_H
+#define HETURUN_FITTING_STRATEGIES_H
+
+#include "support/array.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct Choice {
+    const char *name, *word; // `word` is the word of hetucc's option --strategy: FILE:NAME
+    int devices;
+    uint64_t digest; // of its text
+} Choice;
+typedef Array(Choice) ChoiceList;
+
+/* Reads the strategies of file or folder `path`; returns false after reporting errors. `cluster` is
+ * the cluster file, which defines device classes; NULL: there is none. */
+bool strategies_read(Arena *arena, const char *path, const char *cluster, ChoiceList *list);
+
+/* Removes a strategy that the program was not compiled with. */
+void strategies_drop(ChoiceList *list, const Choice *choice);
+
+/* Returns the first strategy that fits `slots` slots; NULL: none. Sets *ranks to the most devices
+ * of any strategy that fits, so that main can switch to each of these strategies. */
+const Choice *strategies_fit(const ChoiceList *list, int slots, int *ranks);
+
+#endif
