@@ -199,6 +199,7 @@ static const char *maker_text(const Driver *driver) {
     text_string(&text, "hetucc " HETU_VERSION);
     for (int i = 0; i < driver->options->cc.items.count; i++) {
         const Item *item = &driver->options->cc.items.at[i];
+        if (begins(item->text, "-fdiagnostics-")) continue;
         if (item_is_code(item) || (item->kind == ITEM_FLAG && strchr("DUO", item->text[1])))
             text_print(&text, " %s%s%s", item->text, item->value ? " " : "",
                        item->value ? item->value : "");

@@ -135,15 +135,23 @@ static void print_count(Text *out, const char *what, int count, int64_t elements
     text_print(out, "  %-14s  %d of %lld elements\n", what, count, (long long)elements);
 }
 
+/* Returns the width of a column with this text in it. */
+static int wider(int width, const char *text) {
+    int length = (int)strlen(text);
+    return length > MOST_WIDTH ? width : length > width ? length : width;
+}
+
 static void print_model(Text *out, const ListedModel *model) {
     const Module *module = model->module;
     text_print(out, "model %s, which %s runs, %s\n", module->name,
                module->kind == MODULE_TRAIN ? "ht_train" : "ht_infer",
                place_of(out->arena, module->source->at));
+    int width = 12;
+    for (int i = 0; i < model->dims.count; i++) width = wider(width, model->dims.at[i].name);
     text_print(out, "  dimensions%s\n", model->dims.count ? "" : "      none");
     for (int i = 0; i < model->dims.count; i++) {
         const NamedDim *dim = &model->dims.at[i];
-        text_print(out, "    %-12s  %s", dim->name, dim->extents.count ? "" : "-");
+        text_print(out, "    %-*s  %s", width, dim->name, dim->extents.count ? "" : "-");
         for (int e = 0; e < dim->extents.count; e++) text_item(out, !e, dim->extents.at[e]);
         text_string(out, "\n");
     }
@@ -196,12 +204,6 @@ static int devices_of(const Strategy *strategy) {
         for (int s = 0; s < strategy->pipelines.at[p].stages.count; s++)
             count += strategy->pipelines.at[p].stages.at[s].devices.count;
     return count;
-}
-
-/* Returns the width of a column with this text in it. */
-static int wider(int width, const char *text) {
-    int length = (int)strlen(text);
-    return length > MOST_WIDTH ? width : length > width ? length : width;
 }
 
 static void print_strategies(Text *out, const Unit *unit) {

@@ -81,7 +81,7 @@ static const struct argp_option option_table[] = {
      3},
     {"strategies", KEY_STRATEGIES, 0, 0,
      "List the model's named dimensions, inputs, parameters and layers, and the strategies of the "
-     "source and of the files of --strategy; compile nothing",
+     "source and of strategy files that are given; compile nothing",
      3},
     {"cluster", KEY_CLUSTER, "FILE", 0, "Plan and price for the cluster that FILE describes", 3},
     {"plan", KEY_PLAN, 0, 0,
@@ -175,7 +175,6 @@ typedef Array(char *) Words;
 typedef struct Line {
     Arena *arena;
     char **next; // words as typed; NULL at the end
-    bool shared; // -shared is among them: the linker has an option -h NAME, too
     Words words; // for argp
 } Line;
 
@@ -258,8 +257,7 @@ static void read_word(Line *line) {
         if (*line->next) copy(line);
     } else if (read_dashed_word(line)) {
         return;
-    } else if (!strcmp(word, "-c") || (!strcmp(word, "-h") && !line->shared) || word[1] == 'g' ||
-               word[1] == 'O') {
+    } else if (!strcmp(word, "-c") || !strcmp(word, "-h") || word[1] == 'g' || word[1] == 'O') {
         copy(line);
     } else if (strchr("oDUI", word[1])) {
         copy(line);
@@ -584,7 +582,6 @@ void options_read(Arena *arena, Options *options, int argc, char **argv) {
     *options = (Options){.backend = backend_find(backend_names()[0]), .cc.from_input = -1};
     array_push(arena, &line.words, argc ? argv[0] : arena_string(arena, tool_name()));
     find_diagnostics(&reader, words);
-    for (char **word = words; *word; word++) line.shared |= !strcmp(*word, "-shared");
     while (*line.next) read_word(&line);
     array_push(arena, &line.words, NULL);
     argp_err_exit_status = 1;
