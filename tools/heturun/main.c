@@ -24,7 +24,6 @@
 #include "support/tool.h"
 
 #include <argp.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -40,15 +39,10 @@ enum {
     KEY_SHELL,
     KEY_HOLD,
     KEY_GRACE,
-    LOOK = 50,
-    SETTLE = 300,
-    REMOTE_SETTLE = 20000,
-    DEFAULT_TIMEOUT = 600,
-    DEFAULT_GRACE = 30,
-    AGAIN = 1, // seconds in which a second SIGTERM is ignored, since launchers send one twice
+    DEFAULT_GRACE = 30, // seconds
     MOST_GRACE = 1000000,
     MOST_RANKS = 1 << 16
-}; // LOOK and both SETTLE are milliseconds; TIMEOUT, GRACE and AGAIN are seconds
+};
 
 typedef struct Options {
     const char *strategies, *slots, *cluster, *shell;
@@ -153,301 +147,6 @@ static Job make_job(const Options *options, uint64_t hash) {
     return (Job){.words = options->words, .copies = copies, .shell = options->shell};
 }
 
-static bool all_slots_here(const Slots *slots) {
-    bool here = true;
-    for (int i = 0; i < slots->count; i++) here = here && slots->at[i].here;
-    return here;
-}
-
-/* Returns the path of the file through which ranks meet: in this heturun's private folder, or for
- * ranks on several machines beside the slots file, which all machines see; NULL after a message. */
-static char *choose_meeting(const Place *place, const Slots *slots) {
-    char *whole = realpath(slots->path, NULL);
-    char *path =
-        all_slots_here(slots) ? place_inside(place) : place_beside(whole ? whole : slots->path);
-    free(whole);
-    return path;
-}
-
-/* Removes the in-memory checkpoints on the other machines, once for each machine. */
-static void remove_remote(const Job *job, const Slots *slots) {
-    char pattern[512];
-    snprintf(pattern, sizeof pattern, "%s*", job->copies);
-    for (int i = 0; i < slots->count; i++)
-        if (!slots->at[i].here && !slots->at[i].number)
-            remote_remove(job->shell, slots->at[i].host, pattern);
-}
-
-/* ---- watching ---- */
-
-static sigset_t heeded(void) {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    sigaddset(&set, SIGUSR1);
-    sigaddset(&set, SIGUSR2);
-    return set;
-}
-
-/* Waits for a signal of heeded(), at most `milliseconds`. Returns the signal, or 0 for SIGCHLD and
- * when no signal comes. */
-static int await_signal(int milliseconds) {
-    sigset_t set = heeded();
-    int signal_number =
-        sigtimedwait(&set, NULL, &(struct timespec){.tv_nsec = milliseconds * 1000000L});
-    return signal_number > 0 && signal_number != SIGCHLD ? signal_number : 0;
-}
-
-typedef struct Outcome {
-    bool again, refused; // restart the ranks; the program was not compiled with the strategy
-    int status;          // exit status of heturun, when `again` is false
-} Outcome;
-
-/* Returns the status of the lowest rank that ended with an error; 0: no rank did. Sets *all to
- * whether all ranks have ended. */
-static int worst_status(const Ranks *ranks, bool *all) {
-    int worst = 0;
-    *all = true;
-    for (int rank = ranks->count - 1; rank >= 0; rank--) {
-        *all = *all && ranks->at[rank].ended;
-        worst = ranks->at[rank].ended && ranks->at[rank].status ? ranks->at[rank].status : worst;
-    }
-    return worst;
-}
-
-/* Marks the slots of dead ranks as lost and reports them; returns their number. */
-static int lose_slots(const Ranks *ranks, int number) {
-    int lost = 0;
-    for (int rank = 0; rank < ranks->count; rank++) {
-        Slot *slot = ranks->at[rank].slot;
-        if (!ranks->at[rank].died) continue;
-        slot->lost = true;
-        lost++;
-        char how[32] = "was not reached";
-        if (ranks->at[rank].status == DEVICE_FAULT)
-            snprintf(how, sizeof how, "has a fault of its device");
-        else if (ranks->at[rank].status != UNREACHED)
-            snprintf(how, sizeof how, "died of signal %d", ranks->at[rank].status - 128);
-        fprintf(stderr, "heturun: rank %d of start %d %s; slot %d of %s is out\n", rank, number,
-                how, slot->number, slot->host);
-    }
-    return lost;
-}
-
-/* Returns whether the first rank that ended reported a communication failure, whose cause is not
- * known. The rank's slot is lost when this is the second failure in DEFAULT_TIMEOUT seconds. */
-static bool failed_to_exchange(const Ranks *ranks, int number) {
-    static time_t last;
-    const Rank *first = ranks->first;
-    if (!first || first->status != EXCHANGE_FAULT) return false;
-    first->slot->lost = last && time(NULL) - last < DEFAULT_TIMEOUT;
-    last = time(NULL);
-    fprintf(stderr, "heturun: rank %d of start %d could not exchange with others",
-            (int)(first - ranks->at), number);
-    if (first->slot->lost)
-        fprintf(stderr, ", again; slot %d of %s is out", first->slot->number, first->slot->host);
-    fputc('\n', stderr);
-    return true;
-}
-
-/* Returns whether all ranks are on this machine. */
-static bool all_here(const Ranks *ranks) {
-    bool here = true;
-    for (int rank = 0; rank < ranks->count; rank++) here = here && ranks->at[rank].slot->here;
-    return here;
-}
-
-/* Returns the SIGTERM, SIGUSR1 or SIGUSR2 that ended a rank before it could save; 0: none did. Such
- * a signal to one rank is meant for the whole program. */
-static int told_to_end(const Ranks *ranks, int number) {
-    for (int rank = 0; rank < ranks->count; rank++) {
-        int told = ranks->at[rank].died ? ranks->at[rank].status - 128 : 0;
-        if (told != SIGTERM && told != SIGUSR1 && told != SIGUSR2) continue;
-        fprintf(stderr,
-                "heturun: rank %d of start %d was told to end by signal %d; all ranks end\n", rank,
-                number, told);
-        return told;
-    }
-    return 0;
-}
-
-/* Ends all ranks and decides on a restart, after a rank ended with an error. Waits for a moment
- * first, to notice a dead rank that caused the error. */
-static Outcome decide_restart(Ranks *ranks, int number, int status) {
-    struct timespec pause = {.tv_nsec = LOOK * 1000000L};
-    int lost = 0;
-    int settle = all_here(ranks) ? SETTLE : REMOTE_SETTLE;
-    for (int waited = 0; waited < settle && !lost && ranks->at[0].status != NO_STRATEGY;
-         waited += LOOK) {
-        for (int rank = 0; rank < ranks->count; rank++) lost += ranks->at[rank].died;
-        nanosleep(&pause, NULL);
-        ranks_look(ranks);
-    }
-    ranks_end(ranks);
-    int told = told_to_end(ranks, number);
-    if (told) return (Outcome){.status = 128 + told};
-    bool refused = ranks->at[0].status == NO_STRATEGY && !ranks->at[0].died;
-    bool again = refused || lose_slots(ranks, number) > 0 || failed_to_exchange(ranks, number);
-    return (Outcome){.again = again, .refused = refused, .status = status};
-}
-
-/* Returns whether the changed slots file moves ranks to other slots, or selects another
- * strategy. */
-static bool runs_elsewhere(const Ranks *ranks, const Slots *slots, const ChoiceList *list,
-                           const Choice *choice) {
-    int count, rank = 0;
-    if (strategies_fit(list, slots_left(slots), &count) != choice || count != ranks->count)
-        return true;
-    for (int i = 0; i < slots->count && rank < count; i++)
-        if (!slots->at[i].lost) {
-            const Slot *was = ranks->at[rank++].slot, *is = &slots->at[i];
-            if (strcmp(was->host, is->host) || was->number != is->number || was->part != is->part)
-                return true;
-        }
-    return false;
-}
-
-/* Points the running ranks at the slots of the file that was read again; no rank moves. */
-static void rebind(Ranks *ranks, const Slots *slots) {
-    for (int i = 0, rank = 0; i < slots->count && rank < ranks->count; i++)
-        if (!slots->at[i].lost) ranks->at[rank++].slot = &slots->at[i];
-}
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-/* Waits up to `grace` seconds until all ranks have ended after a signal, then kills running ranks.
- * SIGINT, SIGHUP or a second SIGTERM ends the wait early. */
-static Outcome await_ends(Ranks *ranks, int signal_number, int grace) {
-    double since = now();
-    bool all = false, cut = false;
-    int status = 0;
-    while (!all && !cut && now() < since + grace) {
-        int more = await_signal(LOOK);
-        cut = more == SIGINT || more == SIGHUP || (more == SIGTERM && now() > since + AGAIN);
-        ranks_look(ranks);
-        status = worst_status(ranks, &all);
-    }
-    if (!all)
-        fprintf(stderr, "heturun: the ranks did not end by themselves%s\n",
-                cut ? "" : " in time (--grace)");
-    ranks_end(ranks);
-    return (Outcome){.status = all ? status : 128 + signal_number};
-}
-
-/* One start of the ranks. */
-typedef struct Start {
-    const Choice *choice; // the strategy that they run under
-    int number;           // from 1 on
-    int grace;            // seconds that ranks have to end after a signal
-} Start;
-
-/* Watches the ranks until they need a restart or heturun must end. */
-static Outcome watch(Ranks *ranks, Slots *slots, const ChoiceList *list, const Start *start) {
-    for (int passed = 0;;) {
-        int signal_sent = await_signal(LOOK);
-        bool all,
-            passes = signal_sent == SIGTERM || signal_sent == SIGUSR1 || signal_sent == SIGUSR2;
-        if (passes) ranks_tell(ranks, passed = signal_sent);
-        ranks_look(ranks);
-        int status = worst_status(ranks, &all);
-        if (signal_sent == SIGTERM || (passed && status == 128 + passed))
-            return await_ends(ranks, passed, start->grace);
-        if (passes) continue;
-        if (signal_sent || (all && !status)) {
-            ranks_end(ranks);
-            return (Outcome){.status = signal_sent ? 128 + signal_sent : 0};
-        }
-        if (status) return decide_restart(ranks, start->number, status);
-        if (!slots_changed(slots)) continue;
-        if (runs_elsewhere(ranks, slots, list, start->choice)) {
-            fprintf(stderr, "heturun: the slots have changed\n");
-            ranks_end(ranks);
-            return (Outcome){.again = true};
-        }
-        rebind(ranks, slots);
-    }
-}
-
-static int patience(void) {
-    const char *text = getenv("HETU_TIMEOUT");
-    return text ? atoi(text) : DEFAULT_TIMEOUT;
-}
-
-/* Waits until a strategy fits the slots. Returns 0, or else the exit status of heturun. */
-static int await_slots(Slots *slots, const ChoiceList *list) {
-    int ranks, least = list->at[0].devices;
-    for (int i = 0; i < list->count; i++)
-        least = list->at[i].devices < least ? list->at[i].devices : least;
-    if (strategies_fit(list, slots_left(slots), &ranks)) return 0;
-    fprintf(stderr,
-            "heturun: no strategy fits %d slots, the smallest is for %d devices; waiting for more "
-            "in %s\n",
-            slots_left(slots), least, slots->path);
-    time_t until = time(NULL) + patience();
-    for (;;) {
-        int signal_sent = await_signal(LOOK);
-        if (signal_sent) return 128 + signal_sent;
-        if (slots_changed(slots) && strategies_fit(list, slots_left(slots), &ranks)) return 0;
-        if (patience() && time(NULL) > until) {
-            fprintf(stderr, "heturun: there were none for %d s (HETU_TIMEOUT)\n", patience());
-            return 1;
-        }
-    }
-}
-
-/* Drops a strategy that the program was not compiled with; returns whether any strategy is left. */
-static bool leave_out(ChoiceList *list, const Choice *choice) {
-    fprintf(stderr, "heturun: strategy \"%s\" is left out%s\n", choice->name,
-            list->count > 1 ? "" : "; there is no other");
-    strategies_drop(list, choice);
-    return list->count > 0;
-}
-
-/* Removes the meeting file of a start, and its folder unless it is that of `place`. */
-static void leave_meeting(char *meeting, const Place *place) {
-    unlink(meeting);
-    *strrchr(meeting, '/') = 0;
-    if (strcmp(meeting, place->folder) != 0) place_remove(meeting);
-}
-
-/* Starts and restarts the ranks until the program ends; returns the exit status. */
-static int run(Job *job, const Place *place, Slots *slots, ChoiceList *list, int grace) {
-    Outcome outcome = {.again = true};
-    for (int number = 1; outcome.again; number++) {
-        int count, status = await_slots(slots, list);
-        if (status) {
-            outcome.status = status;
-            break;
-        }
-        const Choice *choice = strategies_fit(list, slots_left(slots), &count);
-        fprintf(stderr, "heturun: start %d: %d rank%s under strategy \"%s\"\n", number, count,
-                count == 1 ? "" : "s", choice->name);
-        char *meeting = choose_meeting(place, slots);
-        if (!meeting) {
-            outcome.status = 1;
-            break;
-        }
-        unlink(meeting);
-        job->meeting = meeting;
-        Ranks ranks = ranks_start(job, slots, count, choice);
-        outcome = watch(&ranks, slots, list, &(Start){choice, number, grace});
-        if (outcome.refused && !leave_out(list, choice)) outcome = (Outcome){.status = 1};
-        free(ranks.at);
-        leave_meeting(meeting, place);
-        free(meeting);
-    }
-    place_remove(job->copies);
-    if (outcome.status) remove_remote(job, slots);
-    return outcome.status;
-}
-
 /* ---- ranks on this host, once ---- */
 
 /* Reports the first rank that ended and returns its status; returns `status` if it succeeded. */
@@ -471,14 +170,14 @@ static int run_once(Job *job, const Place *place, int count, int grace) {
     bool all = false;
     int status = 0, told = 0;
     while (!all && !status) {
-        told = await_signal(LOOK);
+        told = ranks_signal();
         if (told == SIGTERM || told == SIGUSR1 || told == SIGUSR2) ranks_tell(&ranks, told);
         if (told && told != SIGUSR1 && told != SIGUSR2) break;
         ranks_look(&ranks);
-        status = worst_status(&ranks, &all);
+        status = ranks_status(&ranks, &all);
     }
     if (told == SIGTERM)
-        status = await_ends(&ranks, told, grace).status;
+        status = ranks_await_ends(&ranks, told, grace);
     else if (told == SIGINT || told == SIGHUP)
         status = 128 + told;
     else if (status)
@@ -521,7 +220,7 @@ int main(int argc, char **argv) {
     argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &options);
     if (options.hold) return remote_hold(options.words);
     Arena *arena = arena_create();
-    sigset_t set = heeded();
+    sigset_t set = ranks_signals();
     sigprocmask(SIG_BLOCK, &set, NULL);
     uint64_t hash = options.ranks ? hash_process() : hash_slots(&options);
     bool good =
@@ -533,7 +232,7 @@ int main(int argc, char **argv) {
     if (good && options.ranks)
         status = run_once(&job, &place, options.ranks, options.grace);
     else if (good)
-        status = run(&job, &place, &slots, &list, options.grace);
+        status = elastic_run(&job, &place, &slots, &list, options.grace);
     place_close(&place);
     arena_destroy(arena);
     return status;

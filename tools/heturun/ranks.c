@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { CANNOT_START = 127 };
@@ -148,4 +149,61 @@ void ranks_end(Ranks *ranks) {
     for (int rank = 0; rank < ranks->count; rank++)
         if (!ranks->at[rank].ended && waitpid(ranks->at[rank].process, &status, 0) > 0)
             note_end(ranks, ranks->at[rank].process, status, false);
+}
+
+/* ---- waiting for ranks and signals ---- */
+
+/* Seconds in which a second SIGTERM is ignored, since launchers send one twice. */
+enum { AGAIN = 1 };
+
+sigset_t ranks_signals(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGUSR1);
+    sigaddset(&set, SIGUSR2);
+    return set;
+}
+
+int ranks_signal(void) {
+    sigset_t set = ranks_signals();
+    int signal_number =
+        sigtimedwait(&set, NULL, &(struct timespec){.tv_nsec = RANKS_LOOK * 1000000L});
+    return signal_number > 0 && signal_number != SIGCHLD ? signal_number : 0;
+}
+
+int ranks_status(const Ranks *ranks, bool *all) {
+    int worst = 0;
+    *all = true;
+    for (int rank = ranks->count - 1; rank >= 0; rank--) {
+        *all = *all && ranks->at[rank].ended;
+        worst = ranks->at[rank].ended && ranks->at[rank].status ? ranks->at[rank].status : worst;
+    }
+    return worst;
+}
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+int ranks_await_ends(Ranks *ranks, int signal_number, int grace) {
+    double since = now();
+    bool all = false, cut = false;
+    int status = 0;
+    while (!all && !cut && now() < since + grace) {
+        int more = ranks_signal();
+        cut = more == SIGINT || more == SIGHUP || (more == SIGTERM && now() > since + AGAIN);
+        ranks_look(ranks);
+        status = ranks_status(ranks, &all);
+    }
+    if (!all)
+        fprintf(stderr, "heturun: the ranks did not end by themselves%s\n",
+                cut ? "" : " in time (--grace)");
+    ranks_end(ranks);
+    return all ? status : 128 + signal_number;
 }

@@ -3,9 +3,11 @@
 #ifndef HETURUN_RANKS_H
 #define HETURUN_RANKS_H
 
+#include "place.h"
 #include "slots.h"
 #include "fitting_strategies.h"
 
+#include <signal.h>
 #include <sys/types.h>
 
 typedef struct Rank {
@@ -56,6 +58,29 @@ void ranks_tell(const Ranks *ranks, int signal_number);
 
 /* Kills all running ranks with their child processes, and waits until the ranks have ended. */
 void ranks_end(Ranks *ranks);
+
+/* Returns the signals that heturun waits for. */
+sigset_t ranks_signals(void);
+
+/* Milliseconds between two looks at the ranks. */
+enum { RANKS_LOOK = 50 };
+
+/* Waits for a signal of ranks_signals() until the next look. Returns the signal, or 0 for SIGCHLD
+ * and when no signal comes. */
+int ranks_signal(void);
+
+/* Returns the status of the lowest rank that ended with an error; 0: no rank did. Sets *all to
+ * whether all ranks have ended. */
+int ranks_status(const Ranks *ranks, bool *all);
+
+/* Waits up to `grace` seconds until all ranks have ended after a signal, then kills running ranks.
+ * SIGINT, SIGHUP or a second SIGTERM ends the wait early. Returns the exit status of heturun. */
+int ranks_await_ends(Ranks *ranks, int signal_number, int grace);
+
+/* ---- elastic runs: elastic_restart.c ---- */
+
+/* Starts and restarts the ranks until the program ends; returns the exit status. */
+int elastic_run(Job *job, const Place *place, Slots *slots, ChoiceList *list, int grace);
 
 /* ---- ranks on other machines: remote.c ----
  *

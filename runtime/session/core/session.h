@@ -99,8 +99,8 @@ void session_close(ht_session *session);
  * programs differ, every rank prints rank 0's fingerprint and one that differs from it. */
 bool session_agree(bool check);
 
-/* Starts, on this host, the other ranks that the images need (transport/meet/start_local_ranks.h). Does
- * nothing under a launcher or with HETU_RANKS=external. Returns whether it started ranks. */
+/* Starts, on this host, the other ranks that the images need (transport/meet/start_local_ranks.h).
+ * Does nothing under a launcher or with HETU_RANKS=external. Returns whether it started ranks. */
 bool session_start_ranks(void);
 
 /* Prints one line about the ranks that session_start_ranks has started. */
