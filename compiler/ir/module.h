@@ -9,10 +9,8 @@
  *
  * The operators stand in execution order, each in a section: forward, backward, update. A pass
  * (passes/pass_manager.h) changes a module in place. ir/text/text.h prints and parses modules, and
- * ir/verify/verify.h says whether one is well formed. A module holds IR alone: options of the
- * command line are in PassContext, other programs in ModuleLinks (ir/unit.h), and memoized results
- * in an AnalysisCache.
- */
+ * ir/verify/verify.h says whether one is well formed. Options of the command line are in
+ * PassContext, other programs in ModuleLinks (ir/unit.h), memoized results in an AnalysisCache. */
 #ifndef IR_MODULE_H
 #define IR_MODULE_H
 
@@ -121,7 +119,7 @@ struct Module {
 
 Module *module_create(Arena *arena, Diag *diag, const char *name);
 
-/* Makes a value with an id of its own. The caller sets the other fields. */
+/* Makes a value with a new id. The caller sets the other fields. */
 Value *ir_value(Module *module, ValueKind kind, const char *name, Type type, Position at);
 
 /* A call of a declared operator. */
@@ -154,15 +152,14 @@ void ir_rebind(Module *module, Op *op);
 
 /* Returns the devices on which an operator runs. */
 static inline const Mesh *op_mesh(const Module *module, const Op *op) {
-    return op->stage == STAGE_ALL ? module->devices->mesh
-                                  : module->templates->stages.at[op->stage].mesh;
+    const bool all = op->stage == STAGE_ALL;
+    return all ? module->devices->mesh : module->templates->stages.at[op->stage].mesh;
 }
 
 /* Returns the number of micro-batches of the pipeline that has most of them. */
 int64_t module_microbatches(const Module *module);
 
-/* Returns how often an operator runs in a step: once, or once per micro-batch. Of pipelines with
- * different numbers of micro-batches the largest number counts. */
+/* Returns how often an operator runs in a step: once, or module_microbatches times. */
 int64_t op_runs(const Module *module, const Op *op);
 
 /* Sets index and loop_first of the operators in module->ops. */
@@ -197,8 +194,7 @@ Intern *module_equivalent_devices(Module *module);
  * the module. */
 bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type);
 
-/* Returns layout_shard_replicas of a layout. Layouts that differ only in their devices share one
- * memoized result. */
+/* Returns layout_shard_replicas of a layout, memoized for layouts that differ in devices alone. */
 const Layout *module_layout_shard_replicas(Module *module, const Layout *layout, Type type);
 
 #endif

@@ -18,8 +18,7 @@
  * `devices(h800: 0-3, 12)` has numbers 0 to 3 of a class, and device 12; `layers(vision: 0-3, 4-7,
  * head)` has layers of two towers, and a name. Each range is a visit (layer_placement.h).
  *
- * parse.c, parse_stage.c and integer.c read; check.c, check_cluster.c and layer_placement.c find
- * errors. */
+ * parse.c, parse_stage.c, integer.c read; check.c, check_cluster.c, layer_placement.c check. */
 #ifndef STRATEGY_STRATEGY_H
 #define STRATEGY_STRATEGY_H
 
@@ -111,14 +110,12 @@ typedef struct Strategy {
     Position at;
     ShapeValues shapes;
     Array(SplitRule) splits;
-    Array(SplitRule) turns; // `turns` rules; each axis also has a split of the dimension
-    int zero;               // 0 to 3
-    Array(const char *)
-        zero_axes; // axes that ZeRO uses; empty: all axes along which a parameter is replicated
+    Array(SplitRule) turns;        // `turns` rules; each axis also has a split of the dimension
+    int zero;                      // 0 to 3
+    Array(const char *) zero_axes; // empty: all axes along which a parameter is replicated
     Array(Position) zero_axis_at;
     Position zero_at;
-    const char
-        *optimizer; // strategy that lays out states and master parameters; NULL: this strategy
+    const char *optimizer; // strategy that lays out optimizer states; NULL: this strategy
     Position optimizer_at; // position of the name
     const char *schedule;  // a word of schedule_words; NULL: no `schedule` is given
     Position schedule_at;
@@ -132,12 +129,10 @@ typedef Array(Strategy *) StrategyList;
 /* The names that a strategy's text may refer to. Either function may be NULL. */
 typedef struct StrategyNames {
     void *state;
-    bool (*value)(void *state, const char *name,
-                  int64_t *value); // looks up an integer constant of the model (enum, macro, -D);
-                                   // false: there is none
-    bool (*axis_used)(void *state,
-                      const char *axis); // returns whether the source uses the mesh axis in a
-                                         // `shard` or `reshard`
+    // looks up an integer constant of the model (enum, macro, -D); false: there is none
+    bool (*value)(void *state, const char *name, int64_t *value);
+    // returns whether the source uses the mesh axis in a `shard` or `reshard`
+    bool (*axis_used)(void *state, const char *axis);
     const char *only; // the wanted strategy: all other strategies are checked for syntax alone, and
                       // their numbers count as 1; NULL: all strategies are wanted
 } StrategyNames;
