@@ -62,7 +62,7 @@ static void end_with_parent(void) {
     const char *parent = getenv("HETUCC_PARENT");
     long rank = parent ? strtol(parent, NULL, 10) : 0;
     if (rank && rank == (long)getppid()) prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (rank > 0 && kill((pid_t)rank, 0) < 0 && errno == ESRCH) exit(1); // it ended before that
+    if (rank > 0 && kill((pid_t)rank, 0) < 0 && errno == ESRCH) exit(1); // the parent has ended
     unsetenv("HETUCC_PARENT");
 }
 

@@ -78,7 +78,7 @@ struct Op {
     bool is_wgrad;     // weight-gradient op: only the optimizer depends on it (pass split_wgrad)
     bool run_in_place; // must run as soon as its operands exist, so that they can be freed
     OpConversion convert;
-    const Function *gradient; // from clause grad, for the types and attributes of this call; NULL:
+    const Function *gradient; // clause `grad`, for the types and attributes of this call; NULL:
                               // the rule is an expression, a view, or has grad(none)
     int index;                // in module->ops, set by ir_number
     int loop_first; // index where the run of ops of its loop position begins, set by ir_number

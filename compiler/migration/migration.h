@@ -28,7 +28,7 @@ typedef struct MigratedTensor {
 typedef struct MigrationPlan {
     int number;
     ReplicaGroups replica_groups;
-    const Plan *plan; // of the first replica group; all do the same
+    const Plan *plan; // of the first replica group; all groups carry it out
 } MigrationPlan;
 
 typedef struct MigrationBatch {

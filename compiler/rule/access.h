@@ -17,11 +17,11 @@ typedef struct Factor {
     Position at;
     bool ellipsis;             // stands for any number of dimensions: `b..`
     const Expr *count;         // `a..{count}`; NULL: the rank of an operand gives the number
-    const Expr *size;          // clause size; NULL: the shape of an operand gives the extent
+    const Expr *size;          // clause `size`; NULL: the shape of an operand gives the extent
     bool replicate, offset;    // clauses of these names
     bool contracted;           // no result has it
     FactorReduction reduction; // clause reduction; REDUCE_SUM if contracted in a RULE_BODY
-    const char *merge;         // clause merge: the operator; NULL: none
+    const char *merge;         // clause `merge`: the operator; NULL: none
     Position merge_at;         // of the operator's name in the clause
 } Factor;
 
@@ -39,10 +39,10 @@ typedef struct Access {
     bool optional, variadic; // `?x`, `xs[]`
     int dim_count;
     const RuleDim *dims;
-    int linear;  // operands: number, from 1, of the clause linear that names it; 0: none does
+    int linear;  // operands: number, from 1, of the clause `linear` that names it; 0: none does
     int inplace; // results: clause inplace: the operand whose storage is reused; -1: none
-    int pitch;   // clause pitch: the factor; the dimensions behind it are a row; -1: none
-    int plus;    // results: clause plus: the operand that is added; -1: none
+    int pitch;   // clause `pitch`: the factor; the dimensions behind it are a row; -1: none
+    int plus;    // results: clause `plus`: the operand that is added; -1: none
     Element element;
     const Expr *reads;   // operands: clause reads: elements that a call reads; NULL: all
     int place;           // results: clause place: the factor; -1: none

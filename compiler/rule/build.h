@@ -38,7 +38,7 @@ void draft_local(RuleDraft *draft, Access access);
 void draft_body(RuleDraft *draft, const Expr *body);
 void draft_equation(RuleDraft *draft, int value, const Expr *expr);
 
-/* Sets the clause epilogue; NULL: none. */
+/* Sets the clause `epilogue`; NULL: none. */
 void draft_epilogue(RuleDraft *draft, const char *epilogue);
 
 /* Finishes the rule and returns the operator `name` with it. Every operand is a tensor parameter;

@@ -148,7 +148,7 @@ static bool unknown_element(RuleDraft *draft) {
                         tokens->token->text, names);
 }
 
-/* Reads the element type behind the colon of the clause dtype. */
+/* Reads the element type behind the colon of the clause `dtype`. */
 static bool parse_element(RuleDraft *draft, Element *element, bool of_operand) {
     Tokens *tokens = &draft->tokens;
     const char *name = tokens->token->text;
@@ -433,7 +433,7 @@ static bool grad_clause(RuleDraft *draft) {
     return (draft->rule.grad.function = function_name(draft)) != NULL;
 }
 
-/* ---- the clause body ---- */
+/* ---- the clause `body` ---- */
 
 /* Reads `value = expression`. The equation is added after its right side is read, so a value cannot
  * use itself. */

@@ -17,7 +17,7 @@ DType dtype_wide(DType dtype);
 const char *dtype_name(DType dtype);
 int dtype_size(DType dtype);
 
-/* The source of an operand's or result's element type (clause dtype). */
+/* The source of an operand's or result's element type (clause `dtype`). */
 typedef enum ElementKind {
     ELEMENT_FOLLOWS,  // results: the type of the first operand; operands: any type
     ELEMENT_FIXED,    // DType `index`

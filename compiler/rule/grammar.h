@@ -110,7 +110,7 @@
 #include "rule/access.h"
 #include "support/array.h"
 
-/* One equation of the clause body. */
+/* One equation of the clause `body`. */
 typedef struct RuleEquation {
     int value; // result `value`, or local value `value - result_count`
     const Expr *expr;

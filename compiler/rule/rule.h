@@ -50,7 +50,7 @@ typedef struct Rule {
     RuleEquations equations;
     Requirements requirements;
     RuleCall call;
-    int shape_attr; // RULE_VIEW: clause shape
+    int shape_attr; // RULE_VIEW: clause `shape`
     RuleCausal causal;
     RuleCopy copy;
     RuleTiles tiles;
@@ -81,7 +81,7 @@ const OpDef *rule_inserted(Arena *arena, const char *name, const char *text);
 /* Makes the operator that converts its operand to an element type. */
 const OpDef *rule_convert(Arena *arena, DType dtype);
 
-/* Returns the clause kernel for a back end: its own, else the one for all; NULL: there is none. */
+/* Returns the clause `kernel` for a back end: its own or the one for all; NULL: there is none. */
 const RuleKernel *rule_kernel(const Rule *rule, const char *backend);
 
 /* Appends an access as the rule writes it: "x[b.., (g r)]", "xs[][i]". */
@@ -103,7 +103,7 @@ ParamKind opdef_attr_kind(const OpDef *def, int index);
 
 /* Returns whether results may be infinite although no operand is: an expression has an infinite
  * constant such as logf(0), or an empty piece gives an infinite result. Such a piece is a maximum
- * over no elements, or a piece of clause merge of which a row reads no element. */
+ * over no elements, or a piece of clause `merge` of which a row reads no element. */
 bool rule_has_infinity(const Rule *rule);
 
 #endif

@@ -9,10 +9,10 @@ typedef struct StageState {
     int pairs;     // number of its pairs of visit and micro-batch
     int *forward;  // pairs in the order of their forward phases: visit * microbatches + micro-batch
     int *backward; // pairs in the order of their backward and of their weight-gradient phases
-    int done[SCHEDULE_PHASES]; // by phase: pairs that have run it
+    int done[SCHEDULE_PHASES]; // by phase: number of pairs that have finished the phase
     int open,
-        live; // limits of pairs: `open` between forward and backward, `live` between forward and
-              // weight gradients
+        live; // most pairs that are between forward and backward (`open`), and between forward
+              // and weight gradients (`live`)
     int slot_count; // slots that the limits allow, or more where the schedule would otherwise block
     ScheduleRow *rows; // the rows chosen so far, and their number
     int row_count;
@@ -158,8 +158,8 @@ static bool last_ready(const Maker *maker, const StageState *stage, SchedulePhas
     return false;
 }
 
-/* Chooses a row that can run: backward before forward before weight gradients; unless the schedule
- * is zero_bubble, weight gradients come first. Returns false when no row can run. */
+/* Chooses a row that can run. Priorities in zero_bubble: backward, forward, weight gradients; in
+ * the other kinds: weight gradients, backward, forward. Returns false when no row can run. */
 static bool choose_eagerly(const Maker *maker, const StageState *stage, bool force,
                            ScheduleRow *row) {
     bool lazy = maker->kind == SCHEDULE_ZERO_BUBBLE, trains = maker->graph->trains;

@@ -60,12 +60,12 @@ typedef struct Schedule {
  *     1f1b         d(first) + 1: S - s at stage s of a chain of S stages
  *     interleaved  d(first) + 1 + d(last): (V - 1) S + 2 (S - s - 1) + 1 in a chain that passes S
  *                  stages V times
- *     zero_bubble  as 1f1b, but weight gradients wait until as many micro-batches are in flight as
- *                  the longest path through the stage has visits; this is ZB-H1 of Qi and others,
- *                  "Zero Bubble Pipeline Parallelism" (2023)
+ *     zero_bubble  as 1f1b, but until the cool-down weight gradients wait while fewer pairs are
+ *                  between forward and weight gradient than the longest path through the stage
+ *                  has visits: ZB-H1 of Qi and others, "Zero Bubble Pipeline Parallelism" (2023)
  *
- * A stage has as many slots as may be in flight. Without training it has two, so that one is sent
- * and received while the other is computed. Stages get more slots when they would block. */
+ * A stage has a slot for each pair that may be in flight. Without training it has two slots: one is
+ * sent or received while the other is computed. A stage gets more slots when it would block. */
 const Schedule *schedule_create(Arena *arena, ScheduleKind kind, const StageGraph *graph,
                                 int64_t microbatches);
 

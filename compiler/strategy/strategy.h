@@ -74,7 +74,7 @@ typedef struct Stage {
     Array(const char *) device_class; // by device: the class that its number counts in; NULL: it is
                                       // a device number, as all are after strategy_resolve
     Array(MeshAxis) mesh;             // empty: a single device
-    Position mesh_at;                 // position of the clause mesh, or of the clause devices
+    Position mesh_at;                 // position of the clause `mesh`, or of the clause `devices`
     Array(LayerRange) layers;         // empty: all
     const char *recompute;            // NULL, "full", "selective"
     Position recompute_at;

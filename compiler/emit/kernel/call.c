@@ -157,7 +157,7 @@ static bool identity_is_maximum(const LocalOp *local) {
     return false;
 }
 
-/* Returns the operand that is added to a result (clause plus); NULL: none. */
+/* Returns the operand that is added to a result (clause `plus`); NULL: none. */
 static const Tensor *added_to(const LocalOp *local, const Tensor *result) {
     int k = result->access->plus < 0 ? -1 : operand_of(local, result->access->plus);
     return k < 0 ? NULL : &local->operands[k];

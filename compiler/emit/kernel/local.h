@@ -21,7 +21,7 @@ typedef struct Tensor {
     const char *name;            // in emitted C
     bool empty;                  // this device holds none of its elements
     int64_t extent[IR_MAX_RANK]; // local, by dimension
-    int64_t pitch;               // elements between rows (clause pitch); 0: rows are contiguous
+    int64_t pitch;               // elements between rows (clause `pitch`); 0: rows are contiguous
 } Tensor;
 
 /* One of the terms that a body adds up. */

@@ -29,7 +29,7 @@ Rows rows_of(Arena *arena, const LocalOp *local);
 /* A place in the text of a kernel: inside loop `loop` along the row, or before it if the nest
  * `contracted` is NULL. */
 typedef struct RowsPlace {
-    Around around; // its nests are the loops around the text
+    Around around; // the loops that enclose the place
     const Rows *rows;
     int loop;
 } RowsPlace;

@@ -46,7 +46,7 @@ static int64_t box_volume(const Box *box, int rank) {
 /* The position of a micro-batch's region in a tensor with the rows of all micro-batches. */
 typedef struct Displacement {
     int dim;        // the batch's dimension; -1: none
-    int64_t rows;   // that precede the region in that dimension
+    int64_t rows;   // rows that precede the region in that dimension
     int64_t before; // elements that precede the region in memory
 } Displacement;
 

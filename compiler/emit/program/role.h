@@ -49,7 +49,7 @@ typedef struct RoleTransfer {
 } RoleTransfer;
 
 typedef struct RoleText {
-    // in the order of Phase; within a phase along the visits, backward against them
+    // in the order of their first calls, which follows the order of the module
     Array(RolePart) parts;
     Array(RoleTransfer) transfers;
 } RoleText;

@@ -88,7 +88,7 @@ struct Eval {
     const CStmt *target;        // label to which a switch or goto is jumping; NULL: no jump
     jmp_buf *escape;            // of the innermost eval_try
     bool lenient;               // unknown values are allowed
-    Module *module;             // that is being built; NULL: operators are errors
+    Module *module;             // the module that is being built; NULL: operators are errors
     Build build;
     struct Products *products; // products that were rounded (rounding.c); NULL: none yet
 };

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Returns the bound factor whose pieces the operator `name` joins (clause merge); -1: none. */
+/* Returns the bound factor whose pieces the operator `name` joins (clause `merge`); -1: none. */
 static int merged_factor(const Op *op, const char *name) {
     for (int f = 0; op->def->rule->kind != RULE_VIEW && f < op->binding->factor_count; f++) {
         const char *merge = op->def->rule->factors[op->binding->factors[f].factor].merge;

@@ -1,4 +1,4 @@
-/* Results of ring steps and the operators that join them (clause merge;
+/* Results of ring steps and the operators that join them (clause `merge`;
  * passes/propagate_layouts/ring_attention.c).
  *
  *     o0 = attention(q, k0, v0); o1 = attention(q, k1, v1); o = merge(o0, o1)

@@ -34,7 +34,7 @@ int64_t value_displacement(Module *module, const Value *value, int device) {
     return first * dtype_size(value->type.dtype);
 }
 
-/* Returns the last dimension of the factor that clause pitch names; -1: the tensor has none. */
+/* Returns the last dimension of the factor that clause `pitch` names; -1: the tensor has none. */
 static int row_dim(const Op *op, const Access *access, const BoundAccess *bound) {
     for (int d = bound->rank - 1; d >= 0; d--)
         if (bound->dims[d].count == 1 &&

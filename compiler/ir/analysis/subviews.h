@@ -4,8 +4,8 @@
  *
  * A slice lies in the value that it is taken from, an operand of a concatenation in the result.
  * Pass memory decides which values do (passes/memory/alias_views.h) and sets Value.subview. Kernels
- * whose rule has the clause pitch read and write such a value in place; the slice or concatenation
- * itself copies nothing.
+ * whose rule has the clause `pitch` read and write such a value in place; the slice or
+ * concatenation itself copies nothing.
  */
 #ifndef IR_ANALYSIS_SUBVIEWS_H
 #define IR_ANALYSIS_SUBVIEWS_H

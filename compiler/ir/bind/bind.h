@@ -3,7 +3,7 @@
  *     bind.c        maps operands, counts ellipses, makes the results
  *     extent.c      finds the extents of factors
  *     dtype.c       checks the element types of operands, finds those of results
- *     requires.c    checks the clause requires
+ *     requires.c    checks the clause `requires`
  *     view.c        binds views (reshapes)
  *
  * ir/binding.h has an example. runtime/eager/bind.c does the same for the one-device library, on
@@ -17,7 +17,7 @@
 
 /* The origin of a bound factor's extent, for messages. */
 typedef struct Source {
-    int operand; // of the call; -1: clause size, or unknown
+    int operand; // of the call; -1: clause `size`, or unknown
     int dim;
 } Source;
 
@@ -73,8 +73,7 @@ BoundAccess bind_expand(Binder *binder, const Access *access, int index, int mem
  * for a factor of a variadic operand the sum over its tensors; -1: unknown or unused. */
 void bind_factor_sizes(const Binder *binder, int64_t *size);
 
-/* Returns whether the call meets the conditions of the clause requires; else reports the first that
- * it does not meet. */
+/* Returns whether the call meets the rule's clause `requires`; else reports the first violation. */
 bool bind_check_requirements(Binder *binder);
 
 /* Finds all extents. Returns false after an error. */

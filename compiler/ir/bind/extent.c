@@ -3,7 +3,7 @@
  *     y[(h d)] = x[h, d]                x: [4, 16]       h: 4, d: 16
  *     y[h, d] = x[(h d)] size(h: 4)     x: [64]          h: 4 by the clause, d: 16 by division
  *
- * A dimension of one factor gives that factor's extent. The clause size computes an extent from
+ * A dimension of one factor gives that factor's extent. The clause `size` computes an extent from
  * other extents. A merged dimension gives its one unknown factor by division. These three steps
  * repeat until nothing changes.
  */
@@ -135,7 +135,7 @@ void bind_factor_sizes(const Binder *binder, int64_t *size) {
     }
 }
 
-/* Infers the extent of a factor from its clause size. Returns whether it did. */
+/* Infers the extent of a factor from its clause `size`. Returns whether it did. */
 static bool learn_size(Binder *binder, int f) {
     const Factor *factor = &binder->rule->factors[f];
     int64_t *size = arena_array(binder->arena, int64_t, binder->rule->factor_count), value;

@@ -1,4 +1,4 @@
-/* The clause requires: conditions on the arguments and extents of a call, checked when it is bound.
+/* The clause `requires`: conditions on arguments and extents of a call, checked at binding.
  *
  *     slice(x, start, length) requires(start >= 0, start <= size(n) - length)
  *

@@ -194,8 +194,8 @@ bool value_local(Module *module, const Value *value, int device, int64_t *extent
 
 /* ---- pieces of several boxes ---- */
 
-/* Returns whether a kernel may run on any piece of each factor: no factor has the clause replicate
- * or offset, and every contracted factor has a reduction. */
+/* Returns whether a kernel may run on any piece of each factor: no factor has the clause
+ * `replicate` or offset, and every contracted factor has a reduction. */
 static bool free_factors(const Op *op) {
     for (int f = 0; f < op->binding->factor_count; f++) {
         int number = op->binding->factors[f].factor;

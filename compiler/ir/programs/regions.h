@@ -37,7 +37,7 @@ bool value_local(Module *module, const Value *value, int device, int64_t *extent
 int64_t value_local_bytes(Module *module, const Value *value, int device);
 
 /* Returns whether an operator may run on any set of elements, in any order: each tensor that is no
- * scalar has all factors of the operator in one order, and no factor has the clause replicate or
+ * scalar has all factors of the operator in one order, and no factor has the clause `replicate` or
  * offset. */
 bool op_takes_elements(const Op *op);
 

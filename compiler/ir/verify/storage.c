@@ -36,7 +36,7 @@ typedef struct Play {
                 // are written one by one; 0: none
     int writes; // number of writes so far
     Array(Stretch) stretches; // ascending, disjoint
-    int turn;                 // round of the loop
+    int turn;                 // iteration of the loop over micro-batches
 } Play;
 
 static bool in_arena(const Play *play, const Value *owner) {

@@ -34,7 +34,7 @@ typedef struct Chunked {
 } Chunked;
 
 /* Returns the region of a product whose result is cut along a dimension; NULL: it cannot be
- * computed in chunks. Requires a numbered module. */
+ * computed in chunks. Requires op indices (ir_number). */
 Chunked *chunked_of(Arena *arena, Module *module, Op *product, int dim);
 
 /* The operators that take a slice of a tensor and that concatenate slices, with their arguments. */
@@ -43,11 +43,11 @@ typedef struct SliceConcat {
     int piece_dim, piece_start, piece_length, row_dim; // indices of attributes
 } SliceConcat;
 
-/* Finds the two operators in the module by the clauses shift and row of their rules. Returns false
- * when one is missing. */
+/* Finds the two operators in the module by the clauses `shift` and `row` of their rules. Returns
+ * false when one is missing. */
 bool slice_concat_find(const Module *module, SliceConcat *movers);
 
-/* Replaces the region by the operators of `count` chunks. Leaves the module numbered. */
+/* Replaces the region by the operators of `count` chunks. Runs ir_number. */
 void chunked_cut(Chunked *region, const SliceConcat *movers, int count);
 
 #endif

@@ -228,8 +228,8 @@ static bool may_be_cut(const Module *module, const Op *op) {
            op->def->rule->kind != RULE_VIEW && !op->source->recompute && !op->source->chunk;
 }
 
-/* Removes an operator that does not depend on the product and cannot be cut, such as a conversion
- * of a parameter's type. */
+/* Removes an operator from the region. The operator does not depend on the product and cannot be
+ * cut, such as a conversion of a parameter's type. */
 static void leave_out(Chunked *region, const Op *op) {
     region->in[op->index] = region->given[op->index] = false;
     region->needed[op->index] = true;
@@ -238,7 +238,7 @@ static void leave_out(Chunked *region, const Op *op) {
 }
 
 /* Finds the factors along which operators that do not depend on the product are cut, starting from
- * their readers. Removes those that cannot be cut. */
+ * their readers. Removes from the region the operators that cannot be cut. */
 static void fit_given(Chunked *region) {
     const Module *module = region->module;
     for (int i = module->ops.count - 1; i >= 0; i--) {

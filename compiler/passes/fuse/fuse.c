@@ -4,10 +4,10 @@
  *     before    a = add(x, bias); h = gelu(a); y = mul(h, mask)
  *     after     y = fused(x, bias, mask)      one kernel, one loop
  *
- * Steps: sums become operands of operators that can add (clause plus). Pairs of operators become
- * one (clause with). Groups of operators grow along values. Sums move in front of products that can
- * compute them as well. That last step is skipped under zero 2 and 3, where the order of gradients
- * determines how many gradients exist at a time.
+ * Steps: sums become operands of operators that can add (clause `plus`). Pairs of operators become
+ * one (clause `with`). Groups of operators grow along values. Sums move directly before products
+ * whose kernels can compute them. That step is skipped under zero 2 and 3, where the order of
+ * gradients determines how many gradients exist at a time.
  *
  * Requires: pass propagate_layouts.
  *

@@ -41,19 +41,20 @@ typedef struct Fuse {
     int walk;          // number of the current walk
 } Fuse;
 
-/* Removes sums that the operators of their terms can compute (clause plus). Requires users. Leaves
- * the module numbered and users outdated. */
+/* Lets the operator of one term of a sum add the other term (clause `plus`), and removes the sum.
+ * Requires fuse->users and leaves them outdated. Runs ir_number. */
 void accumulate_in_place(Fuse *fuse);
 
-/* Replaces pairs of operators by the operator that computes both (clause with). Requires users.
- * Leaves the module numbered and users outdated. */
+/* Replaces pairs of operators by the operator that computes both (clause `with`). Requires
+ * fuse->users and leaves them outdated. Runs ir_number. */
 void join_pairs(Fuse *fuse);
 
-/* Moves sums in front of products that can compute them as well. Requires users. Leaves the module
- * numbered. */
+/* Moves a sum directly before a product whose kernel can also compute the sum. Requires
+ * fuse->users. Runs ir_number. */
 void place_side_reductions(Fuse *fuse);
 
-/* Moves conversions of parameters to the front if that takes no more memory. Requires users. */
+/* Moves forward conversions of parameters to the front if backward reads their results or the
+ * results are small. Requires fuse->users. Runs ir_number. */
 void hoist_casts(Fuse *fuse);
 
 /* Makes the group of one operator; NULL: it cannot be fused. */
@@ -63,7 +64,7 @@ FuseGroup *group_of_op(Fuse *fuse, Op *op);
  * NULL: the groups cannot be one. */
 FuseGroup *groups_joined(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, const Value *value);
 
-/* Makes the group of a product and its epilogue (clause epilogue); NULL: they do not fit. */
+/* Makes the group of a product and its epilogue (clause `epilogue`); NULL: they do not fit. */
 FuseGroup *group_of_product(Fuse *fuse, Op *product, Op *applied);
 
 /* Returns whether the group can be one operator: its members run in the same phase, and no other

@@ -1,5 +1,5 @@
-/* Lets the operator that makes one term of a sum compute the sum (clause plus), with the other term
- * as an operand.
+/* Lets the operator that makes one term of a sum compute the sum (clause `plus`), with the other
+ * term as an operand.
  *
  *     before    dw = product(dy, x); s = add(dw, acc)
  *     after     s = product(dy, x, acc)
@@ -14,8 +14,8 @@ typedef struct Adding {
     bool *runs_again; // by op index: another operator recomputes it
 } Adding;
 
-/* Returns the unused operand that an operator adds to a result (clause plus); -1: there is none, or
- * it is in use. */
+/* Returns the unused operand that an operator adds to a result (clause `plus`); -1: there is none,
+ * or it is in use. */
 static int free_operand(const Op *op, int result) {
     int plus = op->def->rule->results[op->binding->results[result].access].plus;
     for (int k = 0; plus >= 0 && k < op->operand_count; k++)

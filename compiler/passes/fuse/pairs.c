@@ -1,5 +1,5 @@
-/* Pairs: two operators that one operator can compute together (clause with). The first computes an
- * operand of the second from other operands of the second.
+/* Pairs: two operators that one operator can compute together (clause `with`). The first computes
+ * an operand of the second from other operands of the second.
  *
  *     rule of b: with(x: a, ab)
  *     before    x = a(u, v); y = b(x, u, v)

@@ -1,4 +1,4 @@
-/* Moves sums in front of products that can compute them as well (ir/analysis/side_reduction.h).
+/* Moves a sum directly before a product whose kernel can compute it (ir/analysis/side_reduction.h).
  *
  *     before    dx = product(dy, w); dw = product(dy, x); db = sum(dy)
  *     after     dx = product(dy, w); db = sum(dy); dw = product(dy, x)    one kernel for both

@@ -1,6 +1,6 @@
 /* Subviews, a part of pass memory: a slice stays inside its operand, and members of a concatenation
  * are written directly into their places. All kernels that read or write such values must accept
- * strided rows (clause pitch of a rule).
+ * strided rows (clause `pitch` of a rule).
  *
  *     q = slice(qkv)       q lies in qkv: no copy
  *     y = concat(a, b)     the makers of a and b write into y: no copy

@@ -63,7 +63,7 @@ static void place(Packer *packer, PackItem *item) {
     packer->bytes = end > packer->bytes ? end : packer->bytes;
 }
 
-/* Places all items in order. Keeps the result if none before was shorter. */
+/* Places all items in order. Keeps the result unless an earlier attempt took fewer bytes. */
 static void attempt(Packer *packer) {
     packer->placed_count = 0;
     packer->bytes = 0;

@@ -66,7 +66,7 @@ typedef struct ReplicaGroupKey {
 
 /* The price of a plan for the first replica group. */
 typedef struct ReplicaGroupPrice {
-    int64_t bytes;  // that the group receives
+    int64_t bytes;  // bytes that the group receives
     double seconds; // only with a cluster
 } ReplicaGroupPrice;
 

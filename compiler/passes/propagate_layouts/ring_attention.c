@@ -53,7 +53,7 @@ static bool has_turned(const Round *round, const BoundAccess *access) {
     return factor_dim(access, round->assignment->ring_factor) >= 0;
 }
 
-/* Returns how result k is joined without clause merge; REDUCE_NONE: the axes require different
+/* Returns how result k is joined without clause `merge`; REDUCE_NONE: the axes require different
  * reductions, or another reduction is pending. */
 static FactorReduction result_reduction(const Round *round, int k) {
     const Mesh *mesh = round->propagation->mesh;
@@ -215,8 +215,8 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
     return true;
 }
 
-/* Makes one joiner for all results from clause merge. Returns false if a result has the ring factor
- * or a pending reduction. */
+/* Makes one joiner for all results from clause `merge`. Returns false if a result has the ring
+ * factor or a pending reduction. */
 static bool add_named_joiner(Round *round, const char *name) {
     int result[IR_MAX_RESULTS];
     const OpDef *def = module_def_named(round->propagation->module, name);

@@ -21,7 +21,7 @@ bool op_in_step(const Module *module, const Op *op);
 
 /* Makes backward operators read recomputed values of their own region. A recomputed operator stands
  * before its first reader, and reads recomputed or kept values. Values that the update needs are
- * kept. OpSource.recomputes of a copy is its original. Requires and leaves numbered operators. */
+ * kept. OpSource.recomputes of a copy is its original. Requires ir_number and runs it again. */
 void make_anew(Module *module, const Anew *anew);
 
 #endif

@@ -18,9 +18,9 @@ typedef struct Regrouping {
     int unit, tp; // devices of a unit; units of a whole group
     int pipelines;
     int64_t rows, microbatches; // rows of a micro-batch; micro-batches of the step
-    bool whole;                 // rows are shared out one by one
+    bool whole;                 // every pipeline is one stage with one micro-batch
     ModelStage like; // a stage with the mesh of a whole group, without axes that cut rows
-    int stages;      // the most stages of a pipeline now
+    int stages;      // the most stages of a pipeline in the layout `now`
 } Regrouping;
 
 static bool is_rows(const LayoutModel *laid, const MeshAxis *axis) {
@@ -129,8 +129,8 @@ static json_t *memory_json(int stages) {
                      "bound", 1e12, "gap", 0.0);
 }
 
-/* Returns the most stages that a pipeline may have: one more than now, as far as there are layers.
- */
+/* Returns the most stages that a new pipeline may have: 1 if the layout `now` has 1; else one more
+ * than it has, but at most one a layer. */
 static int most_stages(const Regrouping *r) {
     int layers = r->now->work->count;
     return r->stages == 1 ? 1 : r->stages + 1 < layers ? r->stages + 1 : layers;

@@ -184,8 +184,8 @@ static void drop_coordinates(ModelStage *stage, int axis, const int64_t *units) 
     own->count = count;
 }
 
-/* Sets the weights of an axis to the units of rows, of `left` in all, with which the slowest
- * coordinate takes least. Drops coordinates without rows. Returns false if all are equal. */
+/* Sets the weights of an axis to units of rows, `left` in all, that minimize the time of the
+ * slowest coordinate. Drops coordinates without rows. Returns false if all units are equal. */
 static bool weigh_axis(Arena *arena, int64_t left, ModelStage *stage, int axis,
                        const double *rates) {
     MeshAxis *own = &stage->mesh.at[axis];

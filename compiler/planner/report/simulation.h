@@ -69,9 +69,9 @@ bool op_on_lane(const Simulation *simulation, const Op *op, int group, int stage
 typedef struct ConversionRow {
     const Op *op;               // the first conversion of the row
     const Plan *plan;           // the plan of its last conversion
-    int64_t runs;               // of all conversions of the row in a step
-    int64_t bytes;              // that all devices receive in a step
-    int64_t received;           // that one device receives at most
+    int64_t runs;               // number of runs of all conversions of the row in a step
+    int64_t bytes;              // bytes that all devices receive in a step
+    int64_t received;           // the most bytes that one device receives
     double seconds;             // of all runs
     Array(const char *) scopes; // by conversion; NULL: it has no scope
 } ConversionRow;

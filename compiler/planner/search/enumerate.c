@@ -14,7 +14,7 @@ enum {
     ALONE = 2       // the most strategies of one class alone that come before all others
 };
 
-/* Compares choices: choices that fit come first, by seconds; all others follow, by need. */
+/* Compares choices: those that fit come first, sorted by seconds; others follow, sorted by need. */
 static int compare(const void *a, const void *b) {
     const Choice *first = *(const Choice *const *)a, *second = *(const Choice *const *)b;
     bool fits = first->need <= 1, other = second->need <= 1;

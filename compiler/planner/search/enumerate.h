@@ -15,7 +15,7 @@
 
 typedef Array(Candidate) CandidateList;
 
-/* Returns the best `most` candidates: first candidates that fit, by seconds, then all others, by
+/* Returns the best `most` candidates: those that fit, sorted by seconds, then others, sorted by
  * need. Keeps a few of the candidates that differ only in ZeRO and rows. With several classes, a
  * few candidates of each class alone come first, so that additional devices never make a plan
  * slower. */

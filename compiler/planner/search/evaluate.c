@@ -134,7 +134,7 @@ typedef struct Judging {
     Verdict *verdict;
 } Judging;
 
-/* Records a device if it lacks more bytes than all before, or, if none is bounded, needs most. */
+/* Records the device that lacks most bytes, or, without memory limits, has the highest peak. */
 static void note_memory(void *context, int device, const RoleMemory *memory) {
     const Judging *judging = context;
     Verdict *verdict = judging->verdict;

@@ -25,14 +25,14 @@ typedef struct Search {
     TriedList tried;
 } Search;
 
-/* Evaluates the first `most` candidates that were not evaluated yet, roughly at first; strategies
- * that nearly fit, or need the least, again with exact bytes. Returns how many were new. */
+/* Evaluates the first `most` new candidates roughly; evaluates those that nearly fit, or may need
+ * the least memory, again with exact bytes. Returns the number of new candidates. */
 int try_candidates(Search *search, const CandidateList *list, int most);
 
 /* Evaluates the strategies of a list with exact bytes. */
 void tries_settle(Search *search, const TriedList *list);
 
-/* Returns the strategies that fit, by seconds; at most `most`. */
+/* Returns the `most` fastest strategies that fit, or fewer, sorted by seconds. */
 TriedList best_of(const Search *search, int most);
 
 /* Returns the fastest strategy that fits of each of at most `most` kinds (candidate_kind), and

@@ -19,8 +19,8 @@ static const char *class_name(const EvaluationContext *context, int device) {
     return class && class->name ? class->name : "?";
 }
 
-/* Returns what takes most of the step of the device that computes longest: computing, communication
- * or idling. */
+/* Returns a text that says whether computing, communication or idling takes most of the step, on
+ * the device that computes longest. */
 static const char *bound_text(Arena *arena, const EvaluationContext *context,
                               const Verdict *verdict) {
     const char *where = arena_format(arena, "device %d (%s)", verdict->busiest,

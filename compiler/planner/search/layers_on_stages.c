@@ -186,7 +186,7 @@ static double least_room(const Filling *filling) {
 /* The trained parameters of a stage, summed over its slots. */
 typedef struct Trained {
     double count, gradients, parameters,
-        update; // number of parameters; bytes of gradients and of parameters; seconds of the update
+        update; // number of tensors; bytes of gradients and of parameters; seconds of the update
     int slots;
 } Trained;
 

@@ -47,7 +47,7 @@ static double optimistic_bound_of(const OptimisticBound *hope, const Candidate *
 
 enum { SMALL = 40, THRIFTY_MOST = 16 };
 
-/* ---- variants of the strategy that needs least ---- */
+/* ---- variants of the strategy that needs the least memory ---- */
 
 /* The rows, the way to recompute of all stages, and the ZeRO level of a candidate's variant. */
 typedef struct Variant {
@@ -190,8 +190,8 @@ static void add_thrifty(Search *search, const Thrifty *thrifty, int from, int to
 
 /* ---- the search for the least memory ---- */
 
-/* Evaluates candidates by rising need, and the neighbours of the strategy that needs least. Ends
- * when one fits, or several rounds in a row find none that needs less. */
+/* Evaluates candidates in ascending order of memory, and neighbours of the strategy that needs the
+ * least. Ends when a strategy fits, or several rounds in a row find none that needs less memory. */
 static void try_rounds(Search *search) {
     enum { MOST = 16, IN_VAIN = 4 };
     const int a_round = 3 * round_size(search);

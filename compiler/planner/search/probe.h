@@ -18,7 +18,7 @@ typedef struct SlotCost {
     double cut_parameters, cut_states,
         cut_gradients; // bytes when ZeRO also divides what tp replicates; set by profile_costs
     double gradients;  // bytes
-    double trained;    // number of parameters, which ZeRO gathers and reduces one by one
+    double trained;    // number of tensors with gradients; ZeRO gathers and reduces each alone
     double kept;       // bytes of activations that forward keeps for backward
     double work;       // the most temporary bytes while it runs
     double crossing;   // bytes of activations that cross from here to later layers
@@ -27,7 +27,7 @@ typedef struct SlotCost {
 typedef struct Probe {
     bool good;
     double inputs;   // bytes
-    double peak;     // bytes of the peak, as hetucc counts
+    double peak;     // bytes of the memory peak of the compiled strategy
     double seconds;  // seconds of a step, all operators one after the other
     SlotCost *slots; // by slot: model->layer_count + 2 entries
 } Probe;

@@ -30,7 +30,7 @@ typedef struct Change {
 
 typedef struct Changes {
     int count;
-    const Change *at; // by time, then in the order of the file
+    const Change *at; // sorted by time; changes at one time keep the order of the file
 } Changes;
 
 /* Reads a file of events. Sets *error to a line with file, key and reason, or to NULL. */

@@ -36,8 +36,8 @@ static bool is_neutral(const Call *call, unsigned assignment, unsigned bits) {
     return false;
 }
 
-/* Returns whether the clause causal prevents elements in front from depending on elements behind in
- * this assignment. */
+/* Returns whether the clause `causal` prevents elements in front from depending on elements behind
+ * in this assignment. */
 static bool is_unseen(const Call *call, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
     const Binding *binding = call->own->binding;
@@ -60,7 +60,7 @@ static bool is_unseen(const Call *call, unsigned assignment) {
     return front && behind && from <= to;
 }
 
-/* ---- the clause shift ---- */
+/* ---- the clause `shift` ---- */
 
 /* Returns the length in front of a factor of one dimension. Sets *bit to its bit among the shorter
  * factors; -1: it is not one. */
@@ -159,7 +159,7 @@ static bool counts_for_nothing(const Call *call, const Access *result, unsigned 
            (!(assignment & ~summed) && linear_zero(call, assignment));
 }
 
-/* Returns whether the clause causal says that nothing is added to a result in this assignment,
+/* Returns whether the clause `causal` says that nothing is added to a result in this assignment,
  * because it sums over indices that do not see it. */
 static bool is_unseeing(const Call *call, const Access *result, unsigned assignment) {
     const Rule *rule = call->op->def->rule;

@@ -26,7 +26,7 @@ struct FlexspState {
     double *work;       // (sequences)
     double *power;      // by batch: the sum of its groups' powers
     int *order;         // (sequences), longest first
-    double temperature; // of annealing, now
+    double temperature; // current temperature of annealing
     double best;
     int *best_at, *best_degree; // the best state: by sequence its group, by group its degree
     int *gathered;              // scratch, by sequence

@@ -28,7 +28,7 @@ typedef struct Strategy {
 typedef struct Batch {
     int count;
     int *lengths, *numbers; // by sequence: its tokens; its index in the input
-    long tokens;            // of all
+    long tokens;            // sum of all lengths
     double **weights;       // [scheme][sequence]: a s^2 + b s
     double *per_token;      // [scheme]: mean weight of a token of the sequences that fit
 } Batch;

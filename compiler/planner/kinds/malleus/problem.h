@@ -39,7 +39,7 @@ typedef struct Trade {
     double most, sum;
 } Trade;
 
-/* The trades of a pipeline that are best for some number of micro-batches, by rising `most`;
+/* The trades of a pipeline, sorted by `most`, that are best for some number of micro-batches;
  * numbers below a quarter of an equal share are left out. Without any trade the stages cannot hold
  * the layers, and `lacking` layers find no room. */
 typedef struct Pipeline {

@@ -258,8 +258,8 @@ static void find_critical(Search *s, double same) {
     }
 }
 
-/* Anneals by `work` from `hot` to `cold` times the objective, from the best choices so
- * far. */
+/* Anneals from the best choices so far, for `work` units (schedule_work). The temperature falls
+ * from `hot` to `cold` times the objective at the start. */
 static void anneal(Search *s, double hot, double cold, int64_t work) {
     enum { REORDER = 100, OF_STEP = 60 }; // steps; work of a step beside that of its schedule
     const double same = 1e-9; // ms of difference that is rounding, of a schedule of one ms
