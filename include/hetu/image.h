@@ -18,14 +18,14 @@ typedef struct ht_run {
  * `extent`, a row-major reshape of the tensor. No box is empty. A device stores its boxes one after
  * another, each row-major.
  *
- * `box` has row_count rows of 1 + 3 * rank numbers: the number of the row's first box, then lo, hi
- * and step of each dimension. Box i of a row is the first one, shifted by i * step. */
+ * A row of `box` describes boxes at equal distances: number of the first box, then lo, hi and step
+ * of each dimension. The i-th box after the first has bounds lo + i * step and hi + i * step. */
 typedef struct ht_pieces {
     int rank, run_count, row_count;
     const int64_t *extent;
     const ht_run *run;      // ascending by device; devices in no run hold nothing; replicas share one piece
     const int *first;       // piece p has the boxes [first[p], first[p + 1]); NULL: piece p is box p
-    const int64_t *box;     // row_count rows
+    const int64_t *box;     // row_count rows of 1 + 3 * rank numbers
     const int64_t *placing; // NULL: contiguous boxes; else 1 + rank numbers a box, a part of a larger tensor in the device's storage:
                             // element at which the box begins, extents of the larger tensor
 } ht_pieces;

@@ -86,8 +86,8 @@ static inline ht_tensor ht_orthogonalized(ht_tensor x)
     return tall ? ht_transpose(x, 0, 1) : x;
 }
 
-/* Updates a matrix by Muon (Jordan et al., 2024) with Nesterov momentum, as PyTorch, but iterates
- * in f32. Hyper-parameters: 0 learning rate, 1 momentum, 2 weight decay. */
+/* Updates a matrix by Muon (Jordan et al., 2024) with Nesterov momentum, as PyTorch, but runs
+ * Newton-Schulz in f32. Hyper-parameters: 0 learning rate, 1 momentum, 2 weight decay. */
 static inline ht_tensor ht_muon_rule(const ht_update *u)
 {
     assert(ht_rank(u->p) == 2 && "Muon updates matrices; other parameters belong to a group with another optimizer");

@@ -23,7 +23,7 @@ ht_session *ht_open(int *argc, char ***argv);
  * compile time; the one-device library always computes in f32. */
 typedef struct ht_program_options {
     ht_dtype dtype;
-    ht_group_list groups; // ht_train: ht_groups({"*.bias", ht_adamw(.decay = 0)}, ...); the first group that matches a parameter, else ht_train's optimizer
+    ht_group_list groups; // ht_train: ht_groups({"*.bias", ht_adamw(.decay = 0)}, ...): a parameter uses its first match, else ht_train's optimizer
     bool averaged;        // ht_infer: reads the averages that ht_averaged keeps instead of the parameters
 } ht_program_options;
 

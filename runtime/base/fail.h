@@ -12,8 +12,7 @@ extern "C" {
 /* Callbacks of the transport layer (transport/world.c), which knows the ranks and ends them. */
 typedef struct FailRanks {
     int (*rank)(void), (*size)(void);
-    void (*leave)(
-        bool told); // called before this rank ends; removes files that the start of the run left
+    void (*leave)(bool told);  // prepares the early end of this rank (world_leave)
     void (*abort)(int status); // ends all ranks with this exit status
 } FailRanks;
 

@@ -12,7 +12,7 @@
 
 #if __has_include(<zlib.h>)
 #include <zlib.h>
-#else // GPU machines without the development package: programs link libz.so.1
+#else // machines without zlib's header: programs link libz.so.1
 unsigned long crc32_z(unsigned long crc, const unsigned char *bytes, size_t count);
 #endif
 

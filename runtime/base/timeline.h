@@ -22,13 +22,12 @@ extern "C" {
 typedef struct TimelineEvent {
     double begin, end;     // seconds on this rank's clock
     const ht_whose *whose; // scope and layer of the call; NULL: none
-    const ht_called
-        *call; // the operator call; NULL: `name` and source location `at` (may be NULL) instead
-    const char *name, *at;
-    const char *phase;    // "forward"; NULL: outside a phase
-    int step;             // -1: outside a step
-    short microbatch;     // -1: none
-    unsigned char stream; // an ht_stream_kind
+    const ht_called *call; // the operator call; NULL: `name` and `at` instead
+    const char *name, *at; // at: source location; NULL: none
+    const char *phase;     // "forward"; NULL: outside a phase
+    int step;              // -1: outside a step
+    short microbatch;      // -1: none
+    unsigned char stream;  // an ht_stream_kind
 } TimelineEvent;
 
 /* Returns the seconds of a monotonic clock; works before timeline_open, too. */

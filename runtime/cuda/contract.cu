@@ -82,8 +82,7 @@ void contract_copy(const Finish &finish, const void *from, int rank, const ht_ax
 typedef struct Plain {
     const void *x, *w;
     double scale;
-    int64_t outer_total, sum_total,
-        lanes; // threads for each element of the result: 1, or those of a warp
+    int64_t outer_total, sum_total, lanes; // lanes: threads per element of the result, 1 or HT_WARP
     Axes outer, sum;
 } Plain;
 

@@ -8,10 +8,10 @@
 
 enum { IGNORED = -100 }; // PyTorch's ignore_index
 enum {
-    LONG_ROW_BLOCKS = 8,
-    LONG_ROW_THREADS = 256,
-    READS = 4
-}; // blocks for each multiprocessor; threads of a block; loads in flight for each thread
+    LONG_ROW_BLOCKS = 8,    // blocks for each multiprocessor
+    LONG_ROW_THREADS = 256, // threads of a block
+    READS = 4               // loads in flight for each thread
+};
 
 /* Cross-entropy uses __expf, which has half the instructions of expf. Its relative error is below
  * 2^-21 for results above e^-10 of the largest one; smaller results contribute little. */

@@ -210,8 +210,8 @@ static Entry *entries_of(int64_t count) {
     return static_cast<Entry *>(cuda_scratch(2 * count * (int64_t)sizeof(Entry)));
 }
 
-/* Sorts each line of `length` entries among `count` distinct entries by merge sort. `entry` has
- * room for 2 * count; returns the half that holds the result. */
+/* Sorts each line of `length` entries by merge sort. `entry` holds `count` entries, which differ
+ * within a line, and has room for 2 * count. Returns the half that holds the result. */
 static const Entry *sort_lines(Entry *entry, int64_t count, int64_t length) {
     Entry *from = entry, *to = entry + count;
     const unsigned blocks = ht_blocks(count, PLACE_THREADS);

@@ -1,5 +1,5 @@
-/* Device memory for the threads of async exchanges (exchange/channel.h). Each thread has its own
- * stream. */
+/* CUDA operations for the threads of async exchanges (ChannelMemory in exchange/channel.h): local
+ * moves, and copies between host and device. Each thread has its own stream. */
 #include "cuda/channels.h"
 #include "cuda/streams.h"
 #include "device/device.h"

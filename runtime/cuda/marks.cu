@@ -60,12 +60,12 @@ extern "C" bool device_name(const char *name) {
 #endif
 }
 
-/* ---- measured rates of the GPU ---- */
+/* ---- measured rates of the GPU (of copies; those of products depend on type and shape) ---- */
 
 enum {
     RATED_BYTES = 1 << 26, // bytes of the measured copy
     RATED_TIMES = 4        // measured copies; the shortest time counts
-}; // products are not measured, since their rate depends on type and shape
+};
 
 /* Returns the shortest time, in seconds, of the work that `issue` puts on the stream. */
 template <typename Issue> static double least_seconds(Issue issue) {

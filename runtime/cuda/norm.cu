@@ -283,7 +283,7 @@ static __device__ inline void join_teams(const Team &team, int which, float *par
 /* ---- the sums of all blocks ---- */
 
 enum {
-    JOIN_GROUP = 16,  // least blocks of a group, except the last group; groups are joined first
+    JOIN_GROUP = 16,  // least blocks of a group, except the last group (join_blocks)
     JOIN_GROUPS = 256 // most groups of blocks
 };
 

@@ -10,10 +10,9 @@ enum { MOST_STATES = 2 };
 typedef struct Update {
     float *p1, *state1[MOST_STATES];
     const float *p, *g, *state[MOST_STATES];
-    const float *norm;    // square of the global gradient norm; NULL: no clipping
-    int64_t count, chunk; // number of elements; number of the first chunk
-    int64_t decay,
-        vector; // whether weight decay applies; whether all addresses are aligned to 16 bytes
+    const float *norm;     // square of the global gradient norm; NULL: no clipping
+    int64_t count, chunk;  // number of elements; number of the first chunk
+    int64_t decay, vector; // whether weight decay applies; whether addresses are 16-byte aligned
 } Update;
 
 /* Launches the collected updates of one optimizer. */

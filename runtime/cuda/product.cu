@@ -17,14 +17,12 @@
 #include <stdio.h>
 
 enum {
-    PITCH = 16, // bytes; the pitch of a padded copy is a multiple of it
-    PAD_FROM =
-        512, // least extent, of the axis that a tensor lacks, for which a padded copy pays
-    MOST_CALLS = 32 // most calls of cuBLASLt for one contraction
+    PITCH = 16,     // bytes; the pitch of a padded copy is a multiple of it
+    PAD_FROM = 512, // least `third` for which wants_padding can be true
+    MOST_CALLS = 32 // calls of cuBLASLt above which the operands' axes are reordered by copies
 };
 
-static const int64_t MOST_APART =
-    256 << 20; // most bytes of sums for which a separate epilogue kernel is tried
+static const int64_t MOST_APART = 256 << 20; // most bytes of sums for which may_part can be true
 
 /* Pointer to the member of an axis that is a tensor's stride. */
 typedef int64_t ht_axis::*Stride;
@@ -41,10 +39,9 @@ typedef struct Tensor {
 typedef struct Plan {
     const ht_product_call *call;
     int rank;
-    ht_axis before[HT_MAX_AXES],
-        axes[HT_MAX_AXES]; // axes with the call's strides, and with the copies' strides
-    Contraction c;         // of `axes`
-    int batch;             // index in c.outer of cuBLASLt's batch; -1: no batch
+    ht_axis before[HT_MAX_AXES], axes[HT_MAX_AXES]; // with strides of the call, and of the copies
+    Contraction c;                                  // of `axes`
+    int batch; // index in c.outer of cuBLASLt's batch; -1: no batch
     Tensor x, w, y;
     Matmul matmul;
     bool left_is_w;     // the first matrix is w, the second x
@@ -155,8 +152,8 @@ static void reorder(Plan *p, Tensor *tensor, int outer, int inner) {
     store_copy(p, tensor, order, count, padded);
 }
 
-/* Returns whether a copy with a padded pitch pays. `third` is the extent of the axis that the
- * tensor lacks. */
+/* Returns whether to copy an unaligned tensor to a padded pitch. `third` is the extent of the axis
+ * (m, n or k) that the tensor lacks; only a large one makes up for the time of the copy. */
 static bool wants_padding(const Matrix &m, const Tensor &tensor, int64_t third) {
     return !tensor.copied && !is_aligned(m, tensor.data) && third >= PAD_FROM;
 }

@@ -364,7 +364,7 @@ static void *alloc_staging(const AsyncExchange *async) {
     return device_memory()->alloc(most);
 }
 
-/* Returns the lane of a queue: prefetches share that of pipeline messages. */
+/* Returns a queue's lane (transport/post.h). Prefetches use the lane of pipeline messages. */
 static int lane_of(ht_queue queue) {
     return queue == HT_QUEUE_AHEAD ? HT_QUEUE_STAGES : (int)queue;
 }

@@ -99,7 +99,7 @@ void channel_move_on_host(const ChannelRun *run, const ht_reshard_step *step) {
     }
 }
 
-/* ---- ranks that met through a file (transport/fabric/fabric.h), on host memory ---- */
+/* ---- host memory, between ranks without MPI (transport/fabric/fabric.h) ---- */
 
 static void fabric_communicate(const ChannelRun *run, const ht_reshard_step *step) {
     Rounds rounds = rounds_open(run, step);

@@ -2,8 +2,7 @@
  * between devices. reshard.c passes each step to the program's channel.
  *
  *     channel_mpi      host memory, over MPI
- *     channel_fabric   host memory, between ranks that met through a file
- *                      (transport/fabric/fabric.h)
+ *     channel_fabric   host memory, between ranks without MPI (transport/fabric/fabric.h)
  *
  * A device with its own memory has its own channels (cuda/streams.h). */
 #ifndef EXCHANGE_CHANNEL_H
@@ -22,9 +21,8 @@ extern "C" {
 /* A run of a conversion plan by one device, with its buffers. */
 typedef struct ChannelRun {
     const ht_reshard *plan;
-    const ht_pipeline *
-        pipeline; // device numbers of the plan are positions in this pipeline; NULL: they are ranks
-    const int *replica_group; // device numbers of the plan are indices into this group; NULL: none
+    const ht_pipeline *pipeline;   // the plan's device numbers are positions in it; NULL: ranks
+    const int *replica_group;      // the plan's device numbers are indices into it; NULL: no group
     const ht_reshard_device *part; // the device's part of the plan; NULL: it has none
     const void *const *from;       // by tensor
     void *const *to;
@@ -85,8 +83,7 @@ typedef struct Channel {
 
 extern const Channel channel_mpi, channel_fabric;
 
-/* Returns the channel for host memory: channel_fabric if the ranks met through a file, else
- * channel_mpi. */
+/* Returns the channel for host memory: channel_fabric if fabric_active(), else channel_mpi. */
 const Channel *channel_of_host(void);
 
 /* channel_of_device returns the channel for device memory: the one that channel_use has set, else

@@ -1,4 +1,4 @@
-/* Nonblocking messages between ranks, on lanes.
+/* Nonblocking messages between ranks, on lanes (independent channels of messages).
  *
  *     Post post = {.transfer = {data, bytes, 3}, .tag = 7, .sends = true};
  *     post_begin(0, &post);

@@ -1,8 +1,8 @@
 /* The ranks of a program, and small messages between them: commands, feeds, fetches, checks.
  *
- * MPI connects ranks that mpirun or srun started. Ranks of other launchers meet through a file
- * (transport/meet/rendezvous.h). A process without a launcher is rank 0 of 1. Every function that
- * moves data ends the program with a message if a rank is gone. */
+ * MPI connects ranks that mpirun or srun started. Ranks of other launchers find each other
+ * by a rendezvous file (transport/meet). Without a launcher, a process is rank 0 of 1. A function
+ * that moves data ends the program with a message if a rank is gone. */
 #ifndef TRANSPORT_WORLD_H
 #define TRANSPORT_WORLD_H
 

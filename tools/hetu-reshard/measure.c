@@ -273,7 +273,7 @@ static void add_verb(json_t *list, int number, const Groups *of, const Cluster *
 }
 
 /* Adds the times of every verb in groups of `count` devices. Skips SEND, which needs two halves,
- * for an odd count, and exchanges for several groups, whose messages would be one exchange. */
+ * for odd counts. Skips SEND and SEND_RECEIVE for several groups, which share one exchange. */
 static void add_verbs(json_t *list, const int *devices, int count, int groups,
                       const Cluster *machine) {
     for (int v = groups > 1 ? SEND + 1 : 0; v < VERBS; v++)

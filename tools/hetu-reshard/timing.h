@@ -33,9 +33,9 @@ void measure_cluster(const char *path, double limit);
  * take; NULL: no prediction. */
 void quiet_begin(Arena *arena, const Cluster *cluster);
 
-/* Waits until the probe is about as fast as ever, for a limited time over all calls. Warns when
- * that time is up, or when the probe is faster than the cluster file predicts. All ranks call it
- * together. */
+/* Waits until the probe takes at most 1.3 times its shortest time so far. Warns, and stops waiting,
+ * when all calls have waited 20 seconds. Warns if the probe is faster than the cluster file
+ * predicts. All ranks call it together. */
 void quiet_wait(void);
 
 #endif

@@ -16,8 +16,8 @@ enum {
     MOST_WORDS = 64,
     PATH_ROOM = 4096,
     CANNOT_START = 127,
-    LOOK = 20
-}; // LOOK is in milliseconds
+    LOOK = 20 // milliseconds that input_ended waits
+};
 
 extern char **environ;
 

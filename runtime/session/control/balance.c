@@ -77,8 +77,8 @@ static const char *strategy_of(int image) {
     return name ? name : "";
 }
 
-/* Returns whether all ranks are healthy again under another strategy than the first. The first is
- * then best, and its step time is known. */
+/* Returns whether to switch back to the first strategy: the program runs under another one, all
+ * ranks are healthy, and the step time under the first strategy is known. */
 static bool is_healed(const Balance *balance) {
     for (int r = 0; r < balance->rates->count; r++)
         if (balance->asked.rates[r] != 1) return false;
@@ -380,7 +380,7 @@ static void take_plan(Balance *balance) {
     if (balance->asked.made) arrivals_ask(balance->image, balance->asked.strategy);
 }
 
-/* Returns the work of the busiest rank. */
+/* Returns the maximum work of a rank. */
 static double busiest(const double *work, int count) {
     double most = 0;
     for (int r = 0; r < count; r++) most = fmax(most, work[r]);
@@ -388,7 +388,7 @@ static double busiest(const double *work, int count) {
 }
 
 /* Plans the return to the first strategy. Predicts its step time from earlier steps, and from the
- * busiest rank's work under both strategies. */
+ * maximum work of a rank under both strategies. */
 static void go_home(Balance *balance) {
     Asked *asked = &balance->asked;
     snprintf(asked->name, NAME, "%s", strategy_of(balance->base));
@@ -403,7 +403,7 @@ static void go_home(Balance *balance) {
         leave(balance);
 }
 
-/* Reads the plan once hetu-balance has ended; accepts it if it is current and pays back. */
+/* Reads the plan once hetu-balance has ended; accepts it if it is current and worth its cost. */
 static void end_planning(Balance *balance) {
     int status = recompile_ended(balance->asked.planner, false);
     if (status < 0) return;

@@ -69,8 +69,8 @@ static RatesUnder *add(Rates *rates, int image) {
     return rates->under[rates->under_count++] = under;
 }
 
-/* Returns the seconds per unit of work of healthy ranks under the first strategy, averaged over
- * ranks; 0: not known. */
+/* Returns the seconds per unit of work under the first strategy: the sum of healthy times over the
+ * sum of work, of all ranks; 0: not known. */
 static double usual_unit(const Rates *rates, const double *work) {
     double seconds = 0, units = 0;
     for (int r = 0; r < rates->count; r++)
@@ -81,8 +81,8 @@ static double usual_unit(const Rates *rates, const double *work) {
     return units > 0 ? seconds / units : 0;
 }
 
-/* Returns the seconds below which computing times are not compared: a twentieth of the busiest
- * healthy rank's. Overhead of kernel calls and of a loaded machine is of that size, and the planner
+/* Returns the seconds below which computing times are not compared: a twentieth of the largest
+ * healthy time. Overhead of kernel calls and of a loaded machine is of that size, and the planner
  * does not predict it. */
 static double least_seconds(const Rates *rates) {
     const double share = 0.05;
@@ -91,7 +91,7 @@ static double least_seconds(const Rates *rates) {
     return share * most;
 }
 
-/* Predicts each rank's healthy seconds under a strategy from its work there and under the first. */
+/* Predicts each rank's healthy time from its work under this and under the first strategy. */
 static void expect(Rates *rates, RatesUnder *under, const double *work) {
     for (int r = 0; r < rates->count; r++) {
         double own = rates->under[0]->healthy[r];

@@ -4,8 +4,8 @@
  * The first steps under the first strategy define a rank's healthy time. Under another strategy its
  * work differs, so its healthy time is measured again in the first steps. If that measurement is
  * far from the planner's prediction, the prediction is used instead. Times below a twentieth of the
- * busiest rank's are mostly overhead and make no rank slow. An idle rank runs a kernel of
- * its last busy step, or a small product, to measure its rate.
+ * largest healthy time are mostly overhead and make no rank a straggler. An idle rank runs a kernel
+ * of its last busy step, or a small product, to measure its rate.
  */
 #ifndef SESSION_CONTROL_RATES_H
 #define SESSION_CONTROL_RATES_H

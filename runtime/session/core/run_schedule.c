@@ -11,8 +11,8 @@
 
 enum { SHOWN = 64 }; // characters of a row's name in messages
 
-/* One transfer for one micro-batch. A row number r means the time before row r; row_count means the
- * end of the step. */
+/* A crossing: one transfer for one micro-batch. Row number r means the time before row r; row_count
+ * means the end of the step. */
 typedef struct Crossing {
     AsyncExchange async;
     int begins, ends;        // rows; begins -1: begins at ht_ready or ht_begin_ahead
@@ -167,8 +167,8 @@ static void redirect(const Scan *scan, Crossing *crossing, const ht_transfer *tr
     if (slot && slot->left > crossing->begins) crossing->begins = slot->left;
 }
 
-/* Adds the receives of a row. Each begins once the row's slot is free; a transfer that this device
- * also sends begins after the sending row, too. */
+/* Adds the receives of a row. Each begins once the row's slot is free. A transfer from this device
+ * to itself begins after the sending row, too. */
 static void begin_receives(Scan *scan, int number, const ht_part *part) {
     const ht_row *row = &scan->schedule->rows->row[number];
     SlotUse *slot = row->slot < 0 ? NULL : &scan->slot[row->slot];
@@ -272,7 +272,7 @@ static void order_row(Crossing **from, Crossing **end) {
     }
 }
 
-/* Sorts the crossings by the row before which they begin, or end (counting sort). */
+/* Fills order[turn]: crossings sorted by `begins`, or by `ends` (counting sort). */
 static void sort_crossings(Schedule *schedule, TransferEnd turn) {
     int rows = schedule->rows->row_count,
         *first = schedule->first[turn] = memory_array(rows + 3, sizeof(int));

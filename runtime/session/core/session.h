@@ -36,8 +36,8 @@ struct ht_session {
     struct Copies *copies;       // in-memory checkpoints; NULL: none
     struct Dispatch *dispatch;   // rank 0: state of ht_dispatch; NULL: not used
     struct Balance *balance;     // rank 0: state of ht_balance; NULL: not used
-    struct Ending *ending; // rank 0: how main saves, to save once more at a signal; NULL: unknown
-    Datasets datasets;     // on rank 0
+    struct Ending *ending;       // rank 0: main's saves, for a last save at a signal; NULL: none
+    Datasets datasets;           // on rank 0
 };
 
 /* ht_progress: prints the progress of a training. On a terminal it overwrites one line; elsewhere

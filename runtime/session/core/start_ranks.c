@@ -203,7 +203,7 @@ void session_check_variables(void) {
         const char *closest = NULL;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(*entry, "="), *entry);
         if (strncmp(name, "HETU_", 5)) continue;
-        // HETU_OWN is no misspelled HETU_NAN: a short name allows fewer wrong letters.
+        // A short name may differ in one letter only: HETU_OWN must not match HETU_NAN.
         int least = (strlen(name + 5) > SHORT ? LIKELY : 1) + 1;
         for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
             int letters = letters_between(name, known[i]);

@@ -18,9 +18,8 @@ typedef struct RowsPlan {
     int64_t row;      // elements of a row
     int64_t shift;    // elements by which each row begins later (ht_rows.shift)
     uint64_t seed, stream;
-    int64_t batch; // rows of a step
-    const int64_t
-        *order; // by position in the batch: row of the step at that position; NULL: rows in order
+    int64_t batch;        // rows of a step
+    const int64_t *order; // by position in the batch: row of the step; NULL: rows in order
 } RowsPlan;
 
 /* Returns the number of an open file; -1: it is not open. */

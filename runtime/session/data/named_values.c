@@ -8,9 +8,9 @@
 #include <string.h>
 
 enum {
-    NEAR = 5,
-    MOST_LETTERS = 255
-}; // names that a message has; letters of a name that are compared
+    NEAR = 5,          // most names in an error message
+    MOST_LETTERS = 255 // letters of a name that are compared
+};
 
 void named_add(NamedValues *values, Named one) {
     Named *grown = realloc(values->at, sizeof *grown * (size_t)(values->count + 1));

@@ -23,8 +23,7 @@ static struct Observer {
     bool open;
     double since; // time of the last mark
     const ht_part *part;
-    int next, whose,
-        buffer; // indices of the part's next call, of its ht_whose entry, and of its first buffer
+    int next, whose, buffer; // indices of the part's next call, its ht_whose and its first buffer
     int64_t step;
 } observer;
 

@@ -1,4 +1,4 @@
-/* The fabric: transport between ranks that met through a file (transport/meet/rendezvous.h). Every
+/* The fabric: transport between ranks without MPI, after their rendezvous (transport/meet). Every
  * two ranks have a socket; ranks of one machine share memory, too. */
 #ifndef TRANSPORT_FABRIC_FABRIC_H
 #define TRANSPORT_FABRIC_FABRIC_H

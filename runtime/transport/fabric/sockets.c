@@ -25,8 +25,8 @@
 
 enum {
     BACKLOG = 4096,
-    UNANSWERED = 60000
-}; // milliseconds without an answer until a machine counts as gone
+    UNANSWERED = 60000 // milliseconds without an answer until a machine counts as gone
+};
 
 double socket_clock(void) {
     struct timespec now;

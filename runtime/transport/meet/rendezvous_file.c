@@ -30,22 +30,21 @@ static const char MAGIC[8] = "hetu-at";
 
 /* The file that this process wrote. */
 static struct {
-    pthread_mutex_t lock; // held while the file is written or removed; a process that ends keeps it
-    char folder[PATH_SIZE]; // private folder; "": the file is at the user's path
-    char file[PATH_SIZE];   // "": none
-    dev_t
-        device; // with `inode`: distinguishes the file from one that another process has put there
+    pthread_mutex_t lock;   // held to write or remove the file; rendezvous_file_abandon keeps it
+    char folder[PATH_SIZE]; // private folder of the file; "": the file is at the user's path
+    char file[PATH_SIZE];   // path of the file; "": there is no file
+    dev_t device;           // with `inode`: tells the file from another process's file at its path
     ino_t inode;
 } written = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 
 /* ---- any file ---- */
 
 typedef enum Found {
-    FOUND_NONE,
-    FOUND_RECORD,
-    FOUND_OTHER,
-    FOUND_FOREIGN
-} Found; // FOUND_FOREIGN: another user's file
+    FOUND_NONE,   // nothing, or a file that is just being replaced
+    FOUND_RECORD, // a rendezvous file of this user
+    FOUND_OTHER,  // another file, or a folder, of this user
+    FOUND_FOREIGN // another user's file
+} Found;
 
 /* Returns what is at a path whose open() failed with `error`. Returns FOUND_NONE if the path may be
  * opened now, since another process may have replaced the file. */
