@@ -66,6 +66,8 @@ static void save(ht_session *session, const char *mode, const char *folder, doub
         nanosleep(&(struct timespec){.tv_nsec = 500000000L}, NULL);
     if (strchr(mode, 'n'))
         ht_save(session, folder, ht_note("rows", rows));
+    else if (strchr(mode, 'k'))
+        ht_save(session, folder, ht_note("width", I)); // the same each time
     else
         ht_save(session, folder);
 }

@@ -354,6 +354,15 @@ def check_stale(bench):
         raise Failure(job.said())
 
 
+def check_constant(bench):
+    """Numbers of main's that are the same at each save stay right: nothing waits for them, and nothing is said."""
+    job = start(bench, 0, "constant", "sk", 1000, every=3, nap=60)
+    job.wait(STEP, 7)
+    codes = job.finish(job.tell(signal.SIGTERM), MOST)
+    if codes != [143] or "main's numbers" in job.said() or last_step(job) > 8:
+        raise Failure(f"{codes}\n{job.said()}")
+
+
 def check_pair(bench, seed):
     """Two models that train in turns: no checkpoint has half of a turn."""
     draw, label = random.Random(seed), f"pair{seed}"
@@ -466,6 +475,7 @@ def tests(bench, a):
     yield "second", case(check_second, bench)
     yield "hung", case(check_hung, bench)
     yield "stale", case(check_stale, bench)
+    yield "constant", case(check_constant, bench)
     for seed in range(6):
         yield f"pair.{seed}", case(check_pair, bench, seed), seed > 1
     for number, mode, shell in ((signal.SIGTERM, "s", False), (signal.SIGTERM, "asn", True), (signal.SIGUSR1, "s", False), (signal.SIGTERM, "x", False)):

@@ -62,7 +62,8 @@ static void keep_notes(struct Ending *ending, const ht_noted *noted, int64_t ste
     ht_noted *notes = memory_array(count + 1, sizeof *notes);
     for (int i = 0; i < count; i++) notes[i] = (ht_noted){strdup(noted[i].name), noted[i].value};
     bool other = !ending->keeps || !same_notes(ending->notes, notes);
-    ending->vary = other || (ending->keeps++ > 1 && ending->vary);
+    ending->vary = other || (ending->keeps > 1 && ending->vary);
+    ending->keeps++;
     free_notes(ending->notes);
     ending->notes = notes;
     ending->noted_at = step;
