@@ -104,8 +104,8 @@ static void add_option(Text *value, const char *option, const char *argument) {
     if (argument) add_word(value, argument);
 }
 
-/* Adds an option for a folder of headers, with the name of the folder's copy. Of a folder that was
- * not copied, -isystem and -idirafter keep the name; other options are left out. */
+/* Adds an option for a folder of headers, with the name of the folder's copy. A folder that was
+ * not copied keeps its name for -isystem and -idirafter; other options for it are left out. */
 static void add_include_folder(Text *value, const UserFiles *user, const char *option,
                                const char *path) {
     const char *name = user_folder_name(user, path);

@@ -22,7 +22,7 @@ typedef struct PortionList PortionList;
 /* A source of the program. */
 struct Portion {
     FrontendPart front;
-    const char *object, *member; // the file, and its member if it is an archive; NULL: a source
+    const char *object, *member; // the object, or the archive and its member; NULL: none
     bool waits;                  // its models are not compiled yet
     bool alone;                  // its object has no other part
     bool prepares;               // it calls ht_prepare or ht_balance

@@ -77,8 +77,8 @@ struct CVar {
 typedef struct COperator {
     const OpDef *def;
     const CFunction *function;
-    int *operand_param; // for each operand of the rule, the parameter
-    int *attr_param;    // for each attribute, the parameter
+    int *operand_param; // for each operand of the rule, its parameter's index
+    int *attr_param;    // for each attribute, its parameter's index
     const Pragma *pragma;
     int part; // number of the source whose names its rule may use
 } COperator;

@@ -71,7 +71,7 @@ static bool has_known_element(const CType *array) {
            ctype_is_arithmetic(element_of(array));
 }
 
-/* Returns the C type that an input's elements need; NULL if the array has it, or an unknown one. */
+/* Returns the C type that an input needs; NULL if the array's elements have it, or are unknown. */
 static const char *unfit_element(const CType *array, DType dtype) {
     const CType *element = element_of(array);
     static const char *const wanted[] = {[DTYPE_F32] = "float",
@@ -121,7 +121,7 @@ static const CType *array_of(const CExpr *fields) {
     const CExpr *data = without_casts(fields->args.at[1]);
     if (!data || data->kind != C_VAR || data->var->type->kind != CT_ARRAY) return NULL;
     const CExpr *known = without_casts(fields->args.at[3]);
-    bool counted = !known || (known->kind == C_INT && known->integer == 2); // ht_feed_n
+    bool counted = !known || (known->kind == C_INT && known->integer == 2); // by ht_feed_n
     return counted || data->var->type->variable || data->var->type->size <= 0 ? NULL
                                                                               : data->var->type;
 }

@@ -14,7 +14,7 @@ struct Frontend {
     Diag *diag;
     const FrontendOptions *options;
     const char *text; // text of the strategy; NULL: the options name the strategies
-    bool surveys;     // frontend_survey: the strategies are listed, and the models under none
+    bool surveys;     // frontend_survey: lists the strategies; the models have none
     Reader *reader;
     CUnit *cunit;
     Unit *unit; // NULL after an error

@@ -172,8 +172,8 @@ static Strategy *choose_of_file(Chooser *chooser, const StrategyList *list, cons
     return NULL;
 }
 
-/* Reads the strategies of a file's text. Where the word names one, only the syntax of the others is
- * checked. Returns whether there were no errors. */
+/* Reads the strategies of a file's text. If the word is FILE:NAME, only the syntax of the other
+ * strategies is checked. Returns whether there were no errors. */
 static bool read_text(Chooser *chooser, const char *file, const char *text, StrategyList *list) {
     TokenList tokens = {0};
     StrategyNames names = chooser->names;
@@ -445,7 +445,7 @@ static void check_written_axes(const Chooser *chooser) {
     }
 }
 
-/* Begins to choose strategies; the names' state, the chooser itself, is set by the caller. */
+/* Begins to choose strategies. The caller sets `names.state` to the address of the chooser. */
 static Chooser chooser_begin(CUnit *unit, Macros macros, StrategyChoice *choice) {
     return (Chooser){unit->arena, unit->diag, unit,
                      macros,      NULL,       {NULL, constant_value, axis_used, NULL},

@@ -235,7 +235,7 @@ bool rule_dims_equal(const Access *a, const Access *b) {
     return true;
 }
 
-/* Skips the `[]` of a variadic operand, if `[` follows it. Returns whether it did. */
+/* Skips the `[]` of a variadic operand if `[` follows. Returns whether the operand is variadic. */
 static bool take_variadic(Tokens *tokens) {
     bool variadic =
         tokens_is(tokens, "[") && tokens_before(tokens, "]") && token_is(tokens->token + 2, "[");

@@ -26,7 +26,7 @@ typedef enum EquationForm {
 
 typedef struct EquationStep {
     EquationForm form;
-    int loop;       // first loop that can compute it; EQUATION_ROW: computed before this loop
+    int loop;       // first loop able to compute the value; EQUATION_ROW: computed before this loop
     uint32_t loops; // EQUATION_ELEMENT, EQUATION_SUM: bit l: loop l computes it
 } EquationStep;
 

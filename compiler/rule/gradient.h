@@ -23,8 +23,8 @@ typedef struct OperandGradient {
     const Rule *rule;
     int operand;
     uint64_t integers; // bit i: operand i has integer elements
-    bool reuse;        // the result has the body's value without rounding, so it may replace the
-                       // body (y for expf(x)) if no more tensors are read then
+    // The result is the body's value without rounding: y may replace expf(x) if this adds no reads.
+    bool reuse;
 } OperandGradient;
 
 /* Returns the summand that one term adds to the gradient. Writes to *repeated: bit f: the term is

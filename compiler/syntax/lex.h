@@ -28,8 +28,8 @@ typedef struct Token {
     TokenKind kind;
     const char *text; // as spelled; "" for TOKEN_LINE and TOKEN_END
     Position at;
-    const char
-        *start; // `length` bytes in the lexed text; for an expanded token, the use of the macro
+    // `length` bytes in the lexed text; for an expanded token, the use of the macro.
+    const char *start;
     int length;
     bool expanded; // comes from a macro
 } Token;

@@ -37,7 +37,7 @@ static bool is_skipped(Reader *r, const char *file, const PragmaLine *line) {
     return skipped && !was_warned(r, file, line);
 }
 
-/* Returns whether an earlier source had this pragma, a `padding` or strategy line in a header. */
+/* Returns whether an earlier source included the header with this `padding` or strategy line. */
 static bool read_before(Reader *r, const Pragma *pragma) {
     bool found = false;
     bool free = pragma->kind == PRAGMA_PADDING || pragma->kind == PRAGMA_STRATEGY;

@@ -12,7 +12,7 @@
 
 typedef struct Predefined {
     const char *name; // one that ends in * stands for all names with this beginning
-    bool defined;     // by both, with different values
+    bool defined;     // both compilers define it, with different values
     long least;       // a lower bound of the value in every C compiler; 0: none
 } Predefined;
 

@@ -24,14 +24,14 @@ typedef struct SeenType {
     UT_hash_handle hh;
 } SeenType;
 
-/* The definitions of a macro, the last one first. */
+/* A definition of a macro, which leads to the earlier definition. */
 typedef struct SeenMacro SeenMacro;
 struct SeenMacro {
     const char *name;
     CXCursor cursor;
     const Macro *macro; // read at its first use
     SeenMacro *earlier;
-    int walk; // the last walk through macros that came here (macro.c)
+    int walk; // number of the last walk that visited this macro (macro.c)
     UT_hash_handle hh;
 };
 
@@ -93,7 +93,7 @@ struct Reader {
     SeenMacro *macros;
     Array(int) open_lines; // lines where __LINE__ differs between compilers (macro.c)
     Array(Definition) definitions;
-    Cursors decls; // at file scope, in order
+    Cursors decls; // declarations at file scope, in order
     Array(Extent) decl_extents;
     ReaderBody body;
 };

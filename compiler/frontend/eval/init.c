@@ -56,7 +56,7 @@ typedef struct Filler {
     int depth;
     int64_t end; // largest leaf_end so far
     bool sorted, shared;
-    int64_t whole_begin, whole_end; // those of the leaves that are being added
+    int64_t whole_begin, whole_end; // Leaf.whole_begin and whole_end of new leaves
     Choices *choices;
 } Filler;
 
@@ -161,7 +161,7 @@ static void enter(Filler *f, Position at) {
     f->level[++f->depth] = (Level){.type = member.type, .offset = member.offset};
 }
 
-/* Makes a declared field the next member, also of anonymous members. Returns false if absent. */
+/* Makes a declared field the next member; opens anonymous members. Returns false if absent. */
 static bool find_field(Filler *f, const void *decl, Position at) {
     Level *level = &f->level[f->depth];
     CField found;
@@ -242,8 +242,8 @@ static void fill_positional(Filler *f, const CExpr *value) {
     go_past(&f->level[f->depth]);
 }
 
-/* Assigns a value to the object that the designators from number `at` on name inside the current
- * level. Initialization continues behind that object. */
+/* Assigns a value to an object inside the current level: the one that the designators from index
+ * `at` on name. Initialization continues behind that object. */
 static void designate(Filler *f, const CExpr *expr, int at) {
     // Find the members or elements from level->next to `last`.
     const CDesignator *designator = &expr->designators.at[at];

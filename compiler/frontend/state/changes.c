@@ -297,8 +297,8 @@ static void scan_block_value(Scan *s, const CStmt *block, Use use) {
     }
 }
 
-/* Records the uses in an expression. A pointer to const is only read, unless a variable keeps it,
- * since it may be cast later. */
+/* Records the uses in an expression. A pointer to const only reads its target, unless a variable
+ * keeps the pointer, which may be cast later. */
 static void scan(Scan *s, const CExpr *expr, Use use) {
     bool pointer = use.kind == USE_KEPT && use.to->type->kind == CT_POINTER;
     if (expr)
