@@ -120,8 +120,8 @@ int plan_make(Driver *driver);
  * status. */
 int list_make(Driver *driver);
 
-/* Replaces modules of the unit by modules of the --resume file that have the same names. Returns
- * false after errors: a module belongs to none of the sources, or its model has changed since. */
+/* Replaces modules of the unit by the --resume file's modules of the same model and strategy.
+ * Returns false after errors: a module belongs to none of the sources, or its model has changed. */
 bool unit_resume(Driver *driver, Unit *unit);
 
 #endif

@@ -412,8 +412,8 @@ static void make_path(Arena *arena, const char *path) {
     mkdir(path, 0700);
 }
 
-/* Makes the folder *path and resolves the path's links. Returns why objects in it must not be used:
- * it is not writable, or another user may have written or can replace them. NULL: it is safe. */
+/* Makes the folder *path and resolves the path's links. Returns why its objects must not be used:
+ * the folder is not writable, or another user controls it. NULL: the folder is safe. */
 static const char *cache_wrong(Arena *arena, const char **path) {
     struct stat about;
     char whole[PATH_MAX];

@@ -137,8 +137,8 @@ typedef struct CUnit {
     int own_pragmas;       // how many of `pragmas` are in the file of the models and its headers
     Array(UnitFile) files; // the user's files
     CArithmetic arithmetic;
-    void *names;               // table of names at file scope; in the end that of the models' file
-    void *shared;              // the same for names of external linkage, which all sources share
+    void *names;               // table of names at file scope; in the end, of the models' file
+    void *shared;              // table of names of external linkage, which all sources share
     Array(const void *) parts; // `names` of each source
 } CUnit;
 

@@ -91,7 +91,7 @@ static void begin_unit(Frontend *run) {
     note_linkage(run);
     find_bodiless(run);
     if (waits(run))
-        // The program's link chooses the strategies: they may be in sources that are missing here.
+        // Linking chooses the strategies, which may be in sources that are missing here.
         return;
     if (run->surveys)
         strategies_find(cunit, clang_macros(run->reader), run->options, &run->strategy);

@@ -43,7 +43,7 @@ bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeli
  * which may serve several models. */
 void strategies_check_splits(CUnit *unit, const StrategyChoice *choice);
 
-/* Reports strategies that place layers or towers which no model has under them. */
+/* Reports strategies that place layers or towers which no model has under that strategy. */
 void strategies_check_layers(const Unit *unit);
 
 #endif

@@ -78,7 +78,7 @@ void rule_unknown_factor(RuleDraft *draft, Position at, const char *name) {
     rule_unknown(draft, at, "a factor of the rule", name, names);
 }
 
-/* Returns the names of all tensor parameters, or of all others if !tensors; NULL ends the list. */
+/* Returns the names of all parameters that are tensors (if !tensors: no tensors), then NULL. */
 static const char **param_names(const RuleDraft *draft, bool tensors) {
     const char **names = arena_array(draft->arena, const char *, draft->param_count + 1);
     int count = 0;

@@ -30,8 +30,8 @@ _Noreturn void tool_print_version(void);
 struct argp_option;
 const char *tool_closest_option(const struct argp_option *table, const char *word);
 
-/* Checks the long options before the first other word. If the table lacks one that resembles one of
- * its options, ends the process with status 1 after a message that names the table's option. */
+/* Refuses a misspelled long option before the first other word: prints the option of the argp table
+ * that it resembles, and ends the process with status 1. */
 void tool_check_options(const struct argp_option *table, int argc, char **argv);
 
 /* Prints "NAME: KIND: MESSAGE". `kind` is "error", "warning", "note" or "remark". */

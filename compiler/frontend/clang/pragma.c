@@ -190,7 +190,7 @@ static bool in_function(Reader *r, const Pragma *pragma) {
 typedef struct InclusionSearch {
     Reader *r;
     const char *file;
-    bool in_function; // one of them is inside a function
+    bool in_function; // an #include of the file is inside a function
 } InclusionSearch;
 
 /* Visits an inclusion: `stack` has its directive's position, then those of outer files. */

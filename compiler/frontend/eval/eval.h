@@ -42,7 +42,7 @@ struct EvalFrame {
     const Frame *frames; // call stack that ops record
     Val result;
     Object *result_object; // holds a result that is a struct
-    bool lenient; // frame of the function that calls ht_train, which is not run
+    bool lenient;          // frame of the caller of ht_train, whose body is not evaluated
 };
 
 /* A loop that is running. */

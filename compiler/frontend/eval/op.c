@@ -8,7 +8,7 @@
 #include <string.h>
 #include <uthash.h>
 
-enum { STEPS_OF_OPERATOR = 200 }; // so that an endless loop over operators ends before memory does
+enum { STEPS_OF_OPERATOR = 200 }; // an endless loop then ends before memory does
 
 typedef Array(Value *) Values;
 typedef Array(const Access *) Accesses;

@@ -90,7 +90,7 @@ static void compact(Eval *ev) {
 static const Object *conflict(Eval *ev, const Order *order) {
     int count = ev->order.touches.count - order->begin;
     if (order->middle == order->begin || order->middle == ev->order.touches.count) return NULL;
-    int64_t end[2][2] = {{0}}; // end of the bytes so far: [operand][written]
+    int64_t end[2][2] = {{0}}; // end of the bytes touched so far: [operand][written]
     // Copy the touches, and sort them by object and offset.
     ev->order.compared.count = 0;
     for (int i = order->begin; i < ev->order.touches.count; i++) {

@@ -113,7 +113,7 @@ static CVar *place_root(const CExpr *expr, const CExpr **pointer) {
     }
 }
 
-/* Returns the bytes that a place covers: those of a member, or the whole array of an element. */
+/* Returns the bytes that a place covers: a member's bytes or, for an element, its whole array. */
 static CBytes place_bytes(const CExpr *expr) {
     if (expr->kind == C_VAR) return (CBytes){0, expr->type->size};
     const CExpr *whole = is_decay(expr->a) ? expr->a->a : expr->a;
