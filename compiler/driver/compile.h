@@ -21,7 +21,7 @@ typedef struct Driver {
     Diag *diag;
     const Options *options;
     Toolchain tools;
-    Array(struct Module *) modules; // of the units that were read
+    Array(struct Module *) modules; // modules of the units that were read
     bool prepares;                  // one of these units calls ht_prepare
     // All parts of the program, and its parts in objects (object_sections.h); NULL: not read yet.
     const struct PortionList *parts, *objects;

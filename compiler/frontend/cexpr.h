@@ -75,8 +75,8 @@ typedef enum COperation {
 
 typedef struct CDesignator {
     const char *field;         // NULL: an array element
-    const void *decl;          // of the field
-    const CExpr *first, *last; // of an array: [first] or [first ... last]
+    const void *decl;          // clang's declaration of the field
+    const CExpr *first, *last; // indices of an array: [first] or [first ... last]
 } CDesignator;
 
 /* A string: its bytes with the null byte, and their number. For C_REFUSED a message. */

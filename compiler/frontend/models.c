@@ -16,7 +16,7 @@ typedef struct Optimizer {
     const char *names;                        // pattern of names; NULL: all other parameters
     const OpDef *update;                      // NULL: `rule` updates parameters
     const CFunction *rule, *after, *function; // NULL: not given; `function`: the update operator
-    const char *rule_name, *after_name; // for programs; NULL: they use the functions' addresses
+    const char *rule_name, *after_name; // names for programs; NULL: programs use the addresses
     int states;
     bool clipped;
 } Optimizer;

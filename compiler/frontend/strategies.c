@@ -20,7 +20,8 @@ typedef struct Chooser {
     Macros macros;
     const char *word; // the current word of --strategy; NULL: none given
     StrategyNames names;
-    StrategyList list; // of the source or, if it has no strategy, of other sources that it needs
+    StrategyList
+        list; // strategies of the source or, if there are none, of the sources that it needs
     StrategyChoice *choice;
 } Chooser;
 

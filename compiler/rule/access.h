@@ -22,7 +22,7 @@ typedef struct Factor {
     bool contracted;           // no result has the factor
     FactorReduction reduction; // clause reduction; REDUCE_SUM if contracted in a RULE_BODY
     const char *merge;         // clause `merge`: the operator; NULL: none
-    Position merge_at;         // of the operator's name in the clause
+    Position merge_at;         // position of the operator's name
 } Factor;
 
 /* A dimension as written: one factor, or several merged factors, the major one first. */

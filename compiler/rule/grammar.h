@@ -126,7 +126,7 @@ typedef struct RuleEquations {
 typedef struct RuleKernel {
     const char *backend; // NULL: on the host, and on every back end whose runtime has the function
     const char *function;
-    Position backend_at, at; // of these names
+    Position backend_at, at; // positions of these names
 } RuleKernel;
 
 /* Clauses kernel, types and operations: how a RULE_CALL is computed. */
@@ -172,7 +172,7 @@ typedef struct RuleWith {
 /* Clause grad(function). */
 typedef struct RuleGrad {
     const char *function; // NULL: no clause; "none": no gradient flows
-    Position at;          // of this name
+    Position at;          // position of this name
 } RuleGrad;
 
 #endif

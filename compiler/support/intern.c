@@ -8,7 +8,7 @@ typedef struct Slot {
     const void *bytes; // NULL: the slot is free
     size_t size;
     uint64_t hash;
-    void *value; // for intern_slot
+    void *value; // what intern_slot points to
 } Slot;
 
 struct Intern {

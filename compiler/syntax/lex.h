@@ -39,7 +39,7 @@ typedef struct Lexer {
     Arena *arena;
     Diag *diag;
     const char *next;
-    Position at; // of `next`
+    Position at; // position of `next`
     bool lines;  // line ends are tokens
     bool hashes; // `#` begins a comment, too, as in shells; not in front of `pragma`
 } Lexer;

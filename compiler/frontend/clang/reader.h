@@ -60,8 +60,8 @@ typedef struct ReaderFiles {
 /* The pragmas of the translation unit. */
 typedef struct ReaderPragmas {
     int first;            // index of the source's first pragma among the unit's
-    Array(Pragma *) file; // from `_Pragma` at file scope
-    Array(int) file_at;   // for each, the index in Reader.decls of the next declaration
+    Array(Pragma *) file; // pragmas from `_Pragma` at file scope
+    Array(int) file_at;   // for each of `file`, the index in Reader.decls of the next declaration
     StrategyLines strategy_lines;
     Array(Token) weak; // names in pragmas `weak`
 } ReaderPragmas;
@@ -71,7 +71,7 @@ typedef struct ReaderBody {
     CFunction *function;
     CXCursor cursor;     // the function's definition
     const char *printed; // the function's text after the preprocessor; NULL: not asked for yet
-    Cursors loops;       // its `for` statements, in order
+    Cursors loops;       // the function's `for` statements, in order
     const Scope *scope;
     int slots;
 } ReaderBody;

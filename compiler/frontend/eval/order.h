@@ -19,7 +19,7 @@ typedef struct Touch {
     uint64_t born; // Object.born at the touch, since an Object may be reused
     int64_t from, to;
     bool written;
-    bool second; // by the operand that was evaluated last
+    bool second; // the operand that was evaluated last touched the bytes
 } Touch;
 
 typedef Array(Touch) Touches;

@@ -107,7 +107,7 @@ void operator_make(CUnit *unit, Pragma *pragma, CFunction *function) {
 typedef struct BodyCheck {
     CUnit *unit;
     const CFunction *function;
-    const RuleKernel *kernel; // for plain C
+    const RuleKernel *kernel; // kernel for plain C
 } BodyCheck;
 
 static void check_named(BodyCheck *check, const CExpr *list, const CExpr *value, const char *clause,

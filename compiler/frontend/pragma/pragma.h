@@ -35,7 +35,7 @@ struct Pragma {
     PragmaKind kind;
     PragmaLine line;
     bool used;   // attached to a statement or declaration
-    Position at; // of the directive
+    Position at; // position of the directive
     const char *directive;
     Tokens tokens;                 // tokens behind the directive, with macros expanded
     const Token *first;            // the first of these tokens
@@ -43,7 +43,7 @@ struct Pragma {
     Array(const char *) names;     // shape: the variables; padding: the inputs
     const double *padding;         // padding: the value
     Array(Dim) dims;               // dims
-    Array(Position) name_at;       // of each of `dims` or `names`
+    Array(Position) name_at;       // position of each of `dims` or `names`
     const UserLayout *layout;      // shard, reshard
     const char *tower;             // layer; NULL: the default tower
     const char *layer_name;        // layer; NULL: the number `layer`
