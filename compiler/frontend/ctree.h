@@ -30,7 +30,7 @@ typedef struct CBytes {
 typedef struct CSite {
     const CFunction *function;
     Position at;
-    CBytes bytes; // bytes that a change changes; unused for a read
+    CBytes bytes; // bytes that the function changes; unused for a read
     bool pointer; // the change is through a pointer; `at` is where the address is taken
 } CSite;
 

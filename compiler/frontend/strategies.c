@@ -20,8 +20,7 @@ typedef struct Chooser {
     Macros macros;
     const char *word; // the current word of --strategy; NULL: none given
     StrategyNames names;
-    StrategyList
-        list; // strategies of the source or, if there are none, of the sources that it needs
+    StrategyList list; // strategies of the source; if it has none, of the sources that it needs
     StrategyChoice *choice;
 } Chooser;
 
@@ -321,7 +320,7 @@ bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeli
         CVar *var = shape_variable(unit, length);
         int64_t whole = shape_now(unit, var);
         if (length->value == whole) continue;
-        // passes/factor_dims drops dimensions of extent 1, which would make another model
+        // Refuse length 1: passes/factor_dims drops dimensions of extent 1, a model change.
         if (length->value < 2 || length->value > whole) {
             diag_error(unit->diag, length->at,
                        "a pipeline's \"%s\" is between 2 and the strategy's, which is %lld",

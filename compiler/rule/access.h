@@ -47,7 +47,7 @@ typedef struct Access {
     const Expr *reads;   // operands: clause reads: elements that a call reads; NULL: all
     int place;           // results: clause place: the factor; -1: none
     const Expr *neutral; // clause neutral: the number; NULL: none
-    // Operands: the number that equations use if absent; NULL: terms with the operand are left out.
+    // Operands: the number for an absent operand; NULL: terms with that operand are left out.
     const Expr *absent;
 } Access;
 

@@ -55,7 +55,7 @@ typedef struct Rule {
     RuleCopy copy;
     RuleTiles tiles;
     RuleWith with;
-    // NULL: none. RULE_EQUATIONS: the second equation applies the epilogue to the first, a product.
+    // Clause `epilogue`; NULL: none. In RULE_EQUATIONS, equation 2 applies it to a product.
     const char *epilogue;
     RuleGrad grad;
 } Rule;

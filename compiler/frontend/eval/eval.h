@@ -86,7 +86,7 @@ struct Eval {
     Array(Val) values_of_lists; // values in initializer lists that are being evaluated
     Text formatted;             // last text of format_values
     const CStmt *target;        // label to which a switch or goto is jumping; NULL: no jump
-    jmp_buf *escape;            // of the innermost eval_try
+    jmp_buf *escape;            // environment of the innermost eval_try
     bool lenient;               // unknown values are allowed
     Module *module;             // the module that is being built; NULL: operators are errors
     Build build;

@@ -264,7 +264,7 @@ static void designate(Filler *f, const CExpr *expr, int at) {
             eval_error(f->ev, expr->at, "index %lld is outside an array of %lld", (long long)last,
                        (long long)level->type->count);
     }
-    // Initialize each of them by the next designator or, after the last one, by the value.
+    // Initialize each of these members by the next designator or, after the last one, by the value.
     int depth = f->depth;
     bool braces = level->next < last && at + 1 == expr->designators.count &&
                   expr->a->kind == C_INIT && is_aggregate(level->type->base);
@@ -511,7 +511,7 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
                   "include <hetu/hetu.h>, or the object or archive that hetucc -c made of it");
         eval_fail(ev);
     }
-    // Create it with its initial value; unknown if the program may change the value before.
+    // Create the variable with its initial value; unknown if the program may change it before.
     *object = object_create(ev, var->type->size, var->name);
     (*object)->born = 0;
     Place place = {*object, 0};

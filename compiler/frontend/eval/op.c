@@ -8,7 +8,7 @@
 #include <string.h>
 #include <uthash.h>
 
-enum { STEPS_OF_OPERATOR = 200 }; // an endless loop then ends before memory does
+enum { STEPS_OF_OPERATOR = 200 }; // steps of a call: an endless loop ends before memory is full
 
 typedef Array(Value *) Values;
 typedef Array(const Access *) Accesses;

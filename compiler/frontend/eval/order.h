@@ -28,7 +28,7 @@ typedef Array(Touch) Touches;
 typedef enum Effects {
     EFFECTS_NOT_LOOKED = 0, // not computed yet
     EFFECTS_NONE,
-    EFFECTS_CALLS,  // only inside called functions, whose bodies C does not interleave
+    EFFECTS_CALLS,  // effects only inside called functions, whose bodies C does not interleave
     EFFECTS_DIRECT, // the expression itself assigns or increments
 } Effects;
 
