@@ -440,7 +440,7 @@ static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, con
     return worst;
 }
 
-/* Emits the files of a unit. With -c, its object also keeps what other files of the program need.
+/* Emits the files of a unit. With -c, the object also keeps what other files of the program need.
  * Returns false after errors. */
 static bool emit_object(Driver *driver, EmittedFiles *files, const Unit *unit) {
     const char *section =

@@ -412,7 +412,7 @@ static void make_path(Arena *arena, const char *path) {
     mkdir(path, 0700);
 }
 
-/* Makes the folder *path and resolves the path's links. Returns why its objects must not be used:
+/* Makes the folder *path and resolves the path's links. Returns why objects there must not be used:
  * the folder is not writable, or another user controls it. NULL: the folder is safe. */
 static const char *cache_wrong(Arena *arena, const char **path) {
     struct stat about;

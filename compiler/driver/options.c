@@ -196,7 +196,7 @@ _Noreturn static void mistake(const char *text, const char *word) {
     exit(1);
 }
 
-/* Reports a long option that resembles one of hetucc; the C compiler would not name it. */
+/* Reports a misspelled long option of hetucc; the C compiler would not suggest the right one. */
 static void refuse_misspelled(Arena *arena, const char *word) {
     const char *closest = tool_closest_option(option_table, word);
     if (closest)

@@ -15,7 +15,7 @@ typedef struct Rule Rule;
 
 /* Returns the derivative of an expression with respect to the access of `operand`. Bit i of
  * `integers`: operand i has integer elements. Quotients that the derivative adds are floating-point
- * even then. */
+ * even for integers. */
 const Expr *expr_derivative(Arena *arena, const Expr *expr, int operand, uint64_t integers);
 
 /* The gradient of one operand of a RULE_BODY. */

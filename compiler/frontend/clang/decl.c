@@ -73,8 +73,8 @@ static bool is_const(CXType type) {
             is_const(clang_getArrayElementType(type)));
 }
 
-/* Refuses a variable of type `auto`. In `auto x = 1.5` it is a double in C23 and an int in older
- * compilers; with __auto_type it is a double in all. */
+/* Refuses a variable of type `auto`. In `auto x = 1.5`, x is a double in C23 and an int in older
+ * compilers; with __auto_type, x is a double in all. */
 static void check_typed(Reader *r, CXCursor decl, CXType type) {
     Extent extent = clang_extent(r, decl);
     const Source *source = type.kind == CXType_Auto ? clang_source(r, extent.file) : NULL;

@@ -317,8 +317,8 @@ static bool is_zero(const CExpr *expr) {
                : expr->kind == C_FLOAT && expr->number == 0 && !signbit(expr->number);
 }
 
-/* Returns whether a C compiler clears all bytes of an object, padding too, for its list: all values
- * of the list are zeros, and some members have no value.
+/* Returns whether a C compiler clears all bytes of an object, padding too: all values of the
+ * object's list are zeros, and some members have no value.
  *
  *     struct { char c; int i; } a = {0};       clears 8 bytes
  *     struct { char c; int i; } b = {0, 0};    stores 1 byte and 4

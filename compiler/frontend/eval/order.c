@@ -69,7 +69,7 @@ static int by_place(const void *a, const void *b) {
     return order ? order : (x->from > y->from) - (x->from < y->from);
 }
 
-/* Sorts the touches of the current operand, and joins those of one kind whose bytes meet. */
+/* Sorts the touches of the current operand, and joins those of one kind that overlap or adjoin. */
 static void compact(Eval *ev) {
     Touch *touches = ev->order.touches.at + ev->order.from;
     int count = ev->order.touches.count - ev->order.from, kept = 0;

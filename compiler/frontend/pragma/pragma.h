@@ -88,8 +88,8 @@ bool expression_names(const CUnit *unit, const Scope *scope, const char *name);
 
 /* ---- pragmas (pragma.c) ---- */
 
-/* Whether the next pragma lines belong to a strategy. LINES_REFUSED: they belong to one whose first
- * line was refused, so they are not reported. */
+/* Whether the next pragma lines belong to a strategy. LINES_REFUSED: the first line of that
+ * strategy was refused, so its other lines are not reported. */
 typedef enum StrategyLines { LINES_NONE, LINES_INSIDE, LINES_REFUSED } StrategyLines;
 
 /* Reads a pragma from its line. Reports an unknown directive and returns PRAGMA_BAD. *lines is read
