@@ -179,8 +179,8 @@ static unsigned hash_word(const char *word) {
     return hash;
 }
 
-/* Returns the prefix of a unit's symbols: the source's name. A hash of the path follows, of the
- * object's for a part, when the name is unusual or the program may have a/model.c and b/model.c. */
+/* Returns the prefix of a unit's symbols: the source's name. A part adds a hash of its object's
+ * path. An unusual or ambiguous name (a/model.c, b/model.c) adds a hash of the source's path. */
 static const char *symbol_prefix(const Driver *driver, const char *source) {
     const char *name = name_with(driver->arena, source, "");
     if (driver->part)
@@ -293,7 +293,7 @@ static const Command *recompile_command_of(Driver *driver, const Unit *unit) {
     return recipe;
 }
 
-/* Returns the texts of all user's files of a unit, one after another. */
+/* Returns the texts of all the user's files of a unit, one after another. */
 static const char *unit_text(const Unit *unit) {
     Text text = {.arena = unit->arena};
     for (int i = 0; i < unit->files.count; i++) text_string(&text, unit->files.at[i].text);
@@ -440,7 +440,7 @@ static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, con
     return worst;
 }
 
-/* Emits the files of a unit. With -c, its object also keeps what other files of the program need.
+/* Emits the files of a unit. With -c, the object also keeps what other files of the program need.
  * Returns false after errors. */
 static bool emit_object(Driver *driver, EmittedFiles *files, const Unit *unit) {
     const char *section =

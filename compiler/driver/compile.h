@@ -21,7 +21,7 @@ typedef struct Driver {
     Diag *diag;
     const Options *options;
     Toolchain tools;
-    Array(struct Module *) modules; // of the units that were read
+    Array(struct Module *) modules; // modules of the units that were read
     bool prepares;                  // one of these units calls ht_prepare
     // All parts of the program, and its parts in objects (object_sections.h); NULL: not read yet.
     const struct PortionList *parts, *objects;
@@ -120,8 +120,8 @@ int plan_make(Driver *driver);
  * status. */
 int list_make(Driver *driver);
 
-/* Replaces modules of the unit by modules of the --resume file that have the same names. Returns
- * false after errors: a module belongs to none of the sources, or its model has changed since. */
+/* Replaces modules of the unit by the --resume file's modules of the same model and strategy.
+ * Returns false after errors: a module belongs to none of the sources, or its model has changed. */
 bool unit_resume(Driver *driver, Unit *unit);
 
 #endif

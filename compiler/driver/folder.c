@@ -104,8 +104,8 @@ static void add_option(Text *value, const char *option, const char *argument) {
     if (argument) add_word(value, argument);
 }
 
-/* Adds an option for a folder of headers, with the name of the folder's copy. Of a folder that was
- * not copied, -isystem and -idirafter keep the name; other options are left out. */
+/* Adds an option for a folder of headers, with the name of the folder's copy. A folder that was
+ * not copied keeps its name for -isystem and -idirafter; other options for it are left out. */
 static void add_include_folder(Text *value, const UserFiles *user, const char *option,
                                const char *path) {
     const char *name = user_folder_name(user, path);
@@ -412,8 +412,8 @@ static void make_path(Arena *arena, const char *path) {
     mkdir(path, 0700);
 }
 
-/* Makes the folder *path and resolves the path's links. Returns why objects in it must not be used:
- * it is not writable, or another user may have written or can replace them. NULL: it is safe. */
+/* Makes the folder *path and resolves the path's links. Returns why objects there must not be used:
+ * the folder is not writable, or another user controls it. NULL: the folder is safe. */
 static const char *cache_wrong(Arena *arena, const char **path) {
     struct stat about;
     char whole[PATH_MAX];

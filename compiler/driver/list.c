@@ -42,8 +42,8 @@ static void add_extent(Arena *arena, NamedDim *dim, int64_t extent) {
     array_push(arena, &dim->extents, extent);
 }
 
-/* Adds the names of a value. A dimension of one name gives its extent; the factors of a dimension
- * with several names have none before pass factor_dims. */
+/* Adds the names of a value's dimensions. A dimension with one name gives its extent to the name.
+ * Names that share a dimension are factors, whose extents are unknown before pass factor_dims. */
 static void add_value(Arena *arena, NamedDims *dims, const Value *value) {
     for (int d = 0; value->dims && d < value->type.rank; d++)
         for (int k = 0; k < value->dims[d].count; k++) {
@@ -53,8 +53,8 @@ static void add_value(Arena *arena, NamedDims *dims, const Value *value) {
         }
 }
 
-/* Adds, behind pass factor_dims, the extents of names that have none. The factors of a name count
- * together. */
+/* After pass factor_dims, adds the extents of names: for each, the product of the value's extents
+ * that have the name. */
 static void add_factors(Arena *arena, NamedDims *dims, const Value *value) {
     for (int i = 0; i < dims->count; i++) {
         int64_t extent = 1;
@@ -80,7 +80,7 @@ static void for_values(Arena *arena, const Module *module, NamedDims *dims,
 
 /* ---- models ---- */
 
-/* What is listed of a module; the passes change it later. */
+/* The facts of a module that are listed; the passes change the module later. */
 typedef struct ListedModel {
     const Module *module;
     NamedDims dims;
@@ -109,7 +109,7 @@ static ListedModel list_module(Arena *arena, const Module *module) {
     return listed;
 }
 
-/* Finds the extents of factors: those of names that no whole dimension has. */
+/* Finds the extents of the names that only factors of dimensions have. */
 static void complete(const Driver *driver, Unit *unit, ListedModels *models) {
     PassOptions passes = {
         .compile = compile_options(driver->options), .stop_after = "factor_dims", .out = stdout};
@@ -163,7 +163,7 @@ static void print_model(Text *out, const ListedModel *model) {
 
 /* ---- strategies ---- */
 
-/* Returns "2" when all pipelines have two stages, else their numbers: "2, 1". */
+/* Returns "2" when all pipelines have two stages, else the number of each: "2, 1". */
 static const char *stages_of(Arena *arena, const Strategy *strategy) {
     Text text = {.arena = arena};
     bool alike = true;
@@ -197,7 +197,7 @@ static const char *meshes_of(Arena *arena, const Strategy *strategy) {
     return text_bytes(&text);
 }
 
-/* Returns the number of devices, of which some may be named by class. */
+/* Returns the number of devices of a strategy, which may name devices by class. */
 static int devices_of(const Strategy *strategy) {
     int count = strategy->idle.count;
     for (int p = 0; p < strategy->pipelines.count; p++)

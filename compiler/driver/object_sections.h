@@ -22,12 +22,12 @@ typedef struct PortionList PortionList;
 /* A source of the program. */
 struct Portion {
     FrontendPart front;
-    const char *object, *member; // the file, and its member if it is an archive; NULL: a source
-    bool waits;                  // its models are not compiled yet
-    bool alone;                  // its object has no other part
-    bool prepares;               // it calls ht_prepare or ht_balance
+    const char *object, *member; // the object, or the archive and its member; NULL: none
+    bool waits;                  // the part's models are not compiled yet
+    bool alone;                  // the object has no other part
+    bool prepares;               // the part calls ht_prepare or ht_balance
     Array(const char *) words;   // options of hetucc -c
-    const char *preprocessed;    // of a waiting part: the preprocessed source
+    const char *preprocessed;    // the preprocessed source of a waiting part
 };
 struct PortionList {
     int count;
@@ -67,7 +67,7 @@ Driver *section_driver(Driver *driver, const Portion *part);
 
 /* The bytes of one section. */
 typedef struct ObjectSection {
-    const char *member; // in the archive; NULL: the file is an object
+    const char *member; // name in the archive; NULL: the file is an object
     const char *bytes;
     size_t size;
 } ObjectSection;

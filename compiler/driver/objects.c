@@ -83,7 +83,7 @@ static void add_object(Arena *arena, Bytes object, const char *member, ObjectSec
 
 /* ---- archives ---- */
 
-/* Returns a member's name: of "a.o/" it is "a.o", of "/12" the entry at 12 in the long names. */
+/* Returns a member's name: "a.o" for "a.o/"; for "/12" the name at byte 12 of the long names. */
 static const char *member_name(Arena *arena, const struct ar_hdr *header, const char *names) {
     const char *name = arena_substring(arena, header->ar_name, sizeof header->ar_name);
     if (name[0] == '/' && name[1] >= '0' && name[1] <= '9') {

@@ -196,7 +196,7 @@ _Noreturn static void mistake(const char *text, const char *word) {
     exit(1);
 }
 
-/* Reports a long option that resembles one of hetucc; the C compiler would not name it. */
+/* Reports a misspelled long option of hetucc; the C compiler would not suggest the right one. */
 static void refuse_misspelled(Arena *arena, const char *word) {
     const char *closest = tool_closest_option(option_table, word);
     if (closest)
@@ -340,8 +340,8 @@ bool is_c_by_option(const char *source) {
     return !language || language->folder;
 }
 
-/* Returns the index of `word` among `words` (NULL at the end). A word that is missing is a mistake,
- * whose message lists them. */
+/* Returns the index of `word` among `words` (NULL at the end). If the word is missing, ends the
+ * process with a message that lists `words`. */
 static int choose(Arena *arena, const char *option, const char *word, const char *const *words) {
     const char *all = words[0];
     int count = 0;

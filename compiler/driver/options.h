@@ -72,7 +72,7 @@ typedef struct Options {
     } plan;
     Emit emit;
     const struct Backend *backend;
-    Array(const char *) strategies; // of --strategy, in order
+    Array(const char *) strategies; // values of --strategy, in order
     int known;         // --known: number of strategies that the running program has; 0: not given
     const char *sarif; // --diagnostics: the file of the log; NULL: none is named
     const char *cluster, *resume, *print_after, *stop_after, *report;

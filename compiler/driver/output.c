@@ -71,7 +71,7 @@ void outputs_clean(void) {
 
 void outputs_close(void) {
     outputs_clean();
-    if (temporary_folder) secure_remove(temporary_folder); // with what programs have left there
+    if (temporary_folder) secure_remove(temporary_folder); // also files that programs left there
     removals = NULL;
     entered = NULL;
     temporary_folder = NULL;

@@ -53,7 +53,7 @@ static bool check_cluster(const Driver *driver, const Cluster *cluster) {
 /* The source or object whose models get a strategy. */
 typedef struct Planned {
     Driver *driver;              // with the options that the source is compiled with
-    const char *source, *called; // the source; its own or its object's name in messages
+    const char *source, *called; // the source; the name for messages, perhaps its object's
     bool failed;
 } Planned;
 
@@ -106,7 +106,7 @@ static Planned find_models(Driver *driver) {
 
 /* ---- writing ---- */
 
-/* Returns the strategy's name: its file's, with characters replaced that a name cannot have. */
+/* Returns the strategy's name: its file's name, with _ for all but letters and digits. */
 static const char *strategy_name(Driver *driver, const char *path) {
     char *name = arena_string(driver->arena, name_with(driver->arena, path, ""));
     for (char *c = name; *c; c++) *c = isalnum((unsigned char)*c) ? *c : '_';

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_DEPTH = 64 }; // of nested response files
+enum { MOST_DEPTH = 64 }; // most levels of nested response files
 
 typedef Array(char *) Words;
 

@@ -46,9 +46,9 @@ static void add_file(UserFiles *files, const char *path) {
         array_push(files->arena, &files->paths, name);
 }
 
-/* Returns how many bytes at `at` spell one byte of a name in a rule of make, the last of them the
- * byte itself; 0 at the end of the name. Make escapes blanks and # by a backslash, dollars by
- * another dollar, and doubles backslashes before blanks. */
+/* Returns how many bytes at `at` spell one byte of a file name in a rule of make: escapes, then the
+ * name's byte. Returns 0 at the end of the name. Make escapes blanks and # by a backslash, a dollar
+ * by another dollar, and doubles backslashes before blanks. */
 static size_t name_byte(const char *at) {
     size_t backslashes = strspn(at, "\\");
     bool blank = at[backslashes] && strchr(" \t", at[backslashes]);

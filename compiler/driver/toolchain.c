@@ -223,7 +223,7 @@ static void start(const Command *command, int slot) {
     posix_spawnattr_t attributes;
     sigset_t held, before;
     fflush(stdout);
-    // end_children must know every child: a signal waits until the child's number is noted.
+    // end_children must know every child: block signals until the child's number is stored.
     sigemptyset(&held);
     for (int i = 0; i < END_SIGNALS; i++) sigaddset(&held, end_signals[i]);
     sigprocmask(SIG_BLOCK, &held, &before);
@@ -271,7 +271,7 @@ static const char *take_output(const Toolchain *tools, int slot, int status) {
 static int note_end(const Toolchain *tools, const Command *command, int slot, int ended) {
     int status = status_of(ended);
     const char *output = take_output(tools, slot, status);
-    // a shell that runs the compiler reports a signal in this way, too
+    // A shell that runs the compiler also returns 128 + the number of the signal.
     if (status > 128 && status <= 128 + MOST_SIGNAL)
         report_killed(command, status - 128);
     else if (status && report_killed_child(command, output))

@@ -32,7 +32,7 @@ typedef struct Command {
 void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run);
 
 /* command_cc_words returns the C compiler's command: the words of the environment variable CC, or
- * cc. command_cc adds the option by which its messages have colours as those of hetucc. */
+ * cc. command_cc adds the option that colours the compiler's messages like hetucc's. */
 Command command_cc_words(const Toolchain *tools);
 Command command_cc(const Toolchain *tools);
 

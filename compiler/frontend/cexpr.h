@@ -75,8 +75,8 @@ typedef enum COperation {
 
 typedef struct CDesignator {
     const char *field;         // NULL: an array element
-    const void *decl;          // of the field
-    const CExpr *first, *last; // of an array: [first] or [first ... last]
+    const void *decl;          // clang's declaration of the field
+    const CExpr *first, *last; // indices of an array: [first] or [first ... last]
 } CDesignator;
 
 /* A string: its bytes with the null byte, and their number. For C_REFUSED a message. */
@@ -96,7 +96,7 @@ struct CExpr {
     CExprKind kind;
     COperation op;
     uint8_t effects; // one of Effects (eval/order.h)
-    bool inner;      // operand of an operator with which a C compiler may fold it
+    bool inner;      // operand of an operator; a C compiler may fold both together
     const CType *type;
     Position at;
     union {
@@ -112,8 +112,8 @@ struct CExpr {
     const CExpr *a, *b, *c;
     Array(const CExpr *) args;      // C_CALL, C_INIT
     Array(CDesignator) designators; // C_DESIGNATED
-    const struct CLayout
-        *layout; // C_INIT: which value initializes which bytes (eval/init.c); NULL until computed
+    // C_INIT: which value initializes which bytes (eval/init.c); NULL until computed
+    const struct CLayout *layout;
 };
 
 /* ---- statements ---- */
@@ -147,8 +147,8 @@ struct CStmt {
     Array(const CStmt *) body;
     Array(CVar *) vars;
     bool scoped; // CS_COMPOUND: declares an ht_scope
-    int first_slot,
-        last_slot; // CS_COMPOUND: slots [first_slot, last_slot) of its variables
+    // CS_COMPOUND: its variables have the slots [first_slot, last_slot)
+    int first_slot, last_slot;
     Array(const Pragma *) pragmas;
     const char *text;
     const void *label; // identity of the label of a CS_LABEL or CS_GOTO

@@ -30,7 +30,7 @@ typedef struct CBytes {
 typedef struct CSite {
     const CFunction *function;
     Position at;
-    CBytes bytes; // of a change: the bytes that it changes
+    CBytes bytes; // bytes that the function changes; unused for a read
     bool pointer; // the change is through a pointer; `at` is where the address is taken
 } CSite;
 
@@ -39,7 +39,7 @@ typedef struct CModelUse {
     const CFunction *model;
     Position read_at;    // where the value from before the evaluation is read; file NULL: nowhere
     Position written_at; // file NULL: nowhere
-    const bool *read;    // for each byte of the variable: its earlier value is read
+    const bool *read;    // for each byte of the variable, whether its earlier value is read
     bool state;          // the bytes that were read have another value after the evaluation
 } CModelUse;
 
@@ -77,8 +77,8 @@ struct CVar {
 typedef struct COperator {
     const OpDef *def;
     const CFunction *function;
-    int *operand_param; // for each operand of the rule, the parameter
-    int *attr_param;    // for each attribute, the parameter
+    int *operand_param; // for each operand of the rule, its parameter's index
+    int *attr_param;    // for each attribute, its parameter's index
     const Pragma *pragma;
     int part; // number of the source whose names its rule may use
 } COperator;
@@ -96,8 +96,8 @@ struct CFunction {
     int part;   // number of the source that defines or first declares it; 0: the file of the models
     Array(CVar *) params;
     const CStmt *body; // NULL: only declared
-    int slot_count;    // of its frame
-    int number;        // its number in the unit
+    int slot_count;    // number of slots of the function's frame
+    int number;        // number of the function in the unit
     const COperator *op;
     const struct Builtin *builtin; // found at the first call
     bool evaluated;                // a model's evaluation called it
@@ -127,8 +127,8 @@ typedef struct CUnit {
     const char *file;
     CTypes types;
     Array(CFunction *) functions; // in the order of their first declaration
-    Array(CVar *) vars;           // of static storage
-    Array(CConstant) constants;   // of enumerations at file scope
+    Array(CVar *) vars;           // variables of static storage
+    Array(CConstant) constants;   // constants of enumerations at file scope
     Array(CVar *) shapes;         // named by pragmas `shape`
     Array(const COperator *) operators;
     Array(Pragma *) pragmas; // all that are not under `#if 0`, in the order of the translation unit
@@ -137,8 +137,8 @@ typedef struct CUnit {
     int own_pragmas;       // how many of `pragmas` are in the file of the models and its headers
     Array(UnitFile) files; // the user's files
     CArithmetic arithmetic;
-    void *names;               // table of names at file scope; in the end that of the models' file
-    void *shared;              // the same for names of external linkage, which all sources share
+    void *names;               // table of names at file scope; in the end, of the models' file
+    void *shared;              // table of names of external linkage, which all sources share
     Array(const void *) parts; // `names` of each source
 } CUnit;
 

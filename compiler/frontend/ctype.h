@@ -30,7 +30,7 @@ typedef enum CTypeKind {
 struct CField {
     const char *name; // "" for an anonymous struct or union
     const CType *type;
-    int64_t offset;   // in bytes; for a bit-field, of the byte with its first bit
+    int64_t offset;   // offset in bytes; for a bit-field, of the byte with its first bit
     int bit, width;   // first bit in that byte, number of bits; width 0: no bit-field
     const void *decl; // identifies the member, since names may be shared
 };

@@ -71,7 +71,7 @@ static bool has_known_element(const CType *array) {
            ctype_is_arithmetic(element_of(array));
 }
 
-/* Returns the C type that an input's elements need; NULL if the array has it, or an unknown one. */
+/* Returns the C type that an input needs; NULL if the array's elements have it, or are unknown. */
 static const char *unfit_element(const CType *array, DType dtype) {
     const CType *element = element_of(array);
     static const char *const wanted[] = {[DTYPE_F32] = "float",
@@ -91,8 +91,8 @@ static const char *unfit_element(const CType *array, DType dtype) {
 /* A feed in the source. */
 typedef struct Fed {
     const char *name;
-    const CType *type; // of the array; NULL: unknown, or only a part of the array is fed
-    Position at;       // of the input's name
+    const CType *type; // type of the array; NULL: unknown, or only a part of the array is fed
+    Position at;       // position of the input's name
 } Fed;
 
 /* Returns the list of an expression that is a struct literal or its address; NULL for any other. */
@@ -121,7 +121,7 @@ static const CType *array_of(const CExpr *fields) {
     const CExpr *data = without_casts(fields->args.at[1]);
     if (!data || data->kind != C_VAR || data->var->type->kind != CT_ARRAY) return NULL;
     const CExpr *known = without_casts(fields->args.at[3]);
-    bool counted = !known || (known->kind == C_INT && known->integer == 2); // ht_feed_n
+    bool counted = !known || (known->kind == C_INT && known->integer == 2); // counted: ht_feed_n
     return counted || data->var->type->variable || data->var->type->size <= 0 ? NULL
                                                                               : data->var->type;
 }
@@ -225,7 +225,7 @@ typedef Array(const char *) Names;
 /* A call of ht_fetch with known program and name. */
 typedef struct Fetch {
     const char *name;
-    Position at;        // of the name
+    Position at;        // position of the name
     const CType *to;    // type of the array that it copies to; NULL: unknown
     Names names;        // all names of the program
     const Value *lacks; // a value of that name with more bytes than the array; NULL: none

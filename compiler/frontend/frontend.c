@@ -14,7 +14,7 @@ struct Frontend {
     Diag *diag;
     const FrontendOptions *options;
     const char *text; // text of the strategy; NULL: the options name the strategies
-    bool surveys;     // frontend_survey: the strategies are listed, and the models under none
+    bool surveys;     // frontend_survey: lists the strategies; the models have none
     Reader *reader;
     CUnit *cunit;
     Unit *unit; // NULL after an error
@@ -91,7 +91,7 @@ static void begin_unit(Frontend *run) {
     note_linkage(run);
     find_bodiless(run);
     if (waits(run))
-        // The program's link chooses the strategies: they may be in sources that are missing here.
+        // Linking chooses the strategies, which may be in sources that are missing here.
         return;
     if (run->surveys)
         strategies_find(cunit, clang_macros(run->reader), run->options, &run->strategy);

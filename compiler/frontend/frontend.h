@@ -25,8 +25,8 @@ typedef struct FrontendPart {
     int arg_count;
     const char *const *args; // for clang: -I -D -U -include -std, and the include folder of hetu.h
     int text_count;
-    const UnitFile
-        *texts; // files as they were when the source was compiled; other files are read from disk
+    // Files as they were when the source was compiled; other files are read from disk.
+    const UnitFile *texts;
     int defined_count;
     const char *const *defined; // functions and variables that other sources may use
 } FrontendPart;
@@ -34,15 +34,15 @@ typedef struct FrontendPart {
 typedef struct FrontendOptions {
     FrontendPart part; // the file of the models
     int part_count;
-    const FrontendPart
-        *parts; // the program's other sources, which may define functions of the models
+    // The program's other sources, which may define functions of the models.
+    const FrontendPart *parts;
     bool waits; // models that lack a definition wait for it (Unit.absent)
     int strategy_count;
     const char *const *strategies; // words of --strategy: NAME, FILE or FILE:NAME
     const char *cluster_file;      // --cluster; NULL: not given
     const struct Cluster *cluster; // content of cluster_file; NULL: none, or an error
-    const char *const
-        *backends; // backends that rules may name, ended by NULL; the first runs plain C
+    // Backends that rules may name, ended by NULL; the first runs plain C.
+    const char *const *backends;
 } FrontendOptions;
 
 /* Returns the file that --strategy=WORD names: the whole word, or the word up to its last colon;

@@ -15,8 +15,8 @@ enum { MOST_GROUPS = 8 }; // HT_GROUPS of hetu.h
 typedef struct Optimizer {
     const char *names;                        // pattern of names; NULL: all other parameters
     const OpDef *update;                      // NULL: `rule` updates parameters
-    const CFunction *rule, *after, *function; // NULL: not given; function: of `update`
-    const char *rule_name, *after_name; // for programs; NULL: they use the functions' addresses
+    const CFunction *rule, *after, *function; // NULL: not given; `function`: the update operator
+    const char *rule_name, *after_name; // names for programs; NULL: programs use the addresses
     int states;
     bool clipped;
 } Optimizer;
@@ -120,14 +120,14 @@ static Optimizer read_optimizer(Eval *ev, const CExpr *expr, Val value) {
     return optimizer;
 }
 
-/* Counts the integer arguments of an operator; the second is `first`, which groups need. */
+/* Returns the number of an operator's integer parameters. Groups need the second one, `first`. */
 static int integer_count(const OpDef *def) {
     int count = 0;
     for (int i = 0; i < def->param_count; i++) count += def->params[i].kind == PARAM_INT;
     return count;
 }
 
-/* Checks that groups with an update operator have the same one, and that it has `first`. */
+/* Checks that all groups with an update operator have the same one, with the parameter `first`. */
 static void check_group(Eval *ev, const CExpr *expr, const Arguments *arguments,
                         const Optimizer *optimizer) {
     const Optimizer *other = NULL;

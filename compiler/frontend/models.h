@@ -38,8 +38,8 @@ void models_walk(CUnit *unit, CVisit *visit, void *data);
 
 /* ---- models (models.c) ---- */
 
-/* Evaluates every model that ht_train or ht_infer names, once a strategy, and appends a module for
- * each. Reports errors. */
+/* Evaluates every model that ht_train or ht_infer names, once for each strategy, and appends a
+ * module each time. Reports errors. */
 void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options);
 
 /* ---- pipelines that read shorter rows (padding_lengths.c) ---- */

@@ -131,7 +131,7 @@ static const Type *input_types(CUnit *unit, const Module *module) {
 }
 
 /* Returns the model with the lengths of pipeline p, evaluated once for all pipelines with these
- * lengths; `before` has those of earlier pipelines. Its module is NULL after an error. */
+ * lengths; `before` has the variants of earlier pipelines. The module is NULL after an error. */
 static LengthVariant variant_of(CUnit *unit, const Module *module, const LengthVariant *before,
                                 int p, const Evaluator *evaluator) {
     const Pipeline *pipeline = &module->strategy->pipelines.at[p];

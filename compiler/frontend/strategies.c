@@ -20,7 +20,7 @@ typedef struct Chooser {
     Macros macros;
     const char *word; // the current word of --strategy; NULL: none given
     StrategyNames names;
-    StrategyList list; // of the source or, if it has no strategy, of other sources that it needs
+    StrategyList list; // strategies of the source; if it has none, of the sources that it needs
     StrategyChoice *choice;
 } Chooser;
 
@@ -172,8 +172,8 @@ static Strategy *choose_of_file(Chooser *chooser, const StrategyList *list, cons
     return NULL;
 }
 
-/* Reads the strategies of a file's text. Where the word names one, only the syntax of the others is
- * checked. Returns whether there were no errors. */
+/* Reads the strategies of a file's text. If the word is FILE:NAME, only the syntax of the other
+ * strategies is checked. Returns whether there were no errors. */
 static bool read_text(Chooser *chooser, const char *file, const char *text, StrategyList *list) {
     TokenList tokens = {0};
     StrategyNames names = chooser->names;
@@ -320,7 +320,7 @@ bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeli
         CVar *var = shape_variable(unit, length);
         int64_t whole = shape_now(unit, var);
         if (length->value == whole) continue;
-        // passes/factor_dims drops dimensions of extent 1, which would make another model
+        // Refuse length 1: passes/factor_dims drops dimensions of extent 1, a model change.
         if (length->value < 2 || length->value > whole) {
             diag_error(unit->diag, length->at,
                        "a pipeline's \"%s\" is between 2 and the strategy's, which is %lld",
@@ -445,7 +445,7 @@ static void check_written_axes(const Chooser *chooser) {
     }
 }
 
-/* Begins to choose strategies; the names' state, the chooser itself, is set by the caller. */
+/* Begins to choose strategies. The caller sets `names.state` to the address of the chooser. */
 static Chooser chooser_begin(CUnit *unit, Macros macros, StrategyChoice *choice) {
     return (Chooser){unit->arena, unit->diag, unit,
                      macros,      NULL,       {NULL, constant_value, axis_used, NULL},

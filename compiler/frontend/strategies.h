@@ -17,8 +17,8 @@ typedef struct ChosenStrategy {
     Strategy *strategy;
     bool shared; // comes from a file, which may serve several models
 } ChosenStrategy;
-typedef Array(ChosenStrategy)
-    StrategyChoice; // the strategies of a program, in order; empty: it runs on one device
+/* The strategies of a program, in order; empty: the program runs on one device. */
+typedef Array(ChosenStrategy) StrategyChoice;
 
 /* Reads the strategies in the unit's pragmas. If the unit has models and no errors, adds to *choice
  * the strategies that the options name or, if `text` is not NULL, the one in `text`. Resolves their
@@ -31,7 +31,7 @@ void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *option
 void strategies_find(CUnit *unit, Macros macros, const FrontendOptions *options,
                      StrategyChoice *all);
 
-/* Gives shape variables a strategy's values; others, or all if it is NULL, get the source's. */
+/* Sets each shape variable to the strategy's value; no value, or strategy NULL: the source's. */
 void strategies_give_shapes(CUnit *unit, const Strategy *strategy);
 
 /* Gives shape variables a strategy's values, then a pipeline's lengths. Returns whether a length
@@ -43,7 +43,7 @@ bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeli
  * which may serve several models. */
 void strategies_check_splits(CUnit *unit, const StrategyChoice *choice);
 
-/* Reports strategies that place layers or towers which no model has under them. */
+/* Reports strategies that place layers or towers which no model has under that strategy. */
 void strategies_check_layers(const Unit *unit);
 
 #endif

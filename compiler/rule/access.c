@@ -78,7 +78,7 @@ void rule_unknown_factor(RuleDraft *draft, Position at, const char *name) {
     rule_unknown(draft, at, "a factor of the rule", name, names);
 }
 
-/* Returns the names of all tensor parameters, or of all others if !tensors; NULL ends the list. */
+/* Returns the names of all parameters that are tensors (if !tensors: no tensors), then NULL. */
 static const char **param_names(const RuleDraft *draft, bool tensors) {
     const char **names = arena_array(draft->arena, const char *, draft->param_count + 1);
     int count = 0;
@@ -235,7 +235,7 @@ bool rule_dims_equal(const Access *a, const Access *b) {
     return true;
 }
 
-/* Skips the `[]` of a variadic operand, if `[` follows it. Returns whether it did. */
+/* Skips the `[]` of a variadic operand if `[` follows. Returns whether the operand is variadic. */
 static bool take_variadic(Tokens *tokens) {
     bool variadic =
         tokens_is(tokens, "[") && tokens_before(tokens, "]") && token_is(tokens->token + 2, "[");

@@ -19,10 +19,10 @@ typedef struct Factor {
     const Expr *count;         // `a..{count}`; NULL: the rank of an operand gives the number
     const Expr *size;          // clause `size`; NULL: the shape of an operand gives the extent
     bool replicate, offset;    // clauses of these names
-    bool contracted;           // no result has it
+    bool contracted;           // no result has the factor
     FactorReduction reduction; // clause reduction; REDUCE_SUM if contracted in a RULE_BODY
     const char *merge;         // clause `merge`: the operator; NULL: none
-    Position merge_at;         // of the operator's name in the clause
+    Position merge_at;         // position of the operator's name
 } Factor;
 
 /* A dimension as written: one factor, or several merged factors, the major one first. */
@@ -47,8 +47,8 @@ typedef struct Access {
     const Expr *reads;   // operands: clause reads: elements that a call reads; NULL: all
     int place;           // results: clause place: the factor; -1: none
     const Expr *neutral; // clause neutral: the number; NULL: none
-    const Expr *absent;  // operands: the number that equations use for an absent operand; NULL:
-                         // terms with an absent operand are left out
+    // Operands: the number for an absent operand; NULL: terms with that operand are left out.
+    const Expr *absent;
 } Access;
 
 /* Returns whether a dimension of the access has the factor. */

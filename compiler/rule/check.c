@@ -43,7 +43,7 @@ static void check_factor(RuleDraft *draft, int index) {
                    factor->name);
 }
 
-/* Checks that a variadic operand has the factor m of size(n: +m); its extent differs by tensor. */
+/* Checks that a variadic operand has the factor m of size(n: +m); m's extent differs by tensor. */
 static void check_size_sum(RuleDraft *draft) {
     const Rule *rule = &draft->rule;
     int summed = draft->size_sum_of;
@@ -107,8 +107,8 @@ static void check_plus(RuleDraft *draft, Position start) {
                        "adds the operand itself");
 }
 
-/* Checks that a body is linear in the operands of each clause `linear`: partial values pass through
- * them. */
+/* Checks that a body is linear in the operands of each clause `linear`: partial values can pass
+ * through these operands. */
 static void check_linear(RuleDraft *draft, Position start) {
     const Rule *rule = &draft->rule;
     for (int group = 1;

@@ -39,8 +39,8 @@ typedef struct OpDef OpDef;
 typedef struct Rule Rule;
 
 /* Returns whether all operands whose type the rule leaves open must have the same type. A RULE_CALL
- * requires it if it has the clause `types`, every other rule if the first result's type follows the
- * first operand. */
+ * with the clause `types` requires one type, and so does any other rule whose first result takes
+ * its type from the first operand. */
 bool rule_of_one_type(const Rule *rule);
 
 /* Returns whether an operator gives integers for integer operands: a RULE_CALL, a RULE_VIEW, or a

@@ -94,7 +94,7 @@ EquationPlan equations_plan(Arena *arena, const Rule *rule) {
                          .reads = reads};
     Planning planning = {rule, &plan, steps, reads};
     for (int f = 0; f < rule->factor_count; f++) plan.rows |= plan.inner[f];
-    // classify equations, and find the first loop that can compute each
+    // Find the form of each equation and the first loop that can compute it.
     for (int e = 0; e < rule->equations.count; e++) {
         const RuleEquation *own = &rule->equations.at[e];
         bool along = equations_along(rule, &plan, own->expr),

@@ -19,14 +19,14 @@ enum { EQUATIONS_MOST_LOOPS = 32 };
 
 typedef enum EquationForm {
     EQUATION_ELEMENT, // one value for each element of a row
-    EQUATION_SUM, // one value for each row: sums terms over the row; terms without row factors are
-                  // added once
-    EQUATION_ROW  // one value for each row, from values of the row
+    // One value for each row: sums terms over the row, and adds terms without row factors once.
+    EQUATION_SUM,
+    EQUATION_ROW // one value for each row, from values of the row
 } EquationForm;
 
 typedef struct EquationStep {
     EquationForm form;
-    int loop;       // first loop that can compute it; EQUATION_ROW: computed before this loop
+    int loop;       // first loop able to compute the value; EQUATION_ROW: computed before this loop
     uint32_t loops; // EQUATION_ELEMENT, EQUATION_SUM: bit l: loop l computes it
 } EquationStep;
 
@@ -34,7 +34,7 @@ typedef struct EquationPlan {
     bool rows;
     const bool *inner; // by factor: the factor goes along rows
     int loop_count;
-    const EquationStep *step; // by equation
+    const EquationStep *step; // the steps, by equation
     const int *equation;      // by value: the equation that computes it
     const uint32_t *reads;    // by operand: bit l: loop l reads elements of it
 } EquationPlan;

@@ -29,7 +29,7 @@ typedef enum ExprKind {
     EXPR_ACCESS, // operand `index` at the rule's indices
     EXPR_ATTR,   // attribute `index`
     EXPR_SIZE,   // global extent of factor `index`; for an ellipsis the product of its extents
-    EXPR_RESULT, // in equations: result `index`, or local value `index` - results
+    EXPR_RESULT, // in equations: result `index`, or local value `index` - (number of results)
     EXPR_NEG,
     EXPR_ADD,
     EXPR_SUB,

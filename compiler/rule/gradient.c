@@ -16,7 +16,7 @@ static int accesses_in(const Rule *rule, const Expr *expr) {
     return count;
 }
 
-/* Returns the derivative with the result in place of the body, unless that reads more tensors. */
+/* Returns the derivative, with the result in place of the body where this adds no accesses. */
 static const Expr *reuse_result(Arena *arena, const Rule *rule, const Expr *derivative) {
     if (!expr_mentions(rule->body, EXPR_CALL, -1)) return derivative;
     const Expr *reused = expr_replace(arena, derivative, rule->body,

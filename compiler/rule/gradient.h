@@ -15,7 +15,7 @@ typedef struct Rule Rule;
 
 /* Returns the derivative of an expression with respect to the access of `operand`. Bit i of
  * `integers`: operand i has integer elements. Quotients that the derivative adds are floating-point
- * even then. */
+ * even for integers. */
 const Expr *expr_derivative(Arena *arena, const Expr *expr, int operand, uint64_t integers);
 
 /* The gradient of one operand of a RULE_BODY. */
@@ -23,8 +23,8 @@ typedef struct OperandGradient {
     const Rule *rule;
     int operand;
     uint64_t integers; // bit i: operand i has integer elements
-    bool reuse;        // the result has the body's value without rounding, so it may replace the
-                       // body (y for expf(x)) if no more tensors are read then
+    // The result is the body's value without rounding: y may replace expf(x) if this adds no reads.
+    bool reuse;
 } OperandGradient;
 
 /* Returns the summand that one term adds to the gradient. Writes to *repeated: bit f: the term is

@@ -74,11 +74,11 @@
  *   operations(expr)          the number of arithmetic operations of a call, over integer arguments
  *                             and size(f) of a device's piece. Without it they are counted in
  *                             `body`, else as one for each element that is read or written
- *   reads(x: expr, ...)       how many elements of the operand a call reads, over the same leaves.
+ *   reads(x: expr, ...)       how many elements of x a call reads, over the same arguments.
  *                             Without it every element is read once
  *   neutral(x: number, ...)   elements of operand x that equal the number count for nothing along a
- *                             factor that results lack or that may not be cut. With a result, its
- *                             value where all elements are such: neutral(x: logf(0), y: 0)
+ *                             factor that results lack or that may not be cut. For a result: its
+ *                             value where all of these are neutral: neutral(x: logf(0), y: 0)
  *   shift(n, i: start)        the operator copies: index i of the one tensor is index start + i of
  *                             the other's n. `start` is an expression over integer arguments. If
  *                             the result has n, its other elements are 0
@@ -126,7 +126,7 @@ typedef struct RuleEquations {
 typedef struct RuleKernel {
     const char *backend; // NULL: on the host, and on every back end whose runtime has the function
     const char *function;
-    Position backend_at, at; // of these names
+    Position backend_at, at; // positions of these names
 } RuleKernel;
 
 /* Clauses kernel, types and operations: how a RULE_CALL is computed. */
@@ -147,7 +147,7 @@ typedef Array(Requirement) Requirements;
 /* Clause causal(from, to: when). */
 typedef struct RuleCausal {
     const Expr *when; // NULL: no clause
-    int from, to;     // factors
+    int from, to;     // numbers of factors
 } RuleCausal;
 
 /* Clauses shift(whole, part: shift) and row(row): where copied elements lie. */
@@ -160,7 +160,7 @@ typedef struct RuleCopy {
 /* Clause tiles(op: dim, start). */
 typedef struct RuleTiles {
     const char *op; // NULL: no clause
-    int dim, start; // attributes
+    int dim, start; // indices of attributes
 } RuleTiles;
 
 /* Clause with(operand: op, whole). */
@@ -172,7 +172,7 @@ typedef struct RuleWith {
 /* Clause grad(function). */
 typedef struct RuleGrad {
     const char *function; // NULL: no clause; "none": no gradient flows
-    Position at;          // of this name
+    Position at;          // position of this name
 } RuleGrad;
 
 #endif

@@ -105,7 +105,7 @@ bool rule_is_sum(const Rule *rule) {
 
 /* ---- linearity ---- */
 
-/* Returns whether no operand of the set `in` occurs; bit i: operand i. */
+/* Returns whether an expression has no operand of the set `in`; bit i: operand i. */
 static bool free_of(const Expr *expr, unsigned in) {
     if (expr->kind == EXPR_ACCESS) return !(in >> expr->index & 1);
     for (int i = 0; i < expr->arg_count; i++)

@@ -13,7 +13,7 @@
 
 typedef struct Tokens Tokens;
 
-enum { IR_MAX_RESULTS = 8 }; // of an operator
+enum { IR_MAX_RESULTS = 8 }; // most results of an operator
 
 /* A parameter of the operator's C function. */
 typedef enum ParamKind {
@@ -42,7 +42,7 @@ typedef enum RuleForm {
 typedef struct Rule {
     RuleKind kind;
     RuleForm form;
-    const char *text; // as written, blanks normalised; parses back
+    const char *text; // the rule as written, with blanks normalised, for rule_parse
     int factor_count, result_count, operand_count;
     const Factor *factors;
     const Access *results, *operands;
@@ -55,8 +55,8 @@ typedef struct Rule {
     RuleCopy copy;
     RuleTiles tiles;
     RuleWith with;
-    const char *epilogue; // NULL: none. RULE_EQUATIONS: the first equation is a product, the second
-                          // applies the epilogue to it
+    // Clause `epilogue`; NULL: none. In RULE_EQUATIONS, equation 2 applies it to a product.
+    const char *epilogue;
     RuleGrad grad;
 } Rule;
 
@@ -81,7 +81,7 @@ const OpDef *rule_inserted(Arena *arena, const char *name, const char *text);
 /* Makes the operator that converts its operand to an element type. */
 const OpDef *rule_convert(Arena *arena, DType dtype);
 
-/* Returns the clause `kernel` for a back end: its own or the one for all; NULL: there is none. */
+/* Returns the kernel for a back end: its own, else the one for all back ends; NULL: none. */
 const RuleKernel *rule_kernel(const Rule *rule, const char *backend);
 
 /* Appends an access as the rule writes it: "x[b.., (g r)]", "xs[][i]". */
@@ -102,8 +102,8 @@ void rule_linear(const Rule *rule, int *group);
 ParamKind opdef_attr_kind(const OpDef *def, int index);
 
 /* Returns whether results may be infinite although no operand is: an expression has an infinite
- * constant such as logf(0), or an empty piece gives an infinite result. Such a piece is a maximum
- * over no elements, or a piece of clause `merge` of which a row reads no element. */
+ * constant such as logf(0), or an empty piece gives an infinite result. An empty piece is a
+ * maximum over no elements, or a piece of clause `merge` without elements that a row reads. */
 bool rule_has_infinity(const Rule *rule);
 
 #endif

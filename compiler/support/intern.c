@@ -5,10 +5,10 @@
 #include <string.h>
 
 typedef struct Slot {
-    const void *bytes; // NULL: free
+    const void *bytes; // NULL: the slot is free
     size_t size;
     uint64_t hash;
-    void *value; // for intern_slot
+    void *value; // what intern_slot points to
 } Slot;
 
 struct Intern {

@@ -98,8 +98,8 @@ void sarif_open(const char *tool, const char *version, const char *path) {
     log_.results = json_array();
     log_.tool = tool;
     log_.version = version;
-    log_.path =
-        path ? strdup(path) : NULL; // copied, since the arena may be gone when the log is written
+    // Copy the path, since the arena may be gone when the log is written.
+    log_.path = path ? strdup(path) : NULL;
     log_.process = getpid();
     on_exit(close_at_end, NULL);
 }

@@ -17,14 +17,14 @@ typedef enum SarifLevel {
     SARIF_ERROR,
     SARIF_WARNING,
     SARIF_REMARK,
-    SARIF_TEXT
-} SarifLevel; // SARIF_TEXT: no diagnostic, such as a table
+    SARIF_TEXT // no diagnostic, such as a table
+} SarifLevel;
 
 /* A place in a source; `line` and `column` (in bytes) count from 1, 0: none. */
 typedef struct SarifPlace {
     const char *file; // NULL: no file
     int line, column;
-    const char *text; // of the line, `length` bytes; NULL: unknown
+    const char *text; // text of the line, `length` bytes; NULL: unknown
     size_t length;
 } SarifPlace;
 

@@ -12,7 +12,7 @@
 static const char *name = "hetucc";
 
 typedef enum ColorChoice { COLOR_AUTO, COLOR_NEVER, COLOR_ALWAYS } ColorChoice;
-static ColorChoice chosen; // by an option
+static ColorChoice chosen; // choice of an option
 static bool given;         // an option was given
 
 void tool_begin(const char *tool, int argc, char **argv) {

@@ -1,4 +1,4 @@
-/* The tool that runs: its name, with which its messages begin, and the colours of these.
+/* The tool that runs: its name, with which its messages begin, and their colours.
  *
  *     int main(int argc, char **argv) {
  *         tool_begin("hetu-opt", argc, argv);          // answers --version
@@ -30,8 +30,8 @@ _Noreturn void tool_print_version(void);
 struct argp_option;
 const char *tool_closest_option(const struct argp_option *table, const char *word);
 
-/* Ends the process with status 1 after a message that names the nearest option when a long option,
- * before the first other word, is missing in an argp table and resembles one there. */
+/* Refuses a misspelled long option before the first other word: prints the option of the argp table
+ * that it resembles, and ends the process with status 1. */
 void tool_check_options(const struct argp_option *table, int argc, char **argv);
 
 /* Prints "NAME: KIND: MESSAGE". `kind` is "error", "warning", "note" or "remark". */

@@ -28,8 +28,8 @@ typedef struct Token {
     TokenKind kind;
     const char *text; // as spelled; "" for TOKEN_LINE and TOKEN_END
     Position at;
-    const char
-        *start; // `length` bytes in the lexed text; for an expanded token, the use of the macro
+    // `length` bytes in the lexed text; for an expanded token, the use of the macro.
+    const char *start;
     int length;
     bool expanded; // comes from a macro
 } Token;
@@ -39,7 +39,7 @@ typedef struct Lexer {
     Arena *arena;
     Diag *diag;
     const char *next;
-    Position at; // of `next`
+    Position at; // position of `next`
     bool lines;  // line ends are tokens
     bool hashes; // `#` begins a comment, too, as in shells; not in front of `pragma`
 } Lexer;

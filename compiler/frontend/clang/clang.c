@@ -95,7 +95,7 @@ static void gather_args(Reader *r) {
 /* Makes room for recursion as deep as a sum of 100,000 terms, and lets libclang, whose own threads
  * have 8 MiB, parse on this stack. */
 static void deepen_stack(void) {
-    static const rlim_t most = 1 << 27; // Linux keeps as much address space free for a stack
+    static const rlim_t most = 1 << 27; // Linux keeps this much address space free for a stack
     struct rlimit limit;
     if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < most) {
         limit.rlim_cur = limit.rlim_max < most ? limit.rlim_max : most;

@@ -17,8 +17,8 @@ typedef struct Reader Reader;
  * is incomplete. Returns NULL when nothing could be read. */
 CUnit *clang_read(Arena *arena, Diag *diag, const FrontendPart *part, Reader **reader);
 
-/* Reads another source into the tree, as a linker joins objects. Names of external linkage are
- * shared by all sources, static names belong to each. Returns false after errors. */
+/* Reads another source into the tree, as a linker joins objects. All sources share the names of
+ * external linkage; a static name belongs to one source. Returns false after errors. */
 bool clang_read_more(CUnit *unit, const FrontendPart *part);
 
 /* Frees libclang's data; the tree stays valid. */

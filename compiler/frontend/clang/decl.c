@@ -28,8 +28,8 @@ static bool of_library(const Reader *r, const char *file) {
     return r->library && file && !strncmp(file, r->library, strlen(r->library));
 }
 
-/* Returns the function of this name that an earlier source declares, if both are one, since it is
- * external or in hetu's headers. Returns NULL otherwise. */
+/* Returns the function of this name that an earlier source declares, if `decl` declares the same
+ * function: an external one, or one of hetu's headers. Returns NULL otherwise. */
 static CFunction *function_elsewhere(Reader *r, CXCursor decl, const char *name) {
     CFunction *function = cunit_shared(r->unit, name).function;
     bool same = function && (!is_internal(decl) ||
@@ -73,8 +73,8 @@ static bool is_const(CXType type) {
             is_const(clang_getArrayElementType(type)));
 }
 
-/* Refuses a variable of type `auto`. In `auto x = 1.5` it is a double in C23 and an int in older
- * compilers; with __auto_type it is a double in all. */
+/* Refuses a variable of type `auto`. In `auto x = 1.5`, x is a double in C23 and an int in older
+ * compilers; with __auto_type, x is a double in all. */
 static void check_typed(Reader *r, CXCursor decl, CXType type) {
     Extent extent = clang_extent(r, decl);
     const Source *source = type.kind == CXType_Auto ? clang_source(r, extent.file) : NULL;
@@ -134,7 +134,7 @@ CVar *clang_variable(Reader *r, CXCursor decl) {
     return var;
 }
 
-/* Reads a declaration of a variable at file scope. One with an initializer decides the type. */
+/* Reads a variable's declaration at file scope. A declaration with an initializer sets the type. */
 static void declare_variable(Reader *r, CXCursor decl) {
     CVar *var = clang_variable(r, decl);
     cunit_declare(r->unit, var->name, (CName){.var = var});

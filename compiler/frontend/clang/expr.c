@@ -303,8 +303,8 @@ static const CExpr *call(Reader *r, CXCursor cursor) {
 
 /* ---- conversions, and expressions that libclang does not expose ---- */
 
-/* Reads a conversion. One from a pointer to an array or function type is none: libclang shows the
- * type with which a parameter was declared. */
+/* Reads a conversion. Where it seems to turn a pointer into an array or a function, returns the
+ * pointer: libclang then shows the type with which a parameter was declared. */
 static const CExpr *cast(Reader *r, CXCursor cursor, CXCursor inner) {
     const CExpr *a = clang_expr(r, inner);
     CExpr *expr = node(r, cursor, C_CAST);
@@ -323,7 +323,7 @@ static bool starts_and_ends(CXCursor cursor, CXCursor first, CXCursor last) {
            clang_equalLocations(clang_getRangeEnd(whole), clang_getRangeEnd(b));
 }
 
-/* Returns whether an expression adds nothing to `inner`, as an implicit conversion. */
+/* Returns whether an expression adds no text to `inner`, like an implicit conversion. */
 static bool covers(CXCursor cursor, CXCursor inner) {
     return clang_equalRanges(clang_getCursorExtent(cursor), clang_getCursorExtent(inner));
 }
@@ -449,8 +449,8 @@ static bool is_number(const CExpr *expr) {
     return expr->kind == C_INT || expr->kind == C_FLOAT || (wraps && is_number(expr->a));
 }
 
-/* Returns the association that a _Generic selects. libclang only tells its type: when several have
- * this type, clang evaluates the _Generic if all are numbers, and it is refused otherwise.
+/* Returns the association that a _Generic selects. libclang tells only the result's type. Where
+ * several associations have this type, clang evaluates numbers; anything else is refused.
  *
  *     _Generic(x, float: sinf, default: sin)(x)    sinf has another type than sin
  *     _Generic(x, float: 1, default: 2)            1 or 2

@@ -206,7 +206,7 @@ const char *clang_spelled_otherwise(Reader *r, CXCursor string, const char *text
     Extent extent = clang_extent(r, string);
     const Source *source = clang_source(r, extent.file);
     const char *found = NULL;
-    static int walks; // so far
+    static int walks; // number of walks so far
     int walk = ++walks;
     clang_getSpellingLocation(clang_getCursorLocation(string), &file, NULL, NULL, NULL);
     if (file || !source) return NULL;

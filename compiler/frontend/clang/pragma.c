@@ -5,8 +5,8 @@
 
 /* ---- lines ---- */
 
-/* Returns whether clang warned of a line as an unknown pragma: it is active in some inclusion of
- * its file. */
+/* Returns whether clang warned of an unknown pragma on a line: that pragma is active in some
+ * inclusion of the file. */
 static bool was_warned(Reader *r, const char *file, const PragmaLine *line) {
     bool found = false;
     for (unsigned i = 0; i < clang_getNumDiagnostics(r->tu) && !found; i++) {
@@ -37,7 +37,7 @@ static bool is_skipped(Reader *r, const char *file, const PragmaLine *line) {
     return skipped && !was_warned(r, file, line);
 }
 
-/* Returns whether an earlier source had this pragma, a `padding` or strategy line in a header. */
+/* Returns whether an earlier source included the header with this `padding` or strategy line. */
 static bool read_before(Reader *r, const Pragma *pragma) {
     bool found = false;
     bool free = pragma->kind == PRAGMA_PADDING || pragma->kind == PRAGMA_STRATEGY;
@@ -190,7 +190,7 @@ static bool in_function(Reader *r, const Pragma *pragma) {
 typedef struct InclusionSearch {
     Reader *r;
     const char *file;
-    bool in_function; // one of them is inside a function
+    bool in_function; // an #include of the file is inside a function
 } InclusionSearch;
 
 /* Visits an inclusion: `stack` has its directive's position, then those of outer files. */

@@ -12,7 +12,7 @@
 
 typedef struct Predefined {
     const char *name; // one that ends in * stands for all names with this beginning
-    bool defined;     // by both, with different values
+    bool defined;     // both compilers define it, with different values
     long least;       // a lower bound of the value in every C compiler; 0: none
 } Predefined;
 
@@ -245,8 +245,8 @@ static bool search_line(Search *search, const FileTokens *tokens, unsigned first
     return found;
 }
 
-/* Searches a file. Records its macros whose definitions use a macro that differs; returns whether
- * one is new. With `refuses`, reports uses. */
+/* Searches a file. Records its macros whose definitions use a macro that differs; returns whether a
+ * recorded macro is new. With `refuses`, reports uses. */
 static bool search_file(Search *search, const Source *source, bool refuses) {
     Reader *r = search->r;
     CXFile file = clang_getFile(r->tu, source->file);

@@ -24,14 +24,14 @@ typedef struct SeenType {
     UT_hash_handle hh;
 } SeenType;
 
-/* The definitions of a macro, the last one first. */
+/* A definition of a macro, which leads to the earlier definition. */
 typedef struct SeenMacro SeenMacro;
 struct SeenMacro {
     const char *name;
     CXCursor cursor;
     const Macro *macro; // read at its first use
     SeenMacro *earlier;
-    int walk; // the last walk through macros that came here (macro.c)
+    int walk; // number of the last walk that visited this macro (macro.c)
     UT_hash_handle hh;
 };
 
@@ -60,8 +60,8 @@ typedef struct ReaderFiles {
 /* The pragmas of the translation unit. */
 typedef struct ReaderPragmas {
     int first;            // index of the source's first pragma among the unit's
-    Array(Pragma *) file; // from `_Pragma` at file scope
-    Array(int) file_at;   // for each, the index in Reader.decls of the next declaration
+    Array(Pragma *) file; // pragmas from `_Pragma` at file scope
+    Array(int) file_at;   // for each of `file`, the index in Reader.decls of the next declaration
     StrategyLines strategy_lines;
     Array(Token) weak; // names in pragmas `weak`
 } ReaderPragmas;
@@ -71,7 +71,7 @@ typedef struct ReaderBody {
     CFunction *function;
     CXCursor cursor;     // the function's definition
     const char *printed; // the function's text after the preprocessor; NULL: not asked for yet
-    Cursors loops;       // its `for` statements, in order
+    Cursors loops;       // the function's `for` statements, in order
     const Scope *scope;
     int slots;
 } ReaderBody;
@@ -93,7 +93,7 @@ struct Reader {
     SeenMacro *macros;
     Array(int) open_lines; // lines where __LINE__ differs between compilers (macro.c)
     Array(Definition) definitions;
-    Cursors decls; // at file scope, in order
+    Cursors decls; // declarations at file scope, in order
     Array(Extent) decl_extents;
     ReaderBody body;
 };

@@ -71,7 +71,7 @@ static bool wraps(const FrontendPart *part) {
     return found;
 }
 
-/* Returns whether the last -O option asks for optimization; driver/language.c makes it a macro. */
+/* Returns whether the last -O option asks for optimization; driver/language.c makes -O a macro. */
 static bool optimizes(const FrontendPart *part) {
     bool found = false;
     for (int i = 0; i < part->arg_count; i++) {

@@ -258,8 +258,8 @@ static bool read_head(const char *at, bool present[3]) {
 }
 
 /* Returns where the head of a `for` stands in clang's printed text of the function, which has no
- * macros. It is needed when the `for` leaves out parts: libclang does not tell which part a child
- * is. Returns NULL when the text has other loops than the tree. */
+ * macros. The text shows which parts the `for` leaves out; libclang does not tell which part a
+ * child is. Returns NULL when the text has other loops than the tree. */
 static const char *printed_head(Reader *r, CXCursor cursor) {
     const char *found = NULL, *at;
     if (!r->body.printed) {

@@ -42,7 +42,7 @@ struct EvalFrame {
     const Frame *frames; // call stack that ops record
     Val result;
     Object *result_object; // holds a result that is a struct
-    bool lenient;          // of the function that calls ht_train, whose body is not evaluated
+    bool lenient;          // frame of the caller of ht_train, whose body is not evaluated
 };
 
 /* A loop that is running. */
@@ -59,8 +59,8 @@ typedef struct Names Names; // parameters, inputs and outputs of the module by n
 /* The state of the module that is being built. */
 typedef struct Build {
     Function *gradient; // NULL: operators go to the module
-    Array(
-        Op *) updates; // assignments of the model and optimizer rules; appended to the module last
+    // Assignments of the model and optimizer rules; appended to the module last.
+    Array(Op *) updates;
     const Parameter *updated; // parameter whose optimizer rule is being evaluated; NULL: none
     Names *names;
     struct Memo *memo;  // memoization cache of gradients
@@ -86,7 +86,7 @@ struct Eval {
     Array(Val) values_of_lists; // values in initializer lists that are being evaluated
     Text formatted;             // last text of format_values
     const CStmt *target;        // label to which a switch or goto is jumping; NULL: no jump
-    jmp_buf *escape;            // of the innermost eval_try
+    jmp_buf *escape;            // environment of the innermost eval_try
     bool lenient;               // unknown values are allowed
     Module *module;             // the module that is being built; NULL: operators are errors
     Build build;

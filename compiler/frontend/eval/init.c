@@ -56,7 +56,7 @@ typedef struct Filler {
     int depth;
     int64_t end; // largest leaf_end so far
     bool sorted, shared;
-    int64_t whole_begin, whole_end; // those of the leaves that are being added
+    int64_t whole_begin, whole_end; // Leaf.whole_begin and whole_end of new leaves
     Choices *choices;
 } Filler;
 
@@ -161,7 +161,7 @@ static void enter(Filler *f, Position at) {
     f->level[++f->depth] = (Level){.type = member.type, .offset = member.offset};
 }
 
-/* Makes a declared field the next member, also of anonymous members. Returns false if absent. */
+/* Makes a declared field the next member; opens anonymous members. Returns false if absent. */
 static bool find_field(Filler *f, const void *decl, Position at) {
     Level *level = &f->level[f->depth];
     CField found;
@@ -242,8 +242,8 @@ static void fill_positional(Filler *f, const CExpr *value) {
     go_past(&f->level[f->depth]);
 }
 
-/* Assigns a value to the object that the designators from number `at` on name inside the current
- * level. Initialization continues behind that object. */
+/* Assigns a value to an object inside the current level: the one that the designators from index
+ * `at` on name. Initialization continues behind that object. */
 static void designate(Filler *f, const CExpr *expr, int at) {
     // Find the members or elements from level->next to `last`.
     const CDesignator *designator = &expr->designators.at[at];
@@ -264,7 +264,7 @@ static void designate(Filler *f, const CExpr *expr, int at) {
             eval_error(f->ev, expr->at, "index %lld is outside an array of %lld", (long long)last,
                        (long long)level->type->count);
     }
-    // Initialize each of them by the next designator or, after the last one, by the value.
+    // Initialize each of these members by the next designator or, after the last one, by the value.
     int depth = f->depth;
     bool braces = level->next < last && at + 1 == expr->designators.count &&
                   expr->a->kind == C_INIT && is_aggregate(level->type->base);
@@ -317,8 +317,8 @@ static bool is_zero(const CExpr *expr) {
                : expr->kind == C_FLOAT && expr->number == 0 && !signbit(expr->number);
 }
 
-/* Returns whether a C compiler clears all bytes of an object, padding too, for its list: all values
- * of the list are zeros, and some members have no value.
+/* Returns whether a C compiler clears all bytes of an object, padding too: all values of the
+ * object's list are zeros, and some members have no value.
  *
  *     struct { char c; int i; } a = {0};       clears 8 bytes
  *     struct { char c; int i; } b = {0, 0};    stores 1 byte and 4
@@ -511,7 +511,7 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
                   "include <hetu/hetu.h>, or the object or archive that hetucc -c made of it");
         eval_fail(ev);
     }
-    // Create it with its initial value; unknown if the program may change the value before.
+    // Create the variable with its initial value; unknown if the program may change it before.
     *object = object_create(ev, var->type->size, var->name);
     (*object)->born = 0;
     Place place = {*object, 0};

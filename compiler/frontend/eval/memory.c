@@ -315,7 +315,7 @@ int64_t place_member_bits(Eval *ev, const CType *type) {
     return count;
 }
 
-/* Marks bytes with bits of no member as padding; keeps which of their other bits are set. */
+/* Marks bytes that have bits of no member as padding; records which other bits of them are set. */
 static void mark_padding(Eval *ev, Place place, const CType *type, bool shared) {
     for (int64_t i = 0; type->kind == CT_ARRAY && i < type->count; i++) {
         const CType *base = type->base;

@@ -48,7 +48,7 @@ static Val fraction_and_whole(Eval *ev, const Call *call) {
 
 /* ---- characters, in the C locale ---- */
 
-enum { BELOW = 128, ABOVE = 256 }; // a table's characters are [-128, 256)
+enum { BELOW = 128, ABOVE = 256 }; // a table has the characters [-BELOW, ABOVE)
 
 /* Returns a table for glibc's macros: a pointer to a pointer to the entry of character 0. */
 static Val table(Eval *ev, const Call *call, int which, const void *host, int64_t size) {

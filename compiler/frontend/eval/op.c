@@ -8,7 +8,7 @@
 #include <string.h>
 #include <uthash.h>
 
-enum { STEPS_OF_OPERATOR = 200 }; // so that an endless loop over operators ends before memory does
+enum { STEPS_OF_OPERATOR = 200 }; // steps of a call: an endless loop ends before memory is full
 
 typedef Array(Value *) Values;
 typedef Array(const Access *) Accesses;
@@ -143,7 +143,7 @@ static void check_module(Eval *ev, const Call *call) {
                    call->function->name);
 }
 
-/* Declares in the module the operator `name` that a clause of a rule names; NULL: no operator. */
+/* Declares in the module the operator `name` that a clause of a rule names, unless NULL. */
 static void add_named(Eval *ev, const Call *call, const char *clause, const char *name) {
     const CFunction *named =
         name ? cunit_lookup_beside(ev->unit, call->function->op->def, name).function : NULL;

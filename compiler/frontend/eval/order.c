@@ -69,7 +69,7 @@ static int by_place(const void *a, const void *b) {
     return order ? order : (x->from > y->from) - (x->from < y->from);
 }
 
-/* Sorts the touches of the current operand, and joins those of one kind whose bytes meet. */
+/* Sorts the touches of the current operand, and joins those of one kind that overlap or adjoin. */
 static void compact(Eval *ev) {
     Touch *touches = ev->order.touches.at + ev->order.from;
     int count = ev->order.touches.count - ev->order.from, kept = 0;
@@ -90,7 +90,7 @@ static void compact(Eval *ev) {
 static const Object *conflict(Eval *ev, const Order *order) {
     int count = ev->order.touches.count - order->begin;
     if (order->middle == order->begin || order->middle == ev->order.touches.count) return NULL;
-    int64_t end[2][2] = {{0}}; // end of the bytes so far: [operand][written]
+    int64_t end[2][2] = {{0}}; // end of the bytes touched so far: [operand][written]
     // Copy the touches, and sort them by object and offset.
     ev->order.compared.count = 0;
     for (int i = order->begin; i < ev->order.touches.count; i++) {

@@ -19,7 +19,7 @@ typedef struct Touch {
     uint64_t born; // Object.born at the touch, since an Object may be reused
     int64_t from, to;
     bool written;
-    bool second; // by the operand that was evaluated last
+    bool second; // the operand that was evaluated last touched the bytes
 } Touch;
 
 typedef Array(Touch) Touches;
@@ -28,7 +28,7 @@ typedef Array(Touch) Touches;
 typedef enum Effects {
     EFFECTS_NOT_LOOKED = 0, // not computed yet
     EFFECTS_NONE,
-    EFFECTS_CALLS,  // only inside called functions, whose bodies C does not interleave
+    EFFECTS_CALLS,  // effects only inside called functions, whose bodies C does not interleave
     EFFECTS_DIRECT, // the expression itself assigns or increments
 } Effects;
 

@@ -48,7 +48,7 @@ static void keep_product(Eval *ev, double value, double a, double b, bool narrow
     product->narrow = narrow;
 }
 
-/* Returns a rounded product of the same type that has a value; NULL when there is none. */
+/* Returns a rounded product with this value and type; NULL when there is none. */
 static const Product *product_of(const Eval *ev, double value, bool narrow) {
     Product *product = NULL;
     if (ev->products) HASH_FIND(hh, ev->products->by_value, &value, sizeof value, product);

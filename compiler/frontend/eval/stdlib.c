@@ -108,8 +108,8 @@ static Val sort(Eval *ev, const Call *call) {
     Place all = pointer_place(ev, base, count * size, call->at);
     Object *held = object_create(ev, size, "an element");
     for (int64_t i = 1; i < count; i++) {
-        int64_t low = 0,
-                high = i; // binary search for the position behind all elements that are not greater
+        // Find the position behind all elements that are not greater, by binary search.
+        int64_t low = 0, high = i;
         while (low < high) {
             int64_t middle = (low + high) / 2;
             bool greater = compared(ev, call, 3, pointer_moved(ev, base, middle * size, call->at),

@@ -107,7 +107,7 @@ void operator_make(CUnit *unit, Pragma *pragma, CFunction *function) {
 typedef struct BodyCheck {
     CUnit *unit;
     const CFunction *function;
-    const RuleKernel *kernel; // for plain C
+    const RuleKernel *kernel; // kernel for plain C
 } BodyCheck;
 
 static void check_named(BodyCheck *check, const CExpr *list, const CExpr *value, const char *clause,
@@ -157,8 +157,8 @@ static void check_gradient(CUnit *unit, const Rule *rule) {
         declared(unit, rule->grad.function, rule->grad.at, "void %s(ht_grad *g);");
 }
 
-/* Returns whether an operator takes the results of two calls of another operator and has the
- * results of one. */
+/* Returns whether an operator takes the results of two calls of another operator and returns as
+ * many results as one of these calls. */
 static bool joins(const Rule *joiner, const OpDef *joining, const Rule *rule) {
     bool fits = joiner->result_count == rule->result_count &&
                 joiner->operand_count == 2 * rule->result_count && !joining->attr_count;

@@ -35,7 +35,7 @@ struct Pragma {
     PragmaKind kind;
     PragmaLine line;
     bool used;   // attached to a statement or declaration
-    Position at; // of the directive
+    Position at; // position of the directive
     const char *directive;
     Tokens tokens;                 // tokens behind the directive, with macros expanded
     const Token *first;            // the first of these tokens
@@ -43,7 +43,7 @@ struct Pragma {
     Array(const char *) names;     // shape: the variables; padding: the inputs
     const double *padding;         // padding: the value
     Array(Dim) dims;               // dims
-    Array(Position) name_at;       // of each of `dims` or `names`
+    Array(Position) name_at;       // position of each of `dims` or `names`
     const UserLayout *layout;      // shard, reshard
     const char *tower;             // layer; NULL: the default tower
     const char *layer_name;        // layer; NULL: the number `layer`
@@ -88,8 +88,8 @@ bool expression_names(const CUnit *unit, const Scope *scope, const char *name);
 
 /* ---- pragmas (pragma.c) ---- */
 
-/* Whether the next pragma lines belong to a strategy. LINES_REFUSED: they belong to one whose first
- * line was refused, so they are not reported. */
+/* Whether the next pragma lines belong to a strategy. LINES_REFUSED: the first line of that
+ * strategy was refused, so its other lines are not reported. */
 typedef enum StrategyLines { LINES_NONE, LINES_INSIDE, LINES_REFUSED } StrategyLines;
 
 /* Reads a pragma from its line. Reports an unknown directive and returns PRAGMA_BAD. *lines is read

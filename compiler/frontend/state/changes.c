@@ -113,7 +113,7 @@ static CVar *place_root(const CExpr *expr, const CExpr **pointer) {
     }
 }
 
-/* Returns the bytes that a place covers: those of a member, or the whole array of an element. */
+/* Returns the bytes that a place covers: a member's bytes or, for an element, its whole array. */
 static CBytes place_bytes(const CExpr *expr) {
     if (expr->kind == C_VAR) return (CBytes){0, expr->type->size};
     const CExpr *whole = is_decay(expr->a) ? expr->a->a : expr->a;
@@ -244,7 +244,7 @@ static void scan_assignment(Scan *s, const CExpr *expr, Use use) {
     scan(s, expr->b, one ? (Use){USE_KEPT, holder} : GIVEN);
 }
 
-/* Returns whether a function, as printf, only reads its variadic arguments. */
+/* Returns whether a function, such as printf, only reads its variadic arguments. */
 static bool only_reads(const CFunction *function) {
     return !function->body && strstr(function->name, "printf");
 }
@@ -297,8 +297,8 @@ static void scan_block_value(Scan *s, const CStmt *block, Use use) {
     }
 }
 
-/* Records the uses in an expression. A pointer to const is only read, unless a variable keeps it,
- * since it may be cast later. */
+/* Records the uses in an expression. A pointer to const only reads its target, unless a variable
+ * keeps the pointer, which may be cast later. */
 static void scan(Scan *s, const CExpr *expr, Use use) {
     bool pointer = use.kind == USE_KEPT && use.to->type->kind == CT_POINTER;
     if (expr)

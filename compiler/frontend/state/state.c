@@ -80,7 +80,7 @@ static void advise(CUnit *unit, const CVar *var) {
               var->name);
 }
 
-/* Reports a variable that an evaluation reads and leaves with another value for the next one. */
+/* Reports a variable that an evaluation reads, and leaves changed for the next evaluation. */
 static bool check_own(CUnit *unit, const CVar *var, const CModelUse *use) {
     if (!use->state) return false;
     diag_error(unit->diag, use->written_at,

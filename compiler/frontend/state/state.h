@@ -17,7 +17,7 @@ void changes_find(CUnit *unit);
 /* Records which variables of static storage a model's evaluation read and changed. */
 void state_note(Eval *ev, const CFunction *model);
 
-/* Records in the module the numbers that its evaluation read and that may change before it runs. */
+/* Records in the module the numbers that evaluation read and that may change before the run. */
 void state_reads(Eval *ev);
 
 /* Reports variables that connect evaluations of models with each other or with other functions:
