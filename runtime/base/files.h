@@ -39,7 +39,7 @@ FILE *file_read_input(const char *path, const char **why);
  * Returns -1 with the reason. */
 int file_open_own(const char *path, const char **why);
 
-/* The same as a stream; NULL with the reason. */
+/* Does the same, but returns a stream; NULL with the reason. */
 FILE *file_read_own(const char *path, const char **why);
 
 /* Returns whether another user can have put a file or link at a path: its owner is neither this

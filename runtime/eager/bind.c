@@ -172,7 +172,7 @@ static int64_t product(const int64_t *extent, int count) {
 
 /* The source of a factor's extents. */
 typedef struct Origin {
-    const OperatorAccess *access; // NULL: an argument
+    const OperatorAccess *access; // operand; NULL: the size clause of the rule
     int dim;
 } Origin;
 

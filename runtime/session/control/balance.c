@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 enum {
-    WINDOW = 100, // steps; a rank with PER_WINDOW switches in them must wait longer
+    WINDOW = 100, // steps; a rank that caused PER_WINDOW switches in them: see steps_needed
     PER_WINDOW = 2,
     NAME = 64,     // characters of a strategy's name
-    STEPS_KEPT = 3 // last steps, whose median is the usual step time
+    STEPS_KEPT = 3 // number of last step times; their median is the usual step time
 };
 
 typedef enum Phase { WATCHING, PLANNING, MAKING } Phase;
@@ -35,7 +35,7 @@ typedef struct Asked {
     pid_t planner;
     char name[NAME];                  // name of the planned strategy
     bool made;                        // the strategy is new and must be compiled
-    double now, then, moves, seconds; // step time now, planned; bytes, seconds of the switch
+    double now, then, moves, seconds; // step times: current, planned; switch: bytes, seconds
     double *work; // work by rank under the first strategy, then by rank under the planned one
 } Asked;
 
@@ -52,11 +52,11 @@ struct Balance {
     Phase phase;
     Asked asked;
     int plans;
-    double step_began, took[STEPS_KEPT]; // seconds: begin of the step; last step times
+    double step_began, took[STEPS_KEPT]; // seconds: time when the step began; last step times
     int64_t steps, at;                   // steps seen; number of the current or next step
     double base_seconds;   // step time under the first strategy with healthy ranks; 0: not known
     double switch_seconds; // duration of the last switch; 0: there was none
-    int64_t *switched;     // by rank: steps of its last PER_WINDOW switches; below -WINDOW: none
+    int64_t *switched;     // by rank: step numbers of its last PER_WINDOW switches; < -WINDOW: none
 };
 
 /* ---- messages ---- */
@@ -321,7 +321,7 @@ static double switch_cost(const Balance *balance) {
 }
 
 /* Returns for how many steps in a row a rank must differ from its planned rate. A rank that has
- * caused PER_WINDOW recent switches needs many more (hysteresis). */
+ * caused PER_WINDOW recent switches needs many more steps (hysteresis). */
 static int steps_needed(const Balance *balance, int rank) {
     const double far = 1.5;
     const Rates *rates = balance->rates;
@@ -387,8 +387,8 @@ static double busiest(const double *work, int count) {
     return most;
 }
 
-/* Plans the return to the first strategy. Predicts its step time from earlier steps, and from the
- * maximum work of a rank under both strategies. */
+/* Decides whether to switch back to the first strategy. Predicts the step time under that strategy
+ * from earlier steps, and from the maximum work of a rank under each strategy. */
 static void go_home(Balance *balance) {
     Asked *asked = &balance->asked;
     snprintf(asked->name, NAME, "%s", strategy_of(balance->base));
@@ -425,7 +425,7 @@ static void end_planning(Balance *balance) {
     }
 }
 
-/* Records the duration of a switch, and its step for each rank that caused it. */
+/* Records the duration of a switch and, for each rank that caused the switch, the step number. */
 static void note_switch(Balance *balance, double seconds) {
     balance->switch_seconds = seconds;
     for (int r = 0; r < balance->rates->count; r++) {

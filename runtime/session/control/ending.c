@@ -30,8 +30,8 @@ struct Ending {
     bool asks;            // main calls ht_told_to_end
     int64_t steps, every; // step of the last save; steps between the last two saves
     int64_t runs;         // steps of all training programs at the last save
-    double saved, told;   // seconds at the last save and at the signal; told 0: no signal
-    const ht_program *before, *next; // trained last before and first after the last save
+    double saved, told;   // times of the last save and of the signal, in seconds; told 0: no signal
+    const ht_program *before, *next; // programs trained just before and just after the last save
     const ht_program *last;          // program that trained last
 };
 

@@ -51,7 +51,7 @@ bool image_any_transfers(void);
 /* Returns how many ranks an image needs: its devices up to the last that is not idle. */
 int image_devices(const ht_image *image);
 
-/* Returns the most devices of an image, idle ones included; 0: there are no images. */
+/* Returns the largest number of devices of an image, idle ones included; 0: no images. */
 int image_ranks(void);
 
 /* Ends the program if an image has another version than this library, or two models have one

@@ -15,7 +15,7 @@ const char *initial_strategy_word(void);
  * to the chosen strategy's values. */
 void initial_strategy_set_variables(void);
 
-/* Sets variables that still have the values that image `first` read to those of image `chosen`. */
+/* Gives variables the values of image `chosen` if they still have the values of image `first`. */
 void initial_strategy_follow(int chosen, int first);
 
 /* Returns whether there are enough ranks for an image. */

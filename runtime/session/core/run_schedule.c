@@ -229,7 +229,7 @@ static Crossing *awaited(const Crossing *crossing, int number) {
 }
 
 /* Delays crossings so that each begins no earlier than any crossing that it waits for. An earlier
- * wait would return at once: `ended` of the awaited one is left from the previous step. */
+ * wait would return at once: `ended` of the awaited crossing is still set from the last step. */
 static void settle(Schedule *schedule) {
     for (bool moved = true; moved;) {
         moved = false;

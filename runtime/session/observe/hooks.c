@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_EVENTS = 1000000 }; // events of a thread
+enum { MOST_EVENTS = 1000000 }; // limit of events of a thread
 
 /* The observers that rank 0's environment variables ask for. */
 typedef struct RequestedHooks {
