@@ -48,8 +48,8 @@ void copy_end(CopyFile *file);
 
 void copy_close(CopyFile *file);
 
-/* Returns the folder to use for `named`; the caller frees it. If another user owns `named`, this is
- * NAME+.XXXXXX beside it, which all processes of this user find once one has made it. */
+/* Returns the folder to use for `named`; the caller frees it. If `named` exists and is not private
+ * to this user, returns the folder NAME+.XXXXXX beside `named`, after creating it if needed. */
 char *copies_folder(const char *named);
 
 /* Returns the valid files of a folder, after checking their checksums. Reads only files whose index

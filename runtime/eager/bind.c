@@ -132,8 +132,8 @@ static void start_counts(const Call *call, Factors *factors) {
     }
 }
 
-/* If operand i has one unknown ellipsis, computes its length from the operand's rank and returns
- * true. Ends the program if the rank does not fit the rule. */
+/* If operand i has one ellipsis of unknown length (number of dimensions), computes the length from
+ * the operand's rank and returns true. Ends the program if the rank does not fit the rule. */
 static bool learn_count(const Call *call, Factors *factors, int i) {
     const OperatorAccess *access = call->access[i];
     int unknown = -1, unknowns = 0, rank = call->operand[i]->dims.rank, known = 0;

@@ -83,8 +83,8 @@ typedef struct OperatorData {
 } OperatorData;
 typedef void OperatorLoops(const OperatorData *data);
 
-/* Loops for one combination of integer tensors. Bit i of `integers`: tensor i is integer, counted
- * over operands, then results. */
+/* Loops for one combination of integer and other tensors. Bit i of `integers`: tensor i is integer;
+ * tensors are the operands, then the results. */
 typedef struct OperatorVariant {
     uint32_t integers;
     OperatorLoops *f32, *f64;

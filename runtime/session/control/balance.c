@@ -30,7 +30,7 @@ typedef enum Phase { WATCHING, PLANNING, MAKING } Phase;
 /* A plan of hetu-balance: the request and its answer. */
 typedef struct Asked {
     double *rates;           // by rank: rates that the plan is for
-    bool *cause;             // by rank: whether its rate has changed
+    bool *cause;             // by rank: whether the rate of the rank has changed
     char *output, *strategy; // paths: output of hetu-balance, and its strategy file
     pid_t planner;
     char name[NAME];                  // name of the planned strategy

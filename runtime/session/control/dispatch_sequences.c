@@ -280,8 +280,8 @@ static void check(const ht_program *program, const int *variable, const int64_t 
                     (long long)options.next[i], (long long)i);
 }
 
-/* Ends the program because no strategy holds a batch. Names the first sequence that does not fit
- * under the strategy that holds the most sequences. */
+/* Ends the program because no strategy holds a batch. Names the longest sequence that does not fit
+ * under the strategy that holds most sequences. */
 static _Noreturn void no_room(const struct Dispatch *dispatch, const Batch *batch) {
     int64_t rows = 0, found = 0;
     const Holds *most = &dispatch->at[0];

@@ -55,7 +55,7 @@ static bool same_notes(const ht_noted *a, const ht_noted *b) {
     return !a->name && !b->name;
 }
 
-/* Replaces the notes, and records whether they differ from the last ones. */
+/* Replaces the notes, and records whether the new notes differ from the previous ones. */
 static void keep_notes(struct Ending *ending, const ht_noted *noted, int64_t step) {
     int count = 0;
     while (noted[count].name) count++;

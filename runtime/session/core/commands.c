@@ -118,7 +118,7 @@ static void take_arrival(ht_session *session, const Command *command, Payload *p
     free(object);
 }
 
-/* Broadcasts a string of rank 0, NULL allowed. Returns this rank's copy; free() it. */
+/* Broadcasts a string, or NULL, from rank 0. Returns this rank's copy; free() it. */
 static char *shared_text(const char *text) {
     int64_t length = text ? (int64_t)strlen(text) : -1;
     world_broadcast(&length, sizeof length);

@@ -80,7 +80,7 @@ typedef struct Command {
             uint64_t key; // key of the folder of checkpoints (copies_key)
         } remember;
         struct {
-            uint64_t key; // 0: no folder
+            uint64_t key; // key of the folder of checkpoints; 0: no folder
         } find;
         struct {
             int program, input;
@@ -100,11 +100,11 @@ typedef union Payload {
     const void *from; // ARRIVE, SET_PARAM: data that are read
     void *to;         // FETCH, FETCH_INPUT, GET_PARAM: memory for the result
     struct {
-        const char *folder;    // SAVE
+        const char *folder;    // SAVE: folder of checkpoints
         const SafeNote *notes; // SAVE, REMEMBER: metadata of the checkpoint
     } save;
     struct {
-        const char *path;     // folder or file
+        const char *path;     // path of a folder or file
         const char *manifest; // file of checksums; NULL: none
         const char *names;    // how the file names parameters, as in Stored
         const char *reason;   // LOAD, RECALL: set to why the command failed; NULL: success

@@ -23,7 +23,7 @@ int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer,
                const ht_program_options *options);
 
 /* Returns the next image after `after` (-1: from the first) that is the same program as image
- * `index` under another strategy; -1: none. */
+ * `index` under any strategy, image `index` included; -1: none. */
 int image_next(int index, int after);
 
 /* Returns the same program's image under a strategy; -1: none. */

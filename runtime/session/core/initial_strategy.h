@@ -2,7 +2,7 @@
  *
  * A program usually runs on as many ranks as its largest strategy has devices. With HETU_STRATEGY,
  * which heturun sets, it begins under that strategy and may have fewer ranks. Then it never
- * switches to strategies for more devices. */
+ * switches to strategies for more devices than it has ranks. */
 #ifndef SESSION_CORE_INITIAL_STRATEGY_H
 #define SESSION_CORE_INITIAL_STRATEGY_H
 

@@ -16,7 +16,7 @@ enum { SHOWN = 64 }; // characters of a row's name in messages
 typedef struct Crossing {
     AsyncExchange async;
     int begins, ends;        // rows; begins -1: begins at ht_ready or ht_begin_ahead
-    struct Crossing *before; // same transfer, previous micro-batch; NULL: none
+    struct Crossing *before; // crossing of the same transfer, previous micro-batch; NULL: none
 } Crossing;
 
 typedef enum TransferEnd { BEGINS, ENDS, TURNS } TransferEnd;

@@ -278,7 +278,7 @@ static void free_stretches(Stretches *stretches, int count) {
 
 /* ---- moving ---- */
 
-/* A range of elements on both sides: its offset in each storage, and its length, in elements. */
+/* A range of elements that both sides hold: offset in each storage and length, in elements. */
 typedef struct Common {
     int64_t from, to, count;
 } Common;

@@ -60,7 +60,7 @@ _Noreturn static void refuse(const FedRows *fed, const char *reason) {
             fed->name, fed->given->path, reason);
 }
 
-/* Describes an input of a shape. A row is all dimensions but the first. */
+/* Describes how rows of a file feed an input. A row has all dimensions but the first. */
 static FedRows fed_rows(ht_session *session, const ht_fed *feed, ht_dtype dtype, int rank,
                         const int64_t *extent) {
     const ht_rows *given = feed->rows;

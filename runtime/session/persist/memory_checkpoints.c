@@ -21,7 +21,7 @@
 /* A range of an in-memory checkpoint on some rank's host. The table of entries is equal on all
  * ranks. */
 typedef struct Entry {
-    CopyHead head;  // head.ranges is 0: none
+    CopyHead head;  // describes the range
     int rank, file; // rank that has the range; index in that rank's `files`
 } Entry;
 
