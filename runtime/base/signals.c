@@ -23,7 +23,7 @@ enum {
 typedef struct Taken {
     int number;
     const char *name;
-    struct sigaction given; // the previous action; rank 0 calls main's handler
+    struct sigaction given; // the previous action; rank 0 calls it if it is main's handler
     atomic_bool handled;    // main has a handler
     atomic_bool inside;     // main's handler is running
     atomic_int count;       // times that this rank received the signal

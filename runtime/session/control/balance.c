@@ -47,7 +47,7 @@ struct Balance {
     bool quiet;
     RecompileCommand *recipe;
     Rates *rates;
-    int image, base; // images of the current and of the first strategy
+    int image, base; // numbers of the images of the current and of the first strategy
     bool rests;      // no more plans under the current strategy: they would fail again
     Phase phase;
     Asked asked;
@@ -366,8 +366,8 @@ static bool pays_back(const Balance *balance) {
     return pays && strcmp(asked->name, strategy_of(balance->image));
 }
 
-/* Ends a plan without a switch. Its rates become the planned ones, so that they do not cause
- * another plan. */
+/* Ends a plan without a switch. The plan's rates become the planned rates, so that the same rates
+ * do not cause another plan. */
 static void leave(Balance *balance) {
     memcpy(balance->rates->planned, balance->asked.rates,
            sizeof(double) * (size_t)balance->rates->count);
@@ -403,7 +403,7 @@ static void go_home(Balance *balance) {
         leave(balance);
 }
 
-/* Reads the plan once hetu-balance has ended; accepts it if it is current and worth its cost. */
+/* Reads the plan once hetu-balance has ended. Accepts it if the rates still hold and it pays. */
 static void end_planning(Balance *balance) {
     int status = recompile_ended(balance->asked.planner, false);
     if (status < 0) return;
