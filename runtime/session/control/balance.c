@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 enum {
-    WINDOW = 100, // steps; a rank that caused PER_WINDOW switches in them: see steps_needed
+    WINDOW = 100, // number of steps for which a switch counts as recent
     PER_WINDOW = 2,
     NAME = 64,     // characters of a strategy's name
-    STEPS_KEPT = 3 // number of last step times; their median is the usual step time
+    STEPS_KEPT = 3 // number of step times that are kept; their median is the usual step time
 };
 
 typedef enum Phase { WATCHING, PLANNING, MAKING } Phase;
@@ -35,7 +35,7 @@ typedef struct Asked {
     pid_t planner;
     char name[NAME];                  // name of the planned strategy
     bool made;                        // the strategy is new and must be compiled
-    double now, then, moves, seconds; // step times: current, planned; switch: bytes, seconds
+    double now, then, moves, seconds; // step time now and planned; bytes and seconds of the switch
     double *work; // work by rank under the first strategy, then by rank under the planned one
 } Asked;
 
@@ -52,7 +52,7 @@ struct Balance {
     Phase phase;
     Asked asked;
     int plans;
-    double step_began, took[STEPS_KEPT]; // seconds: time when the step began; last step times
+    double step_began, took[STEPS_KEPT]; // when the step began, and last step times, in seconds
     int64_t steps, at;                   // steps seen; number of the current or next step
     double base_seconds;   // step time under the first strategy with healthy ranks; 0: not known
     double switch_seconds; // duration of the last switch; 0: there was none
@@ -403,7 +403,7 @@ static void go_home(Balance *balance) {
         leave(balance);
 }
 
-/* Reads the plan once hetu-balance has ended. Accepts it if the rates still hold and it pays. */
+/* Reads the plan once hetu-balance has ended. Accepts it if rates_near and pays_back agree. */
 static void end_planning(Balance *balance) {
     int status = recompile_ended(balance->asked.planner, false);
     if (status < 0) return;

@@ -74,7 +74,7 @@ static void find_capacity(Holds *holds, const ht_image *image) {
     }
 }
 
-/* Returns the maximum of tokens per device over all pipelines; without pipelines, the mean. */
+/* Returns the largest tokens per device of a pipeline; without pipelines, the mean over devices. */
 static double tokens_of(const Holds *holds, const ht_image *image) {
     double most = 0, all = 0;
     for (int64_t r = 0; r < holds->rows; r++) all += (double)holds->capacity[r];

@@ -253,7 +253,7 @@ static void *load(const void *object, size_t size, Refusal *refusal) {
     return handle;
 }
 
-/* Returns the number of the program's image that equals `known` of an object; -1 with a reason. */
+/* Returns the number of the program's image that equals image `known`; -1 with a reason. */
 static int find_known(const ht_image *known, char *reason) {
     const ht_image *near = NULL;
     for (int i = 0; i < image_count(); i++) {

@@ -113,7 +113,7 @@ static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void),
 /* Returns the image with which a program begins:
  *
  * 1. for the first program, the image under HETU_STRATEGY, if that is set
- * 2. the image under the newest program's strategy, if the variables have its values
+ * 2. the image under the newest program's strategy, if the variables have that strategy's values
  * 3. the first image that was compiled with the variables' present values
  * 4. the first image
  */

@@ -46,7 +46,7 @@ struct ht_session {
 /* The lines printed so far. */
 typedef struct Progress {
     int64_t lines, first;  // number of lines; step after which the first was printed
-    double begun, printed; // times in seconds of the first call and of the last line
+    double begun, printed; // times of the first call and of the last line, in seconds
 } Progress;
 
 /* The numbers of a line. */
@@ -82,7 +82,7 @@ void session_check_open(const ht_session *session);
 /* Ends the program if `program` is NULL; `call` names the function in the message. */
 void session_check_program(const ht_program *program, const char *call);
 
-/* Returns the compiled program behind main's `program`. */
+/* Returns the compiled program of main's handle `program`. */
 Program *session_image_program(const ht_program *program);
 
 /* On rank 0: makes all ranks load the strategies of ht_prepare that are compiled. `wait`: waits

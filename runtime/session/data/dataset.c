@@ -53,7 +53,7 @@ typedef struct RowsFile {
     int64_t size, data; // data: offset of the elements in the file
     Element element;
     int64_t count; // elements in the file
-    int64_t row;   // elements of a row; 0: the rows are those of the input
+    int64_t row;   // number of elements of a row; 0: as the input needs
 } RowsFile;
 
 static struct {
