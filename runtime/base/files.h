@@ -39,11 +39,11 @@ FILE *file_read_input(const char *path, const char **why);
  * Returns -1 with the reason. */
 int file_open_own(const char *path, const char **why);
 
-/* The same as a stream; NULL with the reason. */
+/* Does the same, but returns a stream; NULL with the reason. */
 FILE *file_read_own(const char *path, const char **why);
 
-/* Returns whether another user can have put a file or link at a path: its owner is neither this
- * user nor the folder's owner, and all users may write in the folder. */
+/* Returns whether another user can have put the entry at a path there: the entry's owner is neither
+ * this user nor the folder's owner, and all users may write in the folder. */
 bool file_is_foreign(const char *path);
 
 /* Returns whether another user can have chosen what a path leads to. This is so if nothing exists

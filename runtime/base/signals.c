@@ -12,7 +12,7 @@
 
 enum {
     SIGNALS = 3,
-    AGAIN = 1,   // seconds between SIGTERMs that count as two; launchers send two at once
+    AGAIN = 1,   // seconds after which a SIGTERM counts as a second one; launchers send two at once
     LATE = 4,    // ticks until rank 0 raises a signal that only other ranks received
     MOST = 0xff, // largest count in a heartbeat
     HEEDED = 1 << SIGNALS,
@@ -23,13 +23,13 @@ enum {
 typedef struct Taken {
     int number;
     const char *name;
-    struct sigaction given; // the previous action; rank 0 calls main's handler
+    struct sigaction given; // the previous action; rank 0 calls it if it is main's handler
     atomic_bool handled;    // main has a handler
     atomic_bool inside;     // main's handler is running
     atomic_int count;       // times that this rank received the signal
     atomic_long first;      // seconds at which this rank first received the signal
     atomic_int elsewhere;   // on rank 0: the largest count of another rank
-    int waited;             // on rank 0: ticks since another rank's count exceeds rank 0's
+    int waited;             // on rank 0: ticks for which another rank's count has exceeded rank 0's
     int raised;             // on rank 0: the largest count for which rank 0 raised the signal
 } Taken;
 

@@ -40,8 +40,8 @@ int told_unhandled(void);
 /* Returns the name of a signal: "SIGTERM". */
 const char *told_name(int signal_number);
 
-/* Returns the signal bits of this rank's heartbeat. Rank 0: which signals main
- * handles, and whether ranks defer signals; other ranks: how many times each signal came. */
+/* Returns the signal bits of this rank's heartbeat. Rank 0: which signals main handles,
+ * and whether ranks defer signals; other ranks: how many times each signal came. */
 uint32_t told_heartbeat(void);
 
 /* Handles the signal bits of a received heartbeat, from rank 0 or on rank 0. The receiving thread

@@ -5,7 +5,7 @@
  *         HT_STREAM_SUMS, .name = "all-reduce", ...});
  *     timeline_each(visit, argument);
  *
- * The streams of messages and of sums have one thread each; the main thread adds to all others.
+ * The streams of messages and of sums have one thread each; the main thread has all other streams.
  * Threads share no list, so there are no locks. Texts that events point to must live until
  * timeline_close.
  */

@@ -22,8 +22,8 @@ typedef struct CopyHead {
     uint64_t number; // number of the copy within the start, from 1
     int64_t step;
     int32_t range, ranges;
-    int64_t at, bytes,
-        all; // offset of the range behind the header; bytes of the range, and of all ranges
+    /* Offset of the range behind the header; bytes of the range; bytes of all ranges. */
+    int64_t at, bytes, all;
     int64_t header_bytes;
     uint64_t sum; // checksum of head, header and range
 } CopyHead;
@@ -48,8 +48,8 @@ void copy_end(CopyFile *file);
 
 void copy_close(CopyFile *file);
 
-/* Returns the folder to use for `named`; the caller frees it. If another user owns `named`, this is
- * NAME+.XXXXXX beside it, which all processes of this user find once one has made it. */
+/* Returns the folder to use for `named`; the caller frees it. If `named` exists and is not private
+ * to this user, returns the folder NAME+.XXXXXX beside `named`, after creating it if needed. */
 char *copies_folder(const char *named);
 
 /* Returns the valid files of a folder, after checking their checksums. Reads only files whose index
@@ -61,7 +61,7 @@ CopyFile *copies_read(const char *folder, int turn, int turns, int *count);
 void copies_remove(const char *folder, uint64_t but);
 
 /* Returns the random key in FOLDER/copies, which ties in-memory copies to the checkpoints of that
- * folder; 0 if there is none. If `make`, creates a missing key; 0 then sets errno. */
+ * folder; 0: none. `make`: creates a missing key, and sets errno if that fails. */
 uint64_t copies_key(const char *folder, bool make);
 
 #endif

@@ -13,7 +13,7 @@
 
 /* A tensor of a file. */
 typedef struct SafeTensor {
-    const char *name, *dtype; // "F32"
+    const char *name, *dtype; // dtype: "F32"
     const char *shape;        // "3, 4"; "": a scalar
     int64_t begin, end;       // byte offsets from the first tensor's begin
 } SafeTensor;

@@ -12,10 +12,10 @@ extern "C" {
 typedef struct Contraction {
     int rank;
     ht_axis axes[HT_MAX_AXES]; // merged; none has extent 1
-    int m, n, k; // axes of the matrix product: in y and x; in y and w; in x and w; -1: none
+    int m, n, k; // indices of axes: m in y and x, n in y and w, k in x and w; -1: none
     int outer_count, sum_count;
-    ht_axis outer[HT_MAX_AXES],
-        sum[HT_MAX_AXES]; // loops around the matrix product: over axes of y, over summed axes
+    /* Axes of the loops around the matrix product: `outer` is in y, `sum` is summed over. */
+    ht_axis outer[HT_MAX_AXES], sum[HT_MAX_AXES];
     int64_t outer_total, sum_total;
 } Contraction;
 

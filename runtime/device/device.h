@@ -79,8 +79,8 @@ bool device_name(const char *name);
 typedef struct StepNumbers {
     float hyper[DEVICE_HYPER];
     int64_t step;
-    int64_t run; // runs of the program under its strategy before this one, independent of the
-                 // step's number
+    int64_t run; // number of earlier runs of the program under its strategy; does not depend on
+                 // `step`
     uint64_t seed;
     int training;
 } StepNumbers;

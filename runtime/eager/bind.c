@@ -132,8 +132,8 @@ static void start_counts(const Call *call, Factors *factors) {
     }
 }
 
-/* If operand i has one unknown ellipsis, computes its length from the operand's rank and returns
- * true. Ends the program if the rank does not fit the rule. */
+/* If operand i has one ellipsis of unknown length (number of dimensions), computes the length from
+ * the operand's rank and returns true. Ends the program if the rank does not fit the rule. */
 static bool learn_count(const Call *call, Factors *factors, int i) {
     const OperatorAccess *access = call->access[i];
     int unknown = -1, unknowns = 0, rank = call->operand[i]->dims.rank, known = 0;
@@ -172,7 +172,7 @@ static int64_t product(const int64_t *extent, int count) {
 
 /* The source of a factor's extents. */
 typedef struct Origin {
-    const OperatorAccess *access; // NULL: an argument
+    const OperatorAccess *access; // operand; NULL: the size clause of the rule
     int dim;
 } Origin;
 

@@ -37,7 +37,7 @@ typedef struct OperatorFactor {
     bool contracted, maximum; // no result has the factor; its reduction is a maximum, not a sum
     bool each; // each member of the variadic operand has its own extent; the factor's extent is
                // their sum
-    OperatorNumber *count, *size; // number of dimensions; size clause; NULL: operands decide
+    OperatorNumber *count, *size; // number of dimensions; extent (size clause); NULL: by operands
     uint32_t size_of;             // bit mask of the factors that `size` reads
 } OperatorFactor;
 
@@ -83,8 +83,8 @@ typedef struct OperatorData {
 } OperatorData;
 typedef void OperatorLoops(const OperatorData *data);
 
-/* Loops for one combination of integer tensors. Bit i of `integers`: tensor i is integer, counted
- * over operands, then results. */
+/* Loops for one combination of integer and other tensors. Bit i of `integers`: tensor i is integer;
+ * tensors are the operands, then the results. */
 typedef struct OperatorVariant {
     uint32_t integers;
     OperatorLoops *f32, *f64;

@@ -295,7 +295,7 @@ static void take_options(eager_program *program, const ht_optimizer *optimizer,
     }
 }
 
-/* Evaluates the optimizers' rules once without computing, so that they create their states. The
+/* Evaluates the optimizers' rules once without computing, to create the optimizers' states. The
  * trace keeps no hashes of this evaluation. */
 static void make_kept(eager_program *program) {
     int known = program->trace.count;

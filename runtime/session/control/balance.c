@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 enum {
-    WINDOW = 100, // steps; a rank with PER_WINDOW switches in them must wait longer
+    WINDOW = 100, // number of steps for which a switch counts as recent
     PER_WINDOW = 2,
     NAME = 64,     // characters of a strategy's name
-    STEPS_KEPT = 3 // last steps, whose median is the usual step time
+    STEPS_KEPT = 3 // number of step times that are kept; their median is the usual step time
 };
 
 typedef enum Phase { WATCHING, PLANNING, MAKING } Phase;
@@ -30,12 +30,12 @@ typedef enum Phase { WATCHING, PLANNING, MAKING } Phase;
 /* A plan of hetu-balance: the request and its answer. */
 typedef struct Asked {
     double *rates;           // by rank: rates that the plan is for
-    bool *cause;             // by rank: whether its rate has changed
+    bool *cause;             // by rank: whether the rate of the rank has changed
     char *output, *strategy; // paths: output of hetu-balance, and its strategy file
     pid_t planner;
     char name[NAME];                  // name of the planned strategy
     bool made;                        // the strategy is new and must be compiled
-    double now, then, moves, seconds; // step time now, planned; bytes, seconds of the switch
+    double now, then, moves, seconds; // step time now and planned; bytes and seconds of the switch
     double *work; // work by rank under the first strategy, then by rank under the planned one
 } Asked;
 
@@ -47,16 +47,16 @@ struct Balance {
     bool quiet;
     RecompileCommand *recipe;
     Rates *rates;
-    int image, base; // images of the current and of the first strategy
+    int image, base; // numbers of the images of the current and of the first strategy
     bool rests;      // no more plans under the current strategy: they would fail again
     Phase phase;
     Asked asked;
     int plans;
-    double step_began, took[STEPS_KEPT]; // seconds: begin of the step; last step times
+    double step_began, took[STEPS_KEPT]; // when the step began, and last step times, in seconds
     int64_t steps, at;                   // steps seen; number of the current or next step
     double base_seconds;   // step time under the first strategy with healthy ranks; 0: not known
     double switch_seconds; // duration of the last switch; 0: there was none
-    int64_t *switched;     // by rank: steps of its last PER_WINDOW switches; below -WINDOW: none
+    int64_t *switched;     // by rank: step numbers of its last PER_WINDOW switches; < -WINDOW: none
 };
 
 /* ---- messages ---- */
@@ -321,7 +321,7 @@ static double switch_cost(const Balance *balance) {
 }
 
 /* Returns for how many steps in a row a rank must differ from its planned rate. A rank that has
- * caused PER_WINDOW recent switches needs many more (hysteresis). */
+ * caused PER_WINDOW recent switches needs many more steps (hysteresis). */
 static int steps_needed(const Balance *balance, int rank) {
     const double far = 1.5;
     const Rates *rates = balance->rates;
@@ -366,8 +366,8 @@ static bool pays_back(const Balance *balance) {
     return pays && strcmp(asked->name, strategy_of(balance->image));
 }
 
-/* Ends a plan without a switch. Its rates become the planned ones, so that they do not cause
- * another plan. */
+/* Ends a plan without a switch. The plan's rates become the planned rates, so that the same rates
+ * do not cause another plan. */
 static void leave(Balance *balance) {
     memcpy(balance->rates->planned, balance->asked.rates,
            sizeof(double) * (size_t)balance->rates->count);
@@ -387,8 +387,8 @@ static double busiest(const double *work, int count) {
     return most;
 }
 
-/* Plans the return to the first strategy. Predicts its step time from earlier steps, and from the
- * maximum work of a rank under both strategies. */
+/* Decides whether to switch back to the first strategy. Predicts the step time under that strategy
+ * from earlier steps, and from the maximum work of a rank under each strategy. */
 static void go_home(Balance *balance) {
     Asked *asked = &balance->asked;
     snprintf(asked->name, NAME, "%s", strategy_of(balance->base));
@@ -403,7 +403,7 @@ static void go_home(Balance *balance) {
         leave(balance);
 }
 
-/* Reads the plan once hetu-balance has ended; accepts it if it is current and worth its cost. */
+/* Reads the plan once hetu-balance has ended. Accepts it if rates_near and pays_back agree. */
 static void end_planning(Balance *balance) {
     int status = recompile_ended(balance->asked.planner, false);
     if (status < 0) return;
@@ -425,7 +425,7 @@ static void end_planning(Balance *balance) {
     }
 }
 
-/* Records the duration of a switch, and its step for each rank that caused it. */
+/* Records the duration of a switch and, for each rank that caused the switch, the step number. */
 static void note_switch(Balance *balance, double seconds) {
     balance->switch_seconds = seconds;
     for (int r = 0; r < balance->rates->count; r++) {

@@ -23,7 +23,7 @@ typedef struct Holds {
 
 /* A batch and its plan: the strategy, and a row for each sequence. */
 typedef struct Batch {
-    int64_t count, *lengths, *order; // lengths in tokens; order: longest first
+    int64_t count, *lengths, *order; // lengths in tokens; order: sequences, longest first
     int64_t *row;
     int chosen; // index of the strategy; -1: none holds the batch
     double *lost;
@@ -74,7 +74,7 @@ static void find_capacity(Holds *holds, const ht_image *image) {
     }
 }
 
-/* Returns the most tokens per device of any pipeline; without pipelines, the mean over devices. */
+/* Returns the largest tokens per device of a pipeline; without pipelines, the mean over devices. */
 static double tokens_of(const Holds *holds, const ht_image *image) {
     double most = 0, all = 0;
     for (int64_t r = 0; r < holds->rows; r++) all += (double)holds->capacity[r];
@@ -88,7 +88,7 @@ static double tokens_of(const Holds *holds, const ht_image *image) {
     return most > 0 ? most : all / image_devices(image);
 }
 
-/* Sizes by which by_size sorts: larger sizes first; of equal sizes, smaller indices. */
+/* Sizes by which by_size sorts indices: larger sizes first, equal sizes by rising index. */
 static const int64_t *sorted_by;
 
 static int by_size(const void *a, const void *b) {
@@ -242,7 +242,7 @@ static void begin_planning(struct Dispatch *dispatch, const int64_t *lengths, in
     dispatch->planning = !pthread_create(&dispatch->thread, NULL, plan_next, dispatch);
 }
 
-/* Sets `now` to a batch's plan: the thread's if that was for the same lengths, else a new one. */
+/* Sets `now` to a batch and its plan: the thread's if its lengths are equal, else a new plan. */
 static void take_plan(struct Dispatch *dispatch, const int64_t *lengths, int64_t count) {
     end_planning(dispatch);
     Batch *next = &dispatch->next;
@@ -280,8 +280,8 @@ static void check(const ht_program *program, const int *variable, const int64_t 
                     (long long)options.next[i], (long long)i);
 }
 
-/* Ends the program because no strategy holds a batch. Names the first sequence that does not fit
- * under the strategy that holds the most sequences. */
+/* Ends the program because no strategy holds a batch. Names the longest sequence that does not fit
+ * under the strategy that holds most sequences. */
 static _Noreturn void no_room(const struct Dispatch *dispatch, const Batch *batch) {
     int64_t rows = 0, found = 0;
     const Holds *most = &dispatch->at[0];

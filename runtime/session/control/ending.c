@@ -30,8 +30,8 @@ struct Ending {
     bool asks;            // main calls ht_told_to_end
     int64_t steps, every; // step of the last save; steps between the last two saves
     int64_t runs;         // steps of all training programs at the last save
-    double saved, told;   // seconds at the last save and at the signal; told 0: no signal
-    const ht_program *before, *next; // trained last before and first after the last save
+    double saved, told;   // times of the last save and of the signal, in seconds; told 0: no signal
+    const ht_program *before, *next; // programs trained just before and just after the last save
     const ht_program *last;          // program that trained last
 };
 
@@ -55,7 +55,7 @@ static bool same_notes(const ht_noted *a, const ht_noted *b) {
     return !a->name && !b->name;
 }
 
-/* Replaces the notes, and records whether they differ from the last ones. */
+/* Replaces the notes, and records whether the new notes differ from the previous ones. */
 static void keep_notes(struct Ending *ending, const ht_noted *noted, int64_t step) {
     int count = 0;
     while (noted[count].name) count++;

@@ -8,9 +8,9 @@
 #include <time.h>
 
 enum {
-    TENSORS = 16, // most results, and most operands, of a recorded call
-    CALLS = 16,   // most calls of a step that are recorded
-    TIMES = 3     // repetitions of a call
+    TENSORS = 16, // limit of results, and of operands, of a recorded call
+    CALLS = 16,   // limit of recorded calls of a step
+    TIMES = 3     // repetitions of the call that an idle rank measures
 };
 
 /* Calls of one kernel with tensors of one size, without the tensors' contents. */

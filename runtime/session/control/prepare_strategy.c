@@ -253,7 +253,7 @@ static void *load(const void *object, size_t size, Refusal *refusal) {
     return handle;
 }
 
-/* Returns the number of the program's image that equals a known image; -1 with a reason. */
+/* Returns the number of the program's image that equals image `known`; -1 with a reason. */
 static int find_known(const ht_image *known, char *reason) {
     const ht_image *near = NULL;
     for (int i = 0; i < image_count(); i++) {
@@ -304,7 +304,7 @@ static const volatile void *const *find_reads(const ht_image *fresh, const Regis
 /* A loaded object, linked to the images of the program. */
 typedef struct Joined {
     const ht_arrival *arrival;
-    int *known; // numbers of the program's images for the object's known images
+    int *known; // by known image of the object: number of the program's equal image
     const volatile void *const **now; // by new image: addresses of its variables
 } Joined;
 
@@ -342,7 +342,7 @@ static bool join(const ht_arrival *arrival, Joined *joined, Refusal *refusal) {
     return check_ranks(arrival, reason);
 }
 
-/* Returns the program's image that equals a known image, or `image` if it is new. */
+/* Returns the program's image that equals an object's `image`; `image` itself if it is new. */
 static const ht_image *own_image(const Joined *joined, const ht_image *image) {
     for (int k = 0; k < joined->arrival->known_count; k++)
         if (joined->arrival->known[k] == image) return image_at(joined->known[k])->image;

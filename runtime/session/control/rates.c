@@ -82,8 +82,8 @@ static double usual_unit(const Rates *rates, const double *work) {
 }
 
 /* Returns the seconds below which computing times are not compared: a twentieth of the largest
- * healthy time. Overhead of kernel calls and of a loaded machine is of that size, and the planner
- * does not predict it. */
+ * healthy time. Overhead of kernel calls and of a loaded machine, which the planner does not
+ * predict, is of that size. */
 static double least_seconds(const Rates *rates) {
     const double share = 0.05;
     double most = 0;
@@ -147,8 +147,8 @@ static void learn(Rates *rates, const PaceReport *reports) {
     for (int r = 0; now->learnt && r < rates->count; r++) now->healthy[r] = healthy_of(rates, r);
 }
 
-/* Notes the kernel time and rate of each busy rank, and the first of an idle rank. From them,
- * rate_of computes the rate of an idle rank. */
+/* Notes the kernel time and rate of each busy rank, and of each idle rank that has none yet. From
+ * these, rate_of computes the rate of an idle rank. */
 static void take_kernels(Rates *rates, const PaceReport *reports) {
     for (int r = 0; r < rates->count; r++)
         if (reports[r].kernel > 0 && (reports[r].computing >= 0 || rates->kernel[r] == 0)) {
@@ -158,7 +158,7 @@ static void take_kernels(Rates *rates, const PaceReport *reports) {
 }
 
 /* Returns a busy rank's rate: planned rate times measured seconds over the seconds expected at that
- * rate. If the expected seconds are below least_seconds, both are raised by the difference. */
+ * rate. If the expected seconds are below least_seconds, both times grow by the difference. */
 static double busy_rate(const Rates *rates, int rank, double computing) {
     double usual = rates->now->healthy[rank] * rates->planned[rank],
            lacks = fmax(least_seconds(rates) - usual, 0);
@@ -174,8 +174,8 @@ static double rate_of(const Rates *rates, int rank, const PaceReport *report) {
                : rates->rate[rank];
 }
 
-/* Returns whether a rate differs from the planned rate by `change`; by `change` times the planned
- * rate if that is above 1. */
+/* Returns whether a rate differs from the planned rate by at least `change`, or, if the planned
+ * rate is above 1, by at least `change` times the planned rate. */
 static bool is_away(const Rates *rates, double rate, double planned) {
     return fabs(rate - planned) >= rates->change * fmax(1, planned);
 }

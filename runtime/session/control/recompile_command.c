@@ -111,9 +111,9 @@ char *recompile_file(const char *kind, int number, const char *suffix, char *rea
 
 /* ---- processes ---- */
 
-/* Returns the environment for hetucc; free() it. It is this program's without LD_PRELOAD, with the
- * compilation's compiler (CC) and this process's private folder (TMPDIR). HETUCC_PARENT is this
- * process: hetucc ends when this process ends. */
+/* Returns the environment for hetucc; free() it: this program's environment without LD_PRELOAD,
+ * with the compilation's compiler (CC) and this process's private folder (TMPDIR). HETUCC_PARENT
+ * is this process: hetucc ends when this process ends. */
 static char **maker_environment(const char *cc) {
     const char *why;
     char *folder = private_path("", socket_node(), rendezvous_file_of_dead, &why);

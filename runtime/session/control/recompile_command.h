@@ -14,7 +14,7 @@
 
 enum {
     REASON = 512,          // characters of an error message
-    RECOMPILE_KILLED = 256 // statuses of recompile_ended from here on: ended by a signal
+    RECOMPILE_KILLED = 256 // recompile_ended returns this + the number of the signal
 };
 
 /* A source file of the program whose models can have further strategies. */

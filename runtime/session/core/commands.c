@@ -118,7 +118,7 @@ static void take_arrival(ht_session *session, const Command *command, Payload *p
     free(object);
 }
 
-/* Broadcasts a string of rank 0, NULL allowed. Returns this rank's copy; free() it. */
+/* Broadcasts a string, or NULL, from rank 0. Returns this rank's copy; free() it. */
 static char *shared_text(const char *text) {
     int64_t length = text ? (int64_t)strlen(text) : -1;
     world_broadcast(&length, sizeof length);
@@ -238,8 +238,8 @@ static void heed_signals(ht_session *session, const Command *command, Payload *p
     world_least(0);
 }
 
-/* The commands by kind: the name under which a trace shows the time of one, and the function that
- * carries it out on every rank; NULL: it only ends session_serve's loop. */
+/* By kind of command: the name under which a trace shows a command's time, and the function that
+ * carries the command out on every rank; NULL: the command only ends session_serve's loop. */
 static const struct {
     const char *name;
     void (*carry_out)(ht_session *session, const Command *command, Payload *payload);
@@ -263,7 +263,7 @@ static const struct {
                 [COMMAND_HEED] = {"heed signals", heed_signals},
                 [COMMAND_CLOSE] = {"close", NULL}};
 
-/* Carries out a command, and marks the rest of its time with its name for traces and profiles. */
+/* Carries out a command. Traces and profiles show its time since the last mark under its name. */
 static void carry_out(ht_session *session, const Command *command, Payload *payload) {
     if (commands[command->kind].carry_out)
         commands[command->kind].carry_out(session, command, payload);

@@ -15,7 +15,7 @@
 typedef enum CommandKind {
     COMMAND_OPEN,        // create a program
     COMMAND_SWITCH,      // switch a program to another strategy
-    COMMAND_ARRIVE,      // load strategies that were compiled meanwhile
+    COMMAND_ARRIVE,      // load strategies that were compiled while the program runs
     COMMAND_RUN,         // run a step or a forward pass
     COMMAND_FETCH,       // read an output
     COMMAND_FETCH_INPUT, // read an input
@@ -54,15 +54,15 @@ typedef struct Command {
             int program;
             bool report;                               // rank 0 wants each rank's computing time
             bool check;                                // HETU_CHECK is set on rank 0
-            float hyper[HT_HYPER];                     // of the first optimizer
-            int more;                                  // further optimizers; broadcast next
+            float hyper[HT_HYPER];                     // hyperparameters of the first optimizer
+            int more;                                  // number of optimizers after the first
             unsigned char fed[PROGRAM_MAX_INPUTS / 8]; // bit i: input i was fed anew
         } run;
         struct {
-            int program, index; // index: of the output or input
+            int program, index; // index: number of the output or input
         } fetch;
         struct {
-            int param; // in session->params
+            int param; // index in session->params
         } param;
         struct {
             int64_t step;
@@ -80,7 +80,7 @@ typedef struct Command {
             uint64_t key; // key of the folder of checkpoints (copies_key)
         } remember;
         struct {
-            uint64_t key; // 0: no folder
+            uint64_t key; // key of the folder of checkpoints; 0: no folder
         } find;
         struct {
             int program, input;
@@ -100,11 +100,11 @@ typedef union Payload {
     const void *from; // ARRIVE, SET_PARAM: data that are read
     void *to;         // FETCH, FETCH_INPUT, GET_PARAM: memory for the result
     struct {
-        const char *folder;    // SAVE
+        const char *folder;    // SAVE: folder of checkpoints
         const SafeNote *notes; // SAVE, REMEMBER: metadata of the checkpoint
     } save;
     struct {
-        const char *path;     // folder or file
+        const char *path;     // path of a folder or file
         const char *manifest; // file of checksums; NULL: none
         const char *names;    // how the file names parameters, as in Stored
         const char *reason;   // LOAD, RECALL: set to why the command failed; NULL: success

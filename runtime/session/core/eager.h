@@ -21,7 +21,7 @@ typedef struct eager_param {
 } eager_param;
 
 /* A state of an optimizer: `number` is its index among the states of the parameter, `program` the
- * index of its program among those that train. */
+ * index of its program among the programs that train. */
 typedef struct eager_state {
     const eager_param *param;
     int number, program;

@@ -23,7 +23,7 @@ int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer,
                const ht_program_options *options);
 
 /* Returns the next image after `after` (-1: from the first) that is the same program as image
- * `index` under another strategy; -1: none. */
+ * `index` under any strategy, image `index` included; -1: none. */
 int image_next(int index, int after);
 
 /* Returns the same program's image under a strategy; -1: none. */
@@ -51,7 +51,7 @@ bool image_any_transfers(void);
 /* Returns how many ranks an image needs: its devices up to the last that is not idle. */
 int image_devices(const ht_image *image);
 
-/* Returns the most devices of an image, idle ones included; 0: there are no images. */
+/* Returns the largest number of devices of an image, idle ones included; 0: no images. */
 int image_ranks(void);
 
 /* Ends the program if an image has another version than this library, or two models have one

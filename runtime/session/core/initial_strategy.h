@@ -2,7 +2,7 @@
  *
  * A program usually runs on as many ranks as its largest strategy has devices. With HETU_STRATEGY,
  * which heturun sets, it begins under that strategy and may have fewer ranks. Then it never
- * switches to strategies for more devices. */
+ * switches to strategies for more devices than it has ranks. */
 #ifndef SESSION_CORE_INITIAL_STRATEGY_H
 #define SESSION_CORE_INITIAL_STRATEGY_H
 
@@ -15,7 +15,7 @@ const char *initial_strategy_word(void);
  * to the chosen strategy's values. */
 void initial_strategy_set_variables(void);
 
-/* Sets variables that still have the values that image `first` read to those of image `chosen`. */
+/* Gives variables the values of image `chosen` if they still have the values of image `first`. */
 void initial_strategy_follow(int chosen, int first);
 
 /* Returns whether there are enough ranks for an image. */

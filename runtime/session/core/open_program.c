@@ -53,8 +53,8 @@ static void check_groups(ht_group_list groups) {
     }
 }
 
-/* Ends the program if an optimizer has neither rule nor update, or two optimizers are different
- * operators. Also ends it if there are too many groups, or a group has no names. */
+/* Ends the program if an optimizer has neither a rule nor an operator, or two optimizers are
+ * different operators. Also ends it if there are too many groups, or a group has no names. */
 static void check_optimizers(const ht_optimizer *optimizer, ht_group_list groups) {
     check_optimizer(optimizer);
     check_groups(groups);
@@ -113,7 +113,7 @@ static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void),
 /* Returns the image with which a program begins:
  *
  * 1. for the first program, the image under HETU_STRATEGY, if that is set
- * 2. the image under the strategy of the session's other programs
+ * 2. the image under the newest program's strategy, if the variables have that strategy's values
  * 3. the first image that was compiled with the variables' present values
  * 4. the first image
  */

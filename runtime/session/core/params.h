@@ -37,7 +37,7 @@ typedef struct Params {
 ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, uint64_t seed,
                        Param **param);
 
-/* Counts one user less, and frees the copy after the last user unless it is the parameter's only
+/* Counts one user less, and frees the copy after its last user unless the parameter has no other
  * copy. All ranks call it together. */
 void param_release(Param *param, ParamCopy *copy);
 

@@ -57,7 +57,7 @@ static void open_inputs(Program *program) {
                                                (int64_t)ht_dtype_bytes(image->inputs[i].dtype));
 }
 
-/* Sets this rank's pipeline and its position in the pipeline; NULL: in none. */
+/* Sets this rank's pipeline (NULL: the rank is in none) and the rank's position in it. */
 static void open_pipeline(Program *program) {
     ht_worker *worker = &program->worker;
     int pipeline = program->image->pipeline_of[worker->device];
@@ -84,8 +84,8 @@ typedef struct Prepared {
     int tags; // first message tag of the image's transfers
 } Prepared;
 
-/* Returns the number of message tags of an image: the larger of plans and gradient transfer
- * numbers, since gradients have their own queue. */
+/* Returns the number of message tags of an image: one per plan, or more if there are more gradient
+ * transfers. Both share tags, since gradient transfers have their own queue. */
 static int count_tags(const ht_image *image) {
     int count = image->plan_count;
     for (int r = 0; r < image->role_count; r++)
@@ -251,7 +251,7 @@ static void issue_window(void *argument) {
 }
 
 /* Moves the tensors of a window to the new strategy, then frees their old storage, so that only one
- * window has both. */
+ * window at a time has both storages. */
 static void move_window(Moving *moving) {
     const ht_migration_window *window = moving->window;
     int count = window->plan->tensor_count;

@@ -15,7 +15,7 @@
 
 typedef struct Schedule Schedule;
 
-/* Returns the bytes of a role's arena, followed by its slots (activation buffers). */
+/* Returns the bytes of a role's arena and of the slots (activation buffers) after the arena. */
 int64_t schedule_bytes(const ht_image_role *role, const ht_schedule *rows);
 
 /* Plans before which row each transfer of this rank begins and ends. `worker` must have its arena,
@@ -59,8 +59,8 @@ void program_destroy(Program *program);
  * number, and frees `program`. Returns the new program, whose inputs must be fed again. */
 Program *program_switch(Program *program, int image, Params *params);
 
-/* Distributes an input from `data` on rank 0, which has the whole tensor, to all ranks; NULL on
- * other ranks. */
+/* Distributes an input to all ranks. `data` is the whole tensor on rank 0, and NULL on other
+ * ranks. */
 void program_feed(Program *program, int input, const void *data);
 
 /* Fills this rank's piece of an input with rows of a dataset file. */

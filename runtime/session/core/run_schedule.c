@@ -16,7 +16,7 @@ enum { SHOWN = 64 }; // characters of a row's name in messages
 typedef struct Crossing {
     AsyncExchange async;
     int begins, ends;        // rows; begins -1: begins at ht_ready or ht_begin_ahead
-    struct Crossing *before; // same transfer, previous micro-batch; NULL: none
+    struct Crossing *before; // crossing of the same transfer, previous micro-batch; NULL: none
 } Crossing;
 
 typedef enum TransferEnd { BEGINS, ENDS, TURNS } TransferEnd;
@@ -229,7 +229,7 @@ static Crossing *awaited(const Crossing *crossing, int number) {
 }
 
 /* Delays crossings so that each begins no earlier than any crossing that it waits for. An earlier
- * wait would return at once: `ended` of the awaited one is left from the previous step. */
+ * wait would return at once: `ended` of the awaited crossing is still set from the last step. */
 static void settle(Schedule *schedule) {
     for (bool moved = true; moved;) {
         moved = false;

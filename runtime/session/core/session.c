@@ -72,7 +72,7 @@ void ht_close(ht_session *closed) {
 
 static void close_at_exit(void) { ht_close(&session); }
 
-/* Detaches a child process that main forks from the session. */
+/* Detaches a child process, which main has forked, from the session. */
 static void forget_in_child(void) {
     if (!session.open) return;
     session.open = false;

@@ -25,8 +25,8 @@ struct ht_session {
     Program **programs;
     int program_count;
     eager_store *eager; // parameters of models that hetucc did not compile
-    bool check;         // HETU_CHECK on this rank
-    const char *dump;   // HETU_DUMP
+    bool check;         // HETU_CHECK is set on this rank
+    const char *dump;   // value of HETU_DUMP; NULL: not set
     int handle_count;
     ht_program **handles;        // rank 0: programs of main, in order of creation
     struct Writing *writing;     // checkpoint being written; NULL: none
@@ -46,7 +46,7 @@ struct ht_session {
 /* The lines printed so far. */
 typedef struct Progress {
     int64_t lines, first;  // number of lines; step after which the first was printed
-    double begun, printed; // seconds
+    double begun, printed; // times of the first call and of the last line, in seconds
 } Progress;
 
 /* The numbers of a line. */
@@ -82,7 +82,7 @@ void session_check_open(const ht_session *session);
 /* Ends the program if `program` is NULL; `call` names the function in the message. */
 void session_check_program(const ht_program *program, const char *call);
 
-/* Returns the compiled program of a program of main. */
+/* Returns the compiled program of main's handle `program`. */
 Program *session_image_program(const ht_program *program);
 
 /* On rank 0: makes all ranks load the strategies of ht_prepare that are compiled. `wait`: waits
@@ -106,10 +106,10 @@ bool session_start_ranks(void);
 /* Prints one line about the ranks that session_start_ranks has started. */
 void session_print_ranks(void);
 
-/* Warns of variables HETU_... of the environment that look like misspelled ones. */
+/* Warns of environment variables whose names look like misspelled HETU_... variables. */
 void session_check_variables(void);
 
-/* Ends the program, with the right command line, unless as many ranks run as needed. */
+/* Ends the program if the images need another number of ranks; prints the right command line. */
 void session_check_ranks(int argc, char **argv);
 
 /* Sets the number of threads for kernels: OMP_NUM_THREADS, else this rank's share of the node's

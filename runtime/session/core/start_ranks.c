@@ -55,7 +55,7 @@ static void print_command(int ranks, int argc, char **argv) {
     fprintf(stderr, "\nor by mpirun or srun with %d ranks\n", ranks);
 }
 
-/* Returns the image that needs the most ranks. */
+/* Returns the image with the largest number of devices. */
 static const ht_image *largest_image(void) {
     const ht_image *largest = NULL;
     for (int i = 0; i < image_count(); i++)
@@ -83,7 +83,7 @@ static void explain_ranks(int ranks, int argc, char **argv) {
         fprintf(stderr, "hetu: run it without mpirun\n");
 }
 
-/* Returns an image for fewer devices than another image; NULL if all need the same number. */
+/* Returns an image with fewer devices than the largest; NULL: all have the same number. */
 static const ht_image *smaller_image(void) {
     for (int i = 0; i < image_count(); i++)
         if (image_at(i)->image->device_count < largest_image()->device_count)

@@ -102,8 +102,8 @@ static bool ranks_suffice(int own, const char *strategy) {
     return false;
 }
 
-/* Sets *strategy to the name of the strategy that ht_switch asks for, by its name or by the text
- * given to ht_prepare. Waits until the strategies it may mean are compiled, or a signal asks the
+/* Replaces *strategy, a strategy's name or the text given to ht_prepare, by the strategy's name. If
+ * the strategy is not there yet, waits until all strategies are compiled, or a signal asks the
  * program to end. Returns false after a message if the program cannot switch to it. */
 static bool await_strategy(ht_program *program, const char **strategy) {
     const char *asked = *strategy, *reason = NULL;

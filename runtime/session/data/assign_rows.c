@@ -13,7 +13,7 @@ typedef struct Arrangement {
     bool *fits;           // by row and pipeline: whether the pipeline reads the row whole
     int *fitting;         // by pipeline: number of rows that fit
     int *choices;         // by row: number of pipelines that the row fits
-    int64_t *room;        // by pipeline: free rows
+    int64_t *room;        // by pipeline: number of free rows
     int *pipeline_of_row; // by row; -1: not assigned yet
 } Arrangement;
 
@@ -76,8 +76,8 @@ static bool stands_well(const Arrangement *all, const ht_image *image) {
     return well;
 }
 
-/* Returns the pipeline that the fewest rows fit, among those with free rows that `row` fits; -1:
- * there is none. */
+/* Of the pipelines that have free rows and that `row` fits, returns the one that the fewest rows
+ * fit; -1: there is none. */
 static int tightest(const Arrangement *all, int64_t row) {
     int found = -1;
     for (int p = 0; p < all->pipelines; p++) {
@@ -100,8 +100,8 @@ static int64_t place(Arrangement *all) {
     return -1;
 }
 
-/* Returns, by position in the batch, the row assigned to it; free() it. The rows of a pipeline keep
- * their order. */
+/* Returns, by position in the batch, the row at that position; free() the list. The rows of a
+ * pipeline keep their order. */
 static int64_t *order_of(const Arrangement *all, const ht_image *image) {
     int64_t *order = memory_array(all->batch + 1, sizeof *order);
     for (int p = 0; p < all->pipelines; p++) {

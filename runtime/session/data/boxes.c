@@ -28,7 +28,7 @@ static int piece_of(const ht_pieces *pieces, int rank) {
     return run ? run->piece + (rank - run->device) * run->step : -1;
 }
 
-/* Returns the first box of the piece `behind` pieces after the rank's own. */
+/* Returns the first box of the piece that comes `behind` pieces after the rank's own piece. */
 static int first_box(const ht_pieces *pieces, int rank, int behind) {
     int piece = piece_of(pieces, rank);
     return piece < 0 ? 0 : pieces->first ? pieces->first[piece + behind] : piece + behind;
@@ -278,7 +278,7 @@ static void free_stretches(Stretches *stretches, int count) {
 
 /* ---- moving ---- */
 
-/* A range of elements on both sides: its offset in each storage, and its length, in elements. */
+/* A range of elements that both sides hold: offset in each storage and length, in elements. */
 typedef struct Common {
     int64_t from, to, count;
 } Common;

@@ -53,7 +53,7 @@ typedef struct RowsFile {
     int64_t size, data; // data: offset of the elements in the file
     Element element;
     int64_t count; // elements in the file
-    int64_t row;   // elements of a row; 0: as many as a row of the input
+    int64_t row;   // number of elements of a row; 0: as the input needs
 } RowsFile;
 
 static struct {
@@ -196,7 +196,7 @@ static const char *read_bin(RowsFile *file, const int32_t *header) {
 
 /* ---- opening ---- */
 
-/* Sets type and number of elements of a file without a header; returns why it cannot. */
+/* Sets type and number of elements of a file without a header; returns why the file is wrong. */
 static const char *read_raw(RowsFile *file, const char *element, ht_dtype input) {
     file->element = element ? ELEMENTS : element_of_input(input);
     for (int e = 0; element && e < ELEMENTS; e++)

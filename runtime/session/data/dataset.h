@@ -13,7 +13,7 @@
 typedef struct RowsPlan {
     int file;         // number of the file, as returned by dataset_open
     bool in_order;    // rows are not shuffled
-    int64_t position; // rows of the dataset read before
+    int64_t position; // number of rows of the dataset that were read before
     int64_t rows;     // rows of the file
     int64_t row;      // elements of a row
     int64_t shift;    // elements by which each row begins later (ht_rows.shift)

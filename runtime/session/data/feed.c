@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* For each type of an input: its name, and the C types of arrays that it takes, as ht_feed spells
- * them. Messages advise the first. */
+ * them. Messages suggest the first C type. */
 static const struct {
     const char *name;
     const char *elements[2];

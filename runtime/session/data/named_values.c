@@ -62,8 +62,8 @@ int letters_between(const char *a, const char *b) {
     return row[width];
 }
 
-/* Returns the smaller of the edit distances from a value's full name and, plus 1, from the part
- * after its last dot. Returns at most 1 if the full name contains `name`. */
+/* Returns the edit distance of `name` from a value's full name or, if less, 1 + the distance from
+ * the part after the last dot. Returns at most 1 if the full name contains `name`. */
 static int distance(const char *full, const char *name) {
     const char *dot = strrchr(full, '.');
     int least = letters_between(full, name);

@@ -60,7 +60,7 @@ _Noreturn static void refuse(const FedRows *fed, const char *reason) {
             fed->name, fed->given->path, reason);
 }
 
-/* Describes an input of a shape. A row is all dimensions but the first. */
+/* Describes how rows of a file feed an input. A row has all dimensions but the first. */
 static FedRows fed_rows(ht_session *session, const ht_fed *feed, ht_dtype dtype, int rank,
                         const int64_t *extent) {
     const ht_rows *given = feed->rows;
@@ -150,8 +150,8 @@ _Noreturn static void too_long(const FedRows *fed, int64_t left) {
             fed->given->name, (long long)dataset_row(&fed->plan, left), fed->given->path);
 }
 
-/* Assigns rows to pipelines that read all of them, for feed `first` and all feeds of its dataset.
- * Returns the order that the feeds share; free() it. */
+/* Assigns each row to a pipeline that reads all of it, for all feeds of the dataset that feed
+ * `first` has. Returns the order that the feeds share; free() it. */
 static int64_t *arrange(const Program *program, FedRows *fed, int count, int first) {
     int same = 0;
     int64_t left;

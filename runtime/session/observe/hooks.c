@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_EVENTS = 1000000 }; // events of a thread
+enum { MOST_EVENTS = 1000000 }; // limit of events of a thread
 
 /* The observers that rank 0's environment variables ask for. */
 typedef struct RequestedHooks {
@@ -132,7 +132,7 @@ static void mark(TimelineEvent event, double end) {
     observer.since = end;
 }
 
-/* Attributes the time since the last mark to anything but a call. */
+/* Attributes the time since the last mark to an activity other than a call. */
 static void mark_other(ht_stream_kind stream, const char *name, const char *at, double end) {
     if (observer.wanted.profile) profile_other(stream, end - observer.since);
     mark((TimelineEvent){.stream = (unsigned char)stream, .name = name, .at = at, .microbatch = -1},

@@ -101,7 +101,7 @@ static void add(Rows *rows, const ProfileRow *more) {
     row->products += more->products;
 }
 
-/* Writes the name of a call's layer: of the layer pragma, else the first component of the scope. */
+/* Writes the name of a call's layer: the layer pragma's, else the first component of the scope. */
 static void layer_name(char *name, size_t size, const ht_whose *call) {
     if (*call->layer)
         snprintf(name, size, "layer %s", call->layer);

@@ -21,21 +21,21 @@
 /* A range of an in-memory checkpoint on some rank's host. The table of entries is equal on all
  * ranks. */
 typedef struct Entry {
-    CopyHead head; // head.ranges is 0: none
-    int rank, file;
+    CopyHead head;  // describes the range
+    int rank, file; // rank that has the range; index in that rank's `files`
 } Entry;
 
 struct Copies {
-    char *folder; // folder of HETU_COPIES on this host
-    bool failed;  // no checkpoint can be taken; the error has been printed
-    uint64_t start, number;
+    char *folder;           // folder of HETU_COPIES on this host
+    bool failed;            // no checkpoint can be taken; the error has been printed
+    uint64_t start, number; // as in CopyHead: of this run; of its last checkpoint
     int partner; // rank on another host that keeps a replica of this rank's range; -1: one host
     bool *keeps; // by rank r: whether this rank keeps the range of r
-    int local, locals; // index of this rank on its host, and ranks of the host
+    int local, locals; // index of this rank on its host; number of ranks there
     CopyFile *written; // files that this rank writes, by range and turn
     int file_count;    // number of `files`, which copies_find found on this host
     CopyFile *files;
-    Entry *found; // by range: the checkpoint to load
+    Entry *found; // by range: entries of the checkpoint to load
     int found_count;
 };
 
@@ -57,8 +57,8 @@ static int next_host(const uint64_t *host, int ranks, int rank) {
     return -1;
 }
 
-/* Returns the rank of the next host with the same index on its host (modulo its ranks); -1: there
- * is one host. Hosts {0, 1} and {2, 3}: rank 1 has partner 3. */
+/* Returns the rank of the next host that has the index of `rank` on its host (modulo the number of
+ * ranks there); -1: there is one host. Hosts {0, 1} and {2, 3}: rank 1 has partner 3. */
 static int partner_of(const uint64_t *host, int ranks, int rank) {
     int next = next_host(host, ranks, rank), place = 0, count = 0;
     for (int r = 0; r < rank; r++) place += host[r] == host[rank];
@@ -225,8 +225,8 @@ void copies_take(ht_session *session, uint64_t key, int64_t step, const SafeNote
 
 /* ---- finding ---- */
 
-/* Returns the entries with `key` that all ranks find on their hosts, and sets *count to their
- * number; free() them. */
+/* Gathers the entries with `key` that any rank finds on its host, and sets *count to their number;
+ * free() them. */
 static Entry *gather_entries(struct Copies *copies, uint64_t key, int *count) {
     int ranks = world_size(), most = 0, *counts = memory_array(ranks, sizeof *counts), kept = 0;
     copies->files = copies_read(copies->folder, copies->local, copies->locals, &copies->file_count);

@@ -40,7 +40,7 @@ static int add_note(SafeNote *notes, int count, const char *key, const char *val
 }
 
 /* Collects the metadata of a checkpoint: the seed, the steps and optimizers of each program that
- * trains, and the numbers of ht_note. */
+ * trains, the positions of the datasets, and the numbers of ht_note. */
 static int take_notes(const ht_session *open, const ht_noted *noted, SafeNote *notes) {
     char key[4 * NOTE_ROOM], value[NOTE_ROOM];
     int count = add_note(notes, 0, "format", "hetu");

@@ -197,7 +197,7 @@ static bool is_held(const SavedTensors *list, const char *name) {
 }
 
 /* Returns why the `number`th program that trains cannot resume from a file; NULL: it can. If
- * `program` is NULL, returns why the file has more than `number` such programs. */
+ * `program` is NULL, the file must have no more than `number` such programs. */
 static const char *trained_wrong(const ht_program *program, int number, const SafeFile *file) {
     static char text[3 * NAME_ROOM];
     char step[32], optimizer[32];
