@@ -134,7 +134,7 @@ static void write_operations(Text *out, const OpDef *def) {
 /* ---- types ---- */
 
 /* One choice of the types that a rule leaves open; a set bit means an integer type. Bit 0 is the
- * common type of operands, bit 1 + k operand k with a type of its own; the arguments' bits
+ * common type of operands, bit 1 + k the type of operand k if that differs; the arguments' bits
  * follow. */
 typedef struct Choice {
     const OpDef *def;

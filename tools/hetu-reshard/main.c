@@ -9,7 +9,7 @@
  *                       are skipped; cases run one after another
  *     --together        with --batch: one plan for all cases
  *
- * Of several cases, case n (from 0) uses the subfolders n of both folders. */
+ * With several cases, case n (from 0) uses the subfolder n of --fill and of --dump. */
 #include "timing.h"
 
 #include "cost/cost.h"

@@ -190,7 +190,7 @@ static void split_beside(const Launch *launch, char *folder, char *head, size_t 
     snprintf(head, size, "%s+", split_path(launch, folder, size - 1));
 }
 
-/* Removes files and folders of dead processes where this run meets. */
+/* Removes dead processes' files and folders from the places of this run's rendezvous file. */
 static void clear(const Launch *launch) {
     RendezvousFile found;
     char folder[sizeof launch->path], head[sizeof launch->path + 1];
