@@ -131,7 +131,7 @@ static bool reads_text(const Item *item) {
 }
 
 /* Returns whether the C compiler accepts its options; the C compiler reports unknown options.
- * Without this check they would be ignored, since hetu-simulate compiles nothing. */
+ * Without this check, such options would be ignored, since hetu-simulate compiles nothing. */
 static bool flags_known(const Driver *driver) {
     Command command = command_cc(&driver->tools);
     int flags = 0;

@@ -40,7 +40,7 @@ typedef struct Plan {
     const ht_product_call *call;
     int rank;
     ht_axis before[HT_MAX_AXES], axes[HT_MAX_AXES]; // with strides of the call, and of the copies
-    Contraction c;                                  // of `axes`
+    Contraction c;                                  // contraction of `axes`
     int batch; // index in c.outer of cuBLASLt's batch; -1: no batch
     Tensor x, w, y;
     Matmul matmul;

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 enum {
-    SETTLE = 300,          // milliseconds
-    REMOTE_SETTLE = 20000, // milliseconds
+    SETTLE = 300,          // milliseconds in which a dead rank on this machine is noticed
+    REMOTE_SETTLE = 20000, // milliseconds in which a dead rank on another machine is noticed
     DEFAULT_TIMEOUT = 600  // seconds
 };
 
@@ -149,7 +149,7 @@ static void rebind(Ranks *ranks, const Slots *slots) {
 /* One start of the ranks. */
 typedef struct Start {
     const Choice *choice; // the strategy under which the ranks run
-    int number;           // from 1 on
+    int number;           // number of the start, from 1 on
     int grace;            // seconds that ranks have to end after a signal
 } Start;
 
