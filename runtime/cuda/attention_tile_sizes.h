@@ -7,7 +7,7 @@
  *     PlainEngine<D, COLUMNS>                   tiles of 32 rows x COLUMNS (32)
  *     TensorEngine<D, PARTS, COLUMNS, ACROSS>   tiles of 64 PARTS / ACROSS rows x COLUMNS
  *
- * Backward has two kernels. The last engine of its entries has rows of queries and columns of keys;
+ * Backward has two kernels. The last engine of an entry has rows of queries and columns of keys;
  * the others have rows of keys and columns of queries. */
 #ifndef CUDA_ATTENTION_TILE_SIZES_H
 #define CUDA_ATTENTION_TILE_SIZES_H

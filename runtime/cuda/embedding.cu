@@ -77,7 +77,7 @@ typedef struct Sorted {
     int32_t *start; // [row]: index of the row's first token in the order; [rows]: number of tokens
     int32_t *order; // token by index in the order
     int32_t *row;   // row by index in the order
-    /* [chunk][2][n]: sum of a run that begins before the chunk, and of a run that ends after it. */
+    /* [chunk][2][n]: sum of the run from an earlier chunk, and of the run into a later chunk. */
     float *partial;
 } Sorted;
 

@@ -3,7 +3,7 @@
  * An async exchange is one run of a plan. Its rank continues with other work until it needs the
  * result. Async exchanges with one tag run in the order in which they begin. Exchanges with
  * different tags are independent, but `after` may name exchanges that must end before one begins,
- * because it uses their memory.
+ * because the later one uses their memory.
  *
  *     AsyncExchange async = {.run = run, .queue = HT_QUEUE_STAGES, .tag = 7, .where = "gpt.c:42"};
  *     async_exchange_begin(&async);
@@ -12,7 +12,7 @@
  *     async_exchange_forget(&async);
  *
  * On host memory each queue has a thread, which drives the messages of its async exchanges on its
- * own lane (transport/post.h), and sleeps if there are none. All functions here are for the main
+ * own lane (transport/post.h), and sleeps if no exchange runs. All functions here are for the main
  * thread. */
 #ifndef EXCHANGE_ASYNC_EXCHANGE_H
 #define EXCHANGE_ASYNC_EXCHANGE_H

@@ -263,7 +263,7 @@ static void list_factors(const Access *access, int *factors, int *count) {
             factors[(*count)++] = access->dims[d].factors[k];
 }
 
-/* Returns whether the factors of `part` are a subsequence of those of `whole`. With equal shapes,
+/* Returns whether the factors of `part` are a subsequence of `whole`'s factors. With equal shapes,
  * both tensors then have the same element order. */
 static bool is_within(const Access *part, const Access *whole) {
     int a[64], b[64], a_count, b_count, found = 0;

@@ -30,7 +30,7 @@ typedef struct Launch {
     char run[256];   // identifies this launch on this machine; "": unknown
 } Launch;
 
-/* Returns whether a launcher started this process, also as the only rank. */
+/* Returns whether a launcher started this process, even as the only rank. */
 bool launch_present(void);
 
 /* Reads the environment. Returns false if there is no launcher, or it started one process only.
