@@ -153,7 +153,7 @@ static void reorder(Plan *p, Tensor *tensor, int outer, int inner) {
 }
 
 /* Returns whether to copy an unaligned tensor to a padded pitch. `third` is the extent of the axis
- * (m, n or k) that the tensor lacks; only a large one makes up for the time of the copy. */
+ * (m, n or k) that the tensor lacks; only a large extent makes up for the copy's time. */
 static bool wants_padding(const Matrix &m, const Tensor &tensor, int64_t third) {
     return !tensor.copied && !is_aligned(m, tensor.data) && third >= PAD_FROM;
 }

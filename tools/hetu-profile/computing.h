@@ -10,7 +10,7 @@ typedef struct Sample {
     int64_t shape[4]; // extents; each kernel defines their meaning
 
     Work work;      // floating-point operations and bytes, by the operator's rule
-    bool fits;      // rates of the device class are fitted to this sample; false: it checks rates
+    bool fits;      // true: rates are fitted to this sample; false: the sample checks the rates
     double seconds; // measured
 } Sample;
 

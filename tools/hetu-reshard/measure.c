@@ -119,7 +119,7 @@ static Case *case_of(Arena *arena, const char *pattern, const int *devices, int 
 typedef struct Groups {
     const int *devices; // devices of all groups, group by group
     int count, groups;
-    bool alone; // as in cluster/cluster.h
+    bool alone; // only the root has a processor for itself (cluster/cluster.h)
 } Groups;
 
 /* Returns one plan of the same case for all groups at once. */
