@@ -8,8 +8,8 @@
  * A rank that computes has a heartbeat, and may take any time while no other rank waits for it.
  * The wait for rank 0's next command has no time limit. Rank 0 finds which rank keeps the others
  * waiting, and all ranks print this. Stopped ranks of this run are killed when another rank on
- * their machine ends. Time is counted in ticks of the thread, so that a stop of the whole machine stops
- * the count, too.
+ * their machine ends. Time is counted in ticks of the thread, so that a stop of the whole machine
+ * stops the count, too.
  */
 #ifndef TRANSPORT_WATCHDOG_WATCHDOG_H
 #define TRANSPORT_WATCHDOG_WATCHDOG_H
