@@ -4,8 +4,8 @@
  *         [--model=FUNCTION] [--name=NAME] [-o FILE]
  *
  * Reads the model as hetucc does, and accepts hetucc's options, too. Rate d is the time of device d
- * divided by that of a healthy device of its class. Prints the best strategy as lines of a word and
- * values. Writes a new strategy to FILE, or after these lines:
+ * divided by the time of a healthy device of its class. Prints the best strategy as lines of a word
+ * and values. Writes a new strategy to FILE, or after these lines:
  *
  *     strategy NAME new       new, or known: the program has this strategy already
  *     now UNITS               time of a step under --now, or else under the first strategy

@@ -130,8 +130,8 @@ static bool reads_text(const Item *item) {
     return !strncmp(item->text, "-include", 8) || !strncmp(item->text, "-imacros", 8);
 }
 
-/* Returns whether the C compiler accepts its options; the C compiler reports unknown options. They
- * would otherwise be ignored, since hetu-simulate compiles nothing. */
+/* Returns whether the C compiler accepts its options; the C compiler reports unknown options.
+ * Without this check, such options would be ignored, since hetu-simulate compiles nothing. */
 static bool flags_known(const Driver *driver) {
     Command command = command_cc(&driver->tools);
     int flags = 0;

@@ -1,6 +1,6 @@
 /* The parts of cross-entropy: a row's maximum, and the sum of its exponentials. A vocabulary may be
- * cut (vocabulary parallelism): a rank has the parts of its own columns, and the rules of
- * <hetu/ops.h> say how all-reduces join those of all ranks. */
+ * cut (vocabulary parallelism): a rank has the parts of its own columns. The rules of
+ * <hetu/ops.h> say how all-reduces join the parts of all ranks. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 #include "cpu/rows.h"

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CHUNK_ROWS = 32, MAX_CHUNKS = 64 }; // rows for each chunk of backward; most chunks
+/* CHUNK_ROWS: rows of a chunk of backward, unless there are MAX_CHUNKS chunks. */
+enum { CHUNK_ROWS = 32, MAX_CHUNKS = 64 };
 
 HT_CLONES static float sum_row(const float *x, int64_t n) {
     float sum = 0;

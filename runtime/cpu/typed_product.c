@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* Returns the number of elements from the first to the last that the axes reach, in the tensor
- * whose stride is at offset `field` of an axis; 0 if it is empty. */
+ * whose stride is at offset `field` of an axis; 0 if the tensor is empty. */
 static int64_t span_of(const ht_product_call *call, size_t field) {
     int64_t span = 1;
     for (int i = 0; i < call->rank; i++) {
@@ -91,7 +91,7 @@ static void finish(const ht_product_call *call, const float *sums) {
 
 enum { SUMMED_TOGETHER = 128 }; // sums that one pass over the summed axes computes
 
-/* The axes of an operand: `kept` axes are those of its sums, `gone` axes are summed over. */
+/* The axes of an operand: `kept` axes remain in its sums, `gone` axes are summed over. */
 typedef struct Summed {
     int kept_count, gone_count;
     ht_axis kept[HT_MAX_AXES], gone[HT_MAX_AXES];

@@ -51,8 +51,8 @@ AttentionShape attention_shape(const ht_view *in, const ht_view *segments, int c
  * cannot be copied 16 bytes at a time. */
 void attention_same_type(AttentionShape *a, const ht_view *view, const ht_view *like);
 
-/* Bytes of scores that the backward of a call stores at a time, if a GPU then has enough work. 512
- * MiB, unless a test changes it. */
+/* Limit of the bytes of scores that backward stores at a time, except for parts of 128 queries. 512
+ * MiB, unless a test changes the limit. */
 extern int64_t attention_kept_bytes;
 
 /* The memory to which a result is written. */

@@ -23,7 +23,7 @@
 
 int64_t attention_kept_bytes = INT64_C(512) << 20;
 
-/* Queries of a part are a multiple of this number, which all tiles divide. */
+/* The number of queries of a part is a multiple of this number, which all tile sizes divide. */
 static constexpr int part_queries = 128;
 
 /* lse and delta of a query. A query that sees no key has lse minus infinity; such a query, and rows
@@ -300,8 +300,8 @@ static __global__ void __launch_bounds__(E::threads, 1)
 static int rounded_up(int n, int unit) { return attention_blocks(n, unit) * unit; }
 
 /* Returns the first part of a call; the other parts follow from it. A head has `row_bytes` of
- * scores for each query, and a pair has `blocks` blocks of keys. The part has whole heads if they
- * fit in attention_kept_bytes, else some queries of as many heads as occupy a GPU. */
+ * scores for each query, and a pair has `blocks` blocks of keys. The part has whole heads if the
+ * heads that occupy a GPU fit in attention_kept_bytes, else some queries of these heads. */
 static AttentionPart first_part(const AttentionShape *a, int64_t row_bytes, int blocks) {
     const int64_t busy_blocks = 1024, all = (int64_t)a->batch * a->groups,
                   shared = a->heads / a->groups;

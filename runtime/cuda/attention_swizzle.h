@@ -125,7 +125,7 @@ static __device__ __forceinline__ void kept_load(typename E::T *tile, const type
  *         ... tile `it` is in that buffer; with two buffers, the next tile is being loaded ...
  *     }
  *
- * Copies that began before tile_begin have ended when the first tile is there. */
+ * Copies that began before tile_begin have ended when the first tile is loaded. */
 template <int buffers, typename Load>
 static __device__ __forceinline__ void tile_begin(int count, Load load) {
     if (buffers == 2 && count > 0) load(0, 0);

@@ -1,13 +1,13 @@
 /* Tile sizes of the runtime's attention on a GPU. C++ only.
  *
  * Each list has an entry for heads of up to 64, of 128 and of 256 numbers (attention_width). An
- * entry names the engine that a block of threads runs with, and behind it an engine for GPUs on
- * which the first needs more shared memory than a block may have.
+ * entry names the engine that a block of threads runs with, then an engine for GPUs on which the
+ * first engine needs more shared memory than a block may have.
  *
  *     PlainEngine<D, COLUMNS>                   tiles of 32 rows x COLUMNS (32)
  *     TensorEngine<D, PARTS, COLUMNS, ACROSS>   tiles of 64 PARTS / ACROSS rows x COLUMNS
  *
- * Backward has two kernels. The last engine of its entries has rows of queries and columns of keys;
+ * Backward has two kernels. The last engine of an entry has rows of queries and columns of keys;
  * the others have rows of keys and columns of queries. */
 #ifndef CUDA_ATTENTION_TILE_SIZES_H
 #define CUDA_ATTENTION_TILE_SIZES_H

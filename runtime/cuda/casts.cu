@@ -10,8 +10,8 @@
 typedef struct Narrowed {
     uint16_t *to;
     const float *from;
-    int64_t count, chunk, vector; // elements; first chunk in the launch; whether both addresses
-                                  // are aligned to 16 bytes
+    /* Number of elements; number of the first chunk; whether addresses are 16-byte aligned. */
+    int64_t count, chunk, vector;
 } Narrowed;
 
 static std::vector<Narrowed> collected;

@@ -9,8 +9,8 @@ extern "C" {
 #endif
 
 extern const Channel channel_nccl; // over NCCL
-extern const Channel
-    channel_staged; // through host memory: for ranks that share a GPU, which NCCL does not connect
+/* Goes through host memory, for ranks that share a GPU, which NCCL does not connect. */
+extern const Channel channel_staged;
 
 /* Functions by which the threads of async exchanges allocate and use device memory. */
 extern const ChannelMemory cuda_lane_memory;

@@ -23,7 +23,7 @@
 #include <hetu/kernel.h>
 
 enum {
-    CUDA_HYPER = 64,     // hyper-parameters of all optimizers of a program
+    CUDA_HYPER = 64,     // most hyper-parameters of all optimizers of a program
     CUDA_ALIGNMENT = 256 // bytes; each value in scratch memory begins at a multiple of this number
 };
 
@@ -57,8 +57,8 @@ typedef struct CudaReport {
     unsigned long long number;
 } CudaReport;
 
-/* Returns the report for a message, a constant text with up to three %lld. If cuda_fault is called
- * with it, the program ends after that step with the message and the name of the current operator.
+/* Returns the report for a message, a constant text with up to three %lld. If cuda_fault gets
+ * this report, the program ends after that step with the message and the current operator's name.
  * With `piece`, the second number is an element of that piece, and is converted to the element of
  * the whole tensor. */
 CudaReport cuda_report(const char *format, const ht_view *piece = nullptr);

@@ -5,7 +5,7 @@
  *
  *     scores = scale * q kT          under `causal`: -FLT_MAX where the key's index exceeds the
  *                                    query's
- *     stats = max + log(sum)         of the row's maximum and of e^(scores - max)
+ *     stats = max + log(sum)         max: maximum of a row; sum: of its e^(scores - max)
  *     y = (e^(scores - max) / sum) v
  *
  * Backward: p = e^(scores - stats), ds = scale * p * (dy vT - sum(dy * y)), dv = pT dy, dk = dsT q,

@@ -28,7 +28,8 @@
  * correctly. */
 enum { CUDNN_LEAST_VERSION = 91600 };
 
-enum { CUDNN_RANK = 4, CUDNN_TENSOR_ALIGNMENT = 16 }; // dimensions of all tensors; bytes
+/* CUDNN_RANK: dimensions of every tensor; CUDNN_TENSOR_ALIGNMENT: bytes. */
+enum { CUDNN_RANK = 4, CUDNN_TENSOR_ALIGNMENT = 16 };
 
 typedef std::array<int64_t, CUDNN_RANK> CudnnSizes;
 

@@ -72,13 +72,13 @@ enum {
 /* Result and scratch memory of the counting sort of tokens by row. */
 typedef struct Sorted {
     int64_t parts;
-    int32_t
-        *count; // [part][row]: tokens of the part in the row; after step 2, tokens of earlier parts
+    /* [part][row]: tokens of the part in the row; after step 2, tokens of earlier parts. */
+    int32_t *count;
     int32_t *start; // [row]: index of the row's first token in the order; [rows]: number of tokens
     int32_t *order; // token by index in the order
     int32_t *row;   // row by index in the order
-    float *partial; // [chunk][2][n]: sum of the run that began before the chunk, and of the run
-                    // that continues after the chunk
+    /* [chunk][2][n]: sum of the run from an earlier chunk, and of the run into a later chunk. */
+    float *partial;
 } Sorted;
 
 /* Rank of this thread's token among the tokens of its tile with the same row. `before` counts

@@ -9,8 +9,8 @@
 /* The tensor of one call. */
 typedef struct Squared {
     const float *g;
-    int64_t count, chunk, vector; // number of elements; number of the first chunk; whether the
-                                  // address is aligned to 16 bytes
+    /* Number of elements; number of the first chunk; whether the address is 16-byte aligned. */
+    int64_t count, chunk, vector;
 } Squared;
 
 static std::vector<Squared> collected;

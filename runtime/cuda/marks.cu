@@ -60,7 +60,7 @@ extern "C" bool device_name(const char *name) {
 #endif
 }
 
-/* ---- measured rates of the GPU (of copies; those of products depend on type and shape) ---- */
+/* ---- the measured rate of copies (rates of products depend on type and shape) ---- */
 
 enum {
     RATED_BYTES = 1 << 26, // bytes of the measured copy

@@ -16,9 +16,8 @@ enum { MOST_ALGORITHMS = 8 }; // algorithms proposed by cuBLASLt that are measur
 typedef struct Prepared {
     cublasLtMatmulDesc_t product;
     cublasLtMatrixLayout_t a, b, d;
-    int count; // number of algorithms, fastest first by cuBLASLt's estimate; 0: cuBLASLt does not
-               // support the product
-    cublasLtMatmulAlgo_t algorithm[MOST_ALGORITHMS];
+    int count; // number of algorithms; 0: cuBLASLt does not support the product
+    cublasLtMatmulAlgo_t algorithm[MOST_ALGORITHMS]; // fastest first by cuBLASLt's estimate
 } Prepared;
 
 static void check(cublasStatus_t status, const char *what) {

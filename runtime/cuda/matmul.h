@@ -26,9 +26,9 @@ typedef struct Matmul {
     int64_t batch;
     bool biased;
     ht_epilogue epilogue;
-    bool aux;     // also writes d before the activation, stored as d is; only for gelu
-    char sums_of; // 'a' or 'b': writes the sums of that operand over the summed dimension to the
-                  // bias's address; 0: no sums
+    bool aux; // also writes d before the activation, stored as d is; only for gelu
+    /* Operand ('a', 'b') whose sums over the summed dimension go to the bias's address; 0: none. */
+    char sums_of;
 } Matmul;
 
 /* Addresses of a product's operands. bias (or the address for sums) and aux may be nullptr if the

@@ -47,8 +47,8 @@ typedef void CollectLaunch(void);
 /* Starts collecting calls for `launch`; first launches collected calls of another kernel. */
 void collect_for(CollectLaunch *launch);
 
-/* Launches the collected calls. ht_compute_stream does so before it returns the stream, so that
- * later work sees their results. */
+/* Launches the collected calls. ht_compute_stream calls this before it returns the stream, so that
+ * later work sees the results. */
 void cuda_collected_launch(void);
 
 #endif

@@ -37,7 +37,7 @@ struct Side {
 };
 
 /* Returns the owner of the stream and communicators for a plan in a queue. In HT_QUEUE_STAGES each
- * plan owns its own; in other queues all plans share one owner. */
+ * plan is its own owner; in each other queue all plans share one owner. */
 static const ht_reshard *owner_of(const ht_reshard *plan, ht_queue queue) {
     static const ht_reshard all[HT_QUEUES] = {};
     return queue == HT_QUEUE_STAGES ? plan : &all[queue];
@@ -332,8 +332,8 @@ static void run_all_gather(const Act &act, int mine) {
 }
 
 /* Returns the member of a step's communicator for entry i of its blocks: member i, or the device
- * that the entry names. An async exchange has the plan's devices as members, any other all ranks.
- */
+ * that the entry names. The members are the plan's devices for an async exchange, else all
+ * ranks. */
 static int peer_of(const Act &act, const ht_block &block, int i) {
     if (act.step->verb != HT_EXCHANGE) return i;
     if (!nccl.side) return channel_rank(act.run, block.peer);

@@ -287,8 +287,8 @@ enum {
     JOIN_GROUPS = 256 // most groups of blocks
 };
 
-/* The number of blocks of each group that have arrived, and the number of groups that have. All are
- * 0 between kernels, which run one after another. */
+/* The number of arrived blocks of each group, then the number of complete groups. All numbers are 0
+ * between kernels, which run one after another. */
 static __device__ unsigned join_arrived[JOIN_GROUPS + 1];
 
 /* Returns whether this block is the last of `count` to arrive; the last one may read all earlier

@@ -121,8 +121,8 @@ static void launch(const Update *updates, int64_t count, int64_t chunks, const f
 /* AdamW and Adam; <hetu/ops.h> lists the hyper-parameters. */
 struct AdamW {
     static constexpr int STATES = 2;
-    float rate, beta1, beta2, eps, shrink, decay,
-        factor;               // decay: added to the gradient (Adam); factor: of clipping
+    /* decay: decay that is added to the gradient (Adam); factor: result of clip_factor. */
+    float rate, beta1, beta2, eps, shrink, decay, factor;
     float correct1, correct2; // 1 / (1 - beta1^t), and 1 / sqrt(1 - beta2^t)
 
     __device__ void begin(const float *hyper, const CudaStep *step) {

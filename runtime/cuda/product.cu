@@ -40,7 +40,7 @@ typedef struct Plan {
     const ht_product_call *call;
     int rank;
     ht_axis before[HT_MAX_AXES], axes[HT_MAX_AXES]; // with strides of the call, and of the copies
-    Contraction c;                                  // of `axes`
+    Contraction c;                                  // contraction of `axes`
     int batch; // index in c.outer of cuBLASLt's batch; -1: no batch
     Tensor x, w, y;
     Matmul matmul;
@@ -153,7 +153,7 @@ static void reorder(Plan *p, Tensor *tensor, int outer, int inner) {
 }
 
 /* Returns whether to copy an unaligned tensor to a padded pitch. `third` is the extent of the axis
- * (m, n or k) that the tensor lacks; only a large one makes up for the time of the copy. */
+ * (m, n or k) that the tensor lacks; only a large extent makes up for the copy's time. */
 static bool wants_padding(const Matrix &m, const Tensor &tensor, int64_t third) {
     return !tensor.copied && !is_aligned(m, tensor.data) && third >= PAD_FROM;
 }
@@ -195,8 +195,8 @@ static Operands operands_of(const Plan *p, const void *x, const void *w, const v
     return {p->left_is_w ? w : x, p->left_is_w ? x : w, const_cast<void *>(y), bias, aux};
 }
 
-/* Returns whether cuBLASLt can write the sums of an operand: they run along the axis of the
- * result's matrix that the operand has. */
+/* Returns whether cuBLASLt can write the sums of an operand. The sums must run along the axis of
+ * the result's matrix that the operand has. */
 static bool takes_sums(const Plan *p) {
     const ht_product_call *call = p->call;
     const bool left = p->left_is_w == (call->sums_of_w != 0);

@@ -11,9 +11,9 @@ enum {
 };
 
 typedef struct Rope {
-    int64_t places, length, heads,
-        half; // places: positions of all batches; length: of the sequence; half: pairs of a head
-    const double *frequency; // by pair
+    /* places: positions of all batches; length: of the sequence; half: pairs of a head. */
+    int64_t places, length, heads, half;
+    const double *frequency; // by pair: the angle at position 1
     Indices position;        // data NULL: the position is the index along the sequence
     Places sequence;
 } Rope;

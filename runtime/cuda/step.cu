@@ -41,7 +41,7 @@ const CudaStep *cuda_step(void) { return step.device; }
 
 /* Copies the numbers of a step to the device. In the second run (run 1), all ranks agree on
  * variants, which the first run measured (cuda/autotune.h). So the second run is recorded with
- * them, also if the program continues from a saved step or under another strategy. */
+ * these variants, even if the program continues from a saved step or under another strategy. */
 extern "C" const float *device_numbers(const StepNumbers *numbers) {
     if (numbers->run == 1) choice_agree();
     memcpy(step.host->hyper, numbers->hyper, sizeof step.host->hyper);

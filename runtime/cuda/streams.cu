@@ -15,8 +15,8 @@ static struct {
     cudaEvent_t computed, exchanged;
     bool pending; // the compute stream must still wait for the exchange stream's work
     FailNote *note;
-    std::map<std::pair<const char *, const char *>, FailNote *>
-        notes; // device memory of each note, by its texts
+    /* Device memory of each note, by the note's texts. */
+    std::map<std::pair<const char *, const char *>, FailNote *> notes;
 } streams;
 
 void cuda_streams_open(void) {
@@ -74,8 +74,8 @@ static void check_ranks(void) {
 static void wait_watching(cudaStream_t stream) {
     cudaError_t state = cudaErrorNotReady;
     for (int looks = 1; (state = cudaStreamQuery(stream)) == cudaErrorNotReady; looks++) {
-        (void)
-            cudaGetLastError(); // clears the error "not ready", which the next launch would report
+        /* Clears the error "not ready", which the next launch would report. */
+        (void)cudaGetLastError();
         if (looks % CHECK_EVERY == 0) {
             check_ranks();
             world_check();

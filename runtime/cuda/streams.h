@@ -29,11 +29,11 @@ void cuda_streams_wait(void);
 void cuda_note(cudaStream_t stream, const char *what, const char *where);
 const volatile FailNote *cuda_noted(void);
 
-/* Open and close the numbers and faults of a step; cuda_step_finish ends a step (cuda/step.cu). */
+/* Open and close the numbers and faults of a step (cuda/step.cu). cuda_step_finish waits for the
+ * step, and ends the program if a kernel has recorded a fault. */
 void cuda_step_open(void);
 void cuda_step_close(void);
-void cuda_step_finish(
-    void); // waits for the step; ends the program if a kernel has recorded a fault
+void cuda_step_finish(void);
 
 /* Issues the local moves of a conversion's step on a stream (cuda/copy_boxes.cu). */
 void cuda_move(const ChannelRun *run, const ht_reshard_step *step, cudaStream_t stream);

@@ -40,7 +40,7 @@ static __device__ __forceinline__ void tensor_load(uint32_t (&to)[4], const void
                  : "memory");
 }
 
-/* Does so with each matrix transposed: lane l gets rows 2 (l % 4) and the next of column l / 4. */
+/* Loads the matrices transposed: lane l gets rows 2 (l % 4) and 2 (l % 4) + 1 of column l / 4. */
 static __device__ __forceinline__ void tensor_load_transposed(uint32_t (&to)[4], const void *row) {
     uint32_t address = (uint32_t)__cvta_generic_to_shared(row);
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"

@@ -122,10 +122,10 @@ static inline int64_t address_number(const void *data) {
     return (int64_t)reinterpret_cast<uintptr_t>(data);
 }
 
-/* Return a block of UNIT_THREADS threads for rows of `units` units, (units of a row, rows), and the
- * grid of such blocks. */
 enum { UNIT_THREADS = 256, MOST_GRID_ROWS = 1 << 15 };
 
+/* Return a block of UNIT_THREADS threads, (units of a row, rows), for rows of `units` units, and
+ * the grid of such blocks. */
 static inline dim3 unit_block(int64_t units) {
     unsigned along = 1;
     while (along < UNIT_THREADS && along < units) along *= 2;

@@ -21,13 +21,13 @@ enum {
     FIRST_NAP = 20000, // nanoseconds
     LONGEST_NAP = 200000,
     CHECK_EVERY = 1000, // passes without progress between two checks of the other ranks
-    MOST_ROOM = 1 << 22 // bytes received at a time for reductions, over all running async exchanges
-                        // of HT_QUEUE_GRADIENTS
+    /* Bytes received at a time for reductions, by all running exchanges of HT_QUEUE_GRADIENTS. */
+    MOST_ROOM = 1 << 22
 };
 
 /* State of an async exchange. */
 typedef enum Leg {
-    LEG_WAITING, // until the device has finished earlier work
+    LEG_WAITING, // the device has not finished earlier work
     LEG_BETWEEN, // the next step begins
     LEG_MOVING,  // the device runs local moves
     LEG_LOADING, // sent data are copied from the device
@@ -40,12 +40,12 @@ typedef enum Leg {
 typedef struct ExchangeLane {
     bool begun;   // earlier exchanges have ended, and there is memory for reductions
     double since; // begin of the run, for the timeline
-    int64_t room; // bytes received for reductions
+    int64_t room; // most bytes that a round receives for reductions
     Leg leg;
     void *mark;
     const ht_reshard_step *step, *end; // the current or next step; the end of the steps
-    Staged staged;                     // device memory only: the step, and the run, on the host
-    ChannelRun on_host;
+    Staged staged;                     // for device memory: the step's copy in host memory
+    ChannelRun on_host;                // for device memory: the run with its buffer on the host
     Rounds rounds;
     int post_count; // messages of the round in flight
     Post *posts;
@@ -265,7 +265,7 @@ static void finish(Queue *queue, AsyncExchange *async) {
 }
 
 /* Advances every async exchange of a queue; returns false if none made progress. The caller holds
- * the lock; pass releases it while it advances one. */
+ * the lock; pass releases the lock while it advances an exchange. */
 static bool pass(Queue *queue) {
     bool moved = false;
     for (AsyncExchange *async = queue->first, *next; async; async = next) {
@@ -405,8 +405,8 @@ void async_exchange_end_on_thread(AsyncExchange *async) {
     watch_end();
 }
 
-/* Counts a run, and ends the program if an exchange in `after` has not begun as often: the `ended`
- * flag of that exchange would be left from its previous run. */
+/* Counts a run, and ends the program if an exchange in `after` has another number of runs: the
+ * `ended` flag of that exchange would be left from its previous run. */
 static void count_run(AsyncExchange *async) {
     async->runs++;
     for (int i = 0; i < async->after_count; i++)

@@ -3,7 +3,7 @@
  * An async exchange is one run of a plan. Its rank continues with other work until it needs the
  * result. Async exchanges with one tag run in the order in which they begin. Exchanges with
  * different tags are independent, but `after` may name exchanges that must end before one begins,
- * because it uses their memory.
+ * because the later one uses their memory.
  *
  *     AsyncExchange async = {.run = run, .queue = HT_QUEUE_STAGES, .tag = 7, .where = "gpt.c:42"};
  *     async_exchange_begin(&async);
@@ -12,7 +12,7 @@
  *     async_exchange_forget(&async);
  *
  * On host memory each queue has a thread, which drives the messages of its async exchanges on its
- * own lane (transport/post.h), and sleeps if there are none. All functions here are for the main
+ * own lane (transport/post.h), and sleeps if no exchange runs. All functions here are for the main
  * thread. */
 #ifndef EXCHANGE_ASYNC_EXCHANGE_H
 #define EXCHANGE_ASYNC_EXCHANGE_H
@@ -29,8 +29,8 @@ typedef struct AsyncExchange {
     int tag;           // message tag of this plan, equal on all its ranks
     const char *where; // "gpt.c:42"
     int after_count;
-    struct AsyncExchange *
-        *after;   // exchanges that must end before; each must have begun as often as this one
+    /* Exchanges that must end before this exchange begins; their `runs` must equal its `runs`. */
+    struct AsyncExchange **after;
     int64_t runs; // number of runs that have begun
     /* Private to the channel. */
     bool ended;
@@ -53,8 +53,8 @@ void async_exchange_end(AsyncExchange *async);
 void async_exchange_forget(AsyncExchange *async);
 
 /* These functions do the same on threads, for channels that exchange through host memory.
- * async_exchanges_prepare starts the threads if some plan runs beside computing and they do not run
- * yet. All ranks call it together. */
+ * async_exchanges_prepare starts the threads unless they run already or no plan runs beside
+ * computing. All ranks call it together. */
 void async_exchanges_prepare(const ChannelPlans *plans);
 void async_exchange_begin_on_thread(AsyncExchange *async);
 void async_exchange_end_on_thread(AsyncExchange *async);

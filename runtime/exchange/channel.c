@@ -5,7 +5,7 @@
 #include "exchange/rounds.h"
 #include "transport/fabric/fabric.h"
 
-static const Channel *own; // the device's; NULL: the host's
+static const Channel *own; // the device's channel; NULL: the host's channel is used
 
 const Channel *channel_of_host(void) {
 #ifdef HETU_MPI

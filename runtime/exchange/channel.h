@@ -33,8 +33,8 @@ typedef struct ChannelRun {
 typedef struct ChannelPlans {
     int count, pipeline_count;
     const ht_reshard *const *plan;
-    const unsigned *queues; // by plan: bit mask (1 << HT_QUEUE_...) of the queues that run it
-                            // beside computing (exchange/async_exchange.h); 0: none
+    /* By plan: bit mask (1 << HT_QUEUE_...) of the queues that run it beside computing; 0: none. */
+    const unsigned *queues;
     const ht_pipeline *pipelines;
 } ChannelPlans;
 
@@ -47,13 +47,13 @@ typedef struct ChannelMemory {
     void (*attach)(int lane);   // called in a thread that begins
     void (*detach)(int lane);   // called in a thread that ends
     void *(*mark)(void);        // in the main thread: marks all work issued to the device so far
-    bool (*passed)(void *mark); // returns whether that work is done, and then frees the mark
-    void (*move)(int lane, const ChannelRun *run,
-                 const ht_reshard_step *step); // starts a step of local moves
-    void (*copy)(int lane, void *to, const void *from, int64_t bytes,
-                 bool up);  // starts a copy from host to device (`up`), or from device to host
-    bool (*idle)(int lane); // returns whether all started work is done
-    void *(*alloc)(int64_t bytes); // host memory for these copies
+    bool (*passed)(void *mark); // returns whether that work is done; if so, frees the mark
+    /* Starts a step of local moves. */
+    void (*move)(int lane, const ChannelRun *run, const ht_reshard_step *step);
+    /* Starts a copy from host to device (`up`), or from device to host. */
+    void (*copy)(int lane, void *to, const void *from, int64_t bytes, bool up);
+    bool (*idle)(int lane);        // returns whether all started work is done
+    void *(*alloc)(int64_t bytes); // allocates host memory for these copies
     void (*free)(void *memory);
 } ChannelMemory;
 
@@ -135,10 +135,10 @@ void channel_move_on_host(const ChannelRun *run, const ht_reshard_step *step);
 /* Independent steps (exchange/independent_steps.c), which a channel may issue together (NCCL: in
  * one group call). */
 
-/* Returns the next collective after `step` that can be issued together with those from `first` to
- * `step`, or NULL. It has the same verb and group, and it is independent of them. Only local moves
- * may lie in between; they run first. Returns NULL, too, if the devices of the plan have different
- * steps: all members of a group must issue the same calls. */
+/* Returns the next collective after `step` that can be issued together with the collectives from
+ * `first` to `step`: one of the same verb and group that is independent of these. Only local moves,
+ * which run first, may lie in between. Returns NULL if there is none, or if the devices of the plan
+ * have different steps: all members of a group must issue the same calls. */
 const ht_reshard_step *steps_next_together(const ChannelRun *run, const ht_reshard_step *first,
                                            const ht_reshard_step *step);
 

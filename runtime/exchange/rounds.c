@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum { FOLD_CHUNK = 1024 };    // elements
-enum { MOST_PARTS = 1 << 21 }; // bytes that come in a round to be reduced
+enum { MOST_PARTS = 1 << 21 }; // bytes that a round receives for reduction
 
 /* Returns the transfer of `count` elements at `data` to or from a member of the group. */
 static HostTransfer part(const Rounds *r, char *data, int64_t count, int member) {

@@ -2,8 +2,8 @@
  *
  * Conversions between layouts run on MPI_COMM_WORLD (exchange/mpi.c). Commands, feeds, fetches and
  * checks run on a communicator of their own, "hetu control", so that tools that count traffic can
- * tell them apart. A process that MPI did not launch and that needs one rank never initialises MPI.
- */
+ * leave this traffic out. A process that MPI did not launch, and that needs only one rank, never
+ * initialises MPI. */
 #ifndef TRANSPORT_MPI_H
 #define TRANSPORT_MPI_H
 

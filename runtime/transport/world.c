@@ -20,13 +20,11 @@
 
 enum {
     DEFAULT_TIMEOUT = 600, // seconds
-    FIRST_WAITS =
-        100, // milliseconds in which the launcher ends all ranks after a stopped one has died
-    OTHERS_WAIT = 1000, // milliseconds in which the launcher ends all ranks after the first of a
-                        // machine has ended
-    NAP = 10,           // milliseconds between two checks for these signals
-    TURN = 50,          // milliseconds between the ends of two ranks
-    MOST_TURNS = 3      // most turns that a rank waits in addition to its first
+    FIRST_WAITS = 100,     // milliseconds: a machine's first rank awaits the launcher's signals
+    OTHERS_WAIT = 1000,    // milliseconds: the other ranks await these signals
+    NAP = 10,              // milliseconds between two checks for these signals
+    TURN = 50,             // milliseconds between the ends of two ranks
+    MOST_TURNS = 3         // most turns that a rank waits in addition to its first
 };
 
 /* The transports, in the order in which world_open asks them. */

@@ -12,22 +12,22 @@ typedef struct WorldPlace {
 } WorldPlace;
 
 typedef struct WorldKind {
-    bool (*launched)(void); // returns whether the environment says that a launcher started this
-                            // process for this transport
+    /* Returns whether a launcher started this process for this transport (by the environment). */
+    bool (*launched)(void);
     WorldPlace (*open)(int *argc, char ***argv, bool threads);
     void (*close)(void);
-    void (*abort)(
-        int status);       // ends all ranks; may return if no other rank is left; NULL: not needed
+    /* Ends all ranks; may return if no other rank is left. NULL: not needed. */
+    void (*abort)(int status);
     void (*abandon)(void); // removes the files of an unfinished open; NULL: not needed
     void (*forget)(void);  // closes a forked child process's connections; NULL: not needed
     void (*check)(void);   // as world_check; NULL: not needed
     bool ended_together;   // the launcher ends all ranks when one is gone
-    void (*broadcast)(void *data, size_t bytes); // to `least`: called by functions of world.h
+    void (*broadcast)(void *data, size_t bytes); // functions of world.h call broadcast to least
     void (*gather)(const void *mine, size_t bytes, void *all);
     void (*exchange)(const HostTransfer *sends, int send_count, const HostTransfer *receives,
                      int receive_count);
     int (*least)(int mine);
-    void (*open_lanes)(void); // to `done`: called by the functions of post.h
+    void (*open_lanes)(void); // functions of post.h call open_lanes to done
     void (*close_lanes)(void);
     int (*tags)(void);
     void (*begin)(int lane, Post *post);

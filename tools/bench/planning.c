@@ -114,7 +114,7 @@ static Conversion convert_weight(Arena *arena, const Weight *weight, int layer, 
 }
 
 /* Times a switch of all weights of a transformer. Weight number n has n times `more` extra rows, so
- * that layers are alike only for 0. Each weight has parsed layouts of its own. */
+ * that layers are alike only if `more` is 0. Each weight has parsed layouts of its own. */
 static void time_switch(const char *name, int more) {
     Arena *arena = arena_create();
     Conversion *conversions = arena_array(arena, Conversion, TENSORS);

@@ -19,7 +19,7 @@ typedef struct Loops {
     const OpDef *def;
     const Rule *rule;
     int operand;       // operand whose gradient is written; -1: the values
-    uint32_t integers; // bit per operand, then per result: of an integer type
+    uint32_t integers; // a bit for each operand, then for each result, of an integer type
 
     bool wide; // computes in double
 

@@ -1,5 +1,5 @@
-/* Declarations that the files of hetu-operators share: declarations.c reads the operators of a
- * header, loops.c writes their loops, tables.c all other output. */
+/* Declarations that the files of hetu-operators share: declarations.c reads a header's
+ * operators. loops.c writes their loops, reference.c the reference, tables.c all other files. */
 #ifndef HETU_OPERATORS_OPERATORS_H
 #define HETU_OPERATORS_OPERATORS_H
 
@@ -9,8 +9,8 @@
 /* An operator as the header declares it. */
 typedef struct Declaration {
     OpDef def;
-    const char *result; // result type of the C function: ht_tensor, or a struct of tensors in the
-                        // order of the rule's results
+    /* Result type of the C function: ht_tensor, or a struct of tensors in the order of results. */
+    const char *result;
     const char *params; // parameters of the C function, as written
 } Declaration;
 typedef Array(Declaration) Declarations;

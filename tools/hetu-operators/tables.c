@@ -134,7 +134,7 @@ static void write_operations(Text *out, const OpDef *def) {
 /* ---- types ---- */
 
 /* One choice of the types that a rule leaves open; a set bit means an integer type. Bit 0 is the
- * common type of operands, bit 1 + k operand k with a type of its own; the arguments' bits
+ * common type of operands, bit 1 + k the type of operand k if that differs; the arguments' bits
  * follow. */
 typedef struct Choice {
     const OpDef *def;
@@ -263,7 +263,7 @@ static void list_factors(const Access *access, int *factors, int *count) {
             factors[(*count)++] = access->dims[d].factors[k];
 }
 
-/* Returns whether the factors of `part` are a subsequence of those of `whole`. With equal shapes,
+/* Returns whether the factors of `part` are a subsequence of `whole`'s factors. With equal shapes,
  * both tensors then have the same element order. */
 static bool is_within(const Access *part, const Access *whole) {
     int a[64], b[64], a_count, b_count, found = 0;

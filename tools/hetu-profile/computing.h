@@ -10,7 +10,7 @@ typedef struct Sample {
     int64_t shape[4]; // extents; each kernel defines their meaning
 
     Work work;      // floating-point operations and bytes, by the operator's rule
-    bool fits;      // true: the rates of the device class are fitted to it; false: it checks them
+    bool fits;      // true: rates are fitted to this sample; false: the sample checks the rates
     double seconds; // measured
 } Sample;
 
@@ -26,8 +26,8 @@ double computing_seconds(const Sample *sample);
  * *count. All ranks call it together. */
 double layer_seconds(Work *works, int room, int *count);
 
-/* Returns the time of matrix products and exchanges with a neighbour at once, divided by that of
- * the longer one alone: from 1, full overlap, to 2, no overlap. All ranks call it together. */
+/* Returns the time of matrix products and exchanges with a neighbour at once, divided by the
+ * longer time of the two alone: from 1, full overlap, to 2, no overlap. All ranks call it. */
 double overlap_of_both(void);
 
 #endif

@@ -41,7 +41,7 @@ bool case_plannable(Diag *diag, const Case *conversion);
 /* Returns the size of the tensor's elements in bytes. */
 int case_element(const Case *conversion);
 
-/* Plans the conversion of cases on a cluster; NULL: on one host with equal links. */
+/* Plans the conversion of cases on a cluster; `cluster` NULL: one host with equal links. */
 Set set_plan(Arena *arena, Case *const *cases, int count, const Cluster *cluster);
 
 /* Print the plan: as a table, or as JSON. */

@@ -1,7 +1,7 @@
 /* hetu-reshard 'f32[8,12]: [0-3]{0:4} -> [0-3]{1:4}'
  *
  * Prints the plan of a conversion, as a table or as JSON; under mpirun with --fill and --dump, runs
- * it. Several cases are converted by one plan. Options:
+ * it. Several cases on the command line are converted by one plan. Options:
  *
  *     --time            under mpirun: prints measured and predicted times
  *     --measure         writes a cluster file of the ranks
@@ -9,7 +9,7 @@
  *                       are skipped; cases run one after another
  *     --together        with --batch: one plan for all cases
  *
- * Of several cases, case n (from 0) uses the subfolders n of both folders. */
+ * With several cases, case n (from 0) uses the subfolder n of --fill and of --dump. */
 #include "timing.h"
 
 #include "cost/cost.h"

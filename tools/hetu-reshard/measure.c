@@ -119,7 +119,7 @@ static Case *case_of(Arena *arena, const char *pattern, const int *devices, int 
 typedef struct Groups {
     const int *devices; // devices of all groups, group by group
     int count, groups;
-    bool alone; // as in cluster/cluster.h
+    bool alone; // only the root has a processor for itself (cluster/cluster.h)
 } Groups;
 
 /* Returns one plan of the same case for all groups at once. */
@@ -328,8 +328,8 @@ static json_t *measure_link(const int *devices, json_t *measured) {
                      "measured", measured);
 }
 
-/* Measures the link within a host, on 2, 3, 4, 8, ... and all ranks, by one group and by as many
- * groups as fit at once; NULL: the host has one rank. */
+/* Measures the link within a host, on 2, 3, 4, 8, ... and all ranks, by one group, and by all
+ * groups that fit at once. Returns NULL if the host has one rank. */
 static json_t *measure_local(const Hosts *hosts, int host, const Cluster *machine) {
     int ranks[world_size()], count = host_ranks(hosts, host, ranks);
     json_t *measured = json_array();
@@ -362,8 +362,8 @@ static json_t *measure_pair(const Hosts *hosts, int a, int b, const Cluster *mac
     return link;
 }
 
-/* Measures the local link on the host with most ranks, and the link of each pair of hosts. When all
- * ranks are on one host, `remote` gets the values of `local`; when no host has two, the reverse. */
+/* Measures the local link on the host with most ranks, and the link of each pair of hosts. `remote`
+ * is a copy of `local` if there is one host, `local` of `remote` if no host has two ranks. */
 static json_t *measure_links(const Hosts *hosts, const Cluster *machine) {
     int ranks[world_size()], widest = 0;
     json_t *pairs = json_array();

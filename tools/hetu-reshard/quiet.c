@@ -16,7 +16,7 @@
 #include <math.h>
 #include <time.h>
 
-/* Ratio up to which two times count as equal; seconds between two probes. */
+/* like: ratio up to which two times count as equal; pause: seconds between two probes. */
 static const double like = 1.3, pause = 0.05;
 
 static struct {

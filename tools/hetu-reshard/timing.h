@@ -34,7 +34,7 @@ void measure_cluster(const char *path, double limit);
 void quiet_begin(Arena *arena, const Cluster *cluster);
 
 /* Waits until the probe takes at most 1.3 times its shortest time so far. Warns, and stops waiting,
- * when all calls have waited 20 seconds. Warns if the probe is faster than the cluster file
+ * when all calls have waited 20 s together. Warns if the probe is faster than the cluster file
  * predicts. All ranks call it together. */
 void quiet_wait(void);
 

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 enum {
-    SETTLE = 300,          // milliseconds
-    REMOTE_SETTLE = 20000, // milliseconds
+    SETTLE = 300,          // milliseconds in which a dead rank on this machine is noticed
+    REMOTE_SETTLE = 20000, // milliseconds in which a dead rank on another machine is noticed
     DEFAULT_TIMEOUT = 600  // seconds
 };
 
@@ -148,8 +148,8 @@ static void rebind(Ranks *ranks, const Slots *slots) {
 
 /* One start of the ranks. */
 typedef struct Start {
-    const Choice *choice; // the strategy that they run under
-    int number;           // from 1 on
+    const Choice *choice; // the strategy under which the ranks run
+    int number;           // number of the start, from 1 on
     int grace;            // seconds that ranks have to end after a signal
 } Start;
 
@@ -215,7 +215,7 @@ static bool leave_out(ChoiceList *list, const Choice *choice) {
     return list->count > 0;
 }
 
-/* Removes the meeting file of a start, and its folder unless it is that of `place`. */
+/* Removes the meeting file of a start, and its folder unless that is place->folder. */
 static void leave_meeting(char *meeting, const Place *place) {
     unlink(meeting);
     *strrchr(meeting, '/') = 0;

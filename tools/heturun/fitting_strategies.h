@@ -14,7 +14,7 @@
 typedef struct Choice {
     const char *name, *word; // `word` is the word of hetucc's option --strategy: FILE:NAME
     int devices;
-    uint64_t digest; // of its text
+    uint64_t digest; // digest of the strategy's text
 } Choice;
 typedef Array(Choice) ChoiceList;
 

@@ -24,8 +24,8 @@ static const char LOCK[] = "lock";
 
 enum { PARENTS = 3 };
 
-/* Returns parent folder `number` for private folders, the best first, without links; NULL: there is
- * none, or other users could replace its files. The text is valid until the next call. */
+/* Returns the path, without links, of parent folder `number` (0: best) for private folders; NULL:
+ * there is none, or other users could replace its files. The next call overwrites the text. */
 static const char *parent_at(int number) {
     static char whole[PATH_MAX];
     const char *parent = (const char *[PARENTS]){"/dev/shm", getenv("TMPDIR"), "/tmp"}[number];

@@ -14,8 +14,8 @@ typedef struct Rank {
     pid_t process;
     Slot *slot;
     bool ended;
-    bool died;  // killed by a signal of another process, by a device fault, or its
-                // machine is out of reach
+    /* Killed by another process's signal or a device fault, or on a machine out of reach. */
+    bool died;
     int input;  // write end of a remote rank's standard input; -1: a local rank
     int status; // after its end: the exit status, or 128 plus the signal
 } Rank;
@@ -29,7 +29,7 @@ typedef struct Ranks {
 /* Properties of a run that all its ranks share, at every restart. */
 typedef struct Job {
     char **words;        // the program and its arguments
-    const char *meeting; // the file through which they meet
+    const char *meeting; // the file through which the ranks meet
     const char *copies;  // folder in shared memory for in-memory checkpoints (ht_remember)
     const char *shell;   // remote shell, such as ssh
     bool once;           // -n: no restart, ranks on this host only, standard input for rank 0

@@ -14,18 +14,18 @@ enum { CONNECT_SECONDS = 30 };
 
 static const double NEVER = 1e9; // seconds
 
-/* The header of every message on a line. FRAME_ASK: the receiver asks for a message; FRAME_DATA:
- * the message follows. */
+/* FRAME_ASK: the receiver asks for a message; FRAME_DATA: the message follows. */
 typedef enum FrameKind { FRAME_NONE, FRAME_ASK, FRAME_DATA } FrameKind;
+/* The header of every request and message on a line. */
 typedef struct Frame {
     int32_t kind, tag;
     uint64_t bytes;
 } Frame;
 
-/* A message that is not complete. */
+/* A message that has begun. fabric_post_done frees it once it is complete. */
 typedef struct Message Message;
 struct Message {
-    Message *next; // message of this line that began next
+    Message *next; // the message of this line that began after this one
     HostTransfer transfer;
     int tag;
     bool sends, asked, over; // asked: the receiver has asked for the message; over: complete

@@ -29,10 +29,10 @@ void fabric_exchange(const HostTransfer *sends, int send_count, const HostTransf
 /* Services of fabric.c for the lanes. */
 typedef struct ChannelGround {
     int rank, size;
-    const int *node_rank;   // by rank: index on this machine; -1: another machine
-    const uint64_t *node;   // by rank: machine
-    Queues *(*share)(void); // creates queues between the ranks of this machine; NULL: no shared
-                            // memory; all ranks call it together
+    const int *node_rank; // by rank: index on this machine; -1: another machine
+    const uint64_t *node; // by rank: identifier of its machine
+    /* Creates queues between the ranks of this machine, or returns NULL. All ranks call it. */
+    Queues *(*share)(void);
     void (*gather)(const void *mine, size_t bytes, void *all);
     void (*fail_gone)(int rank); // ends the program because a rank is gone
 } ChannelGround;

@@ -12,8 +12,8 @@ typedef struct Queues Queues;
 
 /* The place where other ranks find the queues that a rank reads. */
 typedef struct QueueFile {
-    int32_t process, file; // -1: there are none
-    uint64_t key;          // stored in the queues, for a check
+    int32_t process, file; // process number and file descriptor; file -1: there are no queues
+    uint64_t key;          // also in the memory's header, to recognize the memory
 } QueueFile;
 
 /* Creates the queues that this rank reads, among `count` ranks of the machine. */

@@ -14,7 +14,7 @@
 enum {
     PATIENCE = 5, // seconds in which a caller must send its record
     MOST_CALLERS = 1024,
-    TURN = 64 // callers that are accepted before all are read
+    TURN = 64 // connections that are accepted before callers are read
 };
 
 struct Caller {

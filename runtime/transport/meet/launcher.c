@@ -94,7 +94,7 @@ static bool is_folder(const char *path) {
     return !file_is_foreign(path) && !stat(path, &about) && S_ISDIR(about.st_mode);
 }
 
-/* Sets launch->path to the file HETU_RENDEZVOUS, or to a file in it if it is a folder. */
+/* Sets launch->path to HETU_RENDEZVOUS, or to a file in HETU_RENDEZVOUS if that is a folder. */
 static void find_path(Launch *launch) {
     const char *chosen = value_of("HETU_RENDEZVOUS");
     int length = chosen ? snprintf(launch->path, sizeof launch->path,

@@ -42,7 +42,7 @@ typedef struct Gathering {
     double deadline;
     Acceptor acceptor;
     SocketKey ask, answer;
-    Hello mine, *all; // by rank; rank 0 sends them to all ranks
+    Hello mine, *all; // all: every rank's Hello, which rank 0 sends to all ranks
     bool taken;       // another process has this rank
     Meeting meeting;
 } Gathering;
@@ -138,7 +138,7 @@ static void gather_ranks(Gathering *g) {
 
 /* ---- ranks 1, 2, ... ---- */
 
-/* Connects to rank 0. Returns false if its file is of an earlier run, or it refuses (g->taken). */
+/* Connects to rank 0. Returns false if the file is of an earlier run, or rank 0 refuses. */
 static bool follow(Gathering *g, const RendezvousFile *record) {
     double patience = earlier(socket_clock() + HELLO_SECONDS, g->deadline);
     int socket =

@@ -30,7 +30,7 @@ typedef struct Launch {
     char run[256];   // identifies this launch on this machine; "": unknown
 } Launch;
 
-/* Returns whether a launcher started this process, also as the only rank. */
+/* Returns whether a launcher started this process, even as the only rank. */
 bool launch_present(void);
 
 /* Reads the environment. Returns false if there is no launcher, or it started one process only.
@@ -62,7 +62,7 @@ void peers_end_stopped(void);
 /* The connections of this rank after the rendezvous. */
 typedef struct Meeting {
     int *socket;    // by rank; -1 for this rank
-    uint64_t *node; // by rank: equal for ranks that share memory
+    uint64_t *node; // by rank: identifier, equal for ranks that share memory
 } Meeting;
 
 /* Waits for all ranks. Ends the program if some do not come within `seconds` (0: no limit). */

@@ -33,7 +33,7 @@ static struct {
     pthread_mutex_t lock;   // held to write or remove the file; rendezvous_file_abandon keeps it
     char folder[PATH_SIZE]; // private folder of the file; "": the file is at the user's path
     char file[PATH_SIZE];   // path of the file; "": there is no file
-    dev_t device;           // with `inode`: tells the file from another process's file at its path
+    dev_t device;           // `device` and `inode` tell the file from another file at its path
     ino_t inode;
 } written = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 
@@ -190,7 +190,7 @@ static void split_beside(const Launch *launch, char *folder, char *head, size_t 
     snprintf(head, size, "%s+", split_path(launch, folder, size - 1));
 }
 
-/* Removes files and folders of dead processes where this run meets. */
+/* Removes dead processes' files and folders from the places of this run's rendezvous file. */
 static void clear(const Launch *launch) {
     RendezvousFile found;
     char folder[sizeof launch->path], head[sizeof launch->path + 1];

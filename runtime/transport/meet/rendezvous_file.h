@@ -22,7 +22,7 @@ typedef struct RendezvousFile {
     SocketPlace place;
 } RendezvousFile;
 
-/* Returns whether only this machine sees the file, so that all ranks are on it. */
+/* Returns whether only this machine sees the file, so that all ranks are on this machine. */
 bool rendezvous_file_is_local(const Launch *launch);
 
 /* Writes the file, and replaces one of an earlier run. Ends the program if the path is taken by

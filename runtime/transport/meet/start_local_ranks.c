@@ -112,7 +112,7 @@ static int find_ended(siginfo_t *about) {
     return 0;
 }
 
-/* Ends the program if a rank ends before all ranks have met, since they would wait for it. */
+/* Ends the program if a rank ends before all ranks have met: the others would wait for it. */
 static void *watch_starts(void *unused) {
     siginfo_t about;
     for (int rank; !atomic_load(&local.met); pause_briefly()) {

@@ -52,12 +52,12 @@ static struct {
     pthread_mutex_t lock; // for all members below; the thread holds it while awake
     WatchStage stage;
     int rank;
-    int limit;       // ticks; 0: none
-    int ticks;       // since the start
+    int limit;       // HETU_TIMEOUT in ticks; 0: no limit
+    int ticks;       // ticks since the start
     int waited;      // ticks in a wait since the last progress
-    unsigned moves;  // value of the counter at the last tick
-    Heartbeat own;   // this rank's latest
-    Failure failed;  // on rank 0 the newest of all ranks, elsewhere this rank's
+    unsigned moves;  // value of the counter of progress at the last tick
+    Heartbeat own;   // this rank's latest heartbeat
+    Failure failed;  // newest failure: on rank 0 of any rank, elsewhere of this rank
     sigset_t ending; // signals that end this process
     Peer *peers;     // by rank; on ranks other than 0, only rank 0
     int peer_count;

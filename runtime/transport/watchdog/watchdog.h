@@ -6,10 +6,10 @@
  *     all the time                every rank must have a heartbeat (heartbeat.h) within that time
  *
  * A rank that computes has a heartbeat, and may take any time while no other rank waits for it.
- * Ranks that wait for rank 0's next command are in no wait. Rank 0 decides, and all ranks print the
- * same message: which rank keeps the others waiting. Stopped ranks of this run are killed when
- * another rank on their machine ends. Time is counted in ticks of the thread, so that a stop of the
- * whole machine stops the count, too.
+ * The wait for rank 0's next command has no time limit. Rank 0 finds which rank keeps the others
+ * waiting, and all ranks print this. Stopped ranks of this run are killed when another rank on
+ * their machine ends. Time is counted in ticks of the thread, so that a stop of the whole machine
+ * stops the count, too.
  */
 #ifndef TRANSPORT_WATCHDOG_WATCHDOG_H
 #define TRANSPORT_WATCHDOG_WATCHDOG_H
@@ -27,7 +27,7 @@ void watch_open(void);
 void watch_connect(bool heartbeat);
 void watch_close(void);
 
-/* Begin and end a wait for other ranks. Waits may be nested. Neither makes a system call. */
+/* Begin and end a wait for other ranks, without a system call. Waits may be nested. */
 void watch_begin(void);
 void watch_end(void);
 
