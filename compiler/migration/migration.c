@@ -27,7 +27,7 @@ typedef struct MoveKind {
 typedef struct TensorMove {
     Arena *arena, *scratch;
     Migrations *all;
-    Intern *known; // from a text of conversions to 1 + the number of their plan
+    Intern *known; // from the text of a batch's conversions to 1 + the number of its plan
     Migration *migration;
     int device_count;
     Intern *by_key;
@@ -228,8 +228,8 @@ const Migrations *migrations_plan(Arena *arena, const Unit *unit) {
 
 /* Traffic of all batches of a migration. */
 typedef struct Sum {
-    int64_t bytes, messages, busiest;
-    int rounds; // of the batch with the most rounds
+    int64_t bytes, messages, busiest; // busiest: the most bytes that one device sends
+    int rounds;                       // of the batch with the most rounds
     double seconds;
 } Sum;
 

@@ -26,20 +26,18 @@ typedef struct BalanceRequest {
     const char *now;     // name of the strategy in force
     const char *base;
     const char *name; // name of a new strategy
-    bool (*accepts)(void *state,
-                    const Strategy *strategy); // whether hetucc accepts the strategy and the
-                                               // devices have the memory; NULL: always
+    // returns whether hetucc accepts the strategy and the devices have the memory; NULL: always
+    bool (*accepts)(void *state, const Strategy *strategy);
     void *state;
 } BalanceRequest;
 
 typedef struct BalanceAnswer {
     const Strategy *strategy;
-    bool made; // the strategy is new
-    double now,
-        then; // time of a step under the strategy in force, and under the new one, in one unit
+    bool made;        // the strategy is new
+    double now, then; // times of a step under the strategy in force and the new one, in one unit
     double bytes, seconds; // of the switch, at most
     int device_count;
-    // by device: its work under the base strategy, and under this one, as if healthy
+    // by device: its work, if healthy, under the base strategy, and under `strategy`
     const double *first, *work;
     const char *error; // one line that says why there is no answer; NULL: there is one
 } BalanceAnswer;

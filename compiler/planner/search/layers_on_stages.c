@@ -7,13 +7,12 @@
 
 #include <math.h>
 
-enum {
-    HALVINGS = 18
-}; // steps of a bisection, far finer than the closed forms' accuracy
+enum { HALVINGS = 18 }; // steps of a bisection, far finer than the closed forms' accuracy
 
 /* ---- a stage ---- */
 
-/* Sets [*from, *to) to the slots of layers [first, end) and of the ends that their stage runs. */
+/* Sets [*from, *to) to the slots of a stage with layers [first, end). The first and last stage also
+ * run the operators before and behind all layers. */
 static void slots_of(const Profile *profile, int first, int end, int *from, int *to) {
     int layers = profile->context->model->layer_count;
     *from = first ? first + 1 : 0;
@@ -185,8 +184,8 @@ static double least_room(const Filling *filling) {
 
 /* The trained parameters of a stage, summed over its slots. */
 typedef struct Trained {
-    double count, gradients, parameters,
-        update; // number of tensors; bytes of gradients and of parameters; seconds of the update
+    // number of tensors; bytes of gradients and of parameters; seconds of the update
+    double count, gradients, parameters, update;
     int slots;
 } Trained;
 

@@ -22,8 +22,7 @@ typedef struct Sum {
 
 typedef struct Builder {
     Arena *arena;
-    Arena
-        *room; // arena of the task lists, which is freed when they are copied to a larger arena
+    Arena *room; // holds the task lists; freed when the lists are copied to a larger arena
     Symmetry *fold;
     Module *module;
     Program *program;
@@ -278,7 +277,7 @@ static void wait_as_message(Builder *builder, const Leg *leg, int actor, List *w
     wait_for_events(builder, leg->state, actor, waits);
 }
 
-/* Makes an actor end an event with `task`, or, if it has a task already, with one behind both. */
+/* Makes an actor end an event with `task`; if a task ended it already, with one behind both. */
 static void end_together(Table *table, int event, int actor, int task) {
     int *done = done_at(table, event, actor);
     List waits = {0};

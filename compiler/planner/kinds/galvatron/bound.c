@@ -21,8 +21,8 @@ typedef struct Relaxed {
     double *ms, *sum, *mean;
 } Relaxed;
 
-/* Returns the least weight * time, plus unhidden synchronisation if `left`, of a layer within
- * `each` MB. Tries strategies, and mixtures of two that use all of the memory. */
+/* Returns the least cost of a layer within `each` MB: weight * time, plus unhidden synchronisation
+ * if `left`. Tries strategies, and mixtures of two that use all of the memory. */
 static double mixture_least(const Strategy *s, int count, double each, double weight, bool left) {
     double least = INFINITY;
     for (int a = 0; a < count; a++) {

@@ -59,7 +59,7 @@ static void dispatch_copy(Dispatch *to, const Dispatch *from) {
 
 /* ---- longest first ---- */
 
-/* Adds a pipeline's bins to the last class if it is of equal pipelines, else to a new one. */
+/* Adds a pipeline's bins to the last class if the class's pipelines equal it, else to a new one. */
 static void add_pipeline(Dispatcher *dispatcher, const Dispatch *dispatch, int pipeline) {
     int scheme = dispatch->schemes[pipeline], v = dispatch->microbatches[pipeline];
     const Scheme *of = &dispatcher->schemes->at[scheme];
@@ -241,7 +241,7 @@ static Run run_from(const Dispatch *dispatch, int first) {
     return run;
 }
 
-/* Returns the pipelines of a run that change: all, or one. This is the first of the run if it gets
+/* Returns the pipelines of a run that change: all; or one: the first of the run if it gets
  * more micro-batches, else the last, so that equal pipelines stay adjacent. */
 static Run chosen(Run run, int change, bool all) {
     int one = change > 0 ? run.first : run.last;

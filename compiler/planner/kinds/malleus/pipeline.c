@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* For each stage: the layers that it could take, the most that fit, and its position. */
+/* By stage: its layers at the position with the most memory, those at its own, and its position. */
 typedef struct Room {
     int wanted[MOST_STAGES], most[MOST_STAGES], place[MOST_STAGES];
 } Room;
@@ -42,7 +42,7 @@ static int roomiest(const Malleus *malleus, const MalleusStage *stage, int count
     return best;
 }
 
-/* Places stages greedily: those that need most memory first, each where it holds most layers. */
+/* Places the stages that need most memory first, each where it holds the most layers. */
 static void place_greedily(const Malleus *malleus, const MalleusStage *stages, int count,
                            Room *room) {
     const int *wanted = room->wanted;

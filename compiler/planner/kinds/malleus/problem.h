@@ -64,8 +64,8 @@ static inline int malleus_holds_somewhere(const Malleus *malleus, int count, int
     return malleus->most[(count - 1) * malleus->sizes + size];
 }
 
-/* Returns the rate of a group of tp >> size devices that are number `first` and the next ones of a
- * node, by rate. */
+/* Returns the rate of a group of tp >> size devices: number `first` and the next ones of a node's
+ * devices, sorted by rate. */
 double malleus_rate(const Malleus *malleus, int node, int first, int size);
 
 /* Sets the trades of a pipeline of these stages; sorts the stages by rate. */
@@ -78,8 +78,8 @@ double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count,
 /* Returns the least time of `microbatches` micro-batches over the pipeline's trades. */
 double pipeline_time(const Pipeline *pipeline, int microbatches);
 
-/* Returns the least time in which `count` pipelines finish all micro-batches; each has at least as
- * many as it has stages. Writes the numbers of micro-batches to `microbatches` unless it is NULL,
+/* Returns the least time in which `count` pipelines finish all micro-batches; each gets at least
+ * one for each of its stages. Writes the numbers of micro-batches to `microbatches` unless NULL,
  * and to *smooth the time when micro-batches may be divided. Returns INFINITY if a pipeline cannot
  * hold the layers. */
 double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int count,
@@ -91,7 +91,7 @@ double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int co
  * node's devices are sorted by rate. */
 typedef struct Group {
     int node, first, size;
-    int owner; // the pipeline's number; as large as the number of pipelines: the group is idle
+    int owner; // the pipeline's number; the number of pipelines: the group is idle
 } Group;
 
 /* A division of all devices into groups, by node and then by `first`. */

@@ -13,8 +13,8 @@ typedef struct Rows {
     int *last; // (operators), row: the operator ends before the end
 } Rows;
 
-/* Adds the columns of an operator: its start, and how many layers run on each allotment; these sum
- * to its layers. Returns the first column of the latter. */
+/* Adds the columns of an operator: its start, and, for each allotment, how many of its layers run
+ * there. Returns the first allotment's column. */
 static int operator_columns(Program *program, const Operator *operator, int * start) {
     *start = program_column(program, 0, INFINITY, 0, false);
     int first = 0, row = program_row(program, operator->layers, operator->layers);

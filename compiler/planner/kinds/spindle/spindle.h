@@ -5,13 +5,13 @@
  *     SpindlePlan *plan = spindle_plan(arena, &problem, work, usual, seed);
  *     SpindleBound bound = spindle_bound(arena, &problem);
  *
- * The plan is NULL when none was found in which all states fit. More than the usual work is never
- * worse than less, from the usual work on.
+ * The plan is NULL when none was found in which all states fit. From the usual work on,
+ * more work never gives a worse plan.
  *
  * Times are milliseconds, sizes MB (2^20 bytes). The objective is the end of the last slice.
  * Devices stand in islands with fast links: a slice has devices of one island, or whole islands. A
- * device holds the states of all layers that it runs; layers of equal weights and number are one.
- */
+ * device holds the states of all layers that it runs; layers of equal number and `weights` share
+ * their states. */
 #ifndef PLANNER_KINDS_SPINDLE_SPINDLE_H
 #define PLANNER_KINDS_SPINDLE_SPINDLE_H
 
@@ -29,7 +29,7 @@ typedef struct Operator {
     int weights;                // operators of equal number share the states of their layers
     const int *after;           // operators that end before this one starts
     const Allotment *allotment; // by ascending devices
-    double state_mb;            // a layer
+    double state_mb;            // MB of a layer's states
 } Operator;
 
 typedef struct Spindle {
