@@ -108,7 +108,7 @@ typedef struct KeptValue {
 } KeptValue;
 typedef Array(KeptValue) KeptValues;
 
-/* Returns the result of role_memory and appends each value that it counts to `values`, if any.
+/* Returns the result of role_memory. Appends each counted value to `values`, which may be NULL.
  * The values' bytes add up to the bytes of their kind; gaps have no values. */
 RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, int slots,
                               KeptValues *values);

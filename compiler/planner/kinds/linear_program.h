@@ -20,7 +20,7 @@ typedef struct Program Program;
 Program *program_create(void);
 void program_destroy(Program *program);
 
-/* Adds a column or a row, numbered from 0, and returns its number. Infinite bounds do not bound. */
+/* Adds a column or a row, numbered from 0, and returns its number. INFINITY means no bound. */
 int program_column(Program *program, double low, double high, double cost, bool integer);
 int program_row(Program *program, double low, double high);
 

@@ -40,7 +40,7 @@ static double cut_below(Cutting *cutting, double most) {
     return cutting->best[(cutting->stages - 1) * wide + cutting->layers];
 }
 
-/* Returns nearly the least time in which the slowest stage of some partition ends. */
+/* Returns a time, little above the least possible, that no stage of some partition exceeds. */
 static double least_bottleneck(Cutting *cutting) {
     double low = 0, high = 0;
     for (int s = 0; s < cutting->stages; s++)

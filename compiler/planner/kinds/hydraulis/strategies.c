@@ -22,7 +22,7 @@ typedef struct Candidate {
 typedef struct Search {
     Arena *arena;
     Schemes schemes;
-    int gpus, most, longest; // devices; limit of a set's strategies; longest sequence
+    int gpus, most, longest; // devices; limit of strategies; tokens of the longest sequence
     Batch batches[BATCHES];
     Dispatcher *dispatcher;
     Random random;
@@ -205,8 +205,8 @@ static bool set_holds(const Search *search, const Set *set, int place, const Can
     return false;
 }
 
-/* Returns a safe strategy: the most pipelines of the smallest scheme that holds the longest
- * sequence. */
+/* Returns a safe strategy, which fills the devices with pipelines of the smallest scheme that holds
+ * the longest sequence. */
 static Candidate *safe_candidate(Search *search) {
     Candidate *safe = candidate_create(search);
     int best = -1;

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* By stage: its layers at the position with the most memory, those at its own, and its position. */
+/* By stage: its layers at the position with the most memory, those at `place`; its position. */
 typedef struct Room {
     int wanted[MOST_STAGES], most[MOST_STAGES], place[MOST_STAGES];
 } Room;
@@ -59,7 +59,7 @@ static void place_greedily(const Malleus *malleus, const MalleusStage *stages, i
     }
 }
 
-/* Swaps two stages as long as the pipeline holds more layers afterwards. */
+/* Swaps pairs of stages as long as a swap lets the pipeline hold more layers. */
 static void place_better(const Malleus *malleus, const MalleusStage *stages, int count,
                          Room *room) {
     int *place = room->place;
@@ -111,8 +111,8 @@ static int count_room(const Malleus *malleus, const MalleusStage *stages, int co
     return total;
 }
 
-/* Places the stages and sets the most layers of each under a bottleneck. Returns their sum; less
- * than L when they do not hold all layers. */
+/* Places the stages and sets the most layers of each under a bottleneck. Returns the layers'
+ * sum; less than L when the stages do not hold all layers. */
 static int make_room(const Malleus *malleus, const MalleusStage *stages, int count,
                      double bottleneck, Room *room) {
     int all = 0;

@@ -9,8 +9,8 @@
 /* The numbers of the program's rows and columns. */
 typedef struct Rows {
     int end;   // column: the end of the last slice
-    int area;  // row: all slices in devices' time
-    int *last; // (operators), row: the operator ends before the end
+    int area;  // row: all slices fit into the devices' time
+    int *last; // (operators): row: the operator ends before column `end`
 } Rows;
 
 /* Adds the columns of an operator: its start, and, for each allotment, how many of its layers run

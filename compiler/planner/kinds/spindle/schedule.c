@@ -7,7 +7,7 @@
 typedef struct Pool {
     double *from; // (gpus)
     int *device;  // (gpus): number of the device that is free from the same entry of `from`
-    int *count;   // (islands): entries of an island, which begin at its first device's number
+    int *count;   // (islands): number of its entries, which begin at its first device's number
 } Pool;
 
 /* The devices' times before a place of an order. */
@@ -53,7 +53,7 @@ struct Scheduler {
     Pool roomy;        // scratch: the devices of `free` that have room for a piece
     Chosen chosen;
     Held held;
-    double *tail;           // (operators): at least these ms pass from its end to the end of all
+    double *tail;           // (operators): lower bound of the ms from its end to the end of all
     int64_t work, of_piece; // of all schedules so far; of placing one piece
     Weights weights;
 };

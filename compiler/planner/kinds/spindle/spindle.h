@@ -53,8 +53,8 @@ typedef struct SpindlePlan {
 /* A lower bound of all plans, and its proof: the duals of the linear program's rows. */
 typedef struct SpindleBound {
     double value;
-    double area;       // price of the devices' time
-    const double *end; // (operators): prices of ending before the end
+    double area;       // dual of the row of the devices' time
+    const double *end; // (operators): dual of the row that makes it end before the end
 } SpindleBound;
 
 SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, int64_t usual,
