@@ -148,7 +148,7 @@ typedef struct CostRow {
     const Plan *plan; // the conversion's plan; NULL: the row is an operator
     int64_t runs;
     double operations, bytes; // bytes of a conversion: the most that a device of the role receives
-    double seconds;           // of all runs; NAN: not known
+    double seconds;           // seconds of all runs; NAN: not known
     bool product;
 } CostRow;
 

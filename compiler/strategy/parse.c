@@ -254,7 +254,7 @@ static bool parse_end(StrategyParser *parser, Position at) {
 static const struct Statement {
     const char *word;
     bool (*parse)(StrategyParser *parser, Position at);
-    bool frame; // allowed outside of strategies
+    bool frame; // the statement may stand outside of strategies
 } statements[] = {{"strategy", parse_strategy, true},  {"end", parse_end, true},
                   {"split", parse_split, false},       {"zero", parse_zero, false},
                   {"schedule", parse_schedule, false}, {"turns", parse_turns, false},

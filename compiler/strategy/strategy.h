@@ -111,7 +111,7 @@ typedef struct Strategy {
     ShapeValues shapes;
     Array(SplitRule) splits;
     Array(SplitRule) turns;        // `turns` rules; each axis also has a split of the dimension
-    int zero;                      // 0 to 3
+    int zero;                      // level of ZeRO, 0 to 3
     Array(const char *) zero_axes; // empty: all axes along which a parameter is replicated
     Array(Position) zero_axis_at;
     Position zero_at;

@@ -52,7 +52,7 @@ typedef struct Candidate {
     const SplitList *splits;
     int zero, pipeline_count;
     SearchPipeline *pipelines;
-    double seconds; // of a step, by closed form
+    double seconds; // seconds of a step, by closed form
     double need;    // the largest ratio of a device's predicted bytes to its allowed bytes
 } Candidate;
 

@@ -48,7 +48,7 @@ Module *evaluation_module(const EvaluationContext *context, const Unit *unit);
 /* The result of evaluating a strategy. */
 typedef struct Verdict {
     bool good;      // hetucc accepts the strategy; false: all other fields are 0
-    double seconds; // of a step; NAN: the cluster file lacks a rate (`unknown`)
+    double seconds; // seconds of a step; NAN: the cluster file lacks a rate (`unknown`)
     int worst;    // the device with the least memory left, or, if no device is bounded, the device
                   // that needs most memory
     int64_t peak; // bytes that device `worst` needs
@@ -59,7 +59,7 @@ typedef struct Verdict {
     int fullest;      // the device with the least memory left when a session runs all programs
     int64_t together; // bytes of device `fullest`
     int busiest;      // the device that computes longest
-    double computing, exposed, idle;    // fractions of the busiest device's step
+    double computing, exposed, idle;    // fractions of the step, on device `busiest`
     double others_exposed, others_idle; // the largest fractions of any device
     char unknown[240];
 } Verdict;

@@ -11,7 +11,7 @@ typedef struct EvaluationContext EvaluationContext;
 /* The costs of one slot, a layer or what runs before or behind all layers (model_slot), on the
  * slowest device with one micro-batch. */
 typedef struct SlotCost {
-    double seconds;            // of its forward and backward parts for a micro-batch
+    double seconds;            // seconds of its forward and backward parts for a micro-batch
     double once;               // seconds of operators that run once a step
     double parameters, states; // bytes
     double widest;             // bytes of its largest parameter

@@ -60,9 +60,9 @@ typedef struct Pipeline {
 typedef struct Strategy {
     int tp, ulysses, dp, zero;
     bool recompute;
-    double ms;   // of a micro-batch, in this stage
+    double ms;   // time of a micro-batch in the layer
     double left; // ms of gradient synchronisation that the layer's own backward pass does not hide
-    double mb;   // of model states, and of the activations of all micro-batches in flight
+    double mb;   // model states, and the activations of all micro-batches in flight
 } Strategy;
 
 /* A stage: `count[0]` layers of strategy[0], then `count[1]` of strategy[1]. */

@@ -11,7 +11,7 @@ typedef struct Bin {
 
 /* The bins of equal pipelines, a heap with the lightest bin on top. */
 typedef struct Class {
-    int scheme, microbatches; // of each of its pipelines
+    int scheme, microbatches; // scheme and number of micro-batches of each of its pipelines
     int first, count;         // its bins: first index and count
     int room; // upper bound of the tokens that any bin has room for
     double factor, c; // a bin of weight w ends at factor (w + c)

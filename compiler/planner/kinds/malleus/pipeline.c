@@ -129,7 +129,7 @@ static int make_room(const Malleus *malleus, const MalleusStage *stages, int cou
 
 /* ---- layers ---- */
 
-/* Gives each stage one layer and the fast stages as many as they may have. Returns the sum of all
+/* Gives each stage one layer, and all others to the fastest stages with room. Returns the sum of the
  * stages' times. There must be room for all layers. */
 static double fill(const Malleus *malleus, MalleusStage *stages, int count, const Room *room) {
     int left = malleus->layers - count;

@@ -11,7 +11,7 @@ enum { MOST_STAGES = 64, MOST_TRADES = 24 };
 /* A node's devices from the fastest to the slowest. */
 typedef struct MalleusNode {
     int *devices;  // numbers in the cluster
-    double *rates; // ascending
+    double *rates; // by entry of `devices`, ascending
 } MalleusNode;
 
 typedef struct Malleus {
@@ -20,7 +20,7 @@ typedef struct Malleus {
     int tp, sizes;    // the most devices of a group; group sizes are tp >> 0 .. tp >> (sizes - 1)
     double *slowdown; // by k, for a group of tp >> k devices: its time over that of tp devices
     int pipelines, layers, microbatches;
-    int most_stages;   // of a pipeline: the memory table's length
+    int most_stages;   // the most stages of a pipeline: the memory table's length
     int *holds;        // by stage count, stage and size: the most layers that fit (malleus_holds)
     int *least, *most; // by stage count and size: the least and the most of `holds` over the stages
 } Malleus;

@@ -5,7 +5,7 @@
 
 /* Devices by island. The devices of an island are sorted by the time from which they are free. */
 typedef struct Pool {
-    double *from; // (gpus)
+    double *from; // (gpus): ms from which a device is free
     int *device;  // (gpus): number of the device that is free from the same entry of `from`
     int *count;   // (islands): number of its entries, which begin at its first device's number
 } Pool;
@@ -20,14 +20,14 @@ typedef struct Checkpoint {
 /* The data of a schedule from which later schedules are made. */
 typedef struct Made {
     Checkpoint *at; // (pieces / stride + 1)
-    double *end;    // (pieces)
+    double *end;    // (pieces): ms at which the piece ends
     double objective;
 } Made;
 
 /* The states that devices hold. */
 typedef struct Held {
-    double *mb;      // (gpus)
-    bool *layers;    // (gpus, weights, layers)
+    double *mb;      // (gpus): MB of a device's states
+    bool *layers;    // (gpus, weights, layers): whether the device holds the layer's states
     double overflow; // MB that fit nowhere
 } Held;
 
@@ -265,8 +265,8 @@ static void devices_busy(Scheduler *s, int first, int count, double start, doubl
     int behind = s->chosen.island * s->q->island + s->free.count[s->chosen.island];
     for (int k = first; k < first + count; k++) s->lost += start - from[k];
     if (s->named) names_move(s, first, count, behind, end);
-    // `count` devices leave at the front and come back at `end`: the later of what stood there and
-    // of what moves up, which is no later than `end`.
+    // `count` devices become free at `end`: entry k takes the time of entry k + count, but at most
+    // `end` and at least its own time. The last entries become at least `end`.
     for (int k = first; k < behind - count; k++)
         from[k] = larger(from[k], smaller(from[k + count], end));
     for (int k = behind - count; k < behind; k++) from[k] = larger(from[k], end);

@@ -386,7 +386,7 @@ static void round_play(Round round) {
 
 typedef struct Tournament {
     const Spindle *q;
-    double penalty; // of states without room (Weights)
+    double penalty; // weight of states without room (Weights.penalty)
     int64_t work;
     uint64_t seed;
 } Tournament;

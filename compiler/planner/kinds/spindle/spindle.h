@@ -28,12 +28,12 @@ typedef struct Operator {
     int layers, after_count, allotment_count;
     int weights;                // operators of equal number share the states of their layers
     const int *after;           // operators that end before this one starts
-    const Allotment *allotment; // by ascending devices
+    const Allotment *allotment; // sorted by number of devices, ascending
     double state_mb;            // MB of a layer's states
 } Operator;
 
 typedef struct Spindle {
-    int gpus, island, operator_count, weights_count, layers_most; // layers_most: of any operator
+    int gpus, island, operator_count, weights_count, layers_most; // layers_most: of an operator
     double memory_mb;
     const Operator *operator; // each operator comes after the operators in its `after`
 } Spindle;
