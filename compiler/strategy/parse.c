@@ -281,7 +281,7 @@ static bool unknown_statement(StrategyParser *parser) {
     return false;
 }
 
-/* Opens the unnamed strategy if none is open and it is allowed. Returns false after an error. */
+/* Opens the unnamed strategy, if allowed, when none is open. Returns false after an error. */
 static bool have_strategy(StrategyParser *parser, Position at) {
     if (parser->open) return true;
     if (parser->unnamed)

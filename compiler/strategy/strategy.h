@@ -154,9 +154,9 @@ Strategy *strategy_parse_one(Tokens *tokens);
 /* Reports contradictions within a strategy, for strategy_parse. Returns whether it is sound. */
 bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *names);
 
-/* Replaces devices named by class by device numbers of the cluster; they are errors when `cluster`
- * is NULL. `file` is the cluster's name in messages. Returns whether all devices were found and no
- * device is named twice or forgotten. */
+/* Replaces devices named by class by device numbers of the cluster; such devices are errors if
+ * `cluster` is NULL. `file` is the cluster's name in messages. Returns whether all devices were
+ * found and no device is named twice or forgotten. */
 bool strategy_resolve(Diag *diag, Strategy *strategy, const struct Cluster *cluster,
                       const char *file);
 

@@ -6,7 +6,7 @@
  *     BalanceAnswer *answer = balance_plan(arena, modules, count, &request);
  *
  * A device takes `rates` times as long as a healthy one of its class. Candidates are: the existing
- * strategies; the one in force with other layers on its stages and other rows for its pipelines
+ * strategies; the strategy in force with other layers on stages and other rows for pipelines
  * (same_groups.c); weights of the mesh axis that cuts the batch (same_groups.c); other groups of
  * devices, by the planner malleus (regroup.c). Of the candidates within 1% of the fastest,
  * the one that moves fewest bytes is taken if hetucc accepts it; minimize_moves.c lowers the bytes.

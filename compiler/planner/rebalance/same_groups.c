@@ -1,5 +1,5 @@
-/* Rebalances without changing the groups of devices: other layers on their stages, other rows for
- * their pipelines, other weights of a mesh axis. */
+/* Rebalances without changing the groups of devices: other layers on stages, other rows for
+ * pipelines, other weights of a mesh axis. */
 #include "planner/rebalance/candidates.h"
 
 #include <math.h>
@@ -172,7 +172,7 @@ static double rate_at(const ModelStage *stage, int axis, int c, const double *ra
     return most;
 }
 
-/* Removes the devices whose coordinate got no rows from a stage; they become idle. */
+/* Removes from a stage the devices whose coordinate got no rows; these devices become idle. */
 static void drop_coordinates(ModelStage *stage, int axis, const int64_t *units) {
     MeshAxis *own = &stage->mesh.at[axis];
     int inner = 1, kept = 0, count = 0;

@@ -155,7 +155,7 @@ static bool fill_any(const Filling *filling, double seconds, double room) {
                                                          : fill_whole(filling, room);
 }
 
-/* Fills the stages under the shortest limit of their time, which it finds by bisection. */
+/* Fills the stages under the shortest limit of a stage's time, which is found by bisection. */
 static void shorten(const Filling *filling, double room) {
     double high = 0, low = 0;
     const SearchStage all = {.end = filling->profile->context->model->layer_count,

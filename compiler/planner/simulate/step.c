@@ -107,7 +107,7 @@ static void flush(Builder *builder, int actor, bool always) {
 
 /* ---- conversions ---- */
 
-/* The progress of a conversion: `at` is by actor its last task; -1: none yet. `waits_of` adds the
+/* The progress of a conversion. `at`: by actor, its last task; -1: none yet. `waits_of` adds the
  * tasks that an actor's first task waits for. */
 typedef struct Leg {
     Stream stream;

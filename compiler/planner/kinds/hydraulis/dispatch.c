@@ -112,7 +112,7 @@ static void put(Dispatcher *dispatcher, const Class *class, int at, double weigh
     bins[at] = bin;
 }
 
-/* Adds sequence `i` to the bin that ends earliest with it. Returns when it ends; INFINITY when no
+/* Adds sequence `i` to the bin that ends earliest with it. Returns that end; INFINITY when no
  * bin has room. */
 static double put_best(Dispatcher *dispatcher, const Batch *batch, int i) {
     Class *best = NULL;

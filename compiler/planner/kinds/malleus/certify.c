@@ -101,7 +101,7 @@ static void list_intervals(Bound *bound) {
 
 /* ---- the program ---- */
 
-/* Returns how many nodes have the same rates as this one; 0 when an earlier node has them, too. */
+/* Returns how many nodes have the rates of a node; 0 when an earlier node has them, too. */
 static int count_like(const Malleus *malleus, int node) {
     size_t size = sizeof(double) * (size_t)malleus->per_node;
     int count = 0;

@@ -129,8 +129,8 @@ static int make_room(const Malleus *malleus, const MalleusStage *stages, int cou
 
 /* ---- layers ---- */
 
-/* Gives each stage one layer, and all others to the fastest stages with room. Returns the sum of the
- * stages' times. There must be room for all layers. */
+/* Gives each stage one layer, and all others to the fastest stages with room. Returns the sum of
+ * the stages' times. There must be room for all layers. */
 static double fill(const Malleus *malleus, MalleusStage *stages, int count, const Room *room) {
     int left = malleus->layers - count;
     double sum = 0;
@@ -294,8 +294,7 @@ static int give(const Malleus *malleus, const Pipeline *pipelines, int count, do
     return missing;
 }
 
-/* Takes surplus micro-batches back from pipelines that have more than the least number they must
- * have. */
+/* Takes surplus micro-batches back from pipelines that have more micro-batches than stages. */
 static void take_back(const Pipeline *pipelines, int count, int *microbatches, int excess) {
     for (int p = 0; p < count; p++) {
         int spare = microbatches[p] - pipelines[p].stage_count,

@@ -117,7 +117,7 @@ static void place_move(Search *s) {
     if (from != to) order_move(s, from, to);
 }
 
-/* Swaps two pieces in the order, as far as the graph of operators allows it. */
+/* Swaps two pieces in the order, as far as the graph of operators allows the swap. */
 static void place_swap(Search *s) {
     int a = changed_pick(s), b = place_pick(s, a), other = s->next.order[b];
     if (a == b) return;
@@ -311,7 +311,7 @@ static double *find_ways(Arena *arena, Search *s) {
     return way;
 }
 
-/* Returns a search that begins with each operator in one piece, which takes at most `ms` if it can;
+/* Returns a search that begins with each operator in one piece, of at most `ms` if possible;
  * operators with the longest way to the end come first. */
 static Search *search_create(Arena *arena, const Spindle *q, double ms, Weights weights,
                              uint64_t seed) {

@@ -9,7 +9,7 @@
  * more work never gives a worse plan.
  *
  * Times are milliseconds, sizes MB (2^20 bytes). The objective is the end of the last slice.
- * Devices stand in islands with fast links: a slice has devices of one island, or whole islands. A
+ * Devices form islands with fast links: a slice has devices of one island, or whole islands. A
  * device holds the states of all layers that it runs; layers of equal number and `weights` share
  * their states. */
 #ifndef PLANNER_KINDS_SPINDLE_SPINDLE_H
