@@ -35,11 +35,11 @@
  *
  *     "measured": [{"what": "all-reduce", "ranks": 4, "seconds": [[16384, 8e-5], [1048576, 1e-3]]}]
  *
- * "seconds" lists [bytes, seconds]. For most collectives the bytes are the tensor's. They are the
- * bytes that a device sends, times the number of devices, for all-to-all, send-receive (each device
- * sends to one device) and send (half of the devices send to the other half). With "groups": 2, two
- * groups ran at once, and the bytes are one group's. With "processors": 2, all devices shared two
- * processors. With "alone": true, the root of a broadcast or reduction had its own processor.
+ * "seconds" lists [bytes, seconds]. For most collectives the bytes are the tensor's. For
+ * all-to-all, send-receive (each device sends to one device) and send (half of the devices send to
+ * the other half), the bytes are what one device sends, times the number of devices. "groups": 2:
+ * two groups ran at once, and the bytes are one group's. "processors": 2: all devices shared two
+ * processors. "alone": true: the root of a broadcast or reduction had its own processor.
  * `hetu-reshard --measure` writes such a file. */
 #ifndef CLUSTER_CLUSTER_H
 #define CLUSTER_CLUSTER_H
@@ -83,7 +83,7 @@ enum { CLUSTER_DTYPES = HT_I64 + 1, ROW_BYTES = 256, PAGE_ROW_BYTES = 1024, PAGE
 typedef struct DeviceClass {
     const char *name;
     int64_t memory;                 // bytes; 0 here and in the next line: unknown
-    double start, copy, arithmetic; // seconds, seconds, operations a second
+    double start, copy, arithmetic; // seconds of a kernel's start, of a copy's; operations a second
     double overlap; // factor by which computing and communicating slow each other down, at least 1
     Curve memory_bandwidth;             // bytes a second, by the bytes that are touched
     Curve row_bandwidth;                // the same for rows of ROW_BYTES that are not contiguous
@@ -116,7 +116,7 @@ typedef struct Cluster {
     int device_count, processor_count;
     const ClusterDevice *devices;
     int host_count;
-    const char *const *hosts; // their names
+    const char *const *hosts; // by host: its name
     Link local, remote;
     int pair_count;
     const LinkPair *pairs;

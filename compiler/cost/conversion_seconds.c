@@ -80,6 +80,7 @@ static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_re
     return sum;
 }
 
+/* A device of a plan while its memory traffic is timed. */
 typedef struct VerbMover {
     const ht_reshard_device *part;
     const DeviceClass *class;

@@ -4,7 +4,7 @@
  *                                                            piece
  *     double seconds = work_seconds(class, &work);           of this work on a class of devices
  *     double seconds = conversion_seconds(cluster, plan);    of a conversion of layouts
- *     RoleMemory memory = role_memory(module, role, slots);  bytes by kind when most are in use
+ *     RoleMemory memory = role_memory(module, role, slots);  bytes by kind at the peak
  *     CostReport report = cost_report(arena, module);        all of it, by role, operator and
  *                                                            conversion: hetucc --emit=cost
  *
@@ -20,8 +20,8 @@
  *     seconds of a call = start + max(operations / rate, bytes / memory bandwidth)
  *
  * with the class's rate of products of that type and size, or its rate `arithmetic` for other
- * operators. A rate that the class lacks is left out of the maximum. The seconds are NAN where it
- * lacks both, and for a product without a rate of products, on which most of them depend.
+ * operators. A rate that the class lacks is left out of the maximum. The seconds are NAN where the
+ * class lacks both rates, and for a product where it lacks the rate of products.
  *
  *     seconds of a conversion = steps (reshard/cost/communication.c, resources.c) + local moves /
  *         memory bandwidth
@@ -89,7 +89,7 @@ typedef struct RoleMemory {
     int64_t largest_bytes[MEMORY_KINDS];
     int64_t peak; // the sum of all kinds
     int64_t kept; // bytes of one micro-batch's forward results that backward reads
-    int slots;    // number of slots for micro-batches; bytes in slots count once for each
+    int slots;    // number of slots for micro-batches; bytes in slots count once for each slot
     const Op *at; // the operator with the fullest arena; NULL: the arena is empty
 } RoleMemory;
 
@@ -108,7 +108,7 @@ typedef struct KeptValue {
 } KeptValue;
 typedef Array(KeptValue) KeptValues;
 
-/* Returns the result of role_memory and appends each value that it counts to `values`, unless NULL.
+/* Returns the result of role_memory. Appends each counted value to `values`, which may be NULL.
  * The values' bytes add up to the bytes of their kind; gaps have no values. */
 RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, int slots,
                               KeptValues *values);
@@ -148,13 +148,13 @@ typedef struct CostRow {
     const Plan *plan; // the conversion's plan; NULL: the row is an operator
     int64_t runs;
     double operations, bytes; // bytes of a conversion: the most that a device of the role receives
-    double seconds;           // of all runs; NAN: not known
+    double seconds;           // seconds of all runs; NAN: not known
     bool product;
 } CostRow;
 
 typedef struct RoleCost {
     const Role *role;
-    const DeviceClass *class; // of its first device; NULL: not known
+    const DeviceClass *class; // of the role's first device; NULL: not known
     RoleMemory memory;
     int row_count;
     CostRow *rows; // in the program's order

@@ -118,7 +118,7 @@ static void add_live(int64_t *live, int begin, int end, int64_t bytes) {
     live[end + 1] -= bytes;
 }
 
-/* Computes, by operator, the bytes of an area in use; `live` is zeroed, with two entries more. */
+/* Computes, by operator, the bytes of an area in use; `live` is zeroed, two entries longer. */
 static void find_live(const Room *room, int64_t *live) {
     const Module *module = room->module;
     for (int i = 0; i < module->ops.count; i++) {
@@ -257,8 +257,8 @@ const char *value_called(const Value *value) {
  * that the strategy does not use yet. */
 static const char *advice(const Module *module, const RoleMemory *memory, const Stage *stage,
                           MemoryKind kind) {
-    static const MemoryKind cut[] = {MEMORY_STATES, MEMORY_GRADIENTS,
-                                     MEMORY_PARAMETERS}; // divided by zero 1, 2 and 3
+    // the kinds that levels 1, 2 and 3 of ZeRO divide
+    static const MemoryKind cut[] = {MEMORY_STATES, MEMORY_GRADIENTS, MEMORY_PARAMETERS};
     const Strategy *strategy = module->strategy;
     bool trains = module->kind == MODULE_TRAIN, recomputes = stage && stage->recompute;
     for (int zero = 1; zero <= 3; zero++)

@@ -27,7 +27,7 @@ typedef struct MoveKind {
 typedef struct TensorMove {
     Arena *arena, *scratch;
     Migrations *all;
-    Intern *known; // from a text of conversions to 1 + the number of their plan
+    Intern *known; // from the text of a batch's conversions to 1 + the number of its plan
     Migration *migration;
     int device_count;
     Intern *by_key;
@@ -76,7 +76,7 @@ static int64_t *bytes_by_device(const TensorMove *mover, Module *module, const V
     return bytes;
 }
 
-/* Adds a tensor to the tensors with its conversion, unless it is empty or its layouts are equal. */
+/* Adds a tensor to those with its conversion, unless the tensor is empty or its layouts equal. */
 static void add_tensor(TensorMove *mover, Moving moving) {
     Arena *arena = mover->scratch;
     if (!type_elements(moving.from->type)) return;
@@ -228,8 +228,8 @@ const Migrations *migrations_plan(Arena *arena, const Unit *unit) {
 
 /* Traffic of all batches of a migration. */
 typedef struct Sum {
-    int64_t bytes, messages, busiest;
-    int rounds; // of the batch with the most rounds
+    int64_t bytes, messages, busiest; // busiest: the most bytes that one device sends
+    int rounds;                       // of the batch with the most rounds
     double seconds;
 } Sum;
 

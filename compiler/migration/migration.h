@@ -4,11 +4,11 @@
  *
  * Parameters and optimizer states are converted in batches (`windows`). For each batch a device
  * allocates the new storage, all tensors of the batch move by one plan, and the device frees the
- * old storage. So a device needs little more memory than under the larger strategy, and each sender
- * sends a receiver one message a round. A tensor with the same layout under both strategies is in
- * no batch: its storage is kept. Elements that a device already has are not sent to it. If several
- * devices have an element, the one with the least to send sends it (reshard_plan_messages).
- */
+ * old storage. So a device needs little more memory than under the strategy that needs more. Each
+ * sender sends a receiver one message a round. A tensor with equal layouts under both strategies
+ * is in no batch: its storage is kept. Elements that a device already has are not sent to it. Of
+ * several devices with an element, the one with the fewest bytes to send sends it
+ * (reshard_plan_messages). */
 #ifndef MIGRATION_MIGRATION_H
 #define MIGRATION_MIGRATION_H
 
@@ -28,13 +28,13 @@ typedef struct MigratedTensor {
 typedef struct MigrationPlan {
     int number;
     ReplicaGroups replica_groups;
-    const Plan *plan; // of the first replica group; all groups carry it out
+    const Plan *plan; // in terms of the first replica group's devices; every group executes it
 } MigrationPlan;
 
 typedef struct MigrationBatch {
     Array(MigratedTensor) tensors; // in the order of the plan's conversions
     const MigrationPlan *plan;
-    int64_t fresh; // bytes of new storage on the device with the most
+    int64_t fresh; // the most bytes of new storage on one device
 } MigrationBatch;
 
 typedef struct Migration {
@@ -51,8 +51,8 @@ typedef struct Migrations {
  * come through pass propagate_layouts. */
 const Migrations *migrations_plan(Arena *arena, const Unit *unit);
 
-/* Reports each migration on standard error: bytes, messages, rounds, the busiest sender, seconds
- * (-Rswitch). */
+/* Reports each migration on standard error: bytes, messages, rounds, the most bytes that one device
+ * sends, seconds (-Rswitch). */
 void migrations_report(const Migrations *migrations, const Unit *unit);
 
 #endif

@@ -36,8 +36,8 @@ static void check_weights(const Checker *checker, const MeshAxis *axis) {
                    MOST_WEIGHT);
 }
 
-/* Reports a mesh whose axes' denominators multiply to more than LAYOUT_MOST_DENOMINATOR: the places
- * where several of its axes cut a dimension would not be exact. */
+/* Reports a mesh whose axes' denominators multiply to more than LAYOUT_MOST_DENOMINATOR: where
+ * several axes cut one dimension, the bounds of pieces would not be exact. */
 static void check_denominators(const Checker *checker, const Stage *stage) {
     int64_t product = 1;
     for (int i = 0; i < stage->mesh.count; i++) {

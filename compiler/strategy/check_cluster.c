@@ -23,7 +23,7 @@ int strategy_device_count(const Strategy *strategy) {
 
 /* ---- devices named twice or not at all ---- */
 
-/* Records by device where a list names it; reports devices that are named a second time. */
+/* Records where a list names each of its devices; reports devices that were named before. */
 static void claim(Diag *diag, Position *claimed, const int *devices, const Position *at,
                   int count) {
     for (int i = 0; i < count; i++) {

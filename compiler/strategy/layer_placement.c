@@ -146,7 +146,7 @@ Placement *strategy_place(Arena *arena, Diag *diag, const Pipeline *pipeline,
 
 typedef struct Searched {
     bool tower;              // some layer belongs to the tower
-    bool whole, first, last; // some layer is in the range; is its first layer; is its last layer
+    bool whole, first, last; // whether a layer is in, begins, ends the range
     const Layer *highest;    // the highest numbered layer of the tower; NULL: none
     const char *elsewhere;   // another tower that has the first layer of the range; NULL: none
     const char *names[64];   // names of the tower's layers, for suggestions

@@ -254,7 +254,7 @@ static bool parse_end(StrategyParser *parser, Position at) {
 static const struct Statement {
     const char *word;
     bool (*parse)(StrategyParser *parser, Position at);
-    bool frame; // allowed outside of strategies
+    bool frame; // the statement may stand outside of strategies
 } statements[] = {{"strategy", parse_strategy, true},  {"end", parse_end, true},
                   {"split", parse_split, false},       {"zero", parse_zero, false},
                   {"schedule", parse_schedule, false}, {"turns", parse_turns, false},
@@ -281,7 +281,7 @@ static bool unknown_statement(StrategyParser *parser) {
     return false;
 }
 
-/* Opens the unnamed strategy if none is open and it is allowed. Returns false after an error. */
+/* Opens the unnamed strategy, if allowed, when none is open. Returns false after an error. */
 static bool have_strategy(StrategyParser *parser, Position at) {
     if (parser->open) return true;
     if (parser->unnamed)

@@ -71,11 +71,11 @@ typedef struct LayerRange {
 typedef struct Stage {
     Array(int) devices;
     Array(Position) device_at;        // by device: position in the list
-    Array(const char *) device_class; // by device: the class that its number counts in; NULL: it is
-                                      // a device number, as all are after strategy_resolve
+    Array(const char *) device_class; // by device: the class in which its number counts; NULL: the
+                                      // number is a device's, as always after strategy_resolve
     Array(MeshAxis) mesh;             // empty: a single device
     Position mesh_at;                 // position of the clause `mesh`, or of the clause `devices`
-    Array(LayerRange) layers;         // empty: all
+    Array(LayerRange) layers;         // empty: all layers
     const char *recompute;            // NULL, "full", "selective"
     Position recompute_at;
     Position at;
@@ -91,7 +91,7 @@ typedef Array(ShapeValue) ShapeValues;
 
 typedef struct Pipeline {
     int64_t microbatches; // default 1
-    int64_t rows;         // rows of one micro-batch; 0 (default): all
+    int64_t rows;         // rows of one micro-batch; 0 (default): batch / microbatches
     ShapeValues lengths;  // padding lengths: smaller values of `shape` variables, up to which the
                           // pipeline reads its rows
     Array(Stage) stages;
@@ -111,7 +111,7 @@ typedef struct Strategy {
     ShapeValues shapes;
     Array(SplitRule) splits;
     Array(SplitRule) turns;        // `turns` rules; each axis also has a split of the dimension
-    int zero;                      // 0 to 3
+    int zero;                      // level of ZeRO, 0 to 3
     Array(const char *) zero_axes; // empty: all axes along which a parameter is replicated
     Array(Position) zero_axis_at;
     Position zero_at;
@@ -142,9 +142,9 @@ typedef struct StrategyNames {
 /* Reads and checks all strategies in the tokens, up to TOKEN_END. Statements outside of `strategy
  * NAME ... end strategy` form one strategy called `unnamed`, as a strategy file may leave out the
  * frame; with `unnamed` NULL they are an error. Tokens that cannot occur become TOKEN_BAD. Appends
- * to `list` all strategies, also incomplete ones, and returns whether there was no error. Then each
- * wanted strategy has a pipeline, each pipeline a stage, each stage a device and a mesh that fits.
- * strategy_resolve then finds devices named by class. */
+ * to `list` all strategies, also incomplete ones, and returns whether there was no error. Without
+ * errors each wanted strategy has a pipeline, each pipeline a stage, each stage a device and a mesh
+ * that fits. strategy_resolve then finds devices named by class. */
 bool strategy_parse(Arena *arena, Diag *diag, Token *tokens, const StrategyNames *names,
                     const char *unnamed, StrategyList *list);
 
@@ -154,9 +154,9 @@ Strategy *strategy_parse_one(Tokens *tokens);
 /* Reports contradictions within a strategy, for strategy_parse. Returns whether it is sound. */
 bool strategy_check(Diag *diag, const Strategy *strategy, const StrategyNames *names);
 
-/* Replaces devices named by class by device numbers of the cluster; they are errors when `cluster`
- * is NULL. `file` is the cluster's name in messages. Returns whether all devices were found and no
- * device is named twice or forgotten. */
+/* Replaces devices named by class by device numbers of the cluster; such devices are errors if
+ * `cluster` is NULL. `file` is the cluster's name in messages. Returns whether all devices were
+ * found and no device is named twice or forgotten. */
 bool strategy_resolve(Diag *diag, Strategy *strategy, const struct Cluster *cluster,
                       const char *file);
 
@@ -187,7 +187,7 @@ bool strategy_has_lengths(const Strategy *strategy);
 /* Returns whether a `turns` rule moves pieces of the dimension round the axis (ring attention). */
 bool strategy_turns(const Strategy *strategy, const char *dim, const char *axis);
 
-/* Returns whether both lists have the same values of the same variables, in order. */
+/* Returns whether both lists have the same values of the same variables, in the same order. */
 bool shapes_same(const ShapeValues *a, const ShapeValues *b);
 
 /* layer_same returns whether both layers are NULL or equal; layer_follows, whether `next` is the

@@ -20,11 +20,11 @@ typedef struct Program Program;
 Program *program_create(void);
 void program_destroy(Program *program);
 
-/* Adds a column or a row, numbered from 0, and returns its number. Infinite bounds are none. */
+/* Adds a column or a row, numbered from 0, and returns its number. INFINITY means no bound. */
 int program_column(Program *program, double low, double high, double cost, bool integer);
 int program_row(Program *program, double low, double high);
 
-/* Adds the coefficient of a column in a row; each pair once. */
+/* Adds the coefficient of a column in a row; to be called at most once for each pair. */
 void program_entry(Program *program, int row, int column, double value);
 
 /* Changes the bounds of a column or a row. */
@@ -40,8 +40,8 @@ bool program_relax(Program *program);
 bool program_is_impossible(const Program *program);
 
 /* Solves with integers by branch and bound, after program_relax, within `seconds` and to a relative
- * gap. Returns false when no solution was found. program_bound is then a bound of the least cost,
- * that of the relaxation when nothing better is proven. */
+ * gap. Returns false when no solution was found. program_bound then returns a lower bound of the
+ * least cost in either case: the relaxation's, or a better one that was proven. */
 bool program_integers(Program *program, double seconds, double gap);
 
 /* Return, for the last solution, its cost, a lower bound of the least cost, and the dual of a row

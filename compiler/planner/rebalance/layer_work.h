@@ -10,10 +10,9 @@ typedef struct ModelWork {
     const Layer *const *layers;
     double *work; // by layer: its fraction of the computation of a step, forward and backward; the
                   // sum is 1
-    double weights; // the fraction of the work that computes parameters' gradients (wgrad)
-    double *bytes;  // by layer: bytes of parameters and of their optimizer states
-    int64_t batch,
-        unit; // rows of the batch, 0: none; the least number of rows that may be split off
+    double weights;      // the fraction of the work that computes parameters' gradients (wgrad)
+    double *bytes;       // by layer: bytes of parameters and of their optimizer states
+    int64_t batch, unit; // rows of the batch (0: none); least number of rows that may be split off
     const char *batch_name; // name of the batch's dimension; NULL: it has none
     int dim_count;          // the named dimensions, and the least extent of each
     const char **dims;

@@ -18,7 +18,7 @@ typedef struct ModelStage {
     int count, *devices;
     Array(MeshAxis) mesh;
     const char *recompute;    // as in struct Stage
-    int layer_count, *layers; // of the model, ascending
+    int layer_count, *layers; // indices of the model's layers, ascending
 } ModelStage;
 
 typedef struct ModelPipeline {

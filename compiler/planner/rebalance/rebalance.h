@@ -6,10 +6,10 @@
  *     BalanceAnswer *answer = balance_plan(arena, modules, count, &request);
  *
  * A device takes `rates` times as long as a healthy one of its class. Candidates are: the existing
- * strategies; the one in force with other layers on its stages and other rows for its pipelines
+ * strategies; the strategy in force with other layers on stages and other rows for pipelines
  * (same_groups.c); weights of the mesh axis that cuts the batch (same_groups.c); other groups of
- * devices, by the planner malleus (regroup.c). Of those within 1% of the fastest, the one that
- * moves fewest bytes is taken if hetucc accepts it (minimize_moves.c lowers the bytes of each).
+ * devices, by the planner malleus (regroup.c). Of the candidates within 1% of the fastest,
+ * the one that moves fewest bytes is taken if hetucc accepts it; minimize_moves.c lowers the bytes.
  * layer_work.h has the work of the model, layout_model.h the time of a strategy.
  *
  *     before  pipeline microbatches(4): stage devices(0,1), stage devices(2,3)   device 3 slow
@@ -22,24 +22,22 @@
 
 typedef struct BalanceRequest {
     int rate_count;
-    const double *rates; // by device
+    const double *rates; // by device: its slowness
     const char *now;     // name of the strategy in force
     const char *base;
     const char *name; // name of a new strategy
-    bool (*accepts)(void *state,
-                    const Strategy *strategy); // whether hetucc accepts the strategy and the
-                                               // devices have the memory; NULL: always
+    // returns whether hetucc accepts the strategy and the devices have the memory; NULL: always
+    bool (*accepts)(void *state, const Strategy *strategy);
     void *state;
 } BalanceRequest;
 
 typedef struct BalanceAnswer {
     const Strategy *strategy;
-    bool made; // the strategy is new
-    double now,
-        then; // time of a step under the strategy in force, and under the new one, in one unit
-    double bytes, seconds; // of the switch, at most
+    bool made;        // the strategy is new
+    double now, then; // times of a step under the strategy in force and the new one, in one unit
+    double bytes, seconds; // upper bounds of what the switch moves and takes
     int device_count;
-    // by device: its work under the base strategy, and under this one, as if healthy
+    // by device: its work, if healthy, under the base strategy, and under `strategy`
     const double *first, *work;
     const char *error; // one line that says why there is no answer; NULL: there is one
 } BalanceAnswer;

@@ -143,8 +143,8 @@ static json_t *input_json(const Regrouping *r) {
                      memory_json(most_stages(r)));
 }
 
-/* Returns the budget of the search: work of 1/40 s a device, which the clock ends a minute late at
- * most. */
+/* Returns the budget of the search: work of 1/40 s a device. The clock ends a search that takes a
+ * minute more. */
 static Budget search_budget(const Regrouping *r) {
     Budget budget = budget_begin(0.025 * r->now->work->device_count);
     budget.begin.tv_sec += 60;

@@ -1,5 +1,5 @@
-/* Rebalances without changing the groups of devices: other layers on their stages, other rows for
- * their pipelines, other weights of a mesh axis. */
+/* Rebalances without changing the groups of devices: other layers on stages, other rows for
+ * pipelines, other weights of a mesh axis. */
 #include "planner/rebalance/candidates.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ static double cut_below(Cutting *cutting, double most) {
     return cutting->best[(cutting->stages - 1) * wide + cutting->layers];
 }
 
-/* Returns nearly the least time of a slowest stage; some partition keeps to this time. */
+/* Returns a time, little above the least possible, that no stage of some partition exceeds. */
 static double least_bottleneck(Cutting *cutting) {
     double low = 0, high = 0;
     for (int s = 0; s < cutting->stages; s++)
@@ -113,8 +113,8 @@ static double time_of(const LayoutModel *laid, const ModelPipeline *pipeline, co
 }
 
 /* Distributes the rows of the batch over the pipelines in micro-batches of unchanged size. If each
- * pipeline is one stage with one micro-batch, distributes the least units of rows. Changes no rows
- * if micro-batches are unequal or a pipeline has padding lengths. */
+ * pipeline is one stage with one micro-batch, distributes units of rows (ModelWork). Changes
+ * nothing if micro-batches are unequal or a pipeline has padding lengths. */
 static void layout_model_share_rows(LayoutModel *laid, const double *rates) {
     if (!can_share(laid)) return;
     int64_t left = 0, given[laid->pipeline_count];
@@ -172,7 +172,7 @@ static double rate_at(const ModelStage *stage, int axis, int c, const double *ra
     return most;
 }
 
-/* Removes the devices whose coordinate got no rows from a stage; they become idle. */
+/* Removes from a stage the devices whose coordinate got no rows; these devices become idle. */
 static void drop_coordinates(ModelStage *stage, int axis, const int64_t *units) {
     MeshAxis *own = &stage->mesh.at[axis];
     int inner = 1, kept = 0, count = 0;

@@ -8,7 +8,7 @@
 
 /* ---- groups ---- */
 
-/* Returns whether the devices of two pipelines of one body are of the same classes. */
+/* Returns whether the devices of two pipelines of one template have the same classes. */
 static bool same_classes(const Module *module, const Pipeline *a, const Pipeline *b) {
     for (int s = 0; s < a->stages.count; s++)
         for (int i = 0; i < a->stages.at[s].devices.count; i++)

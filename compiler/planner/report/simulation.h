@@ -19,7 +19,7 @@
 /* The row of the timeline that shows one stage of a group. */
 typedef struct TimelineRow {
     const Stage *stage; // of the strategy; NULL: the batch runs as a whole
-    int device_count;   // of the group's first pipeline
+    int device_count;   // devices of the stage in the group's first pipeline
     const int *devices;
     double *times;       // seconds by phase and visit, as times_of_stage returns them
     Span before, update; // the parts of the step before the table and behind it

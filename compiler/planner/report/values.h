@@ -6,7 +6,7 @@
 #include "ir/module.h"
 
 typedef struct NamedValue {
-    const char *kind; // "parameter", "optimizer" (its states, where they lie otherwise), "state",
+    const char *kind; // "parameter", "optimizer" (states whose layout differs), "state",
                       // "input", "value", "converted"
     const char *name; // such as "h3.w"
     const Value *value;

@@ -50,8 +50,8 @@ static void print_axis(Text *out, const char *name, int count, const int *weight
 }
 
 /* Prints how a pipeline divides its rows. With `own`, leaves out the rows of a micro-batch, so that
- * each program divides its own batch: programs with batches of different sizes require this of an
- * only pipeline. */
+ * each program divides its own batch: a strategy of one pipeline requires this if the batches of
+ * programs differ in size. */
 static void print_rows(Text *out, const SearchPipeline *pipeline, bool own) {
     if (pipeline->rows) text_print(out, " microbatches(%lld)", (long long)pipeline->microbatches);
     if (pipeline->rows && !own) text_print(out, " rows(%lld)", (long long)pipeline->rows);
@@ -102,7 +102,7 @@ static void mark_working(const Candidate *candidate, bool *works, int *last) {
         }
 }
 
-/* Prints the devices that do not work among the first `count` and before the last that works. */
+/* Prints the devices in no stage among the first `count` and before the last device of a stage. */
 static void print_idle(Text *out, const Candidate *candidate, const Fleet *devices, int count) {
     int last = -1;
     Array(int) idle = {0};
@@ -143,7 +143,7 @@ static void describe_axis(Text *out, const char *name, int count, const int *wei
         text_print(out, "%s%d", i ? ":" : " by ", weights[i]);
 }
 
-/* Prints how many devices of each class a stage has, in their order: "2 fast + 1 slow". */
+/* Prints the classes of a stage's devices in their order, with counts: "2 fast + 1 slow". */
 static void describe_devices(Text *out, const SearchStage *stage, const Fleet *devices) {
     for (int i = 0, next; i < stage->device_count; i = next) {
         const DeviceClass *class = devices->cluster->devices[stage->devices[i]].class;

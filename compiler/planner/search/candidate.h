@@ -24,7 +24,7 @@ typedef enum Recompute {
     RECOMPUTES
 } Recompute;
 
-enum { STAGE_MOST = 64 }; // the most stages of a pipeline
+enum { STAGE_MOST = 64 }; // limit of the stages of a pipeline
 
 typedef struct SearchStage {
     int device_count;
@@ -52,11 +52,11 @@ typedef struct Candidate {
     const SplitList *splits;
     int zero, pipeline_count;
     SearchPipeline *pipelines;
-    double seconds; // of a step, by closed form
+    double seconds; // seconds of a step, by closed form
     double need;    // the largest ratio of a device's predicted bytes to its allowed bytes
 } Candidate;
 
-/* Prints the strategy's text for at least the first `count` devices; devices that do not work are
+/* Prints the strategy's text for at least the first `count` devices; devices in no stage are
  * listed as idle. */
 void candidate_print(Text *out, const Candidate *candidate, const EvaluationContext *context,
                      int count, const char *name);

@@ -1,6 +1,6 @@
 /* Enumerates the search space and keeps the best strategies by closed form.
  *
- * All, some or none of the devices of each class work. The devices of a class form consecutive
+ * A strategy uses all, some or no devices of each class. The devices of a class form consecutive
  * equal stages with a mesh of dp and tp; the classes come in any order along the pipeline. Clusters
  * with several classes have further strategies: a pipeline for each class, with rows by its speed;
  * and one stage of all devices with weights along dp or tp. Micro-batches have any number of rows

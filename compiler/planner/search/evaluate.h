@@ -31,9 +31,9 @@ typedef struct EvaluationContext {
 
 typedef struct Evaluation {
     const char *text; // text of the strategy
-    void (*work)(const EvaluationContext *context, const Unit *unit,
-                 Text *out); // runs in the process and writes the result
-    bool rough;              // arenas are packed fast and loosely: the bytes are an upper bound
+    // runs in the process and writes the result to `out`
+    void (*work)(const EvaluationContext *context, const Unit *unit, Text *out);
+    bool rough; // arenas are packed fast and loosely: the bytes are an upper bound
 } Evaluation;
 
 Text *evaluations_run(Arena *arena, const EvaluationContext *context, const Evaluation *trials,
@@ -48,9 +48,9 @@ Module *evaluation_module(const EvaluationContext *context, const Unit *unit);
 /* The result of evaluating a strategy. */
 typedef struct Verdict {
     bool good;      // hetucc accepts the strategy; false: all other fields are 0
-    double seconds; // of a step; NAN: the cluster file lacks a rate (`unknown`)
+    double seconds; // seconds of a step; NAN: the cluster file lacks a rate (`unknown`)
     int worst;    // the device with the least memory left, or, if no device is bounded, the device
-                  // that needs most
+                  // that needs most memory
     int64_t peak; // bytes that device `worst` needs
     int64_t most; // the most bytes of any device
     int64_t lack; // bytes that device `worst` lacks; negative: it has bytes left
@@ -59,7 +59,7 @@ typedef struct Verdict {
     int fullest;      // the device with the least memory left when a session runs all programs
     int64_t together; // bytes of device `fullest`
     int busiest;      // the device that computes longest
-    double computing, exposed, idle;    // fractions of the busiest device's step
+    double computing, exposed, idle;    // fractions of the step, on device `busiest`
     double others_exposed, others_idle; // the largest fractions of any device
     char unknown[240];
 } Verdict;

@@ -51,7 +51,7 @@ double real_need(const Search *search, const TriedStrategy *tried);
 /* Multiplies each variant's correction by its median error in tried.at[first] and later. */
 void correct_all(Search *search, int first);
 
-/* Returns the index of the variant whose list is `splits`; -1: it is no variant's list. */
+/* Returns the index of the variant whose list is `splits`; -1: no variant has this list. */
 int variant_of(const Search *search, const SplitList *splits);
 
 /* Returns how many strategies are compiled in a round: fewer for large models, so that a search

@@ -330,7 +330,7 @@ static void add_weights_of_hosts(Mixer *mixer) {
     }
 }
 
-/* Makes the first counts[g] devices of each class g the members. Returns whether they are of
+/* Makes the first counts[g] devices of each class g the members. Returns whether the members are of
  * several classes and not all devices. */
 static bool take_some(Mixer *mixer, DeviceGroup *parts, const int *counts) {
     const Fleet *devices = mixer->profile->context->devices;

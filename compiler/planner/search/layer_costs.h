@@ -34,8 +34,8 @@ typedef struct Profile {
     const SplitList *splits;
     struct Grid *grids; // by group of devices: its probes
     bool cuts;          // the batch may be divided into micro-batches
-    bool
-        wide; // tensors may be cut across hosts and classes, and ZeRO may divide what tp replicates
+    // tensors may be cut across hosts and classes, and ZeRO may divide what tp replicates
+    bool wide;
     const Probe *modes[RECOMPUTES]; // by way to recompute; NULL: hetucc refuses it
     const Probe *plain;             // the probe without recomputation that `modes` is compared with
     Array(Costs *) known;

@@ -7,13 +7,12 @@
 
 #include <math.h>
 
-enum {
-    HALVINGS = 18
-}; // steps of a bisection, far finer than the closed forms' accuracy
+enum { HALVINGS = 18 }; // steps of a bisection, far finer than the closed forms' accuracy
 
 /* ---- a stage ---- */
 
-/* Sets [*from, *to) to the slots of layers [first, end) and of the ends that their stage runs. */
+/* Sets [*from, *to) to the slots of a stage with layers [first, end). The first and last stage also
+ * run the operators before and behind all layers. */
 static void slots_of(const Profile *profile, int first, int end, int *from, int *to) {
     int layers = profile->context->model->layer_count;
     *from = first ? first + 1 : 0;
@@ -156,7 +155,7 @@ static bool fill_any(const Filling *filling, double seconds, double room) {
                                                          : fill_whole(filling, room);
 }
 
-/* Fills the stages under the shortest limit of their time, which it finds by bisection. */
+/* Fills the stages under the shortest limit of a stage's time, which is found by bisection. */
 static void shorten(const Filling *filling, double room) {
     double high = 0, low = 0;
     const SearchStage all = {.end = filling->profile->context->model->layer_count,
@@ -185,8 +184,8 @@ static double least_room(const Filling *filling) {
 
 /* The trained parameters of a stage, summed over its slots. */
 typedef struct Trained {
-    double count, gradients, parameters,
-        update; // number of tensors; bytes of gradients and of parameters; seconds of the update
+    // number of tensors; bytes of gradients and of parameters; seconds of the update
+    double count, gradients, parameters, update;
     int slots;
 } Trained;
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <math.h>
 
-/* Returns the way in which all stages recompute; RECOMPUTES: they differ. */
+/* Returns the way in which all stages recompute; RECOMPUTES: the stages differ. */
 static int mode_of(const Candidate *candidate) {
     const SearchPipeline *pipeline = &candidate->pipelines[0];
     for (int s = 1; s < pipeline->stage_count; s++)

@@ -28,7 +28,7 @@ void change_modes(Search *search, CandidateList *list, const Candidate *candidat
  * with and without ZeRO, tensor parallelism within hosts, and pipelines of equal stages. */
 void search_baselines(Search *search);
 
-/* Minimum memory: if no strategy fits, find the strategy that needs the least (min_memory.c). */
+/* Minimum memory: if no strategy fits, finds the one that needs the least memory (min_memory.c). */
 
 /* Evaluates strategies until one fits, or no candidate's optimistic bound is below the least need
  * so far. */

@@ -134,7 +134,7 @@ static void read_arena(Reading *reading) {
     }
 }
 
-/* Adds to each slot the bytes of forward values, computed up to there, that later slots read. */
+/* Adds to each slot the bytes of forward values of this or earlier slots that later slots read. */
 static void read_crossing(Reading *reading) {
     Module *module = reading->module;
     int *latest = arena_array(reading->arena, int, module->next_id);

@@ -11,17 +11,17 @@ typedef struct EvaluationContext EvaluationContext;
 /* The costs of one slot, a layer or what runs before or behind all layers (model_slot), on the
  * slowest device with one micro-batch. */
 typedef struct SlotCost {
-    double seconds;            // of its forward and backward parts for a micro-batch
+    double seconds;            // seconds of its forward and backward parts for a micro-batch
     double once;               // seconds of operators that run once a step
     double parameters, states; // bytes
     double widest;             // bytes of its largest parameter
-    double cut_parameters, cut_states,
-        cut_gradients; // bytes when ZeRO also divides what tp replicates; set by profile_costs
-    double gradients;  // bytes
-    double trained;    // number of tensors with gradients; ZeRO gathers and reduces each alone
-    double kept;       // bytes of activations that forward keeps for backward
-    double work;       // the most temporary bytes while it runs
-    double crossing;   // bytes of activations that cross from here to later layers
+    // bytes when ZeRO also divides what tp replicates; set by profile_costs
+    double cut_parameters, cut_states, cut_gradients;
+    double gradients; // bytes
+    double trained;   // number of tensors with gradients; ZeRO gathers and reduces each alone
+    double kept;      // bytes of activations that forward keeps for backward
+    double work;      // the most temporary bytes while the slot runs
+    double crossing;  // bytes of activations that later slots read from this or earlier slots
 } SlotCost;
 
 typedef struct Probe {

@@ -32,7 +32,7 @@ static void try_best(Search *search) {
         if (!try_round(search, round_size(search))) return;
 }
 
-/* Evaluates the neighbours of the best strategy, and again if one of them is better. */
+/* Evaluates the neighbours of the best strategy; repeats this if a neighbour is better. */
 static void look_around(Search *search) {
     const TriedStrategy *around = NULL;
     for (int look = 0; look < LOOKS; look++) {

@@ -14,7 +14,7 @@
  *     tensor_parallel.h  which dimensions tensor parallelism cuts: those that pay off when tried
  *     layer_costs.h      seconds and bytes by layer, from a few probes of small strategies, for any
  *                        class, degree, rows and kind of recomputing
- *     layers_on_stages.h from these: layers over stages, seconds of a step, bytes of a stage
+ *     layers_on_stages.h from layer costs: layers of stages, seconds of a step, bytes of a stage
  *     enumerate.h        all strategies of the space; keeps the best by closed form
  *     evaluated.h        evaluates the kept strategies, and corrects the closed forms
  *     search.c           evaluates round by round, then around the best strategy

@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-/* The most devices of clusters in which any number of devices of a class may work: with one class,
- * and with several classes. */
+/* Limits of a cluster's devices up to which strategies may use any number of devices of a class: in
+ * clusters of one class, and of several classes. */
 enum { ANY_OF_ONE = 16, ANY_OF_MORE = 6 };
 
 /* ---- shapes ---- */
@@ -19,8 +19,8 @@ typedef struct Shaper {
     int group_count;
     const int *groups; // the groups in the order of the pipeline
     ArrangementList list;
-    bool whole; // all devices of each group work
-    bool any;   // any number of each group's devices may work
+    bool whole; // all devices of each group are used
+    bool any;   // any number of each group's devices may be used
 } Shaper;
 
 static int power_below(int count) {

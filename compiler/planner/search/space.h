@@ -16,10 +16,10 @@ typedef struct PipelinePlan PipelinePlan;
 typedef struct Profile Profile;
 typedef struct SearchModel SearchModel;
 
-enum { GROUPS_MOST = 4 }; // the most classes that work together
+enum { GROUPS_MOST = 4 }; // limit of the device classes of one strategy
 
-/* The devices of each group that work, the number of equal stages that they form, and the degree of
- * tensor parallelism. */
+/* By group: the number of devices that are used, the number of equal stages that these devices
+ * form, and the degree of tensor parallelism. */
 typedef struct Arrangement {
     int used[GROUPS_MOST + 1], stages[GROUPS_MOST + 1], tensor[GROUPS_MOST + 1]; // by group
     int count, order[GROUPS_MOST]; // the groups in the order of the pipeline

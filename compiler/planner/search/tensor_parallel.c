@@ -14,13 +14,13 @@ enum { NAMES_MOST = 16, TRIED_DEGREE = 4, ORDERS = 10 };
 
 #define PAYS_OFF 0.99     // factor of seconds * bytes below which a cut pays off
 #define MUCH_FASTER 0.97  // factor of the seconds below which a list is much faster
-#define AS_MANY_BYTES 1.3 // factor of a device's bytes up to which two lists need about as many
+#define AS_MANY_BYTES 1.3 // factor up to which the bytes of two lists are about equal
 #define THRIFTY 1.5       // factor of the least bytes up to which a list is thrifty
 
 /* The dimensions that are cut, as indices of the model's dimensions. */
 typedef struct Set {
     int count, names[NAMES_MOST];
-    double seconds, bytes; // of a step, of a device; INFINITY: hetucc refuses it
+    double seconds, bytes; // of a step; of a device; INFINITY: hetucc refuses the set
 } Set;
 
 typedef Array(Set) SetList;
@@ -107,7 +107,7 @@ static Set without(const Set *set, int at) {
 }
 
 /* Evaluates sets that differ from *set in one dimension, and sets *set to the best if it is better.
- * Returns whether it is. `others`: only adds dimensions that no parameter has. */
+ * Returns whether *set has changed. With `others`, only adds dimensions that no parameter has. */
 static bool step(Trier *trier, Set *set, bool others) {
     const SearchModel *model = trier->context->model;
     SetList near = {0};
@@ -222,8 +222,8 @@ static bool same_numbers(const Set *a, const Set *b) {
     return a->bytes == b->bytes && a->seconds == b->seconds;
 }
 
-/* Writes, behind lists[0], the sets that need little more memory than the best set, one for each
- * cost. Returns the number of lists. */
+/* Writes, behind lists[0], the sets that need little more memory than the best set; of sets with
+ * equal bytes and seconds, one. Returns the number of lists. */
 static int list_thrifty(Trier *trier, const Set *best, SplitList *lists, int most) {
     const Set **sorted = arena_array(trier->arena, const Set *, trier->tried.count + 1),
               *last = best;

@@ -13,18 +13,18 @@ enum { SPLITS_FAST = 2 };
 
 /* Finds the lists of dimensions to cut, by local search on a few devices. The search begins with no
  * dimension, and adds or removes the dimension that lowers seconds * bytes of a device most, until
- * no change lowers them.
+ * no change lowers this product.
  *
  * Dimensions of parameters come first in the search and in the rules, so that a value that several
  * rules could cut is cut like the parameters. lists[0] is the result; lists[1] is the fastest list
- * of about as many bytes, if it is much faster. Returns how many lists there are. lists[0] is empty
+ * of about equal bytes, if it is much faster. Returns how many lists there are. lists[0] is empty
  * when tensor parallelism does not pay off, or there is one device. */
 int splits_find(Arena *arena, const EvaluationContext *context, SplitList lists[SPLITS_FAST]);
 
 /* Finds the lists that need the least memory under a ZeRO level, with the smallest micro-batches
- * and recompute(full). Lists that need little more memory follow the first, one for each cost.
- * Returns how many there are, at most `most`. Other meshes and micro-batches may change their
- * order. */
+ * and recompute(full). Lists that need little more memory follow the first; of lists with
+ * equal bytes and seconds, one. Returns how many there are, at most `most`. Other meshes and
+ * micro-batches may change their order. */
 int splits_find_thrifty(Arena *arena, const EvaluationContext *context, int zero, SplitList *lists,
                         int most);
 

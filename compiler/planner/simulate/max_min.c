@@ -151,7 +151,7 @@ static double whole_weight(MaxMin *fair, int resource) {
 }
 
 /* Returns the resource that is exhausted first when all growing speeds grow alike, and sets *speed
- * to the speed at which it is; -1: no resource is used. */
+ * to the speed at which the resource is exhausted; -1: no resource is used. */
 static int tightest(MaxMin *fair, const Sharing *set, const int *grows, double *speed) {
     int best = -1;
     for (int i = 0; i < set->resource_count; i++) {

@@ -32,8 +32,7 @@ typedef struct MaxMin {
     int *disturbed, disturbed_count;
     int *tasks, *resources; // scratch: the tasks and resources of one connected set
     int *seen_task, *seen_resource, turn;
-    double *left,
-        *weight; // scratch by resource: rate that is left, and sum of the shares of growing tasks
+    double *left, *weight; // scratch by resource: rate left; sum of the shares of growing tasks
 } MaxMin;
 
 MaxMin max_min_create(Arena *arena, const EngineProblem *problem);

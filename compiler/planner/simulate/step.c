@@ -22,8 +22,7 @@ typedef struct Sum {
 
 typedef struct Builder {
     Arena *arena;
-    Arena
-        *room; // arena of the task lists, which is freed when they are copied to a larger arena
+    Arena *room; // holds the task lists; freed when the lists are copied to a larger arena
     Symmetry *fold;
     Module *module;
     Program *program;
@@ -108,7 +107,7 @@ static void flush(Builder *builder, int actor, bool always) {
 
 /* ---- conversions ---- */
 
-/* The progress of a conversion: `at` is by actor its last task; -1: none yet. `waits_of` adds the
+/* The progress of a conversion. `at`: by actor, its last task; -1: none yet. `waits_of` adds the
  * tasks that an actor's first task waits for. */
 typedef struct Leg {
     Stream stream;
@@ -278,7 +277,7 @@ static void wait_as_message(Builder *builder, const Leg *leg, int actor, List *w
     wait_for_events(builder, leg->state, actor, waits);
 }
 
-/* Makes an actor end an event with `task`, or, if it has a task already, with one behind both. */
+/* Makes `task` end an event for an actor. If another task already does, adds one behind both. */
 static void end_together(Table *table, int event, int actor, int task) {
     int *done = done_at(table, event, actor);
     List waits = {0};

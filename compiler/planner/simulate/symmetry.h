@@ -44,7 +44,7 @@ typedef struct ActorTransfers {
     const ActorTransfer *at; // by round
     double moving;
     int mover_count;
-    const int *movers; // actors
+    const int *movers; // the actors that copy their own memory
 } ActorTransfers;
 
 typedef struct Symmetry {

@@ -23,7 +23,7 @@ struct FlexspState {
     Group *group;       // (batches * gpus)
     int *owner;         // by batch and device: the first device of its group
     int *at;            // by sequence: its group
-    double *work;       // (sequences)
+    double *work;       // (sequences): ms on one device
     double *power;      // by batch: the sum of its groups' powers
     int *order;         // (sequences), longest first
     double temperature; // current temperature of annealing
@@ -166,7 +166,7 @@ static int group_soonest(const FlexspState *s, const Group *groups, int count, i
     return best;
 }
 
-/* Forms the groups of a block anew if annealing accepts it. Returns the work, in moves. */
+/* Forms the groups of a block anew if annealing accepts the change. Returns the work, in moves. */
 static int block_form(FlexspState *s) {
     int degree, start = block_pick(s, &degree), size = s->q->degree[degree].size,
                 batch = batch_of(s, start);

@@ -7,8 +7,8 @@
  * that finishes it soonest); two blocks of different micro-batches are swapped.
  *
  * The maximum over groups is smoothed: the time of a micro-batch is (sum d/gpus t^p)^(1/p), and p
- * doubles while the temperature falls. A group that exceeds its memory counts as longer; the best
- * state fits. */
+ * doubles while the temperature falls. A group that exceeds its memory counts as slower; the
+ * best state has no such group. */
 #ifndef PLANNER_KINDS_FLEXSP_ANNEAL_H
 #define PLANNER_KINDS_FLEXSP_ANNEAL_H
 
@@ -31,12 +31,12 @@ double flexsp_best(const FlexspState *state);
 /* Returns the best state as a plan. */
 FlexspPlan *flexsp_state_plan(Arena *arena, const FlexspState *state);
 
-/* The blaster: cuts sequences, sorted by length, into micro-batches, so that those that need large
- * groups are together (blaster.c). */
+/* The blaster: cuts sequences, sorted by length, into micro-batches, so that sequences that need
+ * large groups are together (blaster.c). */
 
 /* Returns the batches + 1 places where `order` (sequences, longest first) is cut into
- * micro-batches: the cuts with the least sum of estimated times in which each uses at most `fill`
- * of the memory; if there are none, cuts of about equal tokens. */
+ * micro-batches: the cuts with the least sum of estimated times in which each micro-batch uses at
+ * most `fill` of the memory; if there are none, cuts of about equal tokens. */
 const int *flexsp_cuts(Arena *arena, const Flexsp *q, const int *order, int batches, double fill);
 
 #endif

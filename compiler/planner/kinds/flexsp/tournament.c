@@ -1,9 +1,9 @@
 /* A tournament of annealings decides which numbers of micro-batches and which starts get most of
  * the work.
  *
- * Round 1: the starts of every number of micro-batches anneal with equal work. Round 2: the best of
- * each number go on from where they are, cooler and with more work each. Round 3: the best third of
- * all go on. */
+ * Round 1: the starts of every number of micro-batches anneal with equal work. Round 2: the KEPT
+ * best states of each number anneal further, cooler and with more work each. Round 3: so does the
+ * best third of all states. */
 #include "planner/kinds/flexsp/anneal.h"
 
 #include <math.h>

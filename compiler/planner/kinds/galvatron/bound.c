@@ -1,11 +1,11 @@
 /* A lower bound of the time of a pipeline, by a relaxed problem.
  *
- * Relaxed are: a layer may be divided among strategies; a change of degree is free; embedding and
- * head have their smallest share; only the first stage leaves gradient synchronisation unhidden. A
- * stage with l layers is then a linear program of two rows, layers and memory, and its optimum
- * mixes at most two strategies. A dynamic program over layers combines the stages in two ways: with
- * the mean of all stages in place of the longest, and, for every time that the longest can have,
- * with stages that take no more. Both are bounds, and the larger one counts. */
+ * The relaxed problem allows more: a layer may be divided among strategies; a change of degree is
+ * free; embedding and head have their smallest share; only the first stage leaves gradient
+ * synchronisation unhidden. A stage with l layers is then a linear program of two rows, layers and
+ * memory, and its optimum mixes at most two strategies. A dynamic program over layers combines
+ * the stages in two ways: with the mean of all stages in place of the longest; and, for every time
+ * that the longest can have, with stages that take no more. The larger of both bounds counts. */
 #include "planner/kinds/galvatron/galvatron.h"
 
 #include <math.h>
@@ -21,8 +21,8 @@ typedef struct Relaxed {
     double *ms, *sum, *mean;
 } Relaxed;
 
-/* Returns the least weight * time, plus unhidden synchronisation if `left`, of a layer within
- * `each` MB. Tries strategies, and mixtures of two that use all of the memory. */
+/* Returns the least cost of a layer within `each` MB: weight * time, plus unhidden synchronisation
+ * if `left`. Tries strategies, and mixtures of two that use all of the memory. */
 static double mixture_least(const Strategy *s, int count, double each, double weight, bool left) {
     double least = INFINITY;
     for (int a = 0; a < count; a++) {

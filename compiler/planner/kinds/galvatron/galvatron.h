@@ -13,8 +13,8 @@
  *     sum of the stages' times + (microbatches - 1) * the longest + unhidden gradient sums
  *
  * (1F1B), where the stages before a stage hide its gradient synchronisation. Search: every pipeline
- * and number of micro-batches has a lower bound (bound.c). In the order of their bounds, until the
- * next bound is no better than the best plan, each is solved: every stage by all pairs of
+ * and number of micro-batches has a lower bound (bound.c). Pipelines are solved in the order
+ * of their bounds, until the next bound is no better than the best plan: a stage by all pairs of
  * strategies, the stages together by a dynamic program over layers under a cap of the longest time
  * (search.c). */
 #ifndef PLANNER_KINDS_GALVATRON_GALVATRON_H
@@ -28,7 +28,7 @@ enum { GALVATRON_CLASSES = 4, GALVATRON_STAGES = 16, GALVATRON_LOGS = 16 };
 
 typedef struct GalvatronClass {
     const char *name;
-    int gpus, first; // the first device's number
+    int gpus, first; // number of devices; number of the first device
     double slow, memory_mb;
 } GalvatronClass;
 
@@ -60,9 +60,9 @@ typedef struct Pipeline {
 typedef struct Strategy {
     int tp, ulysses, dp, zero;
     bool recompute;
-    double ms;   // of a micro-batch, in this stage
+    double ms;   // time of a micro-batch in the layer
     double left; // ms of gradient synchronisation that the layer's own backward pass does not hide
-    double mb;   // of model states, and of the activations of all micro-batches in flight
+    double mb;   // model states, and the activations of all micro-batches in flight
 } Strategy;
 
 /* A stage: `count[0]` layers of strategy[0], then `count[1]` of strategy[1]. */
@@ -90,8 +90,8 @@ typedef struct GalvatronBound {
 /* Returns all pipelines, each with every possible number of micro-batches; sets *count. */
 const Pipeline *galvatron_pipelines(Arena *arena, const Galvatron *q, int *count);
 
-/* Returns the strategies that a stage's layers can have. Leaves out strategies that another one of
- * the same degree beats in time, unhidden synchronisation and memory. */
+/* Returns the strategies that a stage's layers can have. Leaves out strategies that are no better
+ * than another of their degree in tensor parallelism, time, unhidden synchronisation and memory. */
 const Strategy *galvatron_strategies(Arena *arena, const Galvatron *q, const Pipeline *pipeline,
                                      int stage, int *count);
 

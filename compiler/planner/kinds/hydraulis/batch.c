@@ -12,7 +12,7 @@ typedef struct Task {
     int count;
     Strategy *strategies;
     Batch batch;
-    int gpus; // the most devices of a strategy
+    int gpus; // number of devices of the largest strategy
 } Task;
 
 static Strategy strategy_read(Arena *arena, const Schemes *schemes, Field list, int *gpus) {

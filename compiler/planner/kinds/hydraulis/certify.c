@@ -26,7 +26,7 @@
 /* Sequences of nearly equal lengths. */
 typedef struct Bucket {
     double shortest, longest, tokens;
-    int row; // first column of the bucket's tokens in the program
+    int row; // row of the program: the schemes take all tokens of the bucket
 } Bucket;
 
 typedef struct Bound {

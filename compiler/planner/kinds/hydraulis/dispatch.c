@@ -11,7 +11,7 @@ typedef struct Bin {
 
 /* The bins of equal pipelines, a heap with the lightest bin on top. */
 typedef struct Class {
-    int scheme, microbatches; // of each of its pipelines
+    int scheme, microbatches; // scheme and number of micro-batches of each of its pipelines
     int first, count;         // its bins: first index and count
     int room; // upper bound of the tokens that any bin has room for
     double factor, c; // a bin of weight w ends at factor (w + c)
@@ -59,7 +59,7 @@ static void dispatch_copy(Dispatch *to, const Dispatch *from) {
 
 /* ---- longest first ---- */
 
-/* Adds a pipeline's bins to the last class if it is of equal pipelines, else to a new one. */
+/* Adds a pipeline's bins to the last class if the class's pipelines equal it, else to a new one. */
 static void add_pipeline(Dispatcher *dispatcher, const Dispatch *dispatch, int pipeline) {
     int scheme = dispatch->schemes[pipeline], v = dispatch->microbatches[pipeline];
     const Scheme *of = &dispatcher->schemes->at[scheme];
@@ -112,7 +112,7 @@ static void put(Dispatcher *dispatcher, const Class *class, int at, double weigh
     bins[at] = bin;
 }
 
-/* Adds sequence `i` to the bin that ends earliest with it. Returns when it ends; INFINITY when no
+/* Adds sequence `i` to the bin that ends earliest with it. Returns that end; INFINITY when no
  * bin has room. */
 static double put_best(Dispatcher *dispatcher, const Batch *batch, int i) {
     Class *best = NULL;
@@ -241,7 +241,7 @@ static Run run_from(const Dispatch *dispatch, int first) {
     return run;
 }
 
-/* Returns the pipelines of a run that change: all, or one. This is the first of the run if it gets
+/* Returns the pipelines of a run that change: all; or one: the first of the run if it gets
  * more micro-batches, else the last, so that equal pipelines stay adjacent. */
 static Run chosen(Run run, int change, bool all) {
     int one = change > 0 ? run.first : run.last;

@@ -26,7 +26,7 @@ typedef struct Dispatcher Dispatcher;
 Dispatcher *dispatcher_create(Arena *arena, const Schemes *schemes, int gpus, int sequences);
 
 /* Searches for the dispatch of a batch under a strategy: a descent, and at most `kicks` restarts
- * from a randomly changed best one. The time is INFINITY when the pipelines cannot hold the
+ * from the best dispatch, changed at random. The time is INFINITY if the pipelines cannot hold the
  * sequences. The result is valid until the next call, which reuses it. */
 const Dispatch *dispatch_find(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch,
                               Random *random, int kicks);

@@ -7,7 +7,7 @@ enum { MOST_TRIALS = 200000 };
 /* A micro-batch with the sequences that are in it. */
 typedef struct Bin {
     double weight;
-    int tokens, count; // tokens in it; number of its sequences
+    int tokens, count; // number of its tokens; number of its sequences
 } Bin;
 
 typedef struct SequenceExchanges {

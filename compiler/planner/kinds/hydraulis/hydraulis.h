@@ -12,7 +12,7 @@
  * For example, on 16 devices: four pipelines of tp 4 for a batch with long sequences, and one of tp
  * 8 with eight of tp 1 for a batch of one long sequence and many short ones.
  *
- * A micro-batch of lengths s holds at most `tokens` of them and weighs sum(a s^2 + b s) ms; a
+ * A micro-batch of sequences of s tokens holds at most `tokens`, and weighs sum(a s^2 + b s) ms; a
  * pipeline takes (the heaviest + c) (pp - 1 + v) for v > 0 micro-batches, a step as long as the
  * slowest pipeline. The bound of kind hydraulis is for its lengths as one batch and every strategy
  * of these devices. */

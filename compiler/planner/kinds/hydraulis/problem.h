@@ -10,7 +10,7 @@
 /* How a pipeline computes: a sequence of s tokens weighs a s^2 + b s ms. */
 typedef struct Scheme {
     int tp, pp, gpus;
-    double a, b, c; // ms; c is that of a micro-batch
+    double a, b, c; // ms; c is added once for each micro-batch
     int tokens;     // the most tokens of a micro-batch
 } Scheme;
 

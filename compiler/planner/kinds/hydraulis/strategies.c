@@ -22,12 +22,11 @@ typedef struct Candidate {
 typedef struct Search {
     Arena *arena;
     Schemes schemes;
-    int gpus, most,
-        longest; // devices; the most strategies of a set; tokens of the longest sequence
+    int gpus, most, longest; // devices; limit of strategies; tokens of the longest sequence
     Batch batches[BATCHES];
     Dispatcher *dispatcher;
     Random random;
-    long work; // work left, in sequences to be dispatched
+    long work; // work of the whole search, in sequences dispatched
     const Budget *budget;
 } Search;
 
@@ -206,7 +205,7 @@ static bool set_holds(const Search *search, const Set *set, int place, const Can
     return false;
 }
 
-/* Returns a safe strategy: as many pipelines as the devices allow of the smallest scheme that holds
+/* Returns a safe strategy, which fills the devices with pipelines of the smallest scheme that holds
  * the longest sequence. */
 static Candidate *safe_candidate(Search *search) {
     Candidate *safe = candidate_create(search);

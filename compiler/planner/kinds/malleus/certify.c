@@ -2,14 +2,13 @@
  *
  * In a time T a pipeline with bottleneck o finishes m <= 1 + (T - sum y l) / o micro-batches, and a
  * group of rate y has at most floor(o / y) layers. A linear program asks how many micro-batches all
- * pipelines finish in T at most: z_k of them have a bottleneck of interval k, [low_k, high_k], and
- * the groups of rate y have l_yk layers there, of which each takes 1 / floor(high_k / y) of a
- * group,
+ * pipelines finish in T at most: z_k pipelines have a bottleneck in interval k, [low_k, high_k];
+ * their groups of rate y have l_yk layers, at most most_yk <= floor(high_k / y) in each group,
  *
  *     maximise sum_k (z_k + (T z_k - sum_y y l_yk) / low_k)
  *     where sum_y l_yk = L z_k, sum_k z_k = P, sum_k l_yk / most_yk <= groups of rate y.
  *
- * The devices of a node stand by rate, and a path from the fastest to the slowest cuts them into
+ * The devices of a node are sorted by rate. A path from the fastest to the slowest cuts them into
  * groups; the paths of all nodes are a flow in the program. Sorting the devices before they are cut
  * leaves no group slower. Where the program finishes fewer than B micro-batches, no plan takes T. A
  * second program demands whole numbers of pipelines and groups. Bottlenecks are multiples of rates;
@@ -102,7 +101,7 @@ static void list_intervals(Bound *bound) {
 
 /* ---- the program ---- */
 
-/* Returns how many nodes have the same rates as this one; 0 when an earlier node has them, too. */
+/* Returns how many nodes have the rates of a node; 0 when an earlier node has them, too. */
 static int count_like(const Malleus *malleus, int node) {
     size_t size = sizeof(double) * (size_t)malleus->per_node;
     int count = 0;

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* For each stage: the layers that it could take, the most that fit, and its position. */
+/* By stage: its layers at the position with the most memory, those at `place`; its position. */
 typedef struct Room {
     int wanted[MOST_STAGES], most[MOST_STAGES], place[MOST_STAGES];
 } Room;
@@ -42,7 +42,7 @@ static int roomiest(const Malleus *malleus, const MalleusStage *stage, int count
     return best;
 }
 
-/* Places stages greedily: those that need most memory first, each where it holds most layers. */
+/* Places the stages that need most memory first, each where it holds the most layers. */
 static void place_greedily(const Malleus *malleus, const MalleusStage *stages, int count,
                            Room *room) {
     const int *wanted = room->wanted;
@@ -59,7 +59,7 @@ static void place_greedily(const Malleus *malleus, const MalleusStage *stages, i
     }
 }
 
-/* Swaps two stages as long as the pipeline holds more layers afterwards. */
+/* Swaps pairs of stages as long as a swap lets the pipeline hold more layers. */
 static void place_better(const Malleus *malleus, const MalleusStage *stages, int count,
                          Room *room) {
     int *place = room->place;
@@ -111,8 +111,8 @@ static int count_room(const Malleus *malleus, const MalleusStage *stages, int co
     return total;
 }
 
-/* Places the stages and sets the most layers of each under a bottleneck. Returns their sum; less
- * than L when they do not hold all layers. */
+/* Places the stages and sets the most layers of each under a bottleneck. Returns the layers'
+ * sum; less than L when the stages do not hold all layers. */
 static int make_room(const Malleus *malleus, const MalleusStage *stages, int count,
                      double bottleneck, Room *room) {
     int all = 0;
@@ -129,8 +129,8 @@ static int make_room(const Malleus *malleus, const MalleusStage *stages, int cou
 
 /* ---- layers ---- */
 
-/* Gives each stage one layer and the fast stages as many as they may have. Returns the sum of all
- * stages' times. There must be room for all layers. */
+/* Gives each stage one layer, and all others to the fastest stages with room. Returns the sum of
+ * the stages' times. There must be room for all layers. */
 static double fill(const Malleus *malleus, MalleusStage *stages, int count, const Room *room) {
     int left = malleus->layers - count;
     double sum = 0;
@@ -294,8 +294,7 @@ static int give(const Malleus *malleus, const Pipeline *pipelines, int count, do
     return missing;
 }
 
-/* Takes surplus micro-batches back from pipelines that have more than the least number they must
- * have. */
+/* Takes surplus micro-batches back from pipelines that have more micro-batches than stages. */
 static void take_back(const Pipeline *pipelines, int count, int *microbatches, int excess) {
     for (int p = 0; p < count; p++) {
         int spare = microbatches[p] - pipelines[p].stage_count,

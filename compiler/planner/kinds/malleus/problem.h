@@ -11,7 +11,7 @@ enum { MOST_STAGES = 64, MOST_TRADES = 24 };
 /* A node's devices from the fastest to the slowest. */
 typedef struct MalleusNode {
     int *devices;  // numbers in the cluster
-    double *rates; // ascending
+    double *rates; // by entry of `devices`, ascending
 } MalleusNode;
 
 typedef struct Malleus {
@@ -20,7 +20,7 @@ typedef struct Malleus {
     int tp, sizes;    // the most devices of a group; group sizes are tp >> 0 .. tp >> (sizes - 1)
     double *slowdown; // by k, for a group of tp >> k devices: its time over that of tp devices
     int pipelines, layers, microbatches;
-    int most_stages;   // of a pipeline: the memory table's length
+    int most_stages;   // the most stages of a pipeline: the memory table's length
     int *holds;        // by stage count, stage and size: the most layers that fit (malleus_holds)
     int *least, *most; // by stage count and size: the least and the most of `holds` over the stages
 } Malleus;
@@ -64,8 +64,8 @@ static inline int malleus_holds_somewhere(const Malleus *malleus, int count, int
     return malleus->most[(count - 1) * malleus->sizes + size];
 }
 
-/* Returns the rate of a group of tp >> size devices that are number `first` and the next ones of a
- * node, by rate. */
+/* Returns the rate of a group of tp >> size devices: number `first` and the next ones of a node's
+ * devices, sorted by rate. */
 double malleus_rate(const Malleus *malleus, int node, int first, int size);
 
 /* Sets the trades of a pipeline of these stages; sorts the stages by rate. */
@@ -78,8 +78,8 @@ double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count,
 /* Returns the least time of `microbatches` micro-batches over the pipeline's trades. */
 double pipeline_time(const Pipeline *pipeline, int microbatches);
 
-/* Returns the least time in which `count` pipelines finish all micro-batches; each has at least as
- * many as it has stages. Writes the numbers of micro-batches to `microbatches` unless it is NULL,
+/* Returns the least time in which `count` pipelines finish all micro-batches; each gets at least
+ * one for each of its stages. Writes the numbers of micro-batches to `microbatches` unless NULL,
  * and to *smooth the time when micro-batches may be divided. Returns INFINITY if a pipeline cannot
  * hold the layers. */
 double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int count,
@@ -91,7 +91,7 @@ double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int co
  * node's devices are sorted by rate. */
 typedef struct Group {
     int node, first, size;
-    int owner; // the pipeline's number; as large as the number of pipelines: the group is idle
+    int owner; // the pipeline's number; the number of pipelines: the group is idle
 } Group;
 
 /* A division of all devices into groups, by node and then by `first`. */

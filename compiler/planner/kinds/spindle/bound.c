@@ -9,12 +9,12 @@
 /* The numbers of the program's rows and columns. */
 typedef struct Rows {
     int end;   // column: the end of the last slice
-    int area;  // row: all slices in devices' time
-    int *last; // (operators), row: the operator ends before the end
+    int area;  // row: all slices fit into the devices' time
+    int *last; // (operators): row: the operator ends before column `end`
 } Rows;
 
-/* Adds the columns of an operator: its start, and how many layers run on each allotment; these sum
- * to its layers. Returns the first column of the latter. */
+/* Adds the columns of an operator: its start, and, for each allotment, how many of its layers run
+ * there. Returns the first allotment's column. */
 static int operator_columns(Program *program, const Operator *operator, int * start) {
     *start = program_column(program, 0, INFINITY, 0, false);
     int first = 0, row = program_row(program, operator->layers, operator->layers);

@@ -5,38 +5,38 @@
 
 /* Devices by island. The devices of an island are sorted by the time from which they are free. */
 typedef struct Pool {
-    double *from; // (gpus)
-    int *device;  // (gpus), of that time
-    int *count;   // (islands); an island's begin at its first device's number
+    double *from; // (gpus): ms from which a device is free
+    int *device;  // (gpus): number of the device that is free from the same entry of `from`
+    int *count;   // (islands): number of its entries, which begin at its first device's number
 } Pool;
 
 /* The devices' times before a place of an order. */
 typedef struct Checkpoint {
-    double *from; // (gpus), by island, in it ascending
-    double lost;  // ms of devices that have waited
-    double busy;  // ms of devices that the pieces before it take
+    double *from; // (gpus): by island, ascending within an island
+    double lost;  // ms that devices have waited, summed over devices
+    double busy;  // ms that devices have worked on the pieces before, summed over devices
 } Checkpoint;
 
 /* The data of a schedule from which later schedules are made. */
 typedef struct Made {
     Checkpoint *at; // (pieces / stride + 1)
-    double *end;    // (pieces)
+    double *end;    // (pieces): ms at which the piece ends
     double objective;
 } Made;
 
 /* The states that devices hold. */
 typedef struct Held {
-    double *mb;      // (gpus)
-    bool *layers;    // (gpus, weights, layers)
+    double *mb;      // (gpus): MB of a device's states
+    bool *layers;    // (gpus, weights, layers): whether the device holds the layer's states
     double overflow; // MB that fit nowhere
 } Held;
 
 /* The place found for a piece. */
 typedef struct Chosen {
-    int island;   // of a piece of less than one island
-    int first;    // of a pool's devices, for such a piece
-    int *islands; // (islands), for a piece of whole ones
-    int *devices; // (gpus), when they are named
+    int island;   // the island, for a piece on less than an island
+    int first;    // index in the pool of the first device, for such a piece
+    int *islands; // (islands): the islands, for a piece on whole islands
+    int *devices; // (gpus): the devices, if Scheduler.named
 } Chosen;
 
 struct Scheduler {
@@ -47,13 +47,13 @@ struct Scheduler {
     int stride;        // places between checkpoints
     Made kept, made;   // the schedule kept, and the last one made
     int first;         // the checkpoint from which the last schedule was made
-    int last;          // the checkpoint from which it is equal to the schedule kept
+    int last;          // the checkpoint from which the last schedule equals the one kept
     Pool free;         // while a schedule is made: all devices
-    double lost, busy; // as at a checkpoint
+    double lost, busy; // as in Checkpoint
     Pool roomy;        // scratch: the devices of `free` that have room for a piece
     Chosen chosen;
     Held held;
-    double *tail;           // (operators), ms at least from their end to that of all
+    double *tail;           // (operators): lower bound of the ms from its end to the end of all
     int64_t work, of_piece; // of all schedules so far; of placing one piece
     Weights weights;
 };
@@ -190,7 +190,7 @@ static void roomy_gather(Scheduler *s, int o, int first, int layers) {
 
 /* Chooses `count` devices of the island where they are free first, not before `ready`; of several
  * such islands, the one whose devices have waited least. Returns that time; INFINITY when no
- * island has as many devices. */
+ * island has so many devices. */
 static double choose_devices(Scheduler *s, const Pool *pool, int count, double ready) {
     double start = INFINITY, best_wait = INFINITY;
     for (int i = 0; i < s->islands; i++) {
@@ -212,7 +212,7 @@ static double choose_devices(Scheduler *s, const Pool *pool, int count, double r
 }
 
 /* Chooses the `count` whole islands that are free first, not before `ready`, and of these the ones
- * that have waited least. Returns the start; INFINITY when there are not as many. */
+ * that have waited least. Returns the start; INFINITY when there are fewer. */
 static double choose_islands(Scheduler *s, const Pool *pool, int count, double ready) {
     int found = 0, sorted[s->islands], size = s->q->island;
     double from[s->islands];
@@ -265,8 +265,8 @@ static void devices_busy(Scheduler *s, int first, int count, double start, doubl
     int behind = s->chosen.island * s->q->island + s->free.count[s->chosen.island];
     for (int k = first; k < first + count; k++) s->lost += start - from[k];
     if (s->named) names_move(s, first, count, behind, end);
-    // `count` devices leave at the front and come back at `end`: the later of what stood there and
-    // of what moves up, which is no later than `end`.
+    // `count` devices become free at `end`: entry k takes the time of entry k + count, but at most
+    // `end` and at least its own time. The last entries become at least `end`.
     for (int k = first; k < behind - count; k++)
         from[k] = larger(from[k], smaller(from[k + count], end));
     for (int k = behind - count; k < behind; k++) from[k] = larger(from[k], end);

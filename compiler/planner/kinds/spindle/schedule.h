@@ -1,7 +1,7 @@
 /* From an order of pieces to a schedule. Every operator has PIECES pieces, each with layers (some
  * have none) and an allotment; a piece becomes a slice. Pieces are placed in their order, each at
- * the earliest time at which an island (or enough whole ones) has enough devices free; among
- * devices that are free then, those that have waited least.
+ * the earliest time at which an island (or enough whole islands) has enough free devices. Of the
+ * devices that are free then, it takes those that have waited least.
  *
  * A search changes the choices a little at a time. The scheduler keeps the devices' times before
  * each place of one order, so that a schedule that differs from some place on is made from there
@@ -29,8 +29,8 @@ typedef struct Piece {
 typedef struct Choices {
     StackedPiece *piece; // (operators * PIECES), by operator
     int count;           // pieces that have layers
-    int *order;          // (count), their numbers
-    int *place;          // (operators * PIECES), in the order; -1: no layers
+    int *order;          // (count): piece numbers
+    int *place;          // (operators * PIECES): a piece's place in `order`; -1: it has no layers
 } Choices;
 
 typedef struct Scheduler Scheduler;

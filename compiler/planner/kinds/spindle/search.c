@@ -12,9 +12,8 @@ typedef struct Search {
     Scheduler *scheduler;
     Random random;
     int pieces;
-    const bool *
-        after; // (operators, operators): the first is after the second, at once or by way of others
-    int *others; // (pieces), scratch
+    const bool *after; // (operators, operators): the first follows the second, directly or not
+    int *others;       // (pieces), scratch
     Choices now, next, best;
     Places changed; // places at which the order or its pieces differ from `now`
     double now_objective, best_ms;
@@ -118,7 +117,7 @@ static void place_move(Search *s) {
     if (from != to) order_move(s, from, to);
 }
 
-/* Swaps two pieces in the order, as far as the graph of operators allows it. */
+/* Swaps two pieces in the order, as far as the graph of operators allows the swap. */
 static void place_swap(Search *s) {
     int a = changed_pick(s), b = place_pick(s, a), other = s->next.order[b];
     if (a == b) return;
@@ -261,8 +260,11 @@ static void find_critical(Search *s, double same) {
 /* Anneals from the best choices so far, for `work` units (schedule_work). The temperature falls
  * from `hot` to `cold` times the objective at the start. */
 static void anneal(Search *s, double hot, double cold, int64_t work) {
-    enum { REORDER = 100, OF_STEP = 60 }; // steps; work of a step beside that of its schedule
-    const double same = 1e-9; // ms of difference that is rounding, of a schedule of one ms
+    enum {
+        REORDER = 100, // steps between two sorts of the order
+        OF_STEP = 60   // work of a step beside the work of its schedule
+    };
+    const double same = 1e-9; // relative difference of times that is rounding
     if (isfinite(s->best_ms)) choices_copy(&s->now, &s->best, s->pieces);
     choices_copy(&s->next, &s->now, s->pieces);
     ScheduleTimes times = schedule_make(s->scheduler, &s->next, (Places){0, s->pieces}, INFINITY);
@@ -279,8 +281,8 @@ static void anneal(Search *s, double hot, double cold, int64_t work) {
     }
 }
 
-/* Returns the most efficient allotment with which a tower takes at most `ms`; the fastest one when
- * there is none. */
+/* Returns the most efficient allotment with which an operator takes at most `ms`; the fastest one
+ * when there is none. */
 static int allotment_within(const Operator *operator, double ms) {
     int best = 0;
     for (int k = 0; k < operator->allotment_count; k++) {
@@ -309,7 +311,7 @@ static double *find_ways(Arena *arena, Search *s) {
     return way;
 }
 
-/* Returns a search that begins with each operator in one piece, which takes at most `ms` if it can;
+/* Returns a search that begins with each operator in one piece, of at most `ms` if possible;
  * operators with the longest way to the end come first. */
 static Search *search_create(Arena *arena, const Spindle *q, double ms, Weights weights,
                              uint64_t seed) {
@@ -357,7 +359,7 @@ static void best_first(Search **player, int count) {
 /* The part of a tournament's round that one core does. */
 typedef struct Round {
     Search **player;
-    int first, count; // every second player from the first on
+    int first, count; // every second player, from number `first` on
     double hot, cold;
     int64_t work; // of each player
 } Round;
@@ -384,7 +386,7 @@ static void round_play(Round round) {
 
 typedef struct Tournament {
     const Spindle *q;
-    double penalty; // of states without room (Weights)
+    double penalty; // weight of states without room (Weights.penalty)
     int64_t work;
     uint64_t seed;
 } Tournament;
@@ -440,7 +442,7 @@ static SpindlePlan *better_plan(Arena *arena, SpindlePlan *plan, const Tournamen
  * or a third of all work before it when that is more. More work never finds a worse plan, since it
  * begins with the same tournaments. Below the usual work there is one tournament. */
 static SpindlePlan *find_plan(Arena *arena, Tournament all, int64_t usual) {
-    enum { PLAYERS = 16 }; // at most, of a tournament
+    enum { PLAYERS = 16 }; // limit of the players of a tournament
     const double part = 1.0 / 3, slack = 1 + 1e-9;
     double work = (double)all.work, own = fmin(work, (double)usual), done = 0;
     SpindlePlan *plan = NULL;

@@ -5,13 +5,13 @@
  *     SpindlePlan *plan = spindle_plan(arena, &problem, work, usual, seed);
  *     SpindleBound bound = spindle_bound(arena, &problem);
  *
- * The plan is NULL when none was found in which all states fit. More than the usual work is never
- * worse than less, from the usual work on.
+ * The plan is NULL when none was found in which all states fit. From the usual work on,
+ * more work never gives a worse plan.
  *
  * Times are milliseconds, sizes MB (2^20 bytes). The objective is the end of the last slice.
- * Devices stand in islands with fast links: a slice has devices of one island, or whole islands. A
- * device holds the states of all layers that it runs; layers of equal weights and number are one.
- */
+ * Devices form islands with fast links: a slice has devices of one island, or whole islands. A
+ * device holds the states of all layers that it runs; layers of equal number and `weights` share
+ * their states. */
 #ifndef PLANNER_KINDS_SPINDLE_SPINDLE_H
 #define PLANNER_KINDS_SPINDLE_SPINDLE_H
 
@@ -28,12 +28,12 @@ typedef struct Operator {
     int layers, after_count, allotment_count;
     int weights;                // operators of equal number share the states of their layers
     const int *after;           // operators that end before this one starts
-    const Allotment *allotment; // by ascending devices
-    double state_mb;            // a layer
+    const Allotment *allotment; // sorted by number of devices, ascending
+    double state_mb;            // MB of a layer's states
 } Operator;
 
 typedef struct Spindle {
-    int gpus, island, operator_count, weights_count, layers_most; // layers_most: of any operator
+    int gpus, island, operator_count, weights_count, layers_most; // layers_most: of an operator
     double memory_mb;
     const Operator *operator; // each operator comes after the operators in its `after`
 } Spindle;
@@ -53,8 +53,8 @@ typedef struct SpindlePlan {
 /* A lower bound of all plans, and its proof: the duals of the linear program's rows. */
 typedef struct SpindleBound {
     double value;
-    double area;       // price of the devices' time
-    const double *end; // (operators): prices of ending before the end
+    double area;       // dual of the row of the devices' time
+    const double *end; // (operators): dual of the row that makes it end before the end
 } SpindleBound;
 
 SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, int64_t usual,
