@@ -15,7 +15,7 @@
 #include "support/array.h"
 #include "support/diag.h"
 
-enum { MESH_MOST = 12 }; // axes
+enum { MESH_MOST = 12 }; // most axes of a mesh
 
 typedef struct Axis {
     const char *name; // as the strategy names it

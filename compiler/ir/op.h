@@ -51,8 +51,8 @@ typedef struct OpSource {
     const Position *fused_at; // of the operators that pass fuse joined to this one
     int fused_count;
     int chunk;            // after pass chunk: number, from 1, of the chunk it computes; 0: none
-    const Op *recomputes; // from pass recompute to pass fuse: the forward operator that it repeats
-                          // again; NULL: none
+    const Op *recomputes; // from pass recompute to pass fuse: the forward operator that this one
+                          // repeats; NULL: none
     const char *reason;   // why a pass inserted the conversion; NULL: the source has it
 } OpSource;
 
@@ -81,7 +81,7 @@ struct Op {
     const Function *gradient; // clause `grad`, for the types and attributes of this call; NULL:
                               // the rule is an expression, a view, or has grad(none)
     int index;                // in module->ops, set by ir_number
-    int loop_first; // index where the run of ops of its loop position begins, set by ir_number
+    int loop_first; // first index of the neighbouring ops in its loop position, set by ir_number
 };
 
 typedef Array(Op *) Ops;

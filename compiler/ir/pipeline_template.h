@@ -29,9 +29,9 @@ typedef struct TemplateStage {
 
 /* A template. */
 typedef struct Body {
-    int64_t rows;    // in a micro-batch; a multiple of PipelineTemplates.row_unit
+    int64_t rows;    // rows of a micro-batch; a multiple of PipelineTemplates.row_unit
     bool short_rows; // padding lengths: its tensors hold only the first elements of the padded
-                     // batch's; bindings have the extents of the padded batch
+                     // batch's tensors; bindings have the extents of the padded batch
     int first_stage, stage_count; // range of PipelineTemplates.stages
     int visit_count;
     const int *visit_stage; // by visit, in forward order: its stage, relative to first_stage
@@ -47,7 +47,7 @@ typedef struct PipelineRun {
 } PipelineRun;
 
 typedef struct PipelineTemplates {
-    int64_t row_unit; // rows of the batch that stay together; its first dimension counts in them
+    int64_t row_unit; // rows that stay together; the batch's first dimension counts such groups
     Array(TemplateStage) stages;
     Array(Body) at;
     Array(PipelineRun) runs;

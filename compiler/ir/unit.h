@@ -30,8 +30,8 @@ typedef struct LengthVariant {
 
 /* The links of a module to other programs. They are not part of its text form. */
 typedef struct ModuleLinks {
-    Module *optimizer_program; // of `optimizer NAME`: the module under NAME; NULL: none
-    LengthVariant *variants;   // by pipeline; NULL: all have the strategy's lengths
+    Module *optimizer_program; // `optimizer NAME`: the module under strategy NAME; NULL: none
+    LengthVariant *variants;   // by pipeline; NULL: all pipelines have the strategy's lengths
     const Type *input_types; // with variants: types of the module's inputs, as the source has them
     bool layouts_only;       // a running program has this module: passes stop after seed_layouts
     uint64_t digest;         // hash of its text after pass seed_layouts; 0: not requested
@@ -46,7 +46,7 @@ typedef struct CapturedGlobal {
     const char *variable; // the variable at file scope that holds the numbers
     bool far;             // another source of the program declares it, not the main file
     int64_t offset;       // bytes from the variable's start to the first number
-    int64_t first, count; // index of the first (-1: no array element), and how many there are
+    int64_t first, count; // array index of the first number (-1: no array); how many numbers
     NumberKind kind;
     int size;             // bytes of one number
     const uint8_t *bytes; // the numbers as read

@@ -38,7 +38,7 @@ void conversion_use(PlannedConversion *conversion, int tensor, Op *op);
 void conversion_plan(Module *module, PlannedConversion *conversion);
 
 /* Returns the plan that converts tensors of a first replica group together, for the module's
- * cluster. The plan is memoized, so that pricing a conversion and making it plan only once. */
+ * cluster. The plan is memoized: it serves both for the conversion's price and for its code. */
 const Plan *module_plan(Module *module, const Conversion *tensors, int count);
 
 /* Returns the plan that converts an operator's tensor alone, in the first replica group. Writes the

@@ -28,7 +28,7 @@ enum { ARENA_ALIGNMENT = 64 }; // in bytes, of each offset into an arena
 typedef struct Role {
     int device_count;
     const int *devices;
-    int64_t arena_bytes; // peak of the program's own values; the session keeps parameters, states
+    int64_t arena_bytes; // size of the arena; parameters and states lie elsewhere, in the session
     int64_t *offset;     // by value id: into the arena; -1: no storage there (parameters, states,
                          // inputs, and values that share another's storage)
     int64_t *scratch;    // by op index: into the arena, of a conversion's scratch space; -1: none
@@ -67,7 +67,7 @@ const Op *role_maker(Module *module, const Role *role, const Value *value);
 int64_t role_bytes(Module *module, const Role *role, const Value *value);
 
 /* Returns the most bytes of scratch space that a conversion needs on a device of the role. The
- * operators of one async conversion share the space of its first tensor; others return 0. */
+ * operators of one async conversion share one space: the first returns its bytes, the others 0. */
 int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op);
 
 /* Returns the value that owns the storage of a value: an in-place result uses its operand's. */

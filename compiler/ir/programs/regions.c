@@ -207,7 +207,7 @@ static bool free_factors(const Op *op) {
     return true;
 }
 
-/* Returns whether a tensor is a scalar, or has the same factors as `first` in the same order. */
+/* Returns whether a tensor is a scalar, or has all the operator's factors ordered as in `first`. */
 static bool has_all_factors(const Op *op, const BoundAccess *access, const BoundAccess *first) {
     if (access->rank && access->rank != op->binding->factor_count) return false;
     for (int d = 0; d < access->rank; d++)
@@ -263,7 +263,7 @@ bool op_local(Module *module, const Op *op, const Value *value, int device, int6
     return op_takes_elements(op) && same_pieces(module, op, value, device);
 }
 
-/* Returns the micro-batches per step of a device's pipeline of an operator's template; 0: none. */
+/* Returns a step's micro-batches in the device's pipeline; 0: it is not of the op's template. */
 static int64_t microbatches_of(const Module *module, const Op *op, int device) {
     for (int r = 0; r < module->templates->runs.count; r++) {
         const PipelineRun *run = &module->templates->runs.at[r];

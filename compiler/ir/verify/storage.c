@@ -18,8 +18,7 @@
 
 #include <string.h>
 
-/* An interval of the arena, and the owner of the value there; NULL: scratch space of a conversion.
- */
+/* An interval of the arena, and its value's owner; NULL: scratch space of a conversion. */
 typedef struct Stretch {
     int64_t lo, hi;
     const Value *owner;
@@ -45,7 +44,7 @@ static bool in_arena(const Play *play, const Value *owner) {
 
 /* ---- the arena ---- */
 
-/* Returns the first interval that ends behind a place (binary search). */
+/* Returns the index of the first interval that ends behind an offset (binary search). */
 static int stretch_behind(const Play *play, int64_t place) {
     int low = 0, high = play->stretches.count;
     while (low < high) {
