@@ -22,8 +22,8 @@ typedef struct BoundFactor {
 typedef struct BoundDim {
     int count;          // number of merged factors; 1 after pass factor_dims
     const int *factors; // indices of bound factors, the major one first
-    int written; // index of the kernel's dimension that contains this one; pass factor_dims splits
-                 // dimensions, but not those that the kernel sees
+    int written; // index of the kernel's dimension that contains this one; several dimensions may
+                 // be parts of one that the kernel sees
 } BoundDim;
 typedef struct BoundAccess {
     int access;       // index into the rule's operands or results; variadic tensors share it

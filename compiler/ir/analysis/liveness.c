@@ -5,7 +5,7 @@
 #include "ir/analysis/subviews.h"
 #include "ir/programs/device_programs.h"
 
-/* Extends the life of `made`, if any, to the step's end: its parameter or state gets a copy there. */
+/* Extends `made`, if any, to the step's end, where it is copied to its parameter or state. */
 static void note_update(const Module *module, const Value *made, int *last) {
     if (made) last[made->id] = module->ops.count;
 }

@@ -24,7 +24,7 @@ typedef struct Cutter {
     Ops out;
     int count;           // number of chunks
     int number;          // of the current chunk, from 0
-    int before;          // chunks that other regions of the module have
+    int before;          // number of chunks of regions that were cut earlier
     Value **own;         // by value id: its counterpart in the current chunk
     Value **sum;         // by value id: the accumulated sum over rows
     Value **members;     // by value id times count: the chunks' slices of a result

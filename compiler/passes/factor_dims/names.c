@@ -6,7 +6,7 @@ typedef struct Naming {
     const Classes *classes;
     Arena *arena;
     DimName *name;    // by atom
-    Position *at;     // where the name is given
+    Position *at;     // by atom: source position that gives the name
     int *equation[2]; // by class: 1 + the index of its first equation; [0]: of reshapes, [1]: of
                       // merged dimensions
 } Naming;

@@ -19,8 +19,7 @@ typedef struct Item {
     int loops[IR_MAX_FACTORS];
     const char *name;
     bool given; // a result of the group
-    int number; // of values that are made: the number among the group's results, or after them
-                // among local values
+    int number; // number of a value that is made: first the group's results, then local values
 } Item;
 
 typedef struct Statement {
@@ -32,8 +31,8 @@ typedef struct Composer {
     Fuse *fuse;
     Arena *arena; // of the module
     const FuseGroup *group;
-    Array(Item) read,
-        made; // operands (EXPR_ACCESS is an index into `read`) and values (EXPR_RESULT: `number`)
+    // operands (EXPR_ACCESS is an index into `read`), and values (EXPR_RESULT is their `number`)
+    Array(Item) read, made;
     Array(Statement) statements;
     Array(const char *) names; // used names: loops, results in their order, then all others
     int results;               // number of results of the group

@@ -9,7 +9,7 @@
  *
  * Requires: pass factor_dims, which marks the batch's dimension (Value.micro).
  *
- * Leaves: Op.loop, operators in the order of that position, and Value.micro. In addition:
+ * Leaves: Op.loop, operators in the order of Op.loop, and Value.micro. In addition:
  * - an accumulation (builtin.accumulate) of every contribution that is used after the loop;
  * - a collection (builtin.collect) of every output that has rows of the batch;
  * - the rows of each micro-batch of every input (builtin.local_part).
@@ -25,10 +25,8 @@
 #include "passes/differentiate/differentiate.h"
 #include "passes/pass_manager.h"
 
-enum {
-    MOST_MADE = 6
-}; // limit of values that the pass makes from one: counted copies, sums, parts, and the value
-    // itself
+/* Limit of values that the pass makes from one: counted copies, sums, parts, the value itself. */
+enum { MOST_MADE = 6 };
 
 typedef struct Loop {
     Module *module;
@@ -323,7 +321,7 @@ static void place_all(Loop *loop) {
         Op *op = module->ops.at[i];
         take_counts(loop, op);
         if (cuts && place_given(loop, op)) continue;
-        // an operator after the loop takes finished sums, one in it the micro-batch's inputs
+        // an operator after the loop reads finished sums; one in the loop reads parts of inputs
         op->loop = cuts ? place(loop, op) : place_whole(loop, op);
         if (diag_errors(module->diag)) return;
         for (int k = 0; op->loop == LOOP_AFTER && k < op->operand_count; k++)
