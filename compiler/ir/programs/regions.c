@@ -263,7 +263,7 @@ bool op_local(Module *module, const Op *op, const Value *value, int device, int6
     return op_takes_elements(op) && same_pieces(module, op, value, device);
 }
 
-/* Returns a step's micro-batches in the device's pipeline; 0: it is not of the op's template. */
+/* Returns the micro-batches per step of the device's pipeline; 0: `op` is of another template. */
 static int64_t microbatches_of(const Module *module, const Op *op, int device) {
     for (int r = 0; r < module->templates->runs.count; r++) {
         const PipelineRun *run = &module->templates->runs.at[r];

@@ -4,7 +4,7 @@
  *     x {batch:dp, dup:tp}, w {ffn:tp}
  *
  *     dp: batch, by the split rule
- *     tp: ffn, by price: w is cut by it already, so no conversion is needed
+ *     tp: ffn, by price: tp cuts w along ffn already, so no conversion is needed
  *
  * Split rules come first, in their order, where the operator's rule allows the cut. The price
  * decides about all other axes (price.h). Such an axis cuts a factor by which an operand is already

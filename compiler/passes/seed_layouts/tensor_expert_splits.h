@@ -19,7 +19,7 @@
 /* Returns the dimension of an access that is bound factor f; -1: there is none. */
 int factor_dim(const BoundAccess *access, int f);
 
-/* Returns the name of a bound factor: the name of any dimension that it is. */
+/* Returns the name of a bound factor: that of the first named dimension which is this factor. */
 DimName factor_name(const Op *op, int f);
 
 /* Returns whether a kernel may compute a piece of bound factor f, even if its results then need
