@@ -79,9 +79,9 @@ typedef struct ModuleLibrary {
 /* The optimizer of MODULE_TRAIN. */
 typedef struct ModuleOptimizer {
     const OpDef *op;          // (p, g, states..., ?norm) -> (p, states...); NULL: MODULE_INFER
-    int state_count;          // states of each parameter
-    Array(ParamGroup) groups; // the group without names first; not part of the text form
-    bool averaged;            // MODULE_INFER: reads averages of parameters
+    int state_count;          // number of states of each parameter
+    Array(ParamGroup) groups; // first the group without names; not part of the text form
+    bool averaged;            // MODULE_INFER: the model reads averages of parameters
     bool clip;                // `op` gets the global gradient norm as its operand ?norm
     bool norm;                // the square of the gradient norm is an output (ht_grad_norm)
 } ModuleOptimizer;
@@ -127,7 +127,7 @@ typedef struct OpCall {
     const OpDef *def;
     Value *const *operands; // in the rule's order, with all variadic tensors; NULL: absent
     int operand_count;
-    const Attr *attrs; // def->attr_count
+    const Attr *attrs; // def->attr_count arguments
 } OpCall;
 
 /* Makes the operator of a call: binds the rule, infers the results' types, makes the results. It

@@ -39,8 +39,8 @@ typedef struct ModuleLinks {
 
 typedef enum NumberKind { NUMBER_SIGNED, NUMBER_UNSIGNED, NUMBER_FLOATING } NumberKind;
 /* Numbers that evaluating the model read from a variable of static storage, in a row. The program
- * may change the variable before it runs, so a compiled program compares the numbers with its own
- * and refuses others. */
+ * may change the variable before it runs. The compiled program compares the variable with these
+ * numbers, and stops if they differ. */
 typedef struct CapturedGlobal {
     const char *name;     // "seq"; for elements of an array the array's name: "grid.sizes"
     const char *variable; // the variable at file scope that holds the numbers
@@ -57,8 +57,8 @@ typedef struct Unit {
     Arena *arena;
     Diag *diag;
     const char *file;        // as given on the command line
-    Array(Module *) modules; // strategy by strategy, in the order of the first ht_train or ht_infer
-                             // that names them
+    Array(Module *) modules; // those of the first strategy first; models of a strategy in the order
+                             // in which ht_train and ht_infer first name them
     Array(ModuleLinks) links;     // by module
     Array(Strategy *) strategies; // the program starts with the first; empty: it runs on one device
     Array(ShapeVariable) shapes;

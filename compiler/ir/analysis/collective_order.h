@@ -6,7 +6,7 @@
  *     w1 = adam(w1, g1)            update: waits for g1
  *
  * All devices begin the collectives in one order: the order in which the devices of the first
- * pipeline template have the operands. So NCCL cannot deadlock (cuda/nccl.cu).
+ * pipeline template compute the operands. So NCCL cannot deadlock (cuda/nccl.cu).
  *
  * A prefetch does the same for parameters under `zero 3`: the all-gather of a layer's parameters
  * overlaps with the layer before.
@@ -24,10 +24,10 @@
 #include "ir/module.h"
 
 typedef struct AsyncCollective {
-    const Op *op;         // the conversion of its first tensor
+    const Op *op;         // the conversion of the first tensor
     int count;            // number of tensors
     const Op *const *ops; // the conversion of each tensor
-    int ready; // index of the operator after which the first pipeline template has all operands
+    int ready; // index of the last operator of the first pipeline template that makes an operand
 } AsyncCollective;
 
 typedef struct AsyncCollectives {

@@ -31,7 +31,7 @@ bool tensor_pitch(Module *module, const Op *op, BoundTensor tensor, int device, 
  * other way round. */
 bool op_moves_nothing(const Op *op);
 
-/* Returns the subview of `whole` that `value` is or reshapes; NULL: there is none. */
+/* Returns `value`, or the value that `value` reshapes, if it is a slice of `whole`; else NULL. */
 const Value *value_made_within(const Value *value, const Value *whole);
 
 #endif

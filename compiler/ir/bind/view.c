@@ -107,7 +107,7 @@ static Side part_of(Side side, int from, int to) {
     return (Side){to - from, side.extent + from, side.factors + from};
 }
 
-/* Cuts both shapes into the shortest runs of dimensions with equal products, and matches each.
+/* Cuts both shapes into the shortest runs of dimensions with equal products, and matches each pair.
  * Extents of 1 between runs have factors of their own.
  *
  *     [2, 12, 5] and [24, 5]        runs: [2, 12] and [24], then [5] and [5]

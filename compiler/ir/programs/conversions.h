@@ -19,7 +19,7 @@ typedef struct ConvertedTensor {
 } ConvertedTensor;
 
 typedef struct PlannedConversion {
-    int number; // in module->devices->conversions
+    int number; // index into module->devices->conversions
     Array(ConvertedTensor) tensors;
     const Op *user;       // the first operator with this conversion; NULL: none yet
     ReplicaGroups groups; // set by conversion_plan

@@ -31,7 +31,7 @@ typedef struct Role {
     int64_t arena_bytes; // size of the arena; parameters and states lie elsewhere, in the session
     int64_t *offset;     // by value id: into the arena; -1: no storage there (parameters, states,
                          // inputs, and values that share another's storage)
-    int64_t *scratch;    // by op index: into the arena, of a conversion's scratch space; -1: none
+    int64_t *scratch;    // by op index: offset of a conversion's scratch space in the arena, or -1
     int64_t slot_bytes;  // size of a slot, for values that a micro-batch keeps between phases; 0:
                          // all values lie in the arena
     bool *kept;          // by value id: its offset is into a slot, not into the arena

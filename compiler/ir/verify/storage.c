@@ -194,7 +194,7 @@ static void play_turn(Play *play, LoopPosition turn) {
         if (play->module->ops.at[i]->loop == turn) play_op(play, play->module->ops.at[i]);
 }
 
-/* Simulates copying a new value to the storage of its parameter or state, unless it lies there. */
+/* Simulates copying a new value to its parameter or state, unless it has that storage already. */
 static void put_back(Play *play, const Value *old, const Value *new) {
     check_held(play, new ? new->def : NULL, new, "when it becomes a parameter");
     if (new && value_storage(new) != old) write_value(play, new->def, old);

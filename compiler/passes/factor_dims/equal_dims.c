@@ -13,7 +13,7 @@ int classes_root(const Classes *classes, int node) {
     return node;
 }
 
-/* Unites two classes. The root with the smaller number stays, whatever the order of the calls. */
+/* Unites two classes. The smaller root stays the root, so the order of calls does not matter. */
 static void unite(Classes *classes, int a, int b) {
     a = classes_root(classes, a);
     b = classes_root(classes, b);

@@ -34,9 +34,9 @@ typedef struct Loop {
     LoopPosition *turn;  // by value id: the position in which it is computed
     Value **accumulated; // by value id: the accumulation of a contribution
     bool *given;         // by value id: depends on inputs alone
-    Value **counted;     // by value id: of a value that depends on inputs alone, its copy in the
-                         // counting loop; of a sum over rows, the sum
-    Value **part;        // by value id: of an input, the rows of the current micro-batch
+    Value **counted;     // by value id: in the counting loop, the copy of a value that depends on
+                         // inputs alone, or the finished sum of its rows
+    Value **part;        // by value id of an input: the rows of the current micro-batch
     bool *fed;           // by value id: depends on an input
     Array(Op *) turns[4];
 } Loop;
