@@ -65,7 +65,7 @@ typedef struct Target {
 /* The source of a module. Only `file` and `at` are part of the text form. */
 typedef struct ModuleSource {
     const char *file;
-    Position at;                                           // of the model function
+    Position at;                                           // position of the model function
     Array(const struct CapturedGlobal *) captured_globals; // ir/unit.h
     Array(const OpDef *) slice_concat_ops; // declared operators that slice or concatenate tensors
 } ModuleSource;
@@ -97,7 +97,7 @@ typedef struct ModuleDevices {
 struct Module {
     Arena *arena;
     Diag *diag;
-    const char *name; // the model function
+    const char *name; // name of the model function
     ModuleKind kind;
     ModuleSource *source;
     Array(Parameter *) params;

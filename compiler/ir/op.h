@@ -37,7 +37,7 @@ typedef enum Section { SECTION_FORWARD, SECTION_BACKWARD, SECTION_UPDATE } Secti
 typedef struct Frame Frame;
 struct Frame {
     const char *function;
-    Position at; // of the call
+    Position at; // position of the call
     const Frame *caller;
 };
 

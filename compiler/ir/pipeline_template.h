@@ -41,7 +41,7 @@ typedef struct Body {
 typedef struct PipelineRun {
     int template_index;
     int pipeline;             // index into the strategy's pipelines
-    int64_t microbatches;     // per step
+    int64_t microbatches;     // number of micro-batches per step
     int64_t first_row;        // row of the batch at which its rows begin
     const Schedule *schedule; // after pass schedule; its stages are in the strategy's order
 } PipelineRun;

@@ -56,10 +56,10 @@ typedef struct CapturedGlobal {
 typedef struct Unit {
     Arena *arena;
     Diag *diag;
-    const char *file;        // as given on the command line
-    Array(Module *) modules; // those of the first strategy first; models of a strategy in the order
-                             // in which ht_train and ht_infer first name them
-    Array(ModuleLinks) links;     // by module
+    const char *file;         // as given on the command line
+    Array(Module *) modules;  // modules of the first strategy first; for one strategy in the order
+                              // in which ht_train and ht_infer first name the models
+    Array(ModuleLinks) links; // by module
     Array(Strategy *) strategies; // the program starts with the first; empty: it runs on one device
     Array(ShapeVariable) shapes;
     Array(const char *) bodiless; // user operators that this source declares but does not define

@@ -16,7 +16,7 @@
  * reads it; for outputs, the loss and new parameters, the number of operators. Exceptions:
  * - A value from before the loop over micro-batches that the loop reads lives to the loop's end.
  * - So do sums over micro-batches, collected rows, and values that another stage reads.
- * - A value lives as long as the values that share its storage, and the unions that it is part of.
+ * - A value lives to the last use of values that share its storage, and of unions that contain it.
  */
 int *last_uses(Arena *arena, const Module *module);
 

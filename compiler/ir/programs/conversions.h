@@ -23,7 +23,7 @@ typedef struct PlannedConversion {
     Array(ConvertedTensor) tensors;
     const Op *user;       // the first operator with this conversion; NULL: none yet
     ReplicaGroups groups; // set by conversion_plan
-    const Plan *plan;     // of the first replica group
+    const Plan *plan;     // plan for the first replica group
     Position at;          // of its line in IR text; file NULL: a pass made it
 } PlannedConversion;
 

@@ -48,8 +48,8 @@ typedef struct Roles {
 /* Returns the index of a device in roles->devices; -1: it is not there. */
 int roles_index(const Roles *roles, int device);
 
-/* Returns the number of slots of a device: its schedule keeps the values of at most so many
- * micro-batches at a time. 0: the role has no slots. Requires: pass schedule. */
+/* Returns the number of slots of a device: the most micro-batches whose values its schedule keeps
+ * at a time. 0: the role has no slots. Requires: pass schedule. */
 int device_slots(Module *module, const Role *role, int device);
 
 /* Returns whether the devices of a role are in a value's layout. */

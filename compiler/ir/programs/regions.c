@@ -28,7 +28,7 @@ typedef struct Regions {
 typedef struct Key {
     const Layout *layout;
     int64_t rank;
-    int64_t extent[IR_MAX_RANK]; // the first `rank`
+    int64_t extent[IR_MAX_RANK]; // only the first `rank` entries are used
 } Key;
 
 /* An entry of a small direct-mapped cache in front of the hash table. */

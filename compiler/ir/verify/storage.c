@@ -57,7 +57,7 @@ static int stretch_behind(const Play *play, int64_t place) {
     return low;
 }
 
-/* Adds an interval in place of those that it overlaps; their storages then hold nothing. */
+/* Adds an interval, and removes older ones that overlap it: their storages then hold no value. */
 static void overwrite(Play *play, Stretch stretch) {
     int first = stretch_behind(play, stretch.lo), last = first;
     for (; last < play->stretches.count && play->stretches.at[last].lo < stretch.hi; last++)

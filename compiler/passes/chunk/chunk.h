@@ -20,7 +20,7 @@ enum { CHUNK_BYTES = 1 << 30, MOST_CHUNKS = 16, LEAST_ROWS = 2048 };
 typedef struct Chunked {
     Module *module;
     Arena *arena;     // scratch
-    Op *product;      // the first operator
+    Op *product;      // the region's first operator
     int cut;          // the dimension of its result that is cut into chunks
     int64_t elements; // elements of that result; values that have fewer are not large
     bool *in;         // by op index: in the region
@@ -30,7 +30,7 @@ typedef struct Chunked {
     int *factor;      // by op index, in the region: the bound factor that is cut
     int *dim;         // by value id, results of the region: 1 + the dimension that is cut; 0: none
     bool *outside;    // by value id: read outside the region
-    Section section;  // in which the region runs
+    Section section;  // section in which the region runs
 } Chunked;
 
 /* Returns the region of a product whose result is cut along a dimension; NULL: it cannot be

@@ -29,7 +29,7 @@ typedef struct Statement {
 
 typedef struct Composer {
     Fuse *fuse;
-    Arena *arena; // of the module
+    Arena *arena; // the module's arena
     const FuseGroup *group;
     // operands (EXPR_ACCESS is an index into `read`), and values (EXPR_RESULT is their `number`)
     Array(Item) read, made;

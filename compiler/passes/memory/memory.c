@@ -320,7 +320,7 @@ static void add_item(Memory *memory, Packing *packing, PackItem item, int64_t *o
 }
 
 /* Adds the values of an operator that own storage, and its scratch space. The scratch space of a
- * message is alive as long as the micro-batch. */
+ * message lies in the slot and is alive at all times. */
 static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, Packing *slot) {
     const Module *module = memory->module;
     for (int r = 0; r < op->result_count && op->def != module->builtin->stage_union; r++) {

@@ -14,7 +14,7 @@ typedef struct Propagation {
     const Mesh *mesh; // of the current operator, as in `assigner`
     Arena *arena;     // scratch
     Assigner assigner;
-    RuleUse **rules; // by stage, those of all devices last: by split rule of the mesh
+    RuleUse **rules; // by stage, then for all devices: an array by split rule of the mesh
     Intern *shared;
     Version **forms;            // by value id of the original value: its versions, the newest first
     Op **update;                // by parameter: the operator that updates it; NULL: none
