@@ -223,11 +223,11 @@ static void plan_conversions(Module *module, const CompileOptions *options, cons
         else
             use_conversion(module, known, op);
     }
-    // 2: plan them, and join gradients into buckets
+    // 2: plan conversions, and join gradients into buckets
     for (int c = 0; c < module->devices->conversions.count; c++)
         conversion_plan(module, module->devices->conversions.at[c]);
     fill_gradient_buckets(module, roles, options->bucket);
-    // 3: report them
+    // 3: report conversions
     const Parameter *const *gradients = gradients_of(scratch, module);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->convert.plan)

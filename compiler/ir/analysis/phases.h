@@ -66,7 +66,7 @@ bool op_is_async(const Module *module, const Op *op);
 int value_ready_at(const Module *module, const Value *value);
 
 /* Returns the graph of a template's visits: an edge for each pair between which data flows forward.
- * A gradient between two visits makes the reverse edge, even if no data flows forward along it.
+ * A gradient between two visits makes the edge of the opposite direction, even without such data.
  * Requires: pass propagate_layouts. */
 StageGraph template_graph(Arena *arena, const Module *module, int body);
 

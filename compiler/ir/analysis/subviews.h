@@ -31,7 +31,7 @@ bool tensor_pitch(Module *module, const Op *op, BoundTensor tensor, int device, 
  * other way round. */
 bool op_moves_nothing(const Op *op);
 
-/* Returns `value`, or the value that `value` reshapes, if it is a slice of `whole`; else NULL. */
+/* Returns the slice of `whole` that is `value` itself or that `value` reshapes; NULL: none. */
 const Value *value_made_within(const Value *value, const Value *whole);
 
 #endif

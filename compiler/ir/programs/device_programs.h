@@ -73,7 +73,7 @@ int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op);
 /* Returns the value that owns the storage of a value: an in-place result uses its operand's. */
 const Value *value_storage(const Value *value);
 
-/* Returns value_storage on a role's devices: a union has the storage of the operand they hold. */
+/* Returns value_storage on a role's devices. A union has the storage of its operand there. */
 const Value *role_storage(Module *module, const Role *role, const Value *value);
 
 /* ---- representative devices ---- */

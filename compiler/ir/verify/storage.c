@@ -92,7 +92,7 @@ static void occupy(Play *play, const Op *op, const Value *owner, int64_t offset,
 
 /* ---- reading and writing ---- */
 
-/* Checks that the storage of a value holds it. */
+/* Checks that the storage of a value still holds this value. */
 static void check_held(Play *play, const Op *op, const Value *value, const char *when) {
     if (value &&
         play->held[role_storage(play->module, play->role, value)->id] != play->written[value->id])

@@ -61,7 +61,7 @@ static const int *parts_of(const Naming *naming, int node, bool compound, int *c
     return left ? equation->right : equation->left;
 }
 
-/* Finds for every class the first equation of each kind in which it stands alone on one side. */
+/* Finds for every class the first equation of each kind with only this class on one side. */
 static void index_equations(Naming *naming) {
     const Classes *classes = naming->classes;
     for (int kind = 0; kind < 2; kind++)

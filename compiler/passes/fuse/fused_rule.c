@@ -193,7 +193,7 @@ static int64_t loop_extent(const FuseGroup *group, int loop) {
 }
 
 /* Returns a member's bound extent for dimension `dim` of `tensor` if the member runs over fewer
- * elements; 0: it does not, or `value` is another tensor. */
+ * elements; 0: the member runs over all elements, or `value` is another tensor. */
 static int64_t whole_along(const Op *op, const Value *value, const BoundAccess *access,
                            const Value *tensor, int dim) {
     if (value != tensor || dim >= access->rank || access->dims[dim].count != 1) return 0;

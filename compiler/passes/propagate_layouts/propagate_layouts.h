@@ -25,7 +25,7 @@ typedef struct Propagation {
     Array(const Value *) passing; // original values with versions for the current layer alone
     bool *recomputed;             // by op index: it is recomputed later
     Assignment **assigned;        // by op index, of recomputed operators: their assignments
-    RingOps *ring_ops; // by op index, of recomputed operators: the operators of the ring steps that
+    RingOps *ring_ops; // by op index of a recomputed operator: the operators of the ring steps that
                        // replace it
     Array(Op *) out;
 } Propagation;

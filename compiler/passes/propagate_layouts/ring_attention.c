@@ -13,9 +13,9 @@
  *
  * An axis cuts a factor of the operator (queries), and operands arrive cut by the same axis along
  * another factor (keys). The layouts of ring steps differ only in their devices. Results without
- * the second factor are joined step by step, as clause `reduction` or `merge` says. Results with it
- * (gradients of keys) go to the device where their piece began, and are joined there as the clause
- * of the first factor says. Ring steps along several axes count through the axes' coordinates.
+ * the second factor are joined step by step, as clause `reduction` or `merge` says. Results that
+ * have it (gradients of keys) go to the device where their piece began, and are joined there as the
+ * first factor's clause says. Ring steps along several axes count through the axes' coordinates.
  */
 #include "passes/propagate_layouts/propagate_layouts.h"
 

@@ -36,9 +36,9 @@ bool factor_numbers(const Op *op, int f);
 
 /* The effects of a split rule, for errors about rules without effect. */
 typedef struct RuleUse {
-    bool used;         // some operator was cut by it
+    bool used;         // the rule cut some operator
     const Op *refused; // an operator whose rule forbids the cut, though the axis was free
-    bool turns;        // ring steps moved pieces along it
+    bool turns;        // ring steps moved pieces along the rule's axis
     const Op *stayed;  // an operator that could not run in ring steps
 } RuleUse;
 

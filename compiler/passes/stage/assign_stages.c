@@ -11,7 +11,7 @@
  *
  * Forward passes through visits in ascending order, backward in descending order. The readers of a
  * value are in its visit or later ones, so the contributions to its gradient come from these
- * visits. The last of them to run adds the contributions. So the forward section is placed first,
+ * visits. The visit that runs last adds the contributions. So the forward section is placed first,
  * visits are joined and numbered by it, and the backward section is placed by these numbers.
  */
 #include "ir/analysis/phases.h"

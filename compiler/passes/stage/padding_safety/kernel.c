@@ -126,8 +126,8 @@ static Bounds shift_range(const Call *call, const Access *result, unsigned assig
 
 /* ---- results ---- */
 
-/* Returns the factors along which a result depends on elements of both sides: factors that it
- * lacks, and factors that may not be cut. *summed: the lacking factors that are summed. */
+/* Returns the factors along which a result depends on elements of both sides: factors that the
+ * result lacks, and factors that may not be cut. *summed: the lacking factors that are summed. */
 static unsigned open_bits(const Call *call, const Access *result, unsigned *summed) {
     unsigned bits = 0;
     *summed = 0;
