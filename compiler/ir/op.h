@@ -81,7 +81,7 @@ struct Op {
     const Function *gradient; // clause `grad`, for the types and attributes of this call; NULL:
                               // the rule is an expression, a view, or has grad(none)
     int index;                // in module->ops, set by ir_number
-    int loop_first; // first index of the neighbouring ops in its loop position, set by ir_number
+    int loop_first;           // index at which the ops of its loop position begin, set by ir_number
 };
 
 typedef Array(Op *) Ops;

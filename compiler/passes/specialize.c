@@ -32,7 +32,7 @@ static void list_devices(const Module *module, Roles *roles) {
     roles->device_count = mesh->device_count;
 }
 
-/* One value for each distinct layout and shape in stages, and for each outside of stages. */
+/* One value for each distinct layout and shape; values in stages are distinct from all others. */
 typedef Array(const Value *) Values;
 
 static void add_distinct(Arena *arena, Intern *seen, Values *values, const Value *value) {
@@ -188,8 +188,8 @@ static void use_message(Module *module, Intern *messages, Op *op) {
     conversion_use(*message, (*message)->tensors.count - 1, op);
 }
 
-/* Reports a conversion for the options -Rcomm and -Wimplicit-reshard; that of a gradient at the
- * line of its parameter. Skips a conversion by which no device receives bytes. */
+/* Reports a conversion for the options -Rcomm and -Wimplicit-reshard; a gradient's conversion at
+ * the line of the parameter. Skips a conversion by which no device receives bytes. */
 static void report(Module *module, const CompileOptions *options, const Op *op,
                    const Parameter *gradient, Arena *scratch) {
     if (!options->remark_comm && !options->warn_implicit_reshard) return;

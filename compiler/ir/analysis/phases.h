@@ -66,7 +66,7 @@ bool op_is_async(const Module *module, const Op *op);
 int value_ready_at(const Module *module, const Value *value);
 
 /* Returns the graph of a template's visits: an edge for each pair between which data flows forward.
- * A gradient between two visits makes the edge of the opposite direction, even without such data.
+ * A gradient from visit b to visit a makes the edge (a, b), even if no data flows from a to b.
  * Requires: pass propagate_layouts. */
 StageGraph template_graph(Arena *arena, const Module *module, int body);
 

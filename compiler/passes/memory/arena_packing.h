@@ -26,7 +26,7 @@ typedef struct PackItem {
 /* Sets the offsets of the items. Returns the length of the arena. */
 int64_t pack(Arena *scratch, PackItem *items, int count);
 
-/* Does the same in fewer attempts. The arena is never shorter than that of pack. */
+/* Does the same in fewer attempts. The arena is never shorter than the arena that pack gives. */
 int64_t pack_roughly(Arena *scratch, PackItem *items, int count);
 
 #endif

@@ -18,7 +18,7 @@
  * each iteration. An operator of the loop that needs a cut value as a whole, or the finished sum,
  * is an error. A sum of inputs alone, such as the number of rows that count, is needed earlier: a
  * separate loop in front computes it. Unequal pipelines need no weights: each mean divides by the
- * size of the whole batch, so that gradients are added without factors. A batch that runs as a
+ * size of the whole batch, so that gradients are simply added. A batch that runs as a
  * whole does not change, and one micro-batch in several stages cuts nothing.
  */
 #include "passes/microbatch/cut.h"

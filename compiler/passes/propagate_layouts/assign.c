@@ -357,8 +357,8 @@ static void search_axes(Search *search, int first, int last) {
     }
 }
 
-/* Assigns the free axes by price, several axes at a time. Compares all combinations of their uses,
- * and so takes only axes that have at most MOST_TOGETHER combinations together. */
+/* Assigns the free axes by price, in groups of axes. Compares all combinations of the uses of a
+ * group's axes; a group has at most MOST_TOGETHER combinations. */
 static void assign_by_price(const Assigner *assigner, const Op *op, Version *const *versions,
                             Assignment *assignment) {
     const Mesh *mesh = assigner->mesh;

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* Returns the dimension whose pieces are each cut into `pieces` again: the first that this divides
- * evenly, else the dimension with the longest pieces; -1: the value is a scalar. */
+/* Returns the dimension whose pieces are each cut into `pieces` again: the first that allows equal
+ * pieces, else the dimension with the longest pieces; -1: the value is a scalar. */
 static int best_dim(const Mesh *mesh, const Value *value, const Sharding *sharding, int pieces) {
     int best = -1;
     for (int d = 0; d < value->type.rank; d++) {

@@ -172,8 +172,8 @@ static VisitEdges find_edges(Staging *staging) {
     return edges;
 }
 
-/* Joins visits of a stage if no data flows between them through a third visit. Stores the visits of
- * the template. Returns false if visits run against the data flow. */
+/* Joins two visits of a stage if data flows between them only directly. Stores the visits of the
+ * template. Returns false if visits run against the data flow. */
 static bool settle_visits(Staging *staging) {
     Module *module = staging->module;
     VisitEdges edges = find_edges(staging);
