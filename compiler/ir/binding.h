@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-enum { IR_MAX_FACTORS = 32, IR_MAX_OPERANDS = 64 }; // of a call
+enum { IR_MAX_FACTORS = 32, IR_MAX_OPERANDS = 64 }; // most bound factors and operands of a call
 
 /* A factor of the call. An ellipsis has one bound factor for each dimension that it stands for.
  * Pass factor_dims splits bound factors until each dimension of a tensor is one bound factor. */
@@ -22,14 +22,14 @@ typedef struct BoundFactor {
 typedef struct BoundDim {
     int count;          // number of merged factors; 1 after pass factor_dims
     const int *factors; // indices of bound factors, the major one first
-    int written; // the dimension of the call as the source wrote it, which the kernel sees; several
-                 // factors may belong to one
+    int written; // index of the kernel's dimension that contains this one; several dimensions may
+                 // be parts of one that the kernel sees
 } BoundDim;
 typedef struct BoundAccess {
     int access;       // index into the rule's operands or results; variadic tensors share it
     int rank;         // 0, and `dims` is NULL, for an absent operand
-    int written_rank; // dimensions that the kernel sees; those that no `written` names have extent
-                      // 1, because pass factor_dims drops them
+    int written_rank; // number of dimensions that the kernel sees; those of extent 1 have no entry
+                      // in `dims` after pass factor_dims
     const BoundDim *dims;
 } BoundAccess;
 typedef struct Binding {

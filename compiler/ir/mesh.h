@@ -15,7 +15,7 @@
 #include "support/array.h"
 #include "support/diag.h"
 
-enum { MESH_MOST = 12 }; // axes
+enum { MESH_MOST = 12 }; // most axes of a mesh
 
 typedef struct Axis {
     const char *name; // as the strategy names it
@@ -23,7 +23,8 @@ typedef struct Axis {
     const int64_t *weights; // `count` weights of the pieces; NULL: equal pieces
 } Axis;
 
-typedef struct MeshRule { // `axis` cuts dimensions called `dim`; the first rule that matches holds
+/* A split rule: `axis` cuts dimensions named `dim`. The first rule for a dimension takes effect. */
+typedef struct MeshRule {
     DimName dim;
     int axis;
     bool zigzag; // position k of n has pieces k and 2n-1-k of 2n

@@ -297,7 +297,7 @@ void ir_rebind(Module *module, Op *op) {
     for (int i = 0; i < op->result_count; i++) op->results[i]->type = shared->types[i];
 }
 
-/* Returns the rows of a micro-batch that a tensor has along a bound factor; -1 if it has none. */
+/* Returns the number of a micro-batch's rows in a tensor along a bound factor; -1: no such rows. */
 static int64_t rows_along(const Value *value, const BoundAccess *access, int factor) {
     const BoundDim *dim =
         value && value->micro.kind == MICRO_ROWS ? &access->dims[value->micro.dim] : NULL;
@@ -331,7 +331,7 @@ int64_t op_extent(const Op *op, int factor) {
     return rows < 0 ? length : rows;
 }
 
-/* Returns the largest number of micro-batches of a template's pipelines; -1: of all pipelines. */
+/* Returns the most micro-batches of a pipeline of template `body`; `body` -1: of any pipeline. */
 static int64_t most_microbatches(const Module *module, int body) {
     int64_t most = 1;
     for (int i = 0; i < module->templates->runs.count; i++) {

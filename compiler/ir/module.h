@@ -30,13 +30,13 @@ typedef struct Parameter {
     double a;        // the constant, the standard deviation, or the bound of the interval [-a, a)
     bool no_decay;   // the optimizer does not decay it
     bool frozen;     // the optimizer does not update it
-    bool state;      // frozen; the model may assign it, such as a running mean
-    bool kept;       // a state of an optimizer's rule
+    bool state;      // a frozen value that the model may assign, such as a running mean
+    bool kept;       // the parameter is a state of an optimizer's rule
     int group;       // index into module->optimizer->groups
     Value *gradient; // after pass differentiate; NULL: frozen or unused
     Value *updated;  // its value after the step; NULL: unchanged
     int state_count;
-    Value *states[4], *states_updated[4]; // the optimizer's, initially zero, and their new values
+    Value *states[4], *states_updated[4]; // optimizer states, initially 0, and their new values
 } Parameter;
 
 /* Parameters with an optimizer of their own. */
@@ -44,8 +44,8 @@ typedef struct ParamGroup {
     const char *names;         // the pattern that their names match; NULL: all other parameters
     const char *function;      // C name of the optimizer's operator or rule
     const char *after;         // C name of the function that runs after it; NULL: none
-    const char *function_name; // their names for ht_image; NULL: known by their address
-    const char *after_name;
+    const char *function_name; // name of `function` for ht_image; NULL: its address is used
+    const char *after_name;    // name of `after` for ht_image; NULL: its address is used
 } ParamGroup;
 
 typedef struct Output {
@@ -59,13 +59,13 @@ typedef enum ModuleKind { MODULE_TRAIN, MODULE_INFER } ModuleKind;
 typedef struct Target {
     const char *cluster_file;      // NULL: none
     const struct Cluster *cluster; // prices conversions; NULL: one host with equal links
-    bool overlap;                  // ZeRO's collectives run beside computing, for more memory
+    bool overlap;                  // ZeRO's collectives run beside computing, and take more memory
 } Target;
 
 /* The source of a module. Only `file` and `at` are part of the text form. */
 typedef struct ModuleSource {
     const char *file;
-    Position at;                                           // of the model function
+    Position at;                                           // position of the model function
     Array(const struct CapturedGlobal *) captured_globals; // ir/unit.h
     Array(const OpDef *) slice_concat_ops; // declared operators that slice or concatenate tensors
 } ModuleSource;
@@ -79,17 +79,17 @@ typedef struct ModuleLibrary {
 /* The optimizer of MODULE_TRAIN. */
 typedef struct ModuleOptimizer {
     const OpDef *op;          // (p, g, states..., ?norm) -> (p, states...); NULL: MODULE_INFER
-    int state_count;          // states of each parameter
-    Array(ParamGroup) groups; // the group without names first; not part of the text form
-    bool averaged;            // MODULE_INFER: reads averages of parameters
+    int state_count;          // number of states of each parameter
+    Array(ParamGroup) groups; // first the group without names; not part of the text form
+    bool averaged;            // MODULE_INFER: the model reads averages of parameters
     bool clip;                // `op` gets the global gradient norm as its operand ?norm
-    bool norm;                // the square of that norm is an output (ht_grad_norm)
+    bool norm;                // the square of the gradient norm is an output (ht_grad_norm)
 } ModuleOptimizer;
 
 /* The devices that a module runs on, and its programs for them. */
 typedef struct ModuleDevices {
     Target target;
-    const Mesh *mesh;    // after pass seed_layouts: of all devices
+    const Mesh *mesh;    // after pass seed_layouts: the mesh of all devices
     struct Roles *roles; // after pass specialize (ir/programs/device_programs.h)
     Array(struct PlannedConversion *) conversions; // after pass specialize, each once
 } ModuleDevices;
@@ -97,13 +97,13 @@ typedef struct ModuleDevices {
 struct Module {
     Arena *arena;
     Diag *diag;
-    const char *name; // the model function
+    const char *name; // name of the model function
     ModuleKind kind;
     ModuleSource *source;
     Array(Parameter *) params;
     Array(Value *) inputs;
-    Array(Output) outputs; // of MODULE_INFER, "" is the result of the model function
-    Value *loss;           // of MODULE_TRAIN
+    Array(Output) outputs; // MODULE_INFER: the output named "" is the model function's result
+    Value *loss;           // MODULE_TRAIN: the loss; else NULL
     Array(Op *) ops;
     ModuleLibrary *library;
     BuiltinDefs *builtin;
@@ -127,7 +127,7 @@ typedef struct OpCall {
     const OpDef *def;
     Value *const *operands; // in the rule's order, with all variadic tensors; NULL: absent
     int operand_count;
-    const Attr *attrs; // def->attr_count
+    const Attr *attrs; // def->attr_count arguments
 } OpCall;
 
 /* Makes the operator of a call: binds the rule, infers the results' types, makes the results. It
@@ -156,7 +156,7 @@ static inline const Mesh *op_mesh(const Module *module, const Op *op) {
     return all ? module->devices->mesh : module->templates->stages.at[op->stage].mesh;
 }
 
-/* Returns the number of micro-batches of the pipeline that has most of them. */
+/* Returns the largest number of micro-batches that a pipeline has. */
 int64_t module_microbatches(const Module *module);
 
 /* Returns how often an operator runs in a step: once, or module_microbatches times. */

@@ -37,22 +37,22 @@ typedef enum Section { SECTION_FORWARD, SECTION_BACKWARD, SECTION_UPDATE } Secti
 typedef struct Frame Frame;
 struct Frame {
     const char *function;
-    Position at; // of the call
+    Position at; // position of the call
     const Frame *caller;
 };
 
 /* The provenance of an operator. Operators share it; op_change_source makes a private copy. */
 typedef struct OpSource {
-    int op;             // number of the model's operator that it runs or differentiates; -1: none
+    int op;             // number of the model's operator that this runs or differentiates; -1: none
     const char *scope;  // "h3": ht_scope's path; NULL: none
     const Layer *layer; // from the pragma `layer`; NULL: none
     int recompute;      // number, from 1, of the run of a `recompute` statement; 0: none
     const Frame *frames;
-    const Position *fused_at; // of the operators that pass fuse joined to this one
+    const Position *fused_at; // positions of the operators that pass fuse joined to this one
     int fused_count;
-    int chunk;            // after pass chunk: number, from 1, of the chunk it computes; 0: none
-    const Op *recomputes; // from pass recompute to pass fuse: the forward operator that it repeats
-                          // again; NULL: none
+    int chunk;            // after pass chunk: number of the operator's chunk, from 1; 0: none
+    const Op *recomputes; // from pass recompute to pass fuse: the forward operator that this one
+                          // repeats; NULL: none
     const char *reason;   // why a pass inserted the conversion; NULL: the source has it
 } OpSource;
 
@@ -64,7 +64,7 @@ typedef struct OpConversion {
 
 struct Op {
     const OpDef *def;
-    const Attr *attrs; // def->attr_count
+    const Attr *attrs; // def->attr_count arguments
     const Binding *binding;
     int operand_count, result_count;
     Value **operands; // NULL: an absent optional operand
@@ -81,7 +81,7 @@ struct Op {
     const Function *gradient; // clause `grad`, for the types and attributes of this call; NULL:
                               // the rule is an expression, a view, or has grad(none)
     int index;                // in module->ops, set by ir_number
-    int loop_first; // index where the run of ops of its loop position begins, set by ir_number
+    int loop_first;           // index at which the ops of its loop position begin, set by ir_number
 };
 
 typedef Array(Op *) Ops;
@@ -104,7 +104,7 @@ OpSource *op_change_source(Arena *arena, Op *op);
  * its results the position. Clears fused positions, reason and `recomputes` in op's source. */
 void op_take_place(Arena *arena, Op *op, const Op *like);
 
-/* Returns an operator that has only a position in the source, as `like` of op_take_place. */
+/* Returns an operator that has only a source position, to be argument `like` of op_take_place. */
 static inline Op op_place_at(Position at) {
     return (Op){.at = at, .stage = STAGE_ALL, .source = &op_no_source};
 }

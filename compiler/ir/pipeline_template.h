@@ -29,9 +29,9 @@ typedef struct TemplateStage {
 
 /* A template. */
 typedef struct Body {
-    int64_t rows;    // in a micro-batch; a multiple of PipelineTemplates.row_unit
+    int64_t rows;    // rows of a micro-batch; a multiple of PipelineTemplates.row_unit
     bool short_rows; // padding lengths: its tensors hold only the first elements of the padded
-                     // batch's; bindings have the extents of the padded batch
+                     // batch's tensors; bindings have the extents of the padded batch
     int first_stage, stage_count; // range of PipelineTemplates.stages
     int visit_count;
     const int *visit_stage; // by visit, in forward order: its stage, relative to first_stage
@@ -41,13 +41,13 @@ typedef struct Body {
 typedef struct PipelineRun {
     int template_index;
     int pipeline;             // index into the strategy's pipelines
-    int64_t microbatches;     // per step
+    int64_t microbatches;     // number of micro-batches per step
     int64_t first_row;        // row of the batch at which its rows begin
     const Schedule *schedule; // after pass schedule; its stages are in the strategy's order
 } PipelineRun;
 
 typedef struct PipelineTemplates {
-    int64_t row_unit; // rows of the batch that stay together; its first dimension counts in them
+    int64_t row_unit; // rows that stay together; the batch's first dimension counts such groups
     Array(TemplateStage) stages;
     Array(Body) at;
     Array(PipelineRun) runs;

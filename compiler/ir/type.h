@@ -11,7 +11,7 @@
 
 enum {
     IR_MAX_RANK = 12,
-    IR_MAX_INPUTS = 256 // runtime/session/core/program.h has the same
+    IR_MAX_INPUTS = 256 // runtime/session/core/program.h has the same limit
 };
 
 typedef struct Type {

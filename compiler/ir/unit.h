@@ -30,8 +30,8 @@ typedef struct LengthVariant {
 
 /* The links of a module to other programs. They are not part of its text form. */
 typedef struct ModuleLinks {
-    Module *optimizer_program; // of `optimizer NAME`: the module under NAME; NULL: none
-    LengthVariant *variants;   // by pipeline; NULL: all have the strategy's lengths
+    Module *optimizer_program; // `optimizer NAME`: the module under strategy NAME; NULL: none
+    LengthVariant *variants;   // by pipeline; NULL: all pipelines have the strategy's lengths
     const Type *input_types; // with variants: types of the module's inputs, as the source has them
     bool layouts_only;       // a running program has this module: passes stop after seed_layouts
     uint64_t digest;         // hash of its text after pass seed_layouts; 0: not requested
@@ -39,14 +39,14 @@ typedef struct ModuleLinks {
 
 typedef enum NumberKind { NUMBER_SIGNED, NUMBER_UNSIGNED, NUMBER_FLOATING } NumberKind;
 /* Numbers that evaluating the model read from a variable of static storage, in a row. The program
- * may change the variable before it runs, so a compiled program compares the numbers with its own
- * and refuses others. */
+ * may change the variable before it runs. The compiled program compares the variable with these
+ * numbers, and stops if they differ. */
 typedef struct CapturedGlobal {
     const char *name;     // "seq"; for elements of an array the array's name: "grid.sizes"
     const char *variable; // the variable at file scope that holds the numbers
     bool far;             // another source of the program declares it, not the main file
     int64_t offset;       // bytes from the variable's start to the first number
-    int64_t first, count; // index of the first (-1: no array element), and how many there are
+    int64_t first, count; // array index of the first number (-1: no array); how many numbers
     NumberKind kind;
     int size;             // bytes of one number
     const uint8_t *bytes; // the numbers as read
@@ -56,10 +56,10 @@ typedef struct CapturedGlobal {
 typedef struct Unit {
     Arena *arena;
     Diag *diag;
-    const char *file;        // as given on the command line
-    Array(Module *) modules; // strategy by strategy, in the order of the first ht_train or ht_infer
-                             // that names them
-    Array(ModuleLinks) links;     // by module
+    const char *file;         // as given on the command line
+    Array(Module *) modules;  // modules of the first strategy first; for one strategy in the order
+                              // in which ht_train and ht_infer first name the models
+    Array(ModuleLinks) links; // by module
     Array(Strategy *) strategies; // the program starts with the first; empty: it runs on one device
     Array(ShapeVariable) shapes;
     Array(const char *) bodiless; // user operators that this source declares but does not define

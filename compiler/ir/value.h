@@ -27,7 +27,7 @@ typedef enum ValueKind {
 typedef struct Subview {
     const Value *whole;
     int dim;       // dimension along which the value is a slice; -1: it has all elements of `whole`
-    int64_t start; // of the slice, along `dim`
+    int64_t start; // index along `dim` at which the slice begins
 } Subview;
 
 /* The position of a chunk: it begins at row `start` of a tensor with `extent` rows along `dim`. */

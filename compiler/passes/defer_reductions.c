@@ -9,8 +9,8 @@
  *
  * Requires: pass propagate_layouts, which converts the operands of each addition separately.
  *
- * Leaves: sums with fewer conversions, whose terms are in another order. A sum that would need as
- * many conversions does not change.
+ * Leaves: sums with fewer conversions, whose terms are in another order. A sum does not change if
+ * no conversion would be saved.
  */
 #include "ir/analysis/phases.h"
 #include "passes/pass_manager.h"
@@ -214,7 +214,7 @@ void pass_defer_reductions(Module *module, const PassContext *context) {
     sums.inside = arena_array(sums.arena, bool, module->ops.count + 1);
     Better **better = arena_array(sums.arena, Better *, module->ops.count + 1);
     count_readers(&sums);
-    // 1: find sums that gain, from the last addition of each backward
+    // 1: find sums that can save conversions; the last addition of a sum is visited first
     for (int i = module->ops.count - 1; i >= 0; i--)
         if (!sums.inside[i] && !module->ops.at[i]->source->recomputes &&
             is_sum(module, module->ops.at[i]))

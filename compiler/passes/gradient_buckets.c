@@ -69,7 +69,7 @@ static ConversionKind *kind_of(Filler *filler, const PlannedConversion *conversi
     return *known = *kind;
 }
 
-/* Returns the bytes of a value on the device that has most of them. */
+/* Returns the largest number of bytes of a value on a device. */
 static int64_t most_bytes(const Filler *filler, const Value *value) {
     int64_t most = 0;
     for (int r = 0; r < filler->roles->role_count; r++) {
@@ -83,8 +83,8 @@ static int compare_indices(const void *a, const void *b) {
     return (*(Op *const *)a)->index - (*(Op *const *)b)->index;
 }
 
-/* Closes the bucket: if it has several operators, gives them one conversion with a tensor for each,
- * in their order. */
+/* Closes the bucket: if there are several operators in the bucket, gives them one conversion, with
+ * a tensor for each operator in the order of module->ops. */
 static void close_bucket(Filler *filler, ConversionKind *kind) {
     Module *module = filler->module;
     if (kind->open.count > 1) {

@@ -1,7 +1,7 @@
 /* Pass precision, mixed precision: chooses the element types of a module that runs in bf16.
  *
  *     hot = cast(one_hot(id), f32)     f32: the model asks for it
- *     seat = cumsum(hot)               f32, because hot is
+ *     seat = cumsum(hot)               f32, because hot is f32
  *     load = product(hot, seat)        f32, because the model asks for both operands
  *     y = product(hot, w)              bf16, because w is a parameter
  *     first = argmax(x)                works on x in f32, because x is an input
@@ -119,8 +119,8 @@ static bool is_open(const Op *op, int k) {
            dtype_is_float(op->operands[k]->type.dtype);
 }
 
-/* Returns whether the operator must work in the types of the source: an open operand was not f32
- * there, or its kernel lacks the program's precision. */
+/* Returns whether the operator must work in the types of the source: an open operand is not f32 in
+ * the source, or the operator's kernel lacks the program's precision. */
 static bool keeps_source(Lowering *lowering, const Op *op) {
     const Rule *rule = op->def->rule;
     for (int k = 0; k < op->operand_count; k++)

@@ -32,7 +32,7 @@ static void list_devices(const Module *module, Roles *roles) {
     roles->device_count = mesh->device_count;
 }
 
-/* One value for each distinct layout and shape, inside and outside of stages. */
+/* One value for each distinct layout and shape; values in stages are distinct from all others. */
 typedef Array(const Value *) Values;
 
 static void add_distinct(Arena *arena, Intern *seen, Values *values, const Value *value) {
@@ -188,8 +188,8 @@ static void use_message(Module *module, Intern *messages, Op *op) {
     conversion_use(*message, (*message)->tensors.count - 1, op);
 }
 
-/* Reports a conversion for the options -Rcomm and -Wimplicit-reshard; a gradient's at the line of
- * its parameter. Skips a conversion by which no device receives bytes. */
+/* Reports a conversion for the options -Rcomm and -Wimplicit-reshard; a gradient's conversion at
+ * the line of the parameter. Skips a conversion by which no device receives bytes. */
 static void report(Module *module, const CompileOptions *options, const Op *op,
                    const Parameter *gradient, Arena *scratch) {
     if (!options->remark_comm && !options->warn_implicit_reshard) return;
@@ -223,11 +223,11 @@ static void plan_conversions(Module *module, const CompileOptions *options, cons
         else
             use_conversion(module, known, op);
     }
-    // 2: plan them, and join gradients into buckets
+    // 2: plan conversions, and join gradients into buckets
     for (int c = 0; c < module->devices->conversions.count; c++)
         conversion_plan(module, module->devices->conversions.at[c]);
     fill_gradient_buckets(module, roles, options->bucket);
-    // 3: report them
+    // 3: report conversions
     const Parameter *const *gradients = gradients_of(scratch, module);
     for (int i = 0; i < module->ops.count; i++)
         if (module->ops.at[i]->convert.plan)

@@ -6,16 +6,16 @@
  *     w1 = adam(w1, g1)            update: waits for g1
  *
  * All devices begin the collectives in one order: the order in which the devices of the first
- * pipeline template have the operands. So NCCL cannot deadlock (cuda/nccl.cu).
+ * pipeline template compute the operands. So NCCL cannot deadlock (cuda/nccl.cu).
  *
- * A prefetch is the same for parameters under `zero 3`: the all-gather of a layer's parameters
+ * A prefetch does the same for parameters under `zero 3`: the all-gather of a layer's parameters
  * overlaps with the layer before.
  *
  *     h1 = linear(h0, w1)     layer 1; the gather of w2 begins in front of it
  *     w2 = reshard(shard2)    the place where the gather must have ended
  *     h2 = linear(h1, w2)     layer 2
  *
- * The gather's result and its scratch space are in use from the operator in front of which it
+ * The gather's result and scratch space are in use from the operator in front of which the gather
  * begins.
  */
 #ifndef IR_ANALYSIS_COLLECTIVE_ORDER_H
@@ -24,10 +24,10 @@
 #include "ir/module.h"
 
 typedef struct AsyncCollective {
-    const Op *op;         // the conversion of its first tensor
+    const Op *op;         // the conversion of the first tensor
     int count;            // number of tensors
     const Op *const *ops; // the conversion of each tensor
-    int ready; // index of the operator after which the first pipeline template has all operands
+    int ready; // index of the last operator of the first pipeline template that makes an operand
 } AsyncCollective;
 
 typedef struct AsyncCollectives {
@@ -40,8 +40,8 @@ typedef struct AsyncCollectives {
 AsyncCollectives module_async_collectives(Arena *arena, const Module *module);
 
 /* Returns the operator in front of which a conversion begins, after pass specialize: the first
- * operator of the preceding layer, or of its own layer if that layer is the first of its phase. It
- * is not before the operand exists. For a conversion that is no prefetch, returns `op`. */
+ * operator of the preceding layer, or of its own layer if that layer is the first of its phase. The
+ * maker of the operand always comes earlier. For a conversion that is no prefetch, returns `op`. */
 const Op *op_prefetch_point(const Module *module, const Op *op);
 
 #endif

@@ -13,7 +13,7 @@ static int merged_factor(const Op *op, const char *name) {
     return -1;
 }
 
-/* Returns whether an operator joins the results of a ring step with those of the steps before. */
+/* Returns whether an operator joins a ring step's results with the results of earlier steps. */
 static bool joins(const Op *op) {
     return op->run_in_place &&
            merged_factor(op->operands[op->result_count]->def, op->def->name) >= 0;

@@ -5,7 +5,7 @@
 #include "ir/analysis/subviews.h"
 #include "ir/programs/device_programs.h"
 
-/* Extends a new value to the end, where it is copied to its parameter or state. NULL: no effect. */
+/* Extends `made`, if any, to the step's end, where it is copied to its parameter or state. */
 static void note_update(const Module *module, const Value *made, int *last) {
     if (made) last[made->id] = module->ops.count;
 }
@@ -54,7 +54,7 @@ static void extend_over_loop(const Module *module, LoopPosition turn, int *last)
     }
 }
 
-/* Extends operands of messages to the end of the loop, because a transfer may take as long. */
+/* Extends operands of messages to the end of the loop, because a transfer may last until then. */
 static void extend_over_messages(const Module *module, int *last) {
     int first, end;
     find_loop(module, LOOP_EACH, &first, &end);

@@ -16,17 +16,17 @@
  * reads it; for outputs, the loss and new parameters, the number of operators. Exceptions:
  * - A value from before the loop over micro-batches that the loop reads lives to the loop's end.
  * - So do sums over micro-batches, collected rows, and values that another stage reads.
- * - A value lives as long as the values that share its storage, and the unions that it is part of.
+ * - A value lives to the last use of values that share its storage, and of unions that contain it.
  */
 int *last_uses(Arena *arena, const Module *module);
 
 /* Returns the index of the operator from which on the results of `op` need storage on the devices
  * of a role:
- * - sums over micro-batches and collected rows: the first of the loop;
- * - messages between stages: the first of the phase that reads them, if a slot holds them; 0 if the
- *   arena does, since they may arrive at any time;
- * - async collectives: the operator that makes the operand; the first of the loop if the stage has
- *   several visits, which end in any order; 0 if the role only receives;
+ * - sums over micro-batches and collected rows: the loop's first operator;
+ * - messages between stages: in a slot, the first operator of the phase that reads the message; in
+ *   the arena 0, since a message may arrive at any time;
+ * - async collectives: the operator that makes the operand; the loop's first operator if the stage
+ *   has several visits, which end in any order; 0 if the role only receives;
  * - prefetches: op_prefetch_point;
  * - all else: `op` itself. */
 int first_use(Module *module, const Role *role, const Op *op);

@@ -70,7 +70,7 @@ typedef struct StageEdge {
     int from, to;
 } StageEdge;
 
-/* Returns the edge along which a message goes forward, or against which it takes a gradient. */
+/* Returns a message's edge in forward direction; a message with a gradient goes the other way. */
 static StageEdge edge_of(const Module *module, const Op *op) {
     int from = op->operands[0]->def->visit, to = op->visit;
     return op_phase(module, op) == PHASE_FORWARD ? (StageEdge){from, to} : (StageEdge){to, from};
@@ -79,7 +79,7 @@ static StageEdge edge_of(const Module *module, const Op *op) {
 StageGraph template_graph(Arena *arena, const Module *module, int number) {
     static const int zero[] = {0};
     const Body *body = &module->templates->at.at[number];
-    Array(StageEdge) edges = {0}; // each once
+    Array(StageEdge) edges = {0}; // each edge once
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         if (!op_crosses_stages(module, op) || op->loop != LOOP_EACH ||

@@ -60,12 +60,13 @@ bool op_crosses_stages(const Module *module, const Op *op);
  * async without Target.overlap, because the result takes the storage of the operand. */
 bool op_is_async(const Module *module, const Op *op);
 
-/* Returns the index of the operator that makes a value; for a union, of the last maker of operands
- * in the first operand's template. So all devices begin async collectives in one order. */
+/* Returns the index of the operator that makes a value; for a union, of the last maker of those
+ * operands that are in the first operand's template. So all devices agree on the order of async
+ * collectives. */
 int value_ready_at(const Module *module, const Value *value);
 
 /* Returns the graph of a template's visits: an edge for each pair between which data flows forward.
- * A gradient between two visits makes the reverse edge, even if no data flows forward along it.
+ * A gradient from visit b to visit a makes the edge (a, b), even if no data flows from a to b.
  * Requires: pass propagate_layouts. */
 StageGraph template_graph(Arena *arena, const Module *module, int body);
 

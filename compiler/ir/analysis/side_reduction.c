@@ -16,7 +16,7 @@ static bool is_plain_sum(const Op *op) {
            op->results[0]->type.dtype == DTYPE_F32;
 }
 
-/* Returns the index of the one operand that is `value`, of two present operands; else -1. */
+/* Returns the index of `value` if exactly one of a product's two operands is `value`; else -1. */
 static int operand_of(const Op *product, const Value *value) {
     int found = -1, present = 0, times = 0;
     for (int k = 0; k < product->operand_count; k++) {

@@ -1,7 +1,7 @@
 /* Side reductions: a product also sums one of its operands over the factor that it contracts. The
  * gradient of a bias comes from the product that makes the gradient of the weight.
  *
- *     db[o] = dy[b, o]                  the side reduction, put right in front by pass fuse
+ *     db[o] = dy[b, o]                  the side reduction, which pass fuse puts before the product
  *     dw[o, i] = dy[b, o] * x[b, i]     contracts b, too
  */
 #ifndef IR_ANALYSIS_SIDE_REDUCTION_H

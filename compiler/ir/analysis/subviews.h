@@ -2,8 +2,8 @@
  *
  *     q = slice(qkv, 1, 0, 64)     qkv: f32[8, 192]; q: f32[8, 64], rows 192 elements apart
  *
- * A slice lies in the value that it is taken from, an operand of a concatenation in the result.
- * Pass memory decides which values do (passes/memory/alias_views.h) and sets Value.subview. Kernels
+ * A slice may lie in its operand, and an operand of a concatenation in the concatenation's result.
+ * Pass memory selects such values (passes/memory/alias_views.h) and sets Value.subview. Kernels
  * whose rule has the clause `pitch` read and write such a value in place; the slice or
  * concatenation itself copies nothing.
  */
@@ -17,7 +17,7 @@ int64_t value_displacement(Module *module, const Value *value, int device);
 
 /* An operand or a result of an operator. */
 typedef struct BoundTensor {
-    const Access *access; // of the rule
+    const Access *access; // the rule's access of the tensor
     const BoundAccess *bound;
     const Value *value;
 } BoundTensor;
@@ -31,7 +31,7 @@ bool tensor_pitch(Module *module, const Op *op, BoundTensor tensor, int device, 
  * other way round. */
 bool op_moves_nothing(const Op *op);
 
-/* Returns the subview of `whole` that `value` is or reshapes; NULL: there is none. */
+/* Returns the slice of `whole` that is `value` itself or that `value` reshapes; NULL: none. */
 const Value *value_made_within(const Value *value, const Value *whole);
 
 #endif

@@ -17,8 +17,8 @@
 
 /* The origin of a bound factor's extent, for messages. */
 typedef struct Source {
-    int operand; // of the call; -1: clause `size`, or unknown
-    int dim;
+    int operand; // index of the call's operand; -1: clause `size`, or unknown
+    int dim;     // dimension of that operand
 } Source;
 
 typedef struct Binder {

@@ -16,8 +16,8 @@ static bool is_floating(const Binder *binder, const Expr *expr) {
     return false;
 }
 
-/* Returns the value of an expression that has no calls; NaN if it has none. An expression without
- * floating-point arguments is evaluated in integers. */
+/* Returns the value of an expression without calls; NaN if it cannot be evaluated. An expression
+ * without floating-point arguments is evaluated in integers. */
 static double number(const Binder *binder, const int64_t *size, const Expr *expr) {
     int64_t integer;
     if (expr->kind == EXPR_NUMBER) return expr->number;

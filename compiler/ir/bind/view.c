@@ -39,14 +39,14 @@ static bool view_type(Binder *binder, Type *type) {
 typedef Array(BoundFactor) Factors;
 typedef Array(int) Ints;
 
-/* Dimensions of the operand or of the result, in a row. */
+/* Consecutive dimensions of the operand or of the result. */
 typedef struct Side {
     int count;
     const int64_t *extent;
     Ints *factors; // by dimension: the bound factors that it is made of
 } Side;
 
-/* Makes a bound factor and appends it to the dimensions a and b of the two sides; NULL: skipped. */
+/* Makes a bound factor, and appends it to dimensions `a` and `b` of the two sides, unless NULL. */
 static void add_factor(Binder *binder, Factors *factors, int64_t extent, Ints *a, Ints *b) {
     int index = factors->count;
     array_push(binder->arena, factors, (BoundFactor){.factor = -1, .extent = extent});
@@ -107,7 +107,7 @@ static Side part_of(Side side, int from, int to) {
     return (Side){to - from, side.extent + from, side.factors + from};
 }
 
-/* Cuts both shapes into the shortest runs of dimensions with equal products, and matches each.
+/* Cuts both shapes into the shortest runs of dimensions with equal products, and matches each pair.
  * Extents of 1 between runs have factors of their own.
  *
  *     [2, 12, 5] and [24, 5]        runs: [2, 12] and [24], then [5] and [5]

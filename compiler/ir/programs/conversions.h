@@ -19,11 +19,11 @@ typedef struct ConvertedTensor {
 } ConvertedTensor;
 
 typedef struct PlannedConversion {
-    int number; // in module->devices->conversions
+    int number; // index into module->devices->conversions
     Array(ConvertedTensor) tensors;
     const Op *user;       // the first operator with this conversion; NULL: none yet
     ReplicaGroups groups; // set by conversion_plan
-    const Plan *plan;     // of the first replica group
+    const Plan *plan;     // plan for the first replica group
     Position at;          // of its line in IR text; file NULL: a pass made it
 } PlannedConversion;
 
@@ -38,7 +38,7 @@ void conversion_use(PlannedConversion *conversion, int tensor, Op *op);
 void conversion_plan(Module *module, PlannedConversion *conversion);
 
 /* Returns the plan that converts tensors of a first replica group together, for the module's
- * cluster. The plan is memoized, so that pricing a conversion and making it plan only once. */
+ * cluster. The plan is memoized: it serves both for the conversion's price and for its code. */
 const Plan *module_plan(Module *module, const Conversion *tensors, int count);
 
 /* Returns the plan that converts an operator's tensor alone, in the first replica group. Writes the

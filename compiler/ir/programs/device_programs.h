@@ -28,10 +28,10 @@ enum { ARENA_ALIGNMENT = 64 }; // in bytes, of each offset into an arena
 typedef struct Role {
     int device_count;
     const int *devices;
-    int64_t arena_bytes; // peak of the program's own values; the session keeps parameters, states
+    int64_t arena_bytes; // size of the arena; parameters and states lie elsewhere, in the session
     int64_t *offset;     // by value id: into the arena; -1: no storage there (parameters, states,
                          // inputs, and values that share another's storage)
-    int64_t *scratch;    // by op index: into the arena, of a conversion's scratch space; -1: none
+    int64_t *scratch;    // by op index: offset of a conversion's scratch space in the arena, or -1
     int64_t slot_bytes;  // size of a slot, for values that a micro-batch keeps between phases; 0:
                          // all values lie in the arena
     bool *kept;          // by value id: its offset is into a slot, not into the arena
@@ -48,8 +48,8 @@ typedef struct Roles {
 /* Returns the index of a device in roles->devices; -1: it is not there. */
 int roles_index(const Roles *roles, int device);
 
-/* Returns the number of slots of a device: its schedule keeps the values of at most so many
- * micro-batches at a time. 0: the role has no slots. Requires: pass schedule. */
+/* Returns the number of slots of a device: the most micro-batches whose values its schedule keeps
+ * at a time. 0: the role has no slots. Requires: pass schedule. */
 int device_slots(Module *module, const Role *role, int device);
 
 /* Returns whether the devices of a role are in a value's layout. */
@@ -67,13 +67,13 @@ const Op *role_maker(Module *module, const Role *role, const Value *value);
 int64_t role_bytes(Module *module, const Role *role, const Value *value);
 
 /* Returns the most bytes of scratch space that a conversion needs on a device of the role. The
- * operators of one async conversion share the space of its first tensor; others return 0. */
+ * operators of one async conversion share one space: the first returns its bytes, the others 0. */
 int64_t role_scratch_bytes(Module *module, const Role *role, const Op *op);
 
 /* Returns the value that owns the storage of a value: an in-place result uses its operand's. */
 const Value *value_storage(const Value *value);
 
-/* Returns value_storage on a role's devices: a union has the storage of the operand they hold. */
+/* Returns value_storage on a role's devices. A union has the storage of its operand there. */
 const Value *role_storage(Module *module, const Role *role, const Value *value);
 
 /* ---- representative devices ---- */

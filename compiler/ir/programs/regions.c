@@ -28,7 +28,7 @@ typedef struct Regions {
 typedef struct Key {
     const Layout *layout;
     int64_t rank;
-    int64_t extent[IR_MAX_RANK]; // the first `rank`
+    int64_t extent[IR_MAX_RANK]; // only the first `rank` entries are used
 } Key;
 
 /* An entry of a small direct-mapped cache in front of the hash table. */
@@ -207,7 +207,7 @@ static bool free_factors(const Op *op) {
     return true;
 }
 
-/* Returns whether a tensor is a scalar, or has the same factors as `first` in the same order. */
+/* Returns whether a tensor is a scalar, or has all the operator's factors ordered as in `first`. */
 static bool has_all_factors(const Op *op, const BoundAccess *access, const BoundAccess *first) {
     if (access->rank && access->rank != op->binding->factor_count) return false;
     for (int d = 0; d < access->rank; d++)
@@ -263,7 +263,7 @@ bool op_local(Module *module, const Op *op, const Value *value, int device, int6
     return op_takes_elements(op) && same_pieces(module, op, value, device);
 }
 
-/* Returns the micro-batches per step of a device's pipeline of an operator's template; 0: none. */
+/* Returns the micro-batches per step of the device's pipeline; 0: `op` is of another template. */
 static int64_t microbatches_of(const Module *module, const Op *op, int device) {
     for (int r = 0; r < module->templates->runs.count; r++) {
         const PipelineRun *run = &module->templates->runs.at[r];

@@ -22,10 +22,10 @@ const Region *value_region(Module *module, const Value *value, int device);
 int value_same_boxes(Module *module, const Value *value, int device);
 
 /* Returns the regions of all devices of the value's layout, in the layout's order, and writes these
- * devices to *devices. For a value of a stage they are representatives. */
+ * devices to *devices. For a value of a stage the devices are representatives. */
 const Region *value_regions(Module *module, const Value *value, const int **devices, int *count);
 
-/* Returns the devices of the value's layout, for a value of a stage all that they represent. */
+/* Returns the devices of a value's layout; for a stage's value, all devices they represent. */
 const int *value_holders(Arena *arena, Module *module, const Value *value, int *count);
 
 /* Writes the local extents of a value that is one box on the device; zeros where the device holds

@@ -399,7 +399,7 @@ static bool parse_line(IrParser *parser) {
     return parse_fail(parser, "a line of a module");
 }
 
-/* Sets the subview of a value in a larger value, which has as many dimensions or one more. */
+/* Sets the subview of a value in a larger value, which may have one more dimension. */
 static void fix_within(IrParser *parser, const StorageFix *fix) {
     Subview *within = arena_copy(parser->arena, &fix->place, sizeof fix->place);
     Value *value = fix->value;

@@ -34,10 +34,10 @@ typedef struct IrParser {
     Array(const Frame *) frames;     // by number
     Array(const Binding *) bindings; // by number
     Array(StorageFix) storages;
-    Mesh *mesh;         // of the last line `mesh`
+    Mesh *mesh;         // mesh of the last line `mesh`
     bool in_stage;      // the next line `mesh` belongs to the last line `stage`
-    Position layout_at; // of the last layout
-    OpSource source;    // of the current operator
+    Position layout_at; // position of the last layout
+    OpSource source;    // provenance of the current operator
     Function *function; // the current gradient; NULL: the module's own operators
     Section section;
     struct InternEntry *interned;

@@ -155,8 +155,7 @@ static int remember(Printer *printer, NumberEntry **table, const void *object, i
     return number;
 }
 
-/* Returns the number of the object with this text. Prints a new one as a line `KIND NUMBER TEXT`.
- */
+/* Returns the number of the object with this text. Prints a new object: `KIND NUMBER TEXT`. */
 static int number_text(Printer *printer, const char *kind, int *count, const char *text) {
     TextEntry *entry;
     char *key = arena_format(printer->scratch, "%s %s", kind, text);
@@ -484,7 +483,7 @@ static void print_schedule(Text *out, const PipelineTemplates *bodies, int numbe
     schedule_print(out, run->schedule, "    ");
 }
 
-/* Prints the templates. A stage's own mesh, unless it is that of all devices, follows its line. */
+/* Prints the templates. A stage's mesh follows its line, unless it is the mesh of all devices. */
 static void print_bodies(Printer *printer) {
     const Module *module = printer->module;
     const PipelineTemplates *bodies = module->templates;

@@ -18,8 +18,7 @@
 
 #include <string.h>
 
-/* An interval of the arena, and the owner of the value there; NULL: scratch space of a conversion.
- */
+/* An interval of the arena, and its value's owner; NULL: scratch space of a conversion. */
 typedef struct Stretch {
     int64_t lo, hi;
     const Value *owner;
@@ -45,7 +44,7 @@ static bool in_arena(const Play *play, const Value *owner) {
 
 /* ---- the arena ---- */
 
-/* Returns the first interval that ends behind a place (binary search). */
+/* Returns the index of the first interval that ends behind an offset (binary search). */
 static int stretch_behind(const Play *play, int64_t place) {
     int low = 0, high = play->stretches.count;
     while (low < high) {
@@ -58,7 +57,7 @@ static int stretch_behind(const Play *play, int64_t place) {
     return low;
 }
 
-/* Adds an interval in place of those that it overlaps; their storages then hold nothing. */
+/* Adds an interval, and removes older ones that overlap it: their storages then hold no value. */
 static void overwrite(Play *play, Stretch stretch) {
     int first = stretch_behind(play, stretch.lo), last = first;
     for (; last < play->stretches.count && play->stretches.at[last].lo < stretch.hi; last++)
@@ -93,7 +92,7 @@ static void occupy(Play *play, const Op *op, const Value *owner, int64_t offset,
 
 /* ---- reading and writing ---- */
 
-/* Checks that the storage of a value holds it. */
+/* Checks that the storage of a value still holds this value. */
 static void check_held(Play *play, const Op *op, const Value *value, const char *when) {
     if (value &&
         play->held[role_storage(play->module, play->role, value)->id] != play->written[value->id])
@@ -195,7 +194,7 @@ static void play_turn(Play *play, LoopPosition turn) {
         if (play->module->ops.at[i]->loop == turn) play_op(play, play->module->ops.at[i]);
 }
 
-/* Simulates copying a new value to the storage of its parameter or state, unless it lies there. */
+/* Simulates copying a new value to its parameter or state, unless it has that storage already. */
 static void put_back(Play *play, const Value *old, const Value *new) {
     check_held(play, new ? new->def : NULL, new, "when it becomes a parameter");
     if (new && value_storage(new) != old) write_value(play, new->def, old);

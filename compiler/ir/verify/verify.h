@@ -33,7 +33,7 @@ typedef struct Verifier {
     int problems;
 } Verifier;
 
-/* Counts a problem and reports it, if it is one of the first few; `op` NULL: no operator's text. */
+/* Counts a problem. Reports the first few, with the text of `op`; `op` NULL: without a text. */
 void verify_problem(Verifier *verifier, const Op *op, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -20,17 +20,17 @@ enum { CHUNK_BYTES = 1 << 30, MOST_CHUNKS = 16, LEAST_ROWS = 2048 };
 typedef struct Chunked {
     Module *module;
     Arena *arena;     // scratch
-    Op *product;      // the first operator
+    Op *product;      // the region's first operator
     int cut;          // the dimension of its result that is cut into chunks
-    int64_t elements; // elements of that result: values with as many are large
+    int64_t elements; // elements of that result; values that have fewer are not large
     bool *in;         // by op index: in the region
     bool *given;      // by op index: in the region, and does not depend on the product
-    bool *behind;     // by op index: outside the region, and depends on it
+    bool *behind;     // by op index: outside the region, and depends on the region
     bool *needed;     // by op index: outside the region; the region depends on it
     int *factor;      // by op index, in the region: the bound factor that is cut
     int *dim;         // by value id, results of the region: 1 + the dimension that is cut; 0: none
     bool *outside;    // by value id: read outside the region
-    Section section;  // in which the region runs
+    Section section;  // section in which the region runs
 } Chunked;
 
 /* Returns the region of a product whose result is cut along a dimension; NULL: it cannot be

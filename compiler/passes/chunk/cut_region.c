@@ -7,7 +7,7 @@
  * Operands with rows are sliced for each chunk. Results with rows that operators outside read are
  * concatenated after the last chunk. Sums over rows are accumulated chunk by chunk. The operators
  * of a chunk follow those of the chunk before. If a part of the region is in the backward section,
- * all of it runs there, and also the forward operators that depend on it.
+ * the whole region runs there, and also forward operators that depend on the region.
  */
 #include "passes/chunk/chunk.h"
 
@@ -24,7 +24,7 @@ typedef struct Cutter {
     Ops out;
     int count;           // number of chunks
     int number;          // of the current chunk, from 0
-    int before;          // chunks that other regions of the module have
+    int before;          // number of chunks of regions that were cut earlier
     Value **own;         // by value id: its counterpart in the current chunk
     Value **sum;         // by value id: the accumulated sum over rows
     Value **members;     // by value id times count: the chunks' slices of a result

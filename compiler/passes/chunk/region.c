@@ -42,7 +42,7 @@ static void find_operators(Chunked *region) {
     // 1: readers of large values
     for (int i = region->product->index + 1; i < module->ops.count; i++)
         region->in[i] = reads_large(region, module->ops.at[i]);
-    // 2: operators that depend on the region, and on which it depends
+    // 2: operators that depend on the region, and operators on which the region depends
     for (int i = region->product->index + 1; i < module->ops.count; i++)
         region->behind[i] = reads_any(region->in, module->ops.at[i]) ||
                             reads_any(region->behind, module->ops.at[i]);
@@ -101,7 +101,7 @@ static void find_given(Chunked *region) {
 /* ---- conditions for cutting ---- */
 
 /* Finds the dimension of a tensor along a bound factor; -1: none. Returns false if there are
- * several, or it has other factors, too. */
+ * several, or the dimension has other factors, too. */
 static bool dim_along(const BoundAccess *access, int factor, int *dim) {
     *dim = -1;
     for (int d = 0; d < access->rank; d++)
@@ -114,7 +114,7 @@ static bool dim_along(const BoundAccess *access, int factor, int *dim) {
 }
 
 /* Finds the bound factor of an operator that is cut: the factor of the rows of all operands that
- * depend on the product. Returns false if they differ. */
+ * depend on the product. Returns false if these factors differ. */
 static bool find_factor(Chunked *region, const Op *op) {
     int found = -1;
     if (op == region->product)

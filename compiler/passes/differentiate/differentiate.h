@@ -18,7 +18,7 @@ typedef struct Differentiator {
     // position
     const Op *forward;
     Op place;                // source position of operators that belong to no forward operator
-    Section section;         // of new operators
+    Section section;         // section of new operators
     struct RuleEntry *rules; // cache of derived rules
     const OpDef *sum;
     Value *norm; // square of the norm of all gradients, after gradient clipping has asked for it;

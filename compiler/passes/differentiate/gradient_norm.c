@@ -1,6 +1,6 @@
 /* The norm of all gradients, for gradient clipping.
  *
- *     n = square_sum(dw) + square_sum(db)      on each rank its pieces of dw and db
+ *     n = square_sum(dw) + square_sum(db)      each rank takes its own pieces of dw and db
  *     w', m', v' = adamw(w, dw, m, v, n)       scales dw by min(1, clip / sqrt(n))
  *
  * A rank counts no element that another rank counts, too. Layout propagation makes n a partial sum,

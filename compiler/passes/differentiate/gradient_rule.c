@@ -98,7 +98,7 @@ static bool mentions_absent(const Deriver *deriver, const Expr *expr) {
 }
 
 /* Returns whether the result is the value of the body without rounding: nothing is summed, and the
- * result's type is as wide as that of every operand and as float. */
+ * result's type is not narrower than float or the type of an operand. */
 static bool result_is_body(const Deriver *deriver) {
     DType dtype = deriver->op->results[0]->type.dtype;
     if (deriver->rule->form != RULE_MAP) return false;

@@ -29,7 +29,7 @@ typedef struct GradientRule {
 } GradientRule;
 
 /* Returns the element type of a value's gradient: the value's own. A bf16 copy of a wider value has
- * its gradient in f32, because it is a sum of many small contributions. */
+ * its gradient in f32, because the gradient is a sum of many small contributions. */
 DType gradient_dtype(const Value *value);
 
 /* Derives the gradient of `op`, a RULE_BODY, with respect to operand `operand`, which is

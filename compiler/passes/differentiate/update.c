@@ -25,7 +25,7 @@ static bool check_update(const Module *module) {
     return false;
 }
 
-enum { NUMBERS = 8 }; // of an optimizer, for each parameter group
+enum { NUMBERS = 8 }; // count of an optimizer's numbers for one parameter group
 
 /* Returns the arguments of an update. The first integer argument says whether weight decay applies,
  * the second is the index of the parameter group's first number. */

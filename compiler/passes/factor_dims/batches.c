@@ -6,7 +6,7 @@ typedef struct Batches {
     const Module *module;
     const Classes *classes;
     Arena *arena;
-    bool *beside;  // by atom: of a parameter, or an operator has it together with the atom that
+    bool *beside;  // by atom: a parameter has it, or an operator that also has the atom which
                    // micro-batches cut
     bool *trained; // by value id: depends on a parameter
 } Batches;

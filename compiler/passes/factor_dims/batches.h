@@ -5,8 +5,8 @@
 
 #include "passes/factor_dims/equal_dims.h"
 
-/* Reports each input whose rows reach parameters but never meet the rows that micro-batches cut.
- * The loop over micro-batches cuts only one batch, so every device would compute all rows of a
+/* Reports each input whose rows occur in values that depend on parameters, but in no operator with
+ * rows of micro-batches. The loop cuts only one batch, so every device would compute all rows of a
  * second batch. Does nothing where the batch is not cut.
  *
  *     vision = ht_mean(tower(ht_input("v", HT_F32, ht_shape(16, 8))))    the batch: 16 rows

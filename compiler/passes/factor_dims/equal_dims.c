@@ -13,7 +13,7 @@ int classes_root(const Classes *classes, int node) {
     return node;
 }
 
-/* Unites two classes. The root with the smaller number stays, whatever the order of the calls. */
+/* Unites two classes. The smaller root stays the root, so the order of calls does not matter. */
 static void unite(Classes *classes, int a, int b) {
     a = classes_root(classes, a);
     b = classes_root(classes, b);
@@ -98,8 +98,8 @@ static void relate_access(Classes *classes, const Op *op, const Value *value,
 }
 
 /* Relates the two sides of a reshape, from the last dimension on: the shortest runs of dimensions
- * with equal products are united (one to one) or make an equation. A run also takes dimensions of
- * extent 1 before it that only one side has. */
+ * with equal products are united (one to one) or make an equation. A run also takes the preceding
+ * dimensions of extent 1 that only one side has. */
 static void relate_view(Classes *classes, const Op *op) {
     const Value *x = op->operands[0], *y = op->results[0];
     int i = x->type.rank, j = y->type.rank, x_node = classes->value_node[x->id],

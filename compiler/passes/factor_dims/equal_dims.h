@@ -24,7 +24,7 @@ typedef struct Equation {
     const Op *op;
     int left_count, right_count;
     const int *left, *right; // nodes, the major one first
-    bool compound; // of a rule whose merged dimension is `left`; false: of a reshape
+    bool compound;           // from a rule whose merged dimension is `left`; false: from a reshape
     bool opaque;
 } Equation;
 

@@ -6,7 +6,7 @@ typedef struct Naming {
     const Classes *classes;
     Arena *arena;
     DimName *name;    // by atom
-    Position *at;     // where the name is given
+    Position *at;     // by atom: source position that gives the name
     int *equation[2]; // by class: 1 + the index of its first equation; [0]: of reshapes, [1]: of
                       // merged dimensions
 } Naming;
@@ -61,7 +61,7 @@ static const int *parts_of(const Naming *naming, int node, bool compound, int *c
     return left ? equation->right : equation->left;
 }
 
-/* Finds for every class the first equation of each kind in which it stands alone on one side. */
+/* Finds for every class the first equation of each kind with only this class on one side. */
 static void index_equations(Naming *naming) {
     const Classes *classes = naming->classes;
     for (int kind = 0; kind < 2; kind++)

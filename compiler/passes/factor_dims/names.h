@@ -14,7 +14,7 @@
 
 #include "passes/factor_dims/equal_dims.h"
 
-/* Returns the name of every atom, by its representative. Reports an error if an atom gets two. */
+/* Returns the names of atoms, by representative atom. Reports an error if an atom has two names. */
 const DimName *atom_names(Arena *arena, const Module *module, const Classes *classes);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct Reader {
 typedef struct Match {
     bool fits, gone;
     int dim;
-    int64_t extent; // of the written dimension
+    int64_t extent; // extent of the written dimension
 } Match;
 
 /* ---- layouts over mesh axes ---- */

@@ -64,7 +64,7 @@ FuseGroup *group_of_op(Fuse *fuse, Op *op);
  * NULL: the groups cannot be one. */
 FuseGroup *groups_joined(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, const Value *value);
 
-/* Makes the group of a product and its epilogue (clause `epilogue`); NULL: they do not fit. */
+/* Makes the group of a product and its epilogue (clause `epilogue`); NULL: there can be none. */
 FuseGroup *group_of_product(Fuse *fuse, Op *product, Op *applied);
 
 /* Returns whether the group can be one operator: its members run in the same phase, and no other

@@ -19,8 +19,7 @@ typedef struct Item {
     int loops[IR_MAX_FACTORS];
     const char *name;
     bool given; // a result of the group
-    int number; // of values that are made: the number among the group's results, or after them
-                // among local values
+    int number; // number of a value that is made: first the group's results, then local values
 } Item;
 
 typedef struct Statement {
@@ -30,10 +29,10 @@ typedef struct Statement {
 
 typedef struct Composer {
     Fuse *fuse;
-    Arena *arena; // of the module
+    Arena *arena; // the module's arena
     const FuseGroup *group;
-    Array(Item) read,
-        made; // operands (EXPR_ACCESS is an index into `read`) and values (EXPR_RESULT: `number`)
+    // operands (EXPR_ACCESS is an index into `read`), and values (EXPR_RESULT is their `number`)
+    Array(Item) read, made;
     Array(Statement) statements;
     Array(const char *) names; // used names: loops, results in their order, then all others
     int results;               // number of results of the group
@@ -194,7 +193,7 @@ static int64_t loop_extent(const FuseGroup *group, int loop) {
 }
 
 /* Returns a member's bound extent for dimension `dim` of `tensor` if the member runs over fewer
- * elements; 0: it does not, or `value` is another tensor. */
+ * elements; 0: the member runs over all elements, or `value` is another tensor. */
 static int64_t whole_along(const Op *op, const Value *value, const BoundAccess *access,
                            const Value *tensor, int dim) {
     if (value != tensor || dim >= access->rank || access->dims[dim].count != 1) return 0;

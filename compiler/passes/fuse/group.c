@@ -121,7 +121,7 @@ static bool value_loops(const FuseGroup *group, const Value *value, int *loops) 
     return false;
 }
 
-/* Returns a member with the loops of another group; `to` maps its old loops to them. */
+/* Returns a member with the loops of another group; `to` maps old loops to new ones. */
 static Member moved(Fuse *fuse, const Member *member, const int *to) {
     int count = member->op->binding->factor_count, *loop = arena_array(fuse->arena, int, count + 1);
     for (int f = 0; f < count; f++) loop[f] = to[member->loop[f]];
@@ -217,8 +217,8 @@ static bool same_time(const FuseGroup *group) {
 
 static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int end);
 
-/* Returns whether a path through an operator outside the group, or through its own group, leads
- * back to a member. Operators after `end` lead to no member. */
+/* Returns whether a path through an operator outside the group, or through other members of that
+ * operator's group, leads back to a member. Operators after `end` lead to no member. */
 static bool goes_back(Fuse *fuse, const FuseGroup *group, const Op *op, int end) {
     const FuseGroup *own = fuse->group[op->index];
     if (fuse->place[op->index] > end || fuse->visited[op->index] == fuse->walk) return false;
@@ -243,8 +243,8 @@ static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int e
     return false;
 }
 
-/* Returns whether an operator outside the group needs a member and is needed by one, so that it
- * would have to run between them. */
+/* Returns whether an operator outside the group needs a member and is needed by one. Such an
+ * operator would have to run between members. */
 static bool is_interrupted(Fuse *fuse, const FuseGroup *group) {
     int end = fuse->place[group->members.at[group->members.count - 1].op->index] + SPAN;
     fuse->walk++;

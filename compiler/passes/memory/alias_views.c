@@ -128,8 +128,8 @@ static int dim_of_factor(const Op *op, const BoundAccess *bound, int factor) {
     return -1;
 }
 
-/* Returns whether a value has the dimensions of the whole except `dim`, which it may lack if it
- * would have extent 1 there. */
+/* Returns whether a value has the extents of the whole except along `dim`. A value of extent 1
+ * along `dim` may lack that dimension. */
 static bool fits_into(const Value *value, const Value *whole, int dim) {
     int lacking = whole->type.rank - value->type.rank;
     if (lacking < 0 || lacking > 1 || value->type.dtype != whole->type.dtype ||
@@ -183,7 +183,7 @@ static Value *maker_of(const Views *views, Value *member) {
     return member;
 }
 
-/* Returns whether a member's maker can write it into its place in the concatenation. */
+/* Returns whether the maker of a member can write the member's place in the concatenation. */
 static bool is_made_there(Views *views, const Op *row, Value *made) {
     const Module *module = views->module;
     return is_made(module, made) && same_phase(module, made->def, row) &&

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Length over the lower bound at which packing stops. */
+/* Ratio of the length to its lower bound at which packing stops. */
 #define NEAR 1.04
 
 /* Limits: comparisons of two items in further attempts, and attempts that move the highest items to
@@ -35,7 +35,7 @@ static bool are_together(const PackItem *a, const PackItem *b) {
 /* ---- one attempt ---- */
 
 /* Returns the offset of the smallest gap that fits, between items whose lifetimes overlap this
- * item's; otherwise the end of the last of them. */
+ * item's; if no gap fits, returns the end of the last such item. */
 static int64_t find_gap(Packer *packer, const PackItem *item) {
     int64_t bytes = rounded(item->bytes), end = 0, best = -1, smallest = INT64_MAX;
     packer->comparisons += packer->placed_count;
@@ -118,8 +118,8 @@ static void move_one(Packer *packer) {
 
 /* ---- the whole ---- */
 
-/* Returns the lower bound: the most bytes that are alive at one time. It includes alignment,
- * because otherwise short items could never come near enough. */
+/* Returns the lower bound: the most bytes that are alive at one time. Sizes are rounded up to the
+ * alignment, because with small items no packing could otherwise come near the bound. */
 static int64_t least_length(Arena *scratch, const PackItem *items, int count) {
     int last = 0;
     for (int i = 0; i < count; i++) last = items[i].end > last ? items[i].end : last;
@@ -151,7 +151,7 @@ static int64_t pack_within(Arena *scratch, PackItem *items, int count, int64_t m
     packer.comparisons = 0;
     for (int i = 0; (double)packer.best_bytes > enough && (i < 2 || packer.comparisons < most);
          i++) {
-        // then longest first, then with the highest items in front, then random moves
+        // then the largest items first, then the highest items in front, then random moves
         if (i == 0)
             qsort(packer.order, (size_t)count, sizeof *packer.order, compare_sizes);
         else if (i <= LIFTS)

@@ -35,8 +35,8 @@ typedef struct Memory {
     bool estimate_only; // CompileOptions
     Arena *arena;
     Roles *roles;
-    int *last; // by value id: index of its last reader; for owners of storage, of the last reader
-               // of all that share it
+    int *last; // by value id: index of its last reader; for an owner of storage, index of the last
+               // reader of any value in that storage
     int *readers; // by value id: number of operands that are this value
     Views views;
 } Memory;
@@ -133,7 +133,7 @@ static bool is_given_away(const Op *op, const Value *owner) {
     return false;
 }
 
-/* Gives results of equations the storage of operands of their size without later readers. */
+/* Gives results of equations the storage of operands of equal size that have no later reader. */
 static void share_equations(Memory *memory, Op *op) {
     EquationPlan plan = equations_plan(memory->arena, op->def->rule);
     for (int r = 0; r < op->result_count; r++) {
@@ -276,8 +276,8 @@ static void keep(const Memory *memory, Role *role, const Value *value) {
         role->kept[owner->id] = true;
 }
 
-/* Puts values that are read unaccumulated after the loop back into the arena; there is only one
- * micro-batch then. */
+/* Moves values that operators after the loop read, without accumulating them, from the slot to the
+ * arena. Such values exist only in steps of one micro-batch. */
 static void release_read_behind(const Memory *memory, Role *role) {
     for (int i = 0; i < memory->module->ops.count; i++) {
         const Op *op = memory->module->ops.at[i];
@@ -320,7 +320,7 @@ static void add_item(Memory *memory, Packing *packing, PackItem item, int64_t *o
 }
 
 /* Adds the values of an operator that own storage, and its scratch space. The scratch space of a
- * message is alive as long as the micro-batch. */
+ * message lies in the slot and is alive at all times. */
 static void add_items(Memory *memory, Role *role, const Op *op, Packing *arena, Packing *slot) {
     const Module *module = memory->module;
     for (int r = 0; r < op->result_count && op->def != module->builtin->stage_union; r++) {

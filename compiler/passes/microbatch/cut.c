@@ -115,7 +115,7 @@ static bool check_units(const Module *module, int64_t unit) {
 
 /* ---- bodies ---- */
 
-/* Returns the model's variant for a pipeline's padding lengths; NULL: they are the strategy's. */
+/* Returns the model's variant for a pipeline's padding lengths; NULL: the strategy's lengths. */
 static const Module *shorter_of(const LengthVariant *variants, int pipeline) {
     return variants ? variants[pipeline].module : NULL;
 }

@@ -20,8 +20,8 @@ bool microbatch_loops(const Module *module);
 const Value *microbatch_input(const Module *module);
 
 /* Finds the pipelines that run and their templates (ir/pipeline_template.h), without meshes.
- * `variants`: of ModuleLinks. `batch`: rows of the whole batch; 0: no input has rows. `unit`: rows
- * that belong together. Returns false after an error: rows that do not add up to the batch. */
+ * `variants`: ModuleLinks.variants. `batch`: rows of the batch; 0: no input has rows. `unit`: rows
+ * that stay together. Returns false after an error: rows that do not add up to the batch. */
 bool microbatch_bodies(Module *module, const LengthVariant *variants, int64_t batch, int64_t unit);
 
 #endif

@@ -9,7 +9,7 @@
  *
  * Requires: pass factor_dims, which marks the batch's dimension (Value.micro).
  *
- * Leaves: Op.loop, operators in the order of that position, and Value.micro. In addition:
+ * Leaves: Op.loop, operators in the order of Op.loop, and Value.micro. In addition:
  * - an accumulation (builtin.accumulate) of every contribution that is used after the loop;
  * - a collection (builtin.collect) of every output that has rows of the batch;
  * - the rows of each micro-batch of every input (builtin.local_part).
@@ -18,17 +18,15 @@
  * each iteration. An operator of the loop that needs a cut value as a whole, or the finished sum,
  * is an error. A sum of inputs alone, such as the number of rows that count, is needed earlier: a
  * separate loop in front computes it. Unequal pipelines need no weights: each mean divides by the
- * size of the whole batch, so that their gradients are added as they are. A batch that runs as a
+ * size of the whole batch, so that gradients are simply added. A batch that runs as a
  * whole does not change, and one micro-batch in several stages cuts nothing.
  */
 #include "passes/microbatch/cut.h"
 #include "passes/differentiate/differentiate.h"
 #include "passes/pass_manager.h"
 
-enum {
-    MOST_MADE = 6
-}; // limit of values that the pass makes from one: counted copies, sums, parts, and the value
-    // itself
+/* Limit of values that the pass makes from one: counted copies, sums, parts, the value itself. */
+enum { MOST_MADE = 6 };
 
 typedef struct Loop {
     Module *module;
@@ -36,9 +34,9 @@ typedef struct Loop {
     LoopPosition *turn;  // by value id: the position in which it is computed
     Value **accumulated; // by value id: the accumulation of a contribution
     bool *given;         // by value id: depends on inputs alone
-    Value **counted;     // by value id: of a value that depends on inputs alone, its copy in the
-                         // counting loop; of a sum over rows, the sum
-    Value **part;        // by value id: of an input, the rows of the current micro-batch
+    Value **counted;     // by value id: in the counting loop, the copy of a value that depends on
+                         // inputs alone, or the finished sum of its rows
+    Value **part;        // by value id of an input: the rows of the current micro-batch
     bool *fed;           // by value id: depends on an input
     Array(Op *) turns[4];
 } Loop;
@@ -323,7 +321,7 @@ static void place_all(Loop *loop) {
         Op *op = module->ops.at[i];
         take_counts(loop, op);
         if (cuts && place_given(loop, op)) continue;
-        // an operator after the loop takes finished sums, one in it the micro-batch's inputs
+        // an operator after the loop reads finished sums; one in the loop reads parts of inputs
         op->loop = cuts ? place(loop, op) : place_whole(loop, op);
         if (diag_errors(module->diag)) return;
         for (int k = 0; op->loop == LOOP_AFTER && k < op->operand_count; k++)

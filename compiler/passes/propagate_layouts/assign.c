@@ -233,8 +233,8 @@ static int constraint_factor(const Op *op, int k, const UserConstraint *held, in
 }
 
 /* Returns whether the layout of operand k, which the source gives, takes precedence over a split
- * rule. It does if the operand has the rule's dimension. It also does if it cuts the batch of a
- * batched matrix product and some tensor lacks the rule's dimension. */
+ * rule: the operand has the rule's dimension, or the layout cuts the batch of a batched matrix
+ * product of which some tensor lacks the rule's dimension. */
 static bool goes_before(const Op *op, int k, int held, const NamedCut *cut) {
     bool travels = factor_dim(&op->binding->operands[k], cut->factor) >= 0;
     return travels || (held >= 0 && factor_numbers(op, held) && !factor_in_all(op, cut->factor));
@@ -357,8 +357,8 @@ static void search_axes(Search *search, int first, int last) {
     }
 }
 
-/* Assigns the free axes by price. Searches all combinations of several axes at a time, as many as
- * have at most MOST_TOGETHER combinations. */
+/* Assigns the free axes by price, in groups of axes. Compares all combinations of the uses of a
+ * group's axes; a group has at most MOST_TOGETHER combinations. */
 static void assign_by_price(const Assigner *assigner, const Op *op, Version *const *versions,
                             Assignment *assignment) {
     const Mesh *mesh = assigner->mesh;

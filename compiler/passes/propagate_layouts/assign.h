@@ -4,7 +4,7 @@
  *     x {batch:dp, dup:tp}, w {ffn:tp}
  *
  *     dp: batch, by the split rule
- *     tp: ffn, by price: w is cut by it already, so no conversion is needed
+ *     tp: ffn, by price: tp cuts w along ffn already, so no conversion is needed
  *
  * Split rules come first, in their order, where the operator's rule allows the cut. The price
  * decides about all other axes (price.h). Such an axis cuts a factor by which an operand is already
@@ -35,8 +35,8 @@ enum { ASSIGN_NONE = -1, ASSIGN_PASS = -2 };
 /* A layout that the source gives a tensor. It also constrains values computed from the tensor,
  * until a split rule or another pragma changes it. */
 typedef struct Held {
-    Position at;      // of the pragma
-    const char *name; // of the tensor that the pragma names
+    Position at;      // position of the pragma
+    const char *name; // name of the pragma's tensor
     const Mesh *mesh;
     Sharding sharding;
     uint32_t axes;  // bit a: holds along axis a
@@ -48,12 +48,12 @@ typedef struct Held {
 typedef struct Assigner {
     Module *module;
     const Op *reader;       // the current operator
-    const Mesh *mesh;       // of the current operator
+    const Mesh *mesh;       // mesh of the current operator
     Arena *arena;           // scratch
     Intern *replica_groups; // prices of conversions of one replica group, by layouts and shape
     Intern *alike;          // module_equivalent_devices
     Intern *prices;         // cache of price_conversion and price_crossing
-    RuleUse *rules;         // by split rule of the mesh
+    RuleUse *rules;         // by split rule of the mesh: effects of the rule
     const ConsumerConstraints *consumers; // constraints that consumers put on parameters
     const UserConstraint **constraints;   // by value id of the original value; NULL: none
     // by value id: the sharding to which a parameter's gradient is converted

@@ -322,7 +322,7 @@ static bool reduced_sharding(const Propagation *propagation, const Mesh *mesh,
     return layout && sharding_of_layout(mesh, layout, sharding);
 }
 
-/* Returns the layout in which a sum over micro-batches is accumulated; NULL: that of its terms.
+/* Returns the layout in which a sum over micro-batches is accumulated; NULL: the terms' layout.
  * Under `zero 2` a gradient is cut like its states, on each stage. Along axes that replicate the
  * states it stays a partial sum, which is reduced once after the loop. */
 static const Layout *kept_layout(const Propagation *propagation, const Value *sum,

@@ -14,19 +14,19 @@ typedef struct Propagation {
     const Mesh *mesh; // of the current operator, as in `assigner`
     Arena *arena;     // scratch
     Assigner assigner;
-    RuleUse **rules; // by stage, those of all devices last: by split rule of the mesh
+    RuleUse **rules; // by stage, then for all devices: an array by split rule of the mesh
     Intern *shared;
     Version **forms;            // by value id of the original value: its versions, the newest first
     Op **update;                // by parameter: the operator that updates it; NULL: none
-    const Parameter **gradient; // by value id: the parameter whose gradient, or a stage's
-                                // contribution to whose gradient, it is; NULL: none
+    const Parameter **gradient; // by value id of a gradient, or of a stage's contribution to one:
+                                // the parameter; NULL: another value
     const Layout **reduced;     // by value id of gradients: their layout in the update; NULL: none
     Origin *origin;             // by value id
     Array(const Value *) passing; // original values with versions for the current layer alone
     bool *recomputed;             // by op index: it is recomputed later
     Assignment **assigned;        // by op index, of recomputed operators: their assignments
-    RingOps *ring_ops; // by op index, of recomputed operators in ring steps: the operators in their
-                       // place
+    RingOps *ring_ops; // by op index of a recomputed operator: the operators of the ring steps that
+                       // replace it
     Array(Op *) out;
 } Propagation;
 

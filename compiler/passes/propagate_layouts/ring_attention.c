@@ -13,9 +13,9 @@
  *
  * An axis cuts a factor of the operator (queries), and operands arrive cut by the same axis along
  * another factor (keys). The layouts of ring steps differ only in their devices. Results without
- * the second factor are joined step by step, as clause `reduction` or `merge` says. Results with it
- * (gradients of keys) go to the device where their piece began, and are joined there as the clause
- * of the first factor says. Along several axes, ring steps count through their coordinates.
+ * the second factor are joined step by step, as clause `reduction` or `merge` says. Results that
+ * have it (gradients of keys) go to the device where their piece began, and are joined there as the
+ * first factor's clause says. Ring steps along several axes count through the axes' coordinates.
  */
 #include "passes/propagate_layouts/propagate_layouts.h"
 
@@ -89,8 +89,8 @@ static Type written_type(const Round *round, int k) {
 /* The parts of each factor of a joiner, into which the operator's dimensions are split. */
 typedef struct Refining {
     const Binding *whole;
-    Array(int64_t)
-        extents[IR_MAX_FACTORS]; // by factor of `whole`: extents of its parts, the major one first
+    // by factor of `whole`: extents of its parts, the major one first
+    Array(int64_t) extents[IR_MAX_FACTORS];
     bool known[IR_MAX_FACTORS];
     int first[IR_MAX_FACTORS]; // by factor of `whole`: the number of its first part
 } Refining;

@@ -3,8 +3,8 @@
  *     turns seq:cp              keys and values move round cp; each device keeps its queries
  *     split seq:cp heads:cp     all-to-alls give each device all rows of some heads (Ulysses)
  *
- * Statement `turns` decides for a ring, here. Otherwise split rules cut a factor of the operator
- * (assign.c), and conversions of its operands become all-to-alls or all-gathers. */
+ * This file selects a ring if the strategy has `turns`. Otherwise split rules cut a factor of the
+ * operator (assign.c), and conversions of its operands become all-to-alls or all-gathers. */
 #include "passes/propagate_layouts/assign.h"
 
 /* Returns whether no tensor has both factors, so that each tensor has pieces along only one of

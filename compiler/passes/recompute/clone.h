@@ -16,7 +16,7 @@ typedef struct Anew {
                        // values that another region needs are kept
 } Anew;
 
-/* Returns whether a forward operator runs as often as backward: once a step or micro-batch. */
+/* Returns whether a forward operator runs once a micro-batch, or once in a step without a loop. */
 bool op_in_step(const Module *module, const Op *op);
 
 /* Makes backward operators read recomputed values of their own region. A recomputed operator stands

@@ -86,8 +86,8 @@ static void add_axes(Module *module, Mesh *mesh, const MeshAxis *axis) {
 
 /* ---- rules ---- */
 
-/* Adds the mesh rules of one `name:axis`. Each part of the axis cuts the name's first factor as
- * long as its extent divides, then the next factor. `cut`: pieces of the first factor so far. */
+/* Adds the mesh rules of one `name:axis`. Each part of the axis cuts the name's first factor if the
+ * part divides it evenly, else the next factor. `cut`: pieces of the first factor so far. */
 static void add_rules(Module *module, Mesh *mesh, const SplitRule *split, const char *axis,
                       int64_t *cut) {
     int64_t head = head_extent(module, split->dim);

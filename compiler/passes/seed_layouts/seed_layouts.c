@@ -33,7 +33,7 @@ typedef Array(Value *) Values;
 
 typedef struct Place {
     Module *module;
-    const Module *program; // under the strategy that `optimizer` names; NULL: none
+    const Module *program; // the model under the strategy that `optimizer` names; NULL: none
     Arena *arena;          // scratch
     Values *parts;         // by value id: the results of local_part operators on it
     const ConsumerConstraints *wanted;

@@ -5,7 +5,7 @@
 #include "passes/seed_layouts/sharding.h"
 
 /* Makes the meshes and split rules of a module's strategy: of each stage of its pipeline templates,
- * and of all devices. With a single stage both are one mesh; without a strategy it is device 0.
+ * and of all devices. With a single stage both are one mesh; without a strategy, device 0 alone.
  * Returns false after errors. */
 bool meshes_create(Module *module);
 

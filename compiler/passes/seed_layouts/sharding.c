@@ -140,7 +140,7 @@ static const Layout *make_layout(const Mesh *mesh, const Sharding *sharding, con
     return layout;
 }
 
-/* The key of a cached layout: everything that it depends on. `shared` maps it to the layout. */
+/* The key of a cached layout in `shared`: everything that the layout depends on. */
 typedef struct Spoken {
     const Mesh *mesh;
     int at[MESH_MOST], major[MESH_MOST], zigzag[MESH_MOST], moved[MESH_MOST];
@@ -159,8 +159,8 @@ const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, 
     }
     const Layout *layout = *(const Layout **)intern_slot(shared, &spoken, sizeof spoken);
     if (layout) return layout;
-    layout = make_layout(mesh, sharding, moved,
-                         shared); // may resize the table, so the slot is looked up again below
+    // make_layout may resize the table, so the slot is looked up again
+    layout = make_layout(mesh, sharding, moved, shared);
     return *(const Layout **)intern_slot(shared, &spoken, sizeof spoken) = layout;
 }
 

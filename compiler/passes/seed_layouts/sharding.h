@@ -16,10 +16,9 @@
 enum { AXIS_DUP = -1, AXIS_SUM = -2, AXIS_MAX = -3 };
 
 typedef struct Sharding {
-    int8_t at[MESH_MOST]; // the dimension that the axis cuts, or AXIS_*
-    int8_t
-        major[MESH_MOST];   // position among the axes that cut the same dimension; 0: the major one
-    bool zigzag[MESH_MOST]; // the axis cuts its dimension in a zigzag
+    int8_t at[MESH_MOST];    // by axis: the dimension that the axis cuts, or AXIS_*
+    int8_t major[MESH_MOST]; // by axis: position among the axes of its dimension; 0: major one
+    bool zigzag[MESH_MOST];  // by axis: it cuts its dimension in a zigzag
 } Sharding;
 
 /* Returns the sharding in which every device has the whole value. */
@@ -32,7 +31,7 @@ void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim, bool 
 /* Returns the number of pieces of a dimension. */
 int sharding_pieces(const Mesh *mesh, const Sharding *sharding, int dim);
 
-/* Returns the sharding that split rules give the named dimensions of a value; earlier rules win.
+/* Returns the sharding that split rules give the named dimensions of a value, earlier rules first.
  * Bit a of `without`: axis a is not used. */
 Sharding sharding_named(const Mesh *mesh, const Value *value, uint16_t without);
 

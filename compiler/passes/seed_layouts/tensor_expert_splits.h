@@ -19,7 +19,7 @@
 /* Returns the dimension of an access that is bound factor f; -1: there is none. */
 int factor_dim(const BoundAccess *access, int f);
 
-/* Returns the name of a bound factor: the name of any dimension that it is. */
+/* Returns the name of a bound factor: that of the first named dimension which is this factor. */
 DimName factor_name(const Op *op, int f);
 
 /* Returns whether a kernel may compute a piece of bound factor f, even if its results then need
@@ -36,9 +36,9 @@ bool factor_numbers(const Op *op, int f);
 
 /* The effects of a split rule, for errors about rules without effect. */
 typedef struct RuleUse {
-    bool used;         // some operator was cut by it
+    bool used;         // the rule cut some operator
     const Op *refused; // an operator whose rule forbids the cut, though the axis was free
-    bool turns;        // ring steps moved pieces along it
+    bool turns;        // ring steps moved pieces along the rule's axis
     const Op *stayed;  // an operator that could not run in ring steps
 } RuleUse;
 

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* Returns the dimension to cut into `pieces` times as many pieces: the first that they divide, else
- * the one with the longest pieces; -1 for scalars. */
+/* Returns the dimension whose pieces are each cut into `pieces` again: the first that allows equal
+ * pieces, else the dimension with the longest pieces; -1: the value is a scalar. */
 static int best_dim(const Mesh *mesh, const Value *value, const Sharding *sharding, int pieces) {
     int best = -1;
     for (int d = 0; d < value->type.rank; d++) {

@@ -5,13 +5,13 @@
  *     backward: the gradient of layer 6 -> visit 1, the gradient of layer 0 -> visit 0
  *
  * An operator of a layer runs in the visit to which the strategy assigns the layer. An operator
- * outside of layers runs in the latest visit of its operands, or with its first reader if it has
- * none. A gradient runs where its forward operator runs. Sums of inputs alone, which are counted
- * earlier, run in the last visit.
+ * outside of layers runs in the latest visit of its operands, or with its first reader if no visit
+ * makes operands. A gradient runs where its forward operator runs. Sums of inputs alone, which the
+ * counting loop computes, run in the last visit.
  *
  * Forward passes through visits in ascending order, backward in descending order. The readers of a
  * value are in its visit or later ones, so the contributions to its gradient come from these
- * visits. They are added in the last of these to run. So the forward section is placed first,
+ * visits. The visit that runs last adds the contributions. So the forward section is placed first,
  * visits are joined and numbered by it, and the backward section is placed by these numbers.
  */
 #include "ir/analysis/phases.h"
@@ -172,8 +172,8 @@ static VisitEdges find_edges(Staging *staging) {
     return edges;
 }
 
-/* Joins visits with nothing in between, and stores the visits of the template. Returns false if
- * visits run against the data flow. */
+/* Joins two visits of a stage if data flows between them only directly. Stores the visits of the
+ * template. Returns false if visits run against the data flow. */
 static bool settle_visits(Staging *staging) {
     Module *module = staging->module;
     VisitEdges edges = find_edges(staging);

@@ -170,7 +170,7 @@ static void add_visit(Staging *staging, const Value *value, Value *sum, LoopPosi
 }
 
 /* Makes the terms that stages contribute to a value which is read after the loop: sums of terms on
- * one stage, accumulated over micro-batches if the value is. */
+ * one stage, accumulated over micro-batches if there is an `accumulation`. */
 static void add_summands(Staging *staging, const Op *accumulation, Value *value) {
     Value *read = accumulation ? accumulation->results[0] : value;
     Summands summands = find_summands(staging, value);

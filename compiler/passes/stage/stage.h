@@ -28,20 +28,20 @@ typedef struct Staging {
     bool *dissolved; // by op index: an addition that a stage_union replaces
     bool *loose;     // by op index: an addition that may be dissolved, so that no message between
                      // visits is needed
-    const PipelineRun *run; // the first one of the current template
-    const Module *shorter; // the variant of the model with the template's padding lengths; NULL: it
-                           // has the module's
+    const PipelineRun *run; // the first pipeline of the current template
+    const Module *shorter;  // the variant of the model with the template's padding lengths; NULL:
+                            // the template has the module's lengths
     Array(const Layer *) layers;
     Placement *placement; // of the layers in the template
     int *visit;           // by op index: its visit in the template; -1: outside of the loop
     Value **copy;         // by value id: its copy in the template, for values that the loop makes
     Value **held;    // by stage and value id: its copy there, for values that the loop only reads
-    Handed **handed; // by value id: its copies in visits, for values that the loop makes; for each
-                     // stage the first visit that has it comes first
+    Handed **handed; // by value id, for values that the loop makes: copies of the value in visits;
+                     // the copies of each stage begin with the first visit that has the value
     Summands *summands; // by value id: for values that are read after the loop, the contributions
                         // of the stages of all templates
     Value **total;      // by value id: the union of the contributions
-    Ops turns[4], unions[4]; // by position
+    Ops turns[4], unions[4]; // by loop position
 } Staging;
 
 /* Returns whether an operator of the loop makes the value. */

@@ -26,7 +26,7 @@ enum { MOST_SHORT = 10 }; // most shorter factors of an operator: factors of sho
 typedef struct PaddingCheck {
     const Module *module, *other; // the padded model, and its variant with the shorter lengths
     Arena *arena;                 // scratch
-    Position at;                  // of the lengths
+    Position at;                  // position of the lengths in the source
     const Value **own;            // by value id: the value of `other`
     Bounds **blocks;              // by value id: range of each block
 } PaddingCheck;

@@ -62,8 +62,8 @@ static bool is_unseen(const Call *call, unsigned assignment) {
 
 /* ---- the clause `shift` ---- */
 
-/* Returns the length in front of a factor of one dimension. Sets *bit to its bit among the shorter
- * factors; -1: it is not one. */
+/* Returns the length in front of a factor of one dimension. Sets *bit to the factor's bit among the
+ * shorter factors; -1: the factor is not shorter. */
 static int64_t front_of(const Call *call, int factor, int *bit) {
     const Binding *binding = call->own->binding;
     for (int f = 0; f < binding->factor_count; f++)
@@ -78,9 +78,9 @@ static int64_t front_of(const Call *call, int factor, int *bit) {
 /* The relative position of the parts in front of a shift's two factors. */
 typedef struct Shift {
     unsigned whole, part; // their bits as masks; 0: not shorter
-    bool part_in,
-        whole_out; // the part's front lies in that of the whole, and its elements behind lie behind
-                   // that
+    // part_in: the part's elements in front are also in front in the whole
+    // whole_out: the part's elements behind are also behind in the whole
+    bool part_in, whole_out;
 } Shift;
 
 static bool find_shift(const Call *call, Shift *shift) {
@@ -126,8 +126,8 @@ static Bounds shift_range(const Call *call, const Access *result, unsigned assig
 
 /* ---- results ---- */
 
-/* Returns the factors along which a result depends on elements of both sides: factors that it
- * lacks, and factors that may not be cut. *summed: the lacking factors that are summed. */
+/* Returns the factors along which a result depends on elements of both sides: factors that the
+ * result lacks, and factors that may not be cut. *summed: the lacking factors that are summed. */
 static unsigned open_bits(const Call *call, const Access *result, unsigned *summed) {
     unsigned bits = 0;
     *summed = 0;
@@ -159,8 +159,8 @@ static bool counts_for_nothing(const Call *call, const Access *result, unsigned 
            (!(assignment & ~summed) && linear_zero(call, assignment));
 }
 
-/* Returns whether the clause `causal` says that nothing is added to a result in this assignment,
- * because it sums over indices that do not see it. */
+/* Returns whether the clause `causal` says that nothing is added to a result in this assignment:
+ * the result sums over indices that do not see its own index. */
 static bool is_unseeing(const Call *call, const Access *result, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
     bool sums = rule->causal.when && !access_has(result, rule->causal.from) &&

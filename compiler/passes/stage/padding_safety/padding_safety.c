@@ -49,8 +49,8 @@ static bool is_extent(const Rule *rule, int attr) {
     return found && !mentions(rule, attr);
 }
 
-/* Checks the integer arguments that depend on the lengths. A pipeline computes with its own values,
- * so they may only be extents. */
+/* Checks the integer arguments that depend on the lengths. Each pipeline has values of its own for
+ * these arguments, so the arguments may only be extents of results. */
 static bool check_arguments(const Call *call) {
     for (int a = 0; a < call->op->def->attr_count; a++) {
         bool integer = opdef_attr_kind(call->op->def, a) == PARAM_INT;
