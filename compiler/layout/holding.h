@@ -10,8 +10,8 @@
 
 /* A holding: devices with the same region, replica and contribution. */
 typedef struct Holding {
-    int replica, partial; // the smallest devices with this replica, and with this contribution of
-                          // it; both 0 if no reduction is pending
+    int replica, partial; // smallest device of the replica, and smallest device that has the
+                          // replica's contribution; both 0 if no reduction is pending
     Array(int) devices;   // in the layout's order
     const Layout *layout;
     const Region *region;

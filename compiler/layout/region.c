@@ -18,8 +18,8 @@ typedef struct Maker {
                                // top with a pending reduction; else 0
     Intervals ***parts; // by group g with like[g] = g, dimension and piece: cache of group_piece;
                         // `at` NULL: not computed yet
-    Ranges **
-        *ranges; // by group, dimension and piece: cache of device_ranges; `at` NULL: not computed
+    // by group, dimension and piece: cache of device_ranges; `at` NULL: not computed yet
+    Ranges ***ranges;
     int edge_count;        // number of `edges`
     const Fraction *edges; // inner top: all places where subgroups cut its dimension, ascending
 } Maker;

@@ -30,16 +30,16 @@ typedef struct Bucket {
     bool nothing;       // every device already stores its target as the layout requires
 } Bucket;
 
-/* The origin of a segment's data on the sender: its piece of the source (FROM); the reduction of
- * all contributions on its host (LOCAL) or another partial reduction (PARTIAL), both in scratch; or
- * its piece of the target (TO). */
+/* The origin of a segment's data on the sender: the sender's piece of the source (FROM) or of the
+ * target (TO); or, in scratch, the reduction of all contributions on the sender's host (LOCAL) or
+ * another partial reduction (PARTIAL). */
 typedef enum Origin { ORIGIN_FROM, ORIGIN_LOCAL, ORIGIN_PARTIAL, ORIGIN_TO } Origin;
 
 /* The part [lo, hi) of a task's bundle. */
 typedef struct Segment {
     int task;
     Origin origin;
-    int source; // number of the contribution, or of the first of several
+    int source; // number of the contribution, or of the first one in a partial reduction
     int64_t lo, hi;
 } Segment;
 
@@ -55,8 +55,8 @@ typedef struct Task {
     Devices *sources;   // by contribution: its holders, in the layout's order
     Devices targets;    // devices that hold the value in the target layout, in its order
     Origin origin;      // of the contributions: ORIGIN_FROM or ORIGIN_LOCAL
-    bool local;         // its result is a contribution (ORIGIN_LOCAL) of task `whole`
-    int whole;          // local: the task that it contributes to
+    bool local;         // the result is a contribution (ORIGIN_LOCAL) of task `whole`
+    int whole;          // if `local`: the task to which the result contributes
 } Task;
 
 typedef Array(Task) TaskList;
@@ -80,7 +80,7 @@ typedef Array(Reducing) Reducings;
 typedef struct Step {
     ht_verb verb;      // a collective, or HT_EXCHANGE for messages
     int stage;         // steps of different stages depend on each other
-    ht_dtype dtype;    // type of what it moves; of an exchange of several types, the smallest one
+    ht_dtype dtype;    // element type; if an exchange has several types, the smallest one
     Devices group;     // members in the order of their parts, the root first; empty for an exchange
     int group_index;   // index of plan->groups
     Segments *parts;   // by position in the group: the part that a device gives to a gather or
@@ -122,10 +122,10 @@ struct Plan {
     double seconds;
 };
 
-/* Returns an empty cache for a plan of so many devices. */
+/* Returns an empty cache for a plan of `device_count` devices. */
 PlanCache *plan_cache_create(Arena *arena, int device_count);
 
-/* Return a device's slot, and its position in a list; -1 when it is not there. */
+/* Return a device's slot, and its position in a list; -1 if the device is not in it. */
 static inline int plan_slot(const Plan *plan, int device) {
     int offset = plan->span ? device - plan->devices[0] : -1;
     return offset >= 0 && offset < plan->span ? plan->slots[offset] : -1;

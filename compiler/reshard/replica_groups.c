@@ -146,7 +146,7 @@ static Seat *find_seats(const Folding *folding, const Cut *cut, int side, int *c
 }
 
 /* Returns the current members by part and position; devices only in `to` come last in a part. *size
- * is the number of members in a part. NULL: the parts differ in more than their pieces. */
+ * is the number of members in a part. NULL: the parts differ by more than the piece they have. */
 static const int *seat_members(const Folding *folding, const Cut *cut, int *size) {
     int had, has, members = folding->replica_groups->size;
     const Seat *from = find_seats(folding, cut, 0, &had), *to = find_seats(folding, cut, 1, &has);

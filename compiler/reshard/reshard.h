@@ -21,14 +21,14 @@
  *                    stages.c          orders them: all at once, or first inside hosts, then
  *                                      across them; for each stage
  *       hierarchical/  reduce.c          reductions inside hosts, and across them
- *                      transfer.c        values that cross, and to whom they are then handed
+ *                      transfer.c        sends values once to each host, then on inside the host
  *       reduce/        all_reduce.c      recognises all-reduces
  *                      reduce_scatter.c  groups that reduce together: reduce-scatters, reduces
  *                      messages.c        all other reductions: who combines what, in which round
  *       copy/          all_gather.c      transfers that are all-gathers or broadcasts
  *                      senders.c         all others: who sends, and who passes on
  *                      all_to_all.c      recognises all-to-alls among exchanges
- *       senders/       balance_senders.c balances what is left open among the devices
+ *       senders/       balance_senders.c divides the remaining work evenly among the devices
  *     order/         fuse_collectives.c  joins collectives of small tensors
  *     finish/        finish.c name.c   types, groups, tensors that stay in place, the plan's name
  *                    copy.c            copies the plan without scratch data
@@ -51,8 +51,8 @@ typedef struct Conversion {
     const Layout *from, *to;
 } Conversion;
 
-/* Returns whether the layouts cut the tensor into few enough cells (intersection/intersection.h) to
- * be planned. */
+/* Returns whether the layouts cut the tensor into at most RESHARD_MOST_CELLS cells
+ * (intersection/intersection.h), so that its conversion can be planned. */
 enum { RESHARD_MOST_CELLS = 1 << 28 };
 bool conversion_plannable(const Conversion *conversion);
 

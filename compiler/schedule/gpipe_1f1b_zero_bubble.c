@@ -10,9 +10,9 @@ typedef struct StageState {
     int *forward;  // pairs in the order of their forward phases: visit * microbatches + micro-batch
     int *backward; // pairs in the order of their backward and of their weight-gradient phases
     int done[SCHEDULE_PHASES]; // by phase: number of pairs that have finished the phase
-    int open,
-        live; // most pairs that are between forward and backward (`open`), and between forward
-              // and weight gradients (`live`)
+    // the most pairs that may be between forward and backward (`open`), and between forward and
+    // weight gradients (`live`)
+    int open, live;
     int slot_count; // slots that the limits allow, or more where the schedule would otherwise block
     ScheduleRow *rows; // the rows chosen so far, and their number
     int row_count;
@@ -25,7 +25,7 @@ typedef struct Maker {
     ScheduleKind kind;
     int microbatches, parts;
     StageState *stages;
-    int *done; // by phase and visit: micro-batches that are done
+    int *done; // by phase and visit: number of finished micro-batches
     int turns; // rounds so far; in each round every stage may run one row
 } Maker;
 
@@ -35,9 +35,9 @@ static int *done_of(const Maker *maker, SchedulePhase part, int visit) {
 
 /* ---- orders ---- */
 
-/* Writes a stage's pairs to `order`: groups of as many micro-batches as there are stages pass the
- * stage's first visit, then its next. So the group's first micro-batch is back when its last has
- * left. `backward` reverses the visits. */
+/* Writes a stage's pairs to `order`: a group of stage_count micro-batches passes the stage's first
+ * visit, then its next. So the first micro-batch of a group is back when the last one has left.
+ * `backward` reverses the visits. */
 static void put_in_order(const Maker *maker, const StageState *stage, bool backward, int *order) {
     int group = maker->graph->stage_count, count = 0;
     for (int first = 0; first < maker->microbatches; first += group)
@@ -140,7 +140,7 @@ static SchedulePhase next_part(const Maker *maker, const StageState *stage) {
 }
 
 /* Chooses a stage's next row in the fixed order; returns whether it can run. With `force`, when all
- * stages are blocked, chooses backward in place of forward, and forward in place of all else. */
+ * stages are blocked, replaces forward by backward, and any other phase by forward. */
 static bool choose_in_order(const Maker *maker, const StageState *stage, bool force,
                             ScheduleRow *row) {
     SchedulePhase part = maker->graph->trains ? next_part(maker, stage) : SCHEDULE_FORWARD;
@@ -289,7 +289,7 @@ static int give_slots(const Maker *maker, const StageState *stage, int slot_coun
     return slots.slot_count;
 }
 
-/* Returns the table of an order. With `own`, stages have as many slots as pairs from the start. */
+/* Returns the table of an order. With `own`, each pair of a stage has a slot of its own. */
 static Schedule *write_table(Arena *arena, const Maker *maker, bool own) {
     int count = maker->graph->stage_count;
     Schedule *schedule = arena_new(arena, Schedule);
@@ -307,7 +307,7 @@ static Schedule *write_table(Arena *arena, const Maker *maker, bool own) {
 }
 
 /* Returns whether an order has fewer rounds than another, and needs no more slots in any stage.
- * With fewer rounds it ends sooner if all phases take equally long. */
+ * The order with fewer rounds ends sooner if all phases take equally long. */
 static bool beats(const Maker *maker, const Maker *other) {
     for (int s = 0; s < maker->graph->stage_count; s++)
         if (maker->stages[s].slot_count > other->stages[s].slot_count) return false;

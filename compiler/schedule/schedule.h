@@ -73,7 +73,7 @@ const Schedule *schedule_create(Arena *arena, ScheduleKind kind, const StageGrap
 typedef enum WaitKind {
     WAIT_ROW,   // the row before it in the stage
     WAIT_DATA,  // the row that makes its data
-    WAIT_ORDER, // the same phase of the micro-batch before
+    WAIT_ORDER, // the same phase of the previous micro-batch
     WAIT_SLOT   // the row after which the slot that it needs is free
 } WaitKind;
 
@@ -94,8 +94,8 @@ const ScheduleCycle *schedule_cycle(Arena *arena, const StageGraph *graph,
                                     const Schedule *schedule);
 
 /* Reports missing and double rows, slots with two users at a time, and deadlocks with their cycle.
- * Errors are at the row in the schedule's text, or at `at` when the schedule was created. Returns
- * whether the table may run. */
+ * Errors are at the row in the schedule's text, or at `at` if schedule_create made the schedule.
+ * Returns whether the table may run. */
 bool schedule_check(Diag *diag, Position at, const StageGraph *graph, const Schedule *schedule,
                     int64_t microbatches);
 

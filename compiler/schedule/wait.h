@@ -1,12 +1,12 @@
 /* The dependences of a schedule's table, as a graph of events: rows, and transfers that carry a
  * row's result to a row that needs it.
  *
- * A row waits for: the row before it in its stage; the same phase of the micro-batch before; the
- * phase before it of its visit and micro-batch; the transfers to it; and, when it takes over a
- * slot, the transfers out of that slot. A transfer waits for: the sending row; the transfer of the
- * micro-batch before along its edge; and a free slot at the receiver, that is, for the last row
- * with this slot before the receiving row, and the transfers out of that slot. So no transfer ends
- * before its receiver is ready.
+ * A row waits for: the row before it in its stage; the same phase of the previous micro-batch; the
+ * previous phase of its visit and micro-batch; the transfers to it; and, when it takes over a slot,
+ * the transfers out of that slot. A transfer waits for: the sending row; the transfer of the
+ * previous micro-batch along the same edge; and a free slot at the receiver, that is, for the last
+ * row with this slot before the receiving row, and the transfers out of that slot. So no transfer
+ * ends before its receiver is ready.
  *
  *     F of stage 0, micro-batch 1 -> transfer forward, micro-batch 1 -> F of stage 1, micro-batch 1
  */

@@ -8,7 +8,7 @@ typedef struct SenderGroup {
     int transfer;
     int serving;     // number of holders of the transfer that serve a receiver
     Devices devices; // the holder, then its receivers
-    bool served;     // by a collective
+    bool served;     // a collective serves the receivers
 } SenderGroup;
 
 typedef Array(SenderGroup) SenderGroups;
@@ -51,7 +51,7 @@ static void find_replicas(Gathering *gathering, int bucket) {
             gathering->replicas[plan_slot(plan, side->list.at[p].devices.at[i])] = i;
 }
 
-/* Indexes the holders of a transfer by replica; of several holders in a replica, the first. */
+/* Indexes the holders of a transfer by replica; if a replica has several holders, the first one. */
 static void index_replicas(Gathering *gathering, const Transfer *transfer) {
     const Plan *plan = gathering->planner->plan;
     index_clear(gathering->holders);
@@ -95,8 +95,8 @@ static void add_groups(Gathering *gathering, int g) {
 /* ---- components ---- */
 
 /* Returns whether a collective suits the senders of a component: each holder serves a receiver
- * (otherwise messages balance better). With several senders, each must also be a target of its own
- * data, because an all-gather returns it. */
+ * (otherwise messages balance better). With several senders, each sender must also be a target of
+ * its own data, because an all-gather returns the data to it. */
 static bool suits_senders(const Gathering *gathering, const int *order, int count, int sending) {
     for (int i = 0; i < count; i++) {
         const SenderGroup *group = &gathering->groups.at[order[i]];

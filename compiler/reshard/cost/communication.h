@@ -21,9 +21,9 @@ double price_steps(PlanBuilder *planner);
 
 /* ---- measured costs and shared processors (resources.c) ----
  *
- * Latency and bandwidth describe devices that share nothing. Measurements of a link correct them.
- * Devices of one host share its memory, and its processors if there are more devices. A processor
- * serves its devices in turn, and a step takes as long as its busiest processor.
+ * Latency and bandwidth describe devices that share nothing. Measurements of a link correct both.
+ * Devices of one host share its memory, and share processors if devices outnumber processors. A
+ * processor serves its devices in turn; a step takes the seconds of the processor with most work.
  * A processor runs one step after another; steps on different processors overlap. */
 
 typedef struct Resources Resources;

@@ -115,7 +115,7 @@ ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes);
 const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count);
 const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int count);
 
-/* Append a step whose lists belong to the plan, and a step of moves unless there are none. */
+/* Append a step whose lists belong to the plan, and a step of `moves` unless the list is empty. */
 void add_lowered(Lowering *lowering, ht_reshard_step step);
 void add_moves(Lowering *lowering, ht_verb verb, const MoveList *moves);
 
@@ -136,7 +136,7 @@ typedef enum Way { WAY_PACK, WAY_FIND, WAY_UNPACK } Way;
 const Segments *shared_parts(Lowering *lowering, const Step *step);
 
 /* Returns the shared list of moves of segments from an offset of scratch on; a new list is empty.
- * NULL: the segments are not those of shared_parts, or some are in scratch. */
+ * Returns NULL if the segments are not those of shared_parts, or if some are in scratch. */
 MoveList *shared_moves(Lowering *lowering, const Segments *segments, int64_t offset, Way way);
 
 #endif
