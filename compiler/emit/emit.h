@@ -43,7 +43,7 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options
  * than hetucc refuses the object. */
 void emit_part(EmittedFiles *files, const Unit *unit, const EmitOptions *options);
 
-/* Returns the operand of #include for a file; C reads no escapes in it. A name with a quote gets
+/* Returns the operand of #include for a file; the operand has no escapes. A name with a quote gets
  * angle brackets (found with -idirafter). NULL: C cannot spell the name. */
 const char *c_include(Arena *arena, const char *path);
 

@@ -69,7 +69,7 @@ typedef struct NumberTable {
 /* The devices that add a term to a partial result. */
 typedef struct AddedTerm {
     const bool *by; // by index in module->devices->roles
-    bool flagged;   // some device of the role does not add it
+    bool flagged;   // some device of the role does not add the term
 } AddedTerm;
 
 /* One role while it is written. */

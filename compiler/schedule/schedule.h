@@ -27,9 +27,8 @@ enum { SCHEDULE_PHASES = SCHEDULE_WGRAD + 1 };
 
 typedef struct ScheduleRow {
     SchedulePhase phase;
-    int visit, microbatch,
-        slot; // visit: its number in the graph; slot: the same for all phases of a visit and
-              // micro-batch
+    // number of the visit in the graph; all phases of a visit and micro-batch have the same slot
+    int visit, microbatch, slot;
 } ScheduleRow;
 
 /* The data flow between visits. An edge carries values forward from one visit to another, on the

@@ -28,7 +28,7 @@ typedef struct Tensor {
 typedef struct Term {
     const Expr *expr;
     bool minus;
-    uint32_t contracted; // set of bound factors over which it is summed
+    uint32_t contracted; // set of bound factors over which the term is summed
     bool flagged;        // added only on devices whose number (flag) is not 0
 } Term;
 
@@ -49,7 +49,7 @@ typedef struct LocalOp {
     int summed;    // index of the operand that is summed
     Tensor sums;   // the sum's result
     int term_count;
-    Term *terms; // of a RULE_BODY, or of the product in front of an epilogue
+    Term *terms; // terms of a RULE_BODY, or of the product in front of an epilogue
 } LocalOp;
 
 /* Fills in `local`. Returns false after it has reported an error: a tensor that lies in several
@@ -77,8 +77,8 @@ bool tensor_is_half(const Tensor *tensor);
 /* Returns the index of the call's operand for the rule's operand `index`; -1 when it is absent. */
 int operand_of(const LocalOp *local, int index);
 
-/* Returns the set of the call's operands that an expression reads. Sets *absent when it reads one
- * that is absent. */
+/* Returns the set of the call's operands that an expression reads. Sets *absent if the expression
+ * reads an absent operand. */
 uint64_t expr_operands(const LocalOp *local, const Expr *expr, bool *absent);
 
 /* Returns whether `value`, a tensor of the operator, is the part of an input or of collected rows

@@ -90,7 +90,7 @@ int64_t role_value_bytes(const RoleWriter *writer, const Value *value);
  */
 void call_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value *value);
 
-/* Appends a copy of the bytes of `from`, unless it shares the storage of `to` or has none. */
+/* Appends a copy of the bytes of `from`, unless `from` shares the storage of `to` or is empty. */
 void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to,
                const Value *from);
 

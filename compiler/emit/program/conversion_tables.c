@@ -42,7 +42,7 @@ typedef struct PlanTables {
     const char *groups, *devices, *tensors;
 } PlanTables;
 
-/* Longer lists of blocks become arrays of their own, which may be shared. */
+/* Lists of more than SHORT_BLOCKS blocks become arrays of their own, which devices may share. */
 enum { SHORT_BLOCKS = 2 };
 
 /* Returns rows `{extent, from, to}`, one for each dimension of a move. */

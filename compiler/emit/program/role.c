@@ -93,7 +93,7 @@ static void add_kernel(Calls *calls, RoleWriter *writer, const Op *op) {
     call_describe(calls, call);
 }
 
-/* Appends copies of one half of a joiner's operands to its results; the other half is absent. */
+/* Appends calls that copy half of a joiner's operands to its results; the other half is absent. */
 static void add_half(Calls *calls, RoleWriter *writer, const Op *op, JoinedHalf half) {
     for (int k = 0; k < op->result_count; k++)
         call_copy(calls, writer, op, op->results[k],
@@ -177,7 +177,7 @@ static int part_of(RoleParts *parts, const Op *op) {
     return parts->text.parts.count - 1;
 }
 
-/* Returns the transfer of the conversion whose first operator is `op`. Adds it to no part. */
+/* Makes the transfer of the conversion whose first operator is `op`; no part has it yet. */
 static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op) {
     Arena *arena = writer->emitter->arena;
     const Module *module = writer->module;
@@ -284,7 +284,7 @@ static void await_async_collectives(RoleParts *parts, const Op *op) {
         }
 }
 
-/* Returns whether the role prefetches a conversion: its result shares no storage. */
+/* Returns whether the role prefetches a conversion; its result must not share storage. */
 static bool is_ahead(const RoleWriter *writer, const Op *op) {
     if (op_prefetch_point(writer->module, op) == op) return false;
     const Value *from = value_storage(op->operands[0]), *to = op->results[0];

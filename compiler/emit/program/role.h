@@ -18,8 +18,8 @@ RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int r
 /* Tables of notes on a part's calls as text (call_notes.c); all NULL: no notes. */
 typedef struct Notes {
     int call_count;
-    const char *call, *calls, *made, *buffer,
-        *whose; // named after the field of ht_part that they fill
+    // each text is named after the field of ht_part that it fills
+    const char *call, *calls, *made, *buffer, *whose;
     int whose_count;
 } Notes;
 

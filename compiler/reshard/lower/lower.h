@@ -34,7 +34,7 @@ typedef struct DeviceSteps {
     Array(TaskPlace) tasks;
 } DeviceSteps;
 
-/* Returns the steps and tasks of the device with a slot. The first call finds those of all. */
+/* Returns the steps and tasks of the device at a slot. The first call finds them for every slot. */
 const DeviceSteps *plan_device_steps(const Plan *plan, int slot);
 
 /* The place of segments: the device's storage, or packed in scratch. */
