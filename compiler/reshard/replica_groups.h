@@ -24,7 +24,7 @@ typedef struct ReplicaGroups {
     const int *name; // by member: its name in the plan: 0, 1, ... in the order of the first group's
                      // devices, so that equal groups have equal plans; on a cluster, the devices of
                      // the first equivalent group
-    int count, size;    // number of replica groups, and of members of each group
+    int count, size; // number of replica groups, and of members of each group
     const int *devices; // by replica group and member; member i of each group corresponds to member
                         // i of the first
     int least, span;    // device numbers are in [least, least + span)

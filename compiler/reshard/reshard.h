@@ -10,7 +10,7 @@
  * the bytes that each device sends and receives are balanced over all tensors, and a step has one
  * message for each pair of sender and receiver.
  *
- * The way of a conversion, as reshard.c calls it; each step is a folder, whose header says more:
+ * The passes of the planner, in the order of their calls; each folder's header says more:
  *
  *     intersection/  buckets.c         plans tensors that are converted alike as one
  *                    intersection.c    finds what both layouts have in common: bundles of cells,
@@ -18,8 +18,8 @@
  *                    tasks.c           finds which contributions make which value, and for whom
  *     order/         flat_or_hierarchical.c  makes the steps several times and takes the cheapest:
  *                                      by cost/communication.c, on a cluster by cost/resources.c
- *                    stages.c          orders them: all at once, or first inside hosts, then
- *                                      across them; for each stage
+ *                    stages.c          orders the steps: all at once, or first inside hosts, then
+ *                                      across hosts; for each stage:
  *       hierarchical/  reduce.c          reductions inside hosts, and across them
  *                      transfer.c        sends values once to each host, then on inside the host
  *       reduce/        all_reduce.c      recognises all-reduces

@@ -14,8 +14,8 @@ typedef struct StageState {
     // weight gradients (`live`)
     int open, live;
     int slot_count; // slots that the limits allow, or more where the schedule would otherwise block
-    ScheduleRow *rows; // the rows chosen so far, and their number
-    int row_count;
+    ScheduleRow *rows; // the rows chosen so far
+    int row_count;     // number of rows chosen so far
 } StageState;
 
 typedef struct Maker {
@@ -103,7 +103,7 @@ static bool is_ready(const Maker *maker, SchedulePhase part, int visit, Schedule
            (part == SCHEDULE_WGRAD || ends_done(maker, row, &maker->links.out, 1));
 }
 
-/* Returns the next visit in the order of a phase; -1 at its end. */
+/* Returns the next visit in the order of a phase; -1 at the end of the order. */
 static int next_visit(const Maker *maker, const StageState *stage, SchedulePhase part) {
     const int *order = part == SCHEDULE_FORWARD ? stage->forward : stage->backward;
     return stage->done[part] < stage->pairs ? order[stage->done[part]] / maker->microbatches : -1;
@@ -186,8 +186,8 @@ static void run_row(Maker *maker, const ScheduleRow *row) {
             most(stage->slot_count, stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD]);
 }
 
-/* Returns whether `row` is better than `best` when all stages are blocked: other phases before
- * forward, then visits with fewer edges after them. */
+/* Returns whether `row` is better than `best` when all stages are blocked: forward is worse than
+ * all other phases; of equal phases, the visit with fewer edges after it is better. */
 static bool is_better(const Maker *maker, const ScheduleRow *row, const ScheduleRow *best) {
     if ((row->phase == SCHEDULE_FORWARD) != (best->phase == SCHEDULE_FORWARD))
         return best->phase == SCHEDULE_FORWARD;

@@ -55,7 +55,7 @@ typedef struct Schedule {
  * be the most edges of a path that begins at visit v, and `first` and `last` the stage's visits
  * with the largest and the smallest d:
  *
- *     gpipe        all
+ *     gpipe        all pairs
  *     1f1b         d(first) + 1: S - s at stage s of a chain of S stages
  *     interleaved  d(first) + 1 + d(last): (V - 1) S + 2 (S - s - 1) + 1 in a chain that passes S
  *                  stages V times

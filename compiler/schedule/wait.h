@@ -39,7 +39,7 @@ typedef struct Waits {
     int row_count, event_count; // events: rows stage by stage, then forward transfers by edge and
                                 // micro-batch, then backward transfers
     int *first_row;             // by stage: its first row
-    int *stage_of;              // by row
+    int *stage_of;              // by row: its stage
     int *row_of;                // by phase, visit and micro-batch: the row
     int *slot_before;           // by row: the last row before it with the same slot; -1: none
 } Waits;

@@ -206,7 +206,7 @@ static void emit_reads(Image *image) {
 
 /* ---- conversions ---- */
 
-/* Returns each device's position in the first pipeline of a template, as tables number devices. */
+/* Returns, by device, its position in the first pipeline of a template; tables use this number. */
 static const int *positions_of(const Image *image, int body) {
     const Module *module = image->module;
     int count = 0, *positions = arena_array(image->emitter->arena, int, image->device_count);

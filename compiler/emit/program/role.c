@@ -160,7 +160,7 @@ typedef struct RoleParts {
     Array(Calls) calls;
     Numbers *made_by; // by op index: the asynchronous transfers that send its results
     Numbers *ahead;   // by op index: the prefetches that begin before it
-    int *ahead_of;    // by op index: 1 + its transfer if it is prefetched; otherwise 0
+    int *ahead_of;    // by op index: 1 + index of its transfer if the op is prefetched; else 0
 } RoleParts;
 
 /* Returns the index of the part of an operator. Appends the part when it is new. */

@@ -36,7 +36,7 @@ typedef struct RolePart {
 /* A message between stages that a role sends or receives: operators that cross stages, one
  * asynchronous exchange, or the gather of a prefetched parameter (op_prefetch_point). */
 typedef struct RoleTransfer {
-    const Op *op;                // its first operator
+    const Op *op;                // first operator of the transfer
     bool flies;                  // asynchronous
     bool ahead, sends, receives; // ahead: the gather of a prefetched parameter
     int tensor_count;

@@ -18,7 +18,7 @@ typedef Array(SenderGroup) SenderGroups;
 typedef struct Gathering {
     PlanBuilder *planner;
     const Transfers *transfers; // ordered by bucket
-    int *replicas;  // in the current bucket, by slot: the device's replica; -1: it holds nothing
+    int *replicas;  // in the current bucket, by slot: the device's replica; -1: no elements
     Index *holders; // index from replicas (as slots) to the holders of a transfer
     Index *members; // index of the devices of a component
     SenderGroups groups;
@@ -110,7 +110,7 @@ static bool suits_senders(const Gathering *gathering, const int *order, int coun
 }
 
 /* Appends one collective for a component, and returns whether that is possible. A transfer from one
- * device to one other is left to a message. */
+ * device to a single receiver is left to a message. */
 static bool add_gather(Gathering *gathering, const Components *components, int c,
                        const int *senders, bool broadcasts) {
     PlanBuilder *planner = gathering->planner;
@@ -153,7 +153,7 @@ static void add_rest(PlanBuilder *planner, const Transfer *transfer, const Sende
     array_push(planner->arena, rest, left);
 }
 
-/* Makes components collectives where possible; a component is served entirely or not at all. */
+/* Appends collectives for components where possible; each collective serves a whole component. */
 static void gather_components(Gathering *gathering, bool broadcasts) {
     PlanBuilder *planner = gathering->planner;
     int count = gathering->groups.count, *buckets = arena_array(planner->arena, int, count),

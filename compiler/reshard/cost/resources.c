@@ -97,9 +97,9 @@ typedef struct Collectives {
     int ranks;
     double groups, share; // number of collectives; busy devices on a processor
     double inner;         // busy devices of one group on a processor
-    double others; // most other devices on one processor if the root has its own; else 0
-    double turns;  // most collectives that one device does one after another
-    double bytes;  // bytes of the largest collective
+    double others;        // most other devices on one processor if the root has its own; else 0
+    double turns;         // most collectives that one device does one after another
+    double bytes;         // bytes of the largest collective
 } Collectives;
 
 /* Returns how many times longer simultaneous collectives take if their devices share processors:

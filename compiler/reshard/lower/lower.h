@@ -18,8 +18,8 @@
 /* A step in which a device takes part. */
 typedef struct StepPlace {
     int step, position;    // position in the group, -1: not in it; 0 for steps without a group
-    Array(int) messages;   // indices of the messages that it sends or receives, ascending
-    Array(int) reductions; // indices of its reductions
+    Array(int) messages;   // indices of the messages that the device sends or receives, ascending
+    Array(int) reductions; // indices of the device's reductions
 } StepPlace;
 
 /* A copy or fill with the device as a target; `holder`: the device also holds the source. */
