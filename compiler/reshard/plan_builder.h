@@ -47,8 +47,8 @@ void push_result(PlanBuilder *planner, Transfers *list, Segment segment, int hol
 /* Appends an empty step. */
 Step *add_step(PlanBuilder *planner, ht_verb verb);
 
-/* Appends a collective over `group`; `parts` are by position in the group. If only one device has a
- * part of an all-gather or reduce-scatter, appends a broadcast or reduce whose root it is. */
+/* Appends a collective over `group`; `parts` are by position in the group. An all-gather or
+ * reduce-scatter with one part becomes a broadcast or reduce with that part's device as root. */
 void add_collective(PlanBuilder *planner, Devices group, Segments *parts, ht_verb verb);
 
 /* Appends the collective as add_collective does; if an int cannot count its elements, appends a

@@ -65,8 +65,8 @@ const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion 
 const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions,
                              int count);
 
-/* Returns a plan that has messages and no collectives. It is for many tensors of many layouts, such
- * as those of a switch of strategies. */
+/* Returns a plan that has messages and no collectives, for many tensors of many layouts, such as
+ * the tensors that a switch of strategies converts. */
 const Plan *reshard_plan_messages(Arena *arena, const Cluster *cluster,
                                   const Conversion *conversions, int count);
 

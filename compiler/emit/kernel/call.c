@@ -1,4 +1,4 @@
-/* Writes the functions that run a C kernel: they build its views. */
+/* Writes the functions that run a C kernel on views of tensors. */
 #include "emit/kernel/kernel.h"
 #include "emit/kernel/local.h"
 #include "emit/words.h"

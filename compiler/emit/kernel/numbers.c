@@ -35,7 +35,7 @@ static bool contribution_key(Text *key, const LocalOp *local, uint64_t operands,
 }
 
 /* Returns by index in the roles whether a device adds a term to the partial result. Of devices with
- * equal contributions to the same piece, the one with the lowest partial id adds it. Where
+ * equal contributions to the same piece, the device with the lowest partial id adds the term. Where
  * subgroups have copies, whose pieces may differ, the first subgroup's pieces are added. */
 static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t operands) {
     const Roles *roles = local->module->devices->roles;

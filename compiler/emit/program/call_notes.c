@@ -35,8 +35,8 @@ static const char *layer_text(Arena *arena, const Layer *layer) {
                        : arena_format(arena, "%s%d", tower, layer->number);
 }
 
-/* Adds a row for a value that a call makes or reads, if this role has elements of it and they can
- * be NaN. */
+/* Adds a row for a floating-point value that a call makes or reads, if this role has elements of
+ * the value. */
 static void note_made(NoteWriter *notes, const Call *call, const Value *value, Text *shapes,
                       int *count) {
     const RoleWriter *writer = notes->writer;

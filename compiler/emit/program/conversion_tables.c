@@ -68,7 +68,7 @@ static const char *move_row(Arena *arena, const ht_move *move) {
 }
 
 /* Returns the name of the array `WORD_N` with these rows, and writes the array when it is new.
- * Devices and plans with equal rows share it. */
+ * Devices and plans with equal rows share the array. */
 static const char *write_array(PlanWriter *writer, const char *type, const char *word,
                                const Text *rows) {
     Emitter *emitter = writer->emitter;

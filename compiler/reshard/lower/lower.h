@@ -94,7 +94,7 @@ void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, W
                   Where to);
 
 /* Returns whether segments are contiguous in one buffer: at their origins or, if `received`, at the
- * places where results are stored. Writes the block if they are. */
+ * places where results are stored. If so, writes the block. */
 bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block);
 
 /* Return the block of segments to send. pack_block packs them in scratch by moves appended to
@@ -124,7 +124,7 @@ void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *step_
 void lower_collective(Lowering *lowering, const Step *step, const StepPlace *step_place);
 
 /* Shared parts: the parts of all devices in a collective as one list, whose moves are made once for
- * all devices with the same storage; so lowering a group takes time linear in its size
+ * all devices with the same storage; so lowering takes time linear in the size of the group
  * (shared_parts.c). */
 
 /* The purpose of moves: pack segments from their origins into scratch, find the places where

@@ -51,8 +51,8 @@ static bool others_want(const Task *task, const Index *holders) {
     return false;
 }
 
-/* Adds the bytes that every plan moves for a task: those that sole holders must send, and those
- * that targets must receive. */
+/* Adds the bytes that every plan moves for a task: the bytes that sole holders must send, and the
+ * bytes that targets must receive. */
 static void count_forced(PlanBuilder *planner, int t, Index *holders, int64_t *sent,
                          int64_t *received) {
     const Plan *plan = planner->plan;
@@ -92,7 +92,7 @@ static void raise_to_even(Choice *choice, const Attempt *attempt) {
 
 /* ---- attempts ---- */
 
-/* Makes an attempt; it begins with the tasks as they were before the first attempt. */
+/* Makes an attempt from the tasks as they were before the first attempt. */
 static void make_attempt(Choice *choice) {
     PlanBuilder *planner = choice->planner;
     Plan *plan = planner->plan;

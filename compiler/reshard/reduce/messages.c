@@ -2,8 +2,8 @@
  *
  * Each part of a value has a reducer among the targets, which receives the contributions that it
  * lacks. If these are too many bytes, holders of contributions combine them beforehand, and the
- * reducer receives one partial reduction. If there are so many contributions that combining even
- * one element of them is too much for one device, they are combined along a tree. */
+ * reducer receives one partial reduction. If combining even one element of all contributions is too
+ * much for one device, devices combine the contributions along a tree. */
 #include "reshard/senders/balance_senders.h"
 #include "reshard/cost/communication.h"
 #include "reshard/reduce/reduce.h"
@@ -284,7 +284,7 @@ static void combine_along(Combining *combining, const Stretch *stretch, const Jo
 /* ---- the jobs of receiving ---- */
 
 /* Returns the job in which reducers receive contributions, and holders of other contributions
- * receive those that would overload reducers. */
+ * receive the contributions that would overload reducers. */
 static Job reducers_job(const Combining *combining, const Stretch *stretch) {
     const Reduction *reduction = stretch->reduction;
     const Task *task = combining->task;
@@ -486,7 +486,7 @@ static void send_contribution(const Combining *combining, const PlannedContribut
     }
 }
 
-/* Sends all contributions, those of partial reductions first. */
+/* Sends all contributions, partial reductions first. */
 static void send_contributions(const Combining *combining, const Jobs *jobs) {
     Arena *arena = combining->planner->arena;
     int count = combining->contributions.count, *begin = arena_array(arena, int, count + 1),
