@@ -100,7 +100,7 @@ typedef struct Region {
     int rank;    // rank of the view
     int box_count;
     const Box *boxes;
-    const Placing *placing; // by box; NULL: boxes are stored one after another
+    const Placing *placing; // by box: its storage; NULL: boxes are stored one after another
     int64_t volume;         // number of elements in all boxes
 } Region;
 

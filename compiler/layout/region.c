@@ -282,7 +282,7 @@ static Ranges make_ranges(const Maker *maker, int g, int position, int dim) {
     Ranges ranges = {.at = arena_array(maker->scratch, Range, own.count + 1),
                      .capacity = own.count + 1};
     bool cut = cut_by_top(layout, dim);
-    Interval part = {FRACTION_ZERO, FRACTION_ONE}; // of the subgroup
+    Interval part = {FRACTION_ZERO, FRACTION_ONE}; // part of the subgroup
     if (cut)
         part = (Interval){cut_at(maker->top_before, layout->group_count, g),
                           cut_at(maker->top_before, layout->group_count, g + 1)};

@@ -50,7 +50,7 @@ enum { COLLECTIVE_MANY = 4 };
  * or through other sets. Large components of few different sets are split by equal sets. */
 typedef struct Components {
     int count;
-    const Devices *devices; // by set
+    const Devices *devices; // by set: its devices
     const int *of;          // by set: its component
     const int *begin; // by component: index of its first set in `sets`; one more entry for the end
     const int *sets;  // numbers of the sets, by component, ascending within a component

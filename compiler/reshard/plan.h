@@ -21,7 +21,7 @@
 /* A bucket: tensors with equal conversions. */
 typedef struct Bucket {
     ht_dtype dtype;
-    int element; // bytes
+    int element; // bytes of an element
     ht_reduction reduction;
     const Overlap *overlap; // overlap of the layouts of one tensor
     int tensor_count;
@@ -53,8 +53,8 @@ typedef struct Task {
     int64_t lo, volume; // the part [lo, lo + volume) of the bundle in all tensors of the bucket
     int source_count;   // number of contributions: 0 for the identity, 1 for a copy
     Devices *sources;   // by contribution: its holders, in the layout's order
-    Devices targets;    // devices that hold the value in the target layout, in its order
-    Origin origin;      // of the contributions: ORIGIN_FROM or ORIGIN_LOCAL
+    Devices targets;    // devices that the target layout gives the value, in the layout's order
+    Origin origin;      // origin of the contributions: ORIGIN_FROM or ORIGIN_LOCAL
     bool local;         // the result is a contribution (ORIGIN_LOCAL) of task `whole`
     int whole;          // if `local`: the task to which the result contributes
 } Task;
@@ -85,8 +85,8 @@ typedef struct Step {
     int group_index;   // index of plan->groups
     Segments *parts;   // by position in the group: the part that a device gives to a gather or
                        // keeps of a reduction; HT_ALL_REDUCE has only parts[0]
-    Messages messages; // of HT_ALL_TO_ALL and HT_EXCHANGE: one for each sender and receiver
-    bool combine;      // the messages carry contributions to `reductions`, else values
+    Messages messages; // in HT_ALL_TO_ALL and HT_EXCHANGE, one for each sender and receiver
+    bool combine;      // true: the messages carry contributions to `reductions`; false: values
     Reducings reductions;
     int together;   // index of the first step that runs simultaneously with this one
     double seconds; // in the first of simultaneous steps, the seconds of all of them; else 0
@@ -100,7 +100,7 @@ typedef struct PlanCache {
     struct DeviceSteps *device_steps;  // by slot: the steps of the device (lower/lower.h)
     struct Intern *step_parts; // by step: the parts of all devices as one list, and its moves
     struct Intern *blocks;     // lists of blocks by the segments that they hold
-    struct Intern *shared;     // moves, blocks and steps that several devices have alike
+    struct Intern *shared;     // moves, blocks and steps that are equal on several devices
 } PlanCache;
 
 struct Plan {

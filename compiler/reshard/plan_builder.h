@@ -27,8 +27,8 @@ typedef struct PlanBuilder {
     Plan *plan;
     Transfers transfers;     // transfers that have no steps yet
     Array(Packets) outboxes; // by step: the packets that become its messages
-    const bool *avoid;       // by slot: the device may take part in no collective
-    bool messages;           // the plan may have no collectives
+    const bool *avoid;       // by slot: no collective may contain the device
+    bool messages;           // the plan must have messages only, no collectives
     bool tiers;              // the plan is hierarchical: steps inside hosts, and steps across them
     int stage;               // stage of the steps that are added
     int first;               // the first step whose bytes are counted

@@ -6,7 +6,7 @@
 typedef struct StageState {
     int visit_count;
     int *visits;   // the stage's visits, in the order of data flow
-    int pairs;     // number of its pairs of visit and micro-batch
+    int pairs;     // number of the stage's pairs of visit and micro-batch
     int *forward;  // pairs in the order of their forward phases: visit * microbatches + micro-batch
     int *backward; // pairs in the order of their backward and of their weight-gradient phases
     int done[SCHEDULE_PHASES]; // by phase: number of pairs that have finished the phase
@@ -233,7 +233,7 @@ static Maker make_order(Arena *arena, ScheduleKind kind, const StageGraph *graph
 /* The free slots of a stage, a ring in which the slot that has been free longest comes first. */
 typedef struct FreeSlots {
     int *ring, room, first, count;
-    int *last;      // by slot: the last micro-batch that used it; -1: none
+    int *last;      // by slot: the last micro-batch that used the slot; -1: none
     int slot_count; // number of slots of the stage
 } FreeSlots;
 

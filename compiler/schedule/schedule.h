@@ -36,7 +36,7 @@ typedef struct ScheduleRow {
  * (strategy_check_order). */
 typedef struct StageGraph {
     int stage_count, visit_count;
-    const int *stage_of; // by visit
+    const int *stage_of; // by visit: its stage
     int edge_count;
     const int (*edge)[2];
     bool trains; // false: visits have only forward phases
@@ -44,9 +44,9 @@ typedef struct StageGraph {
 
 typedef struct Schedule {
     int stage_count;
-    int *row_count;     // by stage
-    ScheduleRow **rows; // by stage
-    int *slot_count;    // by stage
+    int *row_count;     // by stage: number of its rows
+    ScheduleRow **rows; // by stage: its rows
+    int *slot_count;    // by stage: number of its slots
     Position **at;      // by stage and row: its position in the text; NULL: made by schedule_create
 } Schedule;
 
@@ -68,12 +68,12 @@ typedef struct Schedule {
 const Schedule *schedule_create(Arena *arena, ScheduleKind kind, const StageGraph *graph,
                                 int64_t microbatches);
 
-/* Why a row waits for another. */
+/* Why a row R waits for another row: the other row is ... */
 typedef enum WaitKind {
-    WAIT_ROW,   // the row before it in the stage
-    WAIT_DATA,  // the row that makes its data
-    WAIT_ORDER, // the same phase of the previous micro-batch
-    WAIT_SLOT   // the row after which the slot that it needs is free
+    WAIT_ROW,   // the row before R in the stage
+    WAIT_DATA,  // the row that makes the data of R
+    WAIT_ORDER, // the row of the same phase and visit for the previous micro-batch
+    WAIT_SLOT   // the row after which the slot of R is free
 } WaitKind;
 
 typedef struct ScheduleWait {

@@ -22,9 +22,9 @@ typedef struct TimelineTransfer {
 } TimelineTransfer;
 
 typedef struct Timeline {
-    double seconds; // until the end of the last row
-    Span **rows;    // by stage and row
-    double *busy;   // by stage: seconds in which it runs rows
+    double seconds; // seconds until the end of the last row
+    Span **rows;    // by stage and row: when the row runs
+    double *busy;   // by stage: seconds in which the stage runs rows
     int transfer_count;
     const TimelineTransfer *transfers; // forward ones by edge and micro-batch, then backward ones
 } Timeline;

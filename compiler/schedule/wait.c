@@ -182,7 +182,7 @@ typedef struct Level {
 typedef struct Visitor {
     Arena *arena;
     const Waits *waits;
-    char *seen; // by event: 1 on the stack, 2 ended
+    char *seen; // by event: 1: the event is on the stack; 2: the event has ended
     Level *stack;
     int depth;
     WaitFor *waited;

@@ -25,8 +25,8 @@ typedef struct GraphSide {
 typedef struct GraphLinks {
     GraphSide in, out;
     int *order;  // the visits in topological order
-    int *before; // by visit: edges of the longest path that ends there
-    int *after;  // by visit: edges of the longest path that begins there
+    int *before; // by visit: edges of the longest path that ends at the visit
+    int *after;  // by visit: edges of the longest path that begins at the visit
 } GraphLinks;
 
 GraphLinks graph_links(Arena *arena, const StageGraph *graph);

@@ -77,7 +77,7 @@ static void emit_places(Text *out, const LocalOp *local, const Tensor *tensor, i
     text_string(out, written ? "}" : "");
 }
 
-/* Returns how many numbers of the device the view of a tensor needs. */
+/* Returns how many numbers of the device the view of a tensor reads. */
 static int place_count(const LocalOp *local, const Tensor *tensor) {
     int count = 0;
     for (int w = 0; w < tensor->bound->written_rank; w++)

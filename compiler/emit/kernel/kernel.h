@@ -34,7 +34,7 @@ typedef struct Product {
     int x, w, bias, y;
     int aux;           // result: the product before the epilogue
     bool bias_flagged; // the bias is added only where at[0] is not 0
-    const Expr *scale; // NULL: none
+    const Expr *scale; // scale of the product; NULL: none
 } Product;
 
 /* Returns whether the body is such a product, and fills in `product`. */

@@ -18,9 +18,9 @@ typedef struct Tensor {
     const Value *value; // NULL: an optional operand that is absent
     const Access *access;
     const BoundAccess *bound;
-    const char *name;            // in emitted C
+    const char *name;            // name in emitted C
     bool empty;                  // this device holds none of its elements
-    int64_t extent[IR_MAX_RANK]; // local, by dimension
+    int64_t extent[IR_MAX_RANK]; // local extents, by dimension
     int64_t pitch;               // elements between rows (clause `pitch`); 0: rows are contiguous
 } Tensor;
 
@@ -42,7 +42,7 @@ typedef struct LocalOp {
     Tensor tensors[EMIT_MAX_TENSORS]; // the results, then the operands
     Tensor *results, *operands;       // point into tensors
     int factor_count;
-    int64_t extent[IR_MAX_FACTORS]; // local, by bound factor
+    int64_t extent[IR_MAX_FACTORS]; // local extents, by bound factor
     uint32_t contracted;            // set of bound factors that no result has
     // column sum of an operand that the product computes as well (ir/analysis/side_reduction.h)
     const Op *sum; // NULL: none

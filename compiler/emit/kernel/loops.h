@@ -14,7 +14,7 @@
 typedef struct Loop {
     int64_t extent;
     int64_t stride[EMIT_MAX_TENSORS]; // in elements, by tensor
-    char name[16];                    // of its index: "i0"
+    char name[16];                    // name of the loop's index: "i0"
 } Loop;
 
 typedef struct Nest {
@@ -40,7 +40,7 @@ const Loop *nest_inner(const Nest *nest);
  * and the C text of a number that differs between devices, "at[$n]". */
 typedef struct Around {
     const Nest *outputs, *contracted;
-    AccessWriter *access; // its context is this struct
+    AccessWriter *access; // writer of operands, whose context is this struct
     const char *number;
     const void *more; // data of the backend
 } Around;

@@ -48,7 +48,7 @@ static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t o
     const int *holders = value_holders(scratch, local->module, result, &count);
     // by holder: the number of its contribution; -1: another device has the first copy
     int *of = arena_array(scratch, int, count);
-    int *lowest = arena_array(scratch, int, count); // by contribution
+    int *lowest = arena_array(scratch, int, count); // by contribution: the lowest partial id
     for (int i = 0, contributions = 0; i < count; i++) {
         int partial = value_region(local->module, result, holders[i])->partial;
         key.length = 0;

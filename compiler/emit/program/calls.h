@@ -34,7 +34,7 @@ typedef struct Call {
     const Op *op;
     const Value *makes; // the value that the call makes; NULL: the operator's results
     bool copies;        // a copy that the emitter adds, not the operator itself
-    bool aside;         // left out of traces and profiles
+    bool aside;         // the call is left out of traces and profiles
     const char *comment;
     int key; // equal for calls that differ only in numbers
 } Call;

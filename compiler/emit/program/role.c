@@ -159,7 +159,7 @@ typedef struct RoleParts {
     UsedKernels used;
     Array(Calls) calls;
     Numbers *made_by; // by op index: the asynchronous transfers that send its results
-    Numbers *ahead;   // by op index: the prefetches that begin before it
+    Numbers *ahead;   // by op index: the prefetches that begin before the op
     int *ahead_of;    // by op index: 1 + index of its transfer if the op is prefetched; else 0
 } RoleParts;
 

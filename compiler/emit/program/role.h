@@ -28,7 +28,7 @@ typedef struct RolePart {
     Phase phase;
     int visit;
     const char *name;         // "forward", "backward_1"
-    bool runs;                // it has operators to run
+    bool runs;                // the part has operators to run
     Array(int) receive, send; // indices of RoleText.transfers
     Notes notes;
 } RolePart;
@@ -37,7 +37,7 @@ typedef struct RolePart {
  * asynchronous exchange, or the gather of a prefetched parameter (op_prefetch_point). */
 typedef struct RoleTransfer {
     const Op *op;                // first operator of the transfer
-    bool flies;                  // asynchronous
+    bool flies;                  // the transfer is asynchronous
     bool ahead, sends, receives; // ahead: the gather of a prefetched parameter
     int tensor_count;
     int64_t *from, *to; // by tensor: buffers; 0 where the role has none
@@ -49,7 +49,7 @@ typedef struct RoleTransfer {
 } RoleTransfer;
 
 typedef struct RoleText {
-    // in the order of their first calls, which follows the order of the module
+    // parts in the order of their first calls, which follows the order of the module
     Array(RolePart) parts;
     Array(RoleTransfer) transfers;
 } RoleText;

@@ -73,7 +73,7 @@ void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, R
 typedef struct Rounds {
     PlanBuilder *planner;
     int step;
-    Array(Transfers) later; // by delay in exchanges
+    Array(Transfers) later; // by delay, in exchanges: the transfers
 } Rounds;
 
 /* Registers a segment that a receiver passes on to others, `delay` exchanges later. */

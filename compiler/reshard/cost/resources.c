@@ -217,8 +217,8 @@ static double way_seconds(const Link *link, bool one_way, const Traffic *traffic
 
 /* Measurements of messages between devices on one processor, and on different processors. */
 typedef struct Exchanging {
-    const Measured *turn_both, *turn_send; // sharing a processor: both directions, and one
-    const Measured *both, *send;           // on different processors: both directions, and one
+    const Measured *turn_both, *turn_send; // on one processor: both directions, one direction
+    const Measured *both, *send;           // on two processors: both directions, one direction
 } Exchanging;
 
 /* Finds a link's measurements of messages. Returns whether all four exist. */

@@ -41,7 +41,7 @@ const DeviceSteps *plan_device_steps(const Plan *plan, int slot);
 typedef struct Where {
     ht_place place;
     bool packed;
-    int64_t offset; // packed: offset of the first element in scratch, bytes
+    int64_t offset; // if `packed`: offset of the first element in scratch, in bytes
 } Where;
 
 /* A list of moves; `shared` lists belong to the plan and are used by several devices. */
@@ -56,7 +56,7 @@ typedef Array(ht_block) Blocks;
 /* A segment whose partial reduction is kept in scratch for later steps. */
 typedef struct Resident {
     Segment segment;
-    int64_t offset; // bytes
+    int64_t offset; // offset in scratch, in bytes
 } Resident;
 
 typedef struct Lowering {
@@ -64,9 +64,9 @@ typedef struct Lowering {
     Arena *arena;
     int device;
     const DeviceSteps *device_steps;
-    // by Side and bucket; NULL: the device is not in that layout
+    // by Side and bucket: the device's holding; NULL: the device is not in that layout
     const Holding **holding[2];
-    const struct SharedParts *shared_parts; // of the current step; NULL: not computed yet
+    const struct SharedParts *shared_parts; // parts of the current step; NULL: not computed yet
     ht_dtype dtype;                         // element type of the step's blocks
     int unit;                               // bytes of an element of that type
     Array(ht_reshard_step) steps;

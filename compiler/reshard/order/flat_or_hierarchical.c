@@ -33,7 +33,7 @@ typedef struct Choice {
     int64_t must_send, must_receive;
     Attempt attempts[ATTEMPTS];
     int count;
-    bool *avoid; // by slot: the device takes part in no collective
+    bool *avoid; // by slot: no collective contains the device
 } Choice;
 
 static int64_t most_of(const int64_t *loads, int count) {
