@@ -16,30 +16,30 @@ typedef void LoopsWriter(Text *before, Text *out, const struct LocalOp *local,
 /* How make builds a program in a folder of its own, which holds the sources of the runtime, too. */
 typedef struct BackendFolder {
     const char *runtime;  // folders of the runtime that go with a program: "base transport"
-    const char *makefile; // included by the folder's Makefile
-    const char *compiler; // its name: "nvcc"
+    const char *makefile; // file that the folder's Makefile includes
+    const char *compiler; // name of the compiler: "nvcc"
     const char *compiler_variable, *compiler_home; // environment variable that names another
                                                    // compiler; folder searched after PATH
-    const char *read_as; // language (-x) in which the C compiler preprocesses its sources
+    const char *read_as; // language (-x) as which the C compiler preprocesses device sources
 } BackendFolder;
 
 typedef struct Backend {
-    const char *name;              // in --backend, and in the clause `kernel` of rules
-    const char *suffix, *language; // of the files of roles and of kernels: "cu", "CUDA C"
-    const char *role_opening, *kernel_opening; // first lines of these files
-    const char *closing;                       // their last lines
-    const char *role_flags;                    // of the C compiler, for files of roles
-    const char *kernel_flags;                  // for the file of kernels
-    const char *image_flags;                   // for the file of tables
+    const char *name;              // name in --backend, and in the clause `kernel` of rules
+    const char *suffix, *language; // suffix and language of emitted files: "cu", "CUDA C"
+    const char *role_opening, *kernel_opening; // first lines of a role's file, of the kernels' file
+    const char *closing;                       // last lines of both files
+    const char *role_flags;                    // C compiler flags for files of roles
+    const char *kernel_flags;                  // C compiler flags for the file of kernels
+    const char *image_flags;                   // C compiler flags for the file of tables
     const char *clones;                        // attribute of kernels with vector loops; NULL: none
     bool overlaps;      // ZeRO prefetches parameters while kernels run, in extra memory
     bool shares_bodies; // kernels that differ in numbers alone share a body (kernel/shared.c)
     const char *const (*functions)[2]; // {name in math.h, name in kernels}; {NULL} ends the list
-    const char *const (*half_functions)[2]; // the same where all results are bf16; NULL: none
+    const char *const (*half_functions)[2]; // `functions` where all results are bf16; NULL: none
     const char *words;           // reserved words, which tensors avoid: "class const_cast"
-    const char *const *kernels;  // C kernels of its runtime; NULL: any function of the program
+    const char *const *kernels;  // C kernels of the runtime; NULL: any function of the program
     const BackendFolder *folder; // NULL: the C compiler links programs with libhetu
-    LoopsWriter *loops, *rows;   // bodies of a rule's expression, and of its equations
+    LoopsWriter *loops, *rows;   // writers of kernels from a rule's body, and from its equations
 } Backend;
 
 /* Returns the names of all backends, the default first; NULL ends the list. */

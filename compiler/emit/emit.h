@@ -13,16 +13,16 @@ typedef struct Unit Unit; // ir/unit.h
 
 typedef struct EmittedFile {
     const char *name;   // "gpt.role0.c"; roles and kernels have the backend's suffix
-    const char *text;   // its content
+    const char *text;   // content of the file
     const char *flags;  // additional flags of the C compiler: "-O1"
-    const char *source; // the user's source that it includes; NULL: none
+    const char *source; // the user's source that the file includes; NULL: none
 } EmittedFile;
 typedef Array(EmittedFile) EmittedFiles;
 
 /* How a unit is emitted. */
 typedef struct EmitOptions {
     const char *base;    // beginning of the files' names
-    const char *prefix;  // beginning of their symbols; differs between the units of one program
+    const char *prefix;  // beginning of emitted symbols; differs between the units of a program
     const char *include; // the user's source, as the main file spells it in #include
     const char *text;    // preprocessed text in place of that #include, for a source that waited
                          // for others; NULL: none
@@ -30,8 +30,8 @@ typedef struct EmitOptions {
     const Backend *backend;
     const char *maker;         // for the fingerprint: "hetucc 0.1.0 -O1"
     const char *source;        // for the fingerprint: text of the user's source
-    int recipe_count;          // of a unit that calls ht_prepare: arguments of ht_register_source
-    const char *const *recipe; // (<hetu/image.h>)
+    int recipe_count;          // number of words; 0: the unit does not call ht_prepare
+    const char *const *recipe; // words for ht_register_source (<hetu/image.h>)
 } EmitOptions;
 
 /* Appends the files of a unit, which carry its fingerprint: a line that names source and options,
@@ -43,7 +43,7 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options
  * than hetucc refuses the object. */
 void emit_part(EmittedFiles *files, const Unit *unit, const EmitOptions *options);
 
-/* Returns the operand of #include for a file; C reads no escapes in it. A name with a quote gets
+/* Returns the operand of #include for a file; the operand has no escapes. A name with a quote gets
  * angle brackets (found with -idirafter). NULL: C cannot spell the name. */
 const char *c_include(Arena *arena, const char *path);
 

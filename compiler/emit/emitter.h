@@ -12,9 +12,9 @@
 typedef struct KernelText {
     const char *name, *prototype;
     const char *banner; // the comment above the function
-    const char *before; // C text of the helper functions that it calls
+    const char *before; // C text of the helper functions that the body calls
     const char *how;    // attributes in front of the function: "HT_CLONES "; "" for none
-    const char *body;   // its statements
+    const char *body;   // statements of the function
 } KernelText;
 
 typedef struct KernelTexts {
@@ -39,7 +39,7 @@ typedef struct Emitter {
     } kernels;
     struct {
         Intern *known;     // 1 + number of a table of pieces, by its text
-        Intern *by_layout; // the same, by layout and type
+        Intern *by_layout; // 1 + number of a table of pieces, by layout and type
         int count;
     } pieces;
     // numbers of lists of devices, by their text; names of arrays of plans' tables, by content
@@ -50,7 +50,7 @@ typedef struct Emitter {
     struct {
         Intern *known; // number of a table of notes on calls, by its content
         int count;
-        Text tables; // text of the file that holds them
+        Text tables; // text of the file that holds these tables
     } notes;
     Intern *adding; // the devices that add a term (AddedTerm.by), by layouts and factors
     Intern *plans;  // PlanTables *, by plan and the positions of its devices
@@ -61,15 +61,15 @@ typedef Array(int64_t) Row;
 /* Numbers that differ between the devices of a role, a row for each device. Columns are unique. */
 typedef struct NumberTable {
     int device_count, width;
-    Row *rows;     // by index of the device in its role
+    Row *rows;     // by index of the device in the role: its numbers
     Intern *known; // 1 + column, by content
     Intern *made;  // 2 + column, by everything that the numbers depend on
 } NumberTable;
 
 /* The devices that add a term to a partial result. */
 typedef struct AddedTerm {
-    const bool *by; // by index in module->devices->roles
-    bool flagged;   // some device of the role does not add it
+    const bool *by; // by index in module->devices->roles: the device adds the term
+    bool flagged;   // some device of the role does not add the term
 } AddedTerm;
 
 /* One role while it is written. */

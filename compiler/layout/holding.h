@@ -10,9 +10,9 @@
 
 /* A holding: devices with the same region, replica and contribution. */
 typedef struct Holding {
-    int replica, partial; // the smallest devices with this replica, and with this contribution of
-                          // it; both 0 if no reduction is pending
-    Array(int) devices;   // in the layout's order
+    int replica, partial; // smallest device of the replica, and smallest device that has the
+                          // replica's contribution; both 0 if no reduction is pending
+    Array(int) devices;   // devices, in the layout's order
     const Layout *layout;
     const Region *region;
 } Holding;
@@ -27,7 +27,7 @@ typedef struct Holdings {
     StateKind partial; // kind of pending reduction (layout_partial)
     Array(Holding) list;
     int device_count;
-    Member *members; // by ascending device number
+    Member *members; // members, by ascending device number
 } Holdings;
 
 /* Returns the holdings of a checked layout of a tensor of `shape`, ordered by first device. */

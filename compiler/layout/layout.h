@@ -2,7 +2,7 @@
  *
  * A layout is a union of subgroups of devices. Inside a subgroup (the bottom tier) an ordered list
  * of states cuts the tensor, replicates it or leaves it partial; across subgroups (the top tier)
- * one state does. Pragmas, dumps, messages and tests use this notation:
+ * one state does so. Pragmas, dumps, messages and tests use this notation:
  *
  *     [0-7]{0:2,dup:2,1:2}                      one subgroup of 8 devices; the last state varies
  *                                               fastest
@@ -17,7 +17,7 @@
  *     (3*5*20, 100) [0-3]{1:4}                  a view: the states number the factors 3, 5, 20, 100
  *
  * Pieces are exact fractions: the piece [a, b) of a dimension of length n is [floor(n*a),
- * floor(n*b)); it may be empty. Under `zigzag` by weights both pieces of a position have its
+ * floor(n*b)); it may be empty. Under `zigzag` by weights both pieces of a position have the same
  * weight. Of several states that cut one dimension, each cuts the parts that the states in front of
  * it leave, as if they were contiguous; so two cuts by 2 equal one by 4. layout_region defines the
  * rest. Two layouts are equal if all their regions are equal. */
@@ -100,7 +100,7 @@ typedef struct Region {
     int rank;    // rank of the view
     int box_count;
     const Box *boxes;
-    const Placing *placing; // by box; NULL: boxes are stored one after another
+    const Placing *placing; // by box: its storage; NULL: boxes are stored one after another
     int64_t volume;         // number of elements in all boxes
 } Region;
 
@@ -127,8 +127,8 @@ bool layout_check(Diag *diag, Position at, const Layout *layout, Shape shape);
 /* Returns whether the cuts of a layout are exact fractions, without reporting errors. */
 bool layout_fits(const Layout *layout, Shape shape);
 
-/* Returns the layout in which replicas are sharded: each element of a `dup` top and of `dup` states
- * is held once, in pieces as even as possible, and each device keeps a part of its elements. A
+/* Returns the layout in which replicas are sharded: devices that a `dup` top or `dup` states give
+ * equal elements divide these as evenly as possible, so that each element is held once. A
  * subgroup under a `dup` top gets a share of every finest slice, by its number of devices. Scalars
  * and layouts without an exact cut stay replicated. The layout must have no pending reductions.
  *
@@ -136,7 +136,7 @@ bool layout_fits(const Layout *layout, Shape shape);
  * of the extent + one row for each finest slice that it shares). */
 const Layout *layout_shard_replicas(Arena *arena, const Layout *layout, Shape shape);
 
-/* Appends the canonical text of a layout; it parses back to an equal one. */
+/* Appends the canonical text of a layout, from which layout_parse makes an equal layout. */
 void layout_print(Text *out, const Layout *layout);
 
 /* Print device numbers, runs of three or more as a-b; and weights as " by 3:1", NULL as nothing. */
@@ -155,7 +155,7 @@ const Layout *layout_of_devices(Arena *arena, const Layout *numbered, const int 
 /* Returns the extents that states refer to: the view's factors, or the shape's own. */
 Shape layout_view(const Layout *layout, Shape shape);
 
-/* Returns the region that `device` holds of a tensor of `shape`; `member` tells if it has one. */
+/* Returns the region that `device` holds of a tensor of `shape` (member: it is in the layout). */
 Region layout_region(Arena *arena, const Layout *layout, Shape shape, int device);
 
 /* Returns the regions of all devices, in the order of layout_devices. */

@@ -77,7 +77,7 @@ static void read_weights(Parser *parser, Numbers *weights) {
 }
 
 /* Returns the weights, which begin at token `begin`; NULL if there are none, or all are equal.
- * Reports an error if there are some, but not `count`, or all are zero. */
+ * Reports an error if there are weights, but not `count` of them, or if all are zero. */
 static const int64_t *check_count(Parser *parser, const Numbers *weights, int64_t count,
                                   const Token *begin) {
     bool equal = true;
@@ -92,7 +92,7 @@ static const int64_t *check_count(Parser *parser, const Numbers *weights, int64_
     return equal ? NULL : weights->at;
 }
 
-/* Reads `dup`, `sum` or `max`; if the token is another one, reads nothing: STATE_SPLIT. */
+/* Reads `dup`, `sum` or `max`; at another token, reads nothing and returns STATE_SPLIT. */
 static StateKind parse_kind(Parser *parser) {
     return accept(parser, "dup")   ? STATE_DUP
            : accept(parser, "sum") ? STATE_SUM
@@ -353,8 +353,8 @@ int64_t layout_denominator(const int64_t *weights, int count) {
 
 /* The denominators of the cuts of a dimension, which must fit into 63 bits. */
 typedef struct Denominators {
-    int64_t group, most,
-        second; // product of a subgroup's states; the two largest different ones of all subgroups
+    // product over the states of a subgroup; the two largest different products of all subgroups
+    int64_t group, most, second;
 } Denominators;
 
 /* Multiplies the denominators of a subgroup's states that cut a dimension. Returns false if the

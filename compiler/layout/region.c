@@ -18,8 +18,8 @@ typedef struct Maker {
                                // top with a pending reduction; else 0
     Intervals ***parts; // by group g with like[g] = g, dimension and piece: cache of group_piece;
                         // `at` NULL: not computed yet
-    Ranges **
-        *ranges; // by group, dimension and piece: cache of device_ranges; `at` NULL: not computed
+    // by group, dimension and piece: cache of device_ranges; `at` NULL: not computed yet
+    Ranges ***ranges;
     int edge_count;        // number of `edges`
     const Fraction *edges; // inner top: all places where subgroups cut its dimension, ascending
 } Maker;
@@ -282,7 +282,7 @@ static Ranges make_ranges(const Maker *maker, int g, int position, int dim) {
     Ranges ranges = {.at = arena_array(maker->scratch, Range, own.count + 1),
                      .capacity = own.count + 1};
     bool cut = cut_by_top(layout, dim);
-    Interval part = {FRACTION_ZERO, FRACTION_ONE}; // of the subgroup
+    Interval part = {FRACTION_ZERO, FRACTION_ONE}; // part of the subgroup
     if (cut)
         part = (Interval){cut_at(maker->top_before, layout->group_count, g),
                           cut_at(maker->top_before, layout->group_count, g + 1)};

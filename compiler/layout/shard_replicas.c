@@ -1,4 +1,4 @@
-/* Shards replicas (as ZeRO does): divides the elements that several devices hold among them. */
+/* Shards replicas (as ZeRO does): devices that hold the same elements divide them evenly. */
 #include "layout/layout.h"
 #include "support/arena.h"
 

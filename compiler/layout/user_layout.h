@@ -21,13 +21,13 @@ typedef struct UserLayoutState {
     int dim;          // STATE_SPLIT without a name: number of the dimension
     int axis_count;
     const UserLayoutAxis *axes;
-    bool zigzag; // STATE_SPLIT
+    bool zigzag; // STATE_SPLIT: the cut is zigzag
     Position at;
 } UserLayoutState;
 
 typedef struct UserLayout {
     Position at;
-    const Layout *layout; // NULL: the layout is over axes
+    const Layout *layout; // layout in device numbers; NULL: the layout is over axes
     int state_count;
     const UserLayoutState *states;
 } UserLayout;

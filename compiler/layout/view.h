@@ -36,7 +36,7 @@ CommonView view_common(Shape shape, const Layout *a, const Layout *b);
 BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding);
 
 /* Returns the offset (in elements) of an element, given by common-view coordinates, in the storage
- * of a holding's devices. Writes, by factor, the stride within the box that contains it. */
+ * of a holding's devices. Writes, by factor, the stride within the box around the element. */
 int64_t view_storage(const CommonView *view, const Holding *holding, const int64_t *corner,
                      int64_t *strides);
 

@@ -42,22 +42,22 @@ int index_find(const Index *index, int device);
 /* Returns whether a collective may have exactly these devices. */
 bool may_collect(const PlanBuilder *planner, const Devices *devices);
 
-/* Equal sets of a component become a collective of their own if all its sets have at least so many
- * devices, and there are, on average, so many equal sets. A device may act in several of these. */
+/* Equal sets of a component form their own collective if each set has at least this many devices,
+ * and on average at least this many sets are equal. A device may act in several collectives. */
 enum { COLLECTIVE_MANY = 4 };
 
 /* The components of sets of devices: two sets are in one component if they share devices, directly
  * or through other sets. Large components of few different sets are split by equal sets. */
 typedef struct Components {
     int count;
-    const Devices *devices; // by set
+    const Devices *devices; // by set: its devices
     const int *of;          // by set: its component
     const int *begin; // by component: index of its first set in `sets`; one more entry for the end
-    const int *sets;  // numbers of sets by component, each in their order
+    const int *sets;  // numbers of the sets, by component, ascending within a component
 } Components;
 
 /* Returns the components of sets. Sets of different kinds are not connected; equal kinds must be
- * adjacent. NULL: all sets are of one kind. */
+ * adjacent. `kinds` NULL: all sets are of one kind. */
 Components connect_sets(PlanBuilder *planner, const Devices *sets, const int *kinds, int count);
 
 /* Returns the numbers [0, count) sorted stably by their keys, which are in [0, keys). Writes to

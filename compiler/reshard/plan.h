@@ -21,7 +21,7 @@
 /* A bucket: tensors with equal conversions. */
 typedef struct Bucket {
     ht_dtype dtype;
-    int element; // bytes
+    int element; // bytes of an element
     ht_reduction reduction;
     const Overlap *overlap; // overlap of the layouts of one tensor
     int tensor_count;
@@ -30,16 +30,16 @@ typedef struct Bucket {
     bool nothing;       // every device already stores its target as the layout requires
 } Bucket;
 
-/* The origin of a segment's data on the sender: its piece of the source (FROM); the reduction of
- * all contributions on its host (LOCAL) or another partial reduction (PARTIAL), both in scratch; or
- * its piece of the target (TO). */
+/* The origin of a segment's data on the sender: the sender's piece of the source (FROM) or of the
+ * target (TO); or, in scratch, the reduction of all contributions on the sender's host (LOCAL) or
+ * another partial reduction (PARTIAL). */
 typedef enum Origin { ORIGIN_FROM, ORIGIN_LOCAL, ORIGIN_PARTIAL, ORIGIN_TO } Origin;
 
 /* The part [lo, hi) of a task's bundle. */
 typedef struct Segment {
     int task;
     Origin origin;
-    int source; // number of the contribution, or of the first of several
+    int source; // number of the contribution, or of the first one in a partial reduction
     int64_t lo, hi;
 } Segment;
 
@@ -53,10 +53,10 @@ typedef struct Task {
     int64_t lo, volume; // the part [lo, lo + volume) of the bundle in all tensors of the bucket
     int source_count;   // number of contributions: 0 for the identity, 1 for a copy
     Devices *sources;   // by contribution: its holders, in the layout's order
-    Devices targets;    // devices that hold the value in the target layout, in its order
-    Origin origin;      // of the contributions: ORIGIN_FROM or ORIGIN_LOCAL
-    bool local;         // its result is a contribution (ORIGIN_LOCAL) of task `whole`
-    int whole;          // local: the task that it contributes to
+    Devices targets;    // devices that the target layout gives the value, in the layout's order
+    Origin origin;      // origin of the contributions: ORIGIN_FROM or ORIGIN_LOCAL
+    bool local;         // the result is a contribution (ORIGIN_LOCAL) of task `whole`
+    int whole;          // if `local`: the task to which the result contributes
 } Task;
 
 typedef Array(Task) TaskList;
@@ -80,13 +80,13 @@ typedef Array(Reducing) Reducings;
 typedef struct Step {
     ht_verb verb;      // a collective, or HT_EXCHANGE for messages
     int stage;         // steps of different stages depend on each other
-    ht_dtype dtype;    // type of what it moves; of an exchange of several types, the smallest one
+    ht_dtype dtype;    // element type; if an exchange has several types, the smallest one
     Devices group;     // members in the order of their parts, the root first; empty for an exchange
     int group_index;   // index of plan->groups
     Segments *parts;   // by position in the group: the part that a device gives to a gather or
                        // keeps of a reduction; HT_ALL_REDUCE has only parts[0]
-    Messages messages; // of HT_ALL_TO_ALL and HT_EXCHANGE: one for each sender and receiver
-    bool combine;      // the messages carry contributions to `reductions`, else values
+    Messages messages; // in HT_ALL_TO_ALL and HT_EXCHANGE, one for each sender and receiver
+    bool combine;      // true: the messages carry contributions to `reductions`; false: values
     Reducings reductions;
     int together;   // index of the first step that runs simultaneously with this one
     double seconds; // in the first of simultaneous steps, the seconds of all of them; else 0
@@ -100,7 +100,7 @@ typedef struct PlanCache {
     struct DeviceSteps *device_steps;  // by slot: the steps of the device (lower/lower.h)
     struct Intern *step_parts; // by step: the parts of all devices as one list, and its moves
     struct Intern *blocks;     // lists of blocks by the segments that they hold
-    struct Intern *shared;     // moves, blocks and steps that several devices have alike
+    struct Intern *shared;     // moves, blocks and steps that are equal on several devices
 } PlanCache;
 
 struct Plan {
@@ -122,10 +122,10 @@ struct Plan {
     double seconds;
 };
 
-/* Returns an empty cache for a plan of so many devices. */
+/* Returns an empty cache for a plan of `device_count` devices. */
 PlanCache *plan_cache_create(Arena *arena, int device_count);
 
-/* Return a device's slot, and its position in a list; -1 when it is not there. */
+/* Return a device's slot, and its position in a list; -1 if the device is not in it. */
 static inline int plan_slot(const Plan *plan, int device) {
     int offset = plan->span ? device - plan->devices[0] : -1;
     return offset >= 0 && offset < plan->span ? plan->slots[offset] : -1;

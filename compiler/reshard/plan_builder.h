@@ -27,8 +27,8 @@ typedef struct PlanBuilder {
     Plan *plan;
     Transfers transfers;     // transfers that have no steps yet
     Array(Packets) outboxes; // by step: the packets that become its messages
-    const bool *avoid;       // by slot: the device may take part in no collective
-    bool messages;           // the plan may have no collectives
+    const bool *avoid;       // by slot: no collective may contain the device
+    bool messages;           // the plan must have messages only, no collectives
     bool tiers;              // the plan is hierarchical: steps inside hosts, and steps across them
     int stage;               // stage of the steps that are added
     int first;               // the first step whose bytes are counted
@@ -47,8 +47,8 @@ void push_result(PlanBuilder *planner, Transfers *list, Segment segment, int hol
 /* Appends an empty step. */
 Step *add_step(PlanBuilder *planner, ht_verb verb);
 
-/* Appends a collective over `group`; `parts` are by position in the group. If only one device has a
- * part of an all-gather or reduce-scatter, a broadcast or reduce with it as root is appended. */
+/* Appends a collective over `group`; `parts` are by position in the group. An all-gather or
+ * reduce-scatter with one part becomes a broadcast or reduce with that part's device as root. */
 void add_collective(PlanBuilder *planner, Devices group, Segments *parts, ht_verb verb);
 
 /* Appends the collective as add_collective does; if an int cannot count its elements, appends a

@@ -51,8 +51,8 @@ static int group_count(const Folding *folding) {
     return side_of(folding, 0)->group_count + side_of(folding, 1)->group_count;
 }
 
-/* Returns the first state of a subgroup that cuts a dimension; -1: none, or a weighted one. Writes
- * the number of states that cut the dimension to *count. */
+/* Returns the first state of a subgroup that cuts a dimension; -1 if no state does, or a weighted
+ * one. Writes the number of states that cut the dimension to *count. */
 static int first_cut(const Group *group, int dim, int *count) {
     int first = -1;
     *count = 0;
@@ -146,7 +146,7 @@ static Seat *find_seats(const Folding *folding, const Cut *cut, int side, int *c
 }
 
 /* Returns the current members by part and position; devices only in `to` come last in a part. *size
- * is the number of members in a part. NULL: the parts differ in more than their pieces. */
+ * is the number of members in a part. NULL: the parts differ by more than the piece they have. */
 static const int *seat_members(const Folding *folding, const Cut *cut, int *size) {
     int had, has, members = folding->replica_groups->size;
     const Seat *from = find_seats(folding, cut, 0, &had), *to = find_seats(folding, cut, 1, &has);

@@ -24,12 +24,12 @@ typedef struct ReplicaGroups {
     const int *name; // by member: its name in the plan: 0, 1, ... in the order of the first group's
                      // devices, so that equal groups have equal plans; on a cluster, the devices of
                      // the first equivalent group
-    int count, size;
+    int count, size; // number of replica groups, and of members of each group
     const int *devices; // by replica group and member; member i of each group corresponds to member
                         // i of the first
     int least, span;    // device numbers are in [least, least + span)
-    const int
-        *member; // by device - least: its index within its replica group; -1: it takes no part
+    // by device - least: the device's index within its replica group; -1: it takes no part
+    const int *member;
 } ReplicaGroups;
 
 /* Returns the replica groups of conversions that are planned together: one group on a cluster, or

@@ -10,7 +10,7 @@
  * the bytes that each device sends and receives are balanced over all tensors, and a step has one
  * message for each pair of sender and receiver.
  *
- * The way of a conversion, as reshard.c calls it; each step is a folder, whose header says more:
+ * The passes of the planner, in the order of their calls; each folder's header says more:
  *
  *     intersection/  buckets.c         plans tensors that are converted alike as one
  *                    intersection.c    finds what both layouts have in common: bundles of cells,
@@ -18,17 +18,17 @@
  *                    tasks.c           finds which contributions make which value, and for whom
  *     order/         flat_or_hierarchical.c  makes the steps several times and takes the cheapest:
  *                                      by cost/communication.c, on a cluster by cost/resources.c
- *                    stages.c          orders them: all at once, or first inside hosts, then
- *                                      across them; for each stage
+ *                    stages.c          orders the steps: all at once, or first inside hosts, then
+ *                                      across hosts; for each stage:
  *       hierarchical/  reduce.c          reductions inside hosts, and across them
- *                      transfer.c        values that cross, and to whom they are then handed
+ *                      transfer.c        sends values once to each host, then on inside the host
  *       reduce/        all_reduce.c      recognises all-reduces
  *                      reduce_scatter.c  groups that reduce together: reduce-scatters, reduces
  *                      messages.c        all other reductions: who combines what, in which round
  *       copy/          all_gather.c      transfers that are all-gathers or broadcasts
  *                      senders.c         all others: who sends, and who passes on
  *                      all_to_all.c      recognises all-to-alls among exchanges
- *       senders/       balance_senders.c balances what is left open among the devices
+ *       senders/       balance_senders.c divides the remaining work evenly among the devices
  *     order/         fuse_collectives.c  joins collectives of small tensors
  *     finish/        finish.c name.c   types, groups, tensors that stay in place, the plan's name
  *                    copy.c            copies the plan without scratch data
@@ -51,8 +51,8 @@ typedef struct Conversion {
     const Layout *from, *to;
 } Conversion;
 
-/* Returns whether the layouts cut the tensor into few enough cells (intersection/intersection.h) to
- * be planned. */
+/* Returns whether the layouts cut the tensor into at most RESHARD_MOST_CELLS cells
+ * (intersection/intersection.h), so that its conversion can be planned. */
 enum { RESHARD_MOST_CELLS = 1 << 28 };
 bool conversion_plannable(const Conversion *conversion);
 
@@ -65,8 +65,8 @@ const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion 
 const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions,
                              int count);
 
-/* Returns a plan that has messages and no collectives. It is for many tensors of many layouts, such
- * as those of a switch of strategies. */
+/* Returns a plan that has messages and no collectives, for many tensors of many layouts, such as
+ * the tensors that a switch of strategies converts. */
 const Plan *reshard_plan_messages(Arena *arena, const Cluster *cluster,
                                   const Conversion *conversions, int count);
 

@@ -6,16 +6,16 @@
 typedef struct StageState {
     int visit_count;
     int *visits;   // the stage's visits, in the order of data flow
-    int pairs;     // number of its pairs of visit and micro-batch
+    int pairs;     // number of the stage's pairs of visit and micro-batch
     int *forward;  // pairs in the order of their forward phases: visit * microbatches + micro-batch
     int *backward; // pairs in the order of their backward and of their weight-gradient phases
     int done[SCHEDULE_PHASES]; // by phase: number of pairs that have finished the phase
-    int open,
-        live; // most pairs that are between forward and backward (`open`), and between forward
-              // and weight gradients (`live`)
+    // the most pairs that may be between forward and backward (`open`), and between forward and
+    // weight gradients (`live`)
+    int open, live;
     int slot_count; // slots that the limits allow, or more where the schedule would otherwise block
-    ScheduleRow *rows; // the rows chosen so far, and their number
-    int row_count;
+    ScheduleRow *rows; // the rows chosen so far
+    int row_count;     // number of rows chosen so far
 } StageState;
 
 typedef struct Maker {
@@ -25,7 +25,7 @@ typedef struct Maker {
     ScheduleKind kind;
     int microbatches, parts;
     StageState *stages;
-    int *done; // by phase and visit: micro-batches that are done
+    int *done; // by phase and visit: number of finished micro-batches
     int turns; // rounds so far; in each round every stage may run one row
 } Maker;
 
@@ -35,9 +35,9 @@ static int *done_of(const Maker *maker, SchedulePhase part, int visit) {
 
 /* ---- orders ---- */
 
-/* Writes a stage's pairs to `order`: groups of as many micro-batches as there are stages pass the
- * stage's first visit, then its next. So the group's first micro-batch is back when its last has
- * left. `backward` reverses the visits. */
+/* Writes a stage's pairs to `order`: a group of stage_count micro-batches passes the stage's first
+ * visit, then its next. So the first micro-batch of a group is back when the last one has left.
+ * `backward` reverses the visits. */
 static void put_in_order(const Maker *maker, const StageState *stage, bool backward, int *order) {
     int group = maker->graph->stage_count, count = 0;
     for (int first = 0; first < maker->microbatches; first += group)
@@ -103,7 +103,7 @@ static bool is_ready(const Maker *maker, SchedulePhase part, int visit, Schedule
            (part == SCHEDULE_WGRAD || ends_done(maker, row, &maker->links.out, 1));
 }
 
-/* Returns the next visit in the order of a phase; -1 at its end. */
+/* Returns the next visit in the order of a phase; -1 at the end of the order. */
 static int next_visit(const Maker *maker, const StageState *stage, SchedulePhase part) {
     const int *order = part == SCHEDULE_FORWARD ? stage->forward : stage->backward;
     return stage->done[part] < stage->pairs ? order[stage->done[part]] / maker->microbatches : -1;
@@ -140,7 +140,7 @@ static SchedulePhase next_part(const Maker *maker, const StageState *stage) {
 }
 
 /* Chooses a stage's next row in the fixed order; returns whether it can run. With `force`, when all
- * stages are blocked, chooses backward in place of forward, and forward in place of all else. */
+ * stages are blocked, replaces forward by backward, and any other phase by forward. */
 static bool choose_in_order(const Maker *maker, const StageState *stage, bool force,
                             ScheduleRow *row) {
     SchedulePhase part = maker->graph->trains ? next_part(maker, stage) : SCHEDULE_FORWARD;
@@ -186,8 +186,8 @@ static void run_row(Maker *maker, const ScheduleRow *row) {
             most(stage->slot_count, stage->done[SCHEDULE_FORWARD] - stage->done[SCHEDULE_WGRAD]);
 }
 
-/* Returns whether `row` is better than `best` when all stages are blocked: other phases before
- * forward, then visits with fewer edges after them. */
+/* Returns whether `row` is better than `best` when all stages are blocked: forward is worse than
+ * all other phases; of equal phases, the visit with fewer edges after it is better. */
 static bool is_better(const Maker *maker, const ScheduleRow *row, const ScheduleRow *best) {
     if ((row->phase == SCHEDULE_FORWARD) != (best->phase == SCHEDULE_FORWARD))
         return best->phase == SCHEDULE_FORWARD;
@@ -233,7 +233,7 @@ static Maker make_order(Arena *arena, ScheduleKind kind, const StageGraph *graph
 /* The free slots of a stage, a ring in which the slot that has been free longest comes first. */
 typedef struct FreeSlots {
     int *ring, room, first, count;
-    int *last;      // by slot: the last micro-batch that used it; -1: none
+    int *last;      // by slot: the last micro-batch that used the slot; -1: none
     int slot_count; // number of slots of the stage
 } FreeSlots;
 
@@ -289,7 +289,7 @@ static int give_slots(const Maker *maker, const StageState *stage, int slot_coun
     return slots.slot_count;
 }
 
-/* Returns the table of an order. With `own`, stages have as many slots as pairs from the start. */
+/* Returns the table of an order. With `own`, each pair of a stage has a slot of its own. */
 static Schedule *write_table(Arena *arena, const Maker *maker, bool own) {
     int count = maker->graph->stage_count;
     Schedule *schedule = arena_new(arena, Schedule);
@@ -307,7 +307,7 @@ static Schedule *write_table(Arena *arena, const Maker *maker, bool own) {
 }
 
 /* Returns whether an order has fewer rounds than another, and needs no more slots in any stage.
- * With fewer rounds it ends sooner if all phases take equally long. */
+ * The order with fewer rounds ends sooner if all phases take equally long. */
 static bool beats(const Maker *maker, const Maker *other) {
     for (int s = 0; s < maker->graph->stage_count; s++)
         if (maker->stages[s].slot_count > other->stages[s].slot_count) return false;

@@ -27,9 +27,8 @@ enum { SCHEDULE_PHASES = SCHEDULE_WGRAD + 1 };
 
 typedef struct ScheduleRow {
     SchedulePhase phase;
-    int visit, microbatch,
-        slot; // visit: its number in the graph; slot: the same for all phases of a visit and
-              // micro-batch
+    // number of the visit in the graph; all phases of a visit and micro-batch have the same slot
+    int visit, microbatch, slot;
 } ScheduleRow;
 
 /* The data flow between visits. An edge carries values forward from one visit to another, on the
@@ -37,7 +36,7 @@ typedef struct ScheduleRow {
  * (strategy_check_order). */
 typedef struct StageGraph {
     int stage_count, visit_count;
-    const int *stage_of; // by visit
+    const int *stage_of; // by visit: its stage
     int edge_count;
     const int (*edge)[2];
     bool trains; // false: visits have only forward phases
@@ -45,9 +44,9 @@ typedef struct StageGraph {
 
 typedef struct Schedule {
     int stage_count;
-    int *row_count;     // by stage
-    ScheduleRow **rows; // by stage
-    int *slot_count;    // by stage
+    int *row_count;     // by stage: number of its rows
+    ScheduleRow **rows; // by stage: its rows
+    int *slot_count;    // by stage: number of its slots
     Position **at;      // by stage and row: its position in the text; NULL: made by schedule_create
 } Schedule;
 
@@ -56,7 +55,7 @@ typedef struct Schedule {
  * be the most edges of a path that begins at visit v, and `first` and `last` the stage's visits
  * with the largest and the smallest d:
  *
- *     gpipe        all
+ *     gpipe        all pairs
  *     1f1b         d(first) + 1: S - s at stage s of a chain of S stages
  *     interleaved  d(first) + 1 + d(last): (V - 1) S + 2 (S - s - 1) + 1 in a chain that passes S
  *                  stages V times
@@ -69,12 +68,12 @@ typedef struct Schedule {
 const Schedule *schedule_create(Arena *arena, ScheduleKind kind, const StageGraph *graph,
                                 int64_t microbatches);
 
-/* Why a row waits for another. */
+/* Why a row R waits for another row: the other row is ... */
 typedef enum WaitKind {
-    WAIT_ROW,   // the row before it in the stage
-    WAIT_DATA,  // the row that makes its data
-    WAIT_ORDER, // the same phase of the micro-batch before
-    WAIT_SLOT   // the row after which the slot that it needs is free
+    WAIT_ROW,   // the row before R in the stage
+    WAIT_DATA,  // the row that makes the data of R
+    WAIT_ORDER, // the row of the same phase and visit for the previous micro-batch
+    WAIT_SLOT   // the row after which the slot of R is free
 } WaitKind;
 
 typedef struct ScheduleWait {
@@ -94,8 +93,8 @@ const ScheduleCycle *schedule_cycle(Arena *arena, const StageGraph *graph,
                                     const Schedule *schedule);
 
 /* Reports missing and double rows, slots with two users at a time, and deadlocks with their cycle.
- * Errors are at the row in the schedule's text, or at `at` when the schedule was created. Returns
- * whether the table may run. */
+ * Errors are at the row in the schedule's text, or at `at` if schedule_create made the schedule.
+ * Returns whether the table may run. */
 bool schedule_check(Diag *diag, Position at, const StageGraph *graph, const Schedule *schedule,
                     int64_t microbatches);
 

@@ -51,8 +51,8 @@ static bool is_row(const Token *token) {
 
 static bool is_stage(const Token *token) { return token_is(token, "stage"); }
 
-/* Advances across line ends if `is` accepts the token behind them; returns whether it does. Else
- * the current token stays. */
+/* Advances across line ends if `is` accepts the next token behind line ends, and returns true. Else
+ * returns false, and the current token stays. */
 static bool come_to(Tokens *tokens, bool (*is)(const Token *)) {
     const Token *next = tokens->token;
     while (next->kind == TOKEN_LINE) next++;

@@ -5,7 +5,7 @@
 typedef struct Clock {
     const Waits *waits;
     const TimelineCosts *costs;
-    Span *spans; // by event (schedule/wait.h)
+    Span *spans; // by event (schedule/wait.h): when the event begins and ends
 } Clock;
 
 static double seconds_of(const Clock *clock, int event) {

@@ -22,16 +22,16 @@ typedef struct TimelineTransfer {
 } TimelineTransfer;
 
 typedef struct Timeline {
-    double seconds; // until the end of the last row
-    Span **rows;    // by stage and row
-    double *busy;   // by stage: seconds in which it runs rows
+    double seconds; // seconds until the end of the last row
+    Span **rows;    // by stage and row: when the row runs
+    double *busy;   // by stage: seconds in which the stage runs rows
     int transfer_count;
     const TimelineTransfer *transfers; // forward ones by edge and micro-batch, then backward ones
 } Timeline;
 
 /* Returns the timeline. Rows and transfers begin as soon as all events that they wait for have
- * ended (schedule/wait.h). A transfer needs a free slot at the receiver, and waits for the transfer
- * before it along its edge. The table must have passed schedule_check. */
+ * ended (schedule/wait.h). A transfer needs a free slot at the receiver, and waits for the previous
+ * transfer along its edge. The table must have passed schedule_check. */
 const Timeline *timeline_create(Arena *arena, const StageGraph *graph, const Schedule *schedule,
                                 const TimelineCosts *costs);
 

@@ -176,20 +176,20 @@ int waits_most(const Waits *waits) { return 3 + 4 * waits->graph->edge_count; }
 /* ---- depth-first visit of the events ---- */
 
 typedef struct Level {
-    int event, next; // an event on the stack, and which of its waits is visited next
+    int event, next; // an event on the stack, and the index of its wait that is visited next
 } Level;
 
 typedef struct Visitor {
     Arena *arena;
     const Waits *waits;
-    char *seen; // by event: 1 on the stack, 2 ended
+    char *seen; // by event: 1: the event is on the stack; 2: the event has ended
     Level *stack;
     int depth;
     WaitFor *waited;
 } Visitor;
 
-/* Returns why a row waits for the next row of the cycle. When a transfer is between them, the
- * transfer's own reason counts, unless this is WAIT_DATA. */
+/* Returns why a row waits for the next row of the cycle. If a transfer is between both rows, the
+ * transfer's reason to wait counts, unless that is WAIT_DATA. */
 static WaitKind kind_of(Visitor *visitor, int level) {
     const Level *own = &visitor->stack[level];
     waits_of(visitor->waits, own->event, visitor->waited);

@@ -1,12 +1,12 @@
 /* The dependences of a schedule's table, as a graph of events: rows, and transfers that carry a
  * row's result to a row that needs it.
  *
- * A row waits for: the row before it in its stage; the same phase of the micro-batch before; the
- * phase before it of its visit and micro-batch; the transfers to it; and, when it takes over a
- * slot, the transfers out of that slot. A transfer waits for: the sending row; the transfer of the
- * micro-batch before along its edge; and a free slot at the receiver, that is, for the last row
- * with this slot before the receiving row, and the transfers out of that slot. So no transfer ends
- * before its receiver is ready.
+ * A row waits for: the row before it in its stage; the same phase of the previous micro-batch; the
+ * previous phase of its visit and micro-batch; the transfers to it; and, when it takes over a slot,
+ * the transfers out of that slot. A transfer waits for: the sending row; the transfer of the
+ * previous micro-batch along the same edge; and a free slot at the receiver, that is, for the last
+ * row with this slot before the receiving row, and the transfers out of that slot. So no transfer
+ * ends before its receiver is ready.
  *
  *     F of stage 0, micro-batch 1 -> transfer forward, micro-batch 1 -> F of stage 1, micro-batch 1
  */
@@ -25,8 +25,8 @@ typedef struct GraphSide {
 typedef struct GraphLinks {
     GraphSide in, out;
     int *order;  // the visits in topological order
-    int *before; // by visit: edges of the longest path that ends there
-    int *after;  // by visit: edges of the longest path that begins there
+    int *before; // by visit: edges of the longest path that ends at the visit
+    int *after;  // by visit: edges of the longest path that begins at the visit
 } GraphLinks;
 
 GraphLinks graph_links(Arena *arena, const StageGraph *graph);
@@ -39,7 +39,7 @@ typedef struct Waits {
     int row_count, event_count; // events: rows stage by stage, then forward transfers by edge and
                                 // micro-batch, then backward transfers
     int *first_row;             // by stage: its first row
-    int *stage_of;              // by row
+    int *stage_of;              // by row: its stage
     int *row_of;                // by phase, visit and micro-batch: the row
     int *slot_before;           // by row: the last row before it with the same slot; -1: none
 } Waits;

@@ -30,7 +30,7 @@ void cpu_parallel(Text *out, int loops) {
         text_print(out, "#pragma omp parallel for collapse(%d)\n", loops);
 }
 
-/* Opens a loop over chunks of `step` indices, from c to before end. */
+/* Opens a loop over chunks [c, end) of `step` indices. */
 static void emit_chunks(Text *out, int depth, int64_t extent, int step) {
     Arena *arena = out->arena;
     const char *total = arena_format(arena, "%lld", (long long)extent),
@@ -130,8 +130,8 @@ static void emit_scalar_sum(const Sums *sums, const Addition *addition, const ch
     emit_addition(sums, addition, depth);
 }
 
-/* Appends a long sum in PARTS parts. Their borders do not depend on the number of threads, so
- * threads share the sum and its bits stay the same. */
+/* Appends a long sum in PARTS parts, which threads share. The borders of the parts do not depend on
+ * the number of threads, so neither do the bits of the sum. */
 static void emit_parted_sum(const Sums *sums, const Addition *addition, int depth) {
     const Loop *outer = &addition->around->contracted->loop[0];
     Text *out = sums->out;

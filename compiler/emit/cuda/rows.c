@@ -4,9 +4,9 @@
  *     for each row: a warp loads x, sums it (ht_warp_sum), stores y[r, c] = x[r, c] - mean
  *
  * Loops along a row give each thread the same elements every time. For a short row, a thread keeps
- * in registers (NAME_h) elements that several loops need. For a long row it reloads them. It reads
- * only result elements that it wrote itself. All threads of a row compute its values; one thread
- * stores them at the end, when no thread reads operands any more.
+ * in registers (NAME_h) elements that several loops need. For a long row, the thread reloads them.
+ * A thread reads only result elements that it wrote itself. All threads of a row compute the row's
+ * values; one thread stores these values at the end, when no thread reads operands any more.
  */
 #include "emit/cuda/vector_lanes.h"
 #include "emit/kernel/rows.h"

@@ -27,8 +27,8 @@ static bool is_aligned(const LocalOp *local, const Tensor *tensor) {
            tensor_elements(tensor) * dtype_size(tensor->value->type.dtype) % VECTOR == 0;
 }
 
-/* Returns whether `width` neighbours of a tensor along `inner` are aligned at every index of the
- * loops of `nest`. */
+/* Returns whether `width` neighbouring elements of a tensor along `inner` are aligned at every
+ * index of the loops of `nest`. */
 static bool fits(const LocalOp *local, int tensor, const Nest *nest, const Loop *inner, int width) {
     for (int l = 0; nest && l < nest->count; l++)
         if (&nest->loop[l] != inner && nest->loop[l].stride[tensor] % width) return false;
@@ -88,7 +88,7 @@ void text_place(Text *out, const LocalOp *local, int tensor, const Around *aroun
                text_bytes(&index));
 }
 
-/* Appends the load of a tensor: its neighbours, or one element for all lanes. */
+/* Appends the load of a tensor: neighbouring elements, or one element for all lanes. */
 static void emit_load(const Device *device, int number, const Lanes *lanes, const Around *around,
                       int depth) {
     const Tensor *tensor = &device->local->tensors[number];

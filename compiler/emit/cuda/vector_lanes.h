@@ -13,10 +13,10 @@ enum {
     CUDA_THREADS = 256,                    // threads of a block
     CUDA_WARP = 32,                        // threads of a warp
     CUDA_WARPS = CUDA_THREADS / CUDA_WARP, // warps of a block
-    CUDA_WARP_SUM = 1024                   // one warp adds up a sum of at most so many elements
+    CUDA_WARP_SUM = 1024                   // most elements of a sum that one warp adds up
 };
 
-/* `width` neighbours along the innermost loop of a nest; NULL: single elements. */
+/* `width` neighbouring elements along the innermost loop of a nest; nest NULL: single elements. */
 typedef struct Lanes {
     const Nest *nest;
     int width;
@@ -31,8 +31,8 @@ typedef struct Device {
 
 Device device_of(Text *out, const LocalOp *local);
 
-/* Returns the lanes along a nest: as many as fill a vector of the smallest type, or fewer if a
- * tensor of the set `tensors` is not aligned for so many. `other` has the surrounding loops. */
+/* Returns the lanes along a nest: enough to fill a vector of the smallest type, or fewer where a
+ * tensor of the set `tensors` is aligned for fewer. `other` has the surrounding loops. */
 Lanes lanes_along(const LocalOp *local, uint64_t tensors, const Nest *nest, const Nest *other);
 
 /* Appends a tensor at the current lane: NAME_v[e] or NAME_v if it was loaded before, otherwise the
@@ -51,7 +51,7 @@ void emit_loads(const Device *device, uint64_t tensors, const Lanes *lanes, cons
  * lane, otherwise `number`. */
 const char *counter(const Nest *nest, const Lanes *lanes, const char *number);
 
-/* Returns the number of steps of a nest; a step is all lanes. */
+/* Returns the number of steps of a nest; a step computes all lanes. */
 int64_t steps_of(const Nest *nest, const Lanes *lanes);
 
 /* Appends the indices of a nest's loops, computed from `number`, which counts steps: "const int i0
@@ -63,8 +63,8 @@ void emit_indices(const Device *device, const Nest *nest, const Lanes *lanes, co
  */
 const char *open_steps(const Device *device, const Nest *nest, const Lanes *lanes);
 
-/* Appends the indices of a nest in which each thread computes one step. `thread` is its number
- * among the `each` steps of its block. */
+/* Appends the indices of a nest in which each thread computes one step. `thread` is the number of
+ * the step among the `each` steps of the thread's block. */
 void emit_own_step(const Device *device, const Nest *nest, const Lanes *lanes, int each,
                    const char *thread);
 

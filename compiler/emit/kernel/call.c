@@ -1,4 +1,4 @@
-/* Writes the functions that run a C kernel: they build its views. */
+/* Writes the functions that run a C kernel on views of tensors. */
 #include "emit/kernel/kernel.h"
 #include "emit/kernel/local.h"
 #include "emit/words.h"
@@ -7,8 +7,8 @@
 #include <math.h>
 
 /* Returns the extent of a dimension of the whole tensor. Rows of a micro-batch have the extent of
- * the batch, a chunk of rows the extent of all chunks. With padding lengths it is the extent of the
- * padded batch. */
+ * the batch, a chunk of rows the extent of all chunks. With padding lengths, the extent is that of
+ * the padded batch. */
 static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d) {
     const BoundDim *dim = &tensor->bound->dims[d];
     const PipelineTemplates *bodies = local->module->templates;
@@ -77,7 +77,7 @@ static void emit_places(Text *out, const LocalOp *local, const Tensor *tensor, i
     text_string(out, written ? "}" : "");
 }
 
-/* Returns how many numbers of the device a tensor has. */
+/* Returns how many numbers of the device the view of a tensor reads. */
 static int place_count(const LocalOp *local, const Tensor *tensor) {
     int count = 0;
     for (int w = 0; w < tensor->bound->written_rank; w++)

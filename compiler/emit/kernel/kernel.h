@@ -29,12 +29,12 @@ void emit_call(Text *out, const LocalOp *local, const char *kernel, bool update)
 /* Appends the body for empty contracted factors: fills results with the reduction's identity. */
 void emit_identity(Text *out, const LocalOp *local);
 
-/* A body that ht_product of <hetu/product.h> computes; tensors are indices, -1: absent. */
+/* A body that ht_product of <hetu/product.h> computes. Its tensors are numbers; -1: absent. */
 typedef struct Product {
     int x, w, bias, y;
     int aux;           // result: the product before the epilogue
     bool bias_flagged; // the bias is added only where at[0] is not 0
-    const Expr *scale; // NULL: none
+    const Expr *scale; // scale of the product; NULL: none
 } Product;
 
 /* Returns whether the body is such a product, and fills in `product`. */

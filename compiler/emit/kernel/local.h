@@ -18,9 +18,9 @@ typedef struct Tensor {
     const Value *value; // NULL: an optional operand that is absent
     const Access *access;
     const BoundAccess *bound;
-    const char *name;            // in emitted C
+    const char *name;            // name in emitted C
     bool empty;                  // this device holds none of its elements
-    int64_t extent[IR_MAX_RANK]; // local, by dimension
+    int64_t extent[IR_MAX_RANK]; // local extents, by dimension
     int64_t pitch;               // elements between rows (clause `pitch`); 0: rows are contiguous
 } Tensor;
 
@@ -28,7 +28,7 @@ typedef struct Tensor {
 typedef struct Term {
     const Expr *expr;
     bool minus;
-    uint32_t contracted; // set of bound factors over which it is summed
+    uint32_t contracted; // set of bound factors over which the term is summed
     bool flagged;        // added only on devices whose number (flag) is not 0
 } Term;
 
@@ -42,14 +42,14 @@ typedef struct LocalOp {
     Tensor tensors[EMIT_MAX_TENSORS]; // the results, then the operands
     Tensor *results, *operands;       // point into tensors
     int factor_count;
-    int64_t extent[IR_MAX_FACTORS]; // local, by bound factor
+    int64_t extent[IR_MAX_FACTORS]; // local extents, by bound factor
     uint32_t contracted;            // set of bound factors that no result has
     // column sum of an operand that the product computes as well (ir/analysis/side_reduction.h)
     const Op *sum; // NULL: none
     int summed;    // index of the operand that is summed
     Tensor sums;   // the sum's result
     int term_count;
-    Term *terms; // of a RULE_BODY, or of the product in front of an epilogue
+    Term *terms; // terms of a RULE_BODY, or of the product in front of an epilogue
 } LocalOp;
 
 /* Fills in `local`. Returns false after it has reported an error: a tensor that lies in several
@@ -77,8 +77,8 @@ bool tensor_is_half(const Tensor *tensor);
 /* Returns the index of the call's operand for the rule's operand `index`; -1 when it is absent. */
 int operand_of(const LocalOp *local, int index);
 
-/* Returns the set of the call's operands that an expression reads. Sets *absent when it reads one
- * that is absent. */
+/* Returns the set of the call's operands that an expression reads. Sets *absent if the expression
+ * reads an absent operand. */
 uint64_t expr_operands(const LocalOp *local, const Expr *expr, bool *absent);
 
 /* Returns whether `value`, a tensor of the operator, is the part of an input or of collected rows

@@ -14,7 +14,7 @@
 typedef struct Loop {
     int64_t extent;
     int64_t stride[EMIT_MAX_TENSORS]; // in elements, by tensor
-    char name[16];                    // of its index: "i0"
+    char name[16];                    // name of the loop's index: "i0"
 } Loop;
 
 typedef struct Nest {
@@ -30,7 +30,7 @@ Nest nest_of_sum(const LocalOp *local, uint32_t contracted);
 /* Returns the loops over bound factors in this order; their names begin with `letter`. */
 Nest nest_of_factors(const LocalOp *local, const int *factors, int count, char letter);
 
-/* Returns the product of the extents of loops `first` to before `last`. */
+/* Returns the product of the extents of the loops [first, last). */
 int64_t nest_volume(const Nest *nest, int first, int last);
 
 /* Returns the innermost loop; NULL when there is none. */
@@ -40,7 +40,7 @@ const Loop *nest_inner(const Nest *nest);
  * and the C text of a number that differs between devices, "at[$n]". */
 typedef struct Around {
     const Nest *outputs, *contracted;
-    AccessWriter *access; // its context is this struct
+    AccessWriter *access; // writer of operands, whose context is this struct
     const char *number;
     const void *more; // data of the backend
 } Around;
@@ -59,7 +59,7 @@ void text_result(Text *out, const LocalOp *local, const Around *around);
 void text_result_end(Text *out, const LocalOp *local);
 
 /* Appends the sum of the terms over exactly the factors of `set`; `first`: no term has been written
- * yet. Returns whether a term has been written by then. */
+ * yet. Returns whether a term has been written, before or by this call. */
 bool text_terms(Text *out, const LocalOp *local, uint32_t set, const Around *around, bool first);
 
 /* Appends a sum and the terms that are not summed, in the type in which kernels compute the result:
@@ -82,7 +82,7 @@ bool sums_columns(const LocalOp *local, const Nest *outputs, uint32_t set);
 /* Returns the C type of the variable of a sum. */
 const char *sum_type(const LocalOp *local);
 
-/* Returns the C type of an element while it is computed with: float for bf16. */
+/* Returns the C type in which kernels compute with an element: float for bf16. */
 const char *value_type(DType dtype);
 
 /* Append the blanks in front of a line, and a line that closes a brace. */

@@ -35,7 +35,7 @@ static bool contribution_key(Text *key, const LocalOp *local, uint64_t operands,
 }
 
 /* Returns by index in the roles whether a device adds a term to the partial result. Of devices with
- * equal contributions to the same piece, the one with the lowest partial id adds it. Where
+ * equal contributions to the same piece, the device with the lowest partial id adds the term. Where
  * subgroups have copies, whose pieces may differ, the first subgroup's pieces are added. */
 static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t operands) {
     const Roles *roles = local->module->devices->roles;
@@ -46,10 +46,9 @@ static const bool *devices_adding(Arena *arena, const LocalOp *local, uint64_t o
     Text key = {.arena = scratch};
     int count;
     const int *holders = value_holders(scratch, local->module, result, &count);
-    int *of = arena_array(
-        scratch, int,
-        count); // by holder: the number of its contribution; -1: another device has the first copy
-    int *lowest = arena_array(scratch, int, count); // by contribution
+    // by holder: the number of its contribution; -1: another device has the first copy
+    int *of = arena_array(scratch, int, count);
+    int *lowest = arena_array(scratch, int, count); // by contribution: the lowest partial id
     for (int i = 0, contributions = 0; i < count; i++) {
         int partial = value_region(local->module, result, holders[i])->partial;
         key.length = 0;
@@ -207,7 +206,7 @@ static int local_numbers(const LocalOp *local, const Roles *roles, const Flagged
     return count;
 }
 
-/* Returns the column with an operator's numbers, added when new; -1: it has none. */
+/* Returns the column with an operator's numbers, added when new; -1: the operator has none. */
 static int write_column(RoleWriter *writer, const LocalOp *local) {
     Arena *scratch = arena_create();
     NumberTable *table = &writer->numbers;

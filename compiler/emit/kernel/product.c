@@ -68,7 +68,7 @@ static const char *factor_name(const LocalOp *local, int factor) {
     return local->rule->factors[local->op->binding->factors[factor].factor].name;
 }
 
-/* Returns the stride of the column sums along a factor of the product; 0: they lack it. */
+/* Returns the stride of the column sums along a factor of the product; 0: sums lack the factor. */
 static int64_t sums_stride(const LocalOp *local, int factor) {
     const BoundAccess *there = &local->op->binding->operands[local->summed],
                       *own = &local->sum->binding->operands[0];

@@ -45,8 +45,8 @@ bool rows_is_result(const Rows *rows, int equation);
 const char *rows_name(const Rows *rows, int value);
 const char *rows_type(const Rows *rows, int value);
 
-/* Returns whether loop `loop` computes the equation's value for every element; and whether it also
- * stores it. */
+/* Return whether loop `loop` computes the equation's value for every element, and whether the loop
+ * also stores the value. */
 bool rows_computes(const Rows *rows, int equation, int loop);
 bool rows_stores(const Rows *rows, int equation, int loop);
 
@@ -63,12 +63,12 @@ bool rows_stored(const Rows *rows, int value, int loop);
  * the place. */
 void text_row_access(Text *out, const LocalOp *local, int operand, void *place);
 
-/* Appends `const float NAME_v = VALUE;`, rounded if other equations read the stored value. `sum`
- * NULL: the equation's value; otherwise `sum` and the terms without elements along the row. */
+/* Appends `const float NAME_v = VALUE;`, rounded if other equations read the stored value. VALUE is
+ * the equation's value; with `sum`, `sum` plus the terms without elements along the row. */
 void emit_row_value(Text *out, const RowsPlace *place, int equation, const char *sum, int depth);
 
 /* Appends the statements of a loop for one element: values, then `NAME_s += TERMS;`. Stores must
- * come after them, because a result may share the storage of an operand. */
+ * follow these statements, because a result may share the storage of an operand. */
 void emit_row_element(Text *out, const RowsPlace *place, int depth);
 
 /* Appends `NAME[index] = NAME_v;`. */

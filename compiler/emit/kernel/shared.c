@@ -18,7 +18,7 @@ enum { MOST_NUMBERS = 512 };
 /* The text of a kernel, and the places of the numbers in it that may differ between kernels. */
 typedef struct Parted {
     const KernelText *kernel;
-    int count; // of numbers
+    int count; // number of places in `at`
     const char *at[MOST_NUMBERS];
     struct Sharing *sharing;
 } Parted;
@@ -84,8 +84,8 @@ static long number_at(const Parted *parted, int index) {
     return strtol(parted->at[index], NULL, 10);
 }
 
-/* Returns whether all kernels of a group have equal numbers at two places; with one and the same
- * place, whether it has the same number in all kernels. */
+/* Returns whether each kernel of a group has equal numbers at two places; if both are one place,
+ * whether all kernels have the same number there. */
 static bool same_numbers(const Sharing *sharing, int one, int other) {
     for (int i = 0; i < sharing->count; i++)
         if (number_at(sharing->at[i], one) != number_at(sharing->at[one == other ? 0 : i], other))
@@ -93,7 +93,7 @@ static bool same_numbers(const Sharing *sharing, int one, int other) {
     return true;
 }
 
-/* Lists in `told` places whose numbers become parameters, and returns their number. Places with
+/* Lists in `told` one place for each parameter, and returns the number of parameters. Places with
  * equal numbers in every kernel share a parameter. which[place]: its parameter; -1: none. */
 static int find_told(const Sharing *sharing, int *told, int *which) {
     int count = 0;

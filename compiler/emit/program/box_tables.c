@@ -1,8 +1,8 @@
 /* Writes the tables of tensors' pieces on devices (ht_pieces of <hetu/image.h>).
  *
  *     x (8, 4), {0:dp} over devices 0-3: device d has piece d, which is box d: rows 2d and 2d + 1
- *     devices {0, 4, 0, 1}: from device 0 on, 4 devices; the first has piece 0, each next one + 1
- *     boxes 0, 0, 2, 2, 0, 4, 0: box 0 has rows [0, 2), each next one + 2; columns [0, 4), each + 0
+ *     devices {0, 4, 0, 1}: 4 devices from 0 on; device 0 has piece 0, each next device one more
+ *     boxes 0, 0, 2, 2, 0, 4, 0: from box 0 on; rows [0, 2), step 2; columns [0, 4), step 0
  *
  * Neighbouring devices, and neighbouring boxes, often differ by constant steps. A row of a table
  * stands for such a run. So a table grows with the number of ways in which a tensor is cut, not
@@ -33,8 +33,8 @@ typedef Array(int64_t) Numbers;
 typedef struct Piece {
     int count;
     Numbers bounds; // by box: lo and hi of each dimension
-    Numbers
-        placing; // by box: the element at which it begins in memory, and the extents of its storage
+    // by box: the element at which the box begins in memory, and the extents of its storage
+    Numbers placing;
 } Piece;
 
 static int64_t box_volume(const Box *box, int rank) {
@@ -76,8 +76,8 @@ static void emit_placing(Text *out, const int64_t *placing, int rank) {
     text_string(out, "\n");
 }
 
-/* A tensor whose pieces are written. If `turns` is empty, the layout gives the pieces. Otherwise it
- * has the rows of all micro-batches, and values in `turns` give the region of each. */
+/* A tensor whose pieces are written. If `turns` is empty, the layout gives the pieces. Otherwise
+ * the tensor has the rows of all micro-batches, and the values in `turns` give their regions. */
 typedef struct Stored {
     const Value *value;
     Array(const Value *) turns;
@@ -93,12 +93,12 @@ static const Value *stored_turn(const Tables *tables, const Stored *stored, int 
 
 /* The rows of a table of pieces. */
 typedef struct PiecesText {
-    int *piece;       // by device; -1: no elements
+    int *piece;       // by device: number of its piece; -1: no elements
     Array(int) first; // by piece: its first box; then the number of all boxes
-    Numbers boxes;    // lo and hi of each dimension
+    Numbers boxes;    // by box: lo and hi of each dimension
     Text placing;     // a line for each box
     Intern *known;    // 1 + number of a piece, by its content
-    bool placed;      // boxes need not be stored one after another
+    bool placed;      // `placing` gives the storage of boxes; else they are one after another
 } PiecesText;
 
 static bool layout_is_zigzag(const Layout *layout, int rank) {
@@ -197,8 +197,8 @@ static Text device_runs(Arena *arena, const int *piece, int count, int *runs) {
     return rows;
 }
 
-/* Returns whether box `b` continues the run that begins with box `a`: it differs from the box
- * before it by the step from `a` to the second box. */
+/* Returns whether box `b` continues the run that begins with box `a`: whether the step from box
+ * b - 1 to `b` equals the step from `a` to a + 1. */
 static bool goes_on(const int64_t *boxes, int rank, int a, int b) {
     const int64_t *first = boxes + (ptrdiff_t)a * 2 * rank, *last = boxes + (ptrdiff_t)b * 2 * rank;
     bool on = true;
@@ -216,8 +216,8 @@ static bool same_extents(const int64_t *boxes, int rank, int a) {
     return same;
 }
 
-/* Returns rows `box, lo, hi, step, ...`: a run of boxes, each the box before it moved by the
- * steps. */
+/* Returns rows `box, lo, hi, step, ...`: runs of boxes, in which each box is the previous one moved
+ * by the steps. */
 static Text box_runs(Arena *arena, const int64_t *boxes, int count, int rank, int *runs) {
     Text rows = {.arena = arena};
     *runs = 0;

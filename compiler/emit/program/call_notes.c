@@ -35,8 +35,8 @@ static const char *layer_text(Arena *arena, const Layer *layer) {
                        : arena_format(arena, "%s%d", tower, layer->number);
 }
 
-/* Adds a row for a value that a call makes or reads, if this role has elements of it and they can
- * be NaN. */
+/* Adds a row for a floating-point value that a call makes or reads, if this role has elements of
+ * the value. */
 static void note_made(NoteWriter *notes, const Call *call, const Value *value, Text *shapes,
                       int *count) {
     const RoleWriter *writer = notes->writer;
@@ -57,7 +57,7 @@ static void note_made(NoteWriter *notes, const Call *call, const Value *value, T
 
 /* Returns the value that is checked for a result. For members of a concatenation that the operator
  * makes alone: the concatenation for the first member, NULL for all others. Returns NULL if several
- * operators make them, because the concatenation is then incomplete. */
+ * operators make the members, because the concatenation is then incomplete. */
 static const Value *looked_at(const Op *op, int result) {
     const Subview *within = op->results[result]->subview;
     const Op *row = within ? within->whole->def : NULL;
@@ -110,7 +110,7 @@ static const char *call_value(const Call *call) {
     return name ? name : "";
 }
 
-/* Adds a row if scope or layer differ from the call before. */
+/* Adds a row if scope or layer differ from those of the previous call. */
 static void note_whose(NoteWriter *notes, const Op *op) {
     Arena *arena = notes->whose.arena;
     const char *scope = c_string(arena, op->source->scope ? op->source->scope : ""),

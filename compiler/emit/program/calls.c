@@ -83,8 +83,8 @@ static int match_length(const int *keys, int count, int first, int period) {
     return length;
 }
 
-/* Returns the repeat at `first` that covers the most calls; times 1: none is worth a loop. next[i]
- * is the next call with the key of call i; -1: none. */
+/* Returns the repeat at `first` that covers the most calls; times 1: no repeat saves enough calls.
+ * next[i] is the next call with the key of call i; -1: none. */
 static Stretch best_repeat(const int *keys, const int *next, int count, int first) {
     Stretch best = {first, 1, 1};
     int covered = 0, tried = 0;
@@ -169,7 +169,7 @@ static bool turns_differ(const Calls *calls, Stretch stretch, int call, int argu
     return false;
 }
 
-/* An argument in an iteration of a stretch: the index of its call, and its index there. */
+/* An argument in an iteration of a stretch: the index of its call, and its index in the call. */
 typedef struct ColumnHome {
     int call, argument;
 } ColumnHome;
@@ -302,8 +302,8 @@ static int emit_turn(Text *out, const Repeat *repeat, const char *name) {
 
 /* ---- the list ---- */
 
-/* The phase's function. Its statements are collected while the functions that it calls are
- * written. */
+/* The function of a phase while it is written: `body` collects its statements, and `out` gets the
+ * functions that these statements call. */
 typedef struct Writer {
     Text *out;
     Calls *calls;

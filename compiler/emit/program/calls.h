@@ -34,7 +34,7 @@ typedef struct Call {
     const Op *op;
     const Value *makes; // the value that the call makes; NULL: the operator's results
     bool copies;        // a copy that the emitter adds, not the operator itself
-    bool aside;         // left out of traces and profiles
+    bool aside;         // the call is left out of traces and profiles
     const char *comment;
     int key; // equal for calls that differ only in numbers
 } Call;
@@ -90,7 +90,7 @@ int64_t role_value_bytes(const RoleWriter *writer, const Value *value);
  */
 void call_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value *value);
 
-/* Appends a copy of the bytes of `from`, unless it shares the storage of `to` or has none. */
+/* Appends a copy of the bytes of `from`, unless `from` shares the storage of `to` or is empty. */
 void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to,
                const Value *from);
 

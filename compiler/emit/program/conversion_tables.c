@@ -42,7 +42,7 @@ typedef struct PlanTables {
     const char *groups, *devices, *tensors;
 } PlanTables;
 
-/* Longer lists of blocks become arrays of their own, which may be shared. */
+/* Lists of more than SHORT_BLOCKS blocks become arrays of their own, which devices may share. */
 enum { SHORT_BLOCKS = 2 };
 
 /* Returns rows `{extent, from, to}`, one for each dimension of a move. */
@@ -68,7 +68,7 @@ static const char *move_row(Arena *arena, const ht_move *move) {
 }
 
 /* Returns the name of the array `WORD_N` with these rows, and writes the array when it is new.
- * Devices and plans with equal rows share it. */
+ * Devices and plans with equal rows share the array. */
 static const char *write_array(PlanWriter *writer, const char *type, const char *word,
                                const Text *rows) {
     Emitter *emitter = writer->emitter;

@@ -59,7 +59,7 @@ static void text_param(Image *image, Text *rows, const Parameter *param) {
                param->updated ? "true" : "false");
 }
 
-/* Appends `static const TYPE NAME_MODEL[] = {rows};`, or a table of one zero without rows. */
+/* Appends `static const TYPE NAME_MODEL[] = {rows};`; if there are no rows, a table of one zero. */
 static void emit_table(const Image *image, const char *type, const char *name, const Text *rows) {
     text_fill(image->out,
               "static const $type $name[] = {\n"
@@ -206,7 +206,7 @@ static void emit_reads(Image *image) {
 
 /* ---- conversions ---- */
 
-/* Returns each device's position in the first pipeline of a template, as tables number devices. */
+/* Returns, by device, its position in the first pipeline of a template; tables use this number. */
 static const int *positions_of(const Image *image, int body) {
     const Module *module = image->module;
     int count = 0, *positions = arena_array(image->emitter->arena, int, image->device_count);
@@ -366,7 +366,7 @@ static void emit_roles(Image *image, const RoleText *texts) {
 typedef struct ScheduleText {
     const RoleText *role;
     const PipelineRun *run; // the device's pipeline; NULL: the batch runs as a whole
-    int stage, slot_count;  // of the device
+    int stage, slot_count;  // stage of the device, and number of the stage's slots
     int count;              // rows so far
     Text rows;
 } ScheduleText;

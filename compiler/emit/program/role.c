@@ -93,7 +93,7 @@ static void add_kernel(Calls *calls, RoleWriter *writer, const Op *op) {
     call_describe(calls, call);
 }
 
-/* Appends copies of one half of a joiner's operands to its results; the other half is absent. */
+/* Appends calls that copy half of a joiner's operands to its results; the other half is absent. */
 static void add_half(Calls *calls, RoleWriter *writer, const Op *op, JoinedHalf half) {
     for (int k = 0; k < op->result_count; k++)
         call_copy(calls, writer, op, op->results[k],
@@ -159,8 +159,8 @@ typedef struct RoleParts {
     UsedKernels used;
     Array(Calls) calls;
     Numbers *made_by; // by op index: the asynchronous transfers that send its results
-    Numbers *ahead;   // by op index: the prefetches that begin before it
-    int *ahead_of;    // by op index: 1 + its transfer if it is prefetched; otherwise 0
+    Numbers *ahead;   // by op index: the prefetches that begin before the op
+    int *ahead_of;    // by op index: 1 + index of its transfer if the op is prefetched; else 0
 } RoleParts;
 
 /* Returns the index of the part of an operator. Appends the part when it is new. */
@@ -177,7 +177,7 @@ static int part_of(RoleParts *parts, const Op *op) {
     return parts->text.parts.count - 1;
 }
 
-/* Returns the transfer of the conversion whose first operator is `op`. Adds it to no part. */
+/* Makes the transfer of the conversion whose first operator is `op`; no part has it yet. */
 static RoleTransfer transfer_of(const RoleWriter *writer, const Op *op) {
     Arena *arena = writer->emitter->arena;
     const Module *module = writer->module;
@@ -284,7 +284,7 @@ static void await_async_collectives(RoleParts *parts, const Op *op) {
         }
 }
 
-/* Returns whether the role prefetches a conversion: its result shares no storage. */
+/* Returns whether the role prefetches a conversion; its result must not share storage. */
 static bool is_ahead(const RoleWriter *writer, const Op *op) {
     if (op_prefetch_point(writer->module, op) == op) return false;
     const Value *from = value_storage(op->operands[0]), *to = op->results[0];

@@ -18,8 +18,8 @@ RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int r
 /* Tables of notes on a part's calls as text (call_notes.c); all NULL: no notes. */
 typedef struct Notes {
     int call_count;
-    const char *call, *calls, *made, *buffer,
-        *whose; // named after the field of ht_part that they fill
+    // each text is named after the field of ht_part that it fills
+    const char *call, *calls, *made, *buffer, *whose;
     int whose_count;
 } Notes;
 
@@ -28,7 +28,7 @@ typedef struct RolePart {
     Phase phase;
     int visit;
     const char *name;         // "forward", "backward_1"
-    bool runs;                // it has operators to run
+    bool runs;                // the part has operators to run
     Array(int) receive, send; // indices of RoleText.transfers
     Notes notes;
 } RolePart;
@@ -36,8 +36,8 @@ typedef struct RolePart {
 /* A message between stages that a role sends or receives: operators that cross stages, one
  * asynchronous exchange, or the gather of a prefetched parameter (op_prefetch_point). */
 typedef struct RoleTransfer {
-    const Op *op;                // its first operator
-    bool flies;                  // asynchronous
+    const Op *op;                // first operator of the transfer
+    bool flies;                  // the transfer is asynchronous
     bool ahead, sends, receives; // ahead: the gather of a prefetched parameter
     int tensor_count;
     int64_t *from, *to; // by tensor: buffers; 0 where the role has none
@@ -49,7 +49,7 @@ typedef struct RoleTransfer {
 } RoleTransfer;
 
 typedef struct RoleText {
-    // in the order of their first calls, which follows the order of the module
+    // parts in the order of their first calls, which follows the order of the module
     Array(RolePart) parts;
     Array(RoleTransfer) transfers;
 } RoleText;

@@ -132,8 +132,8 @@ static void emit_recipe(const Emitter *emitter, const EmitOptions *options, Text
                fingerprint_name(emitter), emitter->prefix, emitter->prefix);
 }
 
-/* Declares operators without a body as weak. Models that call them are never run as C in this
- * program, so it links without them. */
+/* Declares operators without a body as weak, so that the program links without them. No model that
+ * calls such an operator runs as C in this program. */
 static const char *weak_operators(Emitter *emitter) {
     Text out = {.arena = emitter->arena};
     for (int i = 0; i < emitter->unit->bodiless.count; i++)

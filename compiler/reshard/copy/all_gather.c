@@ -8,7 +8,7 @@ typedef struct SenderGroup {
     int transfer;
     int serving;     // number of holders of the transfer that serve a receiver
     Devices devices; // the holder, then its receivers
-    bool served;     // by a collective
+    bool served;     // a collective serves the receivers
 } SenderGroup;
 
 typedef Array(SenderGroup) SenderGroups;
@@ -18,7 +18,7 @@ typedef Array(SenderGroup) SenderGroups;
 typedef struct Gathering {
     PlanBuilder *planner;
     const Transfers *transfers; // ordered by bucket
-    int *replicas;  // in the current bucket, by slot: the device's replica; -1: it holds nothing
+    int *replicas;  // in the current bucket, by slot: the device's replica; -1: no elements
     Index *holders; // index from replicas (as slots) to the holders of a transfer
     Index *members; // index of the devices of a component
     SenderGroups groups;
@@ -51,7 +51,7 @@ static void find_replicas(Gathering *gathering, int bucket) {
             gathering->replicas[plan_slot(plan, side->list.at[p].devices.at[i])] = i;
 }
 
-/* Indexes the holders of a transfer by replica; of several holders in a replica, the first. */
+/* Indexes the holders of a transfer by replica; if a replica has several holders, the first one. */
 static void index_replicas(Gathering *gathering, const Transfer *transfer) {
     const Plan *plan = gathering->planner->plan;
     index_clear(gathering->holders);
@@ -95,8 +95,8 @@ static void add_groups(Gathering *gathering, int g) {
 /* ---- components ---- */
 
 /* Returns whether a collective suits the senders of a component: each holder serves a receiver
- * (otherwise messages balance better). With several senders, each must also be a target of its own
- * data, because an all-gather returns it. */
+ * (otherwise messages balance better). With several senders, each sender must also be a target of
+ * its own data, because an all-gather returns the data to it. */
 static bool suits_senders(const Gathering *gathering, const int *order, int count, int sending) {
     for (int i = 0; i < count; i++) {
         const SenderGroup *group = &gathering->groups.at[order[i]];
@@ -110,7 +110,7 @@ static bool suits_senders(const Gathering *gathering, const int *order, int coun
 }
 
 /* Appends one collective for a component, and returns whether that is possible. A transfer from one
- * device to one other is left to a message. */
+ * device to a single receiver is left to a message. */
 static bool add_gather(Gathering *gathering, const Components *components, int c,
                        const int *senders, bool broadcasts) {
     PlanBuilder *planner = gathering->planner;
@@ -153,7 +153,7 @@ static void add_rest(PlanBuilder *planner, const Transfer *transfer, const Sende
     array_push(planner->arena, rest, left);
 }
 
-/* Makes components collectives where possible; a component is served entirely or not at all. */
+/* Appends collectives for components where possible; each collective serves a whole component. */
 static void gather_components(Gathering *gathering, bool broadcasts) {
     PlanBuilder *planner = gathering->planner;
     int count = gathering->groups.count, *buckets = arena_array(planner->arena, int, count),

@@ -1,8 +1,8 @@
 /* Transfers: bring values to the devices that need them.
  *
  * Closed groups of devices use all-gathers and broadcasts (all_gather.c). Otherwise holders send
- * the value; if they would send too much, receivers pass it on (senders.c). Devices that all send
- * to each other use an all-to-all (all_to_all.c).
+ * the value; if holders would send too much, receivers pass it on (senders.c). Devices that all
+ * send to each other use an all-to-all (all_to_all.c).
  *
  *     [0-1]{0:2} to [0-1]{dup:2}: one all-gather     [0]{} to [1-3]{dup:3}: one broadcast
  */
@@ -32,8 +32,8 @@ void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, R
 /* Appends the steps that bring the transfers to their receivers. */
 void routes_send(PlanBuilder *planner, const Routes *routes, const Jobs *jobs);
 
-/* Ends an exchange: makes its messages, and turns those among three or more devices that all send
- * to each other into all-to-alls. */
+/* Ends an exchange: makes its messages, and turns messages among three or more devices that all
+ * send to each other into all-to-alls. */
 void end_exchange(PlanBuilder *planner, int exchange);
 
 #endif

@@ -10,19 +10,19 @@
 
 /* ---- routes ---- */
 
-/* Returns the number of elements of a transfer that are passed on together. It is a small fraction
- * of the load cap, a smaller one for fewer devices. Still smaller parts would not balance better,
- * and each part needs a message for every receiver. */
+/* Returns how many elements of a transfer form a part, which is passed on as a whole: a small
+ * fraction of the load cap. Smaller parts would need more messages, and not balance better. */
 static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t unit, int64_t cap) {
-    enum { PARTS = 1536, LEAST_PARTS = 4 }; // parts of all that is sent, and least parts of the cap
+    // PARTS: parts of the bytes that all devices send; LEAST_PARTS: fewest parts of the load cap
+    enum { PARTS = 1536, LEAST_PARTS = 4 };
     int64_t volume = transfer->segment.hi - transfer->segment.lo,
             others = transfer->receivers.count - 1, parts = PARTS / plan->device_count,
             width = cap / (parts > LEAST_PARTS ? parts : LEAST_PARTS) / (unit * others);
     return width < 2 ? 1 : volume / ((volume + width - 1) / width);
 }
 
-/* Returns a transfer's job. Holders send each element once, and the remainder that fills no grain
- * to all receivers; holders or receivers do the grains, which copy elements to other receivers. */
+/* Returns a transfer's job. Holders send each element once, and the remainder of less than one part
+ * to all receivers. A grain sends one part to all other receivers; holders or receivers do it. */
 static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap) {
     int64_t volume = transfer->segment.hi - transfer->segment.lo,
             others = transfer->receivers.count - 1,
@@ -73,7 +73,7 @@ void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, R
 typedef struct Rounds {
     PlanBuilder *planner;
     int step;
-    Array(Transfers) later; // by delay in exchanges
+    Array(Transfers) later; // by delay, in exchanges: the transfers
 } Rounds;
 
 /* Registers a segment that a receiver passes on to others, `delay` exchanges later. */
@@ -142,7 +142,7 @@ static void send_direct(Rounds *rounds, const Transfer *transfer, const Job *job
     }
 }
 
-/* Sends a transfer along a tree: holders send now, receivers after they have received it. */
+/* Sends a transfer along a tree: holders send now, a receiver after it has received the value. */
 static void send_along_tree(Rounds *rounds, const Transfer *transfer, const Job *job) {
     PlanBuilder *planner = rounds->planner;
     int count = job->devices.count, *degree = arena_array(planner->arena, int, count);
@@ -165,7 +165,7 @@ static void begin_exchange(Rounds *rounds) {
     rounds->step = rounds->planner->plan->steps.count - 1;
 }
 
-/* Sends transfers that receivers pass on: by all-gathers, or else by messages of the one holder. */
+/* Sends transfers that receivers pass on: by all-gathers, else by messages of their only holder. */
 static void send_later(Rounds *rounds, const Transfers *later) {
     Transfers rest = gather_transfers(rounds->planner, later, false);
     begin_exchange(rounds);

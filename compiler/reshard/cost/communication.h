@@ -12,8 +12,8 @@ void count_moves(PlanBuilder *planner);
 Link group_link(const Plan *plan, const Devices *group);
 
 /* Returns the seconds of a verb among n devices over a link. A collective of a tensor of `bytes` is
- * a ring; a broadcast or reduce is a chain. In an all-to-all or exchange, `bytes` are those of all
- * messages, and each device sends bytes / n. */
+ * a ring; a broadcast or reduce is a chain. In an all-to-all or exchange, `bytes` is the sum over
+ * all messages, and each device sends bytes / n. */
 double verb_seconds(ht_verb verb, int n, double bytes, const Link *link);
 
 /* Prices the steps: sets `together` and `seconds` of each step, and returns the sum of seconds. */
@@ -21,9 +21,9 @@ double price_steps(PlanBuilder *planner);
 
 /* ---- measured costs and shared processors (resources.c) ----
  *
- * Latency and bandwidth describe devices that share nothing. Measurements of a link correct them.
- * Devices of one host share its memory, and its processors if there are more devices. A processor
- * serves its devices in turn, and a step takes as long as its busiest processor.
+ * Latency and bandwidth describe devices that share nothing. Measurements of a link correct both.
+ * Devices of one host share its memory, and share processors if devices outnumber processors. A
+ * processor serves its devices in turn; a step takes the seconds of the processor with most work.
  * A processor runs one step after another; steps on different processors overlap. */
 
 typedef struct Resources Resources;

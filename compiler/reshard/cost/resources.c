@@ -39,9 +39,9 @@ static double point_correction(const Measured *measured, const Link *link, doubl
            verb_seconds(measured->verb, measured->ranks, bytes, link);
 }
 
-/* Returns this ratio for a verb on `devices` devices, interpolated between measured numbers of
- * devices; 1 if nothing was measured. `bytes` are those of the tensor; of messages, those that one
- * device sends. */
+/* Returns the ratio of point_correction for a verb on `devices` devices, interpolated between
+ * measured numbers of devices; 1 if nothing was measured. `bytes` are the bytes of the tensor, or
+ * for messages the bytes that one device sends. */
 static double correction(const Link *link, ht_verb verb, bool one_way, int devices, double bytes) {
     const Measured *below = link_measured(link, verb, one_way, devices, false),
                    *above = link_measured(link, verb, one_way, devices, true);
@@ -55,8 +55,8 @@ static double correction(const Link *link, ht_verb verb, bool one_way, int devic
     return low * pow(high / low, part);
 }
 
-/* Returns the bytes that all devices of a group touch in a step of a verb, before and after it, as
- * a multiple of the tensor's or messages' bytes. */
+/* Returns the bytes that all devices of a group hold before a step of a verb plus those after it,
+ * as a multiple of the tensor's or messages' bytes. */
 static double verb_touched(ht_verb verb, int ranks) {
     switch (verb) {
     case HT_ALL_REDUCE: return 2 * ranks;
@@ -68,8 +68,8 @@ static double verb_touched(ht_verb verb, int ranks) {
     }
 }
 
-/* Returns how many times longer, at least 1, a measurement took than one with the least sharing of
- * processors that was measured for as many devices. */
+/* Returns the ratio, at least 1, of a measurement's seconds to the seconds measured for the same
+ * number of devices with the least sharing of processors. */
 static double longer(const Link *link, const Measured *measured, double bytes) {
     double size = bytes * (measured->verb == HT_ALL_TO_ALL ? measured->ranks : 1);
     return fmax(point_correction(measured, link, size) /
@@ -81,8 +81,8 @@ static double longer(const Link *link, const Measured *measured, double bytes) {
 static double share_of(const Measured *measured) { return measured ? measured_share(measured) : 1; }
 
 /* Returns the ratio of a collective's seconds with its root alone on a processor to its seconds
- * with the root sharing one; `others` other devices share one. It may be below 1. If it was not
- * measured, the ratio is 1. */
+ * with the root sharing a processor; 1 if not measured. The ratio may be below 1. `others` is the
+ * number of other devices on one processor. */
 static double lonely(const Link *link, ht_verb verb, double others, double bytes) {
     const Measured *alone = link_alone(link, verb);
     if (!alone || others <= 1) return 1;
@@ -97,15 +97,14 @@ typedef struct Collectives {
     int ranks;
     double groups, share; // number of collectives; busy devices on a processor
     double inner;         // busy devices of one group on a processor
-    double others; // if the root has a processor for itself: how many other devices share one; else
-                   // 0
-    double turns;  // number of collectives that the busiest device does one after another
-    double bytes;  // bytes of the largest collective
+    double others;        // most other devices on one processor if the root has its own; else 0
+    double turns;         // most collectives that one device does one after another
+    double bytes;         // bytes of the largest collective
 } Collectives;
 
-/* Returns how many times longer collectives of several groups at once take if their devices share
- * processors: a product of powers of two measured factors, for devices of one group and for several
- * groups on a processor. Without measurements of several groups, all groups count as one. */
+/* Returns how many times longer simultaneous collectives take if their devices share processors:
+ * the product of powers of two measured factors, one for devices of one group and one for several
+ * groups on a processor. Without measurements of several groups, all groups count as one group. */
 static double crowding(const Link *link, const Collectives *all, double bytes) {
     ht_verb verb = all->verb;
     int ranks = all->ranks;
@@ -129,7 +128,7 @@ static double crowding(const Link *link, const Collectives *all, double bytes) {
     return in_turn ? pow(longer(link, in_turn, bytes), log(shared) / log(2)) : 1;
 }
 
-/* Returns the link of least bandwidth of the steps [from, to). */
+/* Returns the link with the least bandwidth that the steps [from, to) use. */
 static Link steps_link(const Plan *plan, int from, int to) {
     Link slowest = {0};
     for (int s = from; s < to; s++) {
@@ -150,8 +149,8 @@ static Link steps_link(const Plan *plan, int from, int to) {
 typedef struct Traffic {
     Link link;      // the slowest link
     int devices;    // number of busy devices
-    double bytes;   // bytes that the busiest device sends or receives, whichever is more
-    double other;   // bytes that this device moves in the other direction
+    double bytes;   // the most bytes that any device sends, or that any device receives
+    double other;   // bytes that the same device moves in the other direction
     double largest; // bytes of the largest message or collective
     double total;   // bytes of all messages or collectives
 } Traffic;
@@ -203,8 +202,8 @@ static double sending_seconds(const Link *link, bool one_way, int devices, doubl
     return plain * (each > all ? each : all);
 }
 
-/* Returns the larger of two times in seconds: that of the busiest device as if it had one peer, and
- * that of all devices together on shared processors and memory. */
+/* Returns the larger of two times in seconds: that of the device with the most bytes as if it had
+ * one peer, and that of all devices together on shared processors and memory. */
 static double way_seconds(const Link *link, bool one_way, const Traffic *traffic) {
     double busiest = sending_seconds(link, one_way, 2, traffic->bytes, traffic->largest);
     double even = traffic->total / traffic->devices * (one_way ? 2 : 1);
@@ -218,11 +217,11 @@ static double way_seconds(const Link *link, bool one_way, const Traffic *traffic
 
 /* Measurements of messages between devices on one processor, and on different processors. */
 typedef struct Exchanging {
-    const Measured *turn_both, *turn_send; // sharing a processor: both directions, and one
-    const Measured *both, *send;           // on different processors: both directions, and one
+    const Measured *turn_both, *turn_send; // on one processor: both directions, one direction
+    const Measured *both, *send;           // on two processors: both directions, one direction
 } Exchanging;
 
-/* Finds these measurements, and returns whether all four exist. */
+/* Finds a link's measurements of messages. Returns whether all four exist. */
 static bool find_exchanging(const Link *link, Exchanging *found) {
     *found =
         (Exchanging){link_in_turn(link, HT_EXCHANGE, false), link_in_turn(link, HT_EXCHANGE, true),
@@ -245,8 +244,8 @@ static double message_seconds(const Link *link, const Measured *measured, double
 }
 
 /* Returns the start-up seconds of an exchange on one device, without its messages. Two devices on
- * one processor spend them twice, whether one message or one in each direction goes between them;
- * so they follow from the difference of both measurements. */
+ * one processor spend these seconds twice, for messages in one direction and in both alike; so the
+ * difference of both measurements gives the start-up seconds. */
 static double exchange_start(const Link *link, const Exchanging *exchanging) {
     double least = exchanging->turn_send->seconds.at[0].size / 2,
            both = message_seconds(link, exchanging->turn_both, least, 0) / 2;
@@ -254,7 +253,7 @@ static double exchange_start(const Link *link, const Exchanging *exchanging) {
 }
 
 /* Adds a message's seconds to its devices' `sent`, and sets their start-up seconds in `received`.
- * The sender's work is the difference between one processor and two, at most half of the total. */
+ * The sender's work is the seconds that sharing a processor adds, at most half of the total. */
 static void add_work(const Resources *resources, const Message *message) {
     Exchanging exchanging;
     Link link = cluster_link(resources->plan->cluster, message->sender, message->receiver);
@@ -272,7 +271,7 @@ static void add_work(const Resources *resources, const Message *message) {
     resources->received[sender] = resources->received[receiver] = start;
 }
 
-/* Returns the seconds of the busiest processor for the messages of steps. */
+/* Returns the seconds that the processor with the most work spends on the messages of steps. */
 static double work_seconds(const Resources *resources, int from, int to) {
     clear(resources, resources->sent);
     clear(resources, resources->received);
@@ -306,8 +305,8 @@ static double exchange_seconds(const Resources *resources, int from, int to,
 
 /* ---- collectives ---- */
 
-/* Returns how many devices of collectives share the busiest processor, weighted by bytes. A
- * broadcast does not count its first device, a reduce not its last. */
+/* Returns the largest number of devices of collectives on one processor, weighted by bytes. The
+ * first device of a broadcast and the last device of a reduce are not counted. */
 static double most_sharing(const Resources *resources, int from, int to, double bytes) {
     const Plan *plan = resources->plan;
     clear(resources, resources->received);
@@ -320,7 +319,7 @@ static double most_sharing(const Resources *resources, int from, int to, double 
     return busiest_seat(resources, resources->received) / bytes;
 }
 
-/* Returns how many devices other than a collective's root share the busiest processor; 0 if the
+/* Returns the largest number of devices, without a collective's root, on one processor; 0 if the
  * collective has no root, or if another device shares the root's processor. */
 static double sharing_others(const Resources *resources, const Step *step) {
     const int *seat = resources->seat, *group = step->group.at;
@@ -342,7 +341,7 @@ static double sized_seconds(const Link *link, const Collectives *all, double byt
 
 /* Returns the seconds of collectives by the slower of two rates: that of one collective, which has
  * its own start, and that of all bytes that the plan's devices touch, which may exceed the caches.
- * Groups that share no processor count like a single group with the caches for itself. */
+ * Groups that share no processor with each other are priced like one group alone. */
 static double touching_seconds(const Resources *resources, const Link *link,
                                const Collectives *all) {
     bool apart = all->inner > 1 && all->inner >= all->share;
@@ -353,8 +352,8 @@ static double touching_seconds(const Resources *resources, const Link *link,
                               : each;
 }
 
-/* Returns how many more seconds a device takes to combine a collective's elements than to add as
- * many bytes of f32. Links are measured with f32. */
+/* Returns how many more seconds a device takes to combine a collective's elements than to add f32
+ * elements of the same bytes. Links are measured with f32. */
 static double longer_to_combine(const Plan *plan, const Step *step) {
     int device = step->group.at[0];
     const DeviceClass *class = cluster_class(plan->cluster, device);
@@ -372,7 +371,7 @@ static double longer_to_combine(const Plan *plan, const Step *step) {
     return seconds / cluster_sharing(plan->cluster, device);
 }
 
-/* Returns how many more seconds the busiest processor takes to combine elements. A reduce to one
+/* Returns longer_to_combine for all devices of the processor with the most devices. A reduce to one
  * device passes through each other device; a reduction for all devices is divided among them. */
 static double combining_seconds(const Plan *plan, const Step *step, const Collectives *all) {
     double part = step->verb == HT_REDUCE ? 1 : (double)(all->ranks - 1) / all->ranks;
@@ -476,7 +475,7 @@ Resources *resources_create(PlanBuilder *planner) {
     return resources;
 }
 
-/* Returns device `index` of the devices that act in a step; -1: there are not so many. */
+/* Returns device `index` of the devices that act in a step; -1 if there are fewer devices. */
 static int acting_device(const Step *step, int index) {
     if (index < step->group.count) return step->group.at[index];
     index -= step->group.count;

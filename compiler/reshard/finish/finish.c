@@ -1,5 +1,5 @@
-/* Completes the steps of a plan: numbers of groups, types that are moved, tensors that stay in
- * place. */
+/* Completes the steps of a plan: numbers the groups, and finds the types that steps move and the
+ * tensors that stay in place. */
 #include "reshard/plan_builder.h"
 
 #include "reshard/cost/communication.h"

@@ -1,9 +1,9 @@
 /* Hierarchical reductions.
  *
- * Step 1: each host reduces the contributions of its devices, in slices at several of them. Step 2:
- * devices with the same slice, one on each host, reduce the slice across hosts; one device of each
- * host with targets gets the result. Step 3: these devices pass it on inside their hosts. A host
- * that holds all contributions reduces alone. */
+ * Step 1: each host reduces the contributions of its devices; several devices each reduce a slice.
+ * Step 2: devices with the same slice, one on each host, reduce the slice across hosts; one device
+ * of each host with targets gets the result. Step 3: these devices pass the result on inside their
+ * hosts. A host that holds all contributions reduces alone. */
 #include "reshard/hierarchical/hierarchical.h"
 
 #include <string.h>
@@ -17,11 +17,11 @@ typedef struct Tier {
     Devices *targets; // by host: the task's target devices
     int *host;        // by contribution: the host that supplies it; -1: not assigned yet
     int *offers;      // by host: number of unassigned contributions that its devices hold
-    bool *holds;      // by host: one of the holders is a target
+    bool *holds;      // by host: some holder on the host is a target
     bool wanting;     // some host has a holder that is a target
     int *seen;        // by host: scratch
-    int *begin,
-        *at; // host h holds the contributions at[i] for i in [begin[h], begin[h + 1])
+    // host h holds the contributions at[i] for i in [begin[h], begin[h + 1])
+    int *begin, *at;
     Tasks *local, *crossing;
     Transfers *inside;
 } Tier;
@@ -126,8 +126,8 @@ static int add_task(Tier *tier, Task task, Tasks *list) {
     return plan->tasks.count - 1;
 }
 
-/* Returns whether a host holds all contributions and, if any host has a holder that is a target,
- * has one, too. */
+/* Returns whether a host holds all contributions and has a holder that is a target, if any host has
+ * such a holder. */
 static bool has_all(const Tier *tier, int host) {
     return tier->offers[host] == tier->task.source_count && (tier->holds[host] || !tier->wanting);
 }
@@ -175,8 +175,8 @@ static Division wanting_division(const Tier *tier, int host, const Devices *brin
     return division;
 }
 
-/* Returns the device on which a host reduces a slice: the device of its division if that supplies
- * contributions, else a supplying device of the same or the next rank. */
+/* Returns the device on which a host reduces a slice: the device of the host's division if it
+ * supplies contributions, else a supplying device of the same or the next rank. */
 static int reducing_device(const Tier *tier, const Divisions *divisions, int host,
                            const Devices *bringing) {
     int wanting = slice_device(&divisions->at[0]);

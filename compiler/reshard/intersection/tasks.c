@@ -134,7 +134,7 @@ static int add_partial_tasks(PlanBuilder *planner, int bucket, int bundle, const
 typedef struct Holders {
     Replicas replicas;
     Replica whole; // SIDE_FROM: the holders of the complete value
-    Devices all;   // SIDE_TO: all devices
+    Devices all;   // SIDE_TO: all devices that hold the bundle
 } Holders;
 
 /* Returns the replica of the source, or the holders of the complete value, from which the target's

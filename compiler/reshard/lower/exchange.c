@@ -54,8 +54,8 @@ typedef struct Moves {
     MoveList copies, combines;
 } Moves;
 
-/* Reduces contributions in the order of their numbers. In each range that a fixed set of them
- * covers, the first contribution is copied and the others are combined with it. */
+/* Reduces contributions in the order of their numbers. In each range that a fixed set of
+ * contributions covers, copies the first one, and combines the others with the copy. */
 static void reduce(Lowering *lowering, const SentContributions *contributions,
                    const Segment *target, Where to, Moves *moves) {
     int64_t element = task_element(lowering->plan, target->task);

@@ -13,7 +13,7 @@ static int compare_segments(const void *a, const void *b) {
     return x->task != y->task ? x->task - y->task : (x->lo > y->lo) - (x->lo < y->lo);
 }
 
-/* Returns the segments of the source that the device holds and all-gathers also bring, in order. */
+/* Returns the device's own source segments that all-gathers also bring, sorted by task and `lo`. */
 static Segments gathered_segments(Lowering *lowering) {
     const Plan *plan = lowering->plan;
     Segments gathered = {0};

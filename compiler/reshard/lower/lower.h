@@ -18,8 +18,8 @@
 /* A step in which a device takes part. */
 typedef struct StepPlace {
     int step, position;    // position in the group, -1: not in it; 0 for steps without a group
-    Array(int) messages;   // indices of the messages that it sends or receives, ascending
-    Array(int) reductions; // indices of its reductions
+    Array(int) messages;   // indices of the messages that the device sends or receives, ascending
+    Array(int) reductions; // indices of the device's reductions
 } StepPlace;
 
 /* A copy or fill with the device as a target; `holder`: the device also holds the source. */
@@ -34,14 +34,14 @@ typedef struct DeviceSteps {
     Array(TaskPlace) tasks;
 } DeviceSteps;
 
-/* Returns the steps and tasks of the device with a slot. The first call finds those of all. */
+/* Returns the steps and tasks of the device at a slot. The first call finds them for every slot. */
 const DeviceSteps *plan_device_steps(const Plan *plan, int slot);
 
 /* The place of segments: the device's storage, or packed in scratch. */
 typedef struct Where {
     ht_place place;
     bool packed;
-    int64_t offset; // packed: offset of the first element in scratch, bytes
+    int64_t offset; // if `packed`: offset of the first element in scratch, in bytes
 } Where;
 
 /* A list of moves; `shared` lists belong to the plan and are used by several devices. */
@@ -56,7 +56,7 @@ typedef Array(ht_block) Blocks;
 /* A segment whose partial reduction is kept in scratch for later steps. */
 typedef struct Resident {
     Segment segment;
-    int64_t offset; // bytes
+    int64_t offset; // offset in scratch, in bytes
 } Resident;
 
 typedef struct Lowering {
@@ -64,9 +64,9 @@ typedef struct Lowering {
     Arena *arena;
     int device;
     const DeviceSteps *device_steps;
-    // by Side and bucket; NULL: the device is not in that layout
+    // by Side and bucket: the device's holding; NULL: the device is not in that layout
     const Holding **holding[2];
-    const struct SharedParts *shared_parts; // of the current step; NULL: not computed yet
+    const struct SharedParts *shared_parts; // parts of the current step; NULL: not computed yet
     ht_dtype dtype;                         // element type of the step's blocks
     int unit;                               // bytes of an element of that type
     Array(ht_reshard_step) steps;
@@ -94,7 +94,7 @@ void move_segment(Lowering *lowering, MoveList *moves, const Segment *segment, W
                   Where to);
 
 /* Returns whether segments are contiguous in one buffer: at their origins or, if `received`, at the
- * places where results are stored. Writes the block if they are. */
+ * places where results are stored. If so, writes the block. */
 bool find_block(Lowering *lowering, const Segments *segments, bool received, ht_block *block);
 
 /* Return the block of segments to send. pack_block packs them in scratch by moves appended to
@@ -115,7 +115,7 @@ ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes);
 const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count);
 const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int count);
 
-/* Append a step whose lists belong to the plan, and a step of moves unless there are none. */
+/* Append a step whose lists belong to the plan, and a step of `moves` unless the list is empty. */
 void add_lowered(Lowering *lowering, ht_reshard_step step);
 void add_moves(Lowering *lowering, ht_verb verb, const MoveList *moves);
 
@@ -124,7 +124,7 @@ void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *step_
 void lower_collective(Lowering *lowering, const Step *step, const StepPlace *step_place);
 
 /* Shared parts: the parts of all devices in a collective as one list, whose moves are made once for
- * all devices with the same storage; so lowering a group takes time linear in its size
+ * all devices with the same storage; so lowering takes time linear in the size of the group
  * (shared_parts.c). */
 
 /* The purpose of moves: pack segments from their origins into scratch, find the places where
@@ -136,7 +136,7 @@ typedef enum Way { WAY_PACK, WAY_FIND, WAY_UNPACK } Way;
 const Segments *shared_parts(Lowering *lowering, const Step *step);
 
 /* Returns the shared list of moves of segments from an offset of scratch on; a new list is empty.
- * NULL: the segments are not those of shared_parts, or some are in scratch. */
+ * Returns NULL if the segments are not those of shared_parts, or if some are in scratch. */
 MoveList *shared_moves(Lowering *lowering, const Segments *segments, int64_t offset, Way way);
 
 #endif

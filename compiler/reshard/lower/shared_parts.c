@@ -5,7 +5,7 @@
 typedef struct SharedParts {
     Segments all;
     bool stored;  // no part is kept in scratch
-    bool sent[2]; // by Side: some part is sent from there
+    bool sent[2]; // by Side: some part is sent from the storage of that side
     Array(int) buckets;
 } SharedParts;
 

@@ -9,14 +9,14 @@
 enum { ATTEMPTS = 4 };
 
 /* The most peers of a device for which messages replace its collectives: with more peers, the size
- * of a plan would grow with the square of the devices. Collectives move at most twice the least
+ * of a plan would grow with the square of the devices. Collectives move at most twice the necessary
  * bytes. */
 enum { MOST_PEERS = 64 };
 
 /* The most devices of a collective across hosts that is also tried as messages. */
 enum { MOST_ACROSS = 256 };
 
-/* The most parts of values of a hierarchical plan; their number grows with devices times hosts. */
+/* The most parts of values in a hierarchical plan; parts grow with the devices times the hosts. */
 enum { MOST_PARTS = 1 << 16 };
 
 /* A finished attempt. */
@@ -29,11 +29,11 @@ typedef struct Attempt {
 typedef struct Choice {
     PlanBuilder *planner;
     Plan before; // the plan before the first attempt
-    int64_t must_send,
-        must_receive; // least bytes of the busiest device in any plan, at least an even share
+    // lower bounds, for every plan, of the most bytes that a device sends and that one receives
+    int64_t must_send, must_receive;
     Attempt attempts[ATTEMPTS];
     int count;
-    bool *avoid; // by slot: the device takes part in no collective
+    bool *avoid; // by slot: no collective contains the device
 } Choice;
 
 static int64_t most_of(const int64_t *loads, int count) {
@@ -51,8 +51,8 @@ static bool others_want(const Task *task, const Index *holders) {
     return false;
 }
 
-/* Adds the bytes that every plan moves for a task: those that sole holders must send, and those
- * that targets must receive. */
+/* Adds the bytes that every plan moves for a task: the bytes that sole holders must send, and the
+ * bytes that targets must receive. */
 static void count_forced(PlanBuilder *planner, int t, Index *holders, int64_t *sent,
                          int64_t *received) {
     const Plan *plan = planner->plan;
@@ -92,7 +92,7 @@ static void raise_to_even(Choice *choice, const Attempt *attempt) {
 
 /* ---- attempts ---- */
 
-/* Makes an attempt; it begins with the tasks as they were before the first attempt. */
+/* Makes an attempt from the tasks as they were before the first attempt. */
 static void make_attempt(Choice *choice) {
     PlanBuilder *planner = choice->planner;
     Plan *plan = planner->plan;

@@ -25,7 +25,7 @@ typedef Array(Share) Shares;
 /* Steps that could be fused: of the same kind, group, root and type. */
 typedef struct FuseKind {
     const Step *step; // the first step of the kind
-    Segments *parts;  // the parts of their small tensors
+    Segments *parts;  // the small tensors' parts, by position in the group
     int64_t bytes;
 } FuseKind;
 

@@ -77,8 +77,8 @@ static void add_one_tier(PlanBuilder *planner) {
     add_stage(planner, &tasks, true);
 }
 
-/* Adds the steps of a hierarchical plan: reductions inside hosts, then across them; values across
- * hosts, then inside them. */
+/* Adds the steps of a hierarchical plan: reductions inside hosts, then across hosts; after them
+ * transfers across hosts, then inside hosts. */
 static void add_two_tiers(PlanBuilder *planner) {
     Hosts *hosts = hosts_of(planner);
     Tasks tasks = reducing_tasks(planner), local = {0}, crossing = {0}, none = {0};

@@ -23,8 +23,8 @@ Devices holder_group(PlanBuilder *planner, const Task *task, int replica) {
 }
 
 /* Returns whether groups of one holder of each contribution may each reduce and keep the value.
- * Several groups get the same bits in any order only of two contributions. `targets` indexes the
- * task's targets. */
+ * Several groups are sure to get the same bits only if there are two contributions. `targets`
+ * indexes the task's targets. */
 static bool is_all_reduce(const PlanBuilder *planner, const Task *task, const Index *targets) {
     int each = holders_each(task);
     if (!each || each * task->source_count != task->targets.count ||

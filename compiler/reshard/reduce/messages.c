@@ -2,8 +2,8 @@
  *
  * Each part of a value has a reducer among the targets, which receives the contributions that it
  * lacks. If these are too many bytes, holders of contributions combine them beforehand, and the
- * reducer receives one partial reduction. If there are so many contributions that combining even
- * one element of them is too much for one device, they are combined along a tree. */
+ * reducer receives one partial reduction. If combining even one element of all contributions is too
+ * much for one device, devices combine the contributions along a tree. */
 #include "reshard/senders/balance_senders.h"
 #include "reshard/cost/communication.h"
 #include "reshard/reduce/reduce.h"
@@ -34,8 +34,8 @@ struct Combining {
     const Task *task;           // task of the current reduction
     int64_t extra; // for each element: number of contributions that must be received beyond one for
                    // each target
-    int first;     // index of its first contribution
-    Index *source; // by device: the contribution that it holds
+    int first;     // index of the reduction's first contribution
+    Index *source; // by device: the contribution that the device holds
     Array(PlannedContribution) contributions;
     Array(Leaf) leaves;
     Array(Reduced) reduced;
@@ -48,7 +48,7 @@ typedef struct Stretch {
     const Reduction *reduction;
     int64_t lo, hi;
     bool tree;
-    int first, count; // first reducer, and their number
+    int first, count; // index of the first reducer, and number of reducers
     int job;
 } Stretch;
 
@@ -154,7 +154,7 @@ static void add_reduced(Combining *combining, int device, int depth, bool partia
 }
 
 /* Adds a partial reduction at `holder_device` as a contribution; `source` is the first contribution
- * that it combines. Returns its index. */
+ * that it combines. Returns the partial reduction's index. */
 static int add_partial(Combining *combining, int holder_device, int source, Range part) {
     Devices holder = {0};
     array_push(combining->planner->arena, &holder, holder_device);
@@ -186,7 +186,7 @@ static void combine_alone(Combining *combining, int device, bool wants, Range pa
     add_result(combining, device, !wants, part);
 }
 
-/* Lets a helper combine all contributions but the reducer's own; the reducer combines both. */
+/* Lets a helper combine all contributions but the reducer's own, which the reducer then adds. */
 static void combine_before(Combining *combining, int helper, int reducer, Range part) {
     int own = index_find(combining->source, reducer);
     take_all(combining, helper, own, 1, part);
@@ -262,7 +262,7 @@ static void combine_tree(Combining *combining, const Stretch *stretch, const Dev
 }
 
 /* Combines along a tree. A reducer that holds a contribution is the root, and receives one more
- * contribution than its job says; else the node that receives most is the root. */
+ * contribution than its job says; else the root is the node that receives most contributions. */
 static void combine_along(Combining *combining, const Stretch *stretch, const Job *job) {
     int count = job->devices.count, top = 0,
         *degree = arena_array(combining->planner->arena, int, count);
@@ -284,7 +284,7 @@ static void combine_along(Combining *combining, const Stretch *stretch, const Jo
 /* ---- the jobs of receiving ---- */
 
 /* Returns the job in which reducers receive contributions, and holders of other contributions
- * receive those that would overload reducers. */
+ * receive the contributions that would overload reducers. */
 static Job reducers_job(const Combining *combining, const Stretch *stretch) {
     const Reduction *reduction = stretch->reduction;
     const Task *task = combining->task;
@@ -309,8 +309,8 @@ static int reducer_at(const Reduction *reduction, int64_t element) {
     return reduction->reducers.at[r];
 }
 
-/* Returns the job of a tree: holder `turn` (modulo their number) of each contribution; a reducer
- * that holds a contribution comes first. */
+/* Returns the job of a tree of devices: of each contribution, holder `turn` modulo the number of
+ * holders; a reducer that holds a contribution comes first. */
 static Job tree_job(const Combining *combining, const Stretch *stretch, int turn) {
     const Task *task = combining->task;
     Arena *arena = combining->planner->arena;
@@ -381,8 +381,8 @@ static void add_stretches(const Combining *combining, int64_t cap, Stretches *st
                     (Stretch){reduction, all.lo, all.hi, .count = reduction->reducers.count}, 0);
 }
 
-/* Adds the bytes that targets receive in every division to the loads. Returns the bytes that all
- * devices receive, including those that the jobs divide. */
+/* Adds to the loads the bytes that targets receive however the jobs are divided. Returns the bytes
+ * that all devices receive, including those that the jobs divide. */
 static int64_t count_receipts(Combining *combining, const Reductions *reductions) {
     PlanBuilder *planner = combining->planner;
     const Plan *plan = planner->plan;
@@ -466,8 +466,8 @@ void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs) {
     }
 }
 
-/* Sends the ranges of a contribution, by the numbers of their leaves; its holders send their shares
- * one after another. */
+/* Sends the ranges of a contribution, given by the numbers of its leaves; its holders send their
+ * shares one after another. */
 static void send_contribution(const Combining *combining, const PlannedContribution *contribution,
                               const int *leaves, int count, const Jobs *jobs) {
     const int64_t *shares = contribution->job < 0 ? NULL : jobs->at[contribution->job].units;
@@ -486,7 +486,7 @@ static void send_contribution(const Combining *combining, const PlannedContribut
     }
 }
 
-/* Sends all contributions, those of partial reductions first. */
+/* Sends all contributions, partial reductions first. */
 static void send_contributions(const Combining *combining, const Jobs *jobs) {
     Arena *arena = combining->planner->arena;
     int count = combining->contributions.count, *begin = arena_array(arena, int, count + 1),

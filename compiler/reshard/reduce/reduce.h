@@ -30,10 +30,10 @@ typedef Array(int) Tasks;
 
 /* ---- all-reduces ---- */
 
-/* Appends the all-reduces of tasks that are such. Returns the remaining tasks. */
+/* Appends the steps of the tasks that are all-reduces. Returns the remaining tasks. */
 Tasks add_all_reduces(PlanBuilder *planner, const Tasks *tasks);
 
-/* Returns the group of holder `replica` (modulo their number) of each contribution, sorted. */
+/* Returns, sorted, the holder `replica` (modulo the number of holders) of each contribution. */
 Devices holder_group(PlanBuilder *planner, const Task *task, int replica);
 
 /* ---- reduce-scatters ---- */
@@ -50,7 +50,7 @@ typedef struct Combining Combining;
  * round, and the transfers of each value to its other targets. */
 Combining *combining_plan(PlanBuilder *planner, Reductions *reductions);
 
-/* Adds a job for each contribution with several holders; adds the bytes of all others to `sent`. */
+/* Adds a job for each contribution with several holders; counts all others in the plan's `sent`. */
 void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs);
 
 /* Fills the exchanges with messages once the jobs are divided. */

@@ -17,7 +17,7 @@ typedef struct Candidate {
     int groups;      // number of groups, each with one holder of each contribution
     Devices members; // the reducers in these groups
     int first, last; // range of its parts, one for each member
-    bool collective; // collectives do it
+    bool collective; // collectives do the reduction
 } Candidate;
 
 typedef Array(Candidate) Candidates;
@@ -55,9 +55,9 @@ static Devices list_reducers(const Reducer *reducer, const Task *task, int repli
 }
 
 /* Chooses the devices that divide a value: for messages all holders that are targets, for groups
- * those in the groups. The number of groups is the fewest holders of a contribution. If there are
- * many contributions and no target is in these groups, it is the most holders of a contribution;
- * some holders are then in several groups. */
+ * those in the groups. The number of groups is the least number of holders of any contribution. If
+ * there are many contributions and no target is in these groups, it is the largest number of
+ * holders; some holders are then in several groups. */
 static void find_reducers(Reducer *reducer, const Task *task, Candidate *candidate) {
     Range replicas = count_holders(task);
     index_devices(reducer->targets, &task->targets);
@@ -129,8 +129,8 @@ static void find_collective(const Candidates *candidates, const int *component, 
     }
 }
 
-/* Appends the collective of a component, in which each device keeps its parts; the index has the
- * devices' positions. */
+/* Appends the collective of a component, in which each device keeps its parts; reducer->members has
+ * the devices' positions. */
 static void add_scatter(Reducer *reducer, const Components *components, int c, Devices group) {
     PlanBuilder *planner = reducer->planner;
     Segments *kept = arena_array(planner->arena, Segments, group.count);
