@@ -26,7 +26,7 @@ typedef struct BackendFolder {
 typedef struct Backend {
     const char *name;              // name in --backend, and in the clause `kernel` of rules
     const char *suffix, *language; // suffix and language of emitted files: "cu", "CUDA C"
-    const char *role_opening, *kernel_opening; // first lines of a role's file, of the kernels' file
+    const char *role_opening, *kernel_opening; // first lines of role files, and of kernel files
     const char *closing;                       // last lines of both files
     const char *role_flags;                    // C compiler flags for files of roles
     const char *kernel_flags;                  // C compiler flags for the file of kernels

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Returns, by device, the smallest device of the same replica (`partial`: and contribution). */
+/* Returns, by index of `devices`, the smallest device of the replica (`partial`: contribution). */
 static const int *smallest_devices(Arena *arena, const Region *regions, const int *devices,
                                    int count, bool partial) {
     int *smallest = arena_array(arena, int, count), **names = arena_array(arena, int *, count);

@@ -155,7 +155,7 @@ const Layout *layout_of_devices(Arena *arena, const Layout *numbered, const int 
 /* Returns the extents that states refer to: the view's factors, or the shape's own. */
 Shape layout_view(const Layout *layout, Shape shape);
 
-/* Returns the region that `device` holds of a tensor of `shape` (member: it is in the layout). */
+/* Returns the region of a tensor of `shape` on `device`; `member`: the layout has the device. */
 Region layout_region(Arena *arena, const Layout *layout, Shape shape, int device);
 
 /* Returns the regions of all devices, in the order of layout_devices. */

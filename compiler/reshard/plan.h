@@ -125,7 +125,7 @@ struct Plan {
 /* Returns an empty cache for a plan of `device_count` devices. */
 PlanCache *plan_cache_create(Arena *arena, int device_count);
 
-/* Return a device's slot, and its position in a list; -1 if the device is not in it. */
+/* Return a device's slot, and its position in a list; -1 if the device is absent. */
 static inline int plan_slot(const Plan *plan, int device) {
     int offset = plan->span ? device - plan->devices[0] : -1;
     return offset >= 0 && offset < plan->span ? plan->slots[offset] : -1;

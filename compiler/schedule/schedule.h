@@ -68,7 +68,7 @@ typedef struct Schedule {
 const Schedule *schedule_create(Arena *arena, ScheduleKind kind, const StageGraph *graph,
                                 int64_t microbatches);
 
-/* Why a row R waits for another row: the other row is ... */
+/* The kind of the row for which a row R waits. */
 typedef enum WaitKind {
     WAIT_ROW,   // the row before R in the stage
     WAIT_DATA,  // the row that makes the data of R

@@ -51,7 +51,7 @@ static bool is_row(const Token *token) {
 
 static bool is_stage(const Token *token) { return token_is(token, "stage"); }
 
-/* Advances across line ends if `is` accepts the next token behind line ends, and returns true. Else
+/* Advances across line ends to the next token if `is` accepts that token, and returns true. Else
  * returns false, and the current token stays. */
 static bool come_to(Tokens *tokens, bool (*is)(const Token *)) {
     const Token *next = tokens->token;

@@ -14,7 +14,7 @@
 enum {
     SERIAL_SUM = 16, // elements up to which a single thread adds up a sum
     PART_SUM = 2048, // least number of elements in a part of a sum
-    BLOCKS = 512     // number of blocks that fully uses a device
+    BLOCKS = 512     // number of blocks that occupies a whole device
 };
 
 /* A body while it is written: its function, and the loops over elements of the result. */
@@ -143,7 +143,7 @@ static int64_t longest_sum(const LocalOp *local, const uint32_t *sets, int set_c
     return longest;
 }
 
-/* Returns the number of parts of each sum; `blocks` times this number should be about BLOCKS. */
+/* Returns the number of parts of each sum: BLOCKS / `blocks`, less for short sums, at least 1. */
 static int64_t parts_of(int64_t elements, int64_t blocks) {
     int64_t parts = BLOCKS / blocks, most = elements / PART_SUM;
     parts = parts < most ? parts : most;

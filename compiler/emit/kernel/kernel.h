@@ -29,7 +29,7 @@ void emit_call(Text *out, const LocalOp *local, const char *kernel, bool update)
 /* Appends the body for empty contracted factors: fills results with the reduction's identity. */
 void emit_identity(Text *out, const LocalOp *local);
 
-/* A body that ht_product of <hetu/product.h> computes. Its tensors are numbers; -1: absent. */
+/* A body that ht_product of <hetu/product.h> computes. Tensors are given by index; -1: absent. */
 typedef struct Product {
     int x, w, bias, y;
     int aux;           // result: the product before the epilogue

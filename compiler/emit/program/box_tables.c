@@ -1,7 +1,7 @@
 /* Writes the tables of tensors' pieces on devices (ht_pieces of <hetu/image.h>).
  *
  *     x (8, 4), {0:dp} over devices 0-3: device d has piece d, which is box d: rows 2d and 2d + 1
- *     devices {0, 4, 0, 1}: 4 devices from 0 on; device 0 has piece 0, each next device one more
+ *     devices {0, 4, 0, 1}: 4 devices from 0 on; they have pieces 0, 1, 2, 3: from 0 on, step 1
  *     boxes 0, 0, 2, 2, 0, 4, 0: from box 0 on; rows [0, 2), step 2; columns [0, 4), step 0
  *
  * Neighbouring devices, and neighbouring boxes, often differ by constant steps. A row of a table

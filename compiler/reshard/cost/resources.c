@@ -353,7 +353,7 @@ static double touching_seconds(const Resources *resources, const Link *link,
 }
 
 /* Returns how many more seconds a device takes to combine a collective's elements than to add f32
- * elements of the same bytes. Links are measured with f32. */
+ * elements with the same number of bytes. Links are measured with f32. */
 static double longer_to_combine(const Plan *plan, const Step *step) {
     int device = step->group.at[0];
     const DeviceClass *class = cluster_class(plan->cluster, device);

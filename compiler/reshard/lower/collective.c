@@ -78,7 +78,7 @@ static bool one_buffer(Blocks *blocks) {
     return true;
 }
 
-/* Returns whether an all-gather can receive into the blocks; equal blocks must be contiguous. */
+/* Returns whether an all-gather can receive into the blocks: contiguous ones, if equally long. */
 static bool in_order(const Blocks *blocks) {
     bool even = true, follow = true;
     for (int i = 1; i < blocks->count; i++) {
