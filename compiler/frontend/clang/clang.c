@@ -3,9 +3,7 @@
 #include "ir/unit.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 /* ---- positions, files, strings ---- */
 
@@ -92,20 +90,7 @@ static void gather_args(Reader *r) {
 
 /* ---- parsing and C's own errors ---- */
 
-/* Makes room for recursion as deep as a sum of 100,000 terms, and lets libclang, whose own threads
- * have 8 MiB, parse on this stack. */
-static void deepen_stack(void) {
-    static const rlim_t most = 1 << 27; // Linux keeps this much address space free for a stack
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < most) {
-        limit.rlim_cur = limit.rlim_max < most ? limit.rlim_max : most;
-        setrlimit(RLIMIT_STACK, &limit);
-    }
-    setenv("LIBCLANG_NOTHREADS", "1", 0);
-}
-
 static CXTranslationUnit parse(Reader *r, int arg_count) {
-    deepen_stack();
     CXTranslationUnit tu = NULL;
     int texts = r->part->text_count;
     struct CXUnsavedFile *files = arena_array(r->arena, struct CXUnsavedFile, texts);
