@@ -270,10 +270,15 @@ static bool list_objects(Driver *driver, Text *out) {
 int list_make(Driver *driver) {
     const Options *options = driver->options;
     Text out = {.arena = driver->arena};
-    bool good = !options->output && !options->plan.find;
-    if (!good) {
-        complain("--strategies prints a list and writes no file: leave out %s",
-                 options->output ? "-o" : "--plan");
+    const char *refused = options->output             ? "-o"
+                          : options->plan.find        ? "--plan"
+                          : options->compile_only     ? "-c"
+                          : options->emit != EMIT_EXE ? "--emit"
+                          : options->report           ? "--report"
+                                                      : NULL;
+    bool good = !refused;
+    if (refused) {
+        complain("--strategies prints a list and writes no file: leave out %s", refused);
         return 1;
     }
     for (int i = 0; i < options->cc.items.count && good; i++) {
