@@ -81,14 +81,14 @@ static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_re
 }
 
 /* A device of a plan while its memory traffic is timed. */
-typedef struct VerbMover {
+typedef struct Copier {
     const ht_reshard_device *part;
     const DeviceClass *class;
     double touched; // bytes that the device touches, which select the rates of its curves
     int processor, sharing;
     int step; // the next step; -1: none
     double seconds;
-} VerbMover;
+} Copier;
 
 /* Returns the most bytes that a device moves between two communication steps. */
 static double most_moved(const Plan *plan, int device) {
@@ -116,15 +116,15 @@ static double mean_touched(const Cluster *cluster, const Plan *plan, int host) {
     return bytes / count;
 }
 
-/* Returns a device's mover. Devices that share a processor also share its caches, so `touched` is
+/* Returns a device's copier. Devices that share a processor also share its caches, so `touched` is
  * their host's mean. */
-static VerbMover mover_of(const Cluster *cluster, const Plan *plan, int device) {
+static Copier copier_of(const Cluster *cluster, const Plan *plan, int device) {
     const ClusterDevice *own = &cluster->devices[device];
-    VerbMover mover = {plan_device(plan, device),        own->class, 0, own->processor,
-                       cluster_sharing(cluster, device), 0,          0};
-    mover.touched =
-        mover.sharing > 1 ? mean_touched(cluster, plan, own->host) : touched_bytes(plan, device);
-    return mover;
+    Copier copier = {plan_device(plan, device),        own->class, 0, own->processor,
+                     cluster_sharing(cluster, device), 0,          0};
+    copier.touched =
+        copier.sharing > 1 ? mean_touched(cluster, plan, own->host) : touched_bytes(plan, device);
+    return copier;
 }
 
 /* Returns how many seconds longer a copied row of `bytes` takes, by the given curve, when it is not
@@ -143,46 +143,46 @@ static double rows_seconds(const Moved *moved, const DeviceClass *class, double 
     return (moved->rows - moved->moves) * near + moved->pages * fmax(far - near, 0);
 }
 
-static double moved_seconds(const Moved *moved, const VerbMover *mover) {
-    const DeviceClass *class = mover->class;
-    double moving = rows_seconds(moved, class, mover->touched) +
-                    moved->bytes / curve_at(&class->memory_bandwidth, mover->touched);
+static double moved_seconds(const Moved *moved, const Copier *copier) {
+    const DeviceClass *class = copier->class;
+    double moving = rows_seconds(moved, class, copier->touched) +
+                    moved->bytes / curve_at(&class->memory_bandwidth, copier->touched);
     return moved->moves * class->copy + fmax(moving, moved->combining);
 }
 
-/* Returns the seconds of the movers' traffic up to their next communication step, on the processor
+/* Returns the seconds of the copiers' traffic up to their next communication step, on the processor
  * that takes longest. The times of devices that share a processor add up. */
-static double turn_seconds(const Plan *plan, VerbMover *movers, int count) {
+static double turn_seconds(const Plan *plan, Copier *copiers, int count) {
     double longest = 0;
     for (int i = 0; i < count; i++) {
-        Moved moved = moved_until(plan, movers[i].class, movers[i].part, &movers[i].step);
-        movers[i].seconds = moved_seconds(&moved, &movers[i]) / movers[i].sharing;
+        Moved moved = moved_until(plan, copiers[i].class, copiers[i].part, &copiers[i].step);
+        copiers[i].seconds = moved_seconds(&moved, &copiers[i]) / copiers[i].sharing;
     }
     for (int i = 0; i < count; i++) {
         double seconds = 0;
         for (int k = 0; k < count; k++)
-            seconds += movers[k].processor == movers[i].processor ? movers[k].seconds : 0;
+            seconds += copiers[k].processor == copiers[i].processor ? copiers[k].seconds : 0;
         longest = seconds > longest ? seconds : longest;
     }
     return longest;
 }
 
-static bool any_going(const VerbMover *movers, int count) {
+static bool any_going(const Copier *copiers, int count) {
     for (int i = 0; i < count; i++)
-        if (movers[i].step >= 0) return true;
+        if (copiers[i].step >= 0) return true;
     return false;
 }
 
 double moving_seconds(const Cluster *cluster, const Plan *plan) {
-    VerbMover movers[MOST_DEVICES];
+    Copier copiers[MOST_DEVICES];
     double seconds = 0;
     int count = 0;
     for (int i = 0; i < plan->device_count && i < MOST_DEVICES; i++) {
         const DeviceClass *class = cluster_class(cluster, plan->devices[i]);
         if (class && class->memory_bandwidth.count)
-            movers[count++] = mover_of(cluster, plan, plan->devices[i]);
+            copiers[count++] = copier_of(cluster, plan, plan->devices[i]);
     }
-    while (any_going(movers, count)) seconds += turn_seconds(plan, movers, count);
+    while (any_going(copiers, count)) seconds += turn_seconds(plan, copiers, count);
     return seconds;
 }
 

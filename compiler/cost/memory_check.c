@@ -89,26 +89,26 @@ const Parameter *const *gradients_of(Arena *arena, const Module *module) {
 }
 
 /* A memory area that values are packed into: the arena, or one slot for each micro-batch. */
-typedef struct Room {
+typedef struct MemoryArea {
     Module *module;
     const Role *role;
     const int *last; // by value id: index of its last use
     bool kept;       // true: the slots; false: the arena
     int64_t bytes;   // of one slot, or of the arena
     int count;       // number of slots; 1 for the arena
-} Room;
+} MemoryArea;
 
 /* Returns whether a value has storage of its own in an area. */
-static bool in_room(const Room *room, const Value *value) {
-    return room->role->offset[value->id] >= 0 && room->role->kept[value->id] == room->kept &&
-           value->def->def != room->module->builtin->stage_union;
+static bool in_area(const MemoryArea *area, const Value *value) {
+    return area->role->offset[value->id] >= 0 && area->role->kept[value->id] == area->kept &&
+           value->def->def != area->module->builtin->stage_union;
 }
 
 /* Returns the bytes of a conversion's scratch that lie in an area; the scratch of messages between
  * stages lies in the slots, and other scratch in the arena. */
-static int64_t room_scratch(const Room *room, const Op *op) {
-    return op->convert.plan && op_crosses_stages(room->module, op) == room->kept
-               ? role_scratch_bytes(room->module, room->role, op)
+static int64_t area_scratch(const MemoryArea *area, const Op *op) {
+    return op->convert.plan && op_crosses_stages(area->module, op) == area->kept
+               ? role_scratch_bytes(area->module, area->role, op)
                : 0;
 }
 
@@ -119,29 +119,29 @@ static void add_live(int64_t *live, int begin, int end, int64_t bytes) {
 }
 
 /* Computes, by operator, the bytes of an area in use; `live` is zeroed, two entries longer. */
-static void find_live(const Room *room, int64_t *live) {
-    const Module *module = room->module;
+static void find_live(const MemoryArea *area, int64_t *live) {
+    const Module *module = area->module;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        int64_t scratch = room_scratch(room, op);
+        int64_t scratch = area_scratch(area, op);
         for (int r = 0; r < op->result_count; r++)
-            if (in_room(room, op->results[r]))
-                add_live(live, first_use_of(room->module, room->role, op->results[r], room->last),
-                         room->last[op->results[r]->id],
-                         role_bytes(room->module, room->role, op->results[r]));
+            if (in_area(area, op->results[r]))
+                add_live(live, first_use_of(area->module, area->role, op->results[r], area->last),
+                         area->last[op->results[r]->id],
+                         role_bytes(area->module, area->role, op->results[r]));
         if (scratch)
-            add_live(live, room->kept ? 0 : first_use(room->module, room->role, op),
-                     room->kept ? module->ops.count : i, scratch);
+            add_live(live, area->kept ? 0 : first_use(area->module, area->role, op),
+                     area->kept ? module->ops.count : i, scratch);
     }
     for (int i = 1; i < module->ops.count; i++) live[i] += live[i - 1];
 }
 
 /* Returns the operator during which most bytes of an area are in use; -1: no byte is ever in use.
  * `live` is zeroed scratch with two entries more than operators. */
-static int fullest(const Room *room, int64_t *live) {
+static int fullest(const MemoryArea *area, int64_t *live) {
     int most = -1;
-    find_live(room, live);
-    for (int i = 0; i < room->module->ops.count; i++)
+    find_live(area, live);
+    for (int i = 0; i < area->module->ops.count; i++)
         if (live[i] > (most < 0 ? 0 : live[most])) most = i;
     return most;
 }
@@ -149,7 +149,8 @@ static int fullest(const Room *room, int64_t *live) {
 int64_t *role_arena_use(Arena *arena, Module *module, const Role *role) {
     Arena *scratch = arena_create();
     int64_t *live = arena_array(arena, int64_t, module->ops.count + 2);
-    find_live(&(Room){module, role, last_uses(scratch, module), false, role->arena_bytes, 1}, live);
+    find_live(&(MemoryArea){module, role, last_uses(scratch, module), false, role->arena_bytes, 1},
+              live);
     arena_destroy(scratch);
     return live;
 }
@@ -160,28 +161,29 @@ static MemoryKind kind_of(const Op *op, const Value *value, const Parameter *con
 }
 
 /* Adds the contents of an area during an operator, once for each slot. */
-static void add_room(Count *count, const Room *room, int at, const Parameter *const *gradient) {
-    const Module *module = room->module;
+static void add_area(Count *count, const MemoryArea *area, int at,
+                     const Parameter *const *gradient) {
+    const Module *module = area->module;
     int64_t used = 0;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        int64_t scratch = room_scratch(room, op);
-        if (scratch && !room->kept && (at > i || at < first_use(room->module, room->role, op)))
+        int64_t scratch = area_scratch(area, op);
+        if (scratch && !area->kept && (at > i || at < first_use(area->module, area->role, op)))
             scratch = 0;
-        if (scratch) add_value(count, MEMORY_SCRATCH, op->results[0], scratch * room->count);
+        if (scratch) add_value(count, MEMORY_SCRATCH, op->results[0], scratch * area->count);
         used += scratch;
         for (int r = 0; r < op->result_count; r++) {
             const Value *value = op->results[r];
-            if (!in_room(room, value) ||
-                first_use_of(room->module, room->role, value, room->last) > at ||
-                room->last[value->id] < at)
+            if (!in_area(area, value) ||
+                first_use_of(area->module, area->role, value, area->last) > at ||
+                area->last[value->id] < at)
                 continue;
-            int64_t bytes = role_bytes(room->module, room->role, value);
-            add_value(count, kind_of(op, value, gradient), value, bytes * room->count);
+            int64_t bytes = role_bytes(area->module, area->role, value);
+            add_value(count, kind_of(op, value, gradient), value, bytes * area->count);
             used += bytes;
         }
     }
-    count->memory.bytes[MEMORY_GAPS] += (room->bytes - used) * room->count;
+    count->memory.bytes[MEMORY_GAPS] += (area->bytes - used) * area->count;
 }
 
 /* Returns the bytes of one micro-batch's forward results that backward operators read. */
@@ -217,15 +219,15 @@ RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, in
     RoleMemory *memory = &count.memory;
     const int *last = last_uses(scratch, module);
     const Parameter *const *gradient = gradients_of(scratch, module);
-    const Room rooms[] = {{module, role, last, false, whole_lines(role->arena_bytes), 1},
-                          {module, role, last, true, whole_lines(role->slot_bytes), slots}};
+    const MemoryArea areas[] = {{module, role, last, false, whole_lines(role->arena_bytes), 1},
+                                {module, role, last, true, whole_lines(role->slot_bytes), slots}};
     add_given(&count, module, role->devices[0]);
     for (int k = 0; k < 2; k++) {
-        int at = rooms[k].count
-                     ? fullest(&rooms[k], arena_array(scratch, int64_t, module->ops.count + 2))
+        int at = areas[k].count
+                     ? fullest(&areas[k], arena_array(scratch, int64_t, module->ops.count + 2))
                      : -1;
-        if (at >= 0) add_room(&count, &rooms[k], at, gradient);
-        if (at >= 0 && !rooms[k].kept) memory->at = module->ops.at[at];
+        if (at >= 0) add_area(&count, &areas[k], at, gradient);
+        if (at >= 0 && !areas[k].kept) memory->at = module->ops.at[at];
     }
     for (int kind = 0; kind < MEMORY_KINDS; kind++) memory->peak += memory->bytes[kind];
     memory->kept = kept_bytes(scratch, module, role);
@@ -280,10 +282,10 @@ static const char *advice(const Module *module, const RoleMemory *memory, const 
                             : "");
 }
 
-static MemoryKind largest_kind(const RoleMemory *memory, const bool *told) {
+static MemoryKind largest_kind(const RoleMemory *memory, const bool *reported) {
     MemoryKind best = MEMORY_KINDS;
     for (int kind = 0; kind < MEMORY_GAPS; kind++)
-        if (!told[kind] && memory->bytes[kind] &&
+        if (!reported[kind] && memory->bytes[kind] &&
             (best == MEMORY_KINDS || memory->bytes[kind] > memory->bytes[best]))
             best = (MemoryKind)kind;
     return best;
@@ -300,7 +302,7 @@ static const Stage *stage_of(Module *module, int device) {
 static void report_excess(Module *module, const RoleMemory *memory, int device,
                           const DeviceClass *class) {
     enum { CAUSES = 3 };
-    bool told[MEMORY_KINDS] = {false};
+    bool reported[MEMORY_KINDS] = {false};
     const Stage *stage = stage_of(module, device);
     Position at = stage && stage->at.file                         ? stage->at
                   : module->strategy && module->strategy->at.file ? module->strategy->at
@@ -311,10 +313,10 @@ static void report_excess(Module *module, const RoleMemory *memory, int device,
     if (memory->slots > 1)
         diag_note(module->diag, at, "this stage keeps %d micro-batches at a time", memory->slots);
     for (int i = 0; i < CAUSES; i++) {
-        MemoryKind kind = largest_kind(memory, told);
+        MemoryKind kind = largest_kind(memory, reported);
         if (kind == MEMORY_KINDS) return;
         const Value *largest = memory->largest[kind];
-        told[kind] = true;
+        reported[kind] = true;
         diag_note(module->diag, value_place(largest),
                   "%lld bytes are %s, the largest %s with %lld; %s", (long long)memory->bytes[kind],
                   memory_kind_name(kind), value_called(largest),

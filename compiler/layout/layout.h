@@ -87,7 +87,7 @@ typedef struct Box {
  * tensor that contains it. */
 typedef struct Placing {
     int64_t at;
-    int64_t room[LAYOUT_MAX_RANK];
+    int64_t extent[LAYOUT_MAX_RANK];
 } Placing;
 
 /* The elements that a device holds: non-empty boxes in row-major order. Boxes are stored one after

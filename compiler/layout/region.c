@@ -347,12 +347,12 @@ static Placing place_box(const Maker *maker, const Region *region, const Ranges 
     for (int d = region->rank - 1, rest = b; d >= 0; rest /= ranges[d--].count) {
         int number = rest % ranges[d].count;
         bool apart = cuts_slices(maker->layout, d);
-        placing.room[d] =
+        placing.extent[d] =
             apart ? range_length(ranges[d].at[number]) : ranges_length(&ranges[d], ranges[d].count);
         offset += apart ? 0 : ranges_length(&ranges[d], number) * step;
         in_front += apart ? ranges_length(&ranges[d], number) : 0;
-        slice *= apart ? 1 : placing.room[d];
-        step *= placing.room[d];
+        slice *= apart ? 1 : placing.extent[d];
+        step *= placing.extent[d];
     }
     placing.at = in_front * slice + offset;
     return placing;

@@ -242,8 +242,8 @@ static const Box *box_at(const Region *region, const int64_t *place, Placing *pl
         placing->at = before;
         for (int d = 0; d < region->rank; d++) {
             inside = inside && range[d].lo <= place[d] && place[d] < range[d].hi;
-            placing->room[d] = range[d].hi - range[d].lo;
-            volume *= placing->room[d];
+            placing->extent[d] = range[d].hi - range[d].lo;
+            volume *= placing->extent[d];
         }
         if (inside && region->placing) *placing = region->placing[b];
         if (inside) return &region->boxes[b];
@@ -277,7 +277,7 @@ int64_t view_storage(const CommonView *view, const Holding *holding, const int64
     for (int v = holding->region->rank - 1; v >= 0; v--) {
         along[v] = step;
         offset += (own[v] - box->dim[v].lo) * step;
-        step *= placing.room[v];
+        step *= placing.extent[v];
     }
     for (int d = 0; d < view->shape.rank; d++)
         common_strides(view, holding->layout, d, along, strides);

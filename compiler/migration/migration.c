@@ -69,59 +69,59 @@ static const char *conversion_key(Arena *arena, const Conversion *conversion) {
 }
 
 /* Returns the bytes of a tensor on each device. */
-static int64_t *bytes_by_device(const TensorMove *mover, Module *module, const Value *value) {
-    int64_t *bytes = arena_array(mover->scratch, int64_t, mover->device_count);
-    for (int device = 0; device < mover->device_count; device++)
+static int64_t *bytes_by_device(const TensorMove *move, Module *module, const Value *value) {
+    int64_t *bytes = arena_array(move->scratch, int64_t, move->device_count);
+    for (int device = 0; device < move->device_count; device++)
         bytes[device] = value_local_bytes(module, value, device);
     return bytes;
 }
 
 /* Adds a tensor to those with its conversion, unless the tensor is empty or its layouts equal. */
-static void add_tensor(TensorMove *mover, Moving moving) {
-    Arena *arena = mover->scratch;
+static void add_tensor(TensorMove *move, Moving moving) {
+    Arena *arena = move->scratch;
     if (!type_elements(moving.from->type)) return;
-    Conversion conversion = conversion_of(mover->arena, &moving);
+    Conversion conversion = conversion_of(move->arena, &moving);
     const char *key = conversion_key(arena, &conversion);
-    intptr_t *kind = intern_slot(mover->by_key, key, strlen(key));
+    intptr_t *kind = intern_slot(move->by_key, key, strlen(key));
     if (!*kind) {
         bool alike = layout_equal(conversion.from, conversion.to, conversion.shape);
-        array_push(arena, &mover->kinds, (MoveKind){.conversion = conversion, .key = key});
-        *kind = alike ? -1 : mover->kinds.count;
-        mover->kinds.count -= alike;
+        array_push(arena, &move->kinds, (MoveKind){.conversion = conversion, .key = key});
+        *kind = alike ? -1 : move->kinds.count;
+        move->kinds.count -= alike;
         if (!alike) {
-            MoveKind *own = &mover->kinds.at[mover->kinds.count - 1];
-            own->before = bytes_by_device(mover, mover->migration->from, moving.from);
-            own->after = bytes_by_device(mover, mover->migration->to, moving.to);
+            MoveKind *own = &move->kinds.at[move->kinds.count - 1];
+            own->before = bytes_by_device(move, move->migration->from, moving.from);
+            own->after = bytes_by_device(move, move->migration->to, moving.to);
         }
     }
-    if (*kind > 0) array_push(arena, &mover->kinds.at[*kind - 1].tensors, moving.slots);
+    if (*kind > 0) array_push(arena, &move->kinds.at[*kind - 1].tensors, moving.slots);
 }
 
-static void add_parameter(TensorMove *mover, int to) {
-    Module *before = mover->migration->from, *after = mover->migration->to;
+static void add_parameter(TensorMove *move, int to) {
+    Module *before = move->migration->from, *after = move->migration->to;
     int from = find_parameter(before, after->params.at[to]->name);
     const Parameter *old = before->params.at[from], *new = after->params.at[to];
-    add_tensor(mover, (Moving){{from, to}, old->value, new->value});
+    add_tensor(move, (Moving){{from, to}, old->value, new->value});
     for (int s = 0; s < new->state_count; s++)
-        add_tensor(mover, (Moving){{state_slot(before, from, s), state_slot(after, to, s)},
-                                   old->states[s],
-                                   new->states[s]});
+        add_tensor(move, (Moving){{state_slot(before, from, s), state_slot(after, to, s)},
+                                  old->states[s],
+                                  new->states[s]});
 }
 
 /* ---- plans ---- */
 
 /* Returns the plan of a batch with these conversions, made once for each `key`. */
-static const MigrationPlan *plan_for(TensorMove *mover, const Conversion *conversions,
+static const MigrationPlan *plan_for(TensorMove *move, const Conversion *conversions,
                                      const char *key, int count) {
-    intptr_t *number = intern_slot(mover->known, key, strlen(key));
-    if (*number) return mover->all->plans.at[*number - 1];
-    const Cluster *cluster = mover->migration->to->devices->target.cluster;
-    MigrationPlan *made = arena_new(mover->arena, MigrationPlan);
-    made->number = mover->all->plans.count;
-    made->replica_groups = replica_groups_of(mover->arena, cluster, NULL, conversions, count);
-    made->plan = reshard_plan_messages(mover->arena, cluster, made->replica_groups.first, count);
-    array_push(mover->arena, &mover->all->plans, made);
-    *number = mover->all->plans.count;
+    intptr_t *number = intern_slot(move->known, key, strlen(key));
+    if (*number) return move->all->plans.at[*number - 1];
+    const Cluster *cluster = move->migration->to->devices->target.cluster;
+    MigrationPlan *made = arena_new(move->arena, MigrationPlan);
+    made->number = move->all->plans.count;
+    made->replica_groups = replica_groups_of(move->arena, cluster, NULL, conversions, count);
+    made->plan = reshard_plan_messages(move->arena, cluster, made->replica_groups.first, count);
+    array_push(move->arena, &move->all->plans, made);
+    *number = move->all->plans.count;
     return made;
 }
 
@@ -129,30 +129,30 @@ static const MigrationPlan *plan_for(TensorMove *mover, const Conversion *conver
 
 /* Returns the most bytes that any device would have beyond its storage before the migration, if the
  * current batch took one more tensor of a kind. */
-static int64_t level_with(const TensorMove *mover, const MoveKind *kind) {
+static int64_t level_with(const TensorMove *move, const MoveKind *kind) {
     int64_t most = INT64_MIN;
-    for (int d = 0; d < mover->device_count; d++) {
-        int64_t level = mover->level[d] + mover->fresh[d] + kind->after[d];
+    for (int d = 0; d < move->device_count; d++) {
+        int64_t level = move->level[d] + move->fresh[d] + kind->after[d];
         most = level > most ? level : most;
     }
     return most;
 }
 
-static bool fits(const TensorMove *mover, const MoveKind *kind) {
-    for (int d = 0; d < mover->device_count; d++)
-        if (kind->after[d] && mover->fresh[d] + kind->after[d] > MIGRATION_WINDOW) return false;
+static bool fits(const TensorMove *move, const MoveKind *kind) {
+    for (int d = 0; d < move->device_count; d++)
+        if (kind->after[d] && move->fresh[d] + kind->after[d] > MIGRATION_WINDOW) return false;
     return true;
 }
 
 /* Returns the kind whose next tensor gives the lowest peak over all devices; NULL if none is left
  * or fits into the batch. An empty batch (`first`) takes any tensor. */
-static MoveKind *next_kind(TensorMove *mover, bool first) {
+static MoveKind *next_kind(TensorMove *move, bool first) {
     MoveKind *best = NULL;
     int64_t least = INT64_MAX;
-    for (int k = 0; k < mover->kinds.count; k++) {
-        MoveKind *kind = &mover->kinds.at[k];
-        if (kind->taken == kind->tensors.count || (!first && !fits(mover, kind))) continue;
-        int64_t level = level_with(mover, kind);
+    for (int k = 0; k < move->kinds.count; k++) {
+        MoveKind *kind = &move->kinds.at[k];
+        if (kind->taken == kind->tensors.count || (!first && !fits(move, kind))) continue;
+        int64_t level = level_with(move, kind);
         if (level < least) {
             least = level;
             best = kind;
@@ -162,66 +162,65 @@ static MoveKind *next_kind(TensorMove *mover, bool first) {
 }
 
 /* Adds the current batch to the migration: the last counts[k] tensors taken of each kind k. */
-static void close_window(TensorMove *mover, const int *counts) {
+static void close_window(TensorMove *move, const int *counts) {
     MigrationBatch window = {0};
     Array(Conversion) conversions = {0};
-    Text key = {.arena = mover->scratch};
-    for (int k = 0; k < mover->kinds.count; k++) {
-        MoveKind *kind = &mover->kinds.at[k];
+    Text key = {.arena = move->scratch};
+    for (int k = 0; k < move->kinds.count; k++) {
+        MoveKind *kind = &move->kinds.at[k];
         for (int i = 0; i < counts[k]; i++) {
-            array_push(mover->arena, &window.tensors,
-                       kind->tensors.at[kind->taken - counts[k] + i]);
-            array_push(mover->arena, &conversions, kind->conversion);
+            array_push(move->arena, &window.tensors, kind->tensors.at[kind->taken - counts[k] + i]);
+            array_push(move->arena, &conversions, kind->conversion);
         }
         if (counts[k]) text_print(&key, "%d * %s\n", counts[k], kind->key);
-        for (int d = 0; d < mover->device_count; d++)
-            mover->level[d] += counts[k] * (kind->after[d] - kind->before[d]);
+        for (int d = 0; d < move->device_count; d++)
+            move->level[d] += counts[k] * (kind->after[d] - kind->before[d]);
     }
-    for (int d = 0; d < mover->device_count; d++)
-        window.fresh = mover->fresh[d] > window.fresh ? mover->fresh[d] : window.fresh;
-    window.plan = plan_for(mover, conversions.at, text_bytes(&key), conversions.count);
-    array_push(mover->arena, &mover->migration->windows, window);
+    for (int d = 0; d < move->device_count; d++)
+        window.fresh = move->fresh[d] > window.fresh ? move->fresh[d] : window.fresh;
+    window.plan = plan_for(move, conversions.at, text_bytes(&key), conversions.count);
+    array_push(move->arena, &move->migration->windows, window);
 }
 
 /* Fills a batch with tensors and adds it to the migration. Returns false if no tensor is left. */
-static bool add_window(TensorMove *mover) {
-    int *counts = arena_array(mover->scratch, int, mover->kinds.count + 1);
+static bool add_window(TensorMove *move) {
+    int *counts = arena_array(move->scratch, int, move->kinds.count + 1);
     bool filled = false;
-    memset(mover->fresh, 0, sizeof *mover->fresh * (size_t)mover->device_count);
-    for (MoveKind *kind; (kind = next_kind(mover, !filled)); filled = true) {
+    memset(move->fresh, 0, sizeof *move->fresh * (size_t)move->device_count);
+    for (MoveKind *kind; (kind = next_kind(move, !filled)); filled = true) {
         kind->taken++;
-        counts[kind - mover->kinds.at]++;
-        for (int d = 0; d < mover->device_count; d++) mover->fresh[d] += kind->after[d];
+        counts[kind - move->kinds.at]++;
+        for (int d = 0; d < move->device_count; d++) move->fresh[d] += kind->after[d];
     }
-    if (filled) close_window(mover, counts);
+    if (filled) close_window(move, counts);
     return filled;
 }
 
-static void plan_migration(TensorMove *mover, Module *from, Module *to) {
-    mover->scratch = arena_create();
-    mover->migration = arena_new(mover->arena, Migration);
-    *mover->migration = (Migration){.from = from, .to = to};
-    mover->by_key = intern_create(mover->scratch);
-    memset(&mover->kinds, 0, sizeof mover->kinds);
-    mover->level = arena_array(mover->scratch, int64_t, mover->device_count);
-    mover->fresh = arena_array(mover->scratch, int64_t, mover->device_count);
-    for (int p = 0; p < to->params.count; p++) add_parameter(mover, p);
-    while (add_window(mover));
-    array_push(mover->arena, &mover->all->at, mover->migration);
-    arena_destroy(mover->scratch);
+static void plan_migration(TensorMove *move, Module *from, Module *to) {
+    move->scratch = arena_create();
+    move->migration = arena_new(move->arena, Migration);
+    *move->migration = (Migration){.from = from, .to = to};
+    move->by_key = intern_create(move->scratch);
+    memset(&move->kinds, 0, sizeof move->kinds);
+    move->level = arena_array(move->scratch, int64_t, move->device_count);
+    move->fresh = arena_array(move->scratch, int64_t, move->device_count);
+    for (int p = 0; p < to->params.count; p++) add_parameter(move, p);
+    while (add_window(move));
+    array_push(move->arena, &move->all->at, move->migration);
+    arena_destroy(move->scratch);
 }
 
 const Migrations *migrations_plan(Arena *arena, const Unit *unit) {
-    TensorMove mover = {.arena = arena,
-                        .all = arena_new(arena, Migrations),
-                        .known = intern_create(arena),
-                        .device_count = unit_device_count(unit)};
+    TensorMove move = {.arena = arena,
+                       .all = arena_new(arena, Migrations),
+                       .known = intern_create(arena),
+                       .device_count = unit_device_count(unit)};
     for (int i = 0; i < unit->modules.count; i++)
         for (int j = 0; j < unit->modules.count; j++)
             if (module_same_program(unit->modules.at[i], unit->modules.at[j]) &&
                 !(unit->links.at[i].layouts_only && unit->links.at[j].layouts_only))
-                plan_migration(&mover, unit->modules.at[i], unit->modules.at[j]);
-    return mover.all;
+                plan_migration(&move, unit->modules.at[i], unit->modules.at[j]);
+    return move.all;
 }
 
 /* ---- report ---- */

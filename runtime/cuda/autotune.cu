@@ -11,7 +11,7 @@ enum { TIMED = 2 }; // timed runs, after one that is not timed
 
 static struct {
     std::map<std::string, int> settled;
-    ChoiceTimes times;
+    AutotuneTimes times;
     int depth; // nesting depth of runs that are being timed
 } choices;
 
@@ -34,7 +34,7 @@ static std::string key_of(const char *kind, const std::vector<int64_t> &sizes, i
 }
 
 /* Returns the mean milliseconds of TIMED runs of a variant. */
-static float time_of(ChoiceRun *run, void *context, int way) {
+static float time_of(AutotuneRun *run, void *context, int way) {
     float milliseconds = 0;
     cudaEvent_t begin, end;
     HT_CUDA(cudaEventCreate(&begin));
@@ -50,7 +50,7 @@ static float time_of(ChoiceRun *run, void *context, int way) {
     return milliseconds / (float)TIMED;
 }
 
-static const std::vector<float> &timed(const std::string &key, int ways, ChoiceRun *run,
+static const std::vector<float> &timed(const std::string &key, int ways, AutotuneRun *run,
                                        void *context) {
     std::vector<float> times;
     choices.depth++;
@@ -60,8 +60,8 @@ static const std::vector<float> &timed(const std::string &key, int ways, ChoiceR
 }
 
 /* Inside other work that is being timed, returns the variant that is fastest on this rank. */
-int choice_of(const char *kind, const std::vector<int64_t> &sizes, int ways, ChoiceRun *run,
-              void *context) {
+int autotune_choose(const char *kind, const std::vector<int64_t> &sizes, int ways, AutotuneRun *run,
+                    void *context) {
     if (ways < 2) return 0;
     const std::string key = key_of(kind, sizes, ways);
     if (auto known = choices.settled.find(key); known != choices.settled.end())
@@ -73,9 +73,9 @@ int choice_of(const char *kind, const std::vector<int64_t> &sizes, int ways, Cho
     return choices.depth ? (int)(std::min_element(times.begin(), times.end()) - times.begin()) : 0;
 }
 
-const ChoiceTimes &choice_times(void) { return choices.times; }
+const AutotuneTimes &autotune_times(void) { return choices.times; }
 
-void choice_settle(const std::string &key, int way) {
+void autotune_settle(const std::string &key, int way) {
     choices.settled[key] = way;
     choices.times.erase(key);
 }

@@ -124,17 +124,17 @@ static void settle_known(void) {
             text += line.substr(place.size()) + "\t" + std::to_string(way) + "\n";
     std::istringstream lines(broadcast(text));
     for (std::string line; std::getline(lines, line);)
-        choice_settle(line.substr(0, line.find('\t')), atoi(line.c_str() + line.find('\t') + 1));
+        autotune_settle(line.substr(0, line.find('\t')), atoi(line.c_str() + line.find('\t') + 1));
 }
 
-void choice_open(void) {
+void autotune_open(void) {
     known.clear();
     if (world_rank() == 0 && cache_path()) read_cache(cache_path());
     settle_known();
 }
 
 /* Returns the times as lines "key<tab>milliseconds of each algorithm". */
-static std::string text_of(const ChoiceTimes &times) {
+static std::string text_of(const AutotuneTimes &times) {
     std::ostringstream text;
     for (const auto &[key, each] : times) {
         text << key << "\t";
@@ -160,12 +160,12 @@ static std::map<std::string, std::vector<double>> sums_of(const std::string &tex
     return sums;
 }
 
-void choice_agree(void) {
-    const auto sums = sums_of(gather(text_of(choice_times())));
+void autotune_agree(void) {
+    const auto sums = sums_of(gather(text_of(autotune_times())));
     const std::string place = here() + "\t";
     for (const auto &[key, sum] : sums) {
         const int way = (int)(std::min_element(sum.begin(), sum.end()) - sum.begin());
-        choice_settle(key, way);
+        autotune_settle(key, way);
         known[place + key] = way;
     }
     if (!sums.empty() && world_rank() == 0 && cache_path()) write_cache(cache_path());

@@ -86,6 +86,9 @@ const void *cuda_constant(const void *data, int64_t bytes);
  * the fault may be its cause. */
 void cuda_check_device(void);
 
+/* Sets *number to the GPU of this rank. Returns NULL, or why there is none. */
+const char *choose_gpu(int *number);
+
 /* Return the number of multiprocessors, and the bytes of shared memory that a block may have. */
 int cuda_processors(void);
 int64_t cuda_shared_bytes(void);

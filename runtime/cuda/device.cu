@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "transport/world.h"
 #include "cuda/channels.h"
+#include "cuda/cuda.h"
 #include "exchange/async_exchange.h"
 #include "cuda/autotune.h"
 #include "cuda/streams.h"
@@ -132,29 +133,9 @@ static const Channel *choose_channel(void) {
 
 /* ---- opening and closing ---- */
 
-/* Returns the slot that heturun gave to this rank (HETU_SLOT), which does not change when other
- * slots are lost; else the rank's number on its machine. */
-static int slot_number(void) {
-    const char *text = getenv("HETU_SLOT");
-    char *end = nullptr;
-    const long slot = text ? strtol(text, &end, 10) : 0;
-    if (text && (end == text || *end || slot < 0 || slot > 1 << 20))
-        ht_fail("HETU_SLOT=%s is no number of a slot", text);
-    return text ? (int)slot : world_node_rank();
-}
-
 extern "C" const char *device_open(void) {
-    static char missing[256];
-    int count = 0;
-    cudaError_t found = cudaGetDeviceCount(&count);
-    if (found != cudaSuccess || count == 0) {
-        snprintf(missing, sizeof missing,
-                 "no CUDA device was found (%s); run this program where there is one, or compile "
-                 "it with --backend=cpu",
-                 found == cudaSuccess ? "there are none" : cudaGetErrorString(found));
-        return missing;
-    }
-    device.number = slot_number() % count;
+    const char *missing = choose_gpu(&device.number);
+    if (missing) return missing;
     HT_CUDA(cudaSetDevice(device.number));
     HT_CUDA(
         cudaDeviceGetAttribute(&device.processors, cudaDevAttrMultiProcessorCount, device.number));
@@ -167,7 +148,7 @@ extern "C" const char *device_open(void) {
 
 extern "C" void device_connect(void) {
     channel_use(choose_channel());
-    choice_open();
+    autotune_open();
 }
 
 extern "C" void device_close(void) {

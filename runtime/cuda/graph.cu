@@ -31,7 +31,7 @@ static void record(DeviceRecording *recording, void (*issue)(void *), void *argu
 
 extern "C" void device_run(DeviceRecording **recording, void (*issue)(void *), void *argument) {
     fail_noted(cuda_noted());
-    watch_begin();
+    watchdog_begin_wait();
     if (*recording && !(*recording)->exec) record(*recording, issue, argument);
     if (*recording)
         HT_CUDA(cudaGraphLaunch((*recording)->exec, ht_compute_stream()));
@@ -39,7 +39,7 @@ extern "C" void device_run(DeviceRecording **recording, void (*issue)(void *), v
         issue(argument);
     if (!*recording && may_record()) *recording = new DeviceRecording();
     cuda_step_finish();
-    watch_end();
+    watchdog_end_wait();
     fail_noted(NULL);
 }
 

@@ -185,7 +185,7 @@ typedef struct Run {
     void *workspace;
 } Run;
 
-/* Runs a product with algorithm `number`; `context` is a Run. The signature is ChoiceRun. */
+/* Runs a product with algorithm `number`; `context` is a Run. The signature is AutotuneRun. */
 static void run_algorithm(int number, void *context) {
     const Run &r = *static_cast<const Run *>(context);
     const Prepared &p = *r.prepared;
@@ -202,8 +202,9 @@ static void run_part(const Matmul &m, const Operands &at, float scale, float add
                 (long)m.a.rows, (long)m.a.columns, (long)m.b.rows, (long)m.b.columns);
     point(p.product, m, at);
     Run r = {&p, &at, scale, add, workspace};
-    run_algorithm(
-        choice_of("algorithm", key_of(m, at), p.count, add == 0 ? run_algorithm : nullptr, &r), &r);
+    run_algorithm(autotune_choose("algorithm", key_of(m, at), p.count,
+                                  add == 0 ? run_algorithm : nullptr, &r),
+                  &r);
 }
 
 /* Returns the address of matrix `first` of a batch. */

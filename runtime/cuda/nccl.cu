@@ -212,7 +212,7 @@ static void add_plan(const ChannelPlans *plans, int p) {
 }
 
 static void nccl_prepare(const ChannelPlans *plans) {
-    watch_begin();
+    watchdog_begin_wait();
     fail_doing("the making of NCCL's communicators");
     if (!nccl.world) open_world();
     size_t made = nccl.groups.size();
@@ -223,16 +223,16 @@ static void nccl_prepare(const ChannelPlans *plans) {
         made += apart;
     }
     fail_doing(NULL);
-    watch_end();
+    watchdog_end_wait();
 }
 
 static void nccl_close(void) {
-    watch_begin();
+    watchdog_begin_wait();
     for (const Side &side : nccl.sides) HT_CUDA(cudaStreamDestroy(side.stream));
     for (const GroupComm &group : nccl.groups)
         if (group.comm) HT_NCCL(ncclCommDestroy(group.comm));
     if (nccl.world) HT_NCCL(ncclCommDestroy(nccl.world));
-    watch_end();
+    watchdog_end_wait();
     nccl = {};
 }
 

@@ -428,7 +428,7 @@ static std::vector<int64_t> key_of(const ht_product_call *call) {
 }
 
 /* Runs a matrix product with a fused epilogue (way 0) or a separate one (way 1). The signature is
- * ChoiceRun. */
+ * AutotuneRun. */
 static void run_way(int way, void *context) {
     Plan p;
     make_plan(&p, static_cast<const ht_product_call *>(context), way == 0);
@@ -450,5 +450,6 @@ void ht_product(const ht_product_call *call) {
         return;
     }
     void *context = const_cast<ht_product_call *>(call);
-    run_way(may_part(&p) ? choice_of("epilogue", key_of(call), 2, run_way, context) : 0, context);
+    run_way(may_part(&p) ? autotune_choose("epilogue", key_of(call), 2, run_way, context) : 0,
+            context);
 }

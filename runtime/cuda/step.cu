@@ -43,7 +43,7 @@ const CudaStep *cuda_step(void) { return step.device; }
  * variants, which the first run measured (cuda/autotune.h). So the second run is recorded with
  * these variants, even if the program continues from a saved step or under another strategy. */
 extern "C" const float *device_numbers(const StepNumbers *numbers) {
-    if (numbers->run == 1) choice_agree();
+    if (numbers->run == 1) autotune_agree();
     memcpy(step.host->hyper, numbers->hyper, sizeof step.host->hyper);
     step.host->step = numbers->step;
     step.host->seed = numbers->seed;

@@ -26,22 +26,22 @@ enum {
 };
 
 /* State of an async exchange. */
-typedef enum Leg {
-    LEG_WAITING, // the device has not finished earlier work
-    LEG_BETWEEN, // the next step begins
-    LEG_MOVING,  // the device runs local moves
-    LEG_LOADING, // sent data are copied from the device
-    LEG_EXCHANGING,
-    LEG_STORING, // received data are copied to the device
-    LEG_OVER
-} Leg;
+typedef enum Progress {
+    PROGRESS_WAITING, // the device has not finished earlier work
+    PROGRESS_BETWEEN, // the next step begins
+    PROGRESS_MOVING,  // the device runs local moves
+    PROGRESS_LOADING, // sent data are copied from the device
+    PROGRESS_EXCHANGING,
+    PROGRESS_STORING, // received data are copied to the device
+    PROGRESS_OVER
+} Progress;
 
 /* Progress of one run of an async exchange. */
-typedef struct ExchangeLane {
-    bool begun;   // earlier exchanges have ended, and there is memory for reductions
-    double since; // begin of the run, for the timeline
-    int64_t room; // most bytes that a round receives for reductions
-    Leg leg;
+typedef struct ExchangeState {
+    bool begun;            // earlier exchanges have ended, and there is memory for reductions
+    double since;          // begin of the run, for the timeline
+    int64_t receive_bytes; // most bytes that a round receives for reductions
+    Progress progress;
     void *mark;
     const ht_reshard_step *step, *end; // the current or next step; the end of the steps
     Staged staged;                     // for device memory: the step's copy in host memory
@@ -49,7 +49,7 @@ typedef struct ExchangeLane {
     Rounds rounds;
     int post_count; // messages of the round in flight
     Post *posts;
-} ExchangeLane;
+} ExchangeState;
 
 typedef struct Queue {
     int lane;
@@ -84,35 +84,35 @@ static int begin_posts(const Queue *queue, Post *posts, const HostTransfer *tran
     return begun;
 }
 
-static void begin_round(const Queue *queue, const AsyncExchange *async, ExchangeLane *course) {
-    Rounds *r = &course->rounds;
-    course->posts = memory_array(r->send_count + r->receive_count, sizeof *course->posts);
-    course->post_count =
-        begin_posts(queue, course->posts, r->receives, r->receive_count, (Post){.tag = async->tag});
-    course->post_count += begin_posts(queue, course->posts + course->post_count, r->sends,
-                                      r->send_count, (Post){.tag = async->tag, .sends = true});
+static void begin_round(const Queue *queue, const AsyncExchange *async, ExchangeState *state) {
+    Rounds *r = &state->rounds;
+    state->posts = memory_array(r->send_count + r->receive_count, sizeof *state->posts);
+    state->post_count =
+        begin_posts(queue, state->posts, r->receives, r->receive_count, (Post){.tag = async->tag});
+    state->post_count += begin_posts(queue, state->posts + state->post_count, r->sends,
+                                     r->send_count, (Post){.tag = async->tag, .sends = true});
     transfer_copy_own(world_rank(), r->sends, r->send_count, r->receives, r->receive_count);
 }
 
 /* Makes progress on the messages of a round; returns how many have completed in this call. */
-static int look_after_posts(const Queue *queue, ExchangeLane *course) {
-    int kept = 0, count = course->post_count;
+static int look_after_posts(const Queue *queue, ExchangeState *state) {
+    int kept = 0, count = state->post_count;
     for (int i = 0; i < count; i++)
-        if (!post_done(queue->lane, &course->posts[i])) course->posts[kept++] = course->posts[i];
-    course->post_count = kept;
+        if (!post_done(queue->lane, &state->posts[i])) state->posts[kept++] = state->posts[i];
+    state->post_count = kept;
     return count - kept;
 }
 
-/* ---- legs: each proceeds as far as it can without waiting, and returns whether it moved ---- */
+/* ---- advance: each proceeds as far as it can without waiting, and returns whether it moved ---- */
 
-static bool enter(ExchangeLane *course, Leg leg) {
-    course->leg = leg;
+static bool enter(ExchangeState *state, Progress progress) {
+    state->progress = progress;
     return true;
 }
 
-static bool wait_for_device(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
+static bool wait_for_device(const Queue *queue, AsyncExchange *async, ExchangeState *state) {
     (void)queue, (void)async;
-    return (!course->mark || device_memory()->passed(course->mark)) && enter(course, LEG_BETWEEN);
+    return (!state->mark || device_memory()->passed(state->mark)) && enter(state, PROGRESS_BETWEEN);
 }
 
 static void load(void *lane, void *to, const void *from, int64_t bytes) {
@@ -123,85 +123,87 @@ static void store(void *lane, void *to, const void *from, int64_t bytes) {
     device_memory()->copy(*(int *)lane, to, from, bytes, true);
 }
 
-static bool begin_moves(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
+static bool begin_moves(const Queue *queue, AsyncExchange *async, ExchangeState *state) {
     if (!device_memory()) {
-        channel_move_on_host(&async->run, course->step++);
+        channel_move_on_host(&async->run, state->step++);
         return true;
     }
-    device_memory()->move(queue->lane, &async->run, course->step);
-    return enter(course, LEG_MOVING);
+    device_memory()->move(queue->lane, &async->run, state->step);
+    return enter(state, PROGRESS_MOVING);
 }
 
-static bool begin_exchange(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
+static bool begin_exchange(const Queue *queue, AsyncExchange *async, ExchangeState *state) {
     if (!device_memory()) {
-        course->rounds = rounds_open(&async->run, course->step);
-        return enter(course, LEG_EXCHANGING);
+        state->rounds = rounds_open(&async->run, state->step);
+        return enter(state, PROGRESS_EXCHANGING);
     }
     int lane = queue->lane;
-    course->staged = staging_open(course->step);
-    course->on_host = staging_run(&async->run, async->kept);
-    staging_load(&course->staged, &course->on_host, &async->run, course->step,
+    state->staged = staging_open(state->step);
+    state->on_host = staging_run(&async->run, async->kept);
+    staging_load(&state->staged, &state->on_host, &async->run, state->step,
                  (StagingCopy){load, &lane});
-    return enter(course, LEG_LOADING);
+    return enter(state, PROGRESS_LOADING);
 }
 
-static bool begin_step(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
-    if (course->step == course->end) return enter(course, LEG_OVER);
-    return channel_communicates(course->step) ? begin_exchange(queue, async, course)
-                                              : begin_moves(queue, async, course);
+static bool begin_step(const Queue *queue, AsyncExchange *async, ExchangeState *state) {
+    if (state->step == state->end) return enter(state, PROGRESS_OVER);
+    return channel_communicates(state->step) ? begin_exchange(queue, async, state)
+                                             : begin_moves(queue, async, state);
 }
 
 /* Continues with the next step once the device has finished this one. */
-static bool end_device(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
+static bool end_device(const Queue *queue, AsyncExchange *async, ExchangeState *state) {
     (void)async;
     if (!device_memory()->idle(queue->lane)) return false;
-    staging_close(&course->staged);
-    course->step++;
-    return enter(course, LEG_BETWEEN);
+    staging_close(&state->staged);
+    state->step++;
+    return enter(state, PROGRESS_BETWEEN);
 }
 
-static bool end_load(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
+static bool end_load(const Queue *queue, AsyncExchange *async, ExchangeState *state) {
     (void)async;
     if (!device_memory()->idle(queue->lane)) return false;
-    course->rounds = rounds_open(&course->on_host, &course->staged.step);
-    return enter(course, LEG_EXCHANGING);
+    state->rounds = rounds_open(&state->on_host, &state->staged.step);
+    return enter(state, PROGRESS_EXCHANGING);
 }
 
-static bool end_exchange(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
+static bool end_exchange(const Queue *queue, AsyncExchange *async, ExchangeState *state) {
     int lane = queue->lane;
     if (!device_memory()) {
-        course->step++;
-        return enter(course, LEG_BETWEEN);
+        state->step++;
+        return enter(state, PROGRESS_BETWEEN);
     }
-    staging_store(&course->staged, &course->on_host, &async->run, course->step,
+    staging_store(&state->staged, &state->on_host, &async->run, state->step,
                   (StagingCopy){store, &lane});
-    return enter(course, LEG_STORING);
+    return enter(state, PROGRESS_STORING);
 }
 
-static bool exchange(const Queue *queue, AsyncExchange *async, ExchangeLane *course) {
-    bool moved = look_after_posts(queue, course) > 0;
-    if (course->post_count) return moved;
-    free(course->posts);
-    course->posts = NULL;
-    if (!rounds_next(&course->rounds)) return end_exchange(queue, async, course);
-    begin_round(queue, async, course);
+static bool exchange(const Queue *queue, AsyncExchange *async, ExchangeState *state) {
+    bool moved = look_after_posts(queue, state) > 0;
+    if (state->post_count) return moved;
+    free(state->posts);
+    state->posts = NULL;
+    if (!rounds_next(&state->rounds)) return end_exchange(queue, async, state);
+    begin_round(queue, async, state);
     return true;
 }
 
 /* Advances an async exchange as far as possible without blocking; returns false if it made no
  * progress. */
 static bool advance(const Queue *queue, AsyncExchange *async) {
-    static bool (*const legs[])(const Queue *, AsyncExchange *, ExchangeLane *) = {
-        [LEG_WAITING] = wait_for_device, [LEG_BETWEEN] = begin_step,  [LEG_MOVING] = end_device,
-        [LEG_LOADING] = end_load,        [LEG_EXCHANGING] = exchange, [LEG_STORING] = end_device};
-    ExchangeLane *course = async->state;
+    static bool (*const advance[])(const Queue *, AsyncExchange *, ExchangeState *) = {
+        [PROGRESS_WAITING] = wait_for_device, [PROGRESS_BETWEEN] = begin_step,
+        [PROGRESS_MOVING] = end_device,       [PROGRESS_LOADING] = end_load,
+        [PROGRESS_EXCHANGING] = exchange,     [PROGRESS_STORING] = end_device};
+    ExchangeState *state = async->state;
     bool moved = false;
-    while (course->leg != LEG_OVER && legs[course->leg](queue, async, course)) moved = true;
+    while (state->progress != PROGRESS_OVER && advance[state->progress](queue, async, state))
+        moved = true;
     return moved;
 }
 
 static bool is_over(const AsyncExchange *async) {
-    return ((const ExchangeLane *)async->state)->leg == LEG_OVER;
+    return ((const ExchangeState *)async->state)->progress == PROGRESS_OVER;
 }
 
 /* ---- the thread ---- */
@@ -210,12 +212,12 @@ static bool is_over(const AsyncExchange *async) {
  * exchanges get memory in queue order, which is the same on all ranks: this avoids deadlock. The
  * caller holds the lock. */
 static bool has_room(const Queue *queue, const AsyncExchange *async) {
-    int64_t taken = 0, own = ((const ExchangeLane *)async->state)->room;
+    int64_t taken = 0, own = ((const ExchangeState *)async->state)->receive_bytes;
     bool waits = false;
     for (const AsyncExchange *earlier = queue->first; earlier != async; earlier = earlier->next) {
-        const ExchangeLane *course = earlier->state;
-        taken += course->room;
-        waits |= course->room && !course->begun;
+        const ExchangeState *state = earlier->state;
+        taken += state->receive_bytes;
+        waits |= state->receive_bytes && !state->begun;
     }
     return !own || !taken || async->queue != HT_QUEUE_GRADIENTS ||
            (!waits && taken + own <= MOST_ROOM);
@@ -224,25 +226,25 @@ static bool has_room(const Queue *queue, const AsyncExchange *async) {
 /* Returns whether an async exchange may run: exchanges in `after` and earlier ones of its tag have
  * ended, and there is memory for its reductions. The caller holds the lock. */
 static bool may_go(const Queue *queue, AsyncExchange *async) {
-    ExchangeLane *course = async->state;
-    for (int i = 0; !course->begun && i < async->after_count; i++)
+    ExchangeState *state = async->state;
+    for (int i = 0; !state->begun && i < async->after_count; i++)
         if (!async->after[i]->ended) return false;
-    for (const AsyncExchange *earlier = queue->first; !course->begun && earlier != async;
+    for (const AsyncExchange *earlier = queue->first; !state->begun && earlier != async;
          earlier = earlier->next)
         if (earlier->tag == async->tag) return false;
-    if (!course->begun && has_room(queue, async)) {
-        course->begun = true;
-        course->since = timeline_keeps() ? timeline_now() : 0;
+    if (!state->begun && has_room(queue, async)) {
+        state->begun = true;
+        state->since = timeline_keeps() ? timeline_now() : 0;
     }
-    return course->begun;
+    return state->begun;
 }
 
 /* Adds a finished async exchange to the timeline. */
 static void note(const AsyncExchange *async) {
-    const ExchangeLane *course = async->state;
-    if (course->since > 0)
+    const ExchangeState *state = async->state;
+    if (state->since > 0)
         timeline_add(&(TimelineEvent){
-            .begin = course->since,
+            .begin = state->since,
             .end = timeline_now(),
             .name = async->run.plan->name,
             .at = async->where,
@@ -304,7 +306,7 @@ static void *serve(void *argument) {
             pthread_cond_wait(&queue->filled, &async_exchanges.lock);
         } else if (pass(queue)) {
             idle = 0;
-            watch_moved();
+            watchdog_report_progress();
         } else {
             pthread_mutex_unlock(&async_exchanges.lock);
             rest(++idle);
@@ -380,13 +382,14 @@ static void enqueue(Queue *queue, AsyncExchange *async) {
 }
 
 void async_exchange_begin_on_thread(AsyncExchange *async) {
-    ExchangeLane *course = memory_array(1, sizeof *course);
+    ExchangeState *state = memory_array(1, sizeof *state);
     const ht_reshard_device *part = async->run.part;
-    *course = (ExchangeLane){
-        .step = part->step, .end = part->step + part->step_count, .room = rounds_room(&async->run)};
+    *state = (ExchangeState){.step = part->step,
+                             .end = part->step + part->step_count,
+                             .receive_bytes = rounds_room(&async->run)};
     if (device_memory() && !async->kept) async->kept = alloc_staging(async);
-    if (device_memory()) course->mark = device_memory()->mark();
-    async->state = course;
+    if (device_memory()) state->mark = device_memory()->mark();
+    async->state = state;
     async->ended = false;
     async->next = NULL;
     enqueue(&async_exchanges.queue[lane_of(async->queue)], async);
@@ -398,11 +401,11 @@ void async_exchange_forget_on_thread(AsyncExchange *async) {
 }
 
 void async_exchange_end_on_thread(AsyncExchange *async) {
-    watch_begin();
+    watchdog_begin_wait();
     pthread_mutex_lock(&async_exchanges.lock);
     while (!async->ended) pthread_cond_wait(&async_exchanges.ended, &async_exchanges.lock);
     pthread_mutex_unlock(&async_exchanges.lock);
-    watch_end();
+    watchdog_end_wait();
 }
 
 /* Counts a run, and ends the program if an exchange in `after` has another number of runs: the

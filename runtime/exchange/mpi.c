@@ -67,14 +67,14 @@ static void mpi_prepare(const ChannelPlans *plans) {
     int position = 0;
     const ht_pipeline *pipeline = channel_pipeline(plans, world_rank(), &position);
     async_exchanges_prepare(plans);
-    watch_begin();
+    watchdog_begin_wait();
     for (int p = 0; p < plans->count; p++) {
         ChannelRun run = channel_run(plans->plan[p], pipeline, position, world_rank());
         for (int s = 0; run.part && !plans->queues[p] && s < run.part->step_count; s++)
             if (channel_communicates(&run.part->step[s]) && run.part->step[s].verb != HT_EXCHANGE)
                 comm_for(&run, &run.plan->group[run.part->step[s].group]);
     }
-    watch_end();
+    watchdog_end_wait();
 }
 
 /* ---- datatypes ---- */

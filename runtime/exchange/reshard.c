@@ -20,9 +20,9 @@ static const ht_reshard_device *find_device(const ht_reshard *plan, int device) 
 
 static void communicate(const Channel *channel, const ChannelRun *run,
                         const ht_reshard_step *step) {
-    watch_begin();
+    watchdog_begin_wait();
     channel->communicate(run, step);
-    watch_end();
+    watchdog_end_wait();
 }
 
 /* Returns a device's replica group and sets *place to its index there. Returns NULL if the device

@@ -120,28 +120,28 @@ void world_open(int *argc, char ***argv, int use) {
             .rank = launch.rank, .size = launch.size, .node_rank = launch.local, .node_size = 1};
     world.joined = true;
     world.in_turn = world.opening->ended_together;
-    watch_open();
+    watchdog_open();
     world.place = world.opening->open(argc, argv, use & WORLD_CHANNELS);
     world.kind = world.opening;
     world.opening = NULL;
     local_ranks_met();
-    watch_connect(use & WORLD_HEARTBEAT);
+    watchdog_connect(use & WORLD_HEARTBEAT);
 }
 
 void world_close(void) {
     const WorldKind *kind = world.kind;
     if (!kind) return;
-    watch_begin();
+    watchdog_begin_wait();
     world.kind = NULL;
     kind->close();
-    watch_end();
-    watch_close();
+    watchdog_end_wait();
+    watchdog_close();
     local_ranks_close();
     world.place = (WorldPlace){0, 1, 0, 1};
 }
 
 void world_forget(void) {
-    if (world.kind) watch_forget();
+    if (world.kind) watchdog_forget();
     if (world.kind && world.kind->forget) world.kind->forget();
     local_ranks_forget();
     world.kind = NULL;
@@ -162,33 +162,33 @@ void world_await(void *data, size_t bytes) {
 }
 
 void world_broadcast(void *data, size_t bytes) {
-    watch_begin();
+    watchdog_begin_wait();
     world_await(data, bytes);
-    watch_end();
+    watchdog_end_wait();
 }
 
 void world_exchange(const HostTransfer *sends, int send_count, const HostTransfer *receives,
                     int receive_count) {
     if (!world.kind) return;
-    watch_begin();
+    watchdog_begin_wait();
     world.kind->exchange(sends, send_count, receives, receive_count);
-    watch_end();
+    watchdog_end_wait();
 }
 
 int world_least(int mine) {
-    watch_begin();
+    watchdog_begin_wait();
     int least = world.kind ? world.kind->least(mine) : mine;
-    watch_end();
+    watchdog_end_wait();
     return least;
 }
 
 void world_gather(const void *mine, size_t bytes, void *all) {
-    watch_begin();
+    watchdog_begin_wait();
     if (world.kind)
         world.kind->gather(mine, bytes, all);
     else
         memcpy(all, mine, bytes);
-    watch_end();
+    watchdog_end_wait();
 }
 
 void world_check(void) {
@@ -196,15 +196,15 @@ void world_check(void) {
 }
 
 void channels_open(void) {
-    watch_begin();
+    watchdog_begin_wait();
     if (world.kind) world.kind->open_lanes();
-    watch_end();
+    watchdog_end_wait();
 }
 
 void channels_close(void) {
-    watch_begin();
+    watchdog_begin_wait();
     if (world.kind) world.kind->close_lanes();
-    watch_end();
+    watchdog_end_wait();
 }
 
 int channels_tags(void) { return world.kind ? world.kind->tags() : INT_MAX; }

@@ -114,7 +114,7 @@ static bool check_places(const LocalOp *local, RoleWriter *writer, const Tensor 
                               d, ranges) > 2) {
                 diag_error(writer->module->diag, local->op->at,
                            "\"%s\" would run on pieces of more than two ranges of a dimension, and "
-                           "is told of two; fold what is cut once",
+                           "its kernel gets the positions of two; split the dimension once",
                            local->op->def->name);
                 return false;
             }

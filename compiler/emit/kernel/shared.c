@@ -93,17 +93,17 @@ static bool same_numbers(const Sharing *sharing, int one, int other) {
     return true;
 }
 
-/* Lists in `told` one place for each parameter, and returns the number of parameters. Places with
+/* Lists in `places` one place for each parameter, and returns the number of parameters. Places with
  * equal numbers in every kernel share a parameter. which[place]: its parameter; -1: none. */
-static int find_told(const Sharing *sharing, int *told, int *which) {
+static int find_parameters(const Sharing *sharing, int *places, int *which) {
     int count = 0;
     for (int place = 0; place < sharing->at[0]->count; place++) {
         which[place] = -1;
         for (int t = 0; t < count && which[place] < 0; t++)
-            which[place] = same_numbers(sharing, place, told[t]) ? t : -1;
+            which[place] = same_numbers(sharing, place, places[t]) ? t : -1;
         if (which[place] < 0 && !same_numbers(sharing, place, place)) {
             which[place] = count;
-            told[count++] = place;
+            places[count++] = place;
         }
     }
     return count;
@@ -118,7 +118,7 @@ static void write_whole(Text *out, const KernelText *kernel) {
 
 /* Appends a body with names of parameters in place of numbers. Drops `static` of tables, because
  * tables may contain parameters. */
-static void write_told(Text *out, const Parted *parted, const int *which) {
+static void write_with_parameters(Text *out, const Parted *parted, const int *which) {
     static const char TABLE[] = "    static const ";
     const char *done = parted->kernel->body, *end;
     for (int place = 0; place <= parted->count; place++) {
@@ -137,16 +137,16 @@ static void write_told(Text *out, const Parted *parted, const int *which) {
 }
 
 /* Appends the function with the body of all kernels of a group: "gpt_add_5_shared". */
-static void write_shared(Text *out, const Sharing *sharing, const int *which, int told) {
+static void write_shared(Text *out, const Sharing *sharing, const int *which, int places) {
     const KernelText *first = sharing->at[0]->kernel;
     const char *parameters = strchr(first->prototype, '(');
     text_print(out,
                "%s/* The body of %d functions, which differ in numbers. */\n%s void %s_shared%.*s",
                first->banner, sharing->count, *first->how ? "HT_SHARED_CLONES" : "HT_SHARED_BODY",
                first->name, (int)strlen(parameters) - 1, parameters);
-    for (int t = 0; t < told; t++) text_print(out, ", long n%d", t);
+    for (int t = 0; t < places; t++) text_print(out, ", long n%d", t);
     text_string(out, ")\n{\n");
-    write_told(out, sharing->at[0], which);
+    write_with_parameters(out, sharing->at[0], which);
     text_string(out, "}\n");
 }
 
@@ -160,18 +160,18 @@ static void write_arguments(Text *out, const char *prototype) {
     }
 }
 
-static void write_call(Text *out, const Parted *parted, const KernelText *first, const int *told,
+static void write_call(Text *out, const Parted *parted, const KernelText *first, const int *places,
                        int count) {
     text_print(out, "%s\n{\n    %s_shared(", parted->kernel->prototype, first->name);
     write_arguments(out, parted->kernel->prototype);
-    for (int t = 0; t < count; t++) text_print(out, ", %ld", number_at(parted, told[t]));
+    for (int t = 0; t < count; t++) text_print(out, ", %ld", number_at(parted, places[t]));
     text_string(out, ");\n}\n");
 }
 
 static void write_parted(Text *out, const Parted *parted) {
-    int told[MOST_NUMBERS], which[MOST_NUMBERS + 1];
+    int places[MOST_NUMBERS], which[MOST_NUMBERS + 1];
     Sharing *sharing = parted->sharing;
-    int count = sharing->count > 1 ? find_told(sharing, told, which) : 0;
+    int count = sharing->count > 1 ? find_parameters(sharing, places, which) : 0;
     if (!count || *parted->kernel->before) {
         write_whole(out, parted->kernel);
         return;
@@ -179,7 +179,7 @@ static void write_parted(Text *out, const Parted *parted) {
     if (!sharing->written) write_shared(out, sharing, which, count);
     sharing->written = true;
     text_string(out, "\n");
-    write_call(out, parted, sharing->at[0]->kernel, told, count);
+    write_call(out, parted, sharing->at[0]->kernel, places, count);
 }
 
 static void write_sharing(Text *out, const KernelTexts *kernels) {

@@ -62,7 +62,7 @@ static void add_region(Arena *arena, Piece *piece, const Region *region, Displac
             array_push(arena, &piece->bounds, box->dim[d].lo + (d == at.dim ? at.rows : 0));
             array_push(arena, &piece->bounds, box->dim[d].hi + (d == at.dim ? at.rows : 0));
             array_push(arena, &piece->placing,
-                       region->placing ? region->placing[b].room[d]
+                       region->placing ? region->placing[b].extent[d]
                                        : box->dim[d].hi - box->dim[d].lo);
         }
     }

@@ -185,7 +185,7 @@ bool value_local(Module *module, const Value *value, int device, int64_t *extent
     for (int d = 0; d < value->type.rank; d++) {
         const Range *range = region->box_count ? &region->boxes[0].dim[d] : NULL;
         extent[d] = !range            ? 0
-                    : region->placing ? region->placing[0].room[d]
+                    : region->placing ? region->placing[0].extent[d]
                                       : range->hi - range->lo;
         volume *= extent[d];
     }

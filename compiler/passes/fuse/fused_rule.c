@@ -244,15 +244,15 @@ static void take_extents(Composer *composer, Op *op) {
 static void add_loops(const Composer *composer, RuleDraft *draft) {
     const FuseGroup *group = composer->group;
     for (int loop = 0; loop < group->rank; loop++) {
-        bool told = false;
+        bool known = false;
         for (int i = 0; i < composer->read.count; i++)
             for (int d = 0; d < composer->read.at[i].rank; d++)
-                told |= composer->read.at[i].loops[d] == loop;
+                known |= composer->read.at[i].loops[d] == loop;
         draft_factor(draft,
                      (Factor){.name = composer->names.at[loop],
-                              .size = told ? NULL
-                                           : expr_number(composer->arena,
-                                                         (double)loop_extent(group, loop), NULL),
+                              .size = known ? NULL
+                                            : expr_number(composer->arena,
+                                                          (double)loop_extent(group, loop), NULL),
                               .replicate = group->rows && group->inner >> loop & 1});
     }
 }

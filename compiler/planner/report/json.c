@@ -334,14 +334,14 @@ static json_t *json_pieces(Arena *arena, const Value *value) {
     if (!count || count > MOST_DRAWN) return json_null();
     json_t *pieces = json_array(), *boxes[MOST_DRAWN];
     for (int i = 0; i < count; i++) boxes[i] = json_boxes(&regions[i]);
-    bool *told = arena_array(arena, bool, count);
+    bool *listed = arena_array(arena, bool, count);
     for (int i = 0; i < count; i++) {
         Array(int) alike = {0};
-        for (int k = i; k < count && !told[i]; k++)
-            if (!told[k] && regions[k].partial == regions[i].partial &&
+        for (int k = i; k < count && !listed[i]; k++)
+            if (!listed[k] && regions[k].partial == regions[i].partial &&
                 json_equal(boxes[i], boxes[k])) {
                 array_push(arena, &alike, devices[k]);
-                told[k] = k > i;
+                listed[k] = k > i;
             }
         if (alike.count)
             json_array_append_new(pieces,

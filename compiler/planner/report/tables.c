@@ -71,15 +71,15 @@ void table_memory(Text *out, Module *module) {
     for (int r = 0; r < module->devices->roles->role_count; r++) {
         const Role *role = &module->devices->roles->at[r];
         EqualSlots equal = {.devices = arena_array(out->arena, int, role->device_count)};
-        bool *told = arena_array(out->arena, bool, role->device_count);
+        bool *listed = arena_array(out->arena, bool, role->device_count);
         for (int i = 0; i < role->device_count; i++) {
             equal.count = 0;
             equal.slots = device_slots(module, role, role->devices[i]);
-            for (int j = i; j < role->device_count && !told[i]; j++)
-                if (!told[j] && device_slots(module, role, role->devices[j]) == equal.slots)
+            for (int j = i; j < role->device_count && !listed[i]; j++)
+                if (!listed[j] && device_slots(module, role, role->devices[j]) == equal.slots)
                     equal.devices[equal.count++] = role->devices[j];
             for (int j = i; j < role->device_count; j++)
-                told[j] |= device_slots(module, role, role->devices[j]) == equal.slots;
+                listed[j] |= device_slots(module, role, role->devices[j]) == equal.slots;
             if (equal.count) print_memory(out, module, role, &equal);
         }
     }
@@ -90,12 +90,12 @@ void table_session(Text *out, const Unit *unit, const Strategy *strategy) {
     if (count < 2) return;
     const int64_t *bytes = session_bytes(out->arena, unit, strategy);
     int *alike = arena_array(out->arena, int, devices);
-    bool *told = arena_array(out->arena, bool, devices);
+    bool *listed = arena_array(out->arena, bool, devices);
     for (int d = 0; d < devices; d++) {
         int alike_count = 0;
-        for (int e = d; e < devices && bytes[d] && !told[d]; e++)
+        for (int e = d; e < devices && bytes[d] && !listed[d]; e++)
             if (bytes[e] == bytes[d]) alike[alike_count++] = e;
-        for (int i = 0; i < alike_count; i++) told[alike[i]] = true;
+        for (int i = 0; i < alike_count; i++) listed[alike[i]] = true;
         if (!alike_count) continue;
         text_print(out, "%s, %s%s: a session with all %d programs keeps %lld bytes on %s",
                    path_end(unit->file), strategy ? "strategy " : "one device",

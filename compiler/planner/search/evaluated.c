@@ -93,8 +93,8 @@ typedef Array(const char *) KindList;
 /* Returns whether a strategy is printed beside the `better` strategies: its kind (candidate_kind)
  * is new, or it differs from one of them only in ZeRO. Adds a new kind to `kinds`, up to `most`
  * kinds. */
-static bool is_told(const Search *search, const TriedList *better, const TriedStrategy *tried,
-                    KindList *kinds, int most) {
+static bool is_listed(const Search *search, const TriedList *better, const TriedStrategy *tried,
+                      KindList *kinds, int most) {
     const char *kind = candidate_kind(search->arena, &tried->candidate, &search->devices);
     int at = 0;
     while (at < kinds->count && strcmp(kinds->at[at], kind)) at++;
@@ -106,12 +106,12 @@ static bool is_told(const Search *search, const TriedList *better, const TriedSt
 }
 
 TriedList best_kinds(const Search *search, int most) {
-    TriedList all = best_of(search, search->tried.count), told = {0};
+    TriedList all = best_of(search, search->tried.count), listed = {0};
     KindList kinds = {0};
     for (int i = 0; i < all.count; i++)
-        if (is_told(search, &told, all.at[i], &kinds, most))
-            array_push(search->arena, &told, all.at[i]);
-    return told;
+        if (is_listed(search, &listed, all.at[i], &kinds, most))
+            array_push(search->arena, &listed, all.at[i]);
+    return listed;
 }
 
 bool anything_fits(const Search *search) {

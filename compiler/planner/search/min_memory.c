@@ -23,8 +23,8 @@ static int kind_of(const Candidate *candidate) {
 /* Returns the bound from all evaluated strategies of one pipeline. */
 static OptimisticBound optimistic_bound_learn(Search *search) {
     const Correction none = {1, 1};
-    OptimisticBound hope = {.lowest = 1};
-    for (int k = 0; k < KINDS; k++) hope.least[k] = INFINITY;
+    OptimisticBound bound = {.lowest = 1};
+    for (int k = 0; k < KINDS; k++) bound.least[k] = INFINITY;
     for (int i = 0; i < search->tried.count; i++) {
         Candidate plain = search->tried.at[i]->candidate;
         int variant = variant_of(search, plain.splits);
@@ -32,17 +32,17 @@ static OptimisticBound optimistic_bound_learn(Search *search) {
             !candidate_estimate(&search->profiles[variant], &none, &plain) || plain.need <= 0)
             continue;
         double ratio = real_need(search, search->tried.at[i]) / plain.need;
-        hope.least[kind_of(&plain)] = fmin(hope.least[kind_of(&plain)], ratio);
-        hope.lowest = fmin(hope.lowest, ratio);
+        bound.least[kind_of(&plain)] = fmin(bound.least[kind_of(&plain)], ratio);
+        bound.lowest = fmin(bound.lowest, ratio);
     }
-    return hope;
+    return bound;
 }
 
 /* Returns the least need (ratio of needed to allowed memory) that a candidate may have. Its `need`
  * must come from closed forms without a correction. */
-static double optimistic_bound_of(const OptimisticBound *hope, const Candidate *candidate) {
-    double least = hope->least[kind_of(candidate)];
-    return candidate->need * (isinf(least) ? hope->lowest : least);
+static double optimistic_bound_of(const OptimisticBound *bound, const Candidate *candidate) {
+    double least = bound->least[kind_of(candidate)];
+    return candidate->need * (isinf(least) ? bound->lowest : least);
 }
 
 enum { SMALL = 40, THRIFTY_MOST = 16 };
@@ -209,14 +209,14 @@ static void try_rounds(Search *search) {
  * sorted by bound. */
 static CandidateList hopeful(Search *search, Arena *scratch) {
     const Correction none = {1, 1};
-    const OptimisticBound hope = optimistic_bound_learn(search);
+    const OptimisticBound bound = optimistic_bound_learn(search);
     double least = real_need(search, least_need(search));
     CandidateList list = {0};
     for (int v = 0; v < search->variant_count; v++) {
         CandidateList small =
-            enumerate_small(scratch, &search->profiles[v], &none, least / hope.lowest);
+            enumerate_small(scratch, &search->profiles[v], &none, least / bound.lowest);
         for (int i = 0; i < small.count; i++) {
-            small.at[i].need = optimistic_bound_of(&hope, &small.at[i]);
+            small.at[i].need = optimistic_bound_of(&bound, &small.at[i]);
             if (small.at[i].need < least) array_push(scratch, &list, small.at[i]);
         }
     }

@@ -5,21 +5,21 @@
 
 #include <math.h>
 
-typedef enum Leg { LEG_WAITS, LEG_LATENCY, LEG_MOVES, LEG_OVER } Leg;
+typedef enum TaskState { TASK_WAITS, TASK_LATENCY, TASK_WORKS, TASK_OVER } TaskState;
 
 typedef struct TaskRun {
-    Leg leg;
+    TaskState state;
     int waits;    // number of tasks that it still waits for
     double left;  // work left at time `since`, in seconds at speed 1
     double since; // when its speed last changed
-    double due;   // when its present phase, latency or work, ends at this speed
+    double due;   // when its latency or its work ends at this speed
     int place;    // index in the heap; -1: the task is not in the heap
 } TaskRun;
 
 typedef struct Engine {
     const EngineProblem *problem;
     EngineSpan *spans;
-    TaskRun *courses;
+    TaskRun *runs;
     // the tasks that wait for task t: next[first[t]] up to, not with, next[first[t + 1]]
     int *first, *next;
     int *heap, heap_count; // heap of running tasks by `due`
@@ -33,13 +33,13 @@ typedef struct Engine {
 
 /* Returns whether task a is due before b; at equal times the lower number comes first. */
 static bool due_before(const Engine *engine, int a, int b) {
-    double x = engine->courses[a].due, y = engine->courses[b].due;
+    double x = engine->runs[a].due, y = engine->runs[b].due;
     return x < y || (!(y < x) && a < b);
 }
 
 static void set_place(Engine *engine, int place, int task) {
     engine->heap[place] = task;
-    engine->courses[task].place = place;
+    engine->runs[task].place = place;
 }
 
 static void rise(Engine *engine, int place, int task) {
@@ -60,20 +60,20 @@ static void sink(Engine *engine, int place, int task) {
 }
 
 static void heap_put(Engine *engine, int task, double due) {
-    TaskRun *course = &engine->courses[task];
-    bool later = course->place >= 0 && course->due < due;
-    course->due = due;
-    if (course->place < 0)
+    TaskRun *run = &engine->runs[task];
+    bool later = run->place >= 0 && run->due < due;
+    run->due = due;
+    if (run->place < 0)
         rise(engine, engine->heap_count++, task);
     else if (later)
-        sink(engine, course->place, task);
+        sink(engine, run->place, task);
     else
-        rise(engine, course->place, task);
+        rise(engine, run->place, task);
 }
 
 static int heap_take(Engine *engine) {
     int task = engine->heap[0], last = engine->heap[--engine->heap_count];
-    engine->courses[task].place = -1;
+    engine->runs[task].place = -1;
     if (engine->heap_count) sink(engine, 0, last);
     return task;
 }
@@ -91,11 +91,11 @@ static double rate_now(const Engine *engine, int resource) {
 /* Changes the speed of a task and its place in the heap. */
 static void set_speed(void *state, int task, double speed) {
     Engine *engine = state;
-    TaskRun *course = &engine->courses[task];
-    course->left = fmax(course->left - engine->fair.speed[task] * (engine->now - course->since), 0);
-    course->since = engine->now;
+    TaskRun *run = &engine->runs[task];
+    run->left = fmax(run->left - engine->fair.speed[task] * (engine->now - run->since), 0);
+    run->since = engine->now;
     engine->fair.speed[task] = speed;
-    heap_put(engine, task, engine->now + course->left / speed);
+    heap_put(engine, task, engine->now + run->left / speed);
     if (engine->problem->observe)
         engine->problem->observe(engine->problem->state, engine->now, task, speed);
 }
@@ -122,10 +122,10 @@ static void change_uses(Engine *engine, int task, int step) {
 
 static void begin_work(Engine *engine, int task) {
     const EngineTask *own = &engine->problem->tasks[task];
-    TaskRun *course = &engine->courses[task];
-    course->leg = LEG_MOVES;
-    course->left = own->work;
-    course->since = engine->now;
+    TaskRun *run = &engine->runs[task];
+    run->state = TASK_WORKS;
+    run->left = own->work;
+    run->since = engine->now;
     if (own->use_count && own->work > 0) {
         change_uses(engine, task, 1);
         return;
@@ -136,7 +136,7 @@ static void begin_work(Engine *engine, int task) {
 static void begin_task(Engine *engine, int task) {
     const EngineTask *own = &engine->problem->tasks[task];
     engine->spans[task].begin = engine->now;
-    engine->courses[task].leg = LEG_LATENCY;
+    engine->runs[task].state = TASK_LATENCY;
     if (own->latency > 0)
         heap_put(engine, task, engine->now + own->latency);
     else
@@ -146,18 +146,18 @@ static void begin_task(Engine *engine, int task) {
 static void end_task(Engine *engine, int task) {
     const EngineTask *own = &engine->problem->tasks[task];
     engine->spans[task].end = engine->now;
-    engine->courses[task].leg = LEG_OVER;
+    engine->runs[task].state = TASK_OVER;
     if (own->use_count && own->work > 0) {
         change_uses(engine, task, -1);
         if (engine->problem->observe)
             engine->problem->observe(engine->problem->state, engine->now, task, 0);
     }
     for (int i = engine->first[task]; i < engine->first[task + 1]; i++)
-        if (!--engine->courses[engine->next[i]].waits) begin_task(engine, engine->next[i]);
+        if (!--engine->runs[engine->next[i]].waits) begin_task(engine, engine->next[i]);
 }
 
 static void end_leg(Engine *engine, int task) {
-    if (engine->courses[task].leg == LEG_LATENCY)
+    if (engine->runs[task].state == TASK_LATENCY)
         begin_work(engine, task);
     else
         end_task(engine, task);
@@ -187,12 +187,12 @@ static void find_followers(Arena *arena, Engine *engine) {
 static Engine engine_create(Arena *arena, const EngineProblem *problem, EngineSpan *spans) {
     Engine engine = {.problem = problem,
                      .spans = spans,
-                     .courses = arena_array(arena, TaskRun, problem->task_count),
+                     .runs = arena_array(arena, TaskRun, problem->task_count),
                      .heap = arena_array(arena, int, problem->task_count),
                      .computing = arena_array(arena, int, problem->device_count),
                      .busy = arena_array(arena, int, problem->device_count)};
     for (int t = 0; t < problem->task_count; t++)
-        engine.courses[t] = (TaskRun){.waits = problem->tasks[t].wait_count, .place = -1};
+        engine.runs[t] = (TaskRun){.waits = problem->tasks[t].wait_count, .place = -1};
     engine.fair = max_min_create(arena, problem);
     find_followers(arena, &engine);
     return engine;
@@ -205,13 +205,13 @@ static bool next_event(Engine *engine) {
     const EngineChange *change =
         engine->change < problem->change_count ? &problem->changes[engine->change] : NULL;
     if (!engine->heap_count) return false;
-    if (change && change->at <= engine->courses[engine->heap[0]].due) {
+    if (change && change->at <= engine->runs[engine->heap[0]].due) {
         engine->now = fmax(engine->now, change->at);
         change_rate(engine, change);
         engine->change++;
     } else {
         int task = heap_take(engine);
-        engine->now = engine->courses[task].due;
+        engine->now = engine->runs[task].due;
         end_leg(engine, task);
     }
     return true;
@@ -226,7 +226,7 @@ EngineSpan *engine_run(Arena *arena, const EngineProblem *problem) {
     do max_min_settle(&engine.fair, rate_of, set_speed, &engine);
     while (next_event(&engine));
     for (int t = 0; t < problem->task_count; t++)
-        if (engine.courses[t].leg != LEG_OVER)
+        if (engine.runs[t].state != TASK_OVER)
             BUG("task %d of %d waits for itself", t, problem->task_count);
     arena_destroy(scratch);
     return spans;

@@ -54,7 +54,7 @@ static double op_seconds(Scripts *scripts, const Op *op, const Actor *actor) {
  * conversion or ends behind a marked operator. */
 static void add_computing(Scripts *scripts, Script *script, const Op *op) {
     ScriptItem *last = script->items.count ? &script->items.at[script->items.count - 1] : NULL;
-    if (!last || last->hops || scripts->marked[last->op->index]) {
+    if (!last || last->transfers || scripts->marked[last->op->index]) {
         array_push(
             scripts->arena, &script->items,
             (ScriptItem){op, arena_array(scripts->arena, double, script->actor_count), NULL});
@@ -69,9 +69,9 @@ static void add_computing(Scripts *scripts, Script *script, const Op *op) {
 }
 
 static void add_conversion(Scripts *scripts, Script *script, const Op *op, int run) {
-    const ActorTransfers *hops = symmetry_transfers(scripts->fold, op->convert.plan, run);
-    if (!op->convert.tensor && (hops->count || hops->mover_count))
-        array_push(scripts->arena, &script->items, (ScriptItem){op, NULL, hops});
+    const ActorTransfers *transfers = symmetry_transfers(scripts->fold, op->convert.plan, run);
+    if (!op->convert.tensor && (transfers->count || transfers->copier_count))
+        array_push(scripts->arena, &script->items, (ScriptItem){op, NULL, transfers});
     else if (scripts->marked[op->index])
         array_push(
             scripts->arena, &script->items,
@@ -159,7 +159,7 @@ const Script *whole_script_of(Scripts *scripts, Phase phase) {
 static const EdgeScript *make_edge(Scripts *scripts, int run, int edge, bool backward) {
     const Module *module = scripts->fold->module;
     Array(const Op *) ops = {0};
-    Array(const ActorTransfers *) hops = {0};
+    Array(const ActorTransfers *) transfers = {0};
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         bool back = false;
@@ -169,11 +169,12 @@ static const EdgeScript *make_edge(Scripts *scripts, int run, int edge, bool bac
             op_edge(module, &scripts->graphs[run], op, &back) != edge || back != backward)
             continue;
         array_push(scripts->arena, &ops, op);
-        array_push(scripts->arena, &hops, symmetry_transfers(scripts->fold, op->convert.plan, run));
+        array_push(scripts->arena, &transfers,
+                   symmetry_transfers(scripts->fold, op->convert.plan, run));
     }
     EdgeScript *script = arena_new(scripts->arena, EdgeScript);
-    *script =
-        (EdgeScript){ops.count, (const Op *const *)ops.at, (const ActorTransfers *const *)hops.at};
+    *script = (EdgeScript){ops.count, (const Op *const *)ops.at,
+                           (const ActorTransfers *const *)transfers.at};
     return script;
 }
 

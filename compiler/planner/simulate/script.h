@@ -11,9 +11,9 @@
 
 /* An item: operators that compute, taken together, or one conversion. */
 typedef struct ScriptItem {
-    const Op *op;               // the last operator of the item
-    const double *seconds;      // by index in Script.actors; NULL: a conversion
-    const ActorTransfers *hops; // NULL: the item computes
+    const Op *op;                    // the last operator of the item
+    const double *seconds;           // by index in Script.actors; NULL: a conversion
+    const ActorTransfers *transfers; // NULL: the item computes
 } ScriptItem;
 
 typedef struct Script {
@@ -26,7 +26,7 @@ typedef struct Script {
 typedef struct EdgeScript {
     int count;
     const Op *const *ops;
-    const ActorTransfers *const *hops;
+    const ActorTransfers *const *transfers;
 } EdgeScript;
 
 typedef struct Scripts {

@@ -109,49 +109,53 @@ static void flush(Builder *builder, int actor, bool always) {
 
 /* The progress of a conversion. `at`: by actor, its last task; -1: none yet. `waits_of` adds the
  * tasks that an actor's first task waits for. */
-typedef struct Leg {
+typedef struct ConversionTasks {
     Stream stream;
     const Op *op;
     int *at;
-    void (*waits_of)(Builder *builder, const struct Leg *leg, int actor, List *waits);
+    void (*waits_of)(Builder *builder, const struct ConversionTasks *tasks, int actor, List *waits);
     const void *state;
-} Leg;
+} ConversionTasks;
 
-static void leg_waits(Builder *builder, const Leg *leg, int actor, List *waits) {
-    if (leg->at[actor] >= 0)
-        add_wait(builder->arena, waits, leg->at[actor]);
+static void conversion_waits(Builder *builder, const ConversionTasks *tasks, int actor,
+                             List *waits) {
+    if (tasks->at[actor] >= 0)
+        add_wait(builder->arena, waits, tasks->at[actor]);
     else
-        leg->waits_of(builder, leg, actor, waits);
+        tasks->waits_of(builder, tasks, actor, waits);
 }
 
-static void add_hop(Builder *builder, const Leg *leg, const ActorTransfer *hop) {
+static void add_transfer(Builder *builder, const ConversionTasks *tasks,
+                         const ActorTransfer *transfer) {
     List waits = {0};
     ProgramTask own = builder->place;
-    own.stream = leg->stream;
-    own.op = leg->op;
-    own.hop = hop;
-    own.actor_count = hop->actor_count;
-    own.actors = hop->actors;
-    for (int i = 0; i < hop->actor_count; i++) leg_waits(builder, leg, hop->actors[i], &waits);
+    own.stream = tasks->stream;
+    own.op = tasks->op;
+    own.transfer = transfer;
+    own.actor_count = transfer->actor_count;
+    own.actors = transfer->actors;
+    for (int i = 0; i < transfer->actor_count; i++)
+        conversion_waits(builder, tasks, transfer->actors[i], &waits);
     int task = add_task(builder, &own,
-                        (EngineTask){.latency = hop->hop->latency,
-                                     .work = hop->hop->work,
-                                     .use_count = hop->use_count,
-                                     .uses = hop->uses},
+                        (EngineTask){.latency = transfer->transfer->latency,
+                                     .work = transfer->transfer->work,
+                                     .use_count = transfer->use_count,
+                                     .uses = transfer->uses},
                         &waits);
-    for (int i = 0; i < hop->actor_count; i++) leg->at[hop->actors[i]] = task;
+    for (int i = 0; i < transfer->actor_count; i++) tasks->at[transfer->actors[i]] = task;
 }
 
 /* Adds the tasks of a conversion. */
-static void convert(Builder *builder, const Leg *leg, const ActorTransfers *hops) {
-    for (int m = 0; m < hops->mover_count; m++) {
+static void convert(Builder *builder, const ConversionTasks *tasks,
+                    const ActorTransfers *transfers) {
+    for (int m = 0; m < transfers->copier_count; m++) {
         List waits = {0};
-        int actor = hops->movers[m];
-        leg_waits(builder, leg, actor, &waits);
-        leg->at[actor] = add_computing(builder, actor, hops->moving, &waits);
-        builder->program->tasks.at[leg->at[actor]].op = leg->op;
+        int actor = transfers->copiers[m];
+        conversion_waits(builder, tasks, actor, &waits);
+        tasks->at[actor] = add_computing(builder, actor, transfers->moving, &waits);
+        builder->program->tasks.at[tasks->at[actor]].op = tasks->op;
     }
-    for (int h = 0; h < hops->count; h++) add_hop(builder, leg, &hops->at[h]);
+    for (int h = 0; h < transfers->count; h++) add_transfer(builder, tasks, &transfers->at[h]);
 }
 
 static int *no_tasks(Arena *arena, int count) {
@@ -163,19 +167,19 @@ static int *no_tasks(Arena *arena, int count) {
 /* ---- parts ---- */
 
 /* Makes a conversion inside a phase wait for the last task of each of its actors. */
-static void wait_for_own(Builder *builder, const Leg *leg, int actor, List *waits) {
-    (void)leg;
+static void wait_for_own(Builder *builder, const ConversionTasks *tasks, int actor, List *waits) {
+    (void)tasks;
     flush(builder, actor, false);
     add_wait(builder->arena, waits, builder->last[actor]);
 }
 
 static void convert_inside(Builder *builder, const ScriptItem *item) {
     Arena *scratch = arena_create();
-    Leg leg = {STREAM_COLLECTIVES, item->op, no_tasks(scratch, builder->fold->actor_count),
-               wait_for_own, NULL};
-    convert(builder, &leg, item->hops);
+    ConversionTasks tasks = {STREAM_COLLECTIVES, item->op,
+                             no_tasks(scratch, builder->fold->actor_count), wait_for_own, NULL};
+    convert(builder, &tasks, item->transfers);
     for (int a = 0; a < builder->fold->actor_count; a++)
-        builder->last[a] = leg.at[a] >= 0 ? leg.at[a] : builder->last[a];
+        builder->last[a] = tasks.at[a] >= 0 ? tasks.at[a] : builder->last[a];
     arena_destroy(scratch);
 }
 
@@ -198,7 +202,7 @@ static void run_script(Builder *builder, const Script *script, bool last) {
         const ScriptItem *item = &script->items.at[i];
         for (int a = 0; item->seconds && a < script->actor_count; a++)
             builder->pending[script->actors[a]] += item->seconds[a];
-        if (item->hops) convert_inside(builder, item);
+        if (item->transfers) convert_inside(builder, item);
         if (last) note_made(builder, script, item->op);
     }
 }
@@ -273,8 +277,9 @@ static void end_row(Table *table, int event) {
         *done_at(table, event, script->actors[a]) = builder->last[script->actors[a]];
 }
 
-static void wait_as_message(Builder *builder, const Leg *leg, int actor, List *waits) {
-    wait_for_events(builder, leg->state, actor, waits);
+static void wait_as_message(Builder *builder, const ConversionTasks *tasks, int actor,
+                            List *waits) {
+    wait_for_events(builder, tasks->state, actor, waits);
 }
 
 /* Makes `task` end an event for an actor. If another task already does, adds one behind both. */
@@ -308,11 +313,12 @@ static void end_transfer(Table *table, int event) {
                       .microbatch = (event - table->waits->row_count) % table->waits->microbatches};
     for (int i = 0; i < script->count; i++) {
         Arena *scratch = arena_create();
-        Leg leg = {STREAM_MESSAGES, script->ops[i], no_tasks(scratch, builder->fold->actor_count),
-                   wait_as_message, table};
-        convert(builder, &leg, script->hops[i]);
+        ConversionTasks tasks = {STREAM_MESSAGES, script->ops[i],
+                                 no_tasks(scratch, builder->fold->actor_count), wait_as_message,
+                                 table};
+        convert(builder, &tasks, script->transfers[i]);
         for (int a = 0; a < builder->fold->actor_count; a++)
-            if (leg.at[a] >= 0) end_together(table, event, a, leg.at[a]);
+            if (tasks.at[a] >= 0) end_together(table, event, a, tasks.at[a]);
         arena_destroy(scratch);
     }
 }
@@ -379,9 +385,9 @@ static const bool *marked_makers(const Builder *builder) {
 }
 
 /* Makes a gradient reduction wait, on each actor, for the last task that made a contribution to it
- * or to a reduction before it; leg->state has these tasks by actor. */
-static void wait_as_sum(Builder *builder, const Leg *leg, int actor, List *waits) {
-    add_wait(builder->arena, waits, ((const int *)leg->state)[actor]);
+ * or to a reduction before it; tasks->state has these tasks by actor. */
+static void wait_as_sum(Builder *builder, const ConversionTasks *tasks, int actor, List *waits) {
+    add_wait(builder->arena, waits, ((const int *)tasks->state)[actor]);
 }
 
 static void run_sums(Builder *builder) {
@@ -397,9 +403,10 @@ static void run_sums(Builder *builder) {
                                        .microbatch = -1};
         for (int a = 0; a < actors; a++)
             ready[a] = sum->made[a] > ready[a] ? sum->made[a] : ready[a];
-        Leg leg = {STREAM_SUMS, sum->op, no_tasks(scratch, actors), wait_as_sum, ready};
-        convert(builder, &leg, symmetry_transfers(builder->fold, sum->op->convert.plan, -1));
-        for (int a = 0; a < actors; a++) add_wait(builder->arena, &builder->extra[a], leg.at[a]);
+        ConversionTasks tasks = {STREAM_SUMS, sum->op, no_tasks(scratch, actors), wait_as_sum,
+                                 ready};
+        convert(builder, &tasks, symmetry_transfers(builder->fold, sum->op->convert.plan, -1));
+        for (int a = 0; a < actors; a++) add_wait(builder->arena, &builder->extra[a], tasks.at[a]);
     }
     arena_destroy(scratch);
 }

@@ -31,7 +31,7 @@ typedef struct ProgramTask {
     int step, run, stage, visit, microbatch; // -1: the task belongs to no run, stage, ...
     int edge;                                // of a message: the edge of the pipeline's stage graph
     const Op *op;                            // the conversion; NULL: the task computes
-    const ActorTransfer *hop;
+    const ActorTransfer *transfer;
     int actor_count;
     const int *actors;
 } ProgramTask;

@@ -16,8 +16,8 @@
 struct TransferTable {
     int conversions;
     bool *used;
-    SimulatedTransfers *hops; // between devices
-    ActorTransfers *folded;   // between actors
+    SimulatedTransfers *transfers; // between devices
+    ActorTransfers *folded;        // between actors
 };
 
 /* ---- hashes; their sums do not depend on an order ---- */
@@ -73,7 +73,7 @@ static void use_conversion(const Symmetry *fold, const PlannedConversion *conver
     for (int i = 0; i < replica_groups->size; i++)
         device_of[plan_slot(plan, replica_groups->name[i])] =
             counterpart[replica_groups->devices[i]];
-    table->hops[slot] =
+    table->transfers[slot] =
         simulated_transfers_of(fold->arena, fold->module->devices->target.cluster, plan, device_of);
 }
 
@@ -139,40 +139,40 @@ static uint64_t own_hash(const Symmetry *fold, const Changes *changes, int index
 }
 
 /* Returns the hash of a member's ports; advances *next behind them. */
-static uint64_t ports_hash(const SimulatedTransfer *hop, int member, int *next) {
+static uint64_t ports_hash(const SimulatedTransfer *transfer, int member, int *next) {
     uint64_t hash = 1;
-    for (; *next < hop->port_count && hop->ports[*next].member == member; ++*next)
-        hash =
-            mixed(mixed(hash, (uint64_t)hop->ports[*next].port), bits_of(hop->ports[*next].share));
+    for (; *next < transfer->port_count && transfer->ports[*next].member == member; ++*next)
+        hash = mixed(mixed(hash, (uint64_t)transfer->ports[*next].port),
+                     bits_of(transfer->ports[*next].share));
     return hash;
 }
 
 /* Returns the hash of the colours of a transfer's members and of their ports. */
-static uint64_t hop_hash(const Colours *colours, int slot, const SimulatedTransfer *hop) {
+static uint64_t transfer_hash(const Colours *colours, int slot, const SimulatedTransfer *transfer) {
     uint64_t members = 0;
-    for (int m = 0, port = 0; m < hop->member_count; m++)
-        members += mixed((uint64_t)colours->of[colours->index[hop->members[m]]],
-                         ports_hash(hop, m, &port));
+    for (int m = 0, port = 0; m < transfer->member_count; m++)
+        members += mixed((uint64_t)colours->of[colours->index[transfer->members[m]]],
+                         ports_hash(transfer, m, &port));
     const struct TransferTable *table = colours->fold->table;
     uint64_t own =
         mixed((uint64_t)(slot % table->conversions), (uint64_t)(slot >= table->conversions));
-    return mixed(
-        mixed(mixed(own, (uint64_t)hop->round), mixed(bits_of(hop->latency), bits_of(hop->work))),
-        members);
+    return mixed(mixed(mixed(own, (uint64_t)transfer->round),
+                       mixed(bits_of(transfer->latency), bits_of(transfer->work))),
+                 members);
 }
 
 static void note_hops(Colours *colours, int slot) {
-    const SimulatedTransfers *hops = &colours->fold->table->hops[slot];
-    for (int h = 0; h < hops->count; h++) {
-        const SimulatedTransfer *hop = &hops->at[h];
-        uint64_t hash = hop_hash(colours, slot, hop);
-        for (int m = 0, port = 0; m < hop->member_count; m++)
-            colours->found[colours->index[hop->members[m]]] +=
-                mixed(hash, ports_hash(hop, m, &port));
+    const SimulatedTransfers *transfers = &colours->fold->table->transfers[slot];
+    for (int h = 0; h < transfers->count; h++) {
+        const SimulatedTransfer *transfer = &transfers->at[h];
+        uint64_t hash = transfer_hash(colours, slot, transfer);
+        for (int m = 0, port = 0; m < transfer->member_count; m++)
+            colours->found[colours->index[transfer->members[m]]] +=
+                mixed(hash, ports_hash(transfer, m, &port));
     }
-    for (int m = 0; m < hops->mover_count; m++)
-        colours->found[colours->index[hops->movers[m]]] +=
-            mixed((uint64_t)(slot % colours->fold->table->conversions), bits_of(hops->moving));
+    for (int m = 0; m < transfers->copier_count; m++)
+        colours->found[colours->index[transfers->copiers[m]]] +=
+            mixed((uint64_t)(slot % colours->fold->table->conversions), bits_of(transfers->moving));
 }
 
 /* Returns the hash of the colours of a pipeline's devices. */
@@ -305,21 +305,21 @@ static void find_stands(Symmetry *fold) {
     }
 }
 
-/* ---- hops of actors ---- */
+/* ---- transfers of actors ---- */
 
-static ActorTransfer actor_hop(const Symmetry *fold, const SimulatedTransfer *hop) {
-    int *actors = arena_array(fold->arena, int, hop->member_count), count = 0, uses = 0;
-    EngineUse *use = arena_array(fold->arena, EngineUse, hop->port_count);
-    for (int m = 0, port = 0; m < hop->member_count; m++) {
-        int actor = fold->actor_of[hop->members[m]], known = 0;
+static ActorTransfer actor_transfer(const Symmetry *fold, const SimulatedTransfer *transfer) {
+    int *actors = arena_array(fold->arena, int, transfer->member_count), count = 0, uses = 0;
+    EngineUse *use = arena_array(fold->arena, EngineUse, transfer->port_count);
+    for (int m = 0, port = 0; m < transfer->member_count; m++) {
+        int actor = fold->actor_of[transfer->members[m]], known = 0;
         while (known < count && actors[known] != actor) known++;
-        for (; port < hop->port_count && hop->ports[port].member == m; port++)
+        for (; port < transfer->port_count && transfer->ports[port].member == m; port++)
             if (known == count)
-                use[uses++] = (EngineUse){symmetry_port(fold, actor, hop->ports[port].port),
-                                          hop->ports[port].share};
+                use[uses++] = (EngineUse){symmetry_port(fold, actor, transfer->ports[port].port),
+                                          transfer->ports[port].share};
         if (known == count) actors[count++] = actor;
     }
-    return (ActorTransfer){hop, count, uses, actors, use};
+    return (ActorTransfer){transfer, count, uses, actors, use};
 }
 
 static int compare_hashes(const void *a, const void *b) {
@@ -330,37 +330,37 @@ static int compare_hashes(const void *a, const void *b) {
 
 /* Returns, by transfer, whether it is the first among transfers that are equal between actors. */
 static bool *first_hops(Arena *arena, const Colours *colours, int slot) {
-    const SimulatedTransfers *hops = &colours->fold->table->hops[slot];
-    uint64_t(*hashes)[2] = arena_alloc(arena, sizeof *hashes * (size_t)hops->count);
-    bool *first = arena_array(arena, bool, hops->count);
-    for (int h = 0; h < hops->count; h++) {
-        hashes[h][0] = hop_hash(colours, slot, &hops->at[h]);
+    const SimulatedTransfers *transfers = &colours->fold->table->transfers[slot];
+    uint64_t(*hashes)[2] = arena_alloc(arena, sizeof *hashes * (size_t)transfers->count);
+    bool *first = arena_array(arena, bool, transfers->count);
+    for (int h = 0; h < transfers->count; h++) {
+        hashes[h][0] = transfer_hash(colours, slot, &transfers->at[h]);
         hashes[h][1] = (uint64_t)h;
     }
-    qsort(hashes, (size_t)hops->count, sizeof *hashes, compare_hashes);
-    for (int h = 0; h < hops->count; h++)
+    qsort(hashes, (size_t)transfers->count, sizeof *hashes, compare_hashes);
+    for (int h = 0; h < transfers->count; h++)
         first[hashes[h][1]] = !h || hashes[h][0] != hashes[h - 1][0];
     return first;
 }
 
 static void fold_slot(const Symmetry *fold, const Colours *colours, int slot) {
-    const SimulatedTransfers *hops = &fold->table->hops[slot];
+    const SimulatedTransfers *transfers = &fold->table->transfers[slot];
     ActorTransfers *folded = &fold->table->folded[slot];
     Arena *scratch = arena_create();
     const bool *first = first_hops(scratch, colours, slot);
     bool *known = arena_array(scratch, bool, fold->actor_count);
-    ActorTransfer *list = arena_array(fold->arena, ActorTransfer, hops->count);
-    int *movers = arena_array(fold->arena, int, fold->actor_count);
-    for (int h = 0; h < hops->count; h++)
-        if (first[h]) list[folded->count++] = actor_hop(fold, &hops->at[h]);
-    for (int m = 0; m < hops->mover_count; m++) {
-        int actor = fold->actor_of[hops->movers[m]];
-        if (!known[actor]) movers[folded->mover_count++] = actor;
+    ActorTransfer *list = arena_array(fold->arena, ActorTransfer, transfers->count);
+    int *copiers = arena_array(fold->arena, int, fold->actor_count);
+    for (int h = 0; h < transfers->count; h++)
+        if (first[h]) list[folded->count++] = actor_transfer(fold, &transfers->at[h]);
+    for (int m = 0; m < transfers->copier_count; m++) {
+        int actor = fold->actor_of[transfers->copiers[m]];
+        if (!known[actor]) copiers[folded->copier_count++] = actor;
         known[actor] = true;
     }
     folded->at = list;
-    folded->moving = hops->moving;
-    folded->movers = movers;
+    folded->moving = transfers->moving;
+    folded->copiers = copiers;
     arena_destroy(scratch);
 }
 

@@ -33,7 +33,7 @@ typedef struct Actor {
 /* A transfer between actors. Its uses are of the engine's resources (symmetry_computing,
  * symmetry_port). */
 typedef struct ActorTransfer {
-    const SimulatedTransfer *hop; // one of the device transfers that it stands for
+    const SimulatedTransfer *transfer; // one of the device transfers that it stands for
     int actor_count, use_count;
     const int *actors;
     const EngineUse *uses;
@@ -43,8 +43,8 @@ typedef struct ActorTransfers {
     int count;
     const ActorTransfer *at; // by round
     double moving;
-    int mover_count;
-    const int *movers; // the actors that copy their own memory
+    int copier_count;
+    const int *copiers; // the actors that copy their own memory
 } ActorTransfers;
 
 typedef struct Symmetry {

@@ -138,7 +138,7 @@ static double correction_of(const Round *round) {
     return all > 0 ? seconds / all : 1;
 }
 
-/* ---- hops ---- */
+/* ---- transfers ---- */
 
 static int compare_slots(const void *a, const void *b) {
     const int *x = a, *y = b;
@@ -164,10 +164,10 @@ static SimulatedTransfer hop_of(Arena *arena, const Round *round, int number, in
     int(*slots)[2], count;
     hop_seconds(round, root, &all, &most);
     slots = slots_of(round->arena, round, root, &count);
-    SimulatedTransfer hop = {.round = number,
-                             .verb = round->plan->steps.at[round->from].verb,
-                             .latency = (all - most) * correction,
-                             .work = most * correction};
+    SimulatedTransfer transfer = {.round = number,
+                                  .verb = round->plan->steps.at[round->from].verb,
+                                  .latency = (all - most) * correction,
+                                  .work = most * correction};
     int *members = arena_array(arena, int, count);
     Array(TransferPort) ports = {0};
     for (int m = 0; m < count; m++) {
@@ -177,11 +177,11 @@ static SimulatedTransfer hop_of(Arena *arena, const Round *round, int number, in
             if (seconds > 0) array_push(arena, &ports, (TransferPort){m, port, seconds / most});
         }
     }
-    hop.members = members;
-    hop.member_count = count;
-    hop.ports = ports.at;
-    hop.port_count = ports.count;
-    return hop;
+    transfer.members = members;
+    transfer.member_count = count;
+    transfer.ports = ports.at;
+    transfer.port_count = ports.count;
+    return transfer;
 }
 
 static bool same_devices(const Plan *plan, const int *device_of) {
@@ -215,12 +215,12 @@ static SimulatedTransfer hop_of_all(Arena *arena, const Plan *plan, const int *d
 
 /* Lists the devices that copy memory: those in a transfer, or all if no step has transfers. */
 static void find_movers(Arena *arena, const Plan *plan, const int *device_of, const bool *hopping,
-                        SimulatedTransfers *hops) {
-    int *movers = arena_array(arena, int, plan->device_count);
-    for (int s = 0; s < plan->device_count && hops->moving > 0; s++)
+                        SimulatedTransfers *transfers) {
+    int *copiers = arena_array(arena, int, plan->device_count);
+    for (int s = 0; s < plan->device_count && transfers->moving > 0; s++)
         if (hopping[s] || !plan->steps.count || moves_numbers(plan))
-            movers[hops->mover_count++] = device_of[s];
-    hops->movers = movers;
+            copiers[transfers->copier_count++] = device_of[s];
+    transfers->copiers = copiers;
 }
 
 SimulatedTransfers simulated_transfers_of(Arena *arena, const Cluster *cluster, const Plan *plan,
@@ -228,7 +228,7 @@ SimulatedTransfers simulated_transfers_of(Arena *arena, const Cluster *cluster, 
     Arena *scratch = arena_create();
     Array(SimulatedTransfer) list = {0};
     bool *hopping = arena_array(scratch, bool, plan->device_count);
-    SimulatedTransfers hops = {.moving = moving_seconds(cluster, plan)};
+    SimulatedTransfers transfers = {.moving = moving_seconds(cluster, plan)};
     if (moves_numbers(plan)) array_push(arena, &list, hop_of_all(arena, plan, device_of));
     for (int from = 0, number = 0, to; from < plan->steps.count && !moves_numbers(plan);
          from = to, number++) {
@@ -244,9 +244,9 @@ SimulatedTransfers simulated_transfers_of(Arena *arena, const Cluster *cluster, 
                 array_push(arena, &list, hop_of(arena, &own, number, s, correction));
         }
     }
-    hops.count = list.count;
-    hops.at = list.at;
-    find_movers(arena, plan, device_of, hopping, &hops);
+    transfers.count = list.count;
+    transfers.at = list.at;
+    find_movers(arena, plan, device_of, hopping, &transfers);
     arena_destroy(scratch);
-    return hops;
+    return transfers;
 }

@@ -34,9 +34,9 @@ typedef struct SimulatedTransfer {
 typedef struct SimulatedTransfers {
     int count;
     const SimulatedTransfer *at; // by round
-    double moving; // seconds in which `movers` copy their own memory, before all rounds
-    int mover_count;
-    const int *movers; // the devices that copy
+    double moving; // seconds in which `copiers` copy their own memory, before all rounds
+    int copier_count;
+    const int *copiers; // the devices that copy
 } SimulatedTransfers;
 
 /* Returns the transfers of a plan; `device_of` maps the plan's slots to devices. */

@@ -7,7 +7,7 @@
 struct Resources {
     const Plan *plan;
     double touched; // bytes that all devices touch; for a finished plan, with its scratch space
-    int *seat;      // by slot: the first slot on the same processor, which stands for the processor
+    int *processor; // by slot: the first slot on the same processor, which stands for the processor
     double *ready;  // by processor: the time when it is free, in seconds from the first step
     double *sent, *received, *sums; // scratch, by slot
 };
@@ -21,7 +21,7 @@ static double busiest_seat(const Resources *resources, const double *entries) {
     double *sums = resources->sums, busiest = 0;
     clear(resources, sums);
     for (int i = 0; i < resources->plan->device_count; i++) {
-        double *sum = &sums[resources->seat[i]];
+        double *sum = &sums[resources->processor[i]];
         *sum += entries[i];
         busiest = *sum > busiest ? *sum : busiest;
     }
@@ -322,8 +322,8 @@ static double most_sharing(const Resources *resources, int from, int to, double 
 /* Returns the largest number of devices, without a collective's root, on one processor; 0 if the
  * collective has no root, or if another device shares the root's processor. */
 static double sharing_others(const Resources *resources, const Step *step) {
-    const int *seat = resources->seat, *group = step->group.at;
-    int root = seat[plan_slot(resources->plan, group[0])];
+    const int *processor = resources->processor, *group = step->group.at;
+    int root = processor[plan_slot(resources->plan, group[0])];
     if (step->verb != HT_BROADCAST && step->verb != HT_REDUCE) return 0;
     clear(resources, resources->received);
     for (int i = 1; i < step->group.count; i++)
@@ -442,7 +442,7 @@ static double measured_seconds(const Resources *resources, int from, int to, dou
 /* ---- processors ---- */
 
 /* Returns, by slot, the first slot on the same processor. */
-static int *find_seats(PlanBuilder *planner) {
+static int *find_processors(PlanBuilder *planner) {
     const Plan *plan = planner->plan;
     const Cluster *cluster = plan->cluster;
     int *seats = arena_array(planner->arena, int, plan->device_count),
@@ -462,7 +462,7 @@ Resources *resources_create(PlanBuilder *planner) {
     int count = plan->device_count;
     Resources *resources = arena_new(planner->arena, Resources);
     *resources = (Resources){.plan = plan,
-                             .seat = find_seats(planner),
+                             .processor = find_processors(planner),
                              .ready = arena_array(planner->arena, double, count),
                              .sent = arena_array(planner->arena, double, count),
                              .received = arena_array(planner->arena, double, count),
@@ -491,7 +491,8 @@ static double seats_ready(Resources *resources, int from, int to, double until) 
     for (int s = from; s < to; s++)
         for (int i = 0, device; (device = acting_device(&resources->plan->steps.at[s], i)) >= 0;
              i++) {
-            double *ready = &resources->ready[resources->seat[plan_slot(resources->plan, device)]];
+            double *ready =
+                &resources->ready[resources->processor[plan_slot(resources->plan, device)]];
             latest = *ready > latest ? *ready : latest;
             *ready = until < 0 ? *ready : until;
         }

@@ -377,7 +377,7 @@ static void leave(Balance *balance) {
 /* Accepts the plan. Has its strategy compiled if it is new. */
 static void take_plan(Balance *balance) {
     balance->phase = MAKING;
-    if (balance->asked.made) arrivals_ask(balance->image, balance->asked.strategy);
+    if (balance->asked.made) prepare_request(balance->image, balance->asked.strategy);
 }
 
 /* Returns the maximum work of a rank. */
@@ -456,14 +456,14 @@ static void go(Balance *balance, int image) {
 static void end_making(Balance *balance) {
     const char *reason = NULL;
     int image = image_under(balance->image, balance->asked.name);
-    if (image < 0 && arrivals_open(balance->asked.strategy)) return;
+    if (image < 0 && prepare_is_pending(balance->asked.strategy)) return;
     if (image < 0) {
-        arrivals_name(balance->asked.strategy, &reason);
+        prepare_strategy_name(balance->asked.strategy, &reason);
         say(balance, "strategy \"%s\" stays: \"%s\" could not be had: %s",
             strategy_of(balance->image), balance->asked.name,
             reason ? reason : "it has another name");
         leave(balance);
-        if (!arrivals_again(balance->asked.strategy)) rest(balance);
+        if (!prepare_may_retry(balance->asked.strategy)) rest(balance);
     } else if (!rates_near(balance->rates, balance->asked.rates)) {
         say(balance, "strategy \"%s\" is there, but the ranks' rates have changed since",
             balance->asked.name);

@@ -125,7 +125,7 @@ static bool is_answered(const Arrival *asked) {
     return false;
 }
 
-void arrivals_ask(int image, const char *word) {
+void prepare_request(int image, const char *word) {
     Arrival *grown = realloc(arrivals.at, sizeof *grown * (size_t)(arrivals.count + 1));
     if (!grown) ht_fail("no memory for a strategy");
     arrivals.at = grown;
@@ -149,12 +149,12 @@ void arrivals_ask(int image, const char *word) {
     advance();
 }
 
-bool arrivals_open(const char *word) {
+bool prepare_is_pending(const char *word) {
     const Arrival *arrival = find(word);
     return arrival && arrival->progress < TAKEN;
 }
 
-bool arrivals_again(const char *word) {
+bool prepare_may_retry(const char *word) {
     const Arrival *arrival = find(word);
     return arrival && arrival->again;
 }
@@ -182,9 +182,9 @@ static void *read_object(Arrival *arrival, size_t *size) {
     return NULL;
 }
 
-bool arrivals_pending(void) { return first_open() != NULL; }
+bool prepare_any_pending(void) { return first_open() != NULL; }
 
-void *arrivals_next(size_t *size) {
+void *prepare_next_compiled(size_t *size) {
     void *object = NULL;
     for (Arrival *arrival; !object && (arrival = first_open());) {
         advance();
@@ -196,7 +196,7 @@ void *arrivals_next(size_t *size) {
     return object;
 }
 
-void arrivals_close(void) {
+void prepare_close(void) {
     for (int a = 0; a < arrivals.count; a++)
         if (arrivals.at[a].progress == MADE_NOW) {
             kill(arrivals.at[a].maker, SIGTERM);
@@ -391,7 +391,7 @@ static void note_answer(Arrival *arrival, const Refusal *refusal, const ht_arriv
     if (refusal->lasts) arrival->recipe->refuses = strdup(refusal->reason);
 }
 
-void arrivals_take(const void *object, size_t size) {
+void prepare_load(const void *object, size_t size) {
     Refusal mine = {0}, *all = memory_array(world_size(), sizeof *all);
     Joined joined = {0};
     void *handle = load(object, size, &mine);
@@ -408,7 +408,7 @@ void arrivals_take(const void *object, size_t size) {
     free(all);
 }
 
-const char *arrivals_name(const char *word, const char **reason) {
+const char *prepare_strategy_name(const char *word, const char **reason) {
     const Arrival *arrival = find(word);
     for (int a = arrivals.count - 1; !arrival && a >= 0; a--)
         arrival =

@@ -13,30 +13,30 @@
 
 /* On rank 0: requests a strategy for the program of `image`; `word` is an argument of --strategy.
  * Returns without waiting. */
-void arrivals_ask(int image, const char *word);
+void prepare_request(int image, const char *word);
 
 /* On rank 0: returns the next compiled object, of *size bytes; free() it. NULL: none is ready. */
-void *arrivals_next(size_t *size);
+void *prepare_next_compiled(size_t *size);
 
 /* On rank 0: returns whether any requested strategy has neither arrived nor failed. */
-bool arrivals_pending(void);
+bool prepare_any_pending(void);
 
 /* On all ranks together: loads an object, and registers its images if every rank accepts it. Rank 0
- * notes the result for arrivals_name. */
-void arrivals_take(const void *object, size_t size);
+ * notes the result for prepare_strategy_name. */
+void prepare_load(const void *object, size_t size);
 
 /* On rank 0: returns the name of the strategy that was requested as `word`, or `word` itself if
  * there was no such request or it has not arrived. Returns NULL with *reason if the request failed,
  * or if a failed request of unknown name may have been meant. */
-const char *arrivals_name(const char *word, const char **reason);
+const char *prepare_strategy_name(const char *word, const char **reason);
 
 /* On rank 0: returns whether a failed request may succeed if it is made again. */
-bool arrivals_again(const char *word);
+bool prepare_may_retry(const char *word);
 
 /* On rank 0: returns whether a requested strategy has neither arrived nor failed. */
-bool arrivals_open(const char *word);
+bool prepare_is_pending(const char *word);
 
 /* On rank 0: ends running hetucc processes and deletes their objects. */
-void arrivals_close(void);
+void prepare_close(void);
 
 #endif

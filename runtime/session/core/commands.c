@@ -114,7 +114,7 @@ static void take_arrival(ht_session *session, const Command *command, Payload *p
     (void)session;
     void *object = payload->from ? NULL : memory_array(command->arrive.bytes, 1);
     world_broadcast(payload->from ? (void *)payload->from : object, (size_t)command->arrive.bytes);
-    arrivals_take(payload->from ? payload->from : object, (size_t)command->arrive.bytes);
+    prepare_load(payload->from ? payload->from : object, (size_t)command->arrive.bytes);
     free(object);
 }
 

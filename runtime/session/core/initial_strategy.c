@@ -83,9 +83,9 @@ static int find_chosen(ht_session *session, int first, const char *word, const c
         return -1;
     }
     if (image_under(first, name) < 0) {
-        arrivals_ask(first, word);
+        prepare_request(first, word);
         session_take_arrivals(session, true);
-        name = arrivals_name(word, reason);
+        name = prepare_strategy_name(word, reason);
     }
     return *reason ? -1 : image_under(first, name);
 }

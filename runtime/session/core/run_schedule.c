@@ -11,13 +11,13 @@
 
 enum { SHOWN = 64 }; // characters of a row's name in messages
 
-/* A crossing: one transfer for one micro-batch. Row number r means the time before row r; row_count
+/* A message: one transfer for one micro-batch. Row number r means the time before row r; row_count
  * means the end of the step. */
-typedef struct Crossing {
+typedef struct StageMessage {
     AsyncExchange async;
-    int begins, ends;        // rows; begins -1: begins at ht_ready or ht_begin_ahead
-    struct Crossing *before; // crossing of the same transfer, previous micro-batch; NULL: none
-} Crossing;
+    int begins, ends;            // rows; begins -1: begins at ht_ready or ht_begin_ahead
+    struct StageMessage *before; // message of the same transfer, previous micro-batch; NULL: none
+} StageMessage;
 
 typedef enum TransferEnd { BEGINS, ENDS, TURNS } TransferEnd;
 
@@ -25,11 +25,11 @@ typedef enum TransferEnd { BEGINS, ENDS, TURNS } TransferEnd;
 struct AsyncExchanges {
     const ht_image_role *role;
     int count;
-    int *number;         // index among the role's transfers, by gradient transfer
-    Crossing **crossing; // by gradient transfer; NULL: this rank takes no part
-    int *awaited;        // by the role's transfer: calls of ht_ready still missing in this step
-    int next;            // gradient transfer that begins next
-    Crossing **ahead;    // by the role's transfer: its prefetch; NULL: this rank has none
+    int *number;            // index among the role's transfers, by gradient transfer
+    StageMessage **message; // by gradient transfer; NULL: this rank takes no part
+    int *awaited;           // by the role's transfer: calls of ht_ready still missing in this step
+    int next;               // gradient transfer that begins next
+    StageMessage **ahead;   // by the role's transfer: its prefetch; NULL: this rank has none
 };
 
 struct Schedule {
@@ -37,10 +37,10 @@ struct Schedule {
     const ht_image_role *role;
     const ht_pipeline *pipeline;
     char *kept; // memory of the slots, after the arena
-    Crossing *crossings;
-    int crossing_count;
-    int *first[TURNS];       // by row, and for the end: index in `order` of its first crossing
-    Crossing **order[TURNS]; // crossings, sorted by the row before which they begin or end
+    StageMessage *messages;
+    int message_count;
+    int *first[TURNS];           // by row, and for the end: index in `order` of its first message
+    StageMessage **order[TURNS]; // messages, sorted by the row before which they begin or end
     struct AsyncExchanges *async_exchanges;
     char (*shown)[SHOWN]; // by row: "backward of visit 1, micro-batch 3"
 };
@@ -62,7 +62,7 @@ typedef struct SlotUse {
     int owner; // micro-batch whose values the slot holds; -1: none
     int left;  // first row after the last row that used the slot
     int guest_count;
-    Crossing **occupant; // sends of the owner that read the slot; guest_count of them
+    StageMessage **occupant; // sends of the owner that read the slot; guest_count of them
 } SlotUse;
 
 /* State of the pass over the rows. */
@@ -70,10 +70,10 @@ typedef struct Scan {
     const ht_image *image;
     const ht_worker *worker;
     Schedule *schedule;
-    int tags;          // first message tag of this program
-    SlotUse *slot;     // by slot
-    Crossing **of;     // by transfer and micro-batch; NULL: not added yet
-    Crossing **latest; // by transfer: the crossing added last
+    int tags;              // first message tag of this program
+    SlotUse *slot;         // by slot
+    StageMessage **of;     // by transfer and micro-batch; NULL: not added yet
+    StageMessage **latest; // by transfer: the message added last
 } Scan;
 
 /* Returns the index of a transfer's plan in the image. Ends the program if there is none. */
@@ -106,7 +106,7 @@ static void find_buffers(const Scan *scan, const ht_transfer *transfer, const ht
 
 static bool runs_once(const ht_transfer *transfer) { return transfer->queue == HT_QUEUE_GRADIENTS; }
 
-static Crossing **crossing_of(const Scan *scan, int number, int microbatch) {
+static StageMessage **message_of(const Scan *scan, int number, int microbatch) {
     int64_t wide = scan->schedule->pipeline->microbatches;
     return &scan->of[number * wide +
                      (runs_once(&scan->schedule->role->transfers[number]) ? 0 : microbatch)];
@@ -119,52 +119,52 @@ static int tag_of(const Scan *scan, const ht_transfer *transfer) {
            (runs_once(transfer) ? transfer->number : plan_number(scan->image, transfer));
 }
 
-/* Adds a crossing that begins before row `begins`, unless settle delays it. Returns NULL if this
+/* Adds a message that begins before row `begins`, unless settle delays it. Returns NULL if this
  * rank takes no part in the transfer. */
-static Crossing *add_crossing(Scan *scan, int number, const ht_row *row, int begins) {
+static StageMessage *add_message(Scan *scan, int number, const ht_row *row, int begins) {
     const ht_transfer *transfer = &scan->schedule->role->transfers[number];
     const ht_worker *worker = scan->worker;
-    Crossing *before = scan->latest[number],
-             *crossing = &scan->schedule->crossings[scan->schedule->crossing_count];
+    StageMessage *before = scan->latest[number],
+                 *message = &scan->schedule->messages[scan->schedule->message_count];
     ChannelRun run =
         channel_run(transfer->plan, worker->pipeline, worker->position, worker->device);
     if (!run.part) return NULL;
     find_buffers(scan, transfer, row, &run);
-    *crossing = (Crossing){.begins = begins, .ends = -1, .before = before};
-    crossing->async = (AsyncExchange){.run = run,
-                                      .queue = transfer->queue,
-                                      .tag = tag_of(scan, transfer),
-                                      .where = transfer->where};
-    scan->schedule->crossing_count++;
-    scan->latest[number] = *crossing_of(scan, number, row->microbatch) = crossing;
-    return crossing;
+    *message = (StageMessage){.begins = begins, .ends = -1, .before = before};
+    message->async = (AsyncExchange){.run = run,
+                                     .queue = transfer->queue,
+                                     .tag = tag_of(scan, transfer),
+                                     .where = transfer->where};
+    scan->schedule->message_count++;
+    scan->latest[number] = *message_of(scan, number, row->microbatch) = message;
+    return message;
 }
 
-/* Makes a crossing end before a row, unless it ends earlier. */
-static void end_before(Crossing *crossing, int row) {
-    if (crossing->ends < 0) crossing->ends = row;
+/* Makes a message end before a row, unless it ends earlier. */
+static void end_before(StageMessage *message, int row) {
+    if (message->ends < 0) message->ends = row;
 }
 
-/* Makes a crossing that fills a slot wait for unfinished sends of the micro-batch whose values are
+/* Makes a message that fills a slot wait for unfinished sends of the micro-batch whose values are
  * in the slot. */
-static void follow_occupants(Crossing *crossing, const SlotUse *slot) {
-    AsyncExchange *async = &crossing->async;
+static void follow_occupants(StageMessage *message, const SlotUse *slot) {
+    AsyncExchange *async = &message->async;
     async->after = memory_array(slot->guest_count, sizeof(AsyncExchange *));
     for (int g = 0; g < slot->guest_count; g++)
-        if (slot->occupant[g]->ends < 0 || slot->occupant[g]->ends >= crossing->begins)
+        if (slot->occupant[g]->ends < 0 || slot->occupant[g]->ends >= message->begins)
             async->after[async->after_count++] = &slot->occupant[g]->async;
 }
 
 /* Sets the target of a transfer from this device to itself: the slot of the receiving row. The
  * transfer begins once the slot is free. */
-static void redirect(const Scan *scan, Crossing *crossing, const ht_transfer *transfer,
+static void redirect(const Scan *scan, StageMessage *message, const ht_transfer *transfer,
                      const ht_row *row, const SlotUse *slot) {
-    ChannelRun here = crossing->async.run;
+    ChannelRun here = message->async.run;
     find_buffers(scan, transfer, row, &here);
     free((void *)here.from);
-    free((void *)crossing->async.run.to);
-    crossing->async.run.to = here.to;
-    if (slot && slot->left > crossing->begins) crossing->begins = slot->left;
+    free((void *)message->async.run.to);
+    message->async.run.to = here.to;
+    if (slot && slot->left > message->begins) message->begins = slot->left;
 }
 
 /* Adds the receives of a row. Each begins once the row's slot is free. A transfer from this device
@@ -174,19 +174,19 @@ static void begin_receives(Scan *scan, int number, const ht_part *part) {
     SlotUse *slot = row->slot < 0 ? NULL : &scan->slot[row->slot];
     for (int i = 0; i < part->receive_count; i++) {
         const ht_transfer *transfer = &scan->schedule->role->transfers[part->receive[i]];
-        Crossing *crossing =
-            runs_once(transfer) ? NULL : *crossing_of(scan, part->receive[i], row->microbatch);
+        StageMessage *message =
+            runs_once(transfer) ? NULL : *message_of(scan, part->receive[i], row->microbatch);
         if (runs_once(transfer)) continue;
-        if (crossing)
-            redirect(scan, crossing, transfer, row, slot);
+        if (message)
+            redirect(scan, message, transfer, row, slot);
         else
-            crossing = add_crossing(scan, part->receive[i], row, slot ? slot->left : number);
-        if (crossing && slot && slot->owner != row->microbatch) follow_occupants(crossing, slot);
+            message = add_message(scan, part->receive[i], row, slot ? slot->left : number);
+        if (message && slot && slot->owner != row->microbatch) follow_occupants(message, slot);
     }
 }
 
-static void add_occupant(SlotUse *slot, Crossing *crossing) {
-    if (slot && crossing) slot->occupant[slot->guest_count++] = crossing;
+static void add_occupant(SlotUse *slot, StageMessage *message) {
+    if (slot && message) slot->occupant[slot->guest_count++] = message;
 }
 
 /* Gives a slot to a micro-batch. Sends of the previous micro-batch end before `row`. */
@@ -204,39 +204,39 @@ static void scan_row(Scan *scan, int number) {
     begin_receives(scan, number, part);
     if (slot) move_in(slot, row->microbatch, number);
     for (int i = 0; i < part->receive_count; i++) {
-        Crossing *crossing = *crossing_of(scan, part->receive[i], row->microbatch);
-        if (crossing) end_before(crossing, number);
+        StageMessage *message = *message_of(scan, part->receive[i], row->microbatch);
+        if (message) end_before(message, number);
     }
     for (int i = 0; i < part->send_count; i++) {
         const ht_transfer *transfer = &scan->schedule->role->transfers[part->send[i]];
-        if (*crossing_of(scan, part->send[i], row->microbatch))
+        if (*message_of(scan, part->send[i], row->microbatch))
             ht_fail("%s: a transfer begins twice for a micro-batch; this is a fault of hetucc: "
                     "report it with the source and the strategy",
                     transfer->where);
-        add_occupant(slot, add_crossing(scan, part->send[i], row, number + 1));
+        add_occupant(slot, add_message(scan, part->send[i], row, number + 1));
     }
     if (slot) slot->left = number + 1;
 }
 
-static int row_of(const Crossing *crossing, TransferEnd turn) {
-    return turn == BEGINS ? crossing->begins : crossing->ends;
+static int row_of(const StageMessage *message, TransferEnd turn) {
+    return turn == BEGINS ? message->begins : message->ends;
 }
 
-/* Returns a crossing that `crossing` waits for. Number -1: the previous crossing of the same
+/* Returns a message that `message` waits for. Number -1: the previous message of the same
  * transfer, or NULL; from 0 on: sends that still read the target memory. */
-static Crossing *awaited(const Crossing *crossing, int number) {
-    return number < 0 ? crossing->before : (Crossing *)crossing->async.after[number];
+static StageMessage *awaited(const StageMessage *message, int number) {
+    return number < 0 ? message->before : (StageMessage *)message->async.after[number];
 }
 
-/* Delays crossings so that each begins no earlier than any crossing that it waits for. An earlier
- * wait would return at once: `ended` of the awaited crossing is still set from the last step. */
+/* Delays messages so that each begins no earlier than any message that it waits for. An earlier
+ * wait would return at once: `ended` of the awaited message is still set from the last step. */
 static void settle(Schedule *schedule) {
     for (bool moved = true; moved;) {
         moved = false;
-        for (Crossing *c = schedule->crossings; c < schedule->crossings + schedule->crossing_count;
+        for (StageMessage *c = schedule->messages; c < schedule->messages + schedule->message_count;
              c++)
             for (int a = -1; a < c->async.after_count; a++) {
-                const Crossing *first = awaited(c, a);
+                const StageMessage *first = awaited(c, a);
                 if (!first || first->begins <= c->begins) continue;
                 c->begins = first->begins;
                 moved = true;
@@ -248,43 +248,44 @@ static void settle(Schedule *schedule) {
     }
 }
 
-/* Returns whether a crossing waits for one of the crossings [from, end). */
-static bool waits_for(const Crossing *crossing, Crossing *const *from, Crossing *const *end) {
-    for (int a = -1; a < crossing->async.after_count; a++)
-        for (Crossing *const *other = from; other < end; other++)
-            if (*other == awaited(crossing, a)) return true;
+/* Returns whether a message waits for one of the messages [from, end). */
+static bool waits_for(const StageMessage *message, StageMessage *const *from,
+                      StageMessage *const *end) {
+    for (int a = -1; a < message->async.after_count; a++)
+        for (StageMessage *const *other = from; other < end; other++)
+            if (*other == awaited(message, a)) return true;
     return false;
 }
 
-/* Sorts the crossings that begin before one row so that each follows the crossings that it waits
+/* Sorts the messages that begin before one row so that each follows the messages that it waits
  * for (topological order). Ends the program at a cycle. */
-static void order_row(Crossing **from, Crossing **end) {
+static void order_row(StageMessage **from, StageMessage **end) {
     for (; from < end; from++) {
-        Crossing **free = from;
+        StageMessage **free = from;
         while (free < end && waits_for(*free, from, end)) free++;
         if (free == end)
             ht_fail("%s: transfers wait for each other; this is a fault of hetucc: report it with "
                     "the source and the strategy",
                     (*from)->async.where);
-        Crossing *taken = *free;
+        StageMessage *taken = *free;
         for (; free > from; free--) *free = free[-1];
         *from = taken;
     }
 }
 
-/* Fills order[turn]: crossings sorted by `begins`, or by `ends` (counting sort). */
-static void sort_crossings(Schedule *schedule, TransferEnd turn) {
+/* Fills order[turn]: messages sorted by `begins`, or by `ends` (counting sort). */
+static void sort_messages(Schedule *schedule, TransferEnd turn) {
     int rows = schedule->rows->row_count,
         *first = schedule->first[turn] = memory_array(rows + 3, sizeof(int));
-    schedule->order[turn] = memory_array(schedule->crossing_count, sizeof(Crossing *));
-    for (int c = 0; c < schedule->crossing_count; c++)
-        first[row_of(&schedule->crossings[c], turn) + 2]++;
+    schedule->order[turn] = memory_array(schedule->message_count, sizeof(StageMessage *));
+    for (int c = 0; c < schedule->message_count; c++)
+        first[row_of(&schedule->messages[c], turn) + 2]++;
     first[1] = 0;
     for (int r = 0; r <= rows; r++) first[r + 2] += first[r + 1];
-    for (int c = 0; c < schedule->crossing_count; c++)
-        if (row_of(&schedule->crossings[c], turn) >= 0)
-            schedule->order[turn][first[row_of(&schedule->crossings[c], turn) + 1]++] =
-                &schedule->crossings[c];
+    for (int c = 0; c < schedule->message_count; c++)
+        if (row_of(&schedule->messages[c], turn) >= 0)
+            schedule->order[turn][first[row_of(&schedule->messages[c], turn) + 1]++] =
+                &schedule->messages[c];
 }
 
 /* Adds the gradient transfers, which run once a step, and the prefetches. */
@@ -293,19 +294,19 @@ static void list_async_exchanges(Scan *scan) {
     struct AsyncExchanges *async_exchanges = scan->schedule->async_exchanges =
         memory_array(1, sizeof *async_exchanges);
     static const ht_row outside = {.slot = -1};
-    *async_exchanges =
-        (struct AsyncExchanges){.role = role,
-                                .number = memory_array(role->transfer_count, sizeof(int)),
-                                .crossing = memory_array(role->transfer_count, sizeof(Crossing *)),
-                                .awaited = memory_array(role->transfer_count, sizeof(int)),
-                                .ahead = memory_array(role->transfer_count, sizeof(Crossing *))};
+    *async_exchanges = (struct AsyncExchanges){
+        .role = role,
+        .number = memory_array(role->transfer_count, sizeof(int)),
+        .message = memory_array(role->transfer_count, sizeof(StageMessage *)),
+        .awaited = memory_array(role->transfer_count, sizeof(int)),
+        .ahead = memory_array(role->transfer_count, sizeof(StageMessage *))};
     for (int t = 0; t < role->transfer_count; t++) {
         if (role->transfers[t].queue == HT_QUEUE_AHEAD)
-            async_exchanges->ahead[t] = add_crossing(scan, t, &outside, -1);
+            async_exchanges->ahead[t] = add_message(scan, t, &outside, -1);
         if (!runs_once(&role->transfers[t])) continue;
-        Crossing *crossing = add_crossing(scan, t, &outside, -1);
-        if (crossing) crossing->begins = -1;
-        async_exchanges->crossing[async_exchanges->count] = crossing;
+        StageMessage *message = add_message(scan, t, &outside, -1);
+        if (message) message->begins = -1;
+        async_exchanges->message[async_exchanges->count] = message;
         async_exchanges->number[async_exchanges->count++] = t;
     }
 }
@@ -314,13 +315,13 @@ static void scan_rows(Scan *scan) {
     Schedule *schedule = scan->schedule;
     list_async_exchanges(scan);
     for (int s = 0; s < schedule->rows->slot_count; s++)
-        scan->slot[s] =
-            (SlotUse){.owner = -1,
-                      .occupant = memory_array(schedule->role->transfer_count, sizeof(Crossing *))};
+        scan->slot[s] = (SlotUse){
+            .owner = -1,
+            .occupant = memory_array(schedule->role->transfer_count, sizeof(StageMessage *))};
     for (int r = 0; r < schedule->rows->row_count; r++) scan_row(scan, r);
-    for (int c = 0; c < schedule->crossing_count; c++)
-        if (schedule->crossings[c].async.queue != HT_QUEUE_AHEAD)
-            end_before(&schedule->crossings[c], schedule->rows->row_count);
+    for (int c = 0; c < schedule->message_count; c++)
+        if (schedule->messages[c].async.queue != HT_QUEUE_AHEAD)
+            end_before(&schedule->messages[c], schedule->rows->row_count);
     for (int s = 0; s < schedule->rows->slot_count; s++) free(scan->slot[s].occupant);
 }
 
@@ -350,18 +351,18 @@ Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const 
                            .pipeline = worker->pipeline,
                            .kept = worker->arena + memory_aligned(role->arena_bytes)};
     int64_t wide = schedule->pipeline->microbatches * role->transfer_count;
-    schedule->crossings = memory_array(wide, sizeof(Crossing));
+    schedule->messages = memory_array(wide, sizeof(StageMessage));
     Scan scan = {.image = image,
                  .worker = worker,
                  .schedule = schedule,
                  .tags = tags,
                  .slot = memory_array(schedule->rows->slot_count, sizeof(SlotUse)),
-                 .of = memory_array(wide, sizeof(Crossing *)),
-                 .latest = memory_array(role->transfer_count, sizeof(Crossing *))};
+                 .of = memory_array(wide, sizeof(StageMessage *)),
+                 .latest = memory_array(role->transfer_count, sizeof(StageMessage *))};
     scan_rows(&scan);
     settle(schedule);
-    sort_crossings(schedule, BEGINS);
-    sort_crossings(schedule, ENDS);
+    sort_messages(schedule, BEGINS);
+    sort_messages(schedule, ENDS);
     for (int r = 0; r <= schedule->rows->row_count; r++)
         order_row(schedule->order[BEGINS] + schedule->first[BEGINS][r],
                   schedule->order[BEGINS] + schedule->first[BEGINS][r + 1]);
@@ -373,21 +374,21 @@ Schedule *schedule_open(const ht_image *image, const ht_image_role *role, const 
 }
 
 void schedule_close(Schedule *schedule) {
-    for (int c = 0; schedule && c < schedule->crossing_count; c++) {
-        async_exchange_forget(&schedule->crossings[c].async);
-        free(schedule->crossings[c].async.after);
-        free((void *)schedule->crossings[c].async.run.from);
-        free((void *)schedule->crossings[c].async.run.to);
+    for (int c = 0; schedule && c < schedule->message_count; c++) {
+        async_exchange_forget(&schedule->messages[c].async);
+        free(schedule->messages[c].async.after);
+        free((void *)schedule->messages[c].async.run.from);
+        free((void *)schedule->messages[c].async.run.to);
     }
     for (int turn = 0; schedule && turn < TURNS; turn++) {
         free(schedule->first[turn]);
         free(schedule->order[turn]);
     }
     if (schedule) {
-        free(schedule->crossings);
+        free(schedule->messages);
         free(schedule->shown);
         free(schedule->async_exchanges->number);
-        free(schedule->async_exchanges->crossing);
+        free(schedule->async_exchanges->message);
         free(schedule->async_exchanges->awaited);
         free(schedule->async_exchanges->ahead);
         free(schedule->async_exchanges);
@@ -397,7 +398,7 @@ void schedule_close(Schedule *schedule) {
 
 /* ---- running ---- */
 
-/* Calls `act` for the crossings that begin (BEGINS) or end (ENDS) before a row. */
+/* Calls `act` for the messages that begin (BEGINS) or end (ENDS) before a row. */
 static void cross(const Schedule *schedule, TransferEnd turn, int row,
                   void (*act)(AsyncExchange *)) {
     for (int c = schedule->first[turn][row]; c < schedule->first[turn][row + 1]; c++)
@@ -417,8 +418,8 @@ static void take_off(struct AsyncExchanges *async_exchanges) {
     for (; async_exchanges->next < async_exchanges->count &&
            !async_exchanges->awaited[async_exchanges->number[async_exchanges->next]];
          async_exchanges->next++)
-        if (async_exchanges->crossing[async_exchanges->next])
-            async_exchange_begin(&async_exchanges->crossing[async_exchanges->next]->async);
+        if (async_exchanges->message[async_exchanges->next])
+            async_exchange_begin(&async_exchanges->message[async_exchanges->next]->async);
 }
 
 static void begin_step(struct AsyncExchanges *async_exchanges) {

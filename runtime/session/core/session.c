@@ -53,7 +53,7 @@ void session_close(ht_session *closed) {
     closed->programs = NULL;
     closed->program_count = 0;
     params_destroy(&closed->params);
-    arrivals_close();
+    prepare_close();
     private_close();
     async_exchanges_close();
     if (!told_heeded()) told_close();

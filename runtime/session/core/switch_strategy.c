@@ -17,7 +17,7 @@
 /* Makes all ranks load the strategies that hetucc has compiled so far. */
 static void take_ready(ht_session *open) {
     size_t size;
-    for (void *object; (object = arrivals_next(&size));) {
+    for (void *object; (object = prepare_next_compiled(&size));) {
         Command command = {.kind = COMMAND_ARRIVE, .arrive.bytes = (int64_t)size};
         session_issue(open, &command, &(Payload){.from = object});
         free(object);
@@ -27,7 +27,7 @@ static void take_ready(ht_session *open) {
 void session_take_arrivals(ht_session *open, bool wait) {
     enum { LOOK = 10000000 }; // nanoseconds
     take_ready(open);
-    while (wait && arrivals_pending() && !ending_signal(open)) {
+    while (wait && prepare_any_pending() && !ending_signal(open)) {
         nanosleep(&(struct timespec){.tv_nsec = LOOK}, NULL);
         take_ready(open);
     }
@@ -37,7 +37,7 @@ void ht_prepare(ht_program *program, const char *strategy) {
     session_check_program(program, "ht_prepare");
     session_check_open(program->session);
     if (!strategy || !*strategy) ht_fail("ht_prepare was called without a strategy");
-    if (!program->eager) arrivals_ask(session_image_program(program)->number, strategy);
+    if (!program->eager) prepare_request(session_image_program(program)->number, strategy);
 }
 
 /* ---- strategies ---- */
@@ -110,8 +110,8 @@ static bool await_strategy(ht_program *program, const char **strategy) {
     int own = session_image_program(program)->number;
     session_take_arrivals(program->session, false);
     if (!is_there(own, asked)) session_take_arrivals(program->session, true);
-    if (asked && !is_there(own, asked)) *strategy = arrivals_name(asked, &reason);
-    if (!is_there(own, asked) && arrivals_pending()) {
+    if (asked && !is_there(own, asked)) *strategy = prepare_strategy_name(asked, &reason);
+    if (!is_there(own, asked) && prepare_any_pending()) {
         ending_check(program);
         reason = "hetucc still compiles it, and the program is told to end";
     }

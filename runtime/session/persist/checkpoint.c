@@ -148,8 +148,8 @@ void checkpoint_save(ht_session *session, const char *folder, const CheckpointRe
                           .ranks = world_size(),
                           .keep = request->keep,
                           .patience = 0.9 * world_timeout(), // shorter than the watch's timeout
-                          .report = watch_report,
-                          .reported = watch_reported};
+                          .report = watchdog_report_failure,
+                          .reported = watchdog_failure_of};
     int64_t to;
     snprintf(plan->folder, sizeof plan->folder, "%s", folder);
     SavedTensors list = saved_tensors_list(session);

@@ -36,7 +36,7 @@ static struct {
 bool fabric_active(void) { return fabric.active; }
 
 _Noreturn static void fail_gone(int rank) {
-    watch_settle();
+    watchdog_wait_for_cause();
     ht_fail("rank %d has ended", rank);
 }
 
@@ -142,7 +142,7 @@ static void flows_run(Flow *flows, int count) {
     for (int idle = 0; count;) {
         if (flows_pass(flows, &count, busy)) {
             idle = 0;
-            watch_moved();
+            watchdog_report_progress();
         } else {
             flows_rest(++idle);
         }

@@ -19,7 +19,7 @@ typedef enum HeartbeatKind {
 typedef struct Heartbeat {
     int32_t kind;        // HeartbeatKind
     uint32_t signals;    // signal bits (base/signals.h)
-    int32_t task, error; // arguments of watch_report; error 0: no failure
+    int32_t task, error; // arguments of watchdog_report_failure; error 0: no failure
     char text[248];
 } Heartbeat;
 

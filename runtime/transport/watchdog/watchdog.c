@@ -71,16 +71,16 @@ static void add(atomic_int *number, int more) {
                           memory_order_relaxed);
 }
 
-void watch_moved(void) { atomic_fetch_add_explicit(&moves, 1, memory_order_relaxed); }
+void watchdog_report_progress(void) { atomic_fetch_add_explicit(&moves, 1, memory_order_relaxed); }
 
-void watch_begin(void) {
-    watch_moved();
+void watchdog_begin_wait(void) {
+    watchdog_report_progress();
     add(&waits, 1);
 }
 
-void watch_end(void) {
+void watchdog_end_wait(void) {
     add(&waits, -1);
-    watch_moved();
+    watchdog_report_progress();
 }
 
 /* ---- ending ---- */
@@ -299,13 +299,13 @@ static void start_thread(void) {
 
 /* ---- failures beside the training ---- */
 
-void watch_report(int task, int error) {
+void watchdog_report_failure(int task, int error) {
     pthread_mutex_lock(&watch.lock);
     watch.failed = (Failure){task, error, watch.rank};
     pthread_mutex_unlock(&watch.lock);
 }
 
-int watch_reported(int task, int *rank) {
+int watchdog_failure_of(int task, int *rank) {
     pthread_mutex_lock(&watch.lock);
     Failure found = watch.failed;
     pthread_mutex_unlock(&watch.lock);
@@ -328,7 +328,7 @@ static sigset_t ending_signals(void) {
     return ending;
 }
 
-void watch_open(void) {
+void watchdog_open(void) {
     watch.stage = STAGE_START;
     watch.ending = ending_signals();
     pthread_sigmask(SIG_BLOCK, &watch.ending, NULL);
@@ -336,7 +336,7 @@ void watch_open(void) {
     start_thread();
 }
 
-void watch_connect(bool heartbeat) {
+void watchdog_connect(bool heartbeat) {
     if (heartbeat) heartbeat_open();
     Peer *peers = heartbeat ? memory_array(world_size(), sizeof *peers) : NULL;
     pthread_mutex_lock(&watch.lock);
@@ -358,7 +358,7 @@ static bool all_gone(void) {
     return all;
 }
 
-void watch_close(void) {
+void watchdog_close(void) {
     pthread_mutex_lock(&watch.lock);
     watch.stage = STAGE_LEAVING;
     watch.own = take_heartbeat();
@@ -373,12 +373,12 @@ void watch_close(void) {
     pthread_mutex_unlock(&watch.lock);
 }
 
-void watch_settle(void) {
+void watchdog_wait_for_cause(void) {
     if (watch.stage == STAGE_START || watch.stage == STAGE_TOGETHER)
         nanosleep(&(struct timespec){.tv_nsec = 2 * GRACE * TICK}, NULL);
 }
 
-void watch_forget(void) {
+void watchdog_forget(void) {
     watch.stage = STAGE_NONE;
     heartbeat_forget();
 }

@@ -1,8 +1,8 @@
 /* The watchdog: a thread of each rank that ends the run when a rank has died or hangs.
  *
  *     while the ranks meet        the meeting may take HETU_TIMEOUT seconds
- *     between watch_begin and     the rank must progress within HETU_TIMEOUT
- *     watch_end (a wait)
+ *     between watchdog_begin_wait and     the rank must progress within HETU_TIMEOUT
+ *     watchdog_end_wait (a wait)
  *     all the time                every rank must have a heartbeat (heartbeat.h) within that time
  *
  * A rank that computes has a heartbeat, and may take any time while no other rank waits for it.
@@ -20,35 +20,35 @@
 extern "C" {
 #endif
 
-/* Call watch_open before the ranks meet, watch_connect when they have met, and watch_close when
- * this rank needs no other rank any more. On rank 0 watch_close waits until all other ranks have
+/* Call watchdog_open before the ranks meet, watchdog_connect when they have met, and watchdog_close when
+ * this rank needs no other rank any more. On rank 0 watchdog_close waits until all other ranks have
  * ended. Without `heartbeat` each rank watches only its own waits. */
-void watch_open(void);
-void watch_connect(bool heartbeat);
-void watch_close(void);
+void watchdog_open(void);
+void watchdog_connect(bool heartbeat);
+void watchdog_close(void);
 
 /* Begin and end a wait for other ranks, without a system call. Waits may be nested. */
-void watch_begin(void);
-void watch_end(void);
+void watchdog_begin_wait(void);
+void watchdog_end_wait(void);
 
 /* Reports progress within a wait. */
-void watch_moved(void);
+void watchdog_report_progress(void);
 
 /* Reports to rank 0, with the next heartbeat, that this rank failed at a task beside the training
  * (writing a checkpoint). Task numbers grow. `error` is an errno, or a negative number if another
  * rank may know the cause. Any thread may call it. */
-void watch_report(int task, int error);
+void watchdog_report_failure(int task, int error);
 
 /* On rank 0: returns the error of a rank that failed at a task, and sets *rank; 0: none has
  * reported a failure. */
-int watch_reported(int task, int *rank);
+int watchdog_failure_of(int task, int *rank);
 
 /* Waits for a moment after this rank has found another one dead, so that the watch can print which
  * rank died first. */
-void watch_settle(void);
+void watchdog_wait_for_cause(void);
 
 /* Ends the watch in a forked child process, which is no rank. */
-void watch_forget(void);
+void watchdog_forget(void);
 
 #ifdef __cplusplus
 }

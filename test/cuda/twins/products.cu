@@ -25,15 +25,13 @@ struct Epilogue {
     bool aux;
 };
 
-static int64_t extent_of(const char *extents, char letter)
-{
+static int64_t extent_of(const char *extents, char letter) {
     const char *at = strchr(extents, letter);
     return at ? atol(at + 1) : 1;
 }
 
 /* The stride along `letter` of a tensor with these axes; 0 where it lacks it. */
-static int64_t stride_of(const char *axes, const char *extents, char letter)
-{
+static int64_t stride_of(const char *axes, const char *extents, char letter) {
     const char *at = axes ? strchr(axes, letter) : nullptr;
     int64_t stride = at ? 1 : 0;
     for (const char *behind = at ? at + 1 : ""; *behind; behind++)
@@ -41,21 +39,20 @@ static int64_t stride_of(const char *axes, const char *extents, char letter)
     return stride;
 }
 
-static int64_t count_of(const char *axes, const char *extents)
-{
+static int64_t count_of(const char *axes, const char *extents) {
     int64_t count = 1;
     for (const char *letter = axes; letter && *letter; letter++)
         count *= extent_of(extents, *letter);
     return count;
 }
 
-static std::vector<ht_axis> axes_of(const Formula &f)
-{
+static std::vector<ht_axis> axes_of(const Formula &f) {
     std::vector<ht_axis> axes;
     for (char letter = 'a'; letter <= 'z'; letter++)
         if (strchr(f.extents, letter))
-            axes.push_back({extent_of(f.extents, letter), stride_of(f.y, f.extents, letter), stride_of(f.x, f.extents, letter),
-                            stride_of(f.w, f.extents, letter), stride_of(f.bias, f.extents, letter)});
+            axes.push_back({extent_of(f.extents, letter), stride_of(f.y, f.extents, letter),
+                            stride_of(f.x, f.extents, letter), stride_of(f.w, f.extents, letter),
+                            stride_of(f.bias, f.extents, letter)});
     return axes;
 }
 
@@ -68,16 +65,14 @@ struct Product {
 };
 
 /* What is added up for an element of the result: products of numbers in [-1, 1], and the bias. */
-static double magnitude_of(const std::vector<ht_axis> &axes)
-{
+static double magnitude_of(const std::vector<ht_axis> &axes) {
     double terms = 1;
-    for (const ht_axis &axis : axes)
-        terms *= axis.y ? 1 : (double)axis.extent;
+    for (const ht_axis &axis : axes) terms *= axis.y ? 1 : (double)axis.extent;
     return terms + 1;
 }
 
-static void point(ht_product_call &call, const void *x, const void *w, const void *bias, void *y, void *aux)
-{
+static void point(ht_product_call &call, const void *x, const void *w, const void *bias, void *y,
+                  void *aux) {
     call.x = x;
     call.w = w;
     call.bias = bias;
@@ -87,25 +82,24 @@ static void point(ht_product_call &call, const void *x, const void *w, const voi
 
 typedef void ProductFunction(const ht_product_call *call);
 
-static Product on_cpu(Product p, bool biased, bool aux)
-{
-    point(p.call, p.x.bytes.data(), p.w.bytes.data(), biased ? p.bias.bytes.data() : nullptr, p.y.bytes.data(),
-          aux ? p.aux.bytes.data() : nullptr);
+static Product on_cpu(Product p, bool biased, bool aux) {
+    point(p.call, p.x.bytes.data(), p.w.bytes.data(), biased ? p.bias.bytes.data() : nullptr,
+          p.y.bytes.data(), aux ? p.aux.bytes.data() : nullptr);
     p.call.axes = p.axes.data();
     p.call.sums = p.sums ? reinterpret_cast<float *>(p.bias.bytes.data()) : nullptr;
     ((ProductFunction *)cpu_function("ht_product"))(&p.call);
     return p;
 }
 
-static Product on_gpu(Product p, bool biased, bool aux)
-{
+static Product on_gpu(Product p, bool biased, bool aux) {
     Tensor *const tensors[] = {&p.x, &p.w, &p.bias, &p.y, &p.aux};
     void *memory[5];
     for (int i = 0; i < 5; i++) {
         memory[i] = host_alloc((int64_t)tensors[i]->bytes.size(), tensors[i]->shift);
         host_upload(memory[i], tensors[i]->bytes.data(), (int64_t)tensors[i]->bytes.size());
     }
-    point(p.call, memory[0], memory[1], biased ? memory[2] : nullptr, memory[3], aux ? memory[4] : nullptr);
+    point(p.call, memory[0], memory[1], biased ? memory[2] : nullptr, memory[3],
+          aux ? memory[4] : nullptr);
     p.call.axes = p.axes.data();
     p.call.sums = p.sums ? static_cast<float *>(memory[2]) : nullptr;
     ht_product(&p.call);
@@ -117,11 +111,9 @@ static Product on_gpu(Product p, bool biased, bool aux)
 }
 
 /* By how much cuBLASLt's gelu may be wrong beside roundings: its tanh has 11 bits. The emulation's is exact. */
-static double activation_error(const Product &p)
-{
+static double activation_error(const Product &p) {
     double largest = 1;
-    for (int64_t i = 0; i < size_of(p.y); i++)
-        largest = fmax(largest, fabs(element(p.y, i)));
+    for (int64_t i = 0; i < size_of(p.y); i++) largest = fmax(largest, fabs(element(p.y, i)));
 #ifdef HT_EMULATED
     return 0;
 #else
@@ -130,34 +122,33 @@ static double activation_error(const Product &p)
 }
 
 /* Chooses the way that is not the first wherever there was a choice; whether there was one. */
-static bool take_other_ways(void)
-{
-    const ChoiceTimes times = choice_times();
-    for (const auto &[key, each] : times)
-        choice_settle(key, (int)each.size() - 1);
+static bool take_other_ways(void) {
+    const AutotuneTimes times = autotune_times();
+    for (const auto &[key, each] : times) autotune_settle(key, (int)each.size() - 1);
     return !times.empty();
 }
 
-static bool is_right(const std::string &label, const Product &gpu, const Product &cpu, bool aux)
-{
-    return compare(label, gpu.y, cpu.y, activation_error(cpu)) && (!cpu.sums || compare(label + ", sums", gpu.bias, cpu.bias, 0)) &&
+static bool is_right(const std::string &label, const Product &gpu, const Product &cpu, bool aux) {
+    return compare(label, gpu.y, cpu.y, activation_error(cpu)) &&
+           (!cpu.sums || compare(label + ", sums", gpu.bias, cpu.bias, 0)) &&
            (!aux || compare(label + ", aux", gpu.aux, cpu.aux, 0));
 }
 
 /* Twice as it is computed first, and once as it might be. */
-static void check_product(const std::string &label, const Product &p, bool biased, bool aux)
-{
-    const Product cpu = on_cpu(p, biased, aux), first = on_gpu(p, biased, aux), second = on_gpu(p, biased, aux);
+static void check_product(const std::string &label, const Product &p, bool biased, bool aux) {
+    const Product cpu = on_cpu(p, biased, aux), first = on_gpu(p, biased, aux),
+                  second = on_gpu(p, biased, aux);
     const bool right =
-        is_right(label, first, cpu, aux) && (!take_other_ways() || is_right(label + ", another way", on_gpu(p, biased, aux), cpu, aux));
+        is_right(label, first, cpu, aux) &&
+        (!take_other_ways() || is_right(label + ", another way", on_gpu(p, biased, aux), cpu, aux));
     if (right && (first.y.bytes != second.y.bytes || first.aux.bytes != second.aux.bytes))
         fail(label, "two runs give different bits");
     else if (right)
         passed();
 }
 
-static Product product_of(std::vector<ht_axis> axes, const int64_t (&counts)[4], Types types, Epilogue epilogue, int shift)
-{
+static Product product_of(std::vector<ht_axis> axes, const int64_t (&counts)[4], Types types,
+                          Epilogue epilogue, int shift) {
     Product p = {};
     p.call.y_dtype = types.y;
     p.call.dtype = types.operands;
@@ -173,15 +164,19 @@ static Product product_of(std::vector<ht_axis> axes, const int64_t (&counts)[4],
     return p;
 }
 
-static const char *activation_name(ht_epilogue epilogue) { return epilogue == HT_RELU ? " relu" : epilogue == HT_GELU ? " gelu" : ""; }
+static const char *activation_name(ht_epilogue epilogue) {
+    return epilogue == HT_RELU ? " relu" : epilogue == HT_GELU ? " gelu" : "";
+}
 
-static void check_formula(const Formula &f, Types types, Epilogue epilogue, int shift)
-{
-    const int64_t counts[4] = {count_of(f.y, f.extents), count_of(f.x, f.extents), count_of(f.w, f.extents), count_of(f.bias, f.extents)};
+static void check_formula(const Formula &f, Types types, Epilogue epilogue, int shift) {
+    const int64_t counts[4] = {count_of(f.y, f.extents), count_of(f.x, f.extents),
+                               count_of(f.w, f.extents), count_of(f.bias, f.extents)};
     const Product p = product_of(axes_of(f), counts, types, epilogue, shift);
-    std::string label = std::string(f.y) + " = " + f.x + " * " + f.w + (f.bias ? std::string(" + ") + f.bias : "") + ", " + f.extents +
-                        ", " + name_of(types.operands) + " to " + name_of(types.y) + activation_name(epilogue.activation) +
-                        (epilogue.aux ? " with aux" : "") + (shift ? " shifted" : "");
+    std::string label = std::string(f.y) + " = " + f.x + " * " + f.w +
+                        (f.bias ? std::string(" + ") + f.bias : "") + ", " + f.extents + ", " +
+                        name_of(types.operands) + " to " + name_of(types.y) +
+                        activation_name(epilogue.activation) + (epilogue.aux ? " with aux" : "") +
+                        (shift ? " shifted" : "");
     check_product(label, p, f.bias, epilogue.aux);
 }
 
@@ -221,29 +216,29 @@ static const Types TYPES[] = {{HT_F32, HT_F32, HT_F32},
                               {HT_F32, HT_BF16, HT_F32},
                               {HT_BF16, HT_F32, HT_BF16}};
 
-static const Epilogue EPILOGUES[] = {{HT_NO_EPILOGUE, false}, {HT_RELU, false}, {HT_RELU, true},
-                                     {HT_GELU, false},        {HT_GELU, true},  {HT_NO_EPILOGUE, true}};
+static const Epilogue EPILOGUES[] = {{HT_NO_EPILOGUE, false}, {HT_RELU, false},
+                                     {HT_RELU, true},         {HT_GELU, false},
+                                     {HT_GELU, true},         {HT_NO_EPILOGUE, true}};
 
 /* ---- sums of an operand ---- */
 
 /* The gradient of a linear layer's weight in f32, and that of its bias beside it; `of_w`: with the operands the other way around. */
-static void check_sums(int64_t b, int64_t o, int64_t i, ht_dtype dtype, bool of_w, int shift)
-{
+static void check_sums(int64_t b, int64_t o, int64_t i, ht_dtype dtype, bool of_w, int shift) {
     const std::vector<ht_axis> axes = {of_w ? ht_axis{b, 0, i, o, 0} : ht_axis{b, 0, o, i, 0},
                                        of_w ? ht_axis{o, i, 0, 1, 1} : ht_axis{o, i, 1, 0, 1},
                                        of_w ? ht_axis{i, 1, 1, 0, 0} : ht_axis{i, 1, 0, 1, 0}};
-    Product p =
-        product_of(axes, {o * i, of_w ? b * i : b * o, of_w ? b * o : b * i, o}, {HT_F32, dtype, HT_F32}, {HT_NO_EPILOGUE, false}, shift);
+    Product p = product_of(axes, {o * i, of_w ? b * i : b * o, of_w ? b * o : b * i, o},
+                           {HT_F32, dtype, HT_F32}, {HT_NO_EPILOGUE, false}, shift);
     p.bias = shifted(result(HT_F32, {o}, (double)b), shift);
     p.sums = true;
     p.call.sums_of_w = of_w;
-    check_product("sums of " + std::to_string(b) + " x " + std::to_string(o) + ", product with " + std::to_string(i) + ", " +
-                      name_of(dtype) + (of_w ? ", the second operand" : "") + (shift ? ", shifted" : ""),
+    check_product("sums of " + std::to_string(b) + " x " + std::to_string(o) + ", product with " +
+                      std::to_string(i) + ", " + name_of(dtype) +
+                      (of_w ? ", the second operand" : "") + (shift ? ", shifted" : ""),
                   p, false, false);
 }
 
-static void check_all_sums(void)
-{
+static void check_all_sums(void) {
     for (ht_dtype dtype : {HT_F32, HT_BF16})
         for (int of_w = 0; of_w < 2; of_w++)
             for (int shift = 0; shift < 2; shift++) {
@@ -258,8 +253,8 @@ static void check_all_sums(void)
 enum { IN_Y = 1, IN_X = 2, IN_W = 4, IN_B = 8, MOST_AXES = 5 };
 
 /* Gives the axes of one tensor strides in a random order of storage; returns the number of elements. */
-static int64_t store(std::vector<ht_axis> &axes, const std::vector<int> &kinds, int bit, int64_t ht_axis::*stride)
-{
+static int64_t store(std::vector<ht_axis> &axes, const std::vector<int> &kinds, int bit,
+                     int64_t ht_axis::*stride) {
     std::vector<size_t> order(axes.size());
     int64_t next = 1;
     for (size_t i = 0; i < axes.size(); i++) {
@@ -274,10 +269,10 @@ static int64_t store(std::vector<ht_axis> &axes, const std::vector<int> &kinds, 
     return next;
 }
 
-static void check_random(int round)
-{
-    static const int choice[] = {IN_Y | IN_X, IN_Y | IN_W, IN_X | IN_W, IN_Y | IN_X | IN_W, IN_Y | IN_X, IN_Y | IN_W,
-                                 IN_X | IN_W, IN_X,        IN_W};
+static void check_random(int round) {
+    static const int choice[] = {IN_Y | IN_X,        IN_Y | IN_W, IN_X | IN_W,
+                                 IN_Y | IN_X | IN_W, IN_Y | IN_X, IN_Y | IN_W,
+                                 IN_X | IN_W,        IN_X,        IN_W};
     std::vector<ht_axis> axes((size_t)draw(MOST_AXES + 1));
     std::vector<int> kinds;
     for (ht_axis &axis : axes) {
@@ -285,24 +280,26 @@ static void check_random(int round)
         kinds.push_back(kind | (kind & IN_Y && draw(2) ? IN_B : 0));
         axis.extent = 1 + draw(draw(4) ? 5 : 20);
     }
-    int64_t counts[4] = {store(axes, kinds, IN_Y, &ht_axis::y), store(axes, kinds, IN_X, &ht_axis::x),
-                         store(axes, kinds, IN_W, &ht_axis::w), store(axes, kinds, IN_B, &ht_axis::b)};
-    const Types types = {draw(2) ? HT_F32 : HT_BF16, draw(2) ? HT_F32 : HT_BF16, draw(2) ? HT_F32 : HT_BF16};
+    int64_t counts[4] = {
+        store(axes, kinds, IN_Y, &ht_axis::y), store(axes, kinds, IN_X, &ht_axis::x),
+        store(axes, kinds, IN_W, &ht_axis::w), store(axes, kinds, IN_B, &ht_axis::b)};
+    const Types types = {draw(2) ? HT_F32 : HT_BF16, draw(2) ? HT_F32 : HT_BF16,
+                         draw(2) ? HT_F32 : HT_BF16};
     const Epilogue epilogue = EPILOGUES[draw(6)];
-    check_product("random axes, round " + std::to_string(round), product_of(axes, counts, types, epilogue, (int)draw(2)), draw(2),
-                  epilogue.aux);
+    check_product("random axes, round " + std::to_string(round),
+                  product_of(axes, counts, types, epilogue, (int)draw(2)), draw(2), epilogue.aux);
 }
 
-void check_products(void)
-{
+void check_products(void) {
     check_all_sums();
     enum { ROUNDS = 600 };
     for (const Formula &f : FORMULAS)
         for (const Types &types : TYPES)
             for (const Epilogue &epilogue : EPILOGUES)
                 check_formula(f, types, epilogue, draw(4) == 0);
-    check_formula({"bo", "bi", "oi", "o", "b520 o523 i521"}, TYPES[1], {HT_GELU, true}, 0);   // all three with a pitch to pad
-    check_formula({"bmn", "bmk", "bnk", NULL, "b65540 m2 n3 k2"}, TYPES[0], EPILOGUES[0], 0); // a batch beyond what a grid has
-    for (int round = 0; round < ROUNDS; round++)
-        check_random(round);
+    check_formula({"bo", "bi", "oi", "o", "b520 o523 i521"}, TYPES[1], {HT_GELU, true},
+                  0); // all three with a pitch to pad
+    check_formula({"bmn", "bmk", "bnk", NULL, "b65540 m2 n3 k2"}, TYPES[0], EPILOGUES[0],
+                  0); // a batch beyond what a grid has
+    for (int round = 0; round < ROUNDS; round++) check_random(round);
 }
