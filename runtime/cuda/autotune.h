@@ -5,8 +5,8 @@
  *
  * The first run of a program measures each way on the compute stream. Different ways may sum in
  * different orders and give different bits. So the first way is used until all ranks agree
- * (autotune_agree) on the way that is fastest over all ranks. Environment HETU_TUNE=0: the first way
- * is always used, and nothing is measured. */
+ * (autotune_agree) on the way that is fastest over all ranks. Environment HETU_TUNE=0: the first
+ * way is always used, and nothing is measured. */
 #ifndef CUDA_AUTOTUNE_H
 #define CUDA_AUTOTUNE_H
 

@@ -103,7 +103,7 @@ static int look_after_posts(const Queue *queue, ExchangeState *state) {
     return count - kept;
 }
 
-/* ---- advance: each proceeds as far as it can without waiting, and returns whether it moved ---- */
+/* ---- steps: each goes as far as it can without waiting, and returns whether it moved ---- */
 
 static bool enter(ExchangeState *state, Progress progress) {
     state->progress = progress;

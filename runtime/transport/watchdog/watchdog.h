@@ -20,9 +20,9 @@
 extern "C" {
 #endif
 
-/* Call watchdog_open before the ranks meet, watchdog_connect when they have met, and watchdog_close when
- * this rank needs no other rank any more. On rank 0 watchdog_close waits until all other ranks have
- * ended. Without `heartbeat` each rank watches only its own waits. */
+/* Call watchdog_open before the ranks meet, watchdog_connect when they have met, and watchdog_close
+ * when this rank needs no other rank any more. On rank 0 watchdog_close waits until all other ranks
+ * have ended. Without `heartbeat` each rank watches only its own waits. */
 void watchdog_open(void);
 void watchdog_connect(bool heartbeat);
 void watchdog_close(void);
