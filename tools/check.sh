@@ -13,7 +13,7 @@ cd "$(dirname "$0")/.."
 
 choice='-LE ^long$'
 case "${1:-}" in
---long) export HETU_LONG=1 choice= PACKAGES="$PACKAGES chromium csmith libcsmith-dev" ;;
+--long) export HETU_LONG=1 choice= PACKAGES="$PACKAGES chromium csmith libcsmith-dev debootstrap git" ;;
 '') ;;
 *)
     echo "usage: tools/check.sh [--long]" >&2
