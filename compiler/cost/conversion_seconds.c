@@ -84,7 +84,7 @@ static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_re
 typedef struct VerbMover {
     const ht_reshard_device *part;
     const DeviceClass *class;
-    double touched; // bytes that the device touches, which select the rates of its curves
+    double touched; // the working set in bytes; the class's curves give memory rates by it
     int processor, sharing;
     int step; // the next step; -1: none
     double seconds;

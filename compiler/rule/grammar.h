@@ -112,7 +112,7 @@
 
 /* One equation of the clause `body`. */
 typedef struct RuleEquation {
-    int value; // result `value`, or local value `value - result_count`
+    int value; // index of the result; from result_count on, result_count + index of a local value
     const Expr *expr;
 } RuleEquation;
 

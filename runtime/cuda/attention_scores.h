@@ -86,7 +86,7 @@ static __device__ __forceinline__ void attention_store(const AttentionResult &to
         ((float *)to.data)[at] = value;
 }
 
-/* Stores two neighbours, if to.pairs. */
+/* Stores two neighbours; requires to.pairs. */
 static __device__ __forceinline__ void attention_store(const AttentionResult &to, int64_t at,
                                                        float value, float next) {
     if (to.bf16)

@@ -331,9 +331,9 @@ static void run_all_gather(const Act &act, int mine) {
     HT_NCCL(ncclGroupEnd());
 }
 
-/* Returns the member of a step's communicator for entry i of its blocks: member i, or the device
- * that the entry names. The members are the plan's devices for an async exchange, else all
- * ranks. */
+/* Returns the rank, in a step's communicator, of the peer of a block. In an exchange the block
+ * names the peer's device; in other steps block i belongs to rank i. The communicator of an async
+ * exchange has the plan's devices, any other has all ranks. */
 static int peer_of(const Act &act, const ht_block &block, int i) {
     if (act.step->verb != HT_EXCHANGE) return i;
     if (!nccl.side) return channel_rank(act.run, block.peer);

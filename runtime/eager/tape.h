@@ -51,7 +51,8 @@ ht_node *eager_node(ht_dtype dtype, ht_dims dims);
 ht_node *eager_node_like(ht_node node);
 ht_tensor eager_tensor(ht_node *node);
 
-/* Return the elements of a node; allocate and clear them first if the node is zero. */
+/* Return the elements of a node. If the node stands for zeros and has no memory yet, allocate and
+ * clear the memory first. */
 void *eager_data(ht_node *node);
 float *eager_f32(ht_node *node);
 

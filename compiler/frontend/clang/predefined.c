@@ -186,7 +186,7 @@ static bool names_arithmetic(const char *literal) {
                                strstr(literal, "overflow") || strstr(literal, "precision"));
 }
 
-/* Returns the token of a line that changes its meaning for one compiler only; `end`: none.
+/* Returns a token to which only one of the two compilers gives a meaning; `end`: the line has none.
  *
  *     #pragma ms_struct on                     struct layouts, in clang only, as _Pragma too
  *     __attribute__((optimize("fast-math")))   arithmetic, in the C compiler only */

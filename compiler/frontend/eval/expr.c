@@ -59,8 +59,8 @@ static int64_t size_of_step(Eval *ev, const CType *type, Position at) {
     return type->size;
 }
 
-/* Returns the address of an element. With `whole`, nothing is read there, and the address may be
- * that behind the last element. */
+/* Returns the address of an element. `whole` says that the element is not read, so that the address
+ * may be one past the last element. */
 static uint64_t element_address(Eval *ev, const CExpr *expr, bool whole) {
     const CType *array = expr->a->kind == C_CAST ? expr->a->a->type : expr->a->type;
     bool ordered = may_conflict(expr->a, expr->b);

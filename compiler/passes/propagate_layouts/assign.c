@@ -82,8 +82,8 @@ static Share share_of(const Assigner *assigner, const Op *op, Version *const *ve
                : SHARE_NO;
 }
 
-/* Returns the linear group whose operands are partial sums along the axis, or scalars beside at
- * least one partial sum; 0: there is none. */
+/* Returns the group of operands in which the rule is linear (rule_linear) and which are all partial
+ * sums along the axis, or scalars beside at least one partial sum; 0: none. */
 static int partial_group(const Assigner *assigner, const Op *op, Version *const *versions,
                          int axis) {
     int group[64] = {0};

@@ -1,6 +1,6 @@
 /* Declarations that the files of pass stage share. assign_stages.c finds the stage of each
- * operator, tied_weight_gradients.c the terms that each stage adds, padding_lengths.c handles
- * padding lengths, stage.c makes the templates' operators. */
+ * operator. tied_weight_gradients.c finds the terms that each stage adds. padding_lengths.c handles
+ * padding lengths. stage.c makes the templates' operators. */
 #ifndef PASSES_STAGE_STAGE_H
 #define PASSES_STAGE_STAGE_H
 

@@ -40,7 +40,7 @@ typedef struct Call {
     bool *present;           // by operand of the rule: the call has it
     int64_t *sizes;          // by factor of the rule: its padded extent
     Bounds **values;         // by value of equations, then by assignment
-    unsigned assignment;     // the current one, for leaves of an expression
+    unsigned assignment;     // the assignment for which an expression is evaluated
 } Call;
 
 /* Return whether dimension d of a value is shorter, and the number of shorter dimensions. */
