@@ -92,8 +92,8 @@ static const Value *part_of_body(const Module *module, const Value *input, int b
     return NULL;
 }
 
-/* Returns the padding lengths of an input with a padding value: for each pipeline with shorter
- * lengths, its range of the batch's rows and the extents that it reads. */
+/* Returns the padding lengths of an input with a padding value. Each pipeline with shorter lengths
+ * gives its range of the batch's rows and the extents that it reads. */
 static Text padded_rows(const Image *image, const Value *input, int *count) {
     const Module *module = image->module;
     Text rows = {.arena = image->emitter->arena};

@@ -62,7 +62,7 @@ static CExpr *decayed(Reader *r, CExpr *expr) {
 
 /* ---- literals ---- */
 
-/* Returns the character of the escape at *at, behind its backslash; moves *at behind the escape. */
+/* Returns the character of an escape. *at is after the backslash, and moves past the escape. */
 static char unescape(const char **at) {
     static const char letters[] = "abfnrtv\\\"'?", values[] = "\a\b\f\n\r\t\v\\\"'?";
     const char *letter = strchr(letters, **at);
