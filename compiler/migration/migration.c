@@ -76,7 +76,7 @@ static int64_t *bytes_by_device(const TensorMove *mover, Module *module, const V
     return bytes;
 }
 
-/* Adds a tensor to those with its conversion, unless the tensor is empty or its layouts equal. */
+/* Adds a tensor to those with its conversion, unless it is empty or its layouts are equal. */
 static void add_tensor(TensorMove *mover, Moving moving) {
     Arena *arena = mover->scratch;
     if (!type_elements(moving.from->type)) return;

@@ -19,8 +19,8 @@ static Factor *clause_factor(RuleDraft *draft) {
     return factor < 0 ? NULL : &draft->factors.at[factor];
 }
 
-/* Returns !said. If `said`, reports that a clause repeats a statement, at the token before the
- * current one. */
+/* Reports a clause that repeats a statement (`said`), at the token before the current one. Returns
+ * !said. */
 static bool first_time(RuleDraft *draft, bool said) {
     const Token *name = draft->tokens.token - 1;
     if (said)

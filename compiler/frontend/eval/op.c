@@ -8,7 +8,10 @@
 #include <string.h>
 #include <uthash.h>
 
-enum { STEPS_OF_OPERATOR = 200 }; // steps of a call: an endless loop ends before memory is full
+enum {
+    STEPS_OF_OPERATOR = 200
+};  // steps that a call costs, so that an endless loop ends before
+    // memory is full
 
 typedef Array(Value *) Values;
 typedef Array(const Access *) Accesses;

@@ -11,7 +11,7 @@ static const char *text_of(Eval *ev, const Call *call) {
 
 /* ---- numbers in strings ---- */
 
-/* Stores a pointer to the end of a number, `length` bytes on, unless argument 1 is NULL. */
+/* Stores a pointer to the end of a number of `length` characters, unless argument 1 is NULL. */
 static void store_end(Eval *ev, const Call *call, int64_t length) {
     uint64_t to = call_argument(ev, call, 1).i;
     if (!to) return;

@@ -69,7 +69,7 @@ static void overwrite(Play *play, Stretch stretch) {
     play->stretches.at[first] = stretch;
 }
 
-/* Returns the offset of the micro-batch's slot, which is simulated behind the arena. */
+/* Returns the offset of the micro-batch's slot; the simulation puts slots after the arena. */
 static int64_t slot_begin(const Play *play) {
     return (play->role->arena_bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
 }

@@ -1,4 +1,4 @@
-/* Analysis behind pass factor_dims: finds dimensions that are the same, and the factors into which
+/* The analysis of pass factor_dims: finds dimensions that are the same, and the factors into which
  * they split.
  *
  *     qkv = linear(x, w)                     node of qkv's dimension 1: class A, extent 2304

@@ -62,7 +62,7 @@ static bool any_after(const Loop *loop, const Op *op) {
 }
 
 /* Returns whether contributions to sums pass through an operator: it is a view, or its
- * contributions are exactly the operands of one linear group. */
+ * contributions are exactly one group of operands in which its rule is linear. */
 static bool passes_sum(const Op *op) {
     int group[64] = {0}, wanted = 0;
     if (op->def->rule->kind == RULE_VIEW) return true;

@@ -54,7 +54,8 @@ const Version *cheapest_version(const Assigner *assigner, const Version *version
 
 /* ---- shardings of an assignment ---- */
 
-/* Returns the factor that an axis cuts in a tensor, or ASSIGN_NONE, or ASSIGN_PASS and below. */
+/* Returns the factor that an axis cuts in a tensor, ASSIGN_NONE, or a number up to ASSIGN_PASS (see
+ * Assignment). */
 static int axis_factor(const Assignment *assignment, const BoundAccess *access, int axis) {
     bool turned =
         assignment->ring_axes >> axis & 1 && factor_dim(access, assignment->ring_factor) >= 0;
@@ -232,8 +233,8 @@ static int constraint_factor(const Op *op, int k, const UserConstraint *held, in
     return ASSIGN_NONE;
 }
 
-/* Returns whether the layout of operand k, which the source gives, takes precedence over a split
- * rule: the operand has the rule's dimension, or the layout cuts the batch of a batched matrix
+/* Returns whether the layout that the source gives operand k takes precedence over a split rule.
+ * The operand must have the rule's dimension, or the layout must cut the batch of a batched matrix
  * product of which some tensor lacks the rule's dimension. */
 static bool goes_before(const Op *op, int k, int held, const NamedCut *cut) {
     bool travels = factor_dim(&op->binding->operands[k], cut->factor) >= 0;

@@ -7,8 +7,8 @@
 #include "ir/unit.h"
 #include "strategy/layer_placement.h"
 
-/* A value in a visit that did not make it or receive it first: the result of a conversion that
- * passes it on. */
+/* The copy of a value in a visit that neither makes the value nor receives it first: the result of
+ * a conversion that passes the value on. */
 typedef struct Handed Handed;
 struct Handed {
     int stage, visit;

@@ -74,8 +74,8 @@ typedef struct FlexspLeast {
 } FlexspLeast;
 FlexspLeast flexsp_least(const Flexsp *q, int sequence);
 
-/* Returns the most tokens that a micro-batch holds: the number of devices times the most tokens a
- * device at any degree. */
+/* Returns the most tokens that a micro-batch holds: the number of devices times the most tokens
+ * that a device holds at any degree. */
 double flexsp_tokens(const Flexsp *q);
 
 FlexspBound flexsp_bound(const Flexsp *q);

@@ -13,8 +13,8 @@ typedef struct Bin {
 typedef struct Class {
     int scheme, microbatches; // scheme and number of micro-batches of each of its pipelines
     int first, count;         // its bins: first index and count
-    int room; // upper bound of the tokens that any bin has room for
-    double factor, c; // a bin of weight w ends at factor (w + c)
+    int room;                 // upper bound of the tokens that any bin has room for
+    double factor, c;         // a bin of weight w ends at factor (w + c)
 } Class;
 
 struct Dispatcher {
@@ -163,8 +163,8 @@ void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch 
 
 /* ---- how many micro-batches ---- */
 
-/* Returns the number of micro-batches, at most `most`, with which a pipeline of a scheme takes the
- * most tokens in a time if sequences are divisible; sets *tokens to their number. */
+/* Returns the number of micro-batches, at most `most`, with which a pipeline takes the most tokens
+ * in a time. Assumes that sequences are divisible. Sets *tokens to the number of tokens. */
 static int best_number(const Scheme *scheme, double per_token, double time, int most,
                        double *tokens) {
     *tokens = 0;
@@ -241,7 +241,7 @@ static Run run_from(const Dispatch *dispatch, int first) {
     return run;
 }
 
-/* Returns the pipelines of a run that change: all; or one: the first of the run if it gets
+/* Returns the pipelines of a run that change: all of them, or one. The one is the first if it gets
  * more micro-batches, else the last, so that equal pipelines stay adjacent. */
 static Run chosen(Run run, int change, bool all) {
     int one = change > 0 ? run.first : run.last;

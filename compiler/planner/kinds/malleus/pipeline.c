@@ -9,7 +9,8 @@
 
 #include <math.h>
 
-/* By stage: its layers at the position with the most memory, those at `place`; its position. */
+/* By stage: the layers that it takes at the position with the most memory; the layers that it holds
+ * at `place`; and `place`, its position. */
 typedef struct Room {
     int wanted[MOST_STAGES], most[MOST_STAGES], place[MOST_STAGES];
 } Room;

@@ -198,7 +198,8 @@ static double choose_devices(Scheduler *s, const Pool *pool, int count, double r
         int free = 0, all = pool->count[i];
         if (all < count || from[count - 1] > start) continue;
         double time = larger(ready, from[count - 1]);
-        for (int k = 0; k < all; k++) // to the end: no branch that is hard to foresee
+        for (int k = 0; k < all; k++) // runs to the end, since an early exit would be a branch that
+                                      // is hard to predict
             free += from[k] <= time;
         double wait = time - from[free - count];
         if (time < start || (time == start && wait < best_wait)) {
@@ -312,11 +313,11 @@ static double pieces_end(const Scheduler *s, const Choices *choices, int o) {
     return end;
 }
 
-/* The pieces before and behind a piece in its operator. */
+/* The pieces before and after a piece in its operator. */
 typedef struct Around {
     double ready; // ms at which the pieces and operators before it have ended
     int layers;   // layers of the pieces before it
-    double rest;  // ms of the pieces behind
+    double rest;  // ms of the pieces after it
 } Around;
 
 static Around find_around(const Scheduler *s, const Choices *choices, int piece) {
