@@ -8,7 +8,7 @@
  *                                               fastest
  *     [0-3]{0:4 by 1:1:1:2}                     a weighted cut
  *     [0-3]{1:4 zigzag}                           a zigzag split: position k of n has pieces k and
- *                                                 2n-1-k of 2n, one behind the other
+ *                                                 2n-1-k of 2n, one after the other
  *     sum([0-3]{0:4} | [4]{})                   two subgroups that each hold a contribution
  *     split 0 by 3:1 ([0-3]{1:4} | [4]{})       the first subgroup owns three quarters of dimension
  *                                               0

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Reads the name of a factor, and a `..` behind it. Returns NULL after an error. */
+/* Reads the name of a factor, and a `..` after it. Returns NULL after an error. */
 static Factor *clause_factor(RuleDraft *draft) {
     Position at = draft->tokens.token->at;
     const char *name = tokens_name(&draft->tokens, "a factor");
@@ -148,7 +148,7 @@ static bool unknown_element(RuleDraft *draft) {
                         tokens->token->text, names);
 }
 
-/* Reads the element type behind the colon of the clause `dtype`. */
+/* Reads the element type after the colon of the clause `dtype`. */
 static bool parse_element(RuleDraft *draft, Element *element, bool of_operand) {
     Tokens *tokens = &draft->tokens;
     const char *name = tokens->token->text;

@@ -216,7 +216,8 @@ static bool unclosed(StrategyParser *parser) {
     return first;
 }
 
-/* Reports the word `strategy` without a name inside a strategy and ends this. Returns false. */
+/* Reports the word `strategy` without a name inside a strategy, and ends that strategy. Returns
+ * false. */
 static bool nameless(StrategyParser *parser, Position at) {
     Tokens *tokens = parser->tokens;
     diag_error(tokens->diag, at, "a strategy without a name begins inside the strategy \"%s\"",

@@ -112,7 +112,7 @@ void ht_run_with(ht_program *program, const ht_fed *feeds);
  * - a parameter or state after the update, also of an optimizer rule ("w.momentum")
  * - an input as it was fed last
  *
- * A name may be shortened to a unique suffix behind a dot: "y" for "h0.y" where there is no "h1.y".
+ * A name may be shortened to a unique suffix after a dot: "y" for "h0.y" where there is no "h1.y".
  * Among equal names, outputs precede parameters and states, which precede inputs. An unknown name
  * ends the program with a message that lists similar names. */
 void ht_fetch(ht_program *program, const char *name, void *to);

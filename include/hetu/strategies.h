@@ -24,7 +24,7 @@ bool ht_switch(ht_program *program, const char *strategy);
  * The call must stand in the model's source file. On one device, the call does nothing. */
 void ht_prepare(ht_program *program, const char *strategy);
 
-/* Keeps a program balanced while it trains: call it once, behind ht_train. Each step measures the
+/* Keeps a program balanced while it trains: call it once, after ht_train. Each step measures the
  * computing time of every rank. When a rank becomes slower than in the first steps, or recovers, a
  * new strategy is planned and compiled during the training. If the switch pays back its cost, a
  * later step begins with it. Shape variables, inputs, parameters and the step number stay the same;

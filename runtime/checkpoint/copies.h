@@ -22,7 +22,7 @@ typedef struct CopyHead {
     uint64_t number; // number of the copy within the start, from 1
     int64_t step;
     int32_t range, ranges;
-    /* Offset of the range behind the header; bytes of the range; bytes of all ranges. */
+    /* Offset of the range after the header; bytes of the range; bytes of all ranges. */
     int64_t at, bytes, all;
     int64_t header_bytes;
     uint64_t sum; // checksum of head, header and range

@@ -45,7 +45,7 @@ attention_hide_segments(const AttentionSegments &rows, const AttentionSegments &
     }
 }
 
-/* Sets scores to minus infinity for keys beyond the last one and, under `causal`, for keys behind
+/* Sets scores to minus infinity for keys beyond the last one and, under `causal`, for keys after
  * the query. If sums run over queries (`keys_in_rows`), also for queries beyond the last one: their
  * elements are 0, but the product with a key may be NaN. */
 template <typename E, bool keys_in_rows>

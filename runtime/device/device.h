@@ -62,7 +62,7 @@ typedef struct DeviceRates {
 DeviceRates device_rates(void);
 
 /* Marks for observers (session/observe/hooks.h), on devices that work asynchronously. After
- * device_look, all work is issued call by call. device_mark sets a mark behind the work issued so
+ * device_look, all work is issued call by call. device_mark sets a mark after the work issued so
  * far and returns its number, 0, 1, ... After device_wait, device_marked returns the seconds from
  * mark 0 to a mark. device_marks_clear restarts the numbers. On the host, these functions do
  * nothing. */

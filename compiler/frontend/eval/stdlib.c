@@ -108,7 +108,7 @@ static Val sort(Eval *ev, const Call *call) {
     Place all = pointer_place(ev, base, count * size, call->at);
     Object *held = object_create(ev, size, "an element");
     for (int64_t i = 1; i < count; i++) {
-        // Find the position behind all elements that are not greater, by binary search.
+        // Find the position after all elements that are not greater, by binary search.
         int64_t low = 0, high = i;
         while (low < high) {
             int64_t middle = (low + high) / 2;

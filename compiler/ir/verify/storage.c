@@ -44,7 +44,7 @@ static bool in_arena(const Play *play, const Value *owner) {
 
 /* ---- the arena ---- */
 
-/* Returns the index of the first interval that ends behind an offset (binary search). */
+/* Returns the index of the first interval that ends after an offset (binary search). */
 static int stretch_behind(const Play *play, int64_t place) {
     int low = 0, high = play->stretches.count;
     while (low < high) {

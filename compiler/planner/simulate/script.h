@@ -32,7 +32,7 @@ typedef struct EdgeScript {
 typedef struct Scripts {
     Arena *arena;
     Symmetry *fold;
-    const bool *marked;        // by operator: an item ends behind it
+    const bool *marked;        // by operator: an item ends after it
     const StageGraph *graphs;  // by run
     const Script ***parts;     // by run, then by phase and visit
     const EdgeScript ***edges; // by run, then by edge, forward ones first

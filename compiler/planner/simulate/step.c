@@ -277,7 +277,7 @@ static void wait_as_message(Builder *builder, const Leg *leg, int actor, List *w
     wait_for_events(builder, leg->state, actor, waits);
 }
 
-/* Makes `task` end an event for an actor. If another task already does, adds one behind both. */
+/* Makes `task` end an event for an actor. If another task already does, adds one after both. */
 static void end_together(Table *table, int event, int actor, int task) {
     int *done = done_at(table, event, actor);
     List waits = {0};

@@ -63,7 +63,7 @@ typedef struct Division {
     Devices devices;
     int64_t *shares; // by device: elements of its share
     int at;          // index of the device that has the current slice
-    int64_t left;    // elements of that device's share behind the current slice
+    int64_t left;    // elements of that device's share after the current slice
 } Division;
 
 typedef Array(Division) Divisions;

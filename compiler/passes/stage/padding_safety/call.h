@@ -2,8 +2,8 @@
  * header has what the files of the folder share; they analyse one operator at a time.
  *
  *     loss[b, s] masked by `padding`, lengths seq: 512 of 1024
- *     total = sum over s of loss[b, s]     safe: elements behind 512 are 0
- *     m = max over s of x[b, s]            refused: elements behind 512 may be larger
+ *     total = sum over s of loss[b, s]     safe: elements after 512 are 0
+ *     m = max over s of x[b, s]            refused: elements after 512 may be larger
  *
  * In the padded batch a tensor has elements in front, which the shorter pipeline computes, too, and
  * elements behind its lengths, which the pipeline lacks. The analysis follows each operator of the

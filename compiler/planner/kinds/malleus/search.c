@@ -203,7 +203,7 @@ static bool move_split(Search *search) {
     return true;
 }
 
-/* Returns the next group in the node; NULL behind the last one. */
+/* Returns the next group in the node; NULL after the last one. */
 static Group *next_of(Search *search, Group *group) {
     const Grouping *grouping = &search->next.grouping;
     return group + 1 < grouping->groups + grouping->count && group[1].node == group->node

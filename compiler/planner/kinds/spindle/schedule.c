@@ -250,7 +250,7 @@ static void devices_list(Scheduler *s, const Pool *pool, int count) {
                                               : s->chosen.islands[k / island] * island + k % island;
 }
 
-/* Moves the numbers of the chosen devices in an island: behind the devices that are free before
+/* Moves the numbers of the chosen devices in an island: after the devices that are free before
  * `end`. */
 static void names_move(Scheduler *s, int first, int count, int behind, double end) {
     int *device = s->free.device + first, moved = 0;
