@@ -18,7 +18,7 @@ typedef struct Loops {
     Text *out;
     const OpDef *def;
     const Rule *rule;
-    int operand;       // operand whose gradient is written; -1: the values
+    int operand;       // the loops compute this operand's gradient; -1: the values
     uint32_t integers; // a bit for each operand, then for each result, of an integer type
 
     bool wide; // computes in double

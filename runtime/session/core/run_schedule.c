@@ -62,7 +62,7 @@ typedef struct SlotUse {
     int owner; // micro-batch whose values the slot holds; -1: none
     int left;  // first row after the last row that used the slot
     int guest_count;
-    Crossing **occupant; // sends of the owner that read the slot; guest_count of them
+    Crossing **occupant; // the guest_count sends of the owner that read the slot
 } SlotUse;
 
 /* State of the pass over the rows. */

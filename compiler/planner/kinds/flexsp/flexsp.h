@@ -67,8 +67,8 @@ double flexsp_work(const Flexsp *q, int sequence);
 /* Returns the milliseconds of a group whose sequences have `work` and `tokens` in all. */
 double flexsp_time(const Flexsp *q, int degree, double work, double tokens);
 
-/* The least device-milliseconds, and the least milliseconds without b1, of a sequence over the
- * degrees that hold it. */
+/* The least costs of a sequence over the degrees that hold it: `area` in device-milliseconds,
+ * `alone` in milliseconds without b1. */
 typedef struct FlexspLeast {
     double area, alone;
 } FlexspLeast;
