@@ -36,11 +36,11 @@
  *     "measured": [{"what": "all-reduce", "ranks": 4, "seconds": [[16384, 8e-5], [1048576, 1e-3]]}]
  *
  * "seconds" lists [bytes, seconds]. For most collectives the bytes are the tensor's. For
- * all-to-all, send-receive (each device sends to one device) and send (half of the devices send to
- * the other half), the bytes are what one device sends, times the number of devices. "groups": 2:
- * two groups ran at once, and the bytes are one group's. "processors": 2: all devices shared two
- * processors. "alone": true: the root of a broadcast or reduction had its own processor.
- * `hetu-reshard --measure` writes such a file. */
+ * all-to-all, send-receive and send, the bytes are what one device sends, times the number of
+ * devices. In send-receive each device sends to one device; in send half of the devices send to the
+ * other half. "groups": 2: two groups ran at once, and the bytes are one group's. "processors": 2:
+ * all devices shared two processors. "alone": true: the root of a broadcast or reduction had its
+ * own processor. `hetu-reshard --measure` writes such a file. */
 #ifndef CLUSTER_CLUSTER_H
 #define CLUSTER_CLUSTER_H
 

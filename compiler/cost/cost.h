@@ -12,9 +12,9 @@
  * cluster file there are operations and bytes but no seconds: nothing is assumed about machines
  * that nobody has described.
  *
- * Operations are those of the rule as it is written, each +, -, *, /, comparison and function of
- * math.h being one, and each addition to a sum one: 2 m n k of a product. The rule of a kernel says
- * them in its clause `operations`. Bytes are those of every operand, read once, and of every
+ * Operations are those of the rule as it is written. Each +, -, *, /, comparison, function of
+ * math.h and addition to a sum is one; a product has 2 m n k. The rule of a kernel gives their
+ * number in its clause `operations`. Bytes are those of every operand, read once, and of every
  * result, written once.
  *
  *     seconds of a call = start + max(operations / rate, bytes / memory bandwidth)

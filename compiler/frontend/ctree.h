@@ -9,8 +9,8 @@
  * construct that the evaluator cannot do is a C_REFUSED node with a message, which is an error only
  * when it is evaluated.
  *
- * The position of a construct from a macro is that of the macro's argument, if it is in one, and
- * that of the macro's use otherwise. */
+ * A construct from a macro's argument has the position of the argument; any other construct from a
+ * macro has the position of the macro's use. */
 #ifndef FRONTEND_CTREE_H
 #define FRONTEND_CTREE_H
 

@@ -127,8 +127,8 @@ static const MigrationPlan *plan_for(TensorMove *mover, const Conversion *conver
 
 /* ---- batches ---- */
 
-/* Returns the most bytes that any device would have beyond its storage before the migration, if the
- * current batch took one more tensor of a kind. */
+/* Returns how many bytes any device would have at most beyond its storage before the migration, if
+ * the current batch took one more tensor of a kind. */
 static int64_t level_with(const TensorMove *mover, const MoveKind *kind) {
     int64_t most = INT64_MIN;
     for (int d = 0; d < mover->device_count; d++) {

@@ -8,9 +8,9 @@
  *     loss[b..], lse[b..] = nll(logits[b.., v], t[b..])   reduction(+: v) offset(v) kernel(k)
  *                                                         grad(g)
  *
- * A factor is an index. It stands for one dimension (`i`), for any number of dimensions (`b..`), or
- * for as many as an integer argument says (`a..{n}`). `(g r)` merges factors into one dimension.
- * A factor that no result has is contracted.
+ * A factor is an index. A factor stands for one dimension (`i`), for any number of dimensions
+ * (`b..`), or for as many as an integer argument says (`a..{n}`). `(g r)` merges factors into one
+ * dimension. A factor that no result has is contracted.
  *
  * Names in accesses are those of the C function's tensor parameters, in any order. Parameters of
  * type int, int64_t, float, double, ht_dims and ht_dtype are arguments. Two marks change an access:

@@ -109,8 +109,8 @@ void ht_run_with(ht_program *program, const ht_fed *feeds);
 /* Gathers a whole tensor by name into `to`, row-major:
  *
  * - an output (ht_output) of the last step or run, over all micro-batches; "" is the model's value
- * - a parameter or state after the update, also of an optimizer rule ("w.momentum")
- * - an input as it was fed last
+ * - a parameter or state after the update, also one of an optimizer rule ("w.momentum") - an input
+ * as it was fed last
  *
  * A name may be shortened to a unique suffix after a dot: "y" for "h0.y" where there is no "h1.y".
  * Among equal names, outputs precede parameters and states, which precede inputs. An unknown name

@@ -9,10 +9,10 @@
  * optimizer states and the step number stay the same, bit for bit. NULL selects the first strategy
  * that was compiled for the current values of the `shape` variables. When the strategy has other
  * values, set the variables before the call; values that disagree end the program. Feed all inputs
- * again after a switch. Returns false when a strategy of ht_prepare cannot be made, or is still
- * compiled when a signal asks the program to end, or (HETU_STRATEGY) when the strategy needs more
- * devices than there are ranks; else true. Steps never switch by themselves. On one device, the
- * call only permits changed `shape` variables. */
+ * again after a switch. Returns false when a strategy of ht_prepare cannot be made, or when a
+ * signal asks the program to end before it is compiled. Under HETU_STRATEGY, also returns false
+ * when the strategy needs more devices than there are ranks. Else returns true. Steps never switch
+ * by themselves. On one device, the call only permits changed `shape` variables. */
 bool ht_switch(ht_program *program, const char *strategy);
 
 /* Compiles a new strategy while the program runs: FILE, FILE:NAME or a name of the source, as

@@ -1,5 +1,5 @@
 /* In-memory checkpoints: copies of parameters and states in shared memory, in one folder per host.
- * They survive the death of the processes.
+ * The copies survive the death of the processes.
  *
  * The bytes of all tensors (checkpoint/safetensors.h) are cut into ranges, one per rank. Each range
  * has two files, written in turn: while one is written, the other is valid. A file holds a head,

@@ -409,8 +409,9 @@ static ncclComm_t find_comm(const ChannelRun *run, const ht_reshard_step *step, 
     return comm_for(run, group);
 }
 
-/* Issues a step. Consecutive independent collectives of one verb share one NCCL group call, as in a
- * gradient bucket whose large tensors are not packed (fuse_collectives.c of compiler/reshard). */
+/* Issues a step. Consecutive independent collectives of one verb share one NCCL group call. An
+ * example is a gradient bucket whose large tensors are not packed
+ * (compiler/reshard/order/fuse_collectives.c). */
 static void nccl_communicate(const ChannelRun *run, const ht_reshard_step *step) {
     int mine;
     ncclComm_t comm = find_comm(run, step, &mine);

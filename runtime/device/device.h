@@ -20,7 +20,7 @@ enum { DEVICE_HYPER = 64 }; // hyper-parameters of all optimizers of a program
 const char *device_open(void);
 
 /* device_connect creates the communication between the devices of all ranks; device_close destroys
- * it. Both are collective: all ranks call them. */
+ * it. All ranks call these functions together. */
 void device_connect(void);
 void device_close(void);
 
@@ -90,8 +90,8 @@ typedef struct StepNumbers {
 const float *device_numbers(const StepNumbers *numbers);
 
 /* Runs the work that `issue` puts on the device, and waits for it. A program's work is the same at
- * every step except for the numbers, so a device may record it in *recording, which is NULL at
- * first. device_forget frees a recording. */
+ * every step except for the numbers. So a device may record the work in *recording, which is NULL
+ * at first. device_forget frees a recording. */
 typedef struct DeviceRecording DeviceRecording;
 void device_run(DeviceRecording **recording, void (*issue)(void *argument), void *argument);
 void device_forget(DeviceRecording *recording);

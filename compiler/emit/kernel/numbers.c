@@ -11,7 +11,7 @@
 
 /* ---- which devices add a term ---- */
 
-/* Appends to `key` a text that is equal on two devices if both contribute the same elements of a
+/* Appends a text to `key`. On two devices it is equal if both contribute the same elements of a
  * term to the same piece of the result. Returns whether the device is in the first subgroup of each
  * operand whose subgroups are copies. */
 static bool contribution_key(Text *key, const LocalOp *local, uint64_t operands, int device) {

@@ -4,10 +4,10 @@
  *     %6 at [32, 96)       write 2 overlaps %5: [0, 64) no longer holds a value
  *     %7 = add(%5, %6)     malformed IR: the storage of %5 does not hold it when it is read
  *
- * It simulates a step of each role, with two rounds of each loop over micro-batches. Each write has
- * a number. A storage holds the number of its last write, until another write overlaps it. An
- * operand is correct if its storage holds the number of the operand's own write. Operands of a
- * concatenation that are written into its result have one number together.
+ * The verifier simulates a step of each role, with two rounds of each loop over micro-batches. Each
+ * write has a number. A storage holds the number of its last write, until another write overlaps
+ * it. An operand is correct if its storage holds the number of the operand's own write. Operands of
+ * a concatenation that are written into its result have one number together.
  */
 #include "ir/analysis/phases.h"
 #include "ir/analysis/subviews.h"

@@ -11,7 +11,7 @@
 
 /* Returns whether a module is well formed. Prints each problem as a bug of the compiler: an operand
  * used before it is made, a type that contradicts its binding, a value of another module, or, after
- * pass memory, a storage that does not hold the value that is read from it. */
+ * pass memory, a read of a storage that holds another value. */
 bool ir_verify(Module *module);
 
 /* Return whether a module, or an operator, that was read from text at `at` is well formed. Report

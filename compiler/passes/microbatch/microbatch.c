@@ -141,8 +141,8 @@ static LoopPosition place(Loop *loop, const Op *op) {
     return turn;
 }
 
-/* Makes an operator that accumulates a value, or collects its rows, in the loop. It has the layer
- * of `like` and the source position of `user`. */
+/* Makes an operator that accumulates a value, or collects its rows, in the loop. The new operator
+ * has the layer of `like` and the source position of `user`. */
 static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op *like,
                            const Op *user, LoopPosition turn) {
     Module *module = loop->module;

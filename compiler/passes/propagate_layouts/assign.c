@@ -83,8 +83,8 @@ static Share share_of(const Assigner *assigner, const Op *op, Version *const *ve
                : SHARE_NO;
 }
 
-/* Returns the group of operands in which the rule is linear (rule_linear) and which are all partial
- * sums along the axis, or scalars beside at least one partial sum; 0: none. */
+/* Returns a group of operands in which the rule is linear (rule_linear): all are partial sums along
+ * the axis, or scalars beside at least one partial sum. 0: there is none. */
 static int partial_group(const Assigner *assigner, const Op *op, Version *const *versions,
                          int axis) {
     int group[64] = {0};
@@ -203,8 +203,8 @@ static bool already_cut(const Assigner *assigner, const Op *op, Version *const *
     return false;
 }
 
-/* If two split rules give an axis to factors that all tensors of the operator have, replaces the
- * cut by the factor that already cuts an operand. */
+/* If two split rules give an axis to factors that all tensors of the operator have, takes the
+ * factor that already cuts an operand. */
 static void follow_operands(Assigner *assigner, const Op *op, Version *const *versions,
                             NamedCut *cut) {
     Use now = {cut->factor, cut->zigzag};
@@ -234,8 +234,8 @@ static int constraint_factor(const Op *op, int k, const UserConstraint *held, in
 }
 
 /* Returns whether the layout that the source gives operand k takes precedence over a split rule.
- * The operand must have the rule's dimension, or the layout must cut the batch of a batched matrix
- * product of which some tensor lacks the rule's dimension. */
+ * The operand must have the rule's dimension. Or the operator must be a batched matrix product
+ * whose batch the layout cuts, and some tensor must lack the rule's dimension. */
 static bool goes_before(const Op *op, int k, int held, const NamedCut *cut) {
     bool travels = factor_dim(&op->binding->operands[k], cut->factor) >= 0;
     return travels || (held >= 0 && factor_numbers(op, held) && !factor_in_all(op, cut->factor));

@@ -495,8 +495,8 @@ static void propagate_update(Propagation *propagation, Op *op) {
             stored(propagation, op, made[1 + s], op->operands[2 + s], parameter->states[s]);
 }
 
-/* Converts gradients to the layout of their states before the norm is computed, so that the norm is
- * computed from the values that the update reads. */
+/* Converts gradients to the layout of their states before the norm is computed. So the norm is that
+ * of the values that the update reads. */
 static void convert_gradients(Propagation *propagation, const Op *first) {
     for (int i = 0; i < propagation->module->params.count; i++) {
         Parameter *parameter = propagation->module->params.at[i];

@@ -1,7 +1,7 @@
 /* The profile of a model: what each layer costs on each class of devices, for any degree of tensor
  * parallelism, rows of a micro-batch and recomputation, interpolated from a few probes.
  *
- * Costs are linear in the rows between two probed numbers of rows. They are linear in 1/t between
+ * Costs are linear in the rows between two probed numbers of rows. Costs are linear in 1/t between
  * two probed degrees t, since tensor parallelism divides only a part of the costs. One probe for
  * each way to recompute shows how it changes each layer.
  *

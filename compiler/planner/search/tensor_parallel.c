@@ -142,8 +142,8 @@ static const Set *find_faster(const Trier *trier, const Set *best) {
     return faster;
 }
 
-/* Returns the group with the most devices on a host among groups of several devices, or the group
- * of all devices if each class has one device; -1: there is one device. */
+/* Returns the group of several devices with the most devices on a host. If each class has one
+ * device, returns the group of all devices; -1: there is one device. */
 static int group_of_trials(const Fleet *fleet) {
     int best = -1;
     for (int g = 0; g < fleet->group_count; g++)

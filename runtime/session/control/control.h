@@ -50,8 +50,8 @@ void dispatch_close(ht_session *session);
  * rank 0.
  *
  * A main that calls ht_told_to_end handles the signal itself. For a main that does not, but has
- * saved or loaded a checkpoint, the session saves between two steps as ht_save did last. It then
- * ends the program with status 128 + signal.
+ * saved or loaded a checkpoint, the session saves between two steps as ht_save did last. The
+ * session then ends the program with status 128 + signal.
  */
 
 /* Makes all ranks defer the signals, which otherwise end a rank at once. */

@@ -1,4 +1,4 @@
-/* FlexSP: sequence parallelism by length. It decides how a batch of sequences is cut into
+/* FlexSP: sequence parallelism by length. FlexSP decides how a batch of sequences is cut into
  * micro-batches. In each micro-batch the devices form groups of different degrees, and every
  * sequence is split over the devices of one group.
  *

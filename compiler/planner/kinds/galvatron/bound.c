@@ -39,7 +39,8 @@ static double mixture_least(const Strategy *s, int count, double each, double we
     return least;
 }
 
-/* Returns the factor of a stage's time when the mean of all stages stands for the longest. */
+/* Returns the factor of a stage's time in the bound where the mean of all stages replaces the
+ * longest. */
 static double mean_weight(const Pipeline *p) { return 1 + (p->microbatches - 1.0) / p->stages; }
 
 /* Fills in the entries of one stage. */

@@ -115,7 +115,7 @@ static void add_numbers(Program *program, double time, int sequences, const Sche
 
 enum { LIMITS = 24 };
 
-/* Adds, for each of the first LIMITS buckets that a scheme holds, a row that limits the number of
+/* Adds a row for each of the first LIMITS buckets that a scheme holds. The row limits the number of
  * sequences of this and the longer buckets. Writes the rows' numbers to `limits`. */
 static void add_limits(Bound *bound, Program *program, double time, const SchemeRows *rows,
                        int *limits) {

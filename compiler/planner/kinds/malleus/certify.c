@@ -1,6 +1,6 @@
 /* A lower bound of a step's time.
  *
- * In a time T a pipeline with bottleneck o finishes m <= 1 + (T - sum y l) / o micro-batches, and a
+ * In a time T a pipeline with bottleneck o finishes m <= 1 + (T - sum y l) / o micro-batches. A
  * group of rate y has at most floor(o / y) layers. A linear program asks how many micro-batches all
  * pipelines finish in T at most: z_k pipelines have a bottleneck in interval k, [low_k, high_k];
  * their groups of rate y have l_yk layers, at most most_yk <= floor(high_k / y) in each group,
