@@ -38,8 +38,8 @@ static const CExpr *as_operand(const CExpr *expr) {
     return expr;
 }
 
-/* Makes a node with the first `count` of the operands a, b and c. Refuses an expression, called
- * `what`, with another number of operands. */
+/* Makes a node with the first `count` of the operands a, b and c. Refuses an expression with
+ * another number of operands; `what` is its name in the message. */
 static CExpr *with_operands(Reader *r, CXCursor cursor, CExprKind kind, int count,
                             const char *what) {
     Cursors list = operands(r, cursor);

@@ -284,7 +284,8 @@ static void islands_busy(Scheduler *s, int count, double start, double end) {
     }
 }
 
-/* Marks the devices of a piece, which are anywhere in one island, as busy from `start` to `end`. */
+/* Marks the devices of a piece as busy from `start` to `end`. They may be any devices of one
+ * island. */
 static void scattered_busy(Scheduler *s, int count, double start, double end) {
     int first = s->chosen.island * s->q->island, own[count];
     memcpy(own, s->chosen.devices, sizeof own);
