@@ -307,7 +307,8 @@ static void scan(Scan *s, const CExpr *expr, Use use) {
                  !pointer && expr->type->kind == CT_POINTER && expr->type->to_const ? READ : use);
 }
 
-/* Records the uses of a cast's operand; a cast to a pointer to non-const gives the pointer away. */
+/* Records the uses of a cast's operand. After a cast to a pointer to non-const, the target may be
+ * written. */
 static void scan_cast(Scan *s, const CExpr *expr, Use use) {
     if (is_decay(expr))
         give_address(s, expr->a, use, expr->at);

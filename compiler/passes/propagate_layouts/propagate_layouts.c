@@ -366,8 +366,8 @@ static void propagate_collection(Propagation *propagation, Op *op) {
     add_version(propagation, op->results[0], op->results[0], &complete);
 }
 
-/* Returns `value` if it is a parameter, or the parameter of which it is the converted copy under
- * `optimizer NAME` (passes/seed_layouts/optimizer_statement.c); otherwise NULL. */
+/* Returns the parameter that a value holds; NULL: none. The value is the parameter, or its
+ * converted copy under `optimizer NAME` (passes/seed_layouts/optimizer_statement.c). */
 static const Value *computing_of(const Module *module, const Value *value) {
     if (value->def && value->def->def == module->builtin->reshard &&
         value->def->loop == LOOP_BEFORE && value->def->stage == STAGE_ALL)

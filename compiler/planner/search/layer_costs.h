@@ -41,8 +41,8 @@ typedef struct Profile {
     Array(Costs *) known;
 } Profile;
 
-/* Probes the model with these dimensions cut, on devices of one host, or with `wide` of several
- * hosts. Returns false after an error when the probes fail. */
+/* Probes the model with the dimensions of `splits` cut, on devices of one host, or of several if
+ * `wide` is set. Returns false after an error when the probes fail. */
 bool profile_run(Arena *arena, const EvaluationContext *context, const SplitList *splits, bool wide,
                  Profile *profile);
 
