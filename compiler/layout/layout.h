@@ -18,8 +18,8 @@
  *
  * Pieces are exact fractions: the piece [a, b) of a dimension of length n is [floor(n*a),
  * floor(n*b)); it may be empty. Under `zigzag` by weights both pieces of a position have the same
- * weight. Of several states that cut one dimension, each cuts the parts that the states in front of
- * it leave, as if they were contiguous; so two cuts by 2 equal one by 4. layout_region defines the
+ * weight. Of several states that cut one dimension, each cuts the parts that the states before it
+ * leave, as if they were contiguous; so two cuts by 2 equal one by 4. layout_region defines the
  * rest. Two layouts are equal if all their regions are equal. */
 #ifndef LAYOUT_LAYOUT_H
 #define LAYOUT_LAYOUT_H

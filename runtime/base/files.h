@@ -32,8 +32,8 @@ const char *file_kind(mode_t mode);
  * until the next call of this thread. */
 int file_open_input(const char *path, const char **why);
 
-/* Does the same as file_open_input, but returns a stream; NULL with the reason. `why` may be NULL.
- * */
+/* Does the same as file_open_input, but returns a stream; or NULL, with the reason unless `why` is
+ * NULL. */
 FILE *file_read_input(const char *path, const char **why);
 
 /* Opens a plain file that this user owns and no other user may write. Follows no symbolic link.

@@ -125,8 +125,7 @@ static CBytes place_bytes(const CExpr *expr) {
                   : bytes;
 }
 
-/* Returns the argument into which a C library function returns a pointer to non-const; NULL: none.
- * */
+/* Returns the argument into which a C library function returns a writable pointer; NULL: none. */
 static const CExpr *given_back(const CExpr *call) {
     static const char *const first[] = {"strchr", "strrchr", "strstr", "strpbrk", "memchr"};
     const CFunction *function = cexpr_function(call->a);

@@ -168,8 +168,7 @@ static void add_interval(Bound *bound, Program *program, const Interval *interva
     }
 }
 
-/* Returns the program for a time. Minus its cost is the number of micro-batches that are finished.
- */
+/* Returns a linear program whose cost is minus the most micro-batches that can finish in a time. */
 static Program *write_program(Bound *bound, double time, bool integers) {
     Program *program = program_create();
     bound->pipelines = program_row(program, bound->malleus->pipelines, bound->malleus->pipelines);

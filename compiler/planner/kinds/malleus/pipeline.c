@@ -145,8 +145,8 @@ static double fill(const Malleus *malleus, MalleusStage *stages, int count, cons
     return sum;
 }
 
-/* Returns the next bottleneck above this one under which some stage takes a layer more; INFINITY:
- * none does. */
+/* Returns the least bottleneck above this one under which some stage takes one more layer;
+ * INFINITY: there is none. */
 static double next_bottleneck(const Malleus *malleus, const MalleusStage *stages, int count,
                               double bottleneck) {
     double next = INFINITY;
