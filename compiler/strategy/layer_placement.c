@@ -361,8 +361,8 @@ static void put_together(Joiner *joiner, int first, int second) {
     *joiner_cell(joiner, joiner->edge, first, first) = false;
 }
 
-/* Merges two visits of one stage if data flow between them, and not also through a third visit.
- * Takes the first such pair. Returns whether there was one. */
+/* Merges two visits of a stage if one sends data to the other, but no data go through a third
+ * visit. Takes the first such pair. Returns whether there was one. */
 static bool join_two(Joiner *joiner, const Placement *placement) {
     find_ways(joiner);
     for (int from = 0; from < joiner->count; from++)

@@ -302,8 +302,8 @@ static bool is_call(const CExpr *expr, bool with_number) {
     return expr->kind == C_CALL;
 }
 
-/* Returns whether gcc's order of operands is known. The operands must be variables and calls, one
- * of which may be combined with a number. gcc must fold no outer operator with this one. */
+/* Returns whether gcc's order of operands is known. The operands must be variables and calls; one
+ * of them may be combined with a number. gcc must fold no outer operator with this one. */
 static bool has_known_order(const CExpr *expr) {
     const CExpr *a = expr->a, *b = expr->b;
     bool good = (a->kind == C_VAR || is_call(a, true)) && (b->kind == C_VAR || is_call(b, true));

@@ -69,7 +69,7 @@ static bool holds(const Scheme *scheme, double time, double length) {
            scheme_weight(scheme, length) <= most_weight(scheme, time, 1);
 }
 
-/* Returns how many of `sequences` sequences, none shorter than a length, a pipeline holds. */
+/* Returns how many sequences of at least a length a pipeline holds, at most `sequences`. */
 static int most_sequences(const Scheme *scheme, double time, double length, int sequences) {
     int most = 0;
     for (int v = 1; v <= sequences && most < sequences &&

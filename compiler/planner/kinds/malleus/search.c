@@ -52,8 +52,8 @@ static void state_copy(const Malleus *malleus, State *to, const State *from) {
     to->energy = from->energy;
 }
 
-/* Returns a rate by which the penalty is scaled: the fastest device's rate, or 2% of the slowest
- * device's rate if that is more. */
+/* Returns the unit of the penalty: the fastest device's rate, or 2% of the slowest device's rate if
+ * that is more. */
 static double usual_rate(const Malleus *malleus) {
     const double part = 0.02;
     double least = INFINITY, most = 0;

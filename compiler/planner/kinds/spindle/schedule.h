@@ -64,7 +64,7 @@ typedef struct ScheduleTimes {
 ScheduleTimes schedule_make(Scheduler *scheduler, const Choices *choices, Places changed,
                             double most);
 
-/* Keeps the last schedule, made of these choices, as the one from which the next ones are made. */
+/* Keeps the last schedule, which was made of these choices. The next schedules are made from it. */
 void schedule_keep(Scheduler *scheduler, const Choices *choices);
 
 /* Returns when each piece ends in the schedule kept: (operators * PIECES). */
