@@ -31,8 +31,8 @@ int rank_of(const Hosts *hosts, int device);
 /* Splits a list of devices by host into `lists`, which has an entry for each host. */
 void devices_by_host(Hosts *hosts, const Devices *devices, Devices *lists);
 
-/* Returns the devices of a list, all on one host, rotated so that the first device with at least
- * this rank comes first; unrotated if there is none. */
+/* Returns the devices of a list, all on one host, rotated: the first device with at least this rank
+ * on its host comes first. Unrotated if there is none. */
 Devices rotate_to_rank(Hosts *hosts, const Devices *devices, int rank);
 
 /* Appends the transfer of a segment from the device that has it, stored as in the target, to the
