@@ -151,7 +151,7 @@ typedef struct CName {
 CName cunit_lookup(const CUnit *unit, const char *name);
 /* Looks a name up in a table of CUnit.parts. */
 CName names_lookup(const void *names, const char *name);
-/* Looks a name up in the source of an operator, whose rule names it. */
+/* Looks up a name that an operator's rule mentions, in the source of the operator. */
 CName cunit_lookup_beside(const CUnit *unit, const OpDef *def, const char *name);
 /* Return and set the meaning of a name of external linkage; set that of a name at file scope. */
 CName cunit_shared(const CUnit *unit, const char *name);

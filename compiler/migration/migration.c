@@ -127,8 +127,8 @@ static const MigrationPlan *plan_for(TensorMove *mover, const Conversion *conver
 
 /* ---- batches ---- */
 
-/* Returns how many bytes any device would have at most beyond its storage before the migration, if
- * the current batch took one more tensor of a kind. */
+/* Returns by how many bytes some device would exceed its storage before the migration, if the
+ * current batch took one more tensor of a kind: the largest number of any device. */
 static int64_t level_with(const TensorMove *mover, const MoveKind *kind) {
     int64_t most = INT64_MIN;
     for (int d = 0; d < mover->device_count; d++) {

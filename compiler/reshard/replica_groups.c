@@ -51,8 +51,8 @@ static int group_count(const Folding *folding) {
     return side_of(folding, 0)->group_count + side_of(folding, 1)->group_count;
 }
 
-/* Returns the first state of a subgroup that cuts a dimension; -1 if no state does, or a weighted
- * one. Writes the number of states that cut the dimension to *count. */
+/* Returns the first state of a subgroup that cuts a dimension; -1 if there is none, or a state with
+ * weights cuts the dimension. Writes the number of states that cut the dimension to *count. */
 static int first_cut(const Group *group, int dim, int *count) {
     int first = -1;
     *count = 0;

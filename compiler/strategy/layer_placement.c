@@ -284,8 +284,8 @@ static bool is_run(const Order *order, const LayerRange *item) {
     return false;
 }
 
-/* Returns whether the items before this visit in its stage's list have no visit, and are all names
- * that run inside the loop of micro-batches. */
+/* Returns whether a visit is the first of its stage. Items before it in the stage's list may only
+ * be names that run inside the loop of micro-batches and have no visit. */
 static bool is_first(const Order *order, const Visit *visit) {
     const Stage *stage = &order->pipeline->stages.at[visit->stage];
     for (int i = 0; i < visit->item; i++)

@@ -133,7 +133,7 @@ void eager_trace_operator(const void *op, int result_count, ht_node *const *resu
                           int operand_count, ht_node *const *operands);
 void eager_trace_argument(const ht_attr *argument);
 
-/* Does the same as eager_trace_operator for a named value; `kind` is "the parameter " or the like. */
+/* Does the same as eager_trace_operator for a named value. `kind` is such as "the parameter ". */
 void eager_trace_name(const char *kind, const char *name, ht_dtype dtype, ht_dims dims);
 
 /* ---- trace and profile ---- */

@@ -283,8 +283,7 @@ static bool pass(Queue *queue) {
     return moved;
 }
 
-/* Yields, or sleeps. `idle` is the number of passes in a row without progress; sleeps grow with it.
- * */
+/* Yields or sleeps. `idle` counts passes in a row without progress; sleeps grow with it. */
 static void rest(int idle) {
     long nap = FIRST_NAP;
     for (int i = YIELDS; i < idle && nap < LONGEST_NAP; i++) nap += nap / 4;

@@ -24,7 +24,7 @@ typedef struct Image {
     int device_count;         // ranks: 1 + the highest device, idle devices included
     Intern *schedule_numbers; // 1 + number of a schedule, by content
     int schedule_count;
-    Intern *piece_numbers; // 1 + number of a row of numbers that differ within roles, by content
+    Intern *piece_numbers; // 1 + index of a device's row of numbers, by content
     int piece_count;
 } Image;
 

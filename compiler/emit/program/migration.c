@@ -85,8 +85,8 @@ void emit_migrations(Text *out, Emitter *emitter, const char *const *names) {
               c_number(emitter->arena, all->at.count), NULL);
 }
 
-/* Returns the number of the module that the running program has already and that is the same
- * program as module `index`; -1: none. */
+/* Returns which module of the unit the running program has already as the same program as module
+ * `index`; -1: none. */
 static int like_module(const Unit *unit, int index) {
     for (int m = 0; m < unit->modules.count; m++)
         if (unit->links.at[m].layouts_only &&

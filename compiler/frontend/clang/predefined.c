@@ -245,8 +245,8 @@ static bool search_line(Search *search, const FileTokens *tokens, unsigned first
     return found;
 }
 
-/* Searches a file. Records its macros whose definitions use a macro that differs; returns whether a
- * recorded macro is new. With `refuses`, reports uses. */
+/* Searches a file. Records the file's macros whose definitions use a macro that differs; returns
+ * whether a recorded macro is new. With `refuses`, reports uses. */
 static bool search_file(Search *search, const Source *source, bool refuses) {
     Reader *r = search->r;
     CXFile file = clang_getFile(r->tu, source->file);

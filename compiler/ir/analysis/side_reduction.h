@@ -9,7 +9,7 @@
 
 #include "ir/module.h"
 
-/* Returns the number of the product's operand that `sum` sums over exactly the factors that the
+/* Returns which operand of the product `sum` reduces: it must sum over exactly the factors that the
  * product contracts; -1 if there is none. */
 int summed_operand(const Op *sum, const Op *product);
 

@@ -324,8 +324,8 @@ static int count_passes(const Mesh *mesh, const Assignment *assignment) {
     return count;
 }
 
-/* Returns whether `at` passes more partial sums than `best`, of equal price, to a result whose
- * partial sums are later reduced together. */
+/* Returns whether `at` passes on more partial sums than `best`, which has the same price. Counts
+ * only if partial sums of the result are later reduced together. */
 static bool passes_more(const Search *search) {
     const Value *result = search->op->results[0];
     return (result->type.rank == 0 || result->micro.kind == MICRO_SUM) &&

@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-/* Limits of a cluster's devices up to which strategies may use any number of devices of a class: in
- * clusters of one class, and of several classes. */
+/* Clusters of at most so many devices allow strategies with any number of devices of a class. The
+ * first limit is for clusters of one class, the second for several classes. */
 enum { ANY_OF_ONE = 16, ANY_OF_MORE = 6 };
 
 /* ---- shapes ---- */

@@ -378,8 +378,8 @@ static const bool *marked_makers(const Builder *builder) {
     return marked;
 }
 
-/* Makes a gradient reduction wait, on each actor, for the last task that made a contribution to it
- * or to a reduction before it; leg->state has these tasks by actor. */
+/* Makes a gradient reduction wait, on each actor, for the task leg->state[actor]: the last one that
+ * contributes to this reduction or an earlier one. */
 static void wait_as_sum(Builder *builder, const Leg *leg, int actor, List *waits) {
     add_wait(builder->arena, waits, ((const int *)leg->state)[actor]);
 }

@@ -126,8 +126,8 @@ static int add_task(Tier *tier, Task task, Tasks *list) {
     return plan->tasks.count - 1;
 }
 
-/* Returns whether a host holds all contributions and has a holder that is a target, if any host has
- * such a holder. */
+/* Returns whether a host can reduce alone: it holds all contributions. If some host has a holder
+ * that is a target, this host must have one, too. */
 static bool has_all(const Tier *tier, int host) {
     return tier->offers[host] == tier->task.source_count && (tier->holds[host] || !tier->wanting);
 }

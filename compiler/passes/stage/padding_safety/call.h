@@ -9,8 +9,8 @@
  * dropped elements past its lengths, which that pipeline lacks. The analysis follows each operator
  * of the padded model with the ranges (rule/bounds.h) of its operands' kept and dropped elements.
  * Kept elements of results must depend only on kept elements, or on dropped elements without effect
- * there, such as 0 in a sum. The pragma `padding` gives the dropped elements of inputs; of all other
- * values nothing is known.
+ * there, such as 0 in a sum. The pragma `padding` gives the dropped elements of inputs; nothing is
+ * known of all other values.
  *
  * A tensor with k shorter dimensions has 2^k blocks. Block b is dropped along the j-th shorter
  * dimension if bit j of b is set. An assignment has such bits for shorter factors.

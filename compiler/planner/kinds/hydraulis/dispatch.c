@@ -241,8 +241,8 @@ static Run run_from(const Dispatch *dispatch, int first) {
     return run;
 }
 
-/* Returns the pipelines of a run that change: all of them, or one. The one is the first if it gets
- * more micro-batches, else the last, so that equal pipelines stay adjacent. */
+/* Returns the pipelines of a run that change: all of them, or one. To keep equal pipelines
+ * adjacent, that one is the first if it gets more micro-batches, else the last. */
 static Run chosen(Run run, int change, bool all) {
     int one = change > 0 ? run.first : run.last;
     return all ? run : (Run){one, one};

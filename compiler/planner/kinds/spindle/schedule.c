@@ -6,8 +6,9 @@
 /* Devices by island. The devices of an island are sorted by the time from which they are free. */
 typedef struct Pool {
     double *from; // (gpus): ms from which a device is free
-    int *device;  // (gpus): number of the device that is free from the same entry of `from`
-    int *count;   // (islands): number of its entries, which begin at its first device's number
+    int *device;  // (gpus): number of the device that `from` has at the same index
+    int *count;   // (islands): number of entries; the first is at the number of the island's first
+                  // device
 } Pool;
 
 /* The devices' times before a place of an order. */
@@ -110,7 +111,7 @@ static int find_stride(const Spindle *q, bool tight) {
     return tight ? q->operator_count * PIECES + 1 : 1 + (int)(all / most);
 }
 
-/* Returns the work of placing a piece. */
+/* Returns the units of work that placing a piece takes, for the limit on the search (budget.h). */
 static int64_t piece_work(const Spindle *q, bool tight) {
     int states = tight ? q->gpus * (2 + q->layers_most / 16) : 0;
     return 10 + q->gpus / 2 + 2 * states;
