@@ -77,8 +77,8 @@ Notes notes_of(const RoleWriter *writer, const Calls *calls);
 /* Returns the slots of parameters, states and inputs, by value id; -1: none. */
 const int64_t *slots_of(Arena *arena, const Module *module);
 
-/* Returns slots by value id. A value that becomes a new parameter or state is computed into its
- * slot where the arena has no storage for it; -1: none. */
+/* Returns, by value id, the slot of the parameter or state whose new value this is; -1: none. The
+ * new value is computed into the slot if the arena has no storage for it. */
 const int64_t *updated_slots_of(Arena *arena, const Module *module, const int64_t *slots);
 
 /* Return the buffer (<hetu/rt.h>) of a value in a role, and its bytes on the role's devices. */

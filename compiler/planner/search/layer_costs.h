@@ -46,7 +46,7 @@ typedef struct Profile {
 bool profile_run(Arena *arena, const EvaluationContext *context, const SplitList *splits, bool wide,
                  Profile *profile);
 
-/* Returns whether stages may recompute in this way. */
+/* Returns whether stages may recompute in a given way. */
 bool profile_allows(const Profile *profile, Recompute recompute);
 
 /* Returns the costs on a device of a group that holds 1 / tensor of each divided tensor, with

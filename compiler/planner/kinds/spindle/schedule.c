@@ -35,7 +35,7 @@ typedef struct Held {
 /* The place found for a piece. */
 typedef struct Chosen {
     int island;   // the island, for a piece on less than an island
-    int first;    // index in the pool of the first device, for such a piece
+    int first;    // index in the pool of this piece's first device
     int *islands; // (islands): the islands, for a piece on whole islands
     int *devices; // (gpus): the devices, if Scheduler.named
 } Chosen;
