@@ -1,4 +1,4 @@
-/* Computes the common view of two layouts, and their regions in it. */
+/* Computes the common view of two layouts, and the regions of both layouts in this view. */
 #include "layout/view.h"
 
 #include "support/array.h"

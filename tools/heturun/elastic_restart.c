@@ -146,7 +146,7 @@ static void rebind(Ranks *ranks, const Slots *slots) {
         if (!slots->at[i].lost) ranks->at[rank++].slot = &slots->at[i];
 }
 
-/* One start of the ranks. */
+/* A launch of the ranks. */
 typedef struct Start {
     const Choice *choice; // the strategy under which the ranks run
     int number;           // number of the launch, from 1 on

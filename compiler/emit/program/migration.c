@@ -45,7 +45,7 @@ static const char *module_name_of(const Emitter *emitter, const char *const *nam
     return names[m];
 }
 
-/* Adds a row of the table of migrations, and writes its batches before it. */
+/* Appends the batches of a migration to `out`, and its row of the table of migrations to `rows`. */
 static void text_migration(Text *out, Text *rows, Emitter *emitter, const char *const *names,
                            const Migration *migration) {
     Arena *arena = emitter->arena;
