@@ -61,14 +61,14 @@ typedef struct FlexspBound {
     double longest; // ms of the sequence that takes longest, alone at its best degree
 } FlexspBound;
 
-/* Returns the milliseconds of computing of a sequence on one device, without b1. */
+/* Returns the milliseconds of computing of a sequence on one device, without the constant b1. */
 double flexsp_work(const Flexsp *q, int sequence);
 
 /* Returns the milliseconds of a group whose sequences have `work` and `tokens` in all. */
 double flexsp_time(const Flexsp *q, int degree, double work, double tokens);
 
 /* The least costs of a sequence over the degrees that hold it: `area` in device-milliseconds,
- * `alone` in milliseconds without b1. */
+ * `alone` in milliseconds without the constant b1. */
 typedef struct FlexspLeast {
     double area, alone;
 } FlexspLeast;
