@@ -35,8 +35,8 @@ const char *dtype_word(ht_dtype dtype) { return dtype_words[dtype]; }
 
 const char *verb_word(ht_verb verb) { return verb_words[verb]; }
 
-/* Returns whether a measurement fits `ranks` devices better than the best so far: by the side of
- * `ranks` that `above` selects, then by distance; at equal ranks, by more processors. */
+/* Returns whether a measurement fits `ranks` devices better than the best so far. The side of
+ * `ranks` that `above` selects counts first, then the distance, then more processors. */
 static bool tells_more(const Measured *own, const Measured *best, int ranks, bool above) {
     bool own_side = above ? own->ranks >= ranks : own->ranks <= ranks,
          best_side = above ? best->ranks >= ranks : best->ranks <= ranks;
@@ -555,7 +555,8 @@ static json_int_t entry_count(Reader *reader, const json_t *entry, const char *p
     return count ? json_integer_value(count) : 1;
 }
 
-/* Returns the processor, `next` if it is new, of an entry's devices; -1: each has its own. */
+/* Returns the number of the processor that an entry's devices share; a new processor gets the
+ * number `next`. -1: each device has its own. */
 static int read_processor(Reader *reader, const json_t *entry, const char *place, int host,
                           int next) {
     const json_t *value = json_object_get(entry, "processor");

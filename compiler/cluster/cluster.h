@@ -36,11 +36,11 @@
  *     "measured": [{"what": "all-reduce", "ranks": 4, "seconds": [[16384, 8e-5], [1048576, 1e-3]]}]
  *
  * "seconds" lists [bytes, seconds]. For most collectives the bytes are the tensor's. For
- * all-to-all, send-receive (each device sends to one device) and send (half of the devices send to
- * the other half), the bytes are what one device sends, times the number of devices. "groups": 2:
- * two groups ran at once, and the bytes are one group's. "processors": 2: all devices shared two
- * processors. "alone": true: the root of a broadcast or reduction had its own processor.
- * `hetu-reshard --measure` writes such a file. */
+ * all-to-all, send-receive and send, the bytes are what one device sends, times the number of
+ * devices. In send-receive each device sends to one device; in send half of the devices send to the
+ * other half. "groups": 2: two groups ran at once, and the bytes are one group's. "processors": 2:
+ * all devices shared two processors. "alone": true: the root of a broadcast or reduction had its
+ * own processor. `hetu-reshard --measure` writes such a file. */
 #ifndef CLUSTER_CLUSTER_H
 #define CLUSTER_CLUSTER_H
 
@@ -83,14 +83,15 @@ enum { CLUSTER_DTYPES = HT_I64 + 1, ROW_BYTES = 256, PAGE_ROW_BYTES = 1024, PAGE
 typedef struct DeviceClass {
     const char *name;
     int64_t memory;                 // bytes; 0 here and in the next line: unknown
-    double start, copy, arithmetic; // seconds of a kernel's start, of a copy's; operations a second
+    double start, copy, arithmetic; // seconds to start a kernel, and a copy; operations a second
     double overlap; // factor by which computing and communicating slow each other down, at least 1
     Curve memory_bandwidth;             // bytes a second, by the bytes that are touched
     Curve row_bandwidth;                // the same for rows of ROW_BYTES that are not contiguous
     Curve page_bandwidth;               // the same for rows of PAGE_ROW_BYTES, each on another page
     double combined[2][CLUSTER_DTYPES]; // elements a second of sums and of maxima, by ht_dtype; 0:
                                         // unknown
-    Curve products[CLUSTER_DTYPES]; // operations a second by operations of a product, by ht_dtype
+    Curve products[CLUSTER_DTYPES];     // by ht_dtype: operations a second of products, by their
+                                        // operations
 } DeviceClass;
 
 typedef struct ClusterDevice {
@@ -131,7 +132,7 @@ const Cluster *cluster_read_strict(Arena *arena, Diag *diag, const char *path);
 /* Returns the class of a device; NULL when the cluster is NULL or does not list the device. */
 const DeviceClass *cluster_class(const Cluster *cluster, int device);
 
-/* Returns how many devices share the processor of a listed device, which is counted, too. */
+/* Returns how many devices share the processor of a listed device, this device included. */
 int cluster_sharing(const Cluster *cluster, int device);
 
 /* Returns the number of a device's host: 0 when the cluster is NULL or does not list the device. */

@@ -7,8 +7,8 @@
 
 enum { CACHE_LINE = 64, MOST_DEVICES = 64 };
 
-/* The memory traffic of moves: bytes, rows of contiguous elements, and pages. `pages` counts each
- * row by its distance from the row before, in pages and at most 1. */
+/* The memory traffic of moves: bytes, rows of contiguous elements, and pages. `pages` adds for each
+ * row its distance from the row before, in pages, but at most 1. */
 typedef struct Moved {
     double moves, rows, pages, bytes;
     double combining; // seconds of additions and maxima
@@ -64,8 +64,8 @@ static void add_moved(const Plan *plan, const DeviceClass *class, const ht_resha
     }
 }
 
-/* Returns the traffic of a device from `step` to its next communication step. Advances `step`
- * behind that communication step, or to -1 at the end. */
+/* Returns the traffic of a device from `step` to its next communication step. Advances `step` past
+ * that communication step, or to -1 at the end. */
 static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_reshard_device *part,
                          int *step) {
     Moved sum = {0};
@@ -84,7 +84,7 @@ static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_re
 typedef struct Copier {
     const ht_reshard_device *part;
     const DeviceClass *class;
-    double touched; // bytes that the device touches, which select the rates of its curves
+    double touched; // the working set in bytes; the class's curves give memory rates by it
     int processor, sharing;
     int step; // the next step; -1: none
     double seconds;
@@ -127,16 +127,16 @@ static Copier copier_of(const Cluster *cluster, const Plan *plan, int device) {
     return copier;
 }
 
-/* Returns how many seconds longer a copied row of `bytes` takes, by the given curve, when it is not
- * contiguous with the row before; 0 when the class has no such measurement. */
+/* Returns the extra seconds of a copied row of `bytes` that is not contiguous with the row before,
+ * by the given curve. Returns 0 when the class has no such measurement. */
 static double row_seconds(const DeviceClass *class, const Curve *rows, double bytes,
                           double touched) {
     double apart = curve_at(rows, touched), together = curve_at(&class->memory_bandwidth, touched);
     return apart > 0 ? fmax(2 * bytes / apart - 2 * bytes / together, 0) : 0;
 }
 
-/* Returns how many seconds longer all rows of the moves take than contiguous bytes; rows that begin
- * on another page take the seconds of the curve of pages. */
+/* Returns the extra seconds of all rows of the moves, compared with contiguous bytes. Rows that
+ * begin on another page take the seconds of the curve of pages. */
 static double rows_seconds(const Moved *moved, const DeviceClass *class, double touched) {
     double near = row_seconds(class, &class->row_bandwidth, ROW_BYTES, touched);
     double far = row_seconds(class, &class->page_bandwidth, PAGE_ROW_BYTES, touched);

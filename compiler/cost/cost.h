@@ -12,9 +12,9 @@
  * cluster file there are operations and bytes but no seconds: nothing is assumed about machines
  * that nobody has described.
  *
- * Operations are those of the rule as it is written, each +, -, *, /, comparison and function of
- * math.h being one, and each addition to a sum one: 2 m n k of a product. The rule of a kernel says
- * them in its clause `operations`. Bytes are those of every operand, read once, and of every
+ * Operations are those of the rule as it is written. Each +, -, *, /, comparison, function of
+ * math.h and addition to a sum is one; a product has 2 m n k. The rule of a kernel gives their
+ * number in its clause `operations`. Bytes are those of every operand, read once, and of every
  * result, written once.
  *
  *     seconds of a call = start + max(operations / rate, bytes / memory bandwidth)
@@ -113,7 +113,8 @@ typedef Array(KeptValue) KeptValues;
 RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, int slots,
                               KeptValues *values);
 
-/* Returns the parameter that a value holds, also as a view, copy or in another layout, or NULL. */
+/* Returns the parameter that a value holds, perhaps as a view, a copy or in another layout; NULL:
+ * none. */
 const Parameter *parameter_of(const Module *module, const Value *value);
 
 /* Returns, by value id, the parameter whose gradient the value holds, in any layout, type or shape;

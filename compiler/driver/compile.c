@@ -106,7 +106,7 @@ static void print_tables(const Options *options, const Unit *unit) {
     if (*text_bytes(&text)) diag_text(unit->diag, text_bytes(&text));
 }
 
-/* Returns whether models may wait for functions of other files, since hetucc links nothing. */
+/* Returns whether hetucc links nothing, so that models may wait for functions of other files. */
 static bool may_wait(const Driver *driver) {
     return driver->options->compile_only || driver->options->cc.hand_over;
 }

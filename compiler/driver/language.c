@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Options that clang has, too. They are looked for first. */
+/* Options that clang has, too. The search for an option begins with these. */
 static const char same[] =
     "-ansi -trigraphs -undef -funsigned-char -fsigned-char -fshort-enums -fno-short-enums "
     "-fshort-wchar -fms-extensions -fgnu89-inline -fpack-struct=* -fdollars-in-identifiers "

@@ -135,7 +135,7 @@ static void print_count(Text *out, const char *what, int count, int64_t elements
     text_print(out, "  %-14s  %d of %lld elements\n", what, count, (long long)elements);
 }
 
-/* Returns the width of a column with this text in it. */
+/* Returns the width of the column with this text added: at most MOST_WIDTH. */
 static int wider(int width, const char *text) {
     int length = (int)strlen(text);
     return length > MOST_WIDTH ? width : length > width ? length : width;

@@ -434,7 +434,7 @@ static int make_first(Driver *driver, const char *source, const char *object) {
     return waiting->count ? section_make(driver, waiting->at[0], object) : 1;
 }
 
-/* Makes the shared object that a running program loads, with the strategies that it lacks. */
+/* Makes the shared object of new strategies, which a running program loads. */
 static int make_arriving(Driver *driver, const char *source) {
     const char *output = driver->options->output, *object = temporary(&driver->tools, "arriving.o");
     const char *written = check_known(driver->options) && check_output(driver->options, output)

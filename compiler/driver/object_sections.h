@@ -51,8 +51,8 @@ bool sections_give(Driver *driver, FrontendOptions *options);
 /* Writes the section of a unit's object to a file; returns the file's path, NULL on errors. */
 const char *section_keep(Driver *driver, const Unit *unit, const char *source);
 
-/* Compiles a waiting part to the object file `object`: the content of its own object, and its
- * programs. Returns the exit status. */
+/* Compiles a waiting part to the object file `object`, which has the content of the part's own
+ * object and the part's programs. Returns the exit status. */
 int section_make(Driver *driver, const Portion *part, const char *object);
 
 /* Reads all models of sources on the command line and of waiting parts. Returns false on errors. */

@@ -148,7 +148,7 @@ static const char with_value[] =
     "-iwithprefixbefore -Xlinker -Xassembler -Xpreprocessor -T -u -z -x -l -L -e -A -aux-info "
     "--param -B -dumpdir -dumpbase -wrapper";
 
-/* Options after which the C compiler does everything. */
+/* Options with which hetucc only runs the C compiler. */
 static const char handed_over[] = "-E -S -M -MM -fsyntax-only";
 
 /* Returns whether a word is among words that blanks separate. */

@@ -53,7 +53,7 @@ static bool check_cluster(const Driver *driver, const Cluster *cluster) {
 /* The source or object whose models get a strategy. */
 typedef struct Planned {
     Driver *driver;              // with the options that the source is compiled with
-    const char *source, *called; // the source; the name for messages, perhaps its object's
+    const char *source, *called; // the source; its name in messages, which may be its object's
     bool failed;
 } Planned;
 

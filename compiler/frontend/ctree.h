@@ -9,8 +9,8 @@
  * construct that the evaluator cannot do is a C_REFUSED node with a message, which is an error only
  * when it is evaluated.
  *
- * The position of a construct from a macro is that of the macro's argument, if it is in one, and
- * that of the macro's use otherwise. */
+ * A construct from a macro's argument has the position of the argument; any other construct from a
+ * macro has the position of the macro's use. */
 #ifndef FRONTEND_CTREE_H
 #define FRONTEND_CTREE_H
 
@@ -151,7 +151,7 @@ typedef struct CName {
 CName cunit_lookup(const CUnit *unit, const char *name);
 /* Looks a name up in a table of CUnit.parts. */
 CName names_lookup(const void *names, const char *name);
-/* Looks a name up in the source of an operator, whose rule names it. */
+/* Looks up a name that an operator's rule mentions, in the source of the operator. */
 CName cunit_lookup_beside(const CUnit *unit, const OpDef *def, const char *name);
 /* Return and set the meaning of a name of external linkage; set that of a name at file scope. */
 CName cunit_shared(const CUnit *unit, const char *name);

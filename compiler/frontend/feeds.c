@@ -232,7 +232,7 @@ typedef struct Fetch {
     bool found, fits;   // a value has the name; the array can hold such a value
 } Fetch;
 
-/* Returns whether `name` is the full name of a value, or the part of it behind a dot. */
+/* Returns whether `name` is the full name of a value, or the part of that name after a dot. */
 static bool is_name_of(const char *full, const char *name) {
     size_t length = strlen(full), end = strlen(name);
     return !strcmp(full, name) || (end && length > end && full[length - end - 1] == '.' &&

@@ -134,8 +134,8 @@ static void *read_all(void *data) {
     return NULL;
 }
 
-/* Runs `work` on a thread whose stack is large enough for deep recursion of a model, and for a sum
- * of 100,000 terms: libclang parses on it, and not on a thread of its own with 8 MiB. */
+/* Runs `work` on a thread with a large stack, for models of deep recursion and sums of 100,000
+ * terms. libclang parses on this thread, not on its own thread, whose stack has 8 MiB. */
 static void with_deep_stack(void *(*work)(void *), void *data) {
     pthread_attr_t attributes;
     pthread_t thread;

@@ -24,8 +24,8 @@ void linkage_absent(CUnit *unit, LinkNames *names);
 bool linkage_read(CUnit *unit, const FrontendOptions *options);
 
 /* Reports names that the program's main file needs but cannot use: they are static in another
- * source, or not declared in the main file. These are models, functions of optimizers, and shape
- * variables. */
+ * source, or not declared in the main file. Such names are models, functions of optimizers, and
+ * shape variables. */
 void linkage_check(CUnit *unit, const Unit *made);
 
 #endif

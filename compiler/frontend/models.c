@@ -300,7 +300,7 @@ static bool evaluate_rules(Eval *ev, const Arguments *arguments) {
     return true;
 }
 
-/* Gives the module the declared operators with clauses `shift` and `row`, by which passes slice and
+/* Gives the module the declared operators with clause `shift` or `row`, by which passes slice and
  * concatenate tensors. */
 static void give_movers(const CUnit *cunit, Module *module) {
     for (int i = 0; i < cunit->operators.count; i++) {

@@ -51,8 +51,8 @@ typedef struct Evaluator {
 } Evaluator;
 
 /* Sets links->variants of a training module: the model with each pipeline's own lengths. Checks
- * that these lengths change no parameter and only shorten dimensions of inputs behind the first,
- * and that a pragma `padding` gives a value for the elements that are cut off. */
+ * that these lengths change no parameter, and that they only shorten dimensions of inputs after the
+ * first. Checks that a pragma `padding` gives a value for the elements that are cut off. */
 void lengths_evaluate(CUnit *unit, const Module *module, ModuleLinks *links,
                       const Evaluator *evaluator);
 
@@ -64,9 +64,9 @@ void padding_check(const CUnit *unit, Module *const *modules, int count);
 
 /* ---- feeds and fetches (feeds.c) ---- */
 
-/* Reports each feed that fits no input of its name in any module that its program may be: another
- * element type, another number of bytes, or no input of this name. Reports each fetch of a name
- * that the model lacks, or to an array too small for the values.
+/* Reports each feed that fits no input of its name in any module that its program may be. The
+ * element type and the number of bytes must fit. Reports each fetch of a name that the model lacks,
+ * or to an array too small for the values.
  *
  * A feed or fetch is checked where its program is a variable that is assigned once, and where the
  * length of its array is known. The runtime checks all others. */

@@ -79,7 +79,7 @@ Source *source_of_text(Arena *arena, const char *file, const char *text) {
 
 /* ---- pragmas ---- */
 
-/* Reads the directive behind `hash`, and records a pragma. Returns the token that ends the line. */
+/* Reads the directive after `hash`, and records a pragma. Returns the token that ends the line. */
 static Token scan_directive(Lexer *lexer, Source *source, const Token *hash) {
     TokenList line = {0};
     do {

@@ -6,7 +6,7 @@
 
 #include "syntax/lex.h"
 
-/* A pragma's line: the tokens behind `hspmd`, then the end of the line. */
+/* A pragma's line: the tokens after `hspmd`, then the end of the line. */
 typedef struct PragmaLine {
     const char *file; // NULL: from `_Pragma`
     int begin, end;   // offsets [begin, end) in the file, from `#` to the end of the line

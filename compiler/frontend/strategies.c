@@ -70,7 +70,7 @@ static bool axis_used(void *state, const char *axis) {
 
 static const char option[] = "--strategy=";
 
-/* Returns the position `offset` bytes behind --strategy=. */
+/* Returns the position `offset` bytes after --strategy=. */
 static Position option_place(Chooser *chooser, size_t offset) {
     static const char file[] = "<command line>";
     diag_source(chooser->diag, file, arena_format(chooser->arena, "%s%s", option, chooser->word));
@@ -155,7 +155,7 @@ static const char *asked_for(const Chooser *chooser, const char *file) {
     return chooser->word && chooser->word[strlen(file)] ? chooser->word + strlen(file) + 1 : NULL;
 }
 
-/* Returns the only strategy of a file, or the one named behind a colon; NULL on error. */
+/* Returns the only strategy of a file, or the one named after a colon; NULL on error. */
 static Strategy *choose_of_file(Chooser *chooser, const StrategyList *list, const char *file) {
     const char *name = asked_for(chooser, file);
     Strategy *found = name ? find_strategy(list, name) : list->count == 1 ? list->at[0] : NULL;
@@ -452,7 +452,7 @@ static Chooser chooser_begin(CUnit *unit, Macros macros, StrategyChoice *choice)
                      {0},         choice};
 }
 
-/* Adds the strategies of a file, or the one that the word names behind a colon. */
+/* Adds the strategies of a file, or the one that the word names after a colon. */
 static void find_in_file(Chooser *chooser, const char *file) {
     StrategyList list = {0};
     Strategy *named = asked_for(chooser, file) ? read_file(chooser, file) : NULL;

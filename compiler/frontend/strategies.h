@@ -21,7 +21,7 @@ typedef struct ChosenStrategy {
 typedef Array(ChosenStrategy) StrategyChoice;
 
 /* Reads the strategies in the unit's pragmas. If the unit has models and no errors, adds to *choice
- * the strategies that the options name or, if `text` is not NULL, the one in `text`. Resolves their
+ * the strategies that the options name; with `text`, only the strategy in `text`. Resolves their
  * devices and checks their shape variables. */
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text,
                        StrategyChoice *choice);

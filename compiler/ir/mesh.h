@@ -4,9 +4,9 @@
  *     stage devices(0-3) mesh(dp:2, tp:2)        mesh 0-3 axes dp:2, tp:2
  *                                                split batch axis 0, split heads axis 1
  *
- * Pass seed_layouts makes the meshes of a strategy. It replaces an axis that must cut two factors
- * of a merged dimension by one axis for each prime factor of its size: for 2 key-value heads,
- * `tp:4` becomes two axes of size 2.
+ * Pass seed_layouts makes the meshes of a strategy. The pass replaces an axis that must cut two
+ * factors of a merged dimension by one axis for each prime factor of its size: for 2 key-value
+ * heads, `tp:4` becomes two axes of size 2.
  */
 #ifndef IR_MESH_H
 #define IR_MESH_H

@@ -130,9 +130,9 @@ typedef struct OpCall {
     const Attr *attrs; // def->attr_count arguments
 } OpCall;
 
-/* Makes the operator of a call: binds the rule, infers the results' types, makes the results. It
- * does not append the operator to module->ops. Returns NULL after it reported an error (shapes that
- * do not match the rule, too few operands). */
+/* Makes the operator of a call: binds the rule, infers the results' types, makes the results. Does
+ * not append the operator to module->ops. Returns NULL after it reported an error (shapes that do
+ * not match the rule, too few operands). */
 Op *ir_op(Module *module, const OpCall *call, Position at);
 
 /* Makes an operator with the place of `like` (op_take_place). A failure to bind is a bug. */

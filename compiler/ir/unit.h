@@ -28,7 +28,7 @@ typedef struct LengthVariant {
     const Type *input_types; // types of its inputs, as the source declares them
 } LengthVariant;
 
-/* The links of a module to other programs. They are not part of its text form. */
+/* The links of a module to other programs. The links are not part of the module's text form. */
 typedef struct ModuleLinks {
     Module *optimizer_program; // `optimizer NAME`: the module under strategy NAME; NULL: none
     LengthVariant *variants;   // by pipeline; NULL: all pipelines have the strategy's lengths

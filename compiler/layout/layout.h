@@ -8,7 +8,7 @@
  *                                               fastest
  *     [0-3]{0:4 by 1:1:1:2}                     a weighted cut
  *     [0-3]{1:4 zigzag}                           a zigzag split: position k of n has pieces k and
- *                                                 2n-1-k of 2n, one behind the other
+ *                                                 2n-1-k of 2n, one after the other
  *     sum([0-3]{0:4} | [4]{})                   two subgroups that each hold a contribution
  *     split 0 by 3:1 ([0-3]{1:4} | [4]{})       the first subgroup owns three quarters of dimension
  *                                               0
@@ -18,8 +18,8 @@
  *
  * Pieces are exact fractions: the piece [a, b) of a dimension of length n is [floor(n*a),
  * floor(n*b)); it may be empty. Under `zigzag` by weights both pieces of a position have the same
- * weight. Of several states that cut one dimension, each cuts the parts that the states in front of
- * it leave, as if they were contiguous; so two cuts by 2 equal one by 4. layout_region defines the
+ * weight. Of several states that cut one dimension, each cuts the parts that the states before it
+ * leave, as if they were contiguous; so two cuts by 2 equal one by 4. layout_region defines the
  * rest. Two layouts are equal if all their regions are equal. */
 #ifndef LAYOUT_LAYOUT_H
 #define LAYOUT_LAYOUT_H

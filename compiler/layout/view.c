@@ -1,4 +1,4 @@
-/* Computes the common view of two layouts, and their regions in it. */
+/* Computes the common view of two layouts, and the regions of both layouts in this view. */
 #include "layout/view.h"
 
 #include "support/array.h"
@@ -27,8 +27,8 @@ static int compare_down(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* Writes the strides of all factors of a dimension in both layouts, and its extent, in descending
- * order without repetition. Returns the number of written entries. */
+/* Writes the strides of all factors of a dimension in both layouts, and the dimension's extent, in
+ * descending order without repetition. Returns the number of written entries. */
 static int collect_strides(Shape shape, const Layout *const *layouts, int dim, int64_t *strides) {
     int count = 0;
     for (int side = 0; side < 2; side++) {

@@ -76,7 +76,7 @@ static int64_t *bytes_by_device(const TensorMove *move, Module *module, const Va
     return bytes;
 }
 
-/* Adds a tensor to those with its conversion, unless the tensor is empty or its layouts equal. */
+/* Adds a tensor to those with its conversion, unless it is empty or its layouts are equal. */
 static void add_tensor(TensorMove *move, Moving moving) {
     Arena *arena = move->scratch;
     if (!type_elements(moving.from->type)) return;
@@ -127,8 +127,8 @@ static const MigrationPlan *plan_for(TensorMove *move, const Conversion *convers
 
 /* ---- batches ---- */
 
-/* Returns the most bytes that any device would have beyond its storage before the migration, if the
- * current batch took one more tensor of a kind. */
+/* Returns by how many bytes some device would exceed its storage before the migration, if the
+ * current batch took one more tensor of a kind: the largest number of any device. */
 static int64_t level_with(const TensorMove *move, const MoveKind *kind) {
     int64_t most = INT64_MIN;
     for (int d = 0; d < move->device_count; d++) {

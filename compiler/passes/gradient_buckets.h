@@ -4,7 +4,7 @@
  *     with a bucket of 4 MiB: one all-reduce of both, started when dw1 (the later one) exists
  *
  * Gradients may share a bucket if their conversions are async (op_is_async), have the same steps in
- * the same groups of devices, and one element type. They fill buckets in the order in which
+ * the same groups of devices, and one element type. Gradients fill buckets in the order in which
  * backward makes them. A bucket is full when its tensors have `bucket` bytes, counted for each
  * tensor on the device that has most. So B bytes need at most ceil(B / bucket) exchanges.
  *

@@ -162,8 +162,8 @@ static int find_large(const Devices *sets, int set_count, const int *component, 
 }
 
 /* Splits a component by classes if these have many devices and, on average, many sets; each class
- * is then one collective. This occurs if one layout cuts fine slices, and each device of the other
- * layout holds several of these slices. */
+ * is then one collective. Such classes occur if one layout cuts fine slices, and each device of the
+ * other layout holds several of these slices. */
 static void divide_components(PlanBuilder *planner, const Devices *sets, int set_count,
                               int *component, Joining *joining) {
     Arena *arena = planner->arena;

@@ -42,8 +42,8 @@ int index_find(const Index *index, int device);
 /* Returns whether a collective may have exactly these devices. */
 bool may_collect(const PlanBuilder *planner, const Devices *devices);
 
-/* Equal sets of a component form their own collective if each set has at least this many devices,
- * and on average at least this many sets are equal. A device may act in several collectives. */
+/* Equal sets of a component form their own collective if each set has at least this many devices
+ * and, on average, at least this many sets are equal. A device may act in several collectives. */
 enum { COLLECTIVE_MANY = 4 };
 
 /* The components of sets of devices: two sets are in one component if they share devices, directly

@@ -1,7 +1,7 @@
 /* A plan: the steps by which tensors are converted between layouts.
  *
  * A plan is a list of steps in one order for all devices. A step moves segments, parts of bundles
- * (intersection/intersection.h), by a collective in a group or by a batch of messages. It names
+ * (intersection/intersection.h), by a collective in a group or by a batch of messages. A plan names
  * devices and segments only; plan_device lowers it, for one device, to the tables of
  * <hetu/reshard.h>.
  *
@@ -46,8 +46,8 @@ typedef struct Segment {
 typedef Array(Segment) Segments;
 typedef Array(int) Devices;
 
-/* A task: one reduction or copy. It has the contributions that make one value of a bundle, and the
- * target devices of the value, including those that already hold it. */
+/* A task: one reduction or copy. A task has the contributions that make one value of a bundle, and
+ * the target devices of the value, including those that already hold it. */
 typedef struct Task {
     int bucket, bundle;
     int64_t lo, volume; // the part [lo, lo + volume) of the bundle in all tensors of the bucket

@@ -51,8 +51,8 @@ static int group_count(const Folding *folding) {
     return side_of(folding, 0)->group_count + side_of(folding, 1)->group_count;
 }
 
-/* Returns the first state of a subgroup that cuts a dimension; -1 if no state does, or a weighted
- * one. Writes the number of states that cut the dimension to *count. */
+/* Returns the first state of a subgroup that cuts a dimension; -1 if there is none, or a state with
+ * weights cuts the dimension. Writes the number of states that cut the dimension to *count. */
 static int first_cut(const Group *group, int dim, int *count) {
     int first = -1;
     *count = 0;
@@ -75,8 +75,8 @@ static bool part_kept(const Cut *cut, int part, int64_t n) {
     return cut->kind != STATE_SPLIT || (part + 1) * n / cut->parts > part * n / cut->parts;
 }
 
-/* Finds a cut of a dimension that all subgroups share: into equal parts, or in the same way into
- * parts of at most one element. Returns false if there is none. */
+/* Finds a cut of a dimension that all subgroups share: into equal parts; or, if all cut the
+ * dimension alike and finely, into parts of at most one element. Returns false if there is none. */
 static bool find_split(const Folding *folding, int dim, Cut *cut) {
     int64_t n = folding->view.extent[dim], common = 0;
     int groups = group_count(folding), *state = arena_array(folding->arena, int, groups);

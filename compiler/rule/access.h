@@ -41,7 +41,7 @@ typedef struct Access {
     const RuleDim *dims;
     int linear;  // operands: number, from 1, of the clause `linear` that names it; 0: none does
     int inplace; // results: clause inplace: the operand whose storage is reused; -1: none
-    int pitch;   // clause `pitch`: the factor; the dimensions behind it are a row; -1: none
+    int pitch;   // clause `pitch`: the factor; the dimensions after it are a row; -1: none
     int plus;    // results: clause `plus`: the operand that is added; -1: none
     Element element;
     const Expr *reads;   // operands: clause reads: elements that a call reads; NULL: all

@@ -52,8 +52,8 @@ static Bounds product(Bounds a, Bounds b) {
     return range;
 }
 
-/* Returns the range of a / b. It includes the truncated quotient, because C truncates a quotient of
- * integers. */
+/* Returns the range of a / b. The range includes the truncated quotient, because C truncates a
+ * quotient of integers. */
 static Bounds quotient(Bounds a, Bounds b) {
     if (is_point(a) && is_point(b))
         return bounds_hull(bounds_number(a.low / b.low), bounds_number(trunc(a.low / b.low)));

@@ -189,7 +189,8 @@ static void check_equations(RuleDraft *draft, Position start) {
 
 /* ---- whole rules ---- */
 
-/* Marks the factors that no result has as contracted. A body sums over them. */
+/* Marks a factor as contracted if no result has it. In a body, the sum runs over contracted
+ * factors. */
 static void find_contracted(RuleDraft *draft) {
     for (int f = 0; f < draft->factors.count; f++) {
         Factor *factor = &draft->factors.at[f];

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* Reads the name of a factor, and a `..` behind it. Returns NULL after an error. */
+/* Reads the name of a factor, and a `..` after it. Returns NULL after an error. */
 static Factor *clause_factor(RuleDraft *draft) {
     Position at = draft->tokens.token->at;
     const char *name = tokens_name(&draft->tokens, "a factor");
@@ -19,8 +19,8 @@ static Factor *clause_factor(RuleDraft *draft) {
     return factor < 0 ? NULL : &draft->factors.at[factor];
 }
 
-/* Returns !said. If `said`, reports that a clause repeats a statement, at the token before the
- * current one. */
+/* Reports a clause that repeats a statement (`said`), at the token before the current one. Returns
+ * !said. */
 static bool first_time(RuleDraft *draft, bool said) {
     const Token *name = draft->tokens.token - 1;
     if (said)
@@ -148,7 +148,7 @@ static bool unknown_element(RuleDraft *draft) {
                         tokens->token->text, names);
 }
 
-/* Reads the element type behind the colon of the clause `dtype`. */
+/* Reads the element type after the colon of the clause `dtype`. */
 static bool parse_element(RuleDraft *draft, Element *element, bool of_operand) {
     Tokens *tokens = &draft->tokens;
     const char *name = tokens->token->text;

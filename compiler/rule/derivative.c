@@ -179,8 +179,8 @@ static const Expr *vanishing(Arena *arena, const Expr *factor, const Expr *expr)
 
 /* ---- exponentials ---- */
 
-/* Returns whether an expression grows exponentially in the operand. It then overflows while
- * expr' / expr is still small. */
+/* Returns whether an expression grows exponentially in the operand. The expression then overflows
+ * while expr' / expr is still small. */
 static bool grows(const Expr *expr, By by) {
     bool wide, any = false, all = true;
     if (!depends(expr, by)) return false;

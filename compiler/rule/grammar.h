@@ -8,14 +8,14 @@
  *     loss[b..], lse[b..] = nll(logits[b.., v], t[b..])   reduction(+: v) offset(v) kernel(k)
  *                                                         grad(g)
  *
- * A factor is an index. It stands for one dimension (`i`), for any number of dimensions (`b..`), or
- * for as many as an integer argument says (`a..{n}`). `(g r)` merges factors into one dimension.
- * A factor that no result has is contracted.
+ * A factor is an index. A factor stands for one dimension (`i`), for any number of dimensions
+ * (`b..`), or for as many as an integer argument says (`a..{n}`). `(g r)` merges factors into one
+ * dimension. A factor that no result has is contracted.
  *
  * Names in accesses are those of the C function's tensor parameters, in any order. Parameters of
  * type int, int64_t, float, double, ht_dims and ht_dtype are arguments. Two marks change an access:
  *   ?x, ?x[i] = 1   the tensor may be absent. Terms that have an absent tensor are left out; in
- *                   `body`, the number behind `=` is used instead where one is given
+ *                   `body`, the number after `=` is used instead where one is given
  *   xs[][i]         any number of tensors. A factor that only this operand has differs by tensor
  *
  * The forms of a rule:
@@ -41,8 +41,8 @@
  *   linear(x, y)              the operator is jointly linear in these operands: where all of them
  *                             are partial in the same way, its results are partial too
  *   causal(s, t: when)        where the expression `when` over integer arguments is not 0: results
- *                             at index i of s depend on no element of t behind i, and add nothing
- *                             to sums over s behind index i of t
+ *                             at index i of s depend on no element of t after i, and add nothing
+ *                             to sums over s after index i of t
  *
  * Clauses about sizes and types:
  *   size(f: expr)             the extent of a factor that only results have, over integer arguments
@@ -85,14 +85,14 @@
  *   place(y: i)               the result's elements are their own indices along i: 0, 1, 2, ...
  *   row(n)                    the result concatenates the tensors of the variadic operand along n,
  *                             which stands for the factor that only that operand has
- *   pitch(x: s, y: s, ...)    the kernel takes strided rows: the dimensions behind s are a row, and
+ *   pitch(x: s, y: s, ...)    the kernel takes strided rows: the dimensions after s are a row, and
  *                             rows begin ht_view_pitch of the view apart (<hetu/kernel.h>)
  *   inplace(y: x, ...)        the result reuses the operand's storage where no later operator reads
  *                             the operand; an optimizer's result always does
  *
  * Clauses about neighbours, for passes that fuse or rewrite:
  *   plus(y: more, ...)        the kernel adds the optional operand `more`, of the result's indices,
- *                             to the result: an addition behind the operator needs no kernel
+ *                             to the result: an addition after the operator needs no kernel
  *   tiles(op: dim, start)     the result is 0 outside the operand, which lies in dimension `dim`
  *                             from `start` on. A sum of results that fill a tensor is the operator
  *                             `op` of all these operands, with the arguments of the same names
@@ -112,7 +112,7 @@
 
 /* One equation of the clause `body`. */
 typedef struct RuleEquation {
-    int value; // result `value`, or local value `value - result_count`
+    int value; // index of the result; from result_count on, result_count + index of a local value
     const Expr *expr;
 } RuleEquation;
 

@@ -98,7 +98,7 @@ bool rule_is_sum(const Rule *rule);
  * through all operands of a group together. */
 void rule_linear(const Rule *rule, int *group);
 
-/* Returns the kind of the parameter behind attribute `index`. */
+/* Returns the kind of the parameter that is attribute `index`. */
 ParamKind opdef_attr_kind(const OpDef *def, int index);
 
 /* Returns whether results may be infinite although no operand is: an expression has an infinite

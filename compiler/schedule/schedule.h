@@ -2,10 +2,10 @@
  * step, micro-batch by micro-batch.
  *
  * A visit (model chunk, virtual pipeline stage) is a run of layers on one stage with no other stage
- * between. For each micro-batch a visit has a forward phase, and in training also a backward and a
- * weight-gradient phase, for which only the slot's next user waits. A table lists, for each stage,
- * its phases in order, each with a slot. A slot holds the values that pass from one phase to a
- * later phase, and the values that are received or sent.
+ * between. For each micro-batch a visit has a forward phase. In training it also has a backward
+ * phase and a weight-gradient phase; only the slot's next user waits for the latter. A table lists,
+ * for each stage, its phases in order, each with a slot. A slot holds the values that pass from one
+ * phase to a later phase, and the values that are received or sent.
  *
  *     StageGraph graph = {.stage_count = 2, .visit_count = 2, .stage_of = (int[]){0, 1},
  *         .edge_count = 1, .edge = (int[][2]){{0, 1}}, .trains = true};
@@ -14,8 +14,8 @@
  *     stage 0: F0 F1 B0 W0 F2 B1 W1 F3 B2 W2 B3 W3     F forward, B backward, W weight gradients
  *     stage 1: F0 B0 W0 F1 B1 W1 F2 B2 W2 F3 B3 W3
  *
- * gpipe_1f1b_zero_bubble.c makes the tables, wait.c finds which rows wait for which, check.c
- * refuses tables that would block, text.c writes and reads tables, timeline.h computes when each
+ * gpipe_1f1b_zero_bubble.c makes the tables, and wait.c finds which rows wait for which. check.c
+ * refuses tables that would block. text.c writes and reads tables. timeline.h computes when each
  * row runs. */
 #ifndef SCHEDULE_SCHEDULE_H
 #define SCHEDULE_SCHEDULE_H

@@ -99,7 +99,7 @@ static bool parse_row(Tokens *tokens, RowList *rows, PlaceList *places) {
     return true;
 }
 
-/* Reads a stage, "0 slots 2: rows", behind the word `stage`. */
+/* Reads a stage, "0 slots 2: rows", after the word `stage`. */
 static bool parse_stage(Tokens *tokens, int expected, int *slot_count, RowList *rows,
                         PlaceList *places) {
     int stage;

@@ -284,8 +284,8 @@ static bool is_run(const Order *order, const LayerRange *item) {
     return false;
 }
 
-/* Returns whether the items before this visit in its stage's list have no visit, and are all names
- * that run inside the loop of micro-batches. */
+/* Returns whether a visit is the first of its stage. Items before it in the stage's list may only
+ * be names that run inside the loop of micro-batches and have no visit. */
 static bool is_first(const Order *order, const Visit *visit) {
     const Stage *stage = &order->pipeline->stages.at[visit->stage];
     for (int i = 0; i < visit->item; i++)
@@ -361,8 +361,8 @@ static void put_together(Joiner *joiner, int first, int second) {
     *joiner_cell(joiner, joiner->edge, first, first) = false;
 }
 
-/* Merges the first two visits of a stage of which one sends data to the other, and none through a
- * third visit. Returns whether it found two. */
+/* Merges two visits of a stage if one sends data to the other, but no data go through a third
+ * visit. Takes the first such pair. Returns whether there was one. */
 static bool join_two(Joiner *joiner, const Placement *placement) {
     find_ways(joiner);
     for (int from = 0; from < joiner->count; from++)

@@ -42,7 +42,7 @@ bool strategy_check_layers(Diag *diag, const Strategy *strategy, const Layer *co
                            int count);
 
 /* Reports contradictions to the order of data, which goes from visit edge[i][0] to visit
- * edge[i][1]: visits that wait for each other, and ranges or stages listed behind a range or stage
+ * edge[i][1]: visits that wait for each other, and ranges or stages listed after a range or stage
  * that needs their data. Returns false if it reported any. */
 bool strategy_check_order(Diag *diag, const Pipeline *pipeline, const Placement *placement,
                           const int (*edge)[2], int edge_count);
@@ -51,9 +51,9 @@ bool strategy_check_order(Diag *diag, const Pipeline *pipeline, const Placement 
  * strategy's order. Visits in a cycle, which strategy_check_order reports, come last. */
 void strategy_sort(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count);
 
-/* Merges two visits of a stage when one sends data to the other, and none through a third visit.
- * Then sorts like strategy_sort. The placement must have passed strategy_check_order. Returns, by
- * old visit number, the new number. */
+/* Merges two visits of a stage if one sends data to the other, but no data go through a third
+ * visit. Then sorts like strategy_sort. The placement must have passed strategy_check_order.
+ * Returns, by old visit number, the new number. */
 const int *strategy_join(Arena *arena, Placement *placement, const int (*edge)[2], int edge_count);
 
 /* Reports rows(...) that do not add up to the batch, at the strategy's first pipeline. Returns true

@@ -41,7 +41,7 @@ bool strategy_list(StrategyParser *parser, bool item(StrategyParser *parser, voi
 /* Reads NAME = VALUE of a shape variable and appends it to the ShapeValues at `to`. */
 bool strategy_shape_value(StrategyParser *parser, void *to);
 
-/* Read the rest of a statement behind the word `pipeline`, `stage` or `idle`, which is at `at`. */
+/* Read the rest of a statement after the word `pipeline`, `stage` or `idle`, which is at `at`. */
 bool pipeline_parse(StrategyParser *parser, Position at);
 bool stage_parse(StrategyParser *parser, Position at);
 bool idle_parse(StrategyParser *parser, Position at);

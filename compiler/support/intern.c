@@ -55,7 +55,7 @@ static void grow(Intern *table) {
         if (old[i].bytes) *find(table, old[i].bytes, old[i].size, old[i].hash) = old[i];
 }
 
-/* Returns the slot of the bytes, which is made when they are new. */
+/* Returns the slot of the bytes. Makes the slot when the bytes are new. */
 static Slot *slot_of(Intern *table, const void *bytes, size_t size) {
     if (2 * table->count >= table->capacity) grow(table);
     uint64_t hash = hash_of(bytes, size);

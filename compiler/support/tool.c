@@ -60,7 +60,7 @@ const char *tool_closest_option(const struct argp_option *table, const char *wor
     return diag_closest(typed, names, count);
 }
 
-/* Returns whether a word begins a long option of the table, which may be shortened. */
+/* Returns whether a word is the beginning of a long option of the table. */
 static bool has_option(const struct argp_option *table, const char *word) {
     size_t length = strcspn(word, "=");
     for (; table->name || table->key; table++)

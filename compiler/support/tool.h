@@ -19,7 +19,7 @@
  * --version, prints name and version and ends the process; -h becomes --help. */
 void tool_begin(const char *name, int argc, char **argv);
 
-/* Returns the name; "hetucc" before tool_begin. */
+/* Returns the tool's name; "hetucc" before tool_begin. */
 const char *tool_name(void);
 
 /* Prints "NAME VERSION" and ends the process with status 0. */

@@ -14,7 +14,7 @@ static void advance(Lexer *lexer, int count) {
 
 /* ---- blanks and comments ---- */
 
-/* Returns the length of a backslash and the line end behind it; 0 when `at` has none. */
+/* Returns the length of a backslash and the line end after it; 0 when `at` has none. */
 static int continuation(const char *at) {
     if (at[0] != '\\') return 0;
     return at[1] == '\n' ? 2 : at[1] == '\r' && at[2] == '\n' ? 3 : 0;

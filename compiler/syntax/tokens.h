@@ -35,7 +35,7 @@ bool tokens_take(Tokens *tokens, const char *text);
 /* Returns whether the line or the text ends here. */
 bool tokens_end(const Tokens *tokens);
 
-/* Returns whether the token behind the current one is `text`. */
+/* Returns whether the token after the current one is `text`. */
 bool tokens_before(const Tokens *tokens, const char *text);
 
 /* Reports that `expected` is missing here, unless the token was reported. Returns false. */

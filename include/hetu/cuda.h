@@ -21,8 +21,8 @@ extern "C" {
 /* Returns the stream of all kernels of this rank. */
 cudaStream_t ht_compute_stream(void);
 
-/* Ends the program with the rank, the operator at work and CUDA's message unless `code` is
- * cudaSuccess. */
+/* Ends the program unless `code` is cudaSuccess. The message has the rank, the running operator and
+ * CUDA's error. */
 void ht_cuda_check(cudaError_t code, const char *call, const char *file, int line);
 }
 

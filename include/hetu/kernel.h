@@ -7,10 +7,10 @@
  *         ...
  *     }
  *
- * A view describes the piece of a tensor that this device holds, contiguous and row-major. It has
- * one dimension for each index of the rule. Merged factors `(g r)` are one dimension; an ellipsis
- * is as many dimensions as it stands for. Where the rule's `offset` names the ellipsis, a dimension
- * appears as one dimension for each factor into which reshapes split it. Rows of a tensor
+ * A view describes the piece of a tensor that this device holds, contiguous and row-major. A view
+ * has one dimension for each index of the rule. Merged factors `(g r)` are one dimension; an
+ * ellipsis is as many dimensions as it stands for. Where the rule's `offset` names the ellipsis, a
+ * dimension appears as one dimension for each factor into which reshapes split it. Rows of a tensor
  * in the rule's `pitch` clause may be padded. A kernel is not called when a result or a contracted
  * operand is empty; members of a variadic operand may be empty.
  */

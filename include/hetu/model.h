@@ -148,9 +148,9 @@ typedef struct ht_group_list {
 
 /* Operands and results of one call, for the function that the clause grad(g) names. The function
  * builds dx[k], the gradient of operand k, from operators; hetucc evaluates it at compile time, and
- * the one-device library runs it. It leaves dx[k] absent where no gradient flows. x[k] is absent
- * where the operand is; dy[k] is zero where no gradient flows back. A loss that depends on a result
- * whose dy[k] the function does not use is an error.
+ * the one-device library runs it. The function leaves dx[k] absent where no gradient flows. x[k] is
+ * absent where the operand is; dy[k] is zero where no gradient flows back. A loss that depends on a
+ * result whose dy[k] the function does not use is an error.
  *
  *     static inline void my_softmax_gradient(ht_grad *g) { g->dx[0] = my_softmax_backward(g->dy[0],
  *         g->y[0]); }

@@ -570,7 +570,7 @@ static inline ht_tensor ht_rope(ht_tensor x, float base)
     return ht_rope_at(x, HT_NONE, base, 1);
 }
 
-/* Does the same with given positions (integers), for packed sequences. */
+/* Rotates as ht_rope, but by the given positions (integers), for packed sequences. */
 static inline ht_tensor ht_rope_positions(ht_tensor x, ht_tensor position, float base)
 {
     assert(ht_extent(x, -1) % 2 == 0 && "ht_rope turns pairs: the last dimension is even");

@@ -1,4 +1,4 @@
-/* The contraction behind every product rule: y = activation(scale * sum of x * w, plus a bias),
+/* The contraction of every product rule: y = activation(scale * sum of x * w, plus a bias),
  * over any axes.
  *
  * Emitted code lists the axes of a call, one for each factor, with each tensor's stride along

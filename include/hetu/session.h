@@ -109,10 +109,10 @@ void ht_run_with(ht_program *program, const ht_fed *feeds);
 /* Gathers a whole tensor by name into `to`, row-major:
  *
  * - an output (ht_output) of the last step or run, over all micro-batches; "" is the model's value
- * - a parameter or state after the update, also of an optimizer rule ("w.momentum")
- * - an input as it was fed last
+ * - a parameter or state after the update, also one of an optimizer rule ("w.momentum") - an input
+ * as it was fed last
  *
- * A name may be shortened to a unique suffix behind a dot: "y" for "h0.y" where there is no "h1.y".
+ * A name may be shortened to a unique suffix after a dot: "y" for "h0.y" where there is no "h1.y".
  * Among equal names, outputs precede parameters and states, which precede inputs. An unknown name
  * ends the program with a message that lists similar names. */
 void ht_fetch(ht_program *program, const char *name, void *to);

@@ -9,10 +9,10 @@
  * optimizer states and the step number stay the same, bit for bit. NULL selects the first strategy
  * that was compiled for the current values of the `shape` variables. When the strategy has other
  * values, set the variables before the call; values that disagree end the program. Feed all inputs
- * again after a switch. Returns false when a strategy of ht_prepare cannot be made, or is still
- * compiled when a signal asks the program to end, or (HETU_STRATEGY) when the strategy needs more
- * devices than there are ranks; else true. Steps never switch by themselves. On one device, the
- * call only permits changed `shape` variables. */
+ * again after a switch. Returns false when a strategy of ht_prepare cannot be made, or when a
+ * signal asks the program to end before it is compiled. Under HETU_STRATEGY, also returns false
+ * when the strategy needs more devices than there are ranks. Else returns true. Steps never switch
+ * by themselves. On one device, the call only permits changed `shape` variables. */
 bool ht_switch(ht_program *program, const char *strategy);
 
 /* Compiles a new strategy while the program runs: FILE, FILE:NAME or a name of the source, as
@@ -24,7 +24,7 @@ bool ht_switch(ht_program *program, const char *strategy);
  * The call must stand in the model's source file. On one device, the call does nothing. */
 void ht_prepare(ht_program *program, const char *strategy);
 
-/* Keeps a program balanced while it trains: call it once, behind ht_train. Each step measures the
+/* Keeps a program balanced while it trains: call it once, after ht_train. Each step measures the
  * computing time of every rank. When a rank becomes slower than in the first steps, or recovers, a
  * new strategy is planned and compiled during the training. If the switch pays back its cost, a
  * later step begins with it. Shape variables, inputs, parameters and the step number stay the same;

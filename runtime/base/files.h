@@ -32,23 +32,25 @@ const char *file_kind(mode_t mode);
  * until the next call of this thread. */
 int file_open_input(const char *path, const char **why);
 
-/* Does the same, but returns a stream; NULL with the reason. `why` may be NULL. */
+/* Does the same as file_open_input, but returns a stream; or NULL, with the reason unless `why` is
+ * NULL. */
 FILE *file_read_input(const char *path, const char **why);
 
 /* Opens a plain file that this user owns and no other user may write. Follows no symbolic link.
  * Returns -1 with the reason. */
 int file_open_own(const char *path, const char **why);
 
-/* Does the same, but returns a stream; NULL with the reason. */
+/* Does the same as file_open_own, but returns a stream; NULL with the reason. */
 FILE *file_read_own(const char *path, const char **why);
 
 /* Returns whether another user can have put the entry at a path there: the entry's owner is neither
  * this user nor the folder's owner, and all users may write in the folder. */
 bool file_is_foreign(const char *path);
 
-/* Returns whether another user can have chosen what a path leads to. This is so if nothing exists
- * there yet, or if another user owns a component of the path, or of a link on it, in a folder that
- * all users may write. Files of the owner of the running program's file are trusted. */
+/* Returns whether another user can have chosen what a path leads to. That is possible if nothing
+ * exists there yet. It is also possible if another user owns a component of the path, or of a link
+ * on the path, in a folder that all users may write. Files of the owner of the running program's
+ * file are trusted. */
 bool file_is_led(const char *path);
 
 /* ---- outputs ---- */
@@ -65,7 +67,8 @@ int file_open_made(const char *path);
  * there. *name is its path, free() it. Returns NULL and sets errno on failure, for folder_error. */
 FILE *file_create_beside(const char *path, char **name);
 
-/* An open folder for output files. It stays the same folder if another user replaces its path. */
+/* An open folder for output files. An open folder stays the same if another user replaces its
+ * path. */
 typedef struct OpenFolder {
     int file;        // -1: none
     char path[3072]; // prefix for paths of files in the folder while it is open

@@ -34,7 +34,7 @@ bool told_heeded(void);
  * Ignores signals that main handles, except SIGTERM. */
 int told_signal(void);
 
-/* Does the same, but ignores all signals that main handles. */
+/* Does the same as told_signal, but ignores all signals that main handles. */
 int told_unhandled(void);
 
 /* Returns the name of a signal: "SIGTERM". */

@@ -24,7 +24,7 @@ enum { HEAD_BYTES = 4096, ALIGNED = 64, PATH_ROOM = 4096 };
 /* The last character is the version of the format. */
 static const char MAGIC[8] = "hetucop2";
 
-/* Beginning of a file's name: the number of the start that wrote the file. */
+/* Beginning of a file's name: the number of the launch that wrote the file. */
 #define START "%016" PRIx64 "-"
 
 /* ---- one file ---- */

@@ -1,5 +1,5 @@
 /* In-memory checkpoints: copies of parameters and states in shared memory, in one folder per host.
- * They survive the death of the processes.
+ * The copies survive the death of the processes.
  *
  * The bytes of all tensors (checkpoint/safetensors.h) are cut into ranges, one per rank. Each range
  * has two files, written in turn: while one is written, the other is valid. A file holds a head,
@@ -18,11 +18,11 @@ typedef struct CopyHead {
     char magic[8];
     uint64_t whole;  // the copy's number if the file is valid; else 0
     uint64_t key;    // key of the folder of checkpoints
-    uint64_t start;  // start of the ranks that wrote the file; later starts have larger numbers
-    uint64_t number; // number of the copy within the start, from 1
+    uint64_t start;  // launch of the ranks that wrote the file; later launches have larger numbers
+    uint64_t number; // number of the copy within the launch, from 1
     int64_t step;
     int32_t range, ranges;
-    /* Offset of the range behind the header; bytes of the range; bytes of all ranges. */
+    /* Offset of the range after the header; bytes of the range; bytes of all ranges. */
     int64_t at, bytes, all;
     int64_t header_bytes;
     uint64_t sum; // checksum of head, header and range
@@ -57,7 +57,8 @@ char *copies_folder(const char *named);
  * calls copy_close on each and frees the list. */
 CopyFile *copies_read(const char *folder, int turn, int turns, int *count);
 
-/* Removes the files of all starts except `but`. With 0, removes all files and the folder. */
+/* Removes the files that all launches of the ranks wrote, except launch `but`. With 0, removes all
+ * files and the folder. */
 void copies_remove(const char *folder, uint64_t but);
 
 /* Returns the random key in FOLDER/copies, which ties in-memory copies to the checkpoints of that

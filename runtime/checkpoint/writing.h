@@ -27,7 +27,7 @@ typedef struct WritingPlan {
     char *header; // bytes before the tensors; malloc'ed, as is `range`
     size_t header_bytes;
     char *range;       // this rank's bytes of the tensors
-    int64_t at, bytes; // offset of the range behind the header, and its size
+    int64_t at, bytes; // offset of the range after the header, and its size
     int error;         // errno of a failure before the writing; 0: none
     int task;          // number of this checkpoint among those that the ranks have begun
     double patience;   // seconds that rank 0 waits for the other ranks' ranges; 0: no limit

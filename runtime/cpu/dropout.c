@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the index, in the whole tensor, of the first element of the whole row that row r of a
- * piece is part of. Rows run along the last dimension. */
+/* Returns the index in the whole tensor at which a row begins. The row contains row r of the piece;
+ * rows run along the last dimension. */
 static uint64_t row_start(const ht_view *x, int64_t r) {
     int last = x->rank - 1;
     uint64_t start = 0, pitch = last >= 0 ? (uint64_t)x->global[last] : 1;

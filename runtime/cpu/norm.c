@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* CHUNK_ROWS: rows of a chunk of backward, unless there are MAX_CHUNKS chunks. */
+/* Backward works on chunks of CHUNK_ROWS rows; with more than MAX_CHUNKS such chunks, on larger
+ * ones. */
 enum { CHUNK_ROWS = 32, MAX_CHUNKS = 64 };
 
 HT_CLONES static float sum_row(const float *x, int64_t n) {

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Returns the number of elements from the first to the last that the axes reach, in the tensor
- * whose stride is at offset `field` of an axis; 0 if the tensor is empty. */
+/* Returns the number of elements from the first to the last that the axes reach in a tensor; 0 if
+ * the tensor is empty. `field` is the offset of the tensor's stride in an axis. */
 static int64_t span_of(const ht_product_call *call, size_t field) {
     int64_t span = 1;
     for (int i = 0; i < call->rank; i++) {

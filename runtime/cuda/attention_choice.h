@@ -23,8 +23,8 @@ bool attention_backward_elsewhere(const AttentionShape &a, const ht_call *call);
  * - no segments
  * - backward: no gradient of lse, and scores of a group's heads of at most attention_kept_bytes
  *
- * A plan is made at the first call of a shape. This takes seconds, in a step that is not recorded.
- * Backward's engines give the same bits in each run. */
+ * A plan is made at the first call of a shape. Making a plan takes seconds, in a step that is not
+ * recorded. Backward's engines give the same bits in each run. */
 
 /* Run a call. Return false, and do nothing, if cuDNN does not support it. If cuDNN should support
  * the call but has no plan, prints a message once. */

@@ -16,8 +16,8 @@
  * warp; E::row_max and E::row_sum reduce over them. If E::pairs, columns c and c + 1 are neighbours
  * for even c.
  *
- * If E::passes, the columns of a row are in several warps. Then E::add_passed replaces E::add. It
- * reads scores that E::keep has stored in shared memory, at `passed`:
+ * If E::passes, the columns of a row are in several warps. Then E::add_passed replaces E::add.
+ * E::add_passed reads scores that E::keep has stored in shared memory, at `passed`:
  *
  *     E::keep(passed, E::COLUMNS / kept_side, s);
  *     __syncthreads();

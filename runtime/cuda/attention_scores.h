@@ -45,7 +45,7 @@ attention_hide_segments(const AttentionSegments &rows, const AttentionSegments &
     }
 }
 
-/* Sets scores to minus infinity for keys beyond the last one and, under `causal`, for keys behind
+/* Sets scores to minus infinity for keys beyond the last one and, under `causal`, for keys after
  * the query. If sums run over queries (`keys_in_rows`), also for queries beyond the last one: their
  * elements are 0, but the product with a key may be NaN. */
 template <typename E, bool keys_in_rows>
@@ -86,7 +86,7 @@ static __device__ __forceinline__ void attention_store(const AttentionResult &to
         ((float *)to.data)[at] = value;
 }
 
-/* Stores two neighbours, if to.pairs. */
+/* Stores two neighbours; requires to.pairs. */
 static __device__ __forceinline__ void attention_store(const AttentionResult &to, int64_t at,
                                                        float value, float next) {
     if (to.bf16)

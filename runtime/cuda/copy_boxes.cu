@@ -2,7 +2,7 @@
  * micro-batches, fills.
  *
  * The moves of a step run in one launch, or few. A unit is a run of bytes that is read and written
- * at once, a span is 2048 units, and a block of threads takes one span. A sum that writes where an
+ * at once. A span is 2048 units, and a block of threads takes one span. A sum that writes where an
  * earlier move of the step reads or writes goes to a later launch. */
 #include "exchange/copy_boxes.h"
 #include "cuda/streams.h"

@@ -3,8 +3,8 @@
  *
  * The launches of a step are captured into a graph and replayed. So nothing that changes between
  * steps may be an argument of a kernel; kernels read CudaStep instead. The host code of a kernel
- * runs only in the first steps. It may depend on shapes and addresses, but not on call->step,
- * call->seed or the values behind call->hyper.
+ * runs only in the first steps. Host code may depend on shapes and addresses, but not on
+ * call->step, call->seed or the numbers to which call->hyper points.
  *
  *     __global__ void dropout_device(float *y, const float *x, int64_t n, const CudaStep *step,
  *         CudaReport report)

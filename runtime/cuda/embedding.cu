@@ -1,8 +1,8 @@
 /* Embedding: looks up rows of a table by token; backward adds gradients to these rows.
  *
  * Backward sorts the tokens by their rows (a stable counting sort: Knuth, The Art of Computer
- * Programming 3, 5.2). It then adds up runs of equal rows in that order. So no two threads add to
- * the same element, and every sum has a fixed order. */
+ * Programming 3, 5.2). Backward then adds up runs of equal rows in that order. So no two threads
+ * add to the same element, and every sum has a fixed order. */
 #include "operators/kernels.h"
 #include "cuda/team.h"
 

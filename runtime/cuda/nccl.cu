@@ -331,9 +331,9 @@ static void run_all_gather(const Act &act, int mine) {
     HT_NCCL(ncclGroupEnd());
 }
 
-/* Returns the member of a step's communicator for entry i of its blocks: member i, or the device
- * that the entry names. The members are the plan's devices for an async exchange, else all
- * ranks. */
+/* Returns the rank, in a step's communicator, of the peer of a block. In an exchange the block
+ * names the peer's device; in other steps block i belongs to rank i. The communicator of an async
+ * exchange has the plan's devices, any other has all ranks. */
 static int peer_of(const Act &act, const ht_block &block, int i) {
     if (act.step->verb != HT_EXCHANGE) return i;
     if (!nccl.side) return channel_rank(act.run, block.peer);
@@ -409,8 +409,9 @@ static ncclComm_t find_comm(const ChannelRun *run, const ht_reshard_step *step, 
     return comm_for(run, group);
 }
 
-/* Issues a step. Consecutive independent collectives of one verb share one NCCL group call, as in a
- * gradient bucket whose large tensors are not packed (fuse_collectives.c of compiler/reshard). */
+/* Issues a step. Consecutive independent collectives of one verb share one NCCL group call. An
+ * example is a gradient bucket whose large tensors are not packed
+ * (compiler/reshard/order/fuse_collectives.c). */
 static void nccl_communicate(const ChannelRun *run, const ht_reshard_step *step) {
     int mine;
     ncclComm_t comm = find_comm(run, step, &mine);

@@ -20,7 +20,7 @@ enum { DEVICE_HYPER = 64 }; // hyper-parameters of all optimizers of a program
 const char *device_open(void);
 
 /* device_connect creates the communication between the devices of all ranks; device_close destroys
- * it. Both are collective: all ranks call them. */
+ * it. All ranks call these functions together. */
 void device_connect(void);
 void device_close(void);
 
@@ -62,7 +62,7 @@ typedef struct DeviceRates {
 DeviceRates device_rates(void);
 
 /* Marks for observers (session/observe/hooks.h), on devices that work asynchronously. After
- * device_look, all work is issued call by call. device_mark sets a mark behind the work issued so
+ * device_look, all work is issued call by call. device_mark sets a mark after the work issued so
  * far and returns its number, 0, 1, ... After device_wait, device_marked returns the seconds from
  * mark 0 to a mark. device_marks_clear restarts the numbers. On the host, these functions do
  * nothing. */
@@ -90,8 +90,8 @@ typedef struct StepNumbers {
 const float *device_numbers(const StepNumbers *numbers);
 
 /* Runs the work that `issue` puts on the device, and waits for it. A program's work is the same at
- * every step except for the numbers, so a device may record it in *recording, which is NULL at
- * first. device_forget frees a recording. */
+ * every step except for the numbers. So a device may record the work in *recording, which is NULL
+ * at first. device_forget frees a recording. */
 typedef struct DeviceRecording DeviceRecording;
 void device_run(DeviceRecording **recording, void (*issue)(void *argument), void *argument);
 void device_forget(DeviceRecording *recording);

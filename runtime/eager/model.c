@@ -31,7 +31,7 @@ eager_program *eager_check_model(const char *function) {
 }
 
 /* Returns `name`. Ends the program if the name is empty or has a blank, quote, backslash or
- * unprintable character; `what` is "a parameter" in the message. */
+ * unprintable character. The message calls the owner of the name `what`: "a parameter". */
 static const char *check_name(const char *what, const char *name) {
     if (!name || !*name) ht_fail("the name of %s is empty", what);
     for (const char *at = name; *at; at++)

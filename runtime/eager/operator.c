@@ -146,8 +146,8 @@ static int count_operands(const Call *call, uint32_t set, bool zero) {
     return count;
 }
 
-/* Returns whether the results are zero without computing: all operands of a linear group are
- * zero. */
+/* Returns whether the results are zero without computing: all operands of a group in which the rule
+ * is linear are zero. */
 static bool vanishes(const Call *call) {
     for (int g = 0; g < call->op->group_count; g++) {
         uint32_t set = call->op->groups[g];

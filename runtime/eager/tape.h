@@ -51,7 +51,8 @@ ht_node *eager_node(ht_dtype dtype, ht_dims dims);
 ht_node *eager_node_like(ht_node node);
 ht_tensor eager_tensor(ht_node *node);
 
-/* Return the elements of a node; allocate and clear them first if the node is zero. */
+/* Return the elements of a node. If the node stands for zeros and has no memory yet, allocate and
+ * clear the memory first. */
 void *eager_data(ht_node *node);
 float *eager_f32(ht_node *node);
 
@@ -132,7 +133,7 @@ void eager_trace_operator(const void *op, int result_count, ht_node *const *resu
                           int operand_count, ht_node *const *operands);
 void eager_trace_argument(const ht_attr *argument);
 
-/* Does the same for a named value; `kind` is "the parameter " or the like. */
+/* Does the same as eager_trace_operator for a named value. `kind` is such as "the parameter ". */
 void eager_trace_name(const char *kind, const char *name, ht_dtype dtype, ht_dims dims);
 
 /* ---- trace and profile ---- */

@@ -285,7 +285,7 @@ static bool pass(Queue *queue) {
     return moved;
 }
 
-/* Yields or sleeps, the longer the more passes in a row (`idle`) made no progress. */
+/* Yields or sleeps. `idle` counts passes in a row without progress; sleeps grow with it. */
 static void rest(int idle) {
     long nap = FIRST_NAP;
     for (int i = YIELDS; i < idle && nap < LONGEST_NAP; i++) nap += nap / 4;

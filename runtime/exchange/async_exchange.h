@@ -11,9 +11,9 @@
  *     async_exchange_end(&async);
  *     async_exchange_forget(&async);
  *
- * On host memory each queue has a thread, which drives the messages of its async exchanges on its
- * own lane (transport/post.h), and sleeps if no exchange runs. All functions here are for the main
- * thread. */
+ * On host memory each queue has a thread. The thread drives the messages of the queue's async
+ * exchanges on its own lane (transport/post.h), and sleeps if no exchange runs. All functions here
+ * are for the main thread. */
 #ifndef EXCHANGE_ASYNC_EXCHANGE_H
 #define EXCHANGE_ASYNC_EXCHANGE_H
 
@@ -49,7 +49,7 @@ void async_exchange_begin(AsyncExchange *async);
 /* Orders all work issued to the device from now on after the end of the async exchange. */
 void async_exchange_end(AsyncExchange *async);
 
-/* Frees what an async exchange has kept between runs. It must not be running. */
+/* Frees what an async exchange has kept between runs. The exchange must not be running. */
 void async_exchange_forget(AsyncExchange *async);
 
 /* These functions do the same on threads, for channels that exchange through host memory.

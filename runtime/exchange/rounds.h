@@ -1,8 +1,8 @@
 /* Carries out steps of conversions as messages on host memory. A step has one or more rounds. In a
  * round, each rank of the group sends and receives messages, and processes the data of the previous
  * round. The rounds move as many bytes as textbook ring algorithms. Elements are reduced on one
- * rank in the order of the group, in f32 at least, and then sent to the others, so all ranks have
- * the same bits.
+ * rank in the order of the group, in f32 at least. They are then sent to the others, so all ranks
+ * have the same bits.
  *
  *     Rounds rounds = rounds_open(&run, step);
  *     while (rounds_next(&rounds))

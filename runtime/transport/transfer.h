@@ -2,7 +2,7 @@
  *
  * Sends and receives between two ranks, or of a rank with itself, match in order and must have
  * equal sizes. The transport (transport/mpi.h, transport/fabric/fabric.h) returns when all messages
- * are complete. It ends the program if a rank has died. */
+ * are complete. The transport ends the program if a rank has died. */
 #ifndef TRANSPORT_TRANSFER_H
 #define TRANSPORT_TRANSFER_H
 

@@ -101,11 +101,11 @@ def peak_bytes(trained):
 def closed_form(s):
     """Returns the bytes that training needs at least.
 
-    These are the parameters, gradients and two moments; the activations that backward reads of each
+    They are the parameters, gradients and two moments; the activations that backward reads of each
     layer; the logits and their gradient; the gradients within one layer. A layer keeps, in widths of
     EMBED a token: its input, the first norm's result, query, key and value (3), attention's result,
     the middle of the block, the second norm's result, the hidden layer before and after gelu (8).
-    It also keeps two numbers a norm and one a head.
+    A layer also keeps two numbers for each norm and one for each head.
     """
     embed, tokens = s["EMBED"], s["BATCH"] * s["SEQ"]
     weights = s["LAYERS"] * (12 * embed ** 2 + 13 * embed) + (s["VOCAB"] + s["SEQ"]) * embed + 2 * embed

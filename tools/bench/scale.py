@@ -15,7 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GPT = ROOT / "examples" / "gpt" / "gpt.c"
 SIZES = dict(EMBED=12288, HEADS=96, LAYERS=96, SEQ=2048, VOCAB=51200)
 DEVICES = (64, 1024, 4096)
-SECONDS, MEMORY, TABLES, GROWTH = 3.0, 1e9, 4e6, 1.5  # that it may take; GROWTH of 4,096 devices over 1,024
+SECONDS, MEMORY, TABLES, GROWTH = 3.0, 1e9, 4e6, 1.5  # limits of a compilation; GROWTH: of 4,096
+                                                      # devices over 1,024
 TRIES = 5
 
 

@@ -27,7 +27,7 @@ NEW = """strategy {name}
     stage devices(4-7) mesh(tp:4)
 end strategy
 """
-BESIDE, READY, COMPILES, STANDS = 0.1, 5.0, 0.5, 0.2  # seconds that are allowed
+BESIDE, READY, COMPILES, STANDS = 0.1, 5.0, 0.5, 0.2  # limits in seconds
 
 
 def run(*command, **environment):

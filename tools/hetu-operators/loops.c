@@ -18,7 +18,7 @@ typedef struct Loops {
     Text *out;
     const OpDef *def;
     const Rule *rule;
-    int operand;       // operand whose gradient is written; -1: the values
+    int operand;       // the loops compute this operand's gradient; -1: the values
     uint32_t integers; // a bit for each operand, then for each result, of an integer type
 
     bool wide; // computes in double
@@ -217,8 +217,8 @@ static void write_sum(const Loops *loops, const Value *value, uint32_t set, int 
     text_string(loops->out, ";\n");
 }
 
-/* Writes to `sets` the different sets of factors over which terms of the value are summed, and to
- * *all the union of the sets and of the factors of the value. Returns the number of sets. */
+/* Writes to `sets` the different sets of factors over which terms of the value are summed. Writes
+ * to *all the union of these sets and of the value's factors. Returns the number of sets. */
 static int sum_sets(const Loops *loops, const Value *value, uint32_t *sets, uint32_t *all) {
     int count = expr_terms(value->expr, NULL, 0), found = 0;
     ExprTerm *terms = arena_array(loops->out->arena, ExprTerm, count);

@@ -20,7 +20,7 @@ Declarations declarations_read(Arena *arena, Diag *diag, const char *file, const
 
 /* The variant of an operator's loops that a C function contains. */
 typedef struct LoopsVariant {
-    int operand;       // the gradient of this operand; -1: the values
+    int operand;       // the loops compute this operand's gradient; -1: the values
     uint32_t integers; // a bit for each operand, then for each result, of an integer type
     bool wide;         // computes in double
 } LoopsVariant;

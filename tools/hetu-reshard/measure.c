@@ -362,8 +362,8 @@ static json_t *measure_pair(const Hosts *hosts, int a, int b, const Cluster *mac
     return link;
 }
 
-/* Measures the local link on the host with most ranks, and the link of each pair of hosts. `remote`
- * is a copy of `local` if there is one host, `local` of `remote` if no host has two ranks. */
+/* Measures the local link on the host with most ranks, and the link of each pair of hosts. With one
+ * host, `remote` is a copy of `local`. If no host has two ranks, `local` is a copy of `remote`. */
 static json_t *measure_links(const Hosts *hosts, const Cluster *machine) {
     int ranks[world_size()], widest = 0;
     json_t *pairs = json_array();

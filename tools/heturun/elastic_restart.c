@@ -146,10 +146,10 @@ static void rebind(Ranks *ranks, const Slots *slots) {
         if (!slots->at[i].lost) ranks->at[rank++].slot = &slots->at[i];
 }
 
-/* One start of the ranks. */
+/* A launch of the ranks. */
 typedef struct Start {
     const Choice *choice; // the strategy under which the ranks run
-    int number;           // number of the start, from 1 on
+    int number;           // number of the launch, from 1 on
     int grace;            // seconds that ranks have to end after a signal
 } Start;
 
@@ -215,7 +215,7 @@ static bool leave_out(ChoiceList *list, const Choice *choice) {
     return list->count > 0;
 }
 
-/* Removes the meeting file of a start, and its folder unless that is place->folder. */
+/* Removes the meeting file of a launch, and its folder unless that is place->folder. */
 static void leave_meeting(char *meeting, const Place *place) {
     unlink(meeting);
     *strrchr(meeting, '/') = 0;

@@ -1,5 +1,5 @@
 /* The strategies of an elastic run (heturun --elastic), from a file, or from all files *.strategy
- * of a folder in the order of the files' names. heturun chooses the first one that fits the slots:
+ * of a folder by name. heturun chooses the first one that fits the slots:
  *
  *     dp8 (8 devices), dp4 (4 devices); 6 slots  ->  dp4
  */

@@ -27,7 +27,7 @@ void place_close(Place *place);
  * folder when the folder's file system has become full. free() it; NULL after a message. */
 char *place_inside(const Place *place);
 
-/* Makes a private folder beside the slots file and removes folders of earlier starts. Returns the
+/* Makes a private folder beside the slots file and removes folders of earlier launches. Returns the
  * path of the meeting file of ranks on several machines; free() it; NULL after a message. */
 char *place_beside(const char *slots);
 

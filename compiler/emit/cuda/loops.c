@@ -37,7 +37,7 @@ static Around around_of(const Nest *outputs, const Nest *contracted, const Lanes
                     .more = lanes};
 }
 
-/* Returns the set of tensors that the terms over exactly the factors of `set` read. */
+/* Returns the set of tensors that are read by terms summed over exactly the factors of `set`. */
 static uint64_t read_by(const LocalOp *local, uint32_t set) {
     return terms_operands(local, set) << local->result_count;
 }

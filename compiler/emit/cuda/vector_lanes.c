@@ -20,8 +20,8 @@ Device device_of(Text *out, const LocalOp *local) {
 
 /* ---- how wide ---- */
 
-/* Returns whether a tensor begins at a multiple of VECTOR bytes. Only the rows of a micro-batch in
- * an input may not. */
+/* Returns whether a tensor begins at a multiple of VECTOR bytes. Only a micro-batch's rows of an
+ * input may begin elsewhere. */
 static bool is_aligned(const LocalOp *local, const Tensor *tensor) {
     return !value_turns(local->module, local->op, tensor->value) ||
            tensor_elements(tensor) * dtype_size(tensor->value->type.dtype) % VECTOR == 0;

@@ -49,7 +49,7 @@ typedef struct LocalOp {
     int summed;    // index of the operand that is summed
     Tensor sums;   // the sum's result
     int term_count;
-    Term *terms; // terms of a RULE_BODY, or of the product in front of an epilogue
+    Term *terms; // terms of a RULE_BODY, or of the product before an epilogue
 } LocalOp;
 
 /* Fills in `local`. Returns false after it has reported an error: a tensor that lies in several

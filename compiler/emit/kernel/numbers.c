@@ -11,9 +11,9 @@
 
 /* ---- which devices add a term ---- */
 
-/* Appends to `key` properties that are equal on two devices if both have the same contribution of a
- * term to the same piece of the result. Returns whether the device is in the first subgroup of each
- * operand whose subgroups are copies. */
+/* Appends a text to `key`. The texts of two devices are equal if both devices contribute the same
+ * elements of a term to the same piece of the result. Returns whether the device is in the first
+ * subgroup of each operand whose subgroups are copies. */
 static bool contribution_key(Text *key, const LocalOp *local, uint64_t operands, int device) {
     Module *module = local->module;
     const Value *result = local->results[0].value;

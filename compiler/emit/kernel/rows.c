@@ -61,8 +61,8 @@ const char *rows_name(const Rows *rows, int value) {
                                        : equations_value(local->rule, value)->name;
 }
 
-/* Returns the type of a value: of a result's storage, the type that the rule fixes for a local
- * value, or that of the first result. */
+/* Returns the type of a value. A result has its storage's type, a local value the type that the
+ * rule fixes. Other local values have the type of the first result. */
 static DType value_dtype(const Rows *rows, int value) {
     const LocalOp *local = rows->local;
     const Element *element = &equations_value(local->rule, value)->element;

@@ -1,5 +1,5 @@
 /* Shares bodies between kernels of several strategies that differ only in integer constants, such
- * as numbers of rows, so that the C compiler translates each body once.
+ * as numbers of rows. So the C compiler translates each body once.
  *
  *     gpt_add_3(y, x):  i0 < 2048     ->    gpt_add_3_shared(y, x, n0): i0 < n0
  *     gpt_add_7(y, x):  i0 < 512            gpt_add_3 and gpt_add_7 call it with 2048 and 512

@@ -216,8 +216,8 @@ static bool same_extents(const int64_t *boxes, int rank, int a) {
     return same;
 }
 
-/* Returns rows `box, lo, hi, step, ...`: runs of boxes, in which each box is the previous one moved
- * by the steps. */
+/* Returns rows `box, lo, hi, step, ...` for runs of boxes. In a run, each box is the previous one
+ * moved by the steps. */
 static Text box_runs(Arena *arena, const int64_t *boxes, int count, int rank, int *runs) {
     Text rows = {.arena = arena};
     *runs = 0;

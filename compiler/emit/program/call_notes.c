@@ -89,9 +89,8 @@ static Work call_work(const RoleWriter *writer, const Call *call) {
     return op_work(op, extent);
 }
 
-/* Returns whether infinities in the results of a call are legitimate though its operands in the
- * notes are finite: copies, conversions, operators with an infinite argument, and rules that allow
- * it. */
+/* Returns whether a call may have infinite results though its operands in the notes are finite: a
+ * copy, a conversion, an operator with an infinite argument, or a rule that allows infinities. */
 static bool is_endless(const Call *call) {
     const Op *op = call->op;
     bool endless = call->makes || op->convert.plan || rule_has_infinity(op->def->rule);

@@ -77,16 +77,17 @@ Notes notes_of(const RoleWriter *writer, const Calls *calls);
 /* Returns the slots of parameters, states and inputs, by value id; -1: none. */
 const int64_t *slots_of(Arena *arena, const Module *module);
 
-/* Returns, by value id, the slot into which a value that becomes a new parameter or state is
- * computed where the arena has no storage for it; -1: none. */
+/* Returns, by value id, the slot of the parameter or state whose new value this is; -1: none. The
+ * new value is computed into the slot if the arena has no storage for it. */
 const int64_t *updated_slots_of(Arena *arena, const Module *module, const int64_t *slots);
 
 /* Return the buffer (<hetu/rt.h>) of a value in a role, and its bytes on the role's devices. */
 int64_t value_buffer(const RoleWriter *writer, const Value *value);
 int64_t role_value_bytes(const RoleWriter *writer, const Value *value);
 
-/* Appends the argument for a tensor. Inside the loop over micro-batches an input (whole in its
- * slot) or collected rows (whole in the arena) are passed as the rows of the current micro-batch.
+/* Appends the argument for a tensor. Inputs are whole in their slots, and collected rows are whole
+ * in the arena. Inside the loop over micro-batches both are passed as the rows of the current
+ * micro-batch.
  */
 void call_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value *value);
 

@@ -24,7 +24,7 @@ typedef struct Image {
     int device_count;         // ranks: 1 + the highest device, idle devices included
     Intern *schedule_numbers; // 1 + number of a schedule, by content
     int schedule_count;
-    Intern *piece_numbers; // 1 + number of a row of numbers that differ within roles, by content
+    Intern *piece_numbers; // 1 + index of a device's row of numbers, by content
     int piece_count;
 } Image;
 
@@ -92,8 +92,8 @@ static const Value *part_of_body(const Module *module, const Value *input, int b
     return NULL;
 }
 
-/* Returns the padding lengths of an input with a padding value: for each pipeline with shorter
- * lengths, its range of the batch's rows and the extents that it reads. */
+/* Returns the padding lengths of an input with a padding value. Each pipeline with shorter lengths
+ * gives its range of the batch's rows and the extents that it reads. */
 static Text padded_rows(const Image *image, const Value *input, int *count) {
     const Module *module = image->module;
     Text rows = {.arena = image->emitter->arena};

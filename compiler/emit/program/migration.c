@@ -45,7 +45,7 @@ static const char *module_name_of(const Emitter *emitter, const char *const *nam
     return names[m];
 }
 
-/* Adds a row of the table of migrations, and writes its batches before it. */
+/* Appends the batches of a migration to `out`, and its row of the table of migrations to `rows`. */
 static void text_migration(Text *out, Text *rows, Emitter *emitter, const char *const *names,
                            const Migration *migration) {
     Arena *arena = emitter->arena;
@@ -85,8 +85,8 @@ void emit_migrations(Text *out, Emitter *emitter, const char *const *names) {
               c_number(emitter->arena, all->at.count), NULL);
 }
 
-/* Returns the number of a module that the running program has, and that is the same program as
- * module `index`; -1: none. */
+/* Returns which module of the unit the running program has already as the same program as module
+ * `index`; -1: none. */
 static int like_module(const Unit *unit, int index) {
     for (int m = 0; m < unit->modules.count; m++)
         if (unit->links.at[m].layouts_only &&

@@ -323,7 +323,7 @@ static Call *call_ahead(RoleParts *parts, const char *opening, int number) {
     return call;
 }
 
-/* Appends the calls that begin the prefetched gathers in front of an operator. */
+/* Appends the calls that begin the prefetched gathers before an operator. */
 static void begin_aheads(RoleParts *parts, const Op *op) {
     const Numbers *begin = &parts->ahead[op->index];
     for (int b = 0; b < begin->count; b++)

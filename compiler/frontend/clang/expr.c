@@ -38,8 +38,8 @@ static const CExpr *as_operand(const CExpr *expr) {
     return expr;
 }
 
-/* Makes a node with the first `count` of the operands a, b and c. Refuses an expression, called
- * `what`, with another number of operands. */
+/* Makes a node with the first `count` of the operands a, b and c. Refuses an expression with
+ * another number of operands; `what` is its name in the message. */
 static CExpr *with_operands(Reader *r, CXCursor cursor, CExprKind kind, int count,
                             const char *what) {
     Cursors list = operands(r, cursor);
@@ -62,7 +62,7 @@ static CExpr *decayed(Reader *r, CExpr *expr) {
 
 /* ---- literals ---- */
 
-/* Returns the character of the escape at *at, behind its backslash; moves *at behind the escape. */
+/* Returns the character of an escape. *at is after the backslash, and moves past the escape. */
 static char unescape(const char **at) {
     static const char letters[] = "abfnrtv\\\"'?", values[] = "\a\b\f\n\r\t\v\\\"'?";
     const char *letter = strchr(letters, **at);

@@ -32,7 +32,7 @@ static TokenList converted(Reader *r, CXToken *tokens, unsigned first, unsigned 
     return list;
 }
 
-/* Reads the parameters behind the `(`, token 1. Returns the index of the body's first token. */
+/* Reads the parameters after the `(`, token 1. Returns the index of the body's first token. */
 static unsigned read_parameters(Reader *r, Macro *macro, CXToken *tokens, unsigned count) {
     unsigned i = 2;
     for (; i < count; i++) {
@@ -96,7 +96,7 @@ static bool has_line(Reader *r, const char *name, int depth) {
     return false;
 }
 
-/* Returns the offset behind a comment, string or character; else behind one byte. */
+/* Returns the offset past a comment, string or character; else past one byte. */
 static int skip(const Source *source, int at) {
     const char *text = source->text + at, *end = text + 1;
     if (!strncmp(text, "//", 2)) end = text + strcspn(text, "\n");
@@ -111,7 +111,7 @@ static int skip(const Source *source, int at) {
     return end ? (int)(end - source->text) : source->length;
 }
 
-/* Returns the offset behind the parenthesis that closes the one at `at`. */
+/* Returns the offset past the parenthesis that closes the one at `at`. */
 static int closing(const Source *source, int at) {
     for (int depth = 0; at < source->length; at = skip(source, at)) {
         depth += source->text[at] == '(';
@@ -130,7 +130,7 @@ static int name_end(const Source *source, int at) {
     return at;
 }
 
-/* Returns the offset behind the arguments of a name that ends at `at`; `at` if it has none. */
+/* Returns the offset past the arguments of a name that ends at `at`; `at` if it has none. */
 static int call_end(const Source *source, int at) {
     int open = at + (int)strspn(source->text + at, " \t\n");
     return source->text[open] == '(' ? closing(source, open) : at;

@@ -186,7 +186,7 @@ static bool names_arithmetic(const char *literal) {
                                strstr(literal, "overflow") || strstr(literal, "precision"));
 }
 
-/* Returns the token of a line that changes its meaning for one compiler only; `end`: none.
+/* Returns a token to which only one of the two compilers gives a meaning; `end`: the line has none.
  *
  *     #pragma ms_struct on                     struct layouts, in clang only, as _Pragma too
  *     __attribute__((optimize("fast-math")))   arithmetic, in the C compiler only */
@@ -245,8 +245,8 @@ static bool search_line(Search *search, const FileTokens *tokens, unsigned first
     return found;
 }
 
-/* Searches a file. Records its macros whose definitions use a macro that differs; returns whether a
- * recorded macro is new. With `refuses`, reports uses. */
+/* Searches a file. Records the file's macros whose definitions use a macro that differs; returns
+ * whether a recorded macro is new. With `refuses`, reports uses. */
 static bool search_file(Search *search, const Source *source, bool refuses) {
     Reader *r = search->r;
     CXFile file = clang_getFile(r->tu, source->file);

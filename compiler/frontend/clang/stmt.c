@@ -218,7 +218,7 @@ static enum CXChildVisitResult note_loop(CXCursor cursor, CXCursor parent, CXCli
     return CXChildVisit_Recurse;
 }
 
-/* Returns the position behind the string or character that begins at `at`. */
+/* Returns the position after the string or character that begins at `at`. */
 static const char *behind_quoted(const char *at) {
     char quote = *at++;
     for (; *at && *at != quote; at++) at += *at == '\\' && at[1];
@@ -227,7 +227,7 @@ static const char *behind_quoted(const char *at) {
 
 static bool is_word(char c) { return c == '_' || c == '$' || isalnum((unsigned char)c); }
 
-/* Returns the position behind the next keyword `for`; NULL: there is none. */
+/* Returns the position after the next keyword `for`; NULL: there is none. */
 static const char *next_for(const char *at) {
     while (*at) {
         size_t length = 0;

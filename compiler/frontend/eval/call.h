@@ -48,8 +48,9 @@ extern const Builtin string_builtins[], tensor_builtins[], number_builtins[], st
 /* Evaluates a call of math.h to *value; false for another function, or with unknown arguments. */
 bool math_call(Eval *ev, const Call *call, Val *value);
 
-/* Returns the arguments behind argument `format` as printf formats them, valid until the next call.
- * They must not overlap the `room` bytes at `to`, the destination; `to` 0: no destination. */
+/* Returns the arguments after argument `format` as printf formats them, valid until the next call.
+ * The arguments must not overlap the `room` bytes at `to`, the destination; `to` 0: no
+ * destination. */
 const Text *format_values(Eval *ev, const Call *call, int format, uint64_t to, int64_t room);
 
 #endif

@@ -154,7 +154,7 @@ void eval_steps(Eval *ev, int64_t count);
  * open, it is unknown in a lenient evaluation, and an error in any other. */
 Val rounding_check(Eval *ev, const Binary *operation, Val result);
 
-/* Records that a value, which may be a rounded product, is negated. */
+/* Records that a value is negated: if it is a rounded product, a C compiler may fuse both (FMA). */
 void rounding_negated(Eval *ev, Val value);
 
 /* Returns whether options leave the result of a math.h function open; an error unless lenient. */

@@ -59,8 +59,8 @@ static int64_t size_of_step(Eval *ev, const CType *type, Position at) {
     return type->size;
 }
 
-/* Returns the address of an element. With `whole`, nothing is read there, and the address may be
- * that behind the last element. */
+/* Returns the address of an element. `whole` says that the element is not read, so that the address
+ * may be one past the last element. */
 static uint64_t element_address(Eval *ev, const CExpr *expr, bool whole) {
     const CType *array = expr->a->kind == C_CAST ? expr->a->a->type : expr->a->type;
     bool ordered = may_conflict(expr->a, expr->b);
@@ -302,8 +302,8 @@ static bool is_call(const CExpr *expr, bool with_number) {
     return expr->kind == C_CALL;
 }
 
-/* Returns whether gcc's order of operands is known: they are variables and calls, one of which may
- * be combined with a number, and gcc folds no outer operator with this one. */
+/* Returns whether gcc's order of operands is known. The operands must be variables and calls; one
+ * of them may be combined with a number. gcc must fold no outer operator with this one. */
 static bool has_known_order(const CExpr *expr) {
     const CExpr *a = expr->a, *b = expr->b;
     bool good = (a->kind == C_VAR || is_call(a, true)) && (b->kind == C_VAR || is_call(b, true));

@@ -53,7 +53,7 @@ static int64_t next_integer(Formatter *f, const Conversion *c, int64_t size) {
     return (int64_t)value->i;
 }
 
-/* Reads a width or precision, which is digits or a star for an argument; moves *at behind it. */
+/* Reads a width or precision, which is digits or a star for an argument; moves *at past it. */
 static int read_count(Formatter *f, const char **at) {
     long count;
     if (**at == '*') {
@@ -74,7 +74,7 @@ static void add_flag(Conversion *c, char flag) {
     if (!strchr(c->flags, flag) && length + 1 < sizeof c->flags) c->flags[length] = flag;
 }
 
-/* Reads a conversion behind its percent sign; moves *at behind it. */
+/* Reads the conversion whose percent sign *at has passed; moves *at past the conversion. */
 static Conversion read_conversion(Formatter *f, const char **at) {
     static const char *const lengths[] = {"hh", "h", "ll", "l", "j", "z", "t", "L"};
     Conversion c = {.width = -1, .precision = -1};

@@ -150,7 +150,7 @@ static void go_past(Level *level) {
     level->next = level->type->is_union ? level->type->fields.count : level->next + 1;
 }
 
-/* Opens a level for the next member, and moves the outer level behind that member. */
+/* Opens a level for the next member, and moves the outer level past that member. */
 static void enter(Filler *f, Position at) {
     Member member = next_member(f, at);
     if (f->depth + 1 >= MOST_LEVELS) eval_error(f->ev, at, "this initialiser is nested too deeply");
@@ -242,8 +242,8 @@ static void fill_positional(Filler *f, const CExpr *value) {
     go_past(&f->level[f->depth]);
 }
 
-/* Assigns a value to an object inside the current level: the one that the designators from index
- * `at` on name. Initialization continues behind that object. */
+/* Assigns a value to the object inside the current level that the designators from index `at` on
+ * name. Initialization continues after that object. */
 static void designate(Filler *f, const CExpr *expr, int at) {
     // Find the members or elements from level->next to `last`.
     const CDesignator *designator = &expr->designators.at[at];

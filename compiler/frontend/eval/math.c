@@ -94,7 +94,7 @@ static bool rounded_once(Exact1 *one, Exact2 *two, const double *x, bool narrow,
     return good;
 }
 
-/* Returns whether `name` is `function`, or `function` followed by f; *narrow: it ends in that f. */
+/* Returns whether `name` is `function`, or `function` followed by f; *narrow tells which. */
 static bool names(const char *name, const char *function, bool *narrow) {
     size_t length = strlen(function);
     if (strncmp(name, function, length)) return false;

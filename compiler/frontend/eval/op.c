@@ -8,7 +8,8 @@
 #include <string.h>
 #include <uthash.h>
 
-enum { STEPS_OF_OPERATOR = 200 }; // steps of a call: an endless loop ends before memory is full
+/* The steps that a call counts as, so that an endless loop ends before memory is full. */
+enum { STEPS_OF_OPERATOR = 200 };
 
 typedef Array(Value *) Values;
 typedef Array(const Access *) Accesses;

@@ -44,7 +44,7 @@ typedef struct OrderLog {
     uint64_t since; // only objects with `born` up to this are recorded; 0: none are recorded
 } OrderLog;
 
-/* An expression with operands in open order, from order_begin to order_end. */
+/* An expression whose operands C evaluates in unspecified order, from order_begin to order_end. */
 typedef struct Order {
     int begin;      // index of the first touch of all operands
     int middle;     // index of the first touch of the current operand

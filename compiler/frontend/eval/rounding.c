@@ -1,7 +1,7 @@
 /* Refuses floating-point operations whose value an option of the C compiler leaves open
  * (clang/rounding.c).
  *
- * Where the C compiler may fuse multiply and add, a * b + c is computed with one rounding and with
+ * The C compiler may fuse multiply and add. There a * b + c is computed with one rounding and with
  * two, and refused if the values differ. A product may reach the sum through variables and calls,
  * so products are found by value: each product that was rounded is kept with its factors.
  *

@@ -11,7 +11,7 @@ static const char *text_of(Eval *ev, const Call *call) {
 
 /* ---- numbers in strings ---- */
 
-/* Stores a pointer to the end of a number, `length` bytes on, unless argument 1 is NULL. */
+/* Stores a pointer to the end of a number of `length` characters, unless argument 1 is NULL. */
 static void store_end(Eval *ev, const Call *call, int64_t length) {
     uint64_t to = call_argument(ev, call, 1).i;
     if (!to) return;
@@ -108,7 +108,7 @@ static Val sort(Eval *ev, const Call *call) {
     Place all = pointer_place(ev, base, count * size, call->at);
     Object *held = object_create(ev, size, "an element");
     for (int64_t i = 1; i < count; i++) {
-        // Find the position behind all elements that are not greater, by binary search.
+        // Find the position after all elements that are not greater, by binary search.
         int64_t low = 0, high = i;
         while (low < high) {
             int64_t middle = (low + high) / 2;

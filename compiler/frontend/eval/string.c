@@ -80,7 +80,7 @@ static Val compare_bytes(Eval *ev, const Call *call) {
         eval_error(ev, call->at, "the bytes that are compared here are not known at compile time");
     const uint8_t *x = a.object->bytes + a.offset, *y = b.object->bytes + b.offset;
     int order = memcmp(x, y, (size_t)size);
-    // gcc compares at most three bytes with a literal itself, and returns their difference.
+    // gcc itself compares up to three bytes with a literal, and returns their difference.
     bool inlined = size <= 3 && (is_literal(call, 0) || is_literal(call, 1));
     for (; inlined && order && *x == *y; x++) y++;
     return compared(call, inlined && order ? *x - *y : order);

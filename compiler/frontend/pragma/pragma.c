@@ -294,7 +294,7 @@ void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)
     if (!good) pragma->kind = PRAGMA_BAD;
 }
 
-/* Returns the tokens behind the directive with macros expanded, and a TOKEN_END behind them. */
+/* Returns the tokens after the directive with macros expanded, and a TOKEN_END after them. */
 static const Token *read_tokens(CUnit *unit, Macros macros, const Pragma *pragma) {
     const TokenList *line = &pragma->line.tokens;
     Token end = line->at[line->count - 2];

@@ -37,7 +37,7 @@ struct Pragma {
     bool used;   // attached to a statement or declaration
     Position at; // position of the directive
     const char *directive;
-    Tokens tokens;                 // tokens behind the directive, with macros expanded
+    Tokens tokens;                 // tokens after the directive, with macros expanded
     const Token *first;            // the first of these tokens
     Array(const CExpr *) operands; // dims, shard, reshard
     Array(const char *) names;     // shape: the variables; padding: the inputs
@@ -79,7 +79,7 @@ struct Scope {
     const Scope *outer;
 };
 
-/* Reads an expression over the names in scope, and stops behind it. Calls in the expression take
+/* Reads an expression over the names in scope, and stops past it. Calls in the expression take
  * frame slots from *slots. Returns NULL after an error. */
 const CExpr *expression_read(CUnit *unit, Tokens *tokens, const Scope *scope, int *slots);
 

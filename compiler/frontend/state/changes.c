@@ -90,7 +90,7 @@ static bool is_hyper(const CExpr *member) {
     return !strcmp(member->member.name, "hyper") && strstr(of->name, "ht_optimizer");
 }
 
-/* Returns the variable that contains a place. When the place is behind a pointer, sets *pointer to
+/* Returns the variable that contains a place. When a pointer leads to the place, sets *pointer to
  * that pointer and returns NULL. Returns NULL for hyperparameters of an optimizer (hyper), too,
  * which may be set at run time. */
 static CVar *place_root(const CExpr *expr, const CExpr **pointer) {
@@ -125,7 +125,7 @@ static CBytes place_bytes(const CExpr *expr) {
                   : bytes;
 }
 
-/* Returns the argument into which a C library function returns a pointer to non-const; or NULL. */
+/* Returns the argument into which a C library function returns a writable pointer; NULL: none. */
 static const CExpr *given_back(const CExpr *call) {
     static const char *const first[] = {"strchr", "strrchr", "strstr", "strpbrk", "memchr"};
     const CFunction *function = cexpr_function(call->a);
@@ -306,7 +306,8 @@ static void scan(Scan *s, const CExpr *expr, Use use) {
                  !pointer && expr->type->kind == CT_POINTER && expr->type->to_const ? READ : use);
 }
 
-/* Records the uses of a cast's operand; a cast to a pointer to non-const gives the pointer away. */
+/* Records the uses of a cast's operand. After a cast to a pointer to non-const, the target may be
+ * written. */
 static void scan_cast(Scan *s, const CExpr *expr, Use use) {
     if (is_decay(expr))
         give_address(s, expr->a, use, expr->at);

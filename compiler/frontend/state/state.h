@@ -3,9 +3,9 @@
  *     static int steps;
  *     ht_tensor loss(...) { return steps++ < 100 ? warm(x) : cold(x); }    refused: it changes
  *
- * hetucc evaluates a model function once; as plain C it runs at every step. Both agree when nothing
- * that the function reads changes between evaluations. A variable that may change is refused, with
- * two positions: where a model reads it, and where it is changed. */
+ * hetucc evaluates a model function once; as plain C it runs at every step. Both ways agree when
+ * nothing that the function reads changes between evaluations. A variable that may change is
+ * refused, with two positions: where a model reads it, and where it is changed. */
 #ifndef FRONTEND_STATE_STATE_H
 #define FRONTEND_STATE_STATE_H
 

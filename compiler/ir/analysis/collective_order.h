@@ -11,11 +11,11 @@
  * A prefetch does the same for parameters under `zero 3`: the all-gather of a layer's parameters
  * overlaps with the layer before.
  *
- *     h1 = linear(h0, w1)     layer 1; the gather of w2 begins in front of it
+ *     h1 = linear(h0, w1)     layer 1; the gather of w2 begins before it
  *     w2 = reshard(shard2)    the place where the gather must have ended
  *     h2 = linear(h1, w2)     layer 2
  *
- * The gather's result and scratch space are in use from the operator in front of which the gather
+ * The gather's result and scratch space are in use from the operator before which the gather
  * begins.
  */
 #ifndef IR_ANALYSIS_COLLECTIVE_ORDER_H
@@ -39,9 +39,9 @@ typedef struct AsyncCollectives {
  * begin. Conversions that move no bytes are left out. */
 AsyncCollectives module_async_collectives(Arena *arena, const Module *module);
 
-/* Returns the operator in front of which a conversion begins, after pass specialize: the first
- * operator of the preceding layer, or of its own layer if that layer is the first of its phase. The
- * maker of the operand always comes earlier. For a conversion that is no prefetch, returns `op`. */
+/* Returns the operator before which a conversion begins, after pass specialize: the first operator
+ * of the preceding layer, or of its own layer if that layer is the first of its phase. The maker of
+ * the operand always comes earlier. For a conversion that is no prefetch, returns `op`. */
 const Op *op_prefetch_point(const Module *module, const Op *op);
 
 #endif

@@ -9,11 +9,11 @@
 
 #include "ir/module.h"
 
-/* Returns the number of the product's operand that `sum` sums over exactly the factors that the
+/* Returns which operand of the product `sum` reduces: it must sum over exactly the factors that the
  * product contracts; -1 if there is none. */
 int summed_operand(const Op *sum, const Op *product);
 
-/* Returns the product that stands right behind `sum` in its phase and can compute `sum` as its side
+/* Returns the product that stands right after `sum` in its phase and can compute `sum` as its side
  * reduction; NULL if there is none. */
 const Op *op_side_reduction(const Module *module, const Op *sum);
 

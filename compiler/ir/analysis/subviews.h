@@ -23,7 +23,7 @@ typedef struct BoundTensor {
 } BoundTensor;
 
 /* Returns whether a kernel can read or write a tensor in place on a device. Writes to *pitch the
- * distance in elements between the starts of rows (the dimensions behind the factor of clause
+ * distance in elements between the starts of rows (the dimensions after the factor of clause
  * pitch); 0 if the tensor is contiguous. */
 bool tensor_pitch(Module *module, const Op *op, BoundTensor tensor, int device, int64_t *pitch);
 

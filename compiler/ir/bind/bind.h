@@ -7,7 +7,7 @@
  *     view.c        binds views (reshapes)
  *
  * ir/binding.h has an example. runtime/eager/bind.c does the same for the one-device library, on
- * tables that the build writes from the rules, and words its errors for a running program.
+ * tables that the build writes from the rules. It words its errors for a running program.
  */
 #ifndef IR_BIND_BIND_H
 #define IR_BIND_BIND_H

@@ -90,7 +90,7 @@ static void match_segment(Binder *binder, Factors *factors, Side x, Side y) {
         if (left == 1 && ++i < x.count) left = x.extent[i];
         if (right == 1 && ++j < y.count) right = y.extent[j];
     }
-    // extents of 1 behind the last shared factor
+    // extents of 1 after the last shared factor
     bool complete = i == x.count && j == y.count;
     for (; !complete && i < x.count && x.extent[i] == 1; complete = ++i == x.count && j == y.count)
         add_factor(binder, factors, 1, &x.factors[i], NULL);

@@ -46,8 +46,8 @@ const Plan *module_plan(Module *module, const Conversion *tensors, int count);
 const Plan *op_plan_alone(Arena *arena, Module *module, const Op *op,
                           ReplicaGroups *replica_groups);
 
-/* Returns the device of the plan (of the first replica group) whose part `device` takes in an
- * operator's conversion; -1: `device` takes no part. */
+/* Returns the device of the first replica group, for which the plan is made, that corresponds to
+ * `device` in an operator's conversion; -1: `device` takes no part. */
 int conversion_device(Module *module, const Op *op, int device);
 
 /* Returns an element type as the runtime library names it. */

@@ -72,7 +72,7 @@ void define_value(IrParser *parser, Value *value, int id);
 /* Reads <LAYOUT>, which must fit a tensor of the type. */
 const Layout *parse_layout(IrParser *parser, Type type);
 
-/* Reads the part of a value behind the colon. If the text has no position, value->at is kept. */
+/* Reads the part of a value after the colon. If the text has no position, value->at is kept. */
 bool parse_value(IrParser *parser, Value *value);
 
 /* Read lines `%ID = OPERATOR(...)` and `binding ...`. */

@@ -309,7 +309,7 @@ const Layout *parse_layout(IrParser *parser, Type type) {
     return tokens_expect(tokens, ">", "after the layout") ? layout : NULL;
 }
 
-/* Reads <LAYOUT> @POSITION behind `shard`: the layout that the source gives. */
+/* Reads <LAYOUT> @POSITION after `shard`: the layout that the source gives. */
 static bool parse_written(IrParser *parser, Value *value) {
     const UserLayout *written =
         open_layout(parser) ? user_layout_parse(&parser->tokens, ">") : NULL;

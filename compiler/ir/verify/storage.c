@@ -4,10 +4,10 @@
  *     %6 at [32, 96)       write 2 overlaps %5: [0, 64) no longer holds a value
  *     %7 = add(%5, %6)     malformed IR: the storage of %5 does not hold it when it is read
  *
- * It simulates a step of each role, with two rounds of each loop over micro-batches. Each write has
- * a number. A storage holds the number of its last write, until another write overlaps it. An
- * operand is correct if its storage holds the number of the operand's own write. Operands of a
- * concatenation that are written into its result have one number together.
+ * The verifier simulates a step of each role, with two rounds of each loop over micro-batches. Each
+ * write has a number. A storage holds the number of its last write, until another write overlaps
+ * it. An operand is correct if its storage holds the number of the operand's own write. Operands of
+ * a concatenation that are written into its result have one number together.
  */
 #include "ir/analysis/phases.h"
 #include "ir/analysis/subviews.h"
@@ -44,7 +44,7 @@ static bool in_arena(const Play *play, const Value *owner) {
 
 /* ---- the arena ---- */
 
-/* Returns the index of the first interval that ends behind an offset (binary search). */
+/* Returns the index of the first interval that ends after an offset (binary search). */
 static int stretch_behind(const Play *play, int64_t place) {
     int low = 0, high = play->stretches.count;
     while (low < high) {
@@ -69,7 +69,7 @@ static void overwrite(Play *play, Stretch stretch) {
     play->stretches.at[first] = stretch;
 }
 
-/* Returns the offset of the micro-batch's slot, which is simulated behind the arena. */
+/* Returns the offset of the micro-batch's slot; the simulation puts slots after the arena. */
 static int64_t slot_begin(const Play *play) {
     return (play->role->arena_bytes + ARENA_ALIGNMENT - 1) / ARENA_ALIGNMENT * ARENA_ALIGNMENT;
 }

@@ -5,10 +5,10 @@
  *     loss = cross_entropy(logits, t)             products of the backward section
  *     dlogits = ...; dx = dlogits * table; dtable = dlogits * x
  *
- * A region begins with a product whose result is large. It has all operators that read this result,
- * or large values computed from it, and all operators on paths between them. The region can be cut
- * if each operator computes rows independently or sums over rows. No operator of the region may
- * read the result of a second product of the region: that would cut whole layers.
+ * A region begins with a product whose result is large. The region has all operators that read this
+ * result, or large values computed from it, and all operators on paths between them. The region can
+ * be cut if each operator computes rows independently or sums over rows. No operator of the region
+ * may read the result of a second product of the region: that would cut whole layers.
  */
 #ifndef PASSES_CHUNK_CHUNK_H
 #define PASSES_CHUNK_CHUNK_H

@@ -25,7 +25,7 @@ static bool operand_vanishes(const Differentiator *diff, const Op *op, int opera
     return op->operands[operand] && diff->vanishes[op->operands[operand]->id];
 }
 
-/* Returns whether linear group `group` has operands and all of them are 0. */
+/* Returns whether a group of operands in which the rule is linear has members and all are 0. */
 static bool group_vanishes(const Differentiator *diff, const Op *op, const int *groups, int group) {
     bool any = false;
     for (int k = 0; k < op->operand_count; k++) {

@@ -6,7 +6,7 @@ typedef struct Batches {
     const Module *module;
     const Classes *classes;
     Arena *arena;
-    bool *beside;  // by atom: a parameter has it, or an operator that also has the atom which
+    bool *beside;  // by atom: a parameter has it, or an operator has both it and the atom that
                    // micro-batches cut
     bool *trained; // by value id: depends on a parameter
 } Batches;

@@ -171,7 +171,7 @@ static void collect(Classes *classes, const Cuts *by_class, const int *nodes, in
     }
 }
 
-/* Gives the nodes of one side the cuts that fall inside them. Returns whether any is new. */
+/* Adds to each node of one side the cuts that fall inside the node. Returns whether any is new. */
 static bool distribute(Classes *classes, Cuts *by_class, const int *nodes, int count,
                        const Cuts *all) {
     bool changed = false;

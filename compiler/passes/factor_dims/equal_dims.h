@@ -1,4 +1,4 @@
-/* Analysis behind pass factor_dims: finds dimensions that are the same, and the factors into which
+/* The analysis of pass factor_dims: finds dimensions that are the same, and the factors into which
  * they split.
  *
  *     qkv = linear(x, w)                     node of qkv's dimension 1: class A, extent 2304
@@ -46,7 +46,7 @@ typedef struct Classes {
     int64_t *atom_extent;
 } Classes;
 
-/* Analyses a module with the bindings that ir_bind makes. */
+/* Finds which dimensions of a module must have equal extents. Requires bindings (ir_bind). */
 Classes *classes_create(Arena *arena, const Module *module);
 
 /* Returns the representative node of a node's class. */

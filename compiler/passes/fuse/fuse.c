@@ -110,7 +110,8 @@ static void find_groups(Fuse *fuse) {
     fuse->visited = arena_array(fuse->arena, int, module->ops.count);
     for (int i = 0; i < module->ops.count; i++)
         fuse->group[i] = group_of_op(fuse, module->ops.at[i]);
-    // groups grow from makers to readers, then among readers of one value, then behind products
+    // groups grow from makers to readers, then among readers of one value, then as epilogues of
+    // products
     for (int i = 0; i < module->ops.count; i++) join_makers(fuse, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) join_siblings(fuse, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) join_product(fuse, module->ops.at[i]);

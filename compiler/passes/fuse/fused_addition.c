@@ -76,8 +76,8 @@ static void take_operand(Module *module, Op *op, int operand, int result, Value 
     op->operands = values;
 }
 
-/* Removes the sum. The operator that makes a term takes its place, or stays where it is if
- * something reads its other results earlier. */
+/* Removes the sum. The operator that makes the term moves to the sum's place, unless something
+ * reads its other results earlier. */
 static void add_there(Adding *adding, Op *sum, int term) {
     Fuse *fuse = adding->fuse;
     Module *module = fuse->module;

@@ -202,9 +202,9 @@ static int64_t whole_along(const Op *op, const Value *value, const BoundAccess *
     return op_extent(op, factor) != whole ? whole : 0;
 }
 
-/* Returns whole_along of the first member that has one. This is the whole batch where tensors have
- * the rows of a micro-batch, and the padded length where a pipeline reads rows only up to a shorter
- * length. */
+/* Returns whole_along of the first member that has one. The extent is the whole batch where tensors
+ * have the rows of a micro-batch. It is the padded length where a pipeline reads rows only up to a
+ * shorter length. */
 static int64_t whole_extent(const FuseGroup *group, const Value *tensor, int dim) {
     int64_t whole = 0;
     for (int i = 0; i < group->members.count && !whole; i++) {
@@ -257,8 +257,8 @@ static void add_loops(const Composer *composer, RuleDraft *draft) {
     }
 }
 
-/* Makes the access of a result or local value. It gets a fixed type if the type differs from that
- * of the first operand, or if storing the value would round it. */
+/* Makes the access of a result or local value. The access gets a fixed type if the type differs
+ * from that of the first operand, or if storing the value would round it. */
 static Access made_access(const Composer *composer, const RuleDraft *draft, const Item *item) {
     DType follows = composer->read.count ? composer->read.at[0].value->type.dtype : DTYPE_F32;
     Access access = draft_access(draft, item->name, item->rank, item->loops);

@@ -9,7 +9,7 @@
 
 #include "ir/analysis/phases.h"
 
-/* Returns whether a sum may move in front of a product: no operator reads the sum earlier. */
+/* Returns whether a sum may move before a product: no operator reads the sum earlier. */
 static bool may_stand_before(const Fuse *fuse, const Op *sum, const Op *product) {
     const Users *users = &fuse->users[sum->results[0]->id];
     for (int i = 0; i < users->count; i++)

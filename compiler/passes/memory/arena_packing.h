@@ -5,9 +5,9 @@
  *
  * The length is at least the most bytes that are alive at one time; to find the minimum is NP-hard.
  * The packer places items one after another, each in the smallest gap between items whose lifetimes
- * overlap. It tries several orders and keeps the best: the order of the program; largest items
- * first; the highest items of the last attempt in front; random moves of one item. It stops when
- * the length is near the lower bound, or after a limited number of comparisons.
+ * overlap. The packer tries several orders and keeps the best: the order of the program; largest
+ * items first; the highest items of the last attempt in front; random moves of one item. The packer
+ * stops when the length is near the lower bound, or after a limited number of comparisons.
  */
 #ifndef PASSES_MEMORY_ARENA_PACKING_H
 #define PASSES_MEMORY_ARENA_PACKING_H
@@ -26,7 +26,7 @@ typedef struct PackItem {
 /* Sets the offsets of the items. Returns the length of the arena. */
 int64_t pack(Arena *scratch, PackItem *items, int count);
 
-/* Does the same in fewer attempts. The arena is never shorter than the arena that pack gives. */
+/* Does the same as pack in fewer attempts. The arena is never shorter than the arena of pack. */
 int64_t pack_roughly(Arena *scratch, PackItem *items, int count);
 
 #endif

@@ -62,7 +62,7 @@ static bool any_after(const Loop *loop, const Op *op) {
 }
 
 /* Returns whether contributions to sums pass through an operator: it is a view, or its
- * contributions are exactly the operands of one linear group. */
+ * contributions are exactly one group of operands in which its rule is linear. */
 static bool passes_sum(const Op *op) {
     int group[64] = {0}, wanted = 0;
     if (op->def->rule->kind == RULE_VIEW) return true;
@@ -141,8 +141,8 @@ static LoopPosition place(Loop *loop, const Op *op) {
     return turn;
 }
 
-/* Makes an operator that accumulates a value, or collects its rows, in the loop. It has the layer
- * of `like` and the source position of `user`. */
+/* Makes an operator that accumulates a value, or collects its rows, in the loop. The new operator
+ * has the layer of `like` and the source position of `user`. */
 static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op *like,
                            const Op *user, LoopPosition turn) {
     Module *module = loop->module;

@@ -54,7 +54,8 @@ const Version *cheapest_version(const Assigner *assigner, const Version *version
 
 /* ---- shardings of an assignment ---- */
 
-/* Returns the factor that an axis cuts in a tensor, or ASSIGN_NONE, or ASSIGN_PASS and below. */
+/* Returns the factor that an axis cuts in a tensor, ASSIGN_NONE, or a number up to ASSIGN_PASS (see
+ * Assignment). */
 static int axis_factor(const Assignment *assignment, const BoundAccess *access, int axis) {
     bool turned =
         assignment->ring_axes >> axis & 1 && factor_dim(access, assignment->ring_factor) >= 0;
@@ -82,8 +83,8 @@ static Share share_of(const Assigner *assigner, const Op *op, Version *const *ve
                : SHARE_NO;
 }
 
-/* Returns the linear group whose operands are partial sums along the axis, or scalars beside at
- * least one partial sum; 0: there is none. */
+/* Returns a group of operands in which the rule is linear (rule_linear): all are partial sums along
+ * the axis, or scalars beside at least one partial sum. 0: there is none. */
 static int partial_group(const Assigner *assigner, const Op *op, Version *const *versions,
                          int axis) {
     int group[64] = {0};
@@ -202,8 +203,8 @@ static bool already_cut(const Assigner *assigner, const Op *op, Version *const *
     return false;
 }
 
-/* If two split rules give an axis to factors that all tensors of the operator have, replaces the
- * cut by the factor that already cuts an operand. */
+/* If two split rules give an axis to factors that all tensors of the operator have, takes the
+ * factor that already cuts an operand. */
 static void follow_operands(Assigner *assigner, const Op *op, Version *const *versions,
                             NamedCut *cut) {
     Use now = {cut->factor, cut->zigzag};
@@ -232,9 +233,9 @@ static int constraint_factor(const Op *op, int k, const UserConstraint *held, in
     return ASSIGN_NONE;
 }
 
-/* Returns whether the layout of operand k, which the source gives, takes precedence over a split
- * rule: the operand has the rule's dimension, or the layout cuts the batch of a batched matrix
- * product of which some tensor lacks the rule's dimension. */
+/* Returns whether the layout that the source gives operand k takes precedence over a split rule.
+ * The operand must have the rule's dimension. Or the operator must be a batched matrix product
+ * whose batch the layout cuts, and some tensor must lack the rule's dimension. */
 static bool goes_before(const Op *op, int k, int held, const NamedCut *cut) {
     bool travels = factor_dim(&op->binding->operands[k], cut->factor) >= 0;
     return travels || (held >= 0 && factor_numbers(op, held) && !factor_in_all(op, cut->factor));
@@ -323,8 +324,8 @@ static int count_passes(const Mesh *mesh, const Assignment *assignment) {
     return count;
 }
 
-/* Returns whether `at` passes more partial sums than `best`, of equal price, to a result whose
- * partial sums are later reduced together. */
+/* Returns whether `at` passes on more partial sums than `best`, which has the same price. Counts
+ * only if partial sums of the result are later reduced together. */
 static bool passes_more(const Search *search) {
     const Value *result = search->op->results[0];
     return (result->type.rank == 0 || result->micro.kind == MICRO_SUM) &&

@@ -32,8 +32,8 @@ struct Version {
 
 enum { ASSIGN_NONE = -1, ASSIGN_PASS = -2 };
 
-/* A layout that the source gives a tensor. It also constrains values computed from the tensor,
- * until a split rule or another pragma changes it. */
+/* A layout that the source gives a tensor. The layout also constrains values computed from the
+ * tensor, until a split rule or another pragma changes it. */
 typedef struct Held {
     Position at;      // position of the pragma
     const char *name; // name of the pragma's tensor
@@ -61,8 +61,8 @@ typedef struct Assigner {
 } Assigner;
 
 /* An assignment of mesh axes to an operator. For every axis it has the bound factor that the axis
- * cuts, ASSIGN_NONE, or ASSIGN_PASS + 1 - g: partial sums pass through the operands of linear group
- * g (1, 2, ...). With `turns` of the strategy, axes of `ring_axes` cut another factor,
+ * cuts, ASSIGN_NONE, or ASSIGN_PASS + 1 - g: partial sums pass through the operands of group g (1,
+ * 2, ...) of rule_linear. With `turns` of the strategy, axes of `ring_axes` cut another factor,
  * `ring_factor`, of the tensors that have it; the operator then runs in ring steps, one for each
  * piece (ring_attention.c). */
 typedef struct Assignment {
@@ -91,7 +91,7 @@ Sharding assignment_operand(const Mesh *mesh, const Op *op, const Assignment *as
 Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 
 /* Returns whether the current operator may read a version. A version that was converted for one
- * visit of a stage is stored with that visit's micro-batch, and other visits of the stage may run
+ * visit of a stage is stored with that visit's micro-batch. Other visits of the stage may run
  * earlier. A value that is passed from visit to visit comes from the stage itself. */
 bool version_reaches(const Assigner *assigner, const Version *version);
 

@@ -71,9 +71,8 @@ typedef struct ReplicaGroupPrice {
 } ReplicaGroupPrice;
 
 /* Returns the price of the plan for the first replica group. The module keeps the plan, because
- * most priced conversions are also made. Copies of scalars within a device cost nothing, so that
- * partial sums of scalars, as in the gradients' norm, stay partial until one message reduces them
- * all. */
+ * most priced conversions are also made. Copies of scalars within a device cost nothing. So partial
+ * sums of scalars, as in the gradients' norm, stay partial until one message reduces them all. */
 static ReplicaGroupPrice plan_replica_group(const Assigner *assigner, const Conversion *first) {
     const Cluster *cluster = cluster_of(assigner);
     const Plan *plan = module_plan(assigner->module, first, 1);

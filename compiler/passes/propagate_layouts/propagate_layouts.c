@@ -366,8 +366,8 @@ static void propagate_collection(Propagation *propagation, Op *op) {
     add_version(propagation, op->results[0], op->results[0], &complete);
 }
 
-/* Returns `value` if it is a parameter, or the parameter of which it is the converted copy under
- * `optimizer NAME` (passes/seed_layouts/optimizer_statement.c); otherwise NULL. */
+/* Returns the parameter that a value holds; NULL: none. The value is the parameter, or its
+ * converted copy under `optimizer NAME` (passes/seed_layouts/optimizer_statement.c). */
 static const Value *computing_of(const Module *module, const Value *value) {
     if (value->def && value->def->def == module->builtin->reshard &&
         value->def->loop == LOOP_BEFORE && value->def->stage == STAGE_ALL)
@@ -495,8 +495,8 @@ static void propagate_update(Propagation *propagation, Op *op) {
             stored(propagation, op, made[1 + s], op->operands[2 + s], parameter->states[s]);
 }
 
-/* Converts gradients to the layout of their states before the norm is computed, so that the norm is
- * computed from the values that the update reads. */
+/* Converts gradients to the layout of their states before the norm is computed. So the norm is that
+ * of the values that the update reads. */
 static void convert_gradients(Propagation *propagation, const Op *first) {
     for (int i = 0; i < propagation->module->params.count; i++) {
         Parameter *parameter = propagation->module->params.at[i];

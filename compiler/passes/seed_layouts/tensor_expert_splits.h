@@ -7,7 +7,7 @@
  *
  * The earliest rule gets the axis, with two exceptions:
  * - A rule whose dimension is two factors of the operator (the queries and the keys of attention)
- *   cuts one factor and leaves the other whole. It comes after rules for a single factor.
+ *   cuts one factor and leaves the other whole. Such a rule comes after rules for a single factor.
  * - In a batched matrix product, a rule for the batch factor comes before a rule for a factor that
  *   some tensors lack: each expert is computed where its weights are (expert parallelism).
  */

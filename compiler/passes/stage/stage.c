@@ -209,9 +209,9 @@ static Value *note_handed(Staging *staging, const Value *original, int stage, in
     return value;
 }
 
-/* Returns the value that a visit reads for a loop's value. If another visit of the stage makes or
- * receives the value, a conversion right before `reader` passes it on, because each visit stores
- * its own micro-batches. */
+/* Returns the value that a visit reads for a loop's value. Each visit stores its own micro-batches.
+ * So if another visit of the stage makes or receives the value, a conversion right before `reader`
+ * passes the value on. */
 static Value *in_visit(Staging *staging, const Value *original, Value *value, const Op *reader,
                        int stage, int visit) {
     Module *module = staging->module;

@@ -1,14 +1,14 @@
 /* Declarations that the files of pass stage share. assign_stages.c finds the stage of each
- * operator, tied_weight_gradients.c the terms that each stage adds, padding_lengths.c handles
- * padding lengths, stage.c makes the templates' operators. */
+ * operator. tied_weight_gradients.c finds the terms that each stage adds. padding_lengths.c handles
+ * padding lengths. stage.c makes the templates' operators. */
 #ifndef PASSES_STAGE_STAGE_H
 #define PASSES_STAGE_STAGE_H
 
 #include "ir/unit.h"
 #include "strategy/layer_placement.h"
 
-/* A value in a visit that did not make it or receive it first: the result of a conversion that
- * passes it on. */
+/* The copy of a value in a visit that neither makes the value nor receives it first: the result of
+ * a conversion that passes the value on. */
 typedef struct Handed Handed;
 struct Handed {
     int stage, visit;

@@ -1,10 +1,11 @@
-/* Inputs of planners: JSON, read strictly. A missing or unknown key, a value of the wrong type or
- * out of range is an error of one line with the file, the key's path and the reason:
+/* Inputs of planners: JSON, read strictly. An error is one line with the file, the key's path and
+ * the reason: a missing or unknown key, or a value of the wrong type or out of range.
  *
  *     input.json: memory.per_layer[2]: -5 is not above 0
  *
- * Only the first error is kept. After it every function still returns a legal value (the least
- * allowed, an empty list), so that a reader goes on and asks input_error once, before it plans. */
+ * Only the first error is kept. After this error every function still returns a legal value (the
+ * least allowed, an empty list). So a reader goes on, and asks input_error once, before it
+ * plans. */
 #ifndef PLANNER_KINDS_INPUT_H
 #define PLANNER_KINDS_INPUT_H
 

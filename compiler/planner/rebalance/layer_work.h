@@ -26,8 +26,8 @@ typedef struct ModelWork {
 
 ModelWork *model_work(Arena *arena, Module *module);
 
-/* Returns the fraction of the work that coordinate `c` of a mesh axis has: the mean, over the
- * dimensions that the strategy cuts along this axis alone, of its fraction in whole elements. */
+/* Returns the fraction of the work at coordinate `c` of a mesh axis. It is the mean over the
+ * dimensions that only this axis cuts; each fraction is rounded to whole elements. */
 double model_part(const ModelWork *work, const Strategy *strategy, const MeshAxis *axis, int c);
 
 /* Returns whether a mesh axis cuts the batch and no other dimension. */

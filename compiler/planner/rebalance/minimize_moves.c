@@ -31,7 +31,7 @@ static void swap_devices(int *a, int *b) {
     *b = device;
 }
 
-/* Lists pointers to all devices of stages, and behind them to the idle devices, which it writes to
+/* Lists pointers to all devices of stages, and after them to the idle devices, which it writes to
  * `idle`. Returns their number. */
 static int list_places(const LayoutModel *laid, int **places, int *idle) {
     int count = 0, idle_count = 0;

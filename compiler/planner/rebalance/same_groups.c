@@ -40,7 +40,7 @@ static double cut_below(Cutting *cutting, double most) {
     return cutting->best[(cutting->stages - 1) * wide + cutting->layers];
 }
 
-/* Returns a time, little above the least possible, that no stage of some partition exceeds. */
+/* Returns the least bottleneck of all partitions, or a little more, by bisection. */
 static double least_bottleneck(Cutting *cutting) {
     double low = 0, high = 0;
     for (int s = 0; s < cutting->stages; s++)

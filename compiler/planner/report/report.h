@@ -1,8 +1,8 @@
 /* The report of a compiled program: hetucc --report.
  *
- * It lists the devices of each pipeline and stage, one step as a timeline, the memory of each role
- * and all conversions. The output is JSON (its keys are in README.md) or an HTML page that contains
- * the JSON and draws it without a network.
+ * The report lists the devices of each pipeline and stage, one step as a timeline, the memory of
+ * each role and all conversions. The output is JSON (its keys are in README.md) or an HTML page
+ * that contains the JSON and draws it without a network.
  *
  * simulation.c computes when each stage runs what, by the seconds of cost/stage_seconds.c;
  * conversions.c lists conversions; json.c writes the JSON and puts it into page.html; tables.c
@@ -24,8 +24,8 @@ void report_simulations_page(Text *out, Simulation *simulations, int count);
 
 /* ---- tables for the terminal: -Rmemory, -Rsharding, -Rcomm (tables.c) ---- */
 
-/* Prints the bytes of each device by kind, and its ten largest values. This and the next functions
- * take a module that has come through all passes. */
+/* Prints the bytes of each device by kind, and its ten largest values. This function and the next
+ * ones take a module that has come through all passes. */
 void table_memory(Text *out, Module *module);
 
 /* Prints the bytes of each device when one session runs all programs of a strategy (NULL: the

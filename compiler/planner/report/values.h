@@ -26,7 +26,7 @@ const char *type_text(Arena *arena, Type type);
 const char *layout_text(Arena *arena, const Layout *layout);
 const char *place_text(Arena *arena, Position at);
 
-/* Returns the part of a path behind its last slash; "" for NULL. */
+/* Returns the part of a path after its last slash; "" for NULL. */
 const char *path_end(const char *path);
 
 #endif

@@ -20,7 +20,7 @@ static int64_t rows_of(const Search *search, int64_t microbatches) {
     return best;
 }
 
-/* Returns the candidate of one pipeline of such blocks, with the layers in equal parts. */
+/* Returns the candidate of a block strategy: one pipeline, with the layers in equal parts. */
 static Candidate blocks_candidate(Search *search, const SplitList *splits, const Blocks *blocks,
                                   int64_t rows, int zero) {
     int size = blocks->used / blocks->stages, layers = search->model.layer_count;
@@ -38,7 +38,7 @@ static Candidate blocks_candidate(Search *search, const SplitList *splits, const
     return (Candidate){.splits = splits, .zero = zero, .pipeline_count = 1, .pipelines = pipeline};
 }
 
-/* Adds the strategies of such blocks with ZeRO levels up to `zero`; adds none when the model has
+/* Adds the block strategies `blocks` with ZeRO levels up to `zero`. Adds none when the model has
  * too few layers or rows. */
 static void add_blocks(Search *search, CandidateList *list, const SplitList *splits, Blocks blocks,
                        int zero) {

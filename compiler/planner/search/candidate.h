@@ -1,5 +1,5 @@
-/* A candidate: a strategy as the search handles it. It has pipelines of stages, each with a mesh of
- * at most two axes, dp and tp.
+/* A candidate: a strategy as the search handles it. A candidate has pipelines of stages, each with
+ * a mesh of at most two axes, dp and tp.
  *
  *     candidate   splits {heads, ffn}, zero 1, one pipeline, 8 micro-batches of 4 rows,
  *                 stages: 8 devices, data 2, tensor 4, layers 0-5; 8 devices, layers 6-11
@@ -65,8 +65,8 @@ void candidate_print(Text *out, const Candidate *candidate, const EvaluationCont
  * layers; 16 x 4 rows; zero 1; tp cuts heads ffn". */
 void candidate_describe(Text *out, const Candidate *candidate, const Fleet *devices);
 
-/* Returns a text that is equal for candidates of one kind, that is, candidates that differ only in
- * ZeRO, recomputation, layers by stage, weights and cut dimensions. */
+/* Returns a text that is equal for candidates of one kind. Such candidates differ only in ZeRO,
+ * recomputation, layers by stage, weights and cut dimensions. */
 const char *candidate_kind(Arena *arena, const Candidate *candidate, const Fleet *devices);
 
 /* Returns a copy in an arena; it shares `splits` with the original. */

@@ -16,8 +16,8 @@ typedef struct DeviceGroup {
 
 typedef struct Fleet {
     const Cluster *cluster; // the cluster as given
-    const Cluster *unbound; // the cluster without memory limits, so that strategies that do not fit
-                            // compile, and their bytes are known
+    const Cluster *unbound; // the cluster without memory limits: even a strategy that exceeds the
+                            // memory compiles, so that its bytes are known
     int group_count, count;
     // in the order of their first devices. If there are several groups, another one follows: all
     // devices, each counted as a device of the slowest class with the least memory

@@ -136,8 +136,8 @@ double real_need(const Search *search, const TriedStrategy *tried) {
     return most ? (double)tried->verdict.peak / (double)most : 0;
 }
 
-/* Multiplies the correction of a variant by the medians of evaluated / predicted bytes and seconds
- * of its strategies in tried.at[first] and later. */
+/* Corrects the predictions of a variant, by its strategies in tried.at[first] and later: multiplies
+ * each correction by the median ratio of evaluated to predicted bytes or seconds. */
 static void correct(Search *search, int variant, int first) {
     int count = search->tried.count - first, used = 0;
     double *memory = arena_array(search->arena, double, count + 1),

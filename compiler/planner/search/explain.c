@@ -73,7 +73,7 @@ bool explain_folds(Arena *arena, const TriedStrategy *head, const TriedStrategy 
            !strcmp(without_zero(arena, head, devices), without_zero(arena, other, devices));
 }
 
-/* Prints on one line the strategies behind strategy `head` that differ from `head` only in ZeRO. */
+/* Prints on one line the strategies after strategy `head` that differ from `head` only in ZeRO. */
 static void print_levels(Text *out, const EvaluationContext *context, const TriedList *best,
                          int head) {
     bool any = false;

@@ -50,7 +50,7 @@ const char *probe_text(Arena *arena, const EvaluationContext *context, const Spl
     return text_bytes(&text);
 }
 
-/* Chooses the degrees of tensor parallelism to probe: powers of two, and the highest degree, which
+/* Chooses the degrees of tensor parallelism to probe: powers of two, and the highest. The highest
  * is the number of devices of a host, or of the group when `wide` or when hosts have one device. */
 static void choose_tensors(const DeviceGroup *group, const SplitList *splits, bool wide,
                            Grid *grid) {

@@ -1,7 +1,7 @@
 /* The profile of a model: what each layer costs on each class of devices, for any degree of tensor
  * parallelism, rows of a micro-batch and recomputation, interpolated from a few probes.
  *
- * Costs are linear in the rows between two probed numbers of rows. They are linear in 1/t between
+ * Costs are linear in the rows between two probed numbers of rows. Costs are linear in 1/t between
  * two probed degrees t, since tensor parallelism divides only a part of the costs. One probe for
  * each way to recompute shows how it changes each layer.
  *
@@ -41,12 +41,12 @@ typedef struct Profile {
     Array(Costs *) known;
 } Profile;
 
-/* Probes the model with these dimensions cut, on devices of one host, or with `wide` of several
- * hosts. Returns false after an error when the probes fail. */
+/* Probes the model with the dimensions of `splits` cut, on devices of one host, or of several if
+ * `wide` is set. Returns false after an error when the probes fail. */
 bool profile_run(Arena *arena, const EvaluationContext *context, const SplitList *splits, bool wide,
                  Profile *profile);
 
-/* Returns whether stages may recompute in this way. */
+/* Returns whether stages may recompute in a given way. */
 bool profile_allows(const Profile *profile, Recompute recompute);
 
 /* Returns the costs on a device of a group that holds 1 / tensor of each divided tensor, with

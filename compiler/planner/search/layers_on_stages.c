@@ -12,7 +12,7 @@ enum { HALVINGS = 18 }; // steps of a bisection, far finer than the closed forms
 /* ---- a stage ---- */
 
 /* Sets [*from, *to) to the slots of a stage with layers [first, end). The first and last stage also
- * run the operators before and behind all layers. */
+ * run the operators before and after all layers. */
 static void slots_of(const Profile *profile, int first, int end, int *from, int *to) {
     int layers = profile->context->model->layer_count;
     *from = first ? first + 1 : 0;

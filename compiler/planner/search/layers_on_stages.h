@@ -2,10 +2,10 @@
  * devices need.
  *
  * Stage s takes t_s for the forward and backward parts of a micro-batch. A step of m micro-batches
- * takes sum t_s + (m - 1) max t_s, plus the messages between stages, plus the gradient reductions
- * of the slowest stage and its update. Under 1F1B stage s of S keeps the activations of min(m, S -
- * s) micro-batches. On d data-parallel devices ZeRO leaves 1/d of the optimizer's states (level 1),
- * of gradients (2) and of parameters (3). */
+ * takes sum t_s + (m - 1) max t_s. Added are the messages between stages, and the gradient
+ * reductions and update of the slowest stage. Under 1F1B stage s of S keeps the activations of
+ * min(m, S - s) micro-batches. On d data-parallel devices ZeRO leaves 1/d of the optimizer's states
+ * (level 1), of gradients (2) and of parameters (3). */
 #ifndef PLANNER_SEARCH_LAYERS_ON_STAGES_H
 #define PLANNER_SEARCH_LAYERS_ON_STAGES_H
 

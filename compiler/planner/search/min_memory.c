@@ -20,7 +20,7 @@ static int kind_of(const Candidate *candidate) {
     return ((single ? 4 : 0) + candidate->zero) * (RECOMPUTES + 1) + mode_of(candidate);
 }
 
-/* Returns the bound from all evaluated strategies of one pipeline. */
+/* Returns the lower bound of memory that all evaluated strategies of one pipeline suggest. */
 static OptimisticBound optimistic_bound_learn(Search *search) {
     const Correction none = {1, 1};
     OptimisticBound bound = {.lowest = 1};

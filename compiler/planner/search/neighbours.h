@@ -21,7 +21,7 @@ void change_layers(Search *search, CandidateList *list, const Candidate *candida
 /* Adds candidates with another way to recompute in all stages, or another ZeRO level. */
 void change_modes(Search *search, CandidateList *list, const Candidate *candidate);
 
-/* Baselines: strategies that people begin with. They are always evaluated, so that no plan is
+/* Baselines: strategies that people begin with. Baselines are always evaluated, so that no plan is
  * slower than a baseline (baselines.c). */
 
 /* Evaluates one device, one host and all devices of each class and of the cluster: data parallelism

@@ -8,7 +8,7 @@
 typedef struct Arena Arena;
 typedef struct EvaluationContext EvaluationContext;
 
-/* The costs of one slot, a layer or what runs before or behind all layers (model_slot), on the
+/* The costs of one slot, a layer or what runs before or after all layers (model_slot), on the
  * slowest device with one micro-batch. */
 typedef struct SlotCost {
     double seconds;            // seconds of its forward and backward parts for a micro-batch

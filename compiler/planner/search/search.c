@@ -114,7 +114,7 @@ static void lower(Search *search, int64_t memory, int variants) {
 }
 
 /* Carries out search_plan. In a small cluster tensors may be cut across hosts and classes from the
- * start, so that a larger memory limit never leads to a worse plan. */
+ * start. So a larger memory limit never leads to a worse plan. */
 static bool find(Search *search, const SearchOptions *options, Text *strategy, Text *reason) {
     if (!prepare(search, options)) return false;
     int variants = search->variant_count =

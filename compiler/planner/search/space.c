@@ -7,8 +7,8 @@
 
 #include <math.h>
 
-/* Limits of a cluster's devices up to which strategies may use any number of devices of a class: in
- * clusters of one class, and of several classes. */
+/* ANY_OF_ONE: most devices of a cluster of one class for which strategies may use any number of
+ * devices. ANY_OF_MORE: the same for clusters of several classes. */
 enum { ANY_OF_ONE = 16, ANY_OF_MORE = 6 };
 
 /* ---- shapes ---- */

@@ -86,7 +86,7 @@ static bool has_name(const Set *set, int name) {
     return false;
 }
 
-/* Returns the set with one more dimension. A dimension of parameters is placed behind the other
+/* Returns the set with one more dimension. A dimension of parameters is placed after the other
  * dimensions of parameters, any other dimension at the end. */
 static Set with_name(const SearchDim *dims, const Set *set, int name) {
     Set larger = *set;
@@ -142,8 +142,8 @@ static const Set *find_faster(const Trier *trier, const Set *best) {
     return faster;
 }
 
-/* Returns the group with the most devices on a host among groups of several devices, or the group
- * of all devices if each class has one device; -1: there is one device. */
+/* Returns the group of several devices with the most devices on a host. If each class has one
+ * device, returns the group of all devices; -1: there is one device. */
 static int group_of_trials(const Fleet *fleet) {
     int best = -1;
     for (int g = 0; g < fleet->group_count; g++)
@@ -222,7 +222,7 @@ static bool same_numbers(const Set *a, const Set *b) {
     return a->bytes == b->bytes && a->seconds == b->seconds;
 }
 
-/* Writes, behind lists[0], the sets that need little more memory than the best set; of sets with
+/* Writes, after lists[0], the sets that need little more memory than the best set; of sets with
  * equal bytes and seconds, one. Returns the number of lists. */
 static int list_thrifty(Trier *trier, const Set *best, SplitList *lists, int most) {
     const Set **sorted = arena_array(trier->arena, const Set *, trier->tried.count + 1),

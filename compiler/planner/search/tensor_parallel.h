@@ -12,13 +12,13 @@ typedef struct SearchModel SearchModel;
 enum { SPLITS_FAST = 2 };
 
 /* Finds the lists of dimensions to cut, by local search on a few devices. The search begins with no
- * dimension, and adds or removes the dimension that lowers seconds * bytes of a device most, until
+ * dimension. It adds or removes the dimension that lowers seconds * bytes of a device most, until
  * no change lowers this product.
  *
- * Dimensions of parameters come first in the search and in the rules, so that a value that several
- * rules could cut is cut like the parameters. lists[0] is the result; lists[1] is the fastest list
- * of about equal bytes, if it is much faster. Returns how many lists there are. lists[0] is empty
- * when tensor parallelism does not pay off, or there is one device. */
+ * Dimensions of parameters come first in the search and in the rules. So a value that several rules
+ * could cut is cut like the parameters. lists[0] is the result; lists[1] is the fastest list of
+ * about equal bytes, if it is much faster. Returns how many lists there are. lists[0] is empty when
+ * tensor parallelism does not pay off, or there is one device. */
 int splits_find(Arena *arena, const EvaluationContext *context, SplitList lists[SPLITS_FAST]);
 
 /* Finds the lists that need the least memory under a ZeRO level, with the smallest micro-batches

@@ -97,7 +97,7 @@ static Change read_event(const Reader *reader, Field event) {
     return change;
 }
 
-/* Inserts a change behind the last change that is not later. */
+/* Inserts a change after the last change that is not later. */
 static void insert(Change *changes, int count, Change change) {
     for (; count && changes[count - 1].at > change.at; count--) changes[count] = changes[count - 1];
     changes[count] = change;

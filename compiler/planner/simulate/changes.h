@@ -1,5 +1,5 @@
 /* Changes during a simulation: devices that compute slower, and links that carry less, from given
- * times on. They are read from a JSON file:
+ * times on. Changes are read from a JSON file:
  *
  *     {"events": [{"at": 0.5, "devices": [3, 7], "slowdown": 12.53},
  *                 {"at": 0, "class": "h20", "slowdown": 2},

@@ -85,7 +85,7 @@ static Spans spans_create(Arena *arena, const SimulatedSteps *steps, PipelineGro
     return spans;
 }
 
-/* Widens the span of a row of the table, or of the part before or behind the table. If the batch
+/* Widens the span of a row of the table, or of the part before or after the table. If the batch
  * runs as a whole, rows are numbered by phase. */
 static void take_row(Spans *spans, const ProgramRow *row) {
     const Actor *actor = &spans->steps->fold.actors[row->actor];

@@ -51,7 +51,7 @@ static double op_seconds(Scripts *scripts, const Op *op, const Actor *actor) {
 /* ---- items ---- */
 
 /* Adds the seconds of an operator to the last item; begins a new item if the last item is a
- * conversion or ends behind a marked operator. */
+ * conversion or ends after a marked operator. */
 static void add_computing(Scripts *scripts, Script *script, const Op *op) {
     ScriptItem *last = script->items.count ? &script->items.at[script->items.count - 1] : NULL;
     if (!last || last->transfers || scripts->marked[last->op->index]) {

@@ -32,7 +32,7 @@ typedef struct EdgeScript {
 typedef struct Scripts {
     Arena *arena;
     Symmetry *fold;
-    const bool *marked;        // by operator: an item ends behind it
+    const bool *marked;        // by operator: an item ends after it
     const StageGraph *graphs;  // by run
     const Script ***parts;     // by run, then by phase and visit
     const EdgeScript ***edges; // by run, then by edge, forward ones first
@@ -42,8 +42,8 @@ typedef struct Scripts {
 
 Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked);
 
-/* Return the script of a phase of a visit of a simulated run, and the script of all actors in a
- * phase that is not in a table. */
+/* Return the script of a phase of a visit in a simulated run; and the script of all actors in a
+ * phase outside of tables. */
 const Script *script_of(Scripts *scripts, int run, Phase phase, int visit);
 const Script *whole_script_of(Scripts *scripts, Phase phase);
 

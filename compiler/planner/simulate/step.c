@@ -282,7 +282,7 @@ static void wait_as_message(Builder *builder, const ConversionTasks *tasks, int 
     wait_for_events(builder, tasks->state, actor, waits);
 }
 
-/* Makes `task` end an event for an actor. If another task already does, adds one behind both. */
+/* Makes `task` end an event for an actor. If another task already does, adds one after both. */
 static void end_together(Table *table, int event, int actor, int task) {
     int *done = done_at(table, event, actor);
     List waits = {0};
@@ -384,8 +384,8 @@ static const bool *marked_makers(const Builder *builder) {
     return marked;
 }
 
-/* Makes a gradient reduction wait, on each actor, for the last task that made a contribution to it
- * or to a reduction before it; tasks->state has these tasks by actor. */
+/* Makes a gradient reduction wait, on each actor, for the task tasks->state[actor]: the last one that
+ * contributes to this reduction or an earlier one. */
 static void wait_as_sum(Builder *builder, const ConversionTasks *tasks, int actor, List *waits) {
     add_wait(builder->arena, waits, ((const int *)tasks->state)[actor]);
 }

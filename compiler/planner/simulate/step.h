@@ -36,7 +36,7 @@ typedef struct ProgramTask {
     const int *actors;
 } ProgramTask;
 
-/* The first and last task of an actor in a row of its table, or in the step before or behind the
+/* The first and last task of an actor in a row of its table, or in the step before or after the
  * table. */
 typedef struct ProgramRow {
     int actor, step, run, stage, row; // row -1: before the table; -2: the update

@@ -138,7 +138,7 @@ static uint64_t own_hash(const Symmetry *fold, const Changes *changes, int index
     return mixed(hash, changes_hash(changes, device));
 }
 
-/* Returns the hash of a member's ports; advances *next behind them. */
+/* Returns the hash of a member's ports; advances *next past them. */
 static uint64_t ports_hash(const SimulatedTransfer *transfer, int member, int *next) {
     uint64_t hash = 1;
     for (; *next < transfer->port_count && transfer->ports[*next].member == member; ++*next)

@@ -20,7 +20,7 @@ static int compare_busy(const void *a, const void *b) {
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* Returns the length of [begin, end) behind *until; then raises *until to `end`. */
+/* Returns the length of [begin, end) after *until; then raises *until to `end`. */
 static double uncovered(double begin, double end, double *until) {
     double from = fmax(begin, *until);
     *until = fmax(*until, end);

@@ -55,8 +55,8 @@ static double correction(const Link *link, ht_verb verb, bool one_way, int devic
     return low * pow(high / low, part);
 }
 
-/* Returns the bytes that all devices of a group hold before a step of a verb plus those after it,
- * as a multiple of the tensor's or messages' bytes. */
+/* Returns the bytes that all devices of a group hold before a step of a verb, plus the bytes after
+ * it. The unit is the bytes of the tensor, or of the messages. */
 static double verb_touched(ht_verb verb, int ranks) {
     switch (verb) {
     case HT_ALL_REDUCE: return 2 * ranks;

@@ -3,8 +3,8 @@
  *
  * A hierarchical reduction reduces the contributions of each host's devices inside the host, then
  * the hosts' results across hosts (reduce.c). A hierarchical transfer sends a value once to each
- * other host, in slices to several of its target devices, which pass the slices on inside the host
- * (transfer.c).
+ * other host, in slices to several target devices there. These devices pass the slices on inside
+ * the host (transfer.c).
  *
  *     all-reduce on hosts {0,1} and {2,3}:    reduce-scatter inside {0,1} and {2,3};
  *         all-reduce {0,2} and {1,3};    all-gather inside {0,1} and {2,3} */
@@ -31,8 +31,8 @@ int rank_of(const Hosts *hosts, int device);
 /* Splits a list of devices by host into `lists`, which has an entry for each host. */
 void devices_by_host(Hosts *hosts, const Devices *devices, Devices *lists);
 
-/* Returns the devices of a list, all on one host, rotated so that the first device with at least
- * this rank comes first; unrotated if there is none. */
+/* Returns the devices of a list, all on one host, rotated: the first device with at least this rank
+ * on its host comes first. Unrotated if there is none. */
 Devices rotate_to_rank(Hosts *hosts, const Devices *devices, int rank);
 
 /* Appends the transfer of a segment from the device that has it, stored as in the target, to the
@@ -63,7 +63,7 @@ typedef struct Division {
     Devices devices;
     int64_t *shares; // by device: elements of its share
     int at;          // index of the device that has the current slice
-    int64_t left;    // elements of that device's share behind the current slice
+    int64_t left;    // elements of that device's share after the current slice
 } Division;
 
 typedef Array(Division) Divisions;

@@ -126,8 +126,8 @@ static int add_task(Tier *tier, Task task, Tasks *list) {
     return plan->tasks.count - 1;
 }
 
-/* Returns whether a host holds all contributions and has a holder that is a target, if any host has
- * such a holder. */
+/* Returns whether a host can reduce alone: it holds all contributions. If some host has a holder
+ * that is a target, this host must have one, too. */
 static bool has_all(const Tier *tier, int host) {
     return tier->offers[host] == tier->task.source_count && (tier->holds[host] || !tier->wanting);
 }
@@ -176,7 +176,7 @@ static Division wanting_division(const Tier *tier, int host, const Devices *brin
 }
 
 /* Returns the device on which a host reduces a slice: the device of the host's division if it
- * supplies contributions, else a supplying device of the same or the next rank. */
+ * supplies contributions, else a supplying device with the same or the next rank on its host. */
 static int reducing_device(const Tier *tier, const Divisions *divisions, int host,
                            const Devices *bringing) {
     int wanting = slice_device(&divisions->at[0]);

@@ -65,8 +65,8 @@ static void split_transfer(Hosts *hosts, const Transfer *transfer, const Ends *e
     if (import.divisions.count) array_push(arena, imports, import);
 }
 
-/* Adds, for each slice of an import, the transfer to one device of each host, and the transfers by
- * which that device passes the slice on. */
+/* Adds, for each slice of an import, the transfer to one device of each host. Adds also the
+ * transfers by which that device passes the slice on. */
 static void cross(Hosts *hosts, Import *import, Transfers *crossing, Transfers *local) {
     Segment segment = import->transfer.segment;
     for (int d = 0; d < import->divisions.count; d++) {

@@ -1,7 +1,7 @@
 /* The overlap of two layouts of one tensor.
  *
  * The borders of all boxes of both layouts cut the common view (layout/view.h) into a grid of
- * cells, so that each device holds a cell entirely or not at all. Cells with the same holdings
+ * cells. So each device holds a cell entirely or not at all. Cells with the same holdings
  * (layout/holding.h) on both sides form a bundle; the planner moves bundles, in parts.
  *
  *     [0-1]{0:2} to [0-3]{0:4}, 8 rows: cells of 2 rows; each is held by one device on either side

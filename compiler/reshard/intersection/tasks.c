@@ -245,8 +245,8 @@ static bool has_far_holders(const Hosts *hosts, const Task *task) {
     return false;
 }
 
-/* Keeps, of each contribution's holders, those on hosts with targets, if there are any. `near` has,
- * by host, 1 + the last task with a target on the host. */
+/* Removes the holders of each contribution that are on hosts without targets, unless all are.
+ * `near` has, by host, 1 + the last task with a target on the host. */
 static void keep_near(Hosts *hosts, int t, int *near) {
     Task *task = &hosts->planner->plan->tasks.at[t];
     for (int w = 0; w < task->targets.count; w++) near[host_of(hosts, task->targets.at[w])] = t + 1;

@@ -24,7 +24,7 @@ static int compare_by_task(const void *a, const void *b) {
                                               : compare_contributions(a, b);
 }
 
-/* Adds the contribution to the segment's task that the device itself holds, if it holds one. */
+/* Adds the device's own contribution to the segment's task, if the device holds one. */
 static void add_own(Lowering *lowering, const Segment *segment, SentContributions *contributions) {
     const Task *task = &lowering->plan->tasks.at[segment->task];
     for (int p = 0; p < task->source_count; p++)

@@ -3,7 +3,7 @@
  *
  * Segments that are contiguous in a tensor's storage are sent from there and received there; all
  * other segments are packed in scratch. Scratch begins with partial reductions that later steps
- * need; the packing space of each step begins behind them.
+ * need; the packing space of each step begins after them.
  *
  *     all-gather of columns: HT_COPY pack -> HT_ALL_GATHER in scratch -> HT_COPY unpack
  */

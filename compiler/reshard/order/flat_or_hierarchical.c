@@ -19,7 +19,7 @@ enum { MOST_ACROSS = 256 };
 /* The most parts of values in a hierarchical plan; parts grow with the devices times the hosts. */
 enum { MOST_PARTS = 1 << 16 };
 
-/* A finished attempt. */
+/* A plan that was made completely, to be compared with others. */
 typedef struct Attempt {
     Plan plan;
     int64_t most_sent, most_received;

@@ -42,8 +42,8 @@ static Range count_holders(const Task *task) {
     return range;
 }
 
-/* Returns those of the first `replicas` holders of each contribution that are targets, group by
- * group, so that each group reduces one contiguous range. */
+/* Returns the targets among the first `replicas` holders of each contribution. They are listed
+ * group by group, so that each group reduces one contiguous range. */
 static Devices list_reducers(const Reducer *reducer, const Task *task, int replicas) {
     Devices reducers = {0};
     for (int replica = 0; replica < replicas; replica++)

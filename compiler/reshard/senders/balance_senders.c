@@ -2,9 +2,9 @@
  *
  * Step 1: divide the jobs one after another, each as well as the current loads allow. Step 2:
  * divide again the jobs that overloaded devices take part in, until nothing changes. Each division
- * minimises the sum of the squares of the loads' excess over the cap, given the other jobs. That
- * sum is convex, so the iteration reaches its minimum over all divisions: a device stays above the
- * cap only when no exchange of work could relieve it. */
+ * minimises the sum of the squares of the loads' excess over the cap, given the other jobs. This
+ * sum of squares is convex, so the iteration reaches its minimum over all divisions: a device stays
+ * above the cap only when no exchange of work could relieve it. */
 #include "reshard/senders/balance_senders.h"
 
 #include "reshard/devices.h"
@@ -68,8 +68,8 @@ static int64_t first_grains(const Job *job, const Worker *workers, int64_t level
     return room < 0 ? 0 : room / job->grain < job->grains ? room / job->grain : job->grains;
 }
 
-/* Returns whether all grains can be done without raising a load above a level, apart from the work
- * that the preferred devices do in any case. */
+/* Returns whether all grains can be done without raising a load above a level. The work that
+ * preferred devices do in any case does not count. */
 static bool is_enough(const Job *job, const Worker *workers, int64_t level) {
     int64_t own = first_grains(job, workers, level);
     return own + room_below(workers + job->first, job->devices.count - job->first, level,

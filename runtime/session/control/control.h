@@ -50,8 +50,8 @@ void dispatch_close(ht_session *session);
  * rank 0.
  *
  * A main that calls ht_told_to_end handles the signal itself. For a main that does not, but has
- * saved or loaded a checkpoint, the session saves between two steps as ht_save did last. It then
- * ends the program with status 128 + signal.
+ * saved or loaded a checkpoint, the session saves between two steps as ht_save did last. The
+ * session then ends the program with status 128 + signal.
  */
 
 /* Makes all ranks defer the signals, which otherwise end a rank at once. */
@@ -67,8 +67,8 @@ void ending_resumed(ht_session *session, const char *folder);
  * ht_told_to_end and has neither saved nor loaded a checkpoint. */
 int ending_signal(const ht_session *session);
 
-/* Saves and ends the program after a signal, unless main calls ht_told_to_end. Does nothing if
- * main's loop, which goes on with `next`, is not at the point of its last save. */
+/* Saves and ends the program after a signal, unless main calls ht_told_to_end. Does nothing unless
+ * main's loop, which goes on with `next`, is at the point of its last save. */
 void ending_check(const ht_program *next);
 
 /* Before a step of `next`: calls ending_check, and notes which program trains. */

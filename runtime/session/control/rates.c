@@ -2,7 +2,6 @@
 
 #include "base/memory.h"
 
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,8 +173,8 @@ static double rate_of(const Rates *rates, int rank, const PaceReport *report) {
                : rates->rate[rank];
 }
 
-/* Returns whether a rate differs from the planned rate by at least `change`, or, if the planned
- * rate is above 1, by at least `change` times the planned rate. */
+/* Returns whether a rate differs from the planned rate by at least `change`. If the planned rate is
+ * above 1, the difference must be at least `change` times the planned rate. */
 static bool is_away(const Rates *rates, double rate, double planned) {
     return fabs(rate - planned) >= rates->change * fmax(1, planned);
 }

@@ -85,8 +85,8 @@ static void report_pace(const Program *program, Payload *payload) {
     if (!wanted) free(all);
 }
 
-/* Broadcasts the optimizers' hyperparameters of a run. Those of the first optimizer are in the
- * command itself, since few programs have another. */
+/* Broadcasts the optimizers' hyperparameters of a run. The hyperparameters of the first optimizer
+ * are in the command itself, since few programs have another. */
 static void share_hyper(const Command *command, float *hyper) {
     memcpy(hyper, command->run.hyper, sizeof command->run.hyper);
     if (command->run.more)

@@ -22,8 +22,8 @@ const RegisteredImage *image_at(int index);
 int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer,
                const ht_program_options *options);
 
-/* Returns the next image after `after` (-1: from the first) that is the same program as image
- * `index` under any strategy, image `index` included; -1: none. */
+/* Returns the next image after image `after` (-1: the first image) of the same program as image
+ * `index`, under any strategy; -1: none. Image `index` itself counts, too. */
 int image_next(int index, int after);
 
 /* Returns the same program's image under a strategy; -1: none. */

@@ -85,7 +85,8 @@ typedef struct Prepared {
 } Prepared;
 
 /* Returns the number of message tags of an image: one per plan, or more if there are more gradient
- * transfers. Both share tags, since gradient transfers have their own queue. */
+ * transfers. Plans and gradient transfers share tags, since gradient transfers have their own
+ * queue. */
 static int count_tags(const ht_image *image) {
     int count = image->plan_count;
     for (int r = 0; r < image->role_count; r++)
@@ -250,7 +251,7 @@ static void issue_window(void *argument) {
     device_free(run.scratch);
 }
 
-/* Moves the tensors of a window to the new strategy, then frees their old storage, so that only one
+/* Moves the tensors of a window to the new strategy, then frees their old storage. So only one
  * window at a time has both storages. */
 static void move_window(Moving *moving) {
     const ht_migration_window *window = moving->window;

@@ -76,7 +76,7 @@ static bool stands_well(const Arrangement *all, const ht_image *image) {
     return well;
 }
 
-/* Of the pipelines that have free rows and that `row` fits, returns the one that the fewest rows
+/* Returns the pipeline for `row`: one with free rows that the row fits, and that the fewest rows
  * fit; -1: there is none. */
 static int tightest(const Arrangement *all, int64_t row) {
     int found = -1;

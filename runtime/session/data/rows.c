@@ -85,8 +85,8 @@ static void take_file(FedRows *fed, int file) {
     if (wrong) refuse(fed, wrong);
 }
 
-/* Checks that feeds of one dataset read the same rows. Files must have equal numbers of rows; feeds
- * of one file get the smallest number, that of the feed with the largest shift. */
+/* Checks that feeds of one dataset read the same rows. Files must have equal numbers of rows. Feeds
+ * of one file all get the number of the feed with the largest shift, which has the fewest rows. */
 static void agree(FedRows *fed, int count) {
     for (int i = 0; i < count; i++)
         for (int k = 0; k < count; k++) {

@@ -71,7 +71,7 @@ void copies_close(ht_session *session);
 /* Returns the number of steps of the first program that trains; 0: none trains. */
 int64_t saved_steps(const ht_session *session);
 
-/* Saves as ht_save does, with the numbers of ht_note from after step `noted_at`. */
+/* Does the same as ht_save. `noted_at` is the step after which ht_note gave `noted`. */
 void saved_save(ht_session *session, const char *folder, const ht_noted *noted, int64_t noted_at);
 
 /* Prefix of the names of ht_note numbers in a checkpoint. */

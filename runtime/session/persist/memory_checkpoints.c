@@ -57,8 +57,8 @@ static int next_host(const uint64_t *host, int ranks, int rank) {
     return -1;
 }
 
-/* Returns the rank of the next host that has the index of `rank` on its host (modulo the number of
- * ranks there); -1: there is one host. Hosts {0, 1} and {2, 3}: rank 1 has partner 3. */
+/* Returns the partner of a rank: the rank with the same index on the next host (modulo the number
+ * of ranks there); -1: there is one host. Hosts {0, 1} and {2, 3}: rank 1 has partner 3. */
 static int partner_of(const uint64_t *host, int ranks, int rank) {
     int next = next_host(host, ranks, rank), place = 0, count = 0;
     for (int r = 0; r < rank; r++) place += host[r] == host[rank];

@@ -57,7 +57,7 @@ static struct {
     int waited;      // ticks in a wait since the last progress
     unsigned moves;  // value of the counter of progress at the last tick
     Heartbeat own;   // this rank's latest heartbeat
-    Failure failed;  // newest failure: on rank 0 of any rank, elsewhere of this rank
+    Failure failed;  // newest failure of this rank; on rank 0, of any rank
     sigset_t ending; // signals that end this process
     Peer *peers;     // by rank; on ranks other than 0, only rank 0
     int peer_count;

@@ -2,17 +2,17 @@
  * header has what the files of the folder share; they analyse one operator at a time.
  *
  *     loss[b, s] masked by `padding`, lengths seq: 512 of 1024
- *     total = sum over s of loss[b, s]     safe: elements behind 512 are 0
- *     m = max over s of x[b, s]            refused: elements behind 512 may be larger
+ *     total = sum over s of loss[b, s]     safe: elements after 512 are 0
+ *     m = max over s of x[b, s]            refused: elements after 512 may be larger
  *
- * In the padded batch a tensor has elements in front, which the shorter pipeline computes, too, and
- * elements behind its lengths, which the pipeline lacks. The analysis follows each operator of the
- * padded model with the ranges (rule/bounds.h) of its operands' elements in front and behind.
- * Results in front must depend only on elements in front, or on elements behind that have no effect
- * there, such as 0 in a sum. The pragma `padding` gives the elements behind of inputs; of all other
- * values nothing is known.
+ * In the padded batch a tensor has kept elements, which the shorter pipeline computes, too, and
+ * dropped elements past its lengths, which that pipeline lacks. The analysis follows each operator
+ * of the padded model with the ranges (rule/bounds.h) of its operands' kept and dropped elements.
+ * Kept elements of results must depend only on kept elements, or on dropped elements without effect
+ * there, such as 0 in a sum. The pragma `padding` gives the dropped elements of inputs; nothing is
+ * known of all other values.
  *
- * A tensor with k shorter dimensions has 2^k blocks. Block b is behind in the j-th shorter
+ * A tensor with k shorter dimensions has 2^k blocks. Block b is dropped along the j-th shorter
  * dimension if bit j of b is set. An assignment has such bits for shorter factors.
  */
 #ifndef PASSES_STAGE_PADDING_SAFETY_CALL_H
@@ -40,7 +40,7 @@ typedef struct Call {
     bool *present;           // by operand of the rule: the call has it
     int64_t *sizes;          // by factor of the rule: its padded extent
     Bounds **values;         // by value of equations, then by assignment
-    unsigned assignment;     // the current one, for leaves of an expression
+    unsigned assignment;     // the assignment for which an expression is evaluated
 } Call;
 
 /* Return whether dimension d of a value is shorter, and the number of shorter dimensions. */
@@ -64,7 +64,7 @@ unsigned call_block(const Call *call, const Value *value, const BoundAccess *acc
                     unsigned assignment);
 Bounds call_operand(const Call *call, int k, unsigned assignment);
 
-/* Reports that elements behind some of the shorter factors have an effect. Returns false. */
+/* Reports that elements dropped along the factors of `bits` have an effect. Returns false. */
 bool call_refuse(const Call *call, unsigned bits, const char *why);
 
 /* Compute the ranges of an operator's results into call->values: from its body or equations, or

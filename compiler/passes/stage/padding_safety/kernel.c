@@ -21,8 +21,8 @@ static Bounds no_leaf(const Expr *leaf, void *context) {
     return bounds_open();
 }
 
-/* Returns whether some operand, behind along a factor of `bits`, consists of its neutral number
- * there. */
+/* Returns whether some operand has only its neutral number where elements are dropped along a
+ * factor of `bits`. */
 static bool is_neutral(const Call *call, unsigned assignment, unsigned bits) {
     const Rule *rule = call->op->def->rule;
     for (int k = 0; k < call->op->operand_count; k++) {
@@ -36,7 +36,7 @@ static bool is_neutral(const Call *call, unsigned assignment, unsigned bits) {
     return false;
 }
 
-/* Returns whether the clause `causal` prevents elements in front from depending on elements behind
+/* Returns whether the clause `causal` prevents kept elements from depending on the elements dropped
  * in this assignment. */
 static bool is_unseen(const Call *call, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
@@ -62,7 +62,7 @@ static bool is_unseen(const Call *call, unsigned assignment) {
 
 /* ---- the clause `shift` ---- */
 
-/* Returns the length in front of a factor of one dimension. Sets *bit to the factor's bit among the
+/* Returns the kept length of a factor of one dimension. Sets *bit to the factor's bit among the
  * shorter factors; -1: the factor is not shorter. */
 static int64_t front_of(const Call *call, int factor, int *bit) {
     const Binding *binding = call->own->binding;
@@ -75,11 +75,11 @@ static int64_t front_of(const Call *call, int factor, int *bit) {
     return 1;
 }
 
-/* The relative position of the parts in front of a shift's two factors. */
+/* The relative position of the kept parts of a shift's two factors. */
 typedef struct Shift {
     unsigned whole, part; // their bits as masks; 0: not shorter
-    // part_in: the part's elements in front are also in front in the whole
-    // whole_out: the part's elements behind are also behind in the whole
+    // part_in: elements kept in the part are also kept in the whole
+    // whole_out: elements dropped in the part are also dropped in the whole
     bool part_in, whole_out;
 } Shift;
 
@@ -98,7 +98,7 @@ static bool find_shift(const Call *call, Shift *shift) {
     return true;
 }
 
-/* Returns whether a result of a shift reads in front none of the elements that are behind in this
+/* Returns whether the kept part of a shift's result reads none of the elements dropped in this
  * assignment. */
 static bool is_elsewhere(const Call *call, const Access *result, unsigned assignment) {
     Shift shift;
@@ -126,7 +126,7 @@ static Bounds shift_range(const Call *call, const Access *result, unsigned assig
 
 /* ---- results ---- */
 
-/* Returns the factors along which a result depends on elements of both sides: factors that the
+/* Returns the factors along which a result depends on kept and dropped elements: factors that the
  * result lacks, and factors that may not be cut. *summed: the lacking factors that are summed. */
 static unsigned open_bits(const Call *call, const Access *result, unsigned *summed) {
     unsigned bits = 0;
@@ -140,7 +140,7 @@ static unsigned open_bits(const Call *call, const Access *result, unsigned *summ
     return bits;
 }
 
-/* Returns whether the part in front of a result is independent of the elements behind in this
+/* Returns whether the kept part of a result is independent of the elements dropped in this
  * assignment of open factors. */
 static bool counts_for_nothing(const Call *call, const Access *result, unsigned assignment,
                                unsigned summed) {

@@ -1,4 +1,4 @@
-/* Padding safety: decides whether pipelines may drop the elements behind their padding lengths
+/* Padding safety: decides whether pipelines may drop the elements past their padding lengths
  * (call.h explains the analysis). */
 #ifndef PASSES_STAGE_PADDING_SAFETY_PADDING_SAFETY_H
 #define PASSES_STAGE_PADDING_SAFETY_PADDING_SAFETY_H

@@ -1,4 +1,4 @@
-/* FlexSP: sequence parallelism by length. It decides how a batch of sequences is cut into
+/* FlexSP: sequence parallelism by length. FlexSP decides how a batch of sequences is cut into
  * micro-batches. In each micro-batch the devices form groups of different degrees, and every
  * sequence is split over the devices of one group.
  *
@@ -61,21 +61,21 @@ typedef struct FlexspBound {
     double longest; // ms of the sequence that takes longest, alone at its best degree
 } FlexspBound;
 
-/* Returns the milliseconds of computing of a sequence on one device, without b1. */
+/* Returns the milliseconds of computing of a sequence on one device, without the constant b1. */
 double flexsp_work(const Flexsp *q, int sequence);
 
 /* Returns the milliseconds of a group whose sequences have `work` and `tokens` in all. */
 double flexsp_time(const Flexsp *q, int degree, double work, double tokens);
 
-/* The least device-milliseconds, and the least milliseconds without b1, of a sequence over the
- * degrees that hold it. */
+/* The least costs of a sequence over the degrees that hold it: `area` in device-milliseconds,
+ * `alone` in milliseconds without the constant b1. */
 typedef struct FlexspLeast {
     double area, alone;
 } FlexspLeast;
 FlexspLeast flexsp_least(const Flexsp *q, int sequence);
 
-/* Returns the most tokens that a micro-batch holds: the number of devices times the most tokens a
- * device at any degree. */
+/* Returns the most tokens that a micro-batch holds: the number of devices times the most tokens
+ * that a device holds at any degree. */
 double flexsp_tokens(const Flexsp *q);
 
 FlexspBound flexsp_bound(const Flexsp *q);

@@ -69,7 +69,7 @@ static bool holds(const Scheme *scheme, double time, double length) {
            scheme_weight(scheme, length) <= most_weight(scheme, time, 1);
 }
 
-/* Returns how many of `sequences` sequences, none shorter than a length, a pipeline holds. */
+/* Returns how many sequences of at least a length a pipeline holds, at most `sequences`. */
 static int most_sequences(const Scheme *scheme, double time, double length, int sequences) {
     int most = 0;
     for (int v = 1; v <= sequences && most < sequences &&
@@ -115,7 +115,7 @@ static void add_numbers(Program *program, double time, int sequences, const Sche
 
 enum { LIMITS = 24 };
 
-/* Adds, for each of the first LIMITS buckets that a scheme holds, a row that limits the number of
+/* Adds a row for each of the first LIMITS buckets that a scheme holds. The row limits the number of
  * sequences of this and the longer buckets. Writes the rows' numbers to `limits`. */
 static void add_limits(Bound *bound, Program *program, double time, const SchemeRows *rows,
                        int *limits) {

@@ -13,8 +13,8 @@ typedef struct Bin {
 typedef struct Class {
     int scheme, microbatches; // scheme and number of micro-batches of each of its pipelines
     int first, count;         // its bins: first index and count
-    int room; // upper bound of the tokens that any bin has room for
-    double factor, c; // a bin of weight w ends at factor (w + c)
+    int room;                 // upper bound of the tokens that any bin has room for
+    double factor, c;         // a bin of weight w ends at factor (w + c)
 } Class;
 
 struct Dispatcher {
@@ -163,8 +163,8 @@ void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch 
 
 /* ---- how many micro-batches ---- */
 
-/* Returns the number of micro-batches, at most `most`, with which a pipeline of a scheme takes the
- * most tokens in a time if sequences are divisible; sets *tokens to their number. */
+/* Returns the number of micro-batches, at most `most`, with which a pipeline takes the most tokens
+ * in a time. Assumes that sequences are divisible. Sets *tokens to the number of tokens. */
 static int best_number(const Scheme *scheme, double per_token, double time, int most,
                        double *tokens) {
     *tokens = 0;
@@ -186,8 +186,8 @@ static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch,
     return fmin((double)batch->tokens, (double)most * batch->count);
 }
 
-/* Sets the numbers of micro-batches for a time, none above the number of sequences. Returns whether
- * they suffice for the batch's tokens. */
+/* Sets the numbers of micro-batches that fit in a time, none above the number of sequences. Returns
+ * whether they suffice for the batch's tokens. */
 static bool begin_with(const Dispatcher *dispatcher, const Batch *batch, double time,
                        Dispatch *dispatch) {
     double all = 0, tokens;
@@ -241,8 +241,8 @@ static Run run_from(const Dispatch *dispatch, int first) {
     return run;
 }
 
-/* Returns the pipelines of a run that change: all; or one: the first of the run if it gets
- * more micro-batches, else the last, so that equal pipelines stay adjacent. */
+/* Returns the pipelines of a run that change: all of them, or one. To keep equal pipelines
+ * adjacent, that one is the first if it gets more micro-batches, else the last. */
 static Run chosen(Run run, int change, bool all) {
     int one = change > 0 ? run.first : run.last;
     return all ? run : (Run){one, one};

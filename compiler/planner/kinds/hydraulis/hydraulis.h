@@ -14,8 +14,8 @@
  *
  * A micro-batch of sequences of s tokens holds at most `tokens`, and weighs sum(a s^2 + b s) ms; a
  * pipeline takes (the heaviest + c) (pp - 1 + v) for v > 0 micro-batches, a step as long as the
- * slowest pipeline. The bound of kind hydraulis is for its lengths as one batch and every strategy
- * of these devices. */
+ * slowest pipeline. The bound of kind hydraulis holds for every strategy of these devices, with its
+ * lengths as one batch. */
 #ifndef PLANNER_KINDS_HYDRAULIS_HYDRAULIS_H
 #define PLANNER_KINDS_HYDRAULIS_HYDRAULIS_H
 

@@ -1,6 +1,6 @@
 /* A lower bound of a step's time.
  *
- * In a time T a pipeline with bottleneck o finishes m <= 1 + (T - sum y l) / o micro-batches, and a
+ * In a time T a pipeline with bottleneck o finishes m <= 1 + (T - sum y l) / o micro-batches. A
  * group of rate y has at most floor(o / y) layers. A linear program asks how many micro-batches all
  * pipelines finish in T at most: z_k pipelines have a bottleneck in interval k, [low_k, high_k];
  * their groups of rate y have l_yk layers, at most most_yk <= floor(high_k / y) in each group,
@@ -114,7 +114,7 @@ static int count_like(const Malleus *malleus, int node) {
 }
 
 /* Adds to the program how `count` nodes with the same rates are cut into groups: a flow from the
- * fastest device to behind the slowest. */
+ * fastest device to the end after the slowest. */
 static void add_nodes(Bound *bound, Program *program, int node, int count, bool integers) {
     const Malleus *malleus = bound->malleus;
     int *rows = arena_array(bound->arena, int, malleus->per_node + 1);
@@ -168,8 +168,7 @@ static void add_interval(Bound *bound, Program *program, const Interval *interva
     }
 }
 
-/* Returns the program for a time. Minus its cost is the number of micro-batches that are finished.
- */
+/* Returns a linear program whose cost is minus the most micro-batches that can finish in a time. */
 static Program *write_program(Bound *bound, double time, bool integers) {
     Program *program = program_create();
     bound->pipelines = program_row(program, bound->malleus->pipelines, bound->malleus->pipelines);

@@ -1,6 +1,6 @@
 /* Malleus (Li et al. 2025, "Malleus: straggler-resilient hybrid parallel training via malleable
- * data and model parallelization") decides which devices form tensor-parallel groups, which groups
- * form a pipeline, and how many layers and micro-batches each gets, when some devices are slow.
+ * data and model parallelization") plans for slow devices: which devices form tensor-parallel
+ * groups, which groups form a pipeline, and how many layers and micro-batches each gets.
  *
  *     input   {rates [[x of device] of node], tp, slowdown[k] of a group of tp / 2^k, pipelines,
  *              layers, microbatches,

@@ -1,15 +1,17 @@
 /* The layers and micro-batches of a pipeline: Malleus's lower-level problem. It is solved exactly,
  * but for the order of stages where memory is short.
  *
- * Under a bottleneck o, the time of the slowest stage, a stage of rate y takes at most floor(o / y)
- * layers, and no more than its memory holds. All stages together must take L layers; the sum of
- * their times is least when the fast stages are filled first. So each o gives the least sum. Only
- * multiples of rates need to be tried for o, from the least one that has room for L layers. */
+ * The bottleneck o is the time of the slowest stage. Under it a stage of rate y takes at most
+ * floor(o / y) layers, and no more than its memory holds. All stages together must take L layers;
+ * the sum of their times is least when the fast stages are filled first. So each o gives the least
+ * sum. Only multiples of rates need to be tried for o, from the least one that has room for L
+ * layers. */
 #include "planner/kinds/malleus/problem.h"
 
 #include <math.h>
 
-/* By stage: its layers at the position with the most memory, those at `place`; its position. */
+/* By stage: the layers that it takes at the position with the most memory; the layers that it holds
+ * at `place`; and `place`, its position. */
 typedef struct Room {
     int wanted[MOST_STAGES], most[MOST_STAGES], place[MOST_STAGES];
 } Room;
@@ -143,8 +145,8 @@ static double fill(const Malleus *malleus, MalleusStage *stages, int count, cons
     return sum;
 }
 
-/* Returns the next bottleneck above this one under which some stage takes a layer more; INFINITY:
- * none does. */
+/* Returns the least bottleneck above this one under which some stage takes one more layer;
+ * INFINITY: there is none. */
 static double next_bottleneck(const Malleus *malleus, const MalleusStage *stages, int count,
                               double bottleneck) {
     double next = INFINITY;
@@ -164,7 +166,7 @@ static double least_bottleneck(const Malleus *malleus, const MalleusStage *stage
     return fmax(stages[count - 1].rate, malleus->layers / rates * (1 - 1e-12));
 }
 
-/* Returns the first bottleneck from `bottleneck` on under which all layers find room; INFINITY:
+/* Returns the least bottleneck, at least `bottleneck`, at which all layers have room; INFINITY:
  * there is none, and *lacking layers have no room. */
 static double find_room(const Malleus *malleus, const MalleusStage *stages, int count,
                         double bottleneck, int *lacking) {

@@ -52,8 +52,8 @@ static void state_copy(const Malleus *malleus, State *to, const State *from) {
     to->energy = from->energy;
 }
 
-/* Returns a rate by which the penalty is scaled: the fastest device's rate, or 2% of the slowest
- * device's rate if that is more. */
+/* Returns the unit of the penalty: the fastest device's rate, or 2% of the slowest device's rate if
+ * that is more. */
 static double usual_rate(const Malleus *malleus) {
     const double part = 0.02;
     double least = INFINITY, most = 0;
@@ -203,7 +203,7 @@ static bool move_split(Search *search) {
     return true;
 }
 
-/* Returns the next group in the node; NULL behind the last one. */
+/* Returns the next group in the node; NULL after the last one. */
 static Group *next_of(Search *search, Group *group) {
     const Grouping *grouping = &search->next.grouping;
     return group + 1 < grouping->groups + grouping->count && group[1].node == group->node

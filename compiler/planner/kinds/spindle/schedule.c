@@ -6,8 +6,9 @@
 /* Devices by island. The devices of an island are sorted by the time from which they are free. */
 typedef struct Pool {
     double *from; // (gpus): ms from which a device is free
-    int *device;  // (gpus): number of the device that is free from the same entry of `from`
-    int *count;   // (islands): number of its entries, which begin at its first device's number
+    int *device;  // (gpus): number of the device that `from` has at the same index
+    int *count;   // (islands): number of entries; the first is at the number of the island's first
+                  // device
 } Pool;
 
 /* The devices' times before a place of an order. */
@@ -34,7 +35,7 @@ typedef struct Held {
 /* The place found for a piece. */
 typedef struct Chosen {
     int island;   // the island, for a piece on less than an island
-    int first;    // index in the pool of the first device, for such a piece
+    int first;    // index in the pool of this piece's first device
     int *islands; // (islands): the islands, for a piece on whole islands
     int *devices; // (gpus): the devices, if Scheduler.named
 } Chosen;
@@ -110,7 +111,7 @@ static int find_stride(const Spindle *q, bool tight) {
     return tight ? q->operator_count * PIECES + 1 : 1 + (int)(all / most);
 }
 
-/* Returns the work of placing a piece. */
+/* Returns the units of work that placing a piece takes, for the limit on the search (budget.h). */
 static int64_t piece_work(const Spindle *q, bool tight) {
     int states = tight ? q->gpus * (2 + q->layers_most / 16) : 0;
     return 10 + q->gpus / 2 + 2 * states;
@@ -198,7 +199,8 @@ static double choose_devices(Scheduler *s, const Pool *pool, int count, double r
         int free = 0, all = pool->count[i];
         if (all < count || from[count - 1] > start) continue;
         double time = larger(ready, from[count - 1]);
-        for (int k = 0; k < all; k++) // to the end: no branch that is hard to foresee
+        for (int k = 0; k < all; k++) // runs to the end, since an early exit would be a branch that
+                                      // is hard to predict
             free += from[k] <= time;
         double wait = time - from[free - count];
         if (time < start || (time == start && wait < best_wait)) {
@@ -249,7 +251,7 @@ static void devices_list(Scheduler *s, const Pool *pool, int count) {
                                               : s->chosen.islands[k / island] * island + k % island;
 }
 
-/* Moves the numbers of the chosen devices in an island: behind the devices that are free before
+/* Moves the numbers of the chosen devices in an island: after the devices that are free before
  * `end`. */
 static void names_move(Scheduler *s, int first, int count, int behind, double end) {
     int *device = s->free.device + first, moved = 0;
@@ -283,7 +285,8 @@ static void islands_busy(Scheduler *s, int count, double start, double end) {
     }
 }
 
-/* Marks the devices of a piece, which are anywhere in one island, as busy from `start` to `end`. */
+/* Marks the devices of a piece as busy from `start` to `end`. They may be any devices of one
+ * island. */
 static void scattered_busy(Scheduler *s, int count, double start, double end) {
     int first = s->chosen.island * s->q->island, own[count];
     memcpy(own, s->chosen.devices, sizeof own);
@@ -312,11 +315,11 @@ static double pieces_end(const Scheduler *s, const Choices *choices, int o) {
     return end;
 }
 
-/* The pieces before and behind a piece in its operator. */
+/* The pieces before and after a piece in its operator. */
 typedef struct Around {
     double ready; // ms at which the pieces and operators before it have ended
     int layers;   // layers of the pieces before it
-    double rest;  // ms of the pieces behind
+    double rest;  // ms of the pieces after it
 } Around;
 
 static Around find_around(const Scheduler *s, const Choices *choices, int piece) {

@@ -4,8 +4,7 @@
  * devices that are free then, it takes those that have waited least.
  *
  * A search changes the choices a little at a time. The scheduler keeps the devices' times before
- * each place of one order, so that a schedule that differs from some place on is made from there
- * on:
+ * each place of one order. A schedule that differs from some place on is made from there on:
  *
  *     schedule_make(scheduler, &choices, (Places){0, pieces}, INFINITY);
  *     schedule_keep(scheduler, &choices);
@@ -60,11 +59,12 @@ typedef struct ScheduleTimes {
 } ScheduleTimes;
 
 /* Makes the schedule of choices, which are equal to the choices of the schedule kept except at
- * places `changed`. Both times are INFINITY if the objective is sure to be more than `most`. */
+ * places `changed`. Both returned times are INFINITY if the objective is sure to be more than
+ * `most`. */
 ScheduleTimes schedule_make(Scheduler *scheduler, const Choices *choices, Places changed,
                             double most);
 
-/* Keeps the last schedule, made of these choices, as the one from which the next ones are made. */
+/* Keeps the last schedule, which was made of these choices. The next schedules are made from it. */
 void schedule_keep(Scheduler *scheduler, const Choices *choices);
 
 /* Returns when each piece ends in the schedule kept: (operators * PIECES). */

@@ -91,7 +91,7 @@ static int near_pick(Search *s, int place) {
 
 /* Picks the place of a change. With probability 3/4 a step's later changes are near `centre`, since
  * changes that compensate each other are close together. Else picks a critical piece half of the
- * time, or any. */
+ * time, otherwise any piece. */
 static int changed_pick(Search *s) {
     if (s->centre >= 0 && random_below(&s->random, 4) > 0) return near_pick(s, s->centre);
     int place = random_below(&s->random, s->next.count);

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The work (schedule_work) of each of two cores for a plan without limits, and how much of it a
- * slow core does in a second when it does the work of both cores. */
+/* USUAL_WORK: units of work (schedule_work) of each of two cores for a plan without limits.
+ * WORK_RATE: units of both cores together in a second, on slow cores. */
 static const long USUAL_WORK = 600000000;
 static const double WORK_RATE = 4e7;
 
