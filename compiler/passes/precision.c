@@ -7,6 +7,8 @@
  *     first = argmax(x)                works on x in f32, because x is an input
  *     z = add(y, x)                    bf16, the type of y, which x takes
  *
+ * A parameter itself stays f32, the master copy of mixed precision; its uses are cast.
+ *
  * Requires: the forward section with gradient functions, in the element types of the source.
  *
  * Leaves: operators in bf16 or f32 as follows. A conversion (rule_convert) stands where an operator

@@ -1,5 +1,6 @@
 /* optimizers.h: optimizers built from operators, averages of parameters, and learning rate
- * schedules. Included by hetu.h. */
+ * schedules. Included by hetu.h. AdamW, SGD and Lion are operators (ops.h) with kernels in
+ * runtime/cpu/optimizer.c and runtime/cuda/optimizer.cu. */
 #ifndef HETU_OPTIMIZERS_H
 #define HETU_OPTIMIZERS_H
 

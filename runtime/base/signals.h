@@ -1,6 +1,7 @@
 /* Signals that ask a program to end: SIGTERM, SIGUSR1 and SIGUSR2, sent to any of its ranks.
  *
- * - The runtime's handler only counts signals. Rank 0 decides between two steps whether to end.
+ * - The runtime's handler only counts signals. Rank 0 decides between two steps whether to
+ *   end (session/control/save_on_signal.c).
  * - Other ranks report their signals to rank 0 with their heartbeat (transport/watchdog).
  * - If main has its own handler for a signal, rank 0 calls that handler, and no rank ends.
  * - Before signals_heed, and at a second SIGTERM, a rank ends at once with a message.

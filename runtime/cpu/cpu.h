@@ -1,5 +1,5 @@
 /* Common functions of the CPU kernels: reading views, scratch memory, code for several instruction
- * sets. */
+ * sets. session/core/cpu_threads.c sets the number of threads. */
 #ifndef CPU_CPU_H
 #define CPU_CPU_H
 

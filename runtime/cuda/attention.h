@@ -5,6 +5,8 @@
  * stored (Dao: FlashAttention-2, 2023). There are no atomic additions, so results have the same
  * bits in each run.
  *
+ * Under `causal` a block loops only over tiles with a visible key (QueryBlock.count).
+ *
  * The kernels are templates of an engine (attention_engine.h): tensor cores for bf16, plain
  * arithmetic for f32.
  *

@@ -4,7 +4,7 @@
  *     channel_mpi      host memory, over MPI
  *     channel_fabric   host memory, between ranks without MPI (transport/fabric/fabric.h)
  *
- * A device with its own memory has its own channels (cuda/streams.h). */
+ * A GPU has its own channels (cuda/choose_channel.cu). */
 #ifndef EXCHANGE_CHANNEL_H
 #define EXCHANGE_CHANNEL_H
 

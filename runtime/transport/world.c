@@ -1,3 +1,5 @@
+/* Connects the ranks: by MPI where the program was started by it, else by the fabric (sockets and
+ * shared memory, transport/fabric). HETU_TIMEOUT and its default stand here, too. */
 #include "transport/world.h"
 
 #include "base/fail.h"

@@ -12,7 +12,7 @@
 #ifndef PASSES_PROPAGATE_LAYOUTS_PRICE_H
 #define PASSES_PROPAGATE_LAYOUTS_PRICE_H
 
-#include "passes/propagate_layouts/assign.h"
+#include "passes/propagate_layouts/assign_axes.h"
 
 /* Returns the price of converting a value from one sharding to another; infinite: impossible. */
 double price_conversion(const Assigner *assigner, const Value *value, const Sharding *from,

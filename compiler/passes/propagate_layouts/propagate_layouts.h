@@ -2,7 +2,7 @@
 #ifndef PASSES_PROPAGATE_LAYOUTS_PROPAGATE_LAYOUTS_H
 #define PASSES_PROPAGATE_LAYOUTS_PROPAGATE_LAYOUTS_H
 
-#include "passes/propagate_layouts/assign.h"
+#include "passes/propagate_layouts/assign_axes.h"
 
 typedef Array(Op *) RingOps;
 

@@ -4,8 +4,8 @@
  *     split seq:cp heads:cp     all-to-alls give each device all rows of some heads (Ulysses)
  *
  * This file selects a ring if the strategy has `turns`. Otherwise split rules cut a factor of the
- * operator (assign.c), and conversions of its operands become all-to-alls or all-gathers. */
-#include "passes/propagate_layouts/assign.h"
+ * operator (assign_axes.c), and conversions of its operands become all-to-alls or all-gathers. */
+#include "passes/propagate_layouts/assign_axes.h"
 
 /* Returns whether no tensor has both factors, so that each tensor has pieces along only one of
  * them. */

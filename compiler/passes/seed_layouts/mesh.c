@@ -1,6 +1,9 @@
 /* Makes the meshes of a strategy: the named axes of each stage's devices, and the split rules on
  * them.
  *
+ * The last axis of a mesh is the fastest over the stage's devices. A tp axis larger than the number
+ * of key-value heads (grouped-query attention) is divided into prime factors:
+ *
  *     split heads:tp
  *     stage devices(0-5) mesh(tp:6)          ->  mesh axes tp:2, tp:3 where `heads` is the merged
  *                                               dimension (kv:2 group:3): 2 cuts kv, 3 cuts group

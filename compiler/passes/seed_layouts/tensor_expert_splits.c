@@ -1,4 +1,5 @@
-/* Implements the choice of factors that split rules cut, by the names of tensors' dimensions. */
+/* Implements the choice of factors that split rules cut, by the names of tensors' dimensions.
+ * Which tokens an expert takes, and its capacity, are the model's own (test/users/models/moe.c). */
 #include "passes/seed_layouts/tensor_expert_splits.h"
 
 int factor_dim(const BoundAccess *access, int f) {

@@ -4,7 +4,8 @@
  *     if (search_plan(arena, diag, &options, &strategy, &reason)) ...
  *
  * The passes make the roles of a strategy, cost/ counts their bytes, and simulate/ computes the
- * seconds of a step. The files in the order of the search:
+ * seconds of a step. enumerate.c drops strategies by closed form before any is simulated. The files
+ * in the order of the search:
  *
  *     model_limits.h     the parts of a model that can be divided: layers, rows, dimensions
  *     devices.h          the cluster by class and host, and how many bytes a device may have

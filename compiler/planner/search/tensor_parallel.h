@@ -1,5 +1,5 @@
 /* Chooses the dimensions that tensor parallelism cuts (sequence and expert dimensions included):
- * `split heads:tp ffn:tp vocab:tp`. */
+ * `split heads:tp ffn:tp vocab:tp`. Fewer key-value heads than tp: passes/seed_layouts/mesh.c. */
 #ifndef PLANNER_SEARCH_TENSOR_PARALLEL_H
 #define PLANNER_SEARCH_TENSOR_PARALLEL_H
 

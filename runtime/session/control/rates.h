@@ -5,7 +5,8 @@
  * work differs, so its healthy time is measured again in the first steps. If that measurement is
  * far from the planner's prediction, the prediction is used instead. Times below a twentieth of the
  * largest healthy time are mostly overhead and make no rank a straggler. An idle rank runs a kernel
- * of its last busy step, or a small product, to measure its rate.
+ * of its last busy step, or a small product, to measure its rate. balance.c decides by these rates
+ * when to make a new plan.
  */
 #ifndef SESSION_CONTROL_RATES_H
 #define SESSION_CONTROL_RATES_H

@@ -1,4 +1,4 @@
-/* Checks that enough ranks run, and sets the number of threads of each. */
+/* Checks that enough ranks run; starts those of this host, or explains how to start them. */
 #define _GNU_SOURCE
 #include "transport/meet/rendezvous.h"
 #include "transport/meet/start_local_ranks.h"
@@ -12,31 +12,10 @@
 #include "session/data/named_values.h"
 
 #include <errno.h>
-#include <omp.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static int node_cores(void) {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores < 1 ? 1 : (int)cores;
-}
-
-/* Returns the number of cores on which this process may run. */
-static int own_cores(void) {
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) ? node_cores() : CPU_COUNT(&set);
-}
-
-void session_set_threads(void) {
-    int threads = node_cores() / world_node_size();
-    if (threads > own_cores()) threads = own_cores();
-    if (threads < 1) threads = 1;
-    if (getenv("OMP_NUM_THREADS")) threads = omp_get_max_threads();
-    omp_set_num_threads(threads);
-}
 
 /* Prints a word as a shell reads it, in quotes where it needs them. */
 static void print_word(const char *word) {

@@ -3,7 +3,7 @@
  * A dataset has a name and a position, the number of rows read so far. Feeds of one step with the
  * same dataset read the same rows, from one file or several. Row i of epoch e is row
  * permutation_place(seed, stream of the name, e, n, i) of a file with n rows. So every rank finds a
- * row without communication. */
+ * row without communication. Checkpoints keep the position (session/persist/save_and_resume.c). */
 #ifndef SESSION_DATA_DATASET_H
 #define SESSION_DATA_DATASET_H
 

@@ -1,8 +1,9 @@
 /* The watchdog: a thread of each rank that ends the run when a rank has died or hangs.
  *
- *     while the ranks meet        the meeting may take HETU_TIMEOUT seconds
- *     between watchdog_begin_wait and     the rank must progress within HETU_TIMEOUT
- *     watchdog_end_wait (a wait)
+ *     while the ranks meet        the meeting may take HETU_TIMEOUT seconds (600)
+ *     in a wait (between          the rank must progress within HETU_TIMEOUT
+ *     watchdog_begin_wait and
+ *     watchdog_end_wait)
  *     all the time                every rank must have a heartbeat (heartbeat.h) within that time
  *
  * A rank that computes has a heartbeat, and may take any time while no other rank waits for it.

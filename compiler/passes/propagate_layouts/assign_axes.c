@@ -1,4 +1,4 @@
-#include "passes/propagate_layouts/assign.h"
+#include "passes/propagate_layouts/assign_axes.h"
 #include "ir/analysis/phases.h"
 #include "passes/propagate_layouts/price.h"
 

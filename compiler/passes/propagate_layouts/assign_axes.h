@@ -10,8 +10,8 @@
  * decides about all other axes (price.h). Such an axis cuts a factor by which an operand is already
  * cut, passes partial sums through a linear operator, or leaves the operator whole.
  */
-#ifndef PASSES_PROPAGATE_LAYOUTS_ASSIGN_H
-#define PASSES_PROPAGATE_LAYOUTS_ASSIGN_H
+#ifndef PASSES_PROPAGATE_LAYOUTS_ASSIGN_AXES_H
+#define PASSES_PROPAGATE_LAYOUTS_ASSIGN_AXES_H
 
 #include "passes/seed_layouts/tensor_expert_splits.h"
 #include "passes/seed_layouts/sharding.h"
