@@ -1,5 +1,5 @@
-/* ht_balance, load balancing: decides when a straggler's rate has changed enough for a new plan, has
- * the plan made and compiled, and switches to it if the steps left repay the cost. */
+/* ht_balance, load balancing: decides when a straggler's rate has changed enough for a new plan,
+ * has the plan made and compiled, and switches to it if the steps left repay the cost. */
 #include "session/control/control.h"
 
 #include "session/control/prepare_strategy.h"

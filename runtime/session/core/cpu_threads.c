@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static int node_cores(void) {
+int session_node_cores(void) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     return cores < 1 ? 1 : (int)cores;
 }
@@ -17,11 +17,11 @@ static int node_cores(void) {
 /* Returns the number of cores on which this process may run. */
 static int own_cores(void) {
     cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) ? node_cores() : CPU_COUNT(&set);
+    return sched_getaffinity(0, sizeof set, &set) ? session_node_cores() : CPU_COUNT(&set);
 }
 
 void session_set_threads(void) {
-    int threads = node_cores() / world_node_size();
+    int threads = session_node_cores() / world_node_size();
     if (threads > own_cores()) threads = own_cores();
     if (threads < 1) threads = 1;
     if (getenv("OMP_NUM_THREADS")) threads = omp_get_max_threads();

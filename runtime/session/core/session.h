@@ -116,6 +116,9 @@ void session_check_ranks(int argc, char **argv);
  * cores. */
 void session_set_threads(void);
 
+/* Returns the number of cores of this host. */
+int session_node_cores(void);
+
 /* Opens this rank's device. If a rank has none, all ranks end with a message. */
 void session_take_device(void);
 

@@ -12,6 +12,7 @@
 #include "session/data/named_values.h"
 
 #include <errno.h>
+#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,11 +76,12 @@ static const ht_image *smaller_image(void) {
 /* Ends the program when it would start far more ranks than this host has processors. */
 static void check_room(int ranks) {
     enum { A_PROCESSOR = 8, ALWAYS = 64 };
-    int most = A_PROCESSOR * node_cores() > ALWAYS ? A_PROCESSOR * node_cores() : ALWAYS;
+    int most =
+        A_PROCESSOR * session_node_cores() > ALWAYS ? A_PROCESSOR * session_node_cores() : ALWAYS;
     if (ranks <= most) return;
     ht_fail("the program was compiled for %d devices, and this host has %d processors; start it on "
             "several hosts by mpirun or srun, or for a trial here by heturun -n %d",
-            ranks, node_cores(), ranks);
+            ranks, session_node_cores(), ranks);
 }
 
 bool session_start_ranks(void) {
