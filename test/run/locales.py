@@ -5,6 +5,7 @@ import os
 import sys
 
 import arrivals
+import checkpoints
 import harness
 import localed
 from harness import Failure
@@ -31,9 +32,20 @@ def balanced(bench, locale):
     return arrivals.slowed(bench, "plain", **under(bench, locale))
 
 
+def noted(bench, locale):
+    """A note with a fraction is read as it was written, each in another locale than the other."""
+    for writes, reads in ({}, under(bench, locale)), (under(bench, locale), {}):
+        folder = bench.path(f"noted.{locale}{len(writes)}")
+        harness.run([checkpoints.built(bench, "plain"), folder, 2], env=writes)
+        said = harness.run([checkpoints.built(bench, "plain"), folder, 2], env=reads).stdout
+        if "resumed 2, note 200.5\n" not in said or checkpoints.tensors(checkpoints.file_of(folder, 2))[1].get("number.tokens") != "200.5":
+            raise Failure(f"{said}{checkpoints.tensors(checkpoints.file_of(folder, 2))[1]}")
+
+
 def tests(bench, _):
     for locale in localed.LOCALES:
         yield f"trace.{locale}", lambda locale=locale: traced(bench, locale)
+        yield f"note.{locale}", lambda locale=locale: noted(bench, locale)
         yield f"balance.{locale}", lambda locale=locale: balanced(bench, locale)
 
 
