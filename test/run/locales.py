@@ -2,6 +2,8 @@
 """What programs store, trace and plan under a decimal comma: numbers are those of the C locale. A visible skip where no locale can be made."""
 import json
 import os
+import re
+import shutil
 import sys
 
 import arrivals
@@ -28,8 +30,20 @@ def traced(bench, locale):
 
 
 def balanced(bench, locale):
-    """Rates with fractions reach the planner."""
-    return arrivals.slowed(bench, "plain", **under(bench, locale))
+    """Rates with fractions reach the planner, one a rank: a hetu-balance between notes its words."""
+    tool, words = bench.path(f"tool.{locale}"), bench.path(f"words.{locale}")
+    (tool / "bin").mkdir(parents=True)
+    for path in bench.build.iterdir():
+        if path.name != "bin":
+            (tool / path.name).symlink_to(path)
+    shutil.copy(bench.hetucc, tool / "bin")
+    (tool / "bin" / "hetu-balance").write_text(f'#!/bin/sh\necho "$@" >> {words}\nexec {bench.build}/bin/hetu-balance "$@"\n')
+    (tool / "bin" / "hetu-balance").chmod(0o755)
+    said = arrivals.slowed(harness.Bench(tool, bench.path(f"work.{locale}")), "plain", **under(bench, locale))
+    rates = re.findall(r"--rates=(\S+)", words.read_text())
+    if not rates or any(len(r.split(",")) != arrivals.RANKS for r in rates) or "." not in "".join(rates):
+        raise Failure(f"rates of {arrivals.RANKS} ranks: {rates}")
+    return said
 
 
 def noted(bench, locale):
