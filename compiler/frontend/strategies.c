@@ -255,7 +255,8 @@ static bool is_taken(Chooser *chooser, const Strategy *strategy) {
     for (int i = 0; i < chooser->choice->count; i++)
         if (!strcmp(chooser->choice->at[i].strategy->name, strategy->name)) {
             diag_error(chooser->diag, option_place(chooser, 0),
-                       "the program has a strategy \"%s\" already; ht_switch finds them by name",
+                       "the program has a strategy \"%s\" already; ht_switch and HETU_STRATEGY "
+                       "take its name",
                        strategy->name);
             return true;
         }

@@ -21,6 +21,8 @@ EMULATE = ROOT / "test" / "cuda" / "emulate"
 ADDED = {"runtime/cpu/running_sum.c", "runtime/cuda/running_sum.cu", "compiler/passes/common_subexpressions.c"}
 OPERATORS, PASSES = "include/hetu/ops.h", "compiler/passes/pass_manager.h"
 CHANGED = {OPERATORS, PASSES}
+BREAKS = """    if (getenv("TEST_BREAKS")) module->ops.at[module->ops.count - 1] = module->ops.at[0];
+"""  # the pass with a mistake: one operator twice
 
 
 def insert(path, before, text):
@@ -37,6 +39,8 @@ def copy_sources(root):
     insert(root / PASSES, "    PASS(differentiate,", "    PASS(common_subexpressions, MODEL, FACTORED, MODEL) \\\n")
     for name in ADDED:
         shutil.copy(INPUTS / pathlib.Path(name).name, root / name)
+    insert(root / "compiler/passes/common_subexpressions.c", "#include <string.h>", "#include <stdlib.h>\n")
+    insert(root / "compiler/passes/common_subexpressions.c", "    for (int i = 0; i < module->ops.count; i++) {\n        const Op *equal", BREAKS)
 
 
 def reusable(build):
@@ -116,6 +120,13 @@ def added_pass(bench):
         raise Failure(f"the passes ran in the order {names}")
 
 
+def verified(bench):
+    """What a pass leaves malformed ends hetucc: every compile is verified, without an option."""
+    p = run([built(bench) / "bin" / "hetucc", INPUTS / "model.c", "-o", bench.path("broken"), "-lm"], env={"TEST_BREAKS": "1"}, check=False)
+    if p.returncode != 2 or "pass common_subexpressions left" not in p.stderr or bench.path("broken").exists():
+        raise Failure(f"exit {p.returncode}\n{p.stdout}{p.stderr}")
+
+
 def untouched(bench):
     """Nothing but the two lists and the added files differs from the sources."""
     built(bench)
@@ -132,6 +143,7 @@ def tests(bench, a):
     if (bench.build / "lib" / "libhetu_emulated_cuda.a").exists():
         yield "emulated", lambda: emulated(bench)
     yield "added_pass", lambda: added_pass(bench)
+    yield "verified", lambda: verified(bench)
     yield "untouched", lambda: untouched(bench)
 
 

@@ -20,6 +20,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: <command line>:1:12: error: the program has a strategy "dp2" already; ht_switch finds them by name
+// CHECK: <command line>:1:12: error: the program has a strategy "dp2" already; ht_switch and HETU_STRATEGY take its name
 // CHECK-NEXT: {{^}}    1 | --strategy=dp2
 // CHECK-NEXT: {{^}}      |            ^

@@ -13,7 +13,7 @@
  * CHECK: by gather 699 of 699, by one-hot 699 of 699
  * CHECK: router 1.001953125
  * CHECK: mixed 0.75 0.75 0.75
- * CHECK: narrow 256
+ * CHECK: narrow 256 up to 700
  */
 #include <hetu/hetu.h>
 #include <stdio.h>
@@ -84,6 +84,7 @@ static ht_tensor loss(void)
     ht_output(ht_slice(ht_concat(ht_list(ht_scale(state, 3), half), 0), 0, 0, 1), "joined");
     ht_output(ht_add(ht_linear(state, one, HT_NONE), ht_full(ht_shape(N, D), 0.75, WIDE)), "layer");
     ht_output(ht_cast(ht_cast(ht_full(ht_shape(1), 257, HT_F32), HT_BF16), HT_F32), "narrow");
+    ht_output(ht_cast(ht_cumsum(ht_cast(ht_full(ht_shape(N), 1, HT_F32), HT_BF16), 0), HT_F32), "upto"); // 699, rounded once
     return ht_mean(ht_tanh(ht_add(ht_linear(x, w, HT_NONE), state)));
 }
 
@@ -131,6 +132,7 @@ int main(int argc, char **argv)
     ht_fetch(program, "layer", layer);
     printf("mixed %.9g %.9g %.9g\n", wide[0], joined[0], layer[0]);
     ht_fetch(program, "narrow", &narrow);
-    printf("narrow %.9g\n", narrow);
+    ht_fetch(program, "upto", place);
+    printf("narrow %.9g up to %.9g\n", narrow, place[N - 1]);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* A model whose program is compiled with many options and goes on under strategies that arrive, for arrivals.py.
  *
  *     NAP=NANOSECONDS   an element of the activation forward, and twice as much backward; 0
- *     SLOW=RANK         takes four times as long from the 6th step on
+ *     SLOW=RANK         takes 3.5 times as long from the 6th step on: a rate with a fraction
  *     arrivals WORD...
  *
  * Words are done in order: `balance`, `prepare=STRATEGY`, `to=STRATEGY`, `steps=N`, `save=FOLDER`, `resume=FOLDER`, `run=COMMAND`.
@@ -40,7 +40,7 @@ static double nap_of(const ht_call *call)
     const char *nap = getenv("NAP"), *slow = getenv("SLOW"), *rank = getenv("OMPI_COMM_WORLD_RANK");
     rank = rank ? rank : getenv("HETU_RANK");
     bool late = slow && rank && !strcmp(slow, rank) && call->step >= 6;
-    return nap ? atof(nap) * (late ? 4 : 1) : 0;
+    return nap ? atof(nap) * (late ? 3.5 : 1) : 0;
 }
 #include "sleeping.h"
 #else // no operator of C

@@ -50,7 +50,7 @@ int main(int argc, char **argv)
         double began = now();
         printf("%d %.9g\n", i, ht_step(p, ht_feed("x", x)));
         if ((i + 1) % 2 == 0)
-            ht_save(s, argv[1], ht_note("tokens", 100 * (i + 1)));
+            ht_save(s, argv[1], ht_note("tokens", 100.25 * (i + 1)));
         longest = now() - began > longest ? now() - began : longest;
     }
     printf("longest %.3f\n", longest);

@@ -216,6 +216,30 @@ def planted_names(bench, kind):
         arrived(two_ranks(place, place.words(program(bench) / "program", "late", "dp2"), plant))
 
 
+def balanced(bench):
+    """At the names that plans of ht_balance could take: links to the user's file. A rank becomes slow, a plan is made, and the file is as it was."""
+    with Place("balanced") as place:
+        source = place.top / "arrivals.c"
+        for name in ("arrivals.c", "sleeping.h"):
+            shutil.copy(harness.ROOT / "test" / "run" / name, place.top)
+        (place.top / "own.strategy").write_text("strategy own\n  split batch:dp\n  stage devices(0-1) mesh(dp:2)\nend strategy\n")
+        harness.run([bench.hetucc, "--strategy=own.strategy", "-O0", source, "-o", "program", "-lm"], cwd=place.top)
+
+        def plant(pids):
+            def work():
+                for pid in pids:
+                    for name in ("arrival0.so", "balance0.plan", "balance0.strategy"):
+                        with contextlib.suppress(FileExistsError):
+                            (place.shared / f"hetu.{pid}.{name}").symlink_to(place.precious)
+            as_user(STRANGER, work)
+        for pause in (0, 0.5, 2):  # on a loaded machine the plan comes later
+            words = ["steps=12", *[f"run=sleep {pause}", "steps=4"] * 6]
+            said = two_ranks(place, [place.top / "program", "balance", *words], plant, NAP="40000", SLOW="1")
+            if 'under strategy "balanced' in said:
+                return
+        raise Failure(f"nothing was planned\n{said}")
+
+
 def raced(bench, sticky):
     """Folders that programs and hetucc make are swapped as they appear; in a TMPDIR that is not sticky, they take another."""
     with Place(f"raced{sticky}") as place:
@@ -605,7 +629,7 @@ def tests(bench, _):
     if reason:
         return [("all", case(skipped, f"strangers: {reason}"))]
     found = [(f"names.{kind}", case(planted_names, bench, kind)) for kind in ("link", "object", "pipe", "device", "folder")]
-    found += [("raced.sticky", case(raced, bench, True)), ("raced.open", case(raced, bench, False)), ("memory", case(open_memory, bench))]
+    found += [("balanced", case(balanced, bench)), ("raced.sticky", case(raced, bench, True)), ("raced.open", case(raced, bench, False)), ("memory", case(open_memory, bench))]
     found += [("outputs", case(outputs, bench)), ("hard", case(hard_links, bench)), ("pipes", case(resumed_pipes, bench))]
     found += [(f"linked.{kind}", case(linked_folders, bench, kind)) for kind in ("steps", "dump", "saved")] + [("sums", case(foreign_sums, bench))]
     found += [(f"told.{kind}", case(told_failure, bench, kind)) for kind in ("link", "file", "apart")]

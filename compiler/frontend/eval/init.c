@@ -161,18 +161,12 @@ static void enter(Filler *f, Position at) {
     f->level[++f->depth] = (Level){.type = member.type, .offset = member.offset};
 }
 
-/* Makes a declared field the next member; opens anonymous members. Returns false if absent. */
-static bool find_field(Filler *f, const void *decl, Position at) {
-    Level *level = &f->level[f->depth];
-    CField found;
+/* Makes a declared field the next member; returns false if absent. clang's designators name the
+ * anonymous members on the way, too. */
+static bool find_field(Level *level, const void *decl) {
     for (int i = 0; i < level->type->fields.count; i++) {
-        const CField *field = &level->type->fields.at[i];
         level->next = i;
-        if (field->decl == decl) return true;
-        if (!*field->name && ctype_declared_field(field->type, decl, &found)) {
-            enter(f, at);
-            return find_field(f, decl, at);
-        }
+        if (level->type->fields.at[i].decl == decl) return true;
     }
     return false;
 }
@@ -250,10 +244,9 @@ static void designate(Filler *f, const CExpr *expr, int at) {
     Level *level = &f->level[f->depth];
     int64_t last = 0;
     if (designator->field) {
-        if (level->type->kind != CT_STRUCT || !find_field(f, designator->decl, expr->at))
+        if (level->type->kind != CT_STRUCT || !find_field(level, designator->decl))
             eval_error(f->ev, expr->at, "%s has no member %s", level->type->name,
                        designator->field);
-        level = &f->level[f->depth];
         last = level->next;
     } else {
         level->next = array_index(f, designator->first);
