@@ -16,7 +16,8 @@ typedef struct Predefined {
     long least;       // a lower bound of the value in every C compiler; 0: none
 } Predefined;
 
-/* The predefined macros that differ; a name may be a list of names, separated by blanks. */
+/* The predefined macros that differ; a name may be a list of names, separated by blanks. Each name
+ * begins with an underscore. */
 static const Predefined predefined[] = {
     {"__GNUC__", true, 4},
     {"__BIGGEST_ALIGNMENT__", true, 16},
@@ -76,6 +77,7 @@ static bool fits(const Predefined *macro, const char *name) {
 static const Predefined *find(const Search *search, const char *name) {
     for (int i = 0; i < search->tainted.count; i++)
         if (!strcmp(search->tainted.at[i].name, name)) return search->tainted.at[i].by;
+    if (*name != '_') return NULL;
     for (size_t i = 0, length; i < sizeof predefined / sizeof *predefined; i++)
         for (const char *word = predefined[i].name; *word; word += length + (word[length] == ' ')) {
             length = strcspn(word, " ");

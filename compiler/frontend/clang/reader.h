@@ -24,6 +24,20 @@ typedef struct SeenType {
     UT_hash_handle hh;
 } SeenType;
 
+/* The type that was made of one of clang's types. */
+typedef struct SeenQualified {
+    const void *clang; // clang's address of the canonical type without qualifiers
+    const CType *type;
+    UT_hash_handle hh;
+} SeenQualified;
+
+/* A macro that the C compiler spells differently. */
+typedef struct OwnMacro {
+    const char *name, *word; // the longest word of its body
+} OwnMacro;
+
+typedef Array(OwnMacro) OwnMacros;
+
 /* A definition of a macro, which leads to the earlier definition. */
 typedef struct SeenMacro SeenMacro;
 struct SeenMacro {
@@ -31,7 +45,9 @@ struct SeenMacro {
     CXCursor cursor;
     const Macro *macro; // read at its first use
     SeenMacro *earlier;
-    int walk; // number of the last walk that visited this macro (macro.c)
+    int walk;      // number of the last walk that visited this macro (macro.c)
+    bool walked;   // `own` is filled
+    OwnMacros own; // the macros in its expansion that the C compiler spells differently
     UT_hash_handle hh;
 };
 
@@ -89,8 +105,10 @@ struct Reader {
     const char *library; // the folder of hetu's headers with a slash; NULL: they are not included
     Seen *vars;
     SeenType *types;
+    SeenQualified *qualified;
     int variable_arrays; // number of variable-length array types so far
     SeenMacro *macros;
+    int walks;             // number of walks through macros so far (macro.c)
     Array(int) open_lines; // lines where __LINE__ differs between compilers (macro.c)
     Array(Definition) definitions;
     Cursors decls; // declarations at file scope, in order
