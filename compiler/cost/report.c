@@ -37,29 +37,15 @@ static CostRow conversion_row(Module *module, const Role *role, const Op *op) {
                      .seconds = cluster ? runs * conversion_seconds(cluster, plan) : (double)NAN};
 }
 
-/* Returns the seconds on the slowest device of a role; NAN: a device's seconds are not known. */
-static double role_seconds(const Cluster *cluster, const Role *role, const Work *work) {
-    double slowest = 0;
-    const DeviceClass *last = NULL;
-    for (int i = 0; i < role->device_count; i++) {
-        const DeviceClass *class = cluster_class(cluster, role->devices[i]);
-        if (i && class == last) continue;
-        double own = work_seconds(class, work);
-        slowest = isnan(own) || own > slowest ? own : slowest;
-        last = class;
-    }
-    return slowest;
-}
-
 static CostRow operator_row(Module *module, const Role *role, const Op *op) {
-    double extent[IR_MAX_FACTORS], runs = (double)op_runs(module, op);
-    op_local_extents(module, op, role->devices[0], extent);
-    Work work = op_work(op, extent);
+    double runs = (double)op_runs(module, op);
+    Work work = op_device_work(module, op, role->devices[0]);
     return (CostRow){.op = op,
                      .runs = op_runs(module, op),
                      .operations = runs * work.operations,
                      .bytes = runs * work.bytes,
-                     .seconds = runs * role_seconds(module->devices->target.cluster, role, &work),
+                     .seconds = runs * slowest_seconds(module->devices->target.cluster,
+                                                       role->devices, role->device_count, &work),
                      .product = work.product};
 }
 

@@ -4,7 +4,6 @@
  *     #if __GNUC__ >= 12         12 in gcc 12, 4 in clang: refused
  *     #if __GNUC__ >= 4          true in both, and so is defined(__GNUC__)
  *     #ifdef __clang__           refused */
-#define _GNU_SOURCE
 #include "frontend/clang/reader.h"
 
 #include <stdlib.h>

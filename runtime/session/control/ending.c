@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "session/control/control.h"
 
 #include "base/memory.h"

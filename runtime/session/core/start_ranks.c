@@ -1,5 +1,4 @@
 /* Checks that enough ranks run, and sets the number of threads of each. */
-#define _GNU_SOURCE
 #include "transport/meet/rendezvous.h"
 #include "transport/meet/start_local_ranks.h"
 #include "transport/world.h"
