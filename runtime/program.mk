@@ -95,7 +95,7 @@ endif
 comma := ,
 empty :=
 NVCCFLAGS ?= $(GENCODE) $(NVCC_WERROR) -Xcompiler $(subst $(empty) ,$(comma),$(WARNINGS) -Wno-missing-field-initializers)
-CFLAGS_ALL := -std=gnu17 -O2 -fopenmp $(WARNINGS)
+CFLAGS_ALL := -std=gnu17 -D_GNU_SOURCE -O2 -fopenmp $(WARNINGS)
 LINK ?= $(CXX)
 
 # ---- what is built ----

@@ -123,10 +123,9 @@ typedef struct Cluster {
     const LinkPair *pairs;
 } Cluster;
 
-/* Reads a cluster file into the arena, and warns of unknown keys. Returns NULL after an error. */
+/* Read a cluster file into the arena; return NULL after an error. cluster_read warns of unknown
+ * keys, which are errors in cluster_read_strict. */
 const Cluster *cluster_read(Arena *arena, Diag *diag, const char *path);
-
-/* Reads a cluster file in which unknown keys are errors, not warnings. */
 const Cluster *cluster_read_strict(Arena *arena, Diag *diag, const char *path);
 
 /* Returns the class of a device; NULL when the cluster is NULL or does not list the device. */
@@ -160,6 +159,12 @@ int cluster_host_number(const Cluster *cluster, const char *name);
 /* Returns the class with a name; NULL: no device has it. */
 const DeviceClass *cluster_class_named(const Cluster *cluster, const char *name);
 
+/* Return the seconds, by latency and bandwidth, of a message, and of a verb among n devices: of a
+ * ring, or of a chain for a broadcast or reduce. In an all-to-all or exchange, `bytes` is the sum
+ * over all messages, and each device sends bytes / n. */
+double link_seconds(const Link *link, double bytes);
+double verb_seconds(ht_verb verb, int n, double bytes, const Link *link);
+
 /* Returns the measurement of a verb by one group whose number of devices is nearest to `ranks`.
  * Numbers from `ranks` on come first when `above` is true, else numbers up to `ranks`. Of equal
  * numbers, the measurement on the most processors is returned. NULL: there is none. */
@@ -179,10 +184,9 @@ const Measured *link_in_turn(const Link *link, ht_verb verb, bool one_way);
 /* Returns how many devices of a measurement shared each processor, rounded up. */
 double measured_share(const Measured *measured);
 
-/* Returns the word for an element type: "f32". */
+/* Return the word for an element type, "f32", and for a verb that communicates, "all-reduce";
+ * "send-receive" for exchanges. */
 const char *dtype_word(ht_dtype dtype);
-
-/* Returns the word for a verb that communicates: "all-reduce"; "send-receive" for exchanges. */
 const char *verb_word(ht_verb verb);
 
 /* Returns the first set, of this call and earlier calls, that is equivalent to `count` ascending

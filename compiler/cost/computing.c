@@ -158,7 +158,8 @@ static void note_extents(const BoundAccess *access, const int64_t *local, double
         if (access->dims[d].count == 1) extent[access->dims[d].factors[0]] = (double)local[d];
 }
 
-void op_local_extents(Module *module, const Op *op, int device, double *extent) {
+Work op_device_work(Module *module, const Op *op, int device) {
+    double extent[IR_MAX_FACTORS];
     int64_t local[IR_MAX_RANK];
     for (int f = 0; f < op->binding->factor_count; f++)
         extent[f] = (double)op->binding->factors[f].extent;
@@ -168,6 +169,7 @@ void op_local_extents(Module *module, const Op *op, int device, double *extent) 
     for (int k = 0; k < op->result_count; k++)
         if (has_local(module, op, op->results[k], device, local))
             note_extents(&op->binding->results[k], local, extent);
+    return op_work(op, extent);
 }
 
 /* ---- seconds ---- */
@@ -187,4 +189,16 @@ double work_seconds(const DeviceClass *class, const Work *work) {
                         ? work->bytes / curve_at(&class->memory_bandwidth, work->bytes)
                         : 0;
     return class->start + fmax(computing, moving);
+}
+
+double slowest_seconds(const Cluster *cluster, const int *devices, int count, const Work *work) {
+    double slowest = 0;
+    const DeviceClass *last = NULL;
+    for (int i = 0; i < count && !isnan(slowest); i++) {
+        const DeviceClass *class = cluster_class(cluster, devices[i]);
+        double seconds = i && class == last ? 0 : work_seconds(class, work);
+        slowest = isnan(seconds) || seconds > slowest ? seconds : slowest;
+        last = class;
+    }
+    return slowest;
 }

@@ -1,7 +1,7 @@
 /* Cost: the operations and bytes of a program on each device, and their seconds on a cluster.
  *
- *     Work work = op_work(op, extent);                       operations and bytes of a call on a
- *                                                            piece
+ *     Work work = op_device_work(module, op, device);        operations and bytes of a call on a
+ *                                                            device's piece
  *     double seconds = work_seconds(class, &work);           of this work on a class of devices
  *     double seconds = conversion_seconds(cluster, plan);    of a conversion of layouts
  *     RoleMemory memory = role_memory(module, role, slots);  bytes by kind at the peak
@@ -48,12 +48,14 @@ typedef struct Work {
 /* Returns the work of a call on a piece with these extents, by bound factor; no work for views. */
 Work op_work(const Op *op, const double *extent);
 
-/* Sets the extents of a device's piece, by bound factor, for one micro-batch; `extent` has room for
- * binding->factor_count. */
-void op_local_extents(Module *module, const Op *op, int device, double *extent);
+/* Returns the work of a call on a device's piece, for one micro-batch. */
+Work op_device_work(Module *module, const Op *op, int device);
 
 /* Returns the seconds of a call; NAN when the class is NULL or lacks the rates that it needs. */
 double work_seconds(const DeviceClass *class, const Work *work);
+
+/* Returns the seconds of a call on the slowest of some devices; NAN: unknown for one of them. */
+double slowest_seconds(const Cluster *cluster, const int *devices, int count, const Work *work);
 
 /* ---- communication ---- */
 

@@ -37,29 +37,15 @@ static CostRow conversion_row(Module *module, const Role *role, const Op *op) {
                      .seconds = cluster ? runs * conversion_seconds(cluster, plan) : (double)NAN};
 }
 
-/* Returns the seconds on the slowest device of a role; NAN: a device's seconds are not known. */
-static double role_seconds(const Cluster *cluster, const Role *role, const Work *work) {
-    double slowest = 0;
-    const DeviceClass *last = NULL;
-    for (int i = 0; i < role->device_count; i++) {
-        const DeviceClass *class = cluster_class(cluster, role->devices[i]);
-        if (i && class == last) continue;
-        double own = work_seconds(class, work);
-        slowest = isnan(own) || own > slowest ? own : slowest;
-        last = class;
-    }
-    return slowest;
-}
-
 static CostRow operator_row(Module *module, const Role *role, const Op *op) {
-    double extent[IR_MAX_FACTORS], runs = (double)op_runs(module, op);
-    op_local_extents(module, op, role->devices[0], extent);
-    Work work = op_work(op, extent);
+    double runs = (double)op_runs(module, op);
+    Work work = op_device_work(module, op, role->devices[0]);
     return (CostRow){.op = op,
                      .runs = op_runs(module, op),
                      .operations = runs * work.operations,
                      .bytes = runs * work.bytes,
-                     .seconds = runs * role_seconds(module->devices->target.cluster, role, &work),
+                     .seconds = runs * slowest_seconds(module->devices->target.cluster,
+                                                       role->devices, role->device_count, &work),
                      .product = work.product};
 }
 
@@ -129,18 +115,6 @@ static const char *kind_name(const Module *module) {
 /* ---- table ---- */
 
 /* Prints a role's devices as ranges: "[0-3,6]". */
-static void print_devices(Text *out, const Role *role) {
-    text_string(out, "[");
-    for (int i = 0, end; i < role->device_count; i = end) {
-        for (end = i + 1;
-             end < role->device_count && role->devices[end] == role->devices[end - 1] + 1;)
-            end++;
-        text_print(out, end - i > 1 ? "%s%d-%d" : "%s%d", i ? "," : "", role->devices[i],
-                   role->devices[end - 1]);
-    }
-    text_string(out, "]");
-}
-
 static void print_seconds(Text *out, double seconds) {
     if (isnan(seconds))
         text_print(out, " %10s", "-");
@@ -169,9 +143,9 @@ static void print_memory(Text *out, const RoleCost *cost) {
 }
 
 static void print_role(Text *out, const RoleCost *cost, int number) {
-    text_print(out, "role %d: devices ", number);
-    print_devices(out, cost->role);
-    text_print(out, "%s%s\n", cost->class ? ", class " : "", cost->class ? cost->class->name : "");
+    text_print(out, "role %d: devices [", number);
+    layout_print_devices(out, cost->role->devices, cost->role->device_count, 2);
+    text_print(out, "]%s%s\n", cost->class ? ", class " : "", cost->class ? cost->class->name : "");
     print_memory(out, cost);
     text_print(out, "  %-24s %-9s %-28s %-20s %5s %14s %14s %10s\n", "line", "section",
                "operator or conversion", "value", "runs", "operations", "bytes", "seconds");

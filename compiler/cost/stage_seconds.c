@@ -30,10 +30,8 @@ double times_conversion(Times *times, const PlannedConversion *conversion) {
 }
 
 static double op_time(Times *times, const Op *op, int device) {
-    double extent[IR_MAX_FACTORS];
     if (op->convert.plan) return op->convert.tensor ? 0 : times_conversion(times, op->convert.plan);
-    op_local_extents(times->module, op, device, extent);
-    Work work = op_work(op, extent);
+    Work work = op_device_work(times->module, op, device);
     return noted(
         times,
         times->priced

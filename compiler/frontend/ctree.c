@@ -11,7 +11,8 @@ typedef struct Named {
     UT_hash_handle hh;
 } Named;
 
-CName names_lookup(const void *names, const char *name) {
+/* Looks a name up in a table of CUnit.parts. */
+static CName names_lookup(const void *names, const char *name) {
     const Named *table = names;
     Named *found;
     HASH_FIND_STR(table, name, found);

@@ -149,8 +149,6 @@ typedef struct CName {
     const CConstant *constant;
 } CName;
 CName cunit_lookup(const CUnit *unit, const char *name);
-/* Looks a name up in a table of CUnit.parts. */
-CName names_lookup(const void *names, const char *name);
 /* Looks up a name that an operator's rule mentions, in the source of the operator. */
 CName cunit_lookup_beside(const CUnit *unit, const OpDef *def, const char *name);
 /* Return and set the meaning of a name of external linkage; set that of a name at file scope. */

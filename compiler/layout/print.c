@@ -5,10 +5,10 @@ void layout_print_weights(Text *out, const int64_t *weights, int count) {
         text_print(out, "%s%lld", i ? ":" : " by ", (long long)weights[i]);
 }
 
-void layout_print_devices(Text *out, const int *devices, int count) {
+void layout_print_devices(Text *out, const int *devices, int count, int least) {
     for (int i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && devices[end] == devices[end - 1] + 1;) end++;
-        if (end - i < 3) end = i + 1;
+        if (end - i < least) end = i + 1;
         text_print(out, end - i > 1 ? "%s%d-%d" : "%s%d", i ? "," : "", devices[i],
                    devices[end - 1]);
     }
@@ -29,7 +29,7 @@ static void print_state(Text *out, const State *state) {
 
 static void print_group(Text *out, const Group *group) {
     text_string(out, "[");
-    layout_print_devices(out, group->devices, group->device_count);
+    layout_print_devices(out, group->devices, group->device_count, 3);
     text_string(out, "]{");
     for (int s = 0; s < group->state_count; s++) {
         text_string(out, s ? "," : "");

@@ -162,7 +162,9 @@ static void add_waits_of_transfer(WaitList *list, int event) {
     add_slot(list, taker);
 }
 
-int waits_of(const Waits *waits, int event, WaitFor *to) {
+/* Writes to `to` the events that an event waits for. Returns their number, at most waits_most,
+ * which `to` must have room for. */
+static int waits_of(const Waits *waits, int event, WaitFor *to) {
     WaitList list = {.waits = waits, .to = to};
     if (event < waits->row_count)
         add_waits_of_row(&list, event);
@@ -171,7 +173,7 @@ int waits_of(const Waits *waits, int event, WaitFor *to) {
     return list.count;
 }
 
-int waits_most(const Waits *waits) { return 3 + 4 * waits->graph->edge_count; }
+static int waits_most(const Waits *waits) { return 3 + 4 * waits->graph->edge_count; }
 
 /* ---- depth-first visit of the events ---- */
 

@@ -57,11 +57,6 @@ static inline const ScheduleRow *wait_row(const Waits *waits, int row) {
     return &waits->schedule->rows[stage][row - waits->first_row[stage]];
 }
 
-/* Writes to `to` the events that an event waits for. Returns their number, at most waits_most,
- * which `to` must have room for. */
-int waits_of(const Waits *waits, int event, WaitFor *to);
-int waits_most(const Waits *waits);
-
 /* Returns the edge of a transfer, and whether it goes backward. */
 int wait_edge(const Waits *waits, int transfer, bool *backward);
 

@@ -14,7 +14,8 @@ bool layer_follows(const Layer *last, const Layer *next) {
            next->number == last->number + 1;
 }
 
-const char *layer_shown(Arena *arena, const Layer *layer) {
+/* Returns a layer's name: "layer 3", "layer 3 of the tower \"vision\"", "the layer \"head\"". */
+static const char *layer_shown(Arena *arena, const Layer *layer) {
     const char *what = layer->name ? arena_format(arena, "the layer \"%s\"", layer->name)
                                    : arena_format(arena, "layer %d", layer->number);
     return layer->tower ? arena_format(arena, "%s of the tower \"%s\"", what, layer->tower) : what;

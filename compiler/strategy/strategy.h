@@ -191,10 +191,8 @@ bool strategy_turns(const Strategy *strategy, const char *dim, const char *axis)
 bool shapes_same(const ShapeValues *a, const ShapeValues *b);
 
 /* layer_same returns whether both layers are NULL or equal; layer_follows, whether `next` is the
- * numbered layer that follows `last` in its tower. layer_shown returns a layer's name for
- * messages: "layer 3", "layer 3 of the tower \"vision\"", "the layer \"head\"". */
+ * numbered layer that follows `last` in its tower. */
 bool layer_same(const Layer *a, const Layer *b);
 bool layer_follows(const Layer *last, const Layer *next);
-const char *layer_shown(Arena *arena, const Layer *layer);
 
 #endif

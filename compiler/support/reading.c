@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "support/reading.h"
 
 #include "support/text.h"

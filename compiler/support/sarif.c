@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "support/sarif.h"
 
 #include "support/diag.h"

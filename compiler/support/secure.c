@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "support/secure.h"
 
 #include <dirent.h>

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "base/c_locale.h"
 
 #include <pthread.h>

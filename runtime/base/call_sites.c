@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "base/call_sites.h"
 
 #include "base/memory.h"

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "base/fail.h"
 
 #include "base/files.h"

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "base/files.h"
 #include "base/c_locale.h"
 

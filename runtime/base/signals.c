@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "base/signals.h"
 
 #include "base/fail.h"

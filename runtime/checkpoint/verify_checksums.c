@@ -1,5 +1,4 @@
 /* Verifies a checkpoint before it is loaded, by the checksums of its manifest (writing.h). */
-#define _GNU_SOURCE
 #include "checkpoint/stored.h"
 
 #include "base/files.h"

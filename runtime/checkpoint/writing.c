@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "checkpoint/writing.h"
 
 #include "base/files.h"

@@ -5,7 +5,6 @@
  * share a core: a rank of two threads on the two hyperthreads of a core runs at half its speed.
  * Variables that the user has set stay as they are. HETU_VERBOSE=1 prints the choice.
  */
-#define _GNU_SOURCE
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>

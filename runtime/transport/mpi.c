@@ -1,5 +1,4 @@
 /* The transport between ranks that MPI connects. */
-#define _GNU_SOURCE
 #include "transport/mpi.h"
 
 #include "base/memory.h"

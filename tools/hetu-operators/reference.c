@@ -6,7 +6,6 @@
  * values of arguments. A macro such as `ht_sum(x, ...)` replaces the function behind it,
  * `ht_sum_with`, and inherits its comment and rule. For a header without operators, such as
  * grammar.h with the grammar of rules, the opening comment is copied. */
-#define _GNU_SOURCE
 #include "operators.h"
 
 #include "support/reading.h"

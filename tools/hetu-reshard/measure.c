@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 /* Measures the cluster file of the ranks that were launched (hetu-reshard --measure).
  *
  * Measurements use the planner's conversions and the program's channel. A link's latency and

@@ -1,7 +1,6 @@
 /* Times runs on ranks that share processors with other processes. Runs are timed in batches, long
  * enough for the ranks to take turns. A batch ends when its slowest rank is done; the shortest
  * batch counts, since disturbances only add time. */
-#define _GNU_SOURCE // for sched_setaffinity
 #include "timing.h"
 
 #include "device/device.h"

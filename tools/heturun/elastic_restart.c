@@ -3,7 +3,6 @@
  *     start 1: 4 ranks under strategy "dp4"      rank 3 dies: its slot is out
  *     start 2: 3 ranks under strategy "dp3"      the program resumes from its last checkpoint
  */
-#define _GNU_SOURCE
 #include "ranks.h"
 
 #include <stdio.h>

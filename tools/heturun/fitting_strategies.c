@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "fitting_strategies.h"
 
 #include "cluster/cluster.h"

@@ -16,7 +16,6 @@
  * the status of a rank that ends with an error of its own. When no strategy fits, heturun waits for
  * a new FILE for HETU_TIMEOUT seconds.
  */
-#define _GNU_SOURCE
 #include "place.h"
 #include "ranks.h"
 #include "fitting_strategies.h"

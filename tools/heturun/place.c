@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "place.h"
 
 #include "support/secure.h"

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "ranks.h"
 
 #include <errno.h>

@@ -140,7 +140,8 @@ bool text_terms(Text *out, const LocalOp *local, uint32_t set, const Around *aro
     return !first;
 }
 
-bool has_terms(const LocalOp *local, uint32_t set) {
+/* Returns whether some term is summed over exactly these factors. */
+static bool has_terms(const LocalOp *local, uint32_t set) {
     for (int t = 0; t < local->term_count; t++)
         if (local->terms[t].contracted == set) return true;
     return false;

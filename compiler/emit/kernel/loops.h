@@ -66,9 +66,7 @@ bool text_terms(Text *out, const LocalOp *local, uint32_t set, const Around *aro
  * "(float)(sum + z[i0])". */
 void text_sum_value(Text *out, const LocalOp *local, const Around *around, const char *sum);
 
-/* Returns whether some term is summed over exactly these factors, and the operands that such terms
- * read, as a set. */
-bool has_terms(const LocalOp *local, uint32_t set);
+/* Returns the operands that terms summed over exactly these factors read, as a set. */
 uint64_t terms_operands(const LocalOp *local, uint32_t set);
 
 /* Writes the distinct sets of contracted factors, without the empty set and sets with a factor that

@@ -77,7 +77,6 @@ static const Value *whole_of(const Value *value) {
 /* Returns the work of a call: the work of an operator's rule, or the bytes that a copy, conversion
  * or sum of micro-batches moves. */
 static Work call_work(const RoleWriter *writer, const Call *call) {
-    double extent[IR_MAX_FACTORS];
     const Op *op = call->op;
     int device = writer->role->devices[0];
     double bytes = call->makes ? (double)value_local_bytes(writer->module, call->makes, device) : 0;
@@ -85,8 +84,7 @@ static Work call_work(const RoleWriter *writer, const Call *call) {
         return (Work){.operations = bytes / dtype_size(call->makes->type.dtype),
                       .bytes = 3 * bytes};
     if (call->makes || op->convert.plan) return (Work){.bytes = 2 * bytes};
-    op_local_extents(writer->module, op, device, extent);
-    return op_work(op, extent);
+    return op_device_work(writer->module, op, device);
 }
 
 /* Returns whether a call may have infinite results though its operands in the notes are finite: a

@@ -11,12 +11,12 @@ void clang_macro_seen(Reader *r, CXCursor cursor) {
     const char *name = clang_string(r, clang_getCursorSpelling(cursor));
     SeenMacro *known, *seen = arena_new(r->arena, SeenMacro);
     *seen = (SeenMacro){.name = name, .cursor = cursor};
-    HASH_FIND_STR(r->macros, name, known);
+    HASH_FIND_STR(r->macros.seen, name, known);
     if (known) {
-        HASH_DEL(r->macros, known);
+        HASH_DEL(r->macros.seen, known);
         seen->earlier = known;
     }
-    HASH_ADD_KEYPTR(hh, r->macros, seen->name, strlen(seen->name), seen);
+    HASH_ADD_KEYPTR(hh, r->macros.seen, seen->name, strlen(seen->name), seen);
 }
 
 /* Converts clang's tokens [first, count), without comments, to tokens of lex.h. */
@@ -60,10 +60,10 @@ static const Macro *read_macro(Reader *r, SeenMacro *seen) {
 
 /* Returns whether a definition is visible to a pragma: before it, or in another file. */
 static bool is_visible(Reader *r, const SeenMacro *seen, const Pragma *pragma) {
+    if (!pragma || !pragma->line.file) return true;
     Extent extent = clang_extent(r, seen->cursor);
-    if (!pragma || !extent.file || !pragma->line.file || strcmp(extent.file, pragma->line.file))
-        return true;
-    return extent.begin < pragma->line.begin;
+    return !extent.file || strcmp(extent.file, pragma->line.file) ||
+           extent.begin < pragma->line.begin;
 }
 
 /* Returns whether a pragma is in hetu's headers, which no macro of the model changes. */
@@ -76,7 +76,7 @@ static const Macro *lookup(void *context, const Pragma *pragma, const char *name
     Reader *r = context;
     SeenMacro *seen;
     if (is_own(r, pragma)) return NULL;
-    HASH_FIND_STR(r->macros, name, seen);
+    HASH_FIND_STR(r->macros.seen, name, seen);
     while (seen && !is_visible(r, seen, pragma)) seen = seen->earlier;
     if (seen && !seen->macro) seen->macro = read_macro(r, seen);
     return seen ? seen->macro : NULL;
@@ -99,6 +99,7 @@ static bool has_line(Reader *r, const char *name, int depth) {
 /* Returns the offset past a comment, string or character; else past one byte. */
 static int skip(const Source *source, int at) {
     const char *text = source->text + at, *end = text + 1;
+    if (*text != '/' && *text != '"' && *text != '\'') return at + 1;
     if (!strncmp(text, "//", 2)) end = text + strcspn(text, "\n");
     if (!strncmp(text, "/*", 2)) {
         end = strstr(text + 2, "*/");
@@ -153,7 +154,7 @@ static void note_calls(Reader *r, const Source *source) {
         if (end == next || !lines_between(source, at, end)) continue;
         if (!has_line(r, arena_substring(r->arena, source->text + at, (size_t)(next - at)), 0))
             continue;
-        array_push(r->arena, &r->open_lines, 1 + lines_between(source, 0, end));
+        array_push(r->arena, &r->macros.open_lines, 1 + lines_between(source, 0, end));
     }
 }
 
@@ -162,8 +163,8 @@ void clang_note_lines(Reader *r) {
 }
 
 bool clang_line_is_open(const Reader *r, int line) {
-    for (int i = 0; i < r->open_lines.count; i++)
-        if (r->open_lines.at[i] == line) return true;
+    for (int i = 0; i < r->macros.open_lines.count; i++)
+        if (r->macros.open_lines.at[i] == line) return true;
     return false;
 }
 
@@ -183,40 +184,56 @@ static bool has_own_text(Reader *r, const SeenMacro *seen) {
            !strncmp(name, "__DBL_", 6) || !strncmp(name, "__LDBL_", 7);
 }
 
-/* Returns the first macro in the expansion of `name` that the C compiler spells differently and
- * whose longest word is in `text`. NULL: there is none. Looks at each macro once in a walk. */
-static const char *own_macro(Reader *r, const char *name, const char *text, int walk) {
+/* Returns the longest word in the body of a macro. */
+static const char *longest_word(const Macro *macro) {
+    const char *longest = "";
+    for (int i = 0; i < macro->body.count; i++)
+        if (strlen(macro->body.at[i].text) > strlen(longest)) longest = macro->body.at[i].text;
+    return longest;
+}
+
+/* Adds to `list` the macros in the expansion of `name` that the C compiler spells differently, the
+ * innermost first. Looks at each macro once in a walk. */
+static void gather_own(Reader *r, const char *name, int walk, OwnMacros *list) {
     const Macro *macro = lookup(r, NULL, name);
-    const char *longest = "", *found = NULL;
     SeenMacro *seen;
-    HASH_FIND_STR(r->macros, name, seen);
-    if (!macro || seen->walk == walk) return NULL;
+    HASH_FIND_STR(r->macros.seen, name, seen);
+    if (!macro || seen->walk == walk) return;
     seen->walk = walk;
-    for (int i = 0; i < macro->body.count && !found; i++) {
-        const char *word = macro->body.at[i].text;
-        if (strlen(word) > strlen(longest)) longest = word;
-        found = own_macro(r, word, text, walk);
-    }
-    bool own = strlen(longest) > 2 && strstr(text, longest) && has_own_text(r, seen);
-    return found ? found : own ? name : NULL;
+    for (int i = 0; i < macro->body.count; i++)
+        if (macro->body.at[i].kind == TOKEN_NAME) gather_own(r, macro->body.at[i].text, walk, list);
+    OwnMacro own = {name, longest_word(macro)};
+    if (strlen(own.word) > 2 && has_own_text(r, seen)) array_push(r->arena, list, own);
+}
+
+/* Returns the first macro in the expansion of `name` that the C compiler spells differently and
+ * whose longest word is in `text`. NULL: there is none. */
+static const char *own_macro(Reader *r, const char *name, const char *text) {
+    SeenMacro *seen;
+    HASH_FIND_STR(r->macros.seen, name, seen);
+    if (!seen) return NULL;
+    if (!seen->walked) gather_own(r, name, ++r->macros.walks, &seen->own);
+    seen->walked = true;
+    for (int i = 0; i < seen->own.count; i++)
+        if (strstr(text, seen->own.at[i].word)) return seen->own.at[i].name;
+    return NULL;
 }
 
 const char *clang_spelled_otherwise(Reader *r, CXCursor string, const char *text) {
     CXFile file;
+    const char *found = NULL;
+    clang_getSpellingLocation(clang_getCursorLocation(string), &file, NULL, NULL, NULL);
+    if (file) return NULL;
     Extent extent = clang_extent(r, string);
     const Source *source = clang_source(r, extent.file);
-    const char *found = NULL;
-    static int walks; // number of walks so far
-    int walk = ++walks;
-    clang_getSpellingLocation(clang_getCursorLocation(string), &file, NULL, NULL, NULL);
-    if (file || !source) return NULL;
+    if (!source) return NULL;
     for (int at = extent.begin, end = call_end(source, name_end(source, at)), next;
          at < end && !found; at = next) {
         next = skip(source, at);
         if (!begins_name(source, at)) continue;
         next = name_end(source, at);
-        found = own_macro(r, arena_substring(r->arena, source->text + at, (size_t)(next - at)),
-                          text, walk);
+        found =
+            own_macro(r, arena_substring(r->arena, source->text + at, (size_t)(next - at)), text);
     }
     return found;
 }

@@ -22,9 +22,9 @@ static bool was_warned(Reader *r, const char *file, const PragmaLine *line) {
     return found;
 }
 
-static bool is_skipped(Reader *r, const char *file, const PragmaLine *line) {
-    CXFile handle = clang_getFile(r->tu, file);
-    CXSourceRangeList *ranges = handle ? clang_getSkippedRanges(r->tu, handle) : NULL;
+/* Returns whether a line is in one of the ranges that the preprocessor skips in its file. */
+static bool is_skipped(Reader *r, const char *file, const CXSourceRangeList *ranges,
+                       const PragmaLine *line) {
     bool skipped = false;
     for (unsigned i = 0; ranges && i < ranges->count; i++) {
         unsigned begin, end;
@@ -33,7 +33,6 @@ static bool is_skipped(Reader *r, const char *file, const PragmaLine *line) {
         clang_getExpansionLocation(clang_getRangeEnd(ranges->ranges[i]), NULL, NULL, NULL, &end);
         skipped |= line->begin >= (int)begin && line->begin < (int)end;
     }
-    if (ranges) clang_disposeSourceRangeList(ranges);
     return skipped && !was_warned(r, file, line);
 }
 
@@ -66,17 +65,20 @@ static void take_weak(Reader *r) {
 }
 
 static void read_lines(Reader *r, const Source *source) {
+    CXFile file = clang_getFile(r->tu, source->file);
+    CXSourceRangeList *skipped = file ? clang_getSkippedRanges(r->tu, file) : NULL;
     for (int i = 0; i < source->lines.count; i++) {
         const PragmaLine *line = &source->lines.at[i];
-        if (is_skipped(r, source->file, line)) continue;
+        if (is_skipped(r, source->file, skipped, line)) continue;
         Pragma *pragma = pragma_read(r->unit, clang_macros(r), line, &r->pragmas.strategy_lines);
         if (!read_before(r, pragma)) array_push(r->arena, &r->unit->pragmas, pragma);
     }
     for (int i = 0; i < source->strays.count; i++)
-        if (!is_skipped(r, source->file, &source->strays.at[i])) {
+        if (!is_skipped(r, source->file, skipped, &source->strays.at[i])) {
             pragma_check_stray(r->diag, &source->strays.at[i], source->lines.count > 0);
             note_weak(r, source->strays.at[i].tokens.at, source->strays.at[i].tokens.count);
         }
+    if (skipped) clang_disposeSourceRangeList(skipped);
 }
 
 /* ---- `_Pragma` ---- */

@@ -4,7 +4,6 @@
  *     #if __GNUC__ >= 12         12 in gcc 12, 4 in clang: refused
  *     #if __GNUC__ >= 4          true in both, and so is defined(__GNUC__)
  *     #ifdef __clang__           refused */
-#define _GNU_SOURCE
 #include "frontend/clang/reader.h"
 
 #include <stdlib.h>
@@ -16,7 +15,8 @@ typedef struct Predefined {
     long least;       // a lower bound of the value in every C compiler; 0: none
 } Predefined;
 
-/* The predefined macros that differ; a name may be a list of names, separated by blanks. */
+/* The predefined macros that differ; a name may be a list of names, separated by blanks. Each name
+ * begins with an underscore. */
 static const Predefined predefined[] = {
     {"__GNUC__", true, 4},
     {"__BIGGEST_ALIGNMENT__", true, 16},
@@ -76,6 +76,7 @@ static bool fits(const Predefined *macro, const char *name) {
 static const Predefined *find(const Search *search, const char *name) {
     for (int i = 0; i < search->tainted.count; i++)
         if (!strcmp(search->tainted.at[i].name, name)) return search->tainted.at[i].by;
+    if (*name != '_') return NULL;
     for (size_t i = 0, length; i < sizeof predefined / sizeof *predefined; i++)
         for (const char *word = predefined[i].name; *word; word += length + (word[length] == ' ')) {
             length = strcspn(word, " ");

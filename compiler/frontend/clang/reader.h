@@ -24,6 +24,20 @@ typedef struct SeenType {
     UT_hash_handle hh;
 } SeenType;
 
+/* The type that was made of one of clang's types. */
+typedef struct SeenQualified {
+    const void *clang; // clang's address of the canonical type without qualifiers
+    const CType *type;
+    UT_hash_handle hh;
+} SeenQualified;
+
+/* A macro that the C compiler spells differently. */
+typedef struct OwnMacro {
+    const char *name, *word; // the longest word of its body
+} OwnMacro;
+
+typedef Array(OwnMacro) OwnMacros;
+
 /* A definition of a macro, which leads to the earlier definition. */
 typedef struct SeenMacro SeenMacro;
 struct SeenMacro {
@@ -31,7 +45,9 @@ struct SeenMacro {
     CXCursor cursor;
     const Macro *macro; // read at its first use
     SeenMacro *earlier;
-    int walk; // number of the last walk that visited this macro (macro.c)
+    int walk;      // number of the last walk that visited this macro (macro.c)
+    bool walked;   // `own` is filled
+    OwnMacros own; // the macros in its expansion that the C compiler spells differently
     UT_hash_handle hh;
 };
 
@@ -66,6 +82,13 @@ typedef struct ReaderPragmas {
     Array(Token) weak; // names in pragmas `weak`
 } ReaderPragmas;
 
+/* The macros of the translation unit (macro.c). */
+typedef struct ReaderMacros {
+    SeenMacro *seen;
+    int walks;             // number of walks through macros so far
+    Array(int) open_lines; // lines where __LINE__ differs between compilers
+} ReaderMacros;
+
 /* The function that is being read. */
 typedef struct ReaderBody {
     CFunction *function;
@@ -89,9 +112,9 @@ struct Reader {
     const char *library; // the folder of hetu's headers with a slash; NULL: they are not included
     Seen *vars;
     SeenType *types;
+    SeenQualified *qualified;
     int variable_arrays; // number of variable-length array types so far
-    SeenMacro *macros;
-    Array(int) open_lines; // lines where __LINE__ differs between compilers (macro.c)
+    ReaderMacros macros;
     Array(Definition) definitions;
     Cursors decls; // declarations at file scope, in order
     Array(Extent) decl_extents;
@@ -151,7 +174,7 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor);
 /* ---- macro.c ---- */
 
 void clang_macro_seen(Reader *r, CXCursor cursor);
-void clang_note_lines(Reader *r); // fills open_lines
+void clang_note_lines(Reader *r); // fills ReaderMacros.open_lines
 bool clang_line_is_open(const Reader *r, int line);
 /* Returns the macro in a string made by `#` that the C compiler defines otherwise; NULL: none. */
 const char *clang_spelled_otherwise(Reader *r, CXCursor string, const char *text);

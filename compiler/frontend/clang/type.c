@@ -217,8 +217,8 @@ static CType *shared_type(const Reader *r, CXType clang, const char *name) {
     return tensor ? (CType *)r->unit->types.tensor : NULL;
 }
 
-const CType *clang_type(Reader *r, CXType clang) {
-    clang = clang_getUnqualifiedType(clang_getCanonicalType(clang));
+/* Returns the type of a canonical type without qualifiers; makes it when its key is new. */
+static const CType *type_of(Reader *r, CXType clang) {
     const char *key = type_key(r, clang);
     CType *type = known_type(r, key);
     if (type) return type;
@@ -230,6 +230,22 @@ const CType *clang_type(Reader *r, CXType clang) {
     }
     type = new_type(r, key, name, CT_OTHER, type_size(clang));
     fill(r, type, clang);
+    return type;
+}
+
+/* Finds the type by clang's address first, since its key takes long to spell. A type with a
+ * variable length is a new one each time. */
+const CType *clang_type(Reader *r, CXType clang) {
+    SeenQualified *seen;
+    int variable_arrays = r->variable_arrays;
+    clang = clang_getUnqualifiedType(clang_getCanonicalType(clang));
+    HASH_FIND_PTR(r->qualified, &clang.data[0], seen);
+    if (seen) return seen->type;
+    const CType *type = type_of(r, clang);
+    if (r->variable_arrays > variable_arrays) return type;
+    seen = arena_new(r->arena, SeenQualified);
+    *seen = (SeenQualified){.clang = clang.data[0], .type = type};
+    HASH_ADD_PTR(r->qualified, clang, seen);
     return type;
 }
 

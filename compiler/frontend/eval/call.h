@@ -43,7 +43,7 @@ typedef struct Builtin {
 const Builtin *builtin_find(const char *name);
 
 /* The tables of implementations. The last entry of each has the name NULL. */
-extern const Builtin string_builtins[], tensor_builtins[], number_builtins[], stdlib_builtins[];
+extern const Builtin tensor_builtins[], number_builtins[], stdlib_builtins[];
 
 /* Evaluates a call of math.h to *value; false for another function, or with unknown arguments. */
 bool math_call(Eval *ev, const Call *call, Val *value);

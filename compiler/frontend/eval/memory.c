@@ -87,12 +87,15 @@ void memory_read(Eval *ev, Place place, int64_t size, Position at) {
     }
 }
 
-void memory_written(Eval *ev, Place place, int64_t size, Position at) {
+/* Records a store of bytes; a store to a constant is an error. */
+static void written(Eval *ev, Place place, int64_t size) {
     Track *track = place.object->track;
     if (ev->order.since) order_note(ev, place, size, true);
     if (place.object->constant && size > 0)
-        eval_error(ev, at, "%s is constant, and nothing can be stored there", shown(place.object));
-    if (track && size > 0 && !track->written_at.file) track->written_at = operator_position(ev, at);
+        eval_error(ev, ev->at, "%s is constant, and nothing can be stored there",
+                   shown(place.object));
+    if (track && size > 0 && !track->written_at.file)
+        track->written_at = operator_position(ev, ev->at);
     for (int64_t i = 0; track && i < size; i++) track->touched[place.offset + i] |= TOUCHED_WRITTEN;
 }
 
@@ -243,7 +246,7 @@ static uint8_t *bits_set(Eval *ev, Object *object) {
 
 void place_copy(Eval *ev, Place to, Place from, int64_t size) {
     memory_read(ev, from, size, ev->at);
-    memory_written(ev, to, size, ev->at);
+    written(ev, to, size);
     if (to.object == from.object && to.offset == from.offset) return;
     memmove(to.object->bytes + to.offset, from.object->bytes + from.offset, (size_t)size);
     if (!from.object->has_unknown) {
@@ -345,7 +348,7 @@ void place_assign(Eval *ev, Place to, Place from, const CType *type) {
 }
 
 void place_clear(Eval *ev, Place place, int64_t size) {
-    memory_written(ev, place, size, ev->at);
+    written(ev, place, size);
     memset(place.object->bytes + place.offset, 0, (size_t)size);
     place_mark(ev, place, size, KNOWN);
 }
@@ -353,7 +356,7 @@ void place_clear(Eval *ev, Place place, int64_t size) {
 void place_store(Eval *ev, Place place, Val value) {
     uint8_t *bytes = place.object->bytes + place.offset;
     const CType *type = value.type;
-    memory_written(ev, place, type->size, ev->at);
+    written(ev, place, type->size);
     if (value.unknown) {
         place_mark(ev, place, type->size, UNKNOWN);
         return;
@@ -414,7 +417,7 @@ void place_store_bits(Eval *ev, Place place, const CField *field, Val value) {
     int bit = field->bit, width = field->width;
     uint8_t bytes[16] = {0}, *to = place.object->bytes + place.offset;
     int count = field_bytes(bit, width);
-    memory_written(ev, place, count, ev->at);
+    written(ev, place, count);
     if (value.unknown) {
         place_mark(ev, place, count, UNKNOWN);
         return;
@@ -468,7 +471,7 @@ void tensor_store(Eval *ev, Place place, Value *value) {
         array_push(ev->scratch, &ev->heap.values, value);
         number = (uint64_t)ev->heap.values.count;
     }
-    memory_written(ev, place, sizeof number, ev->at);
+    written(ev, place, sizeof number);
     memcpy(place.object->bytes + place.offset, &number, sizeof number);
     place_mark(ev, place, sizeof number, KNOWN);
 }

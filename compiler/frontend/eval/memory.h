@@ -95,9 +95,8 @@ bool object_changed(const Object *object);
 /* Returns whether a byte was read before the first store to it. */
 bool track_read(const Track *track, int64_t offset);
 
-/* Record a read and a store of bytes by the source at `at`. A store to a constant is an error. */
+/* Records a read of bytes by the source at `at`. */
 void memory_read(Eval *ev, Place place, int64_t size, Position at);
-void memory_written(Eval *ev, Place place, int64_t size, Position at);
 
 /* ---- pointers ---- */
 

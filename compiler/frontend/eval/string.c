@@ -218,7 +218,7 @@ static Val given_up(Eval *ev, const Call *call) {
     eval_error(ev, call->at, "the model calls %s", call->function->name);
 }
 
-const Builtin string_builtins[] = {
+static const Builtin string_builtins[] = {
     {"memcpy", 3, copy_bytes},
     {"memmove", 3, copy_bytes},
     {"memset", 3, set_bytes},

@@ -19,7 +19,7 @@ typedef struct DefName {
 
 /* ---- definitions ---- */
 
-void remember_def(IrParser *parser, const OpDef *def) {
+static void remember_def(IrParser *parser, const OpDef *def) {
     DefName *entry = arena_new(parser->arena, DefName);
     entry->def = def;
     HASH_ADD_KEYPTR(hh, parser->defs, def->name, strlen(def->name), entry);

@@ -96,8 +96,7 @@ bool parse_offsets(IrParser *parser);
 bool parse_scratch(IrParser *parser);
 bool parse_plan(IrParser *parser);
 
-/* Read the name of an operator that is defined above, and register a definition by its name. */
+/* Reads the name of an operator that is defined above. */
 const OpDef *parse_def_name(IrParser *parser);
-void remember_def(IrParser *parser, const OpDef *def);
 
 #endif

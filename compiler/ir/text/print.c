@@ -447,7 +447,7 @@ static void print_defs(Printer *printer) {
 static void print_mesh(Printer *printer, const Mesh *mesh) {
     Text *out = printer->out;
     text_string(out, "mesh ");
-    layout_print_devices(out, mesh->devices, mesh->device_count);
+    layout_print_devices(out, mesh->devices, mesh->device_count, 3);
     for (int a = 0; a < mesh->axis_count; a++) {
         text_print(out, "%s%s:%d", a ? ", " : " axes ", mesh->axis[a].name, mesh->axis[a].count);
         layout_print_weights(out, mesh->axis[a].weights, mesh->axis[a].count);

@@ -181,26 +181,13 @@ static double plain_price(const Assigner *assigner, const Op *op, const Assignme
     return bytes_price(assigner, operations * BYTES_AN_OPERATION);
 }
 
-/* Returns the seconds on the slowest device class of the mesh; NAN: a class lacks its speed. */
-static double slowest_seconds(const Assigner *assigner, const Work *work) {
-    double slowest = 0;
-    const DeviceClass *last = NULL;
-    for (int i = 0; i < assigner->mesh->device_count; i++) {
-        const DeviceClass *class = cluster_class(cluster_of(assigner), assigner->mesh->devices[i]);
-        double seconds = class == last ? 0 : work_seconds(class, work);
-        slowest = isnan(seconds) || seconds > slowest ? seconds : slowest;
-        if (isnan(slowest)) return slowest;
-        last = class;
-    }
-    return slowest;
-}
-
 double price_computing(const Assigner *assigner, const Op *op, const Assignment *assignment) {
     double extent[IR_MAX_FACTORS], runs = (double)op_runs(assigner->module, op);
     if (!cluster_of(assigner) || op->def->rule->kind == RULE_VIEW)
         return plain_price(assigner, op, assignment);
     local_extents(assigner->mesh, op, assignment, extent);
     Work work = op_work(op, extent);
-    double seconds = slowest_seconds(assigner, &work);
+    double seconds = slowest_seconds(cluster_of(assigner), assigner->mesh->devices,
+                                     assigner->mesh->device_count, &work);
     return isnan(seconds) ? plain_price(assigner, op, assignment) : runs * seconds;
 }

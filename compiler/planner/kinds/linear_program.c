@@ -38,17 +38,9 @@ static int bounds_kind(double low, double high) {
     return isinf(high) ? GLP_LO : low == high ? GLP_FX : GLP_DB;
 }
 
-void program_bound_column(Program *program, int column, double low, double high) {
-    glp_set_col_bnds(program->glpk, column + 1, bounds_kind(low, high), low, high);
-}
-
-void program_bound_row(Program *program, int row, double low, double high) {
-    glp_set_row_bnds(program->glpk, row + 1, bounds_kind(low, high), low, high);
-}
-
 int program_column(Program *program, double low, double high, double cost, bool integer) {
     int column = glp_add_cols(program->glpk, 1) - 1;
-    program_bound_column(program, column, low, high);
+    glp_set_col_bnds(program->glpk, column + 1, bounds_kind(low, high), low, high);
     glp_set_obj_coef(program->glpk, column + 1, cost);
     glp_set_col_kind(program->glpk, column + 1, integer ? GLP_IV : GLP_CV);
     return column;
@@ -56,7 +48,7 @@ int program_column(Program *program, double low, double high, double cost, bool 
 
 int program_row(Program *program, double low, double high) {
     int row = glp_add_rows(program->glpk, 1) - 1;
-    program_bound_row(program, row, low, high);
+    glp_set_row_bnds(program->glpk, row + 1, bounds_kind(low, high), low, high);
     return row;
 }
 

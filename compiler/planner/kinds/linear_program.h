@@ -27,10 +27,6 @@ int program_row(Program *program, double low, double high);
 /* Adds the coefficient of a column in a row; to be called at most once for each pair. */
 void program_entry(Program *program, int row, int column, double value);
 
-/* Changes the bounds of a column or a row. */
-void program_bound_column(Program *program, int column, double low, double high);
-void program_bound_row(Program *program, int row, double low, double high);
-
 /* Solves the relaxation, without regard to integers, by the simplex method. Returns false when no
  * optimum was found. */
 bool program_relax(Program *program);

@@ -59,13 +59,6 @@ static void place_ops(Reader *reader) {
 
 /* ---- computing ---- */
 
-/* Returns the work of one run of an operator on a device of a role. */
-static Work work_of(Module *module, const Role *role, const Op *op) {
-    double extent[IR_MAX_FACTORS];
-    op_local_extents(module, op, role->devices[0], extent);
-    return op_work(op, extent);
-}
-
 static bool computes(Module *module, const Role *role, const Op *op) {
     return op->section != SECTION_UPDATE && !op->convert.plan && op->def->rule->kind != RULE_VIEW &&
            role_runs(module, role, op);
@@ -81,7 +74,7 @@ static double sum_work(const Reader *reader, const DeviceClass *class, double *b
         for (int i = 0; i < reader->module->ops.count; i++) {
             const Op *op = reader->module->ops.at[i];
             if (!computes(reader->module, role, op)) continue;
-            Work work = work_of(reader->module, role, op);
+            Work work = op_device_work(reader->module, op, role->devices[0]);
             double own =
                 (class ? work_seconds(class, &work) : work.operations) * role->device_count;
             by_layer[reader->layer_of[i]] += own;

@@ -25,7 +25,7 @@ static json_t *json_text(Arena *arena, const char *text) {
 
 static json_t *json_devices(Arena *arena, const int *devices, int count) {
     Text text = {.arena = arena};
-    layout_print_devices(&text, devices, count);
+    layout_print_devices(&text, devices, count, 3);
     return json_string(text_bytes(&text));
 }
 
@@ -427,7 +427,7 @@ static json_t *json_model(Arena *arena, Simulation *simulation) {
         "values", json_values(arena, module), "lines", json_lines(arena, module));
 }
 
-void report_simulations(Text *out, Simulation *simulations, int count) {
+static void report_simulations(Text *out, Simulation *simulations, int count) {
     json_t *models = json_array();
     for (int i = 0; i < count; i++)
         json_array_append_new(models, json_model(out->arena, &simulations[i]));

@@ -18,8 +18,7 @@
 void report_json(Text *out, Module *const *modules, int count);
 void report_page(Text *out, Module *const *modules, int count);
 
-/* Write the report of simulations, such as those whose spans the simulator computed. */
-void report_simulations(Text *out, Simulation *simulations, int count);
+/* Writes the page of simulations, such as those whose spans the simulator computed. */
 void report_simulations_page(Text *out, Simulation *simulations, int count);
 
 /* ---- tables for the terminal: -Rmemory, -Rsharding, -Rcomm (tables.c) ---- */

@@ -55,7 +55,7 @@ static void print_memory(Text *out, Module *module, const Role *role, const Equa
     KeptValues values = {0};
     RoleMemory memory = role_memory_values(out->arena, module, role, slots, &values);
     text_string(out, count > 1 ? "devices " : "device ");
-    layout_print_devices(out, equal->devices, count);
+    layout_print_devices(out, equal->devices, count, 3);
     text_print(out, ": %lld bytes%s\n", (long long)memory.peak, count > 1 ? " each" : "");
     for (int kind = 0; kind < MEMORY_KINDS; kind++)
         if (memory.bytes[kind])
@@ -101,7 +101,7 @@ void table_session(Text *out, const Unit *unit, const Strategy *strategy) {
                    path_end(unit->file), strategy ? "strategy " : "one device",
                    strategy && strategy->name ? strategy->name : "", count, (long long)bytes[d],
                    alike_count > 1 ? "each of devices " : "device ");
-        layout_print_devices(out, alike, alike_count);
+        layout_print_devices(out, alike, alike_count, 3);
         text_string(out, "\n");
     }
 }

@@ -31,16 +31,6 @@ Candidate candidate_copy(Arena *arena, const Candidate *candidate) {
 
 /* ---- as a strategy ---- */
 
-static void print_devices(Text *out, const int *devices, int count) {
-    text_string(out, "devices(");
-    for (int i = 0, end; i < count; i = end) {
-        for (end = i + 1; end < count && devices[end] == devices[end - 1] + 1;) end++;
-        text_print(out, end - i > 1 ? "%s%d-%d" : "%s%d", i ? ", " : "", devices[i],
-                   devices[end - 1]);
-    }
-    text_string(out, ")");
-}
-
 static void print_axis(Text *out, const char *name, int count, const int *weights, bool *any) {
     if (count < 2) return;
     text_print(out, "%s%s:%d", *any ? ", " : " mesh(", name, count);
@@ -60,8 +50,9 @@ static void print_rows(Text *out, const SearchPipeline *pipeline, bool own) {
 static void print_stage(Text *out, const SearchStage *stage, const SearchModel *model, bool alone) {
     static const char *const words[RECOMPUTES] = {"", " recompute(selective)", " recompute(full)"};
     bool any = false;
-    text_string(out, "    stage ");
-    print_devices(out, stage->devices, stage->device_count);
+    text_string(out, "    stage devices(");
+    layout_print_devices(out, stage->devices, stage->device_count, 2);
+    text_string(out, ")");
     print_axis(out, "dp", stage->data, stage->data_weights, &any);
     print_axis(out, "tp", stage->tensor, stage->tensor_weights, &any);
     text_string(out, any ? ")" : "");
@@ -111,9 +102,9 @@ static void print_idle(Text *out, const Candidate *candidate, const Fleet *devic
     for (int device = 0; device < count || device < last; device++)
         if (!works[device]) array_push(out->arena, &idle, device);
     if (!idle.count) return;
-    text_string(out, "  idle ");
-    print_devices(out, idle.at, idle.count);
-    text_string(out, "\n");
+    text_string(out, "  idle devices(");
+    layout_print_devices(out, idle.at, idle.count, 2);
+    text_string(out, ")\n");
 }
 
 void candidate_print(Text *out, const Candidate *candidate, const EvaluationContext *context,

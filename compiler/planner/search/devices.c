@@ -117,7 +117,7 @@ Link devices_link(const Fleet *devices, const int *list, int count) {
         Link link = cluster_link(devices->cluster, list[i], list[(i + 1) % count]);
         double time = list[i] == list[(i + 1) % count] || link.bandwidth <= 0
                           ? -1
-                          : link.latency + (1 << 20) / link.bandwidth;
+                          : link_seconds(&link, 1 << 20);
         if (time > worst) {
             worst = time;
             slowest = link;

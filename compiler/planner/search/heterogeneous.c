@@ -81,7 +81,7 @@ static void add_pipelines(Mixer *mixer, const int64_t *batch, int zero) {
     }
     Link link = devices_link(mixer->profile->context->devices,
                              (const int[]){0, mixer->profile->context->devices->count - 1}, 2);
-    candidate.seconds += 2 * (double)model_of(mixer)->parameter_bytes / link.bandwidth;
+    candidate.seconds += 2 * link_seconds(&link, (double)model_of(mixer)->parameter_bytes);
     if (candidate.pipeline_count > 1) add_candidate(mixer, &candidate);
 }
 

@@ -212,14 +212,15 @@ static double once_seconds(const Profile *profile, const PipelinePlan *plan, int
     const double backward = 2.0 / 3;
     const StagePlan *stage = &plan->stages[number];
     const Trained trained = trained_of(profile, stage);
-    double d = stage->stage.data, m = (double)plan->microbatches,
-           hop = (d - 1) * stage->link.latency;
-    if (d < 2) return trained.update;
-    double pass = (d - 1) / d / stage->link.bandwidth, times = plan->zero >= 2 ? m : 1,
-           gathers = plan->zero >= 3 ? 2 * m : 1;
-    double sums = times * (trained.gradients * pass + (plan->zero ? trained.count : 1) * hop);
+    const Link *link = &stage->link;
+    int d = stage->stage.data;
+    double m = (double)plan->microbatches, messages = plan->zero ? trained.count : 1,
+           times = plan->zero >= 2 ? m : 1, gathers = plan->zero >= 3 ? 2 * m : 1;
+    if (d < 2 || trained.count == 0) return trained.update;
+    double sums =
+        times * messages * verb_seconds(HT_REDUCE_SCATTER, d, trained.gradients / messages, link);
     double gathered =
-        gathers * (trained.parameters * pass + (plan->zero ? trained.count : 1) * hop);
+        gathers * messages * verb_seconds(HT_ALL_GATHER, d, trained.parameters / messages, link);
     sums += plan->zero ? 0 : gathered;
     double exposed = fmax(sums - backward * seconds * times, sums / (times * trained.slots));
     return trained.update / (plan->zero ? d : 1) + exposed + (plan->zero ? gathered : 0);
@@ -236,8 +237,7 @@ void pipeline_estimate(const Profile *profile, const Correction *correction,
         double bytes = stage_bytes(profile, plan, s) * correction->memory;
         double crossing =
             s + 1 < plan->stage_count ? stage->costs->slots[RECOMPUTE_NONE][own->end].crossing : 0;
-        sum += time +
-               (crossing > 0 ? 2 * (crossing / stage->ahead.bandwidth + stage->ahead.latency) : 0);
+        sum += time + (crossing > 0 ? 2 * link_seconds(&stage->ahead, crossing) : 0);
         most = fmax(most, time);
         once = fmax(once, once_seconds(profile, plan, s, time));
         *need = fmax(*need, bytes / stage->memory);

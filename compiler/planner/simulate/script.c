@@ -40,9 +40,7 @@ static void note_unknown(Scripts *scripts, const Op *op, const Actor *actor, con
 }
 
 static double op_seconds(Scripts *scripts, const Op *op, const Actor *actor) {
-    double extent[IR_MAX_FACTORS];
-    op_local_extents(scripts->fold->module, op, actor->devices[0], extent);
-    Work work = op_work(op, extent);
+    Work work = op_device_work(scripts->fold->module, op, actor->devices[0]);
     double seconds = work_seconds(actor->class, &work);
     if (!isfinite(seconds)) note_unknown(scripts, op, actor, &work);
     return isfinite(seconds) ? seconds : 0;

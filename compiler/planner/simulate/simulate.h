@@ -83,8 +83,7 @@ ActorMemory *usage_memory(Arena *arena, const SimulatedSteps *steps);
 /* Writes a JSON value, with jansson's flags, and a new line; frees the value. */
 void put_json(Text *out, json_t *top, size_t flags);
 
-/* Writes device numbers as ranges: "[0-3,6]". */
-void print_devices(Text *out, const int *devices, int count);
+/* Returns the numbers of an actor's devices as ranges: "[0-3,6]". */
 const char *actor_devices(Arena *arena, const Actor *actor);
 
 #endif

@@ -4,19 +4,11 @@
 
 #include "cluster/cluster.h"
 
-void print_devices(Text *out, const int *devices, int count) {
-    text_string(out, "[");
-    for (int i = 0, end; i < count; i = end) {
-        for (end = i + 1; end < count && devices[end] == devices[end - 1] + 1;) end++;
-        text_print(out, end - i > 1 ? "%s%d-%d" : "%s%d", i ? "," : "", devices[i],
-                   devices[end - 1]);
-    }
-    text_string(out, "]");
-}
-
 const char *actor_devices(Arena *arena, const Actor *actor) {
     Text text = {.arena = arena};
-    print_devices(&text, actor->devices, actor->device_count);
+    text_string(&text, "[");
+    layout_print_devices(&text, actor->devices, actor->device_count, 2);
+    text_string(&text, "]");
     return text_bytes(&text);
 }
 

@@ -83,14 +83,6 @@ double step_bytes(const Plan *plan, const Step *step) {
     return bytes;
 }
 
-double verb_seconds(ht_verb verb, int n, double bytes, const Link *link) {
-    double rounds = n - 1, share = (double)(n - 1) / n;
-    if (verb == HT_ALL_REDUCE) rounds *= 2, share *= 2;
-    if (verb == HT_BROADCAST || verb == HT_REDUCE) share = 1;
-    if (verb == HT_ALL_TO_ALL || verb == HT_EXCHANGE) share = 1.0 / n;
-    return (verb == HT_EXCHANGE ? 1 : rounds) * link->latency + share * bytes / link->bandwidth;
-}
-
 static double collective_seconds(const Plan *plan, const Step *step) {
     Link link = group_link(plan, &step->group);
     return verb_seconds(step->verb, step->group.count, step_bytes(plan, step), &link);
@@ -101,7 +93,7 @@ static void add_messages(const Plan *plan, const Step *step, double *sending, do
     for (int i = 0; i < step->messages.count; i++) {
         const Message *message = &step->messages.at[i];
         Link link = cluster_link(plan->cluster, message->sender, message->receiver);
-        double seconds = link.latency + (double)message->bytes / link.bandwidth;
+        double seconds = link_seconds(&link, (double)message->bytes);
         sending[plan_slot(plan, message->sender)] += seconds;
         receiving[plan_slot(plan, message->receiver)] += seconds;
     }

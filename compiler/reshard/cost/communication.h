@@ -11,11 +11,6 @@ void count_moves(PlanBuilder *planner);
 /* Returns a link with the largest latency and the least bandwidth of the ring over a group. */
 Link group_link(const Plan *plan, const Devices *group);
 
-/* Returns the seconds of a verb among n devices over a link. A collective of a tensor of `bytes` is
- * a ring; a broadcast or reduce is a chain. In an all-to-all or exchange, `bytes` is the sum over
- * all messages, and each device sends bytes / n. */
-double verb_seconds(ht_verb verb, int n, double bytes, const Link *link);
-
 /* Prices the steps: sets `together` and `seconds` of each step, and returns the sum of seconds. */
 double price_steps(PlanBuilder *planner);
 

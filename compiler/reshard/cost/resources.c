@@ -196,7 +196,7 @@ static Traffic steps_traffic(const Resources *resources, int from, int to) {
  * and that of all messages, which may exceed the caches. */
 static double sending_seconds(const Link *link, bool one_way, int devices, double bytes,
                               double largest) {
-    double plain = link->latency + bytes / link->bandwidth,
+    double plain = link_seconds(link, bytes),
            all = correction(link, HT_EXCHANGE, one_way, devices, bytes);
     double each = largest < bytes ? correction(link, HT_EXCHANGE, one_way, devices, largest) : all;
     return plain * (each > all ? each : all);
@@ -236,8 +236,8 @@ static bool find_exchanging(const Link *link, Exchanging *found) {
 static double message_seconds(const Link *link, const Measured *measured, double bytes,
                               double touched) {
     double whole = fmax(touched / (measured->one_way ? 2 : 2 * measured->ranks), bytes);
-    double each = point_correction(measured, link, bytes * measured->ranks) *
-                  (link->latency + bytes / link->bandwidth);
+    double each =
+        point_correction(measured, link, bytes * measured->ranks) * link_seconds(link, bytes);
     double all = point_correction(measured, link, whole * measured->ranks) *
                  (link->latency / whole + 1 / link->bandwidth) * bytes;
     return each > all ? each : all;

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "session/control/prepare_strategy.h"
 
 #include "base/files.h"

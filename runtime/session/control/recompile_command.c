@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "session/control/recompile_command.h"
 
 #include "base/files.h"

@@ -1,6 +1,5 @@
 /* Saves a checkpoint and ends the program when a signal asks it to end (base/signals.h), between
  * two steps, if there is time for it. */
-#define _GNU_SOURCE
 #include "session/control/control.h"
 
 #include "base/memory.h"

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "session/core/session.h"
 
 #include "transport/world.h"

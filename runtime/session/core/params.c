@@ -1,7 +1,6 @@
 /* Parameters and optimizer states on all ranks. Initial values come from ht_init_box
  * (base/random.h) by an element's index in the whole tensor, so they do not depend on the
  * layout. */
-#define _GNU_SOURCE
 #include "session/core/params.h"
 
 #include "transport/world.h"

@@ -1,5 +1,4 @@
 /* Checks that enough ranks run; starts those of this host, or explains how to start them. */
-#define _GNU_SOURCE
 #include "transport/meet/rendezvous.h"
 #include "transport/meet/start_local_ranks.h"
 #include "transport/world.h"

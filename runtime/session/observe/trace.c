@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "session/observe/observers.h"
 
 #include "base/fail.h"

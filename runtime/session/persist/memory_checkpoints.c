@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "session/persist/checkpoint.h"
 
 #include "base/fail.h"

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "session/persist/saved_tensors.h"
 
 #include "base/memory.h"

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "transport/fabric/queues.h"
 
 #include "base/memory.h"

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "transport/fabric/sockets.h"
 #include "base/c_locale.h"
 #include "base/hash.h"

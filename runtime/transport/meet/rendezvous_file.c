@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "transport/meet/rendezvous_file.h"
 
 #include "base/files.h"

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "transport/meet/start_local_ranks.h"
 
 #include "base/c_locale.h"

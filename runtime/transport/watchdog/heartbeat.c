@@ -1,4 +1,3 @@
-#define _GNU_SOURCE
 #include "transport/watchdog/heartbeat.h"
 
 #include "base/memory.h"

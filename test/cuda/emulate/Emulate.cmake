@@ -11,7 +11,7 @@ find_package(Threads REQUIRED)
 add_library(hetu_emulation STATIC ${HETU_EMULATE}/threads.cpp ${HETU_EMULATE}/shared.cpp ${HETU_EMULATE}/memory.cpp ${HETU_EMULATE}/streams.cpp ${HETU_EMULATE}/log.cpp ${HETU_EMULATE}/traffic.cpp
   ${HETU_EMULATE}/tensor_core.cpp ${HETU_EMULATE}/cublaslt.cpp ${HETU_EMULATE}/cudnn.cpp)
 target_compile_features(hetu_emulation PUBLIC cxx_std_20)
-target_compile_definitions(hetu_emulation PUBLIC HT_EMULATED)
+target_compile_definitions(hetu_emulation PUBLIC HT_EMULATED _GNU_SOURCE)
 target_compile_options(hetu_emulation PUBLIC $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unknown-pragmas $<$<BOOL:${HETU_WERROR}>:-Werror>>)
 target_include_directories(hetu_emulation BEFORE PUBLIC ${HETU_EMULATE})
 target_include_directories(hetu_emulation PUBLIC ${CMAKE_SOURCE_DIR}/include ${CMAKE_SOURCE_DIR}/runtime ${HETU_WRITTEN})

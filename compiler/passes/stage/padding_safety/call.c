@@ -1,6 +1,6 @@
 #include "passes/stage/padding_safety/call.h"
 
-bool padding_shortens(const PaddingCheck *behind, const Value *value, int d) {
+static bool padding_shortens(const PaddingCheck *behind, const Value *value, int d) {
     return behind->own[value->id]->type.extent[d] != value->type.extent[d];
 }
 

@@ -43,8 +43,7 @@ typedef struct Call {
     unsigned assignment;     // the assignment for which an expression is evaluated
 } Call;
 
-/* Return whether dimension d of a value is shorter, and the number of shorter dimensions. */
-bool padding_shortens(const PaddingCheck *behind, const Value *value, int d);
+/* Returns the number of shorter dimensions of a value. */
 int padding_short_dims(const PaddingCheck *behind, const Value *value);
 
 /* Finds the shorter factors. Returns false for too many, or a shorter dimension without one. */

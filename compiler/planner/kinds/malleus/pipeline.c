@@ -243,7 +243,8 @@ double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count,
 
 /* ---- micro-batches ---- */
 
-double pipeline_time(const Pipeline *pipeline, int microbatches) {
+/* Returns the least time of `microbatches` micro-batches over the pipeline's trades. */
+static double pipeline_time(const Pipeline *pipeline, int microbatches) {
     double least = INFINITY;
     for (int i = 0; i < pipeline->trade_count; i++)
         least =

@@ -75,9 +75,6 @@ void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pip
  * Returns that time. */
 double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count, int microbatches);
 
-/* Returns the least time of `microbatches` micro-batches over the pipeline's trades. */
-double pipeline_time(const Pipeline *pipeline, int microbatches);
-
 /* Returns the least time in which `count` pipelines finish all micro-batches; each gets at least
  * one for each of its stages. Writes the numbers of micro-batches to `microbatches` unless NULL,
  * and to *smooth the time when micro-batches may be divided. Returns INFINITY if a pipeline cannot
