@@ -91,10 +91,9 @@ static void check_pass_name(Arena *arena, const char *option, const char *name, 
         if (!name || !strcmp(name, names.at[i])) return;
     const char *list = names.at[0], *closest = diag_closest(name, names.at, names.count);
     for (int i = 1; i < names.count; i++) list = arena_format(arena, "%s, %s", list, names.at[i]);
-    complain("%s names no pass: \"%s\"%s%s%s; the passes are %s", option, name,
-             closest ? "; did you mean \"" : "", closest ? closest : "", closest ? "\"?" : "",
-             list);
-    exit(1);
+    tool_misused("%s names no pass: \"%s\"%s%s%s; the passes are %s", option, name,
+                 closest ? "; did you mean \"" : "", closest ? closest : "", closest ? "\"?" : "",
+                 list);
 }
 
 /* Returns why an input can be neither compiled nor linked; NULL: it can. Inputs are read several

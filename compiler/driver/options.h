@@ -89,7 +89,7 @@ bool options_have(const Options *options, const char *word);
 /* Returns whether only -x c makes a source C: its name does not end in .c, or it is "-". */
 bool is_c_by_option(const char *source);
 
-/* Reads the command line. Exits with 1 after a mistake, with 0 after --help and --version. */
+/* Reads the command line. Exits with 2 after a mistake, with 0 after --help and --version. */
 void options_read(Arena *arena, Options *options, int argc, char **argv);
 
 /* ---- response files (response.c) ---- */
@@ -99,7 +99,7 @@ void options_read(Arena *arena, Options *options, int argc, char **argv);
  *
  * White space separates the words of a file; quotes and backslashes protect it. A file may name
  * other files. An @FILE that does not exist stays as it is. A file that cannot be read, or that
- * names itself, ends the process with status 1. */
+ * names itself, ends the process with status 2. */
 char **response_expand(Arena *arena, char **words);
 
 #endif
