@@ -551,10 +551,8 @@ static int run(Driver *driver) {
         return 1;
     }
     if (options->init) return init_folder(&driver->tools, options->init);
-    if (!options->cc.items.count) {
-        complain("there are no input files (--init FOLDER writes a first program)");
-        return 1;
-    }
+    if (!options->cc.items.count)
+        tool_misused("there are no input files (--init FOLDER writes a first program)");
     if ((options->cc.hand_over || !options->cc.input_count) && !check_no_report(options)) return 1;
     if (options->cc.hand_over && !check_handed_over(driver)) return 1;
     if (options->cc.hand_over || !options->cc.input_count) hand_over(driver);

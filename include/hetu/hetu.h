@@ -8,8 +8,8 @@
 #define HETU_HETU_H
 
 #ifdef __cplusplus
-#error "a model is C, not C++"
-#endif
+#error "a model is C, not C++: put it into a .c file, and call from C++ what that file declares in extern \"C\""
+#else
 
 #include <hetu/model.h>
 #include <hetu/session.h>
@@ -27,4 +27,5 @@
 #include <hetu/layers.h>
 #include <hetu/optimizers.h>
 
+#endif
 #endif

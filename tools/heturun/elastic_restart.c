@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "ranks.h"
 
+#include "support/tool.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

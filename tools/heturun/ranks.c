@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "ranks.h"
 
+#include "support/tool.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
