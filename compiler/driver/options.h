@@ -99,7 +99,7 @@ void options_read(Arena *arena, Options *options, int argc, char **argv);
  *
  * White space separates the words of a file; quotes and backslashes protect it. A file may name
  * other files. An @FILE that does not exist stays as it is. A file that cannot be read, or that
- * names itself, ends the process with status 2. */
+ * names itself, ends the process with status 1. */
 char **response_expand(Arena *arena, char **words);
 
 #endif

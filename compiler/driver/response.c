@@ -31,7 +31,8 @@ static bool read_words(const char *path, Text *text) {
     enum { MOST = 1 << 28 };
     InputText words = reading_text(text->arena, READ_PIPES, path, MOST);
     if (!words.bytes && !access(path, F_OK)) {
-        tool_misused("cannot read %s, whose words were to be options: %s", path, words.why);
+        complain("cannot read %s, whose words were to be options: %s", path, words.why);
+        exit(1);
     }
     text_string(text, words.bytes ? words.bytes : "");
     return words.bytes;
@@ -44,7 +45,8 @@ static void expand(Arena *arena, Words *to, char *word, int depth) {
         return;
     }
     if (depth == MOST_DEPTH) {
-        tool_misused("%s names itself, or too many files one another", word);
+        complain("%s names itself, or too many files one another", word);
+        exit(1);
     }
     for (const char *at = text_bytes(&text); *(at += strspn(at, " \t\r\n\v\f"));)
         expand(arena, to, next_word(arena, &at), depth + 1);

@@ -70,9 +70,9 @@ const char *tool_closest_option(const struct argp_option *table, const char *wor
 /* Reports a word that is no option, with the option that it resembles. */
 _Noreturn static void refuse_option(const struct argp_option *table, const char *word) {
     const char *closest = !strncmp(word, "--", 2) ? tool_closest_option(table, word) : NULL;
-    tool_misused(closest ? "unknown option %.*s; did you mean %s?"
-                         : "unknown option %.*s; --help lists the options",
-                 (int)strcspn(word, "="), word, closest);
+    tool_misused("unknown option %.*s; %s%s%s", (int)strcspn(word, "="), word,
+                 closest ? "did you mean " : "--help lists the options", closest ? closest : "",
+                 closest ? "?" : "");
 }
 
 /* Refuses the first word that is no option of the table, or that lacks its value. getopt_long finds
@@ -86,7 +86,7 @@ static void check_options(const struct argp_option *table, int argc, char **argv
                                            {"version", no_argument, NULL, LONG}};
     char letters[3 * MOST_OPTIONS + 8] = "", *letter = letters;
     int count = 3, key;
-    letter += sprintf(letter, "%s:", in_order ? "+" : "");
+    letter += sprintf(letter, "%s:V", in_order ? "+" : "");
     for (table = table_of; (table->name || table->key) && count + 1 < MOST_OPTIONS; table++) {
         int value = !table->arg                          ? no_argument
                     : table->flags & OPTION_ARG_OPTIONAL ? optional_argument

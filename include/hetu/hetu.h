@@ -8,7 +8,8 @@
 #define HETU_HETU_H
 
 #ifdef __cplusplus
-#error "a model is C, not C++: put it into a .c file, and call from C++ what that file declares in extern \"C\""
+/* No such file: the C++ compiler ends with this one error. */
+#include <a model is C, not C++; put it into a .c file, and let C++ call its functions by extern C>
 #else
 
 #include <hetu/model.h>
