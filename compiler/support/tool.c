@@ -121,12 +121,12 @@ void tool_read_words(const char *words, const char *what, int least, int most, i
         tool_misused("expected %s; --help says what they are", words);
 }
 
-const char *tool_value(const char *name, char **argv, int *at) {
-    size_t length = strlen(name);
-    if (strncmp(argv[*at], name, length)) return NULL;
+const char *tool_value(const char *option, char **argv, int *at) {
+    size_t length = strlen(option);
+    if (strncmp(argv[*at], option, length)) return NULL;
     if (argv[*at][length] == '=') return argv[*at] + length + 1;
     if (argv[*at][length]) return NULL;
-    if (!argv[*at + 1]) tool_misused("the option %s needs a value", name);
+    if (!argv[*at + 1]) tool_misused("the option %s needs a value", option);
     return argv[++*at];
 }
 

@@ -33,9 +33,10 @@ int main(int argc, char **argv)
     Chosen chosen = {{0.1f, 0.2f, 0.3f, 0.4f}}, *given = argc > 2 ? &chosen : NULL;
     ht_session *session = ht_open(&argc, &argv);
     float betas[] = {0.8f, 0.9f}, *beta = betas + (argc > 1);
-    ht_program *program = ht_train(
-        session, loss,
-        ht_adamw(.lr = (WRITTEN_FIRST(argv[1]) atof(argv[1])), .decay = given->decays[atoi(argv[2])], .beta1 = *beta, .clip = betas[argc - 3]));
+    ht_program *program =
+        ht_train(session, loss,
+                 ht_adamw(.lr = (WRITTEN_FIRST(argv[1]) atof(argv[1])), .beta1 = *beta,
+                          .decay = given->decays[atoi(argv[2])], .clip = betas[argc - 3]));
     for (int step = 0; step < 3; step++)
         printf("%.6f\n", ht_step(program));
     return 0;
