@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "transport/world.h"
 
-
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
