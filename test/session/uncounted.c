@@ -4,14 +4,14 @@ RUN: %hetucc -O1 %s -o %t.program -lm
 RUN: %t.program --help 2>&1 | FileCheck %s --check-prefix=HELP --implicit-check-not=hetu:
 RUN: env HETU_RANKS=external %t.program --help 2>&1 | FileCheck %s --check-prefix=HELP --implicit-check-not=hetu:
 RUN: %mpirun 3 %t.program --help 2>&1 | FileCheck %s --check-prefix=HELP --implicit-check-not=hetu:
-RUN: $(dirname %hetucc)/heturun -n 3 %t.program --help 2>&1 | FileCheck %s --check-prefix=HELP --implicit-check-not=hetu
+RUN: heturun -n 3 %t.program --help 2>&1 | FileCheck %s --check-prefix=HELP --implicit-check-not=hetu
 HELP: {{^}}usage of uncounted{{$}}
 HELP-NOT: usage
 RUN: not env HETU_RANKS=external %t.program --wrong 2>&1 | FileCheck %s --check-prefix=WRONG --implicit-check-not=hetu:
-RUN: not $(dirname %hetucc)/heturun -n 3 %t.program --wrong 2>&1 | FileCheck %s --check-prefix=WRONG --implicit-check-not=hetu:
+RUN: not heturun -n 3 %t.program --wrong 2>&1 | FileCheck %s --check-prefix=WRONG --implicit-check-not=hetu:
 WRONG: {{^}}--wrong is no option{{$}}
 RUN: not env HETU_RANKS=external %t.program 2>&1 | FileCheck %s --check-prefix=COUNTED
-RUN: not $(dirname %hetucc)/heturun -n 3 %t.program 2>&1 | FileCheck %s --check-prefix=COUNTED
+RUN: not heturun -n 3 %t.program 2>&1 | FileCheck %s --check-prefix=COUNTED
 COUNTED: hetu: {{.*}}uncounted.c was compiled for 2 devices (strategy two), but {{[13]}} rank
 COUNTED: heturun -n 2
 */
