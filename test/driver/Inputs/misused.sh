@@ -12,7 +12,7 @@ hetucc --strategy
 heturun --nonsense
 heturun -Q
 heturun -n
-heturun -n 4 --hodl ./model
+heturun -n 4 --garce=3 ./model
 heturun
 hetu-plan --limit
 hetu-plan --certify=3 malleus -
