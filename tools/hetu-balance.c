@@ -14,7 +14,8 @@
  *     work DEVICE A B         computing of a healthy device under --base (default: the first
  *                             strategy) and under the printed strategy
  *
- * An error is a line, or a diagnostic with its place, and exit status 1. */
+ * An error is a line, or a diagnostic with its place. The exit status is 1, or 2 after a mistake in
+ * the command line. */
 #include "planner/rebalance/rebalance.h"
 #include "driver/object_sections.h"
 #include "support/tool.h"
@@ -32,8 +33,7 @@ typedef struct Request {
 } Request;
 
 _Noreturn static void refuse(const char *word, const char *why) {
-    fprintf(stderr, "hetu-balance: %s: %s\n", word, why);
-    exit(1);
+    tool_misused("%s: %s", word, why);
 }
 
 static void print_help(void) {
@@ -48,12 +48,6 @@ static void print_help(void) {
            "  -o  FILE              Where a new strategy goes; behind the answer if not given\n"
            "Other options are hetucc's.\n");
     exit(0);
-}
-
-/* Returns the text after "NAME="; NULL when the word is not NAME=... */
-static const char *value_of(const char *word, const char *name) {
-    size_t length = strlen(name);
-    return strncmp(word, name, length) || word[length] != '=' ? NULL : word + length + 1;
 }
 
 static void read_rates(Arena *arena, Request *request) {
@@ -71,49 +65,21 @@ static void read_rates(Arena *arena, Request *request) {
     }
 }
 
-/* Rejects a misspelled option of hetu-balance, which hetucc would pass to the C compiler. */
-static void refuse_misspelled(Arena *arena, const char *word) {
-    static const char *const names[] = {"--rates",      "--now",      "--base",     "--model",
-                                        "--name",       "--strategy", "--cluster",  "--emit",
-                                        "--std",        "--no-fuse",  "--no-views", "--no-chunks",
-                                        "--no-overlap", "--bucket",   "--chunk",    "--backend"};
-    enum { OWN = 5 };
-    enum { NAMES = sizeof names / sizeof *names };
-    const char *name = arena_substring(arena, word, strcspn(word, "=")),
-               *closest = diag_closest(name, names, NAMES);
-    bool known = false, own = false;
-    for (int i = 0; i < NAMES; i++) {
-        known |= !strcmp(name, names[i]);
-        own |= i < OWN && closest == names[i];
-    }
-    if (begins(name, "--") && own && !known)
-        refuse(word, arena_format(arena, "there is no such option; did you mean %s?", closest));
-}
-
 static Request read_words(Arena *arena, int argc, char **argv) {
     Request request = {.name = "balanced"};
-    struct {
-        const char *option, **value;
-    } options[] = {{"--rates", &request.rates},
-                   {"--now", &request.now},
-                   {"--base", &request.base},
-                   {"--model", &request.model},
-                   {"--name", &request.name}};
+    static const char *const names[] = {"--rates", "--now", "--base", "--model", "--name", NULL};
+    const char **values[] = {&request.rates, &request.now, &request.base, &request.model,
+                             &request.name};
+    tool_own_options(names);
     array_push(arena, &request.rest, argv[0]);
     for (int i = 1; i < argc; i++) {
-        bool own = false;
-        if (!strcmp(argv[i], "--help")) print_help();
-        for (size_t o = 0; o < sizeof options / sizeof *options; o++)
-            if (value_of(argv[i], options[o].option)) {
-                *options[o].value = value_of(argv[i], options[o].option);
-                own = true;
-            }
-        if (own) continue;
-        refuse_misspelled(arena, argv[i]);
-        array_push(arena, &request.rest, argv[i]);
+        const char *value = NULL;
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "--usage")) print_help();
+        for (int o = 0; names[o] && !value; o++)
+            if ((value = tool_value(names[o], argv, &i))) *values[o] = value;
+        if (!value) array_push(arena, &request.rest, argv[i]);
     }
     array_push(arena, &request.rest, NULL);
-    read_rates(arena, &request);
     return request;
 }
 
@@ -173,9 +139,9 @@ static bool plan(Driver *driver, const Request *request) {
     Module **modules = arena_array(driver->arena, Module *, driver->modules.count);
     int count = find_modules(driver, request, modules);
     if (!count) {
-        fprintf(stderr, "hetu-balance: %s under a strategy\n",
-                request->model ? arena_format(driver->arena, "no source trains %s", request->model)
-                               : "none of the sources trains a model");
+        complain("%s under a strategy",
+                 request->model ? arena_format(driver->arena, "no source trains %s", request->model)
+                                : "none of the sources trains a model");
         return false;
     }
     const char *first = modules[0]->strategy->name;
@@ -187,7 +153,7 @@ static bool plan(Driver *driver, const Request *request) {
                             accepts,
                             driver};
     BalanceAnswer *answer = balance_plan(driver->arena, modules, count, &asked);
-    if (answer->error) fprintf(stderr, "hetu-balance: %s\n", answer->error);
+    if (answer->error) complain("%s", answer->error);
     return !answer->error && write_answer(driver, answer);
 }
 
@@ -197,6 +163,7 @@ int main(int argc, char **argv) {
     Request request = read_words(arena, argc, argv);
     Options options;
     options_read(arena, &options, request.rest.count - 1, request.rest.at);
+    read_rates(arena, &request);
     if (!options.cc.input_count) refuse("MODEL.c", "there is no source");
     options.stop_after = "specialize"; // devices' work is known after this pass
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};

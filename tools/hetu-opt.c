@@ -65,11 +65,11 @@ static int run(Arena *arena, Diag *diag, const char *pass, const char *file) {
 
 int main(int argc, char **argv) {
     tool_begin("hetu-opt", argc, argv);
-    bool help = argc == 2 && !strcmp(argv[1], "--help");
-    if (argc < 2 || argc > 3 || help) {
-        fprintf(help ? stdout : stderr, "usage: hetu-opt [PASS] FILE\n");
-        return !help;
-    }
+    tool_read_words(
+        "[PASS] FILE",
+        "Reads intermediate representation (- is standard input), runs a pass over each "
+        "module, and prints it.",
+        1, 2, argc, argv);
     Arena *arena = arena_create();
     Diag *diag = diag_create(arena, stderr);
     int status = run(arena, diag, argc == 3 ? argv[1] : NULL, argv[argc - 1]);

@@ -4,7 +4,8 @@
  *     (INPUT - is standard input)
  *
  * Prints one JSON object: the plan, or with --certify a lower bound of every plan's objective, with
- * its proof. An error in the input is one line with file, key and reason, and exit status 1. */
+ * its proof. An error in the input is one line with file, key and reason, and exit status 1;
+ * one in the command line exit status 2. */
 #include "planner/kinds/kinds.h"
 #include "support/tool.h"
 
@@ -32,20 +33,19 @@ static const struct argp_option option_table[] = {
 };
 
 /* Reads a number above 0; any other text ends the process with a message. */
-static double read_number(const char *option, const char *text, struct argp_state *state) {
+static double read_number(const char *option, const char *text) {
     char *end;
     double number = strtod(text, &end);
-    if (!(number > 0) || *end)
-        argp_failure(state, 1, 0, "--%s=%s: not a number above 0", option, text);
+    if (!(number > 0) || *end) tool_misused("--%s=%s: not a number above 0", option, text);
     return number;
 }
 
-static uint64_t read_seed(const char *text, struct argp_state *state) {
+static uint64_t read_seed(const char *text) {
     char *end;
     errno = 0;
     unsigned long long seed = strtoull(text, &end, 10);
     if (*text < '0' || *text > '9' || *end || errno)
-        argp_failure(state, 1, 0, "--seed=%s: not an integer from 0 on", text);
+        tool_misused("--seed=%s: not an integer from 0 on", text);
     return seed;
 }
 
@@ -54,17 +54,17 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     if (key == KEY_CERTIFY)
         options->certify = true;
     else if (key == KEY_LIMIT)
-        options->limit = read_number("limit", value, state);
+        options->limit = read_number("limit", value);
     else if (key == KEY_EFFORT)
-        options->effort = read_number("effort", value, state);
+        options->effort = read_number("effort", value);
     else if (key == KEY_SEED)
-        options->seed = read_seed(value, state);
+        options->seed = read_seed(value);
     else if (key == ARGP_KEY_ARG && state->arg_num == 0)
         options->kind = value;
     else if (key == ARGP_KEY_ARG && state->arg_num == 1)
         options->file = value;
     else if (key == ARGP_KEY_ARG || (key == ARGP_KEY_END && state->arg_num < 2))
-        argp_usage(state);
+        tool_misused("expected a kind of plan and a file, KIND INPUT.json; --help lists the kinds");
     else
         return ARGP_ERR_UNKNOWN;
     return 0;
@@ -97,8 +97,8 @@ static int run(const Options *options, const PlanKind *kind) {
     if (answer)
         json_dumpf(answer, stdout, JSON_COMPACT);
     else
-        fprintf(stderr, "%s", input_error(input));
-    fputc('\n', answer ? stdout : stderr);
+        tool_message(stderr, "error", "%s", input_error(input));
+    if (answer) putchar('\n');
     json_decref(answer);
     input_close(input);
     arena_destroy(arena);
@@ -115,11 +115,8 @@ int main(int argc, char **argv) {
                                      NULL};
     Options options = {.limit = INFINITY, .effort = 1};
     tool_begin("hetu-plan", argc, argv);
-    tool_check_options(option_table, argc, argv);
-    argp_err_exit_status = 1;
-    argp_parse(&argp, argc, argv, 0, NULL, &options);
+    tool_parse(&argp, argc, argv, 0, &options);
     const PlanKind *kind = plan_kind(options.kind);
     if (kind) return run(&options, kind);
-    fprintf(stderr, "hetu-plan: there is no kind %s; --help lists them\n", options.kind);
-    return 1;
+    tool_misused("there is no kind %s; --help lists them", options.kind);
 }

@@ -5,7 +5,7 @@
  *
  * Reads the model as hetucc does, with hetucc's options for it (-D, -I, --no-fuse, ...). Prints for
  * each model the seconds of a step and how its devices spend them. An error is a line, or a
- * diagnostic with its place, and exit status 1. */
+ * diagnostic with its place. The exit status is 1, or 2 after a mistake in the command line. */
 #include "driver/object_sections.h"
 #include "planner/simulate/simulate.h"
 #include "support/secure.h"
@@ -24,8 +24,7 @@ typedef struct Request {
 } Request;
 
 _Noreturn static void refuse(const char *word, const char *why) {
-    fprintf(stderr, "hetu-simulate: %s: %s\n", word, why);
-    exit(1);
+    tool_misused("%s: %s", word, why);
 }
 
 static void print_help(void) {
@@ -45,39 +44,36 @@ static void print_help(void) {
     exit(0);
 }
 
-/* Returns the text after "NAME="; NULL when the word is not NAME=... */
-static const char *value_of(const char *word, const char *name) {
-    size_t length = strlen(name);
-    return strncmp(word, name, length) || word[length] != '=' ? NULL : word + length + 1;
-}
-
-static int read_count(const char *word, const char *text) {
+static int read_count(const char *text) {
     char *end;
     long count = strtol(text, &end, 10);
     if (*end || end == text || count < 1 || count > 100000)
-        refuse(word, "a number of steps is 1 to 100000");
+        tool_misused("--steps=%s: a number of steps is 1 to 100000", text);
     return (int)count;
 }
 
 static Request read_words(Arena *arena, int argc, char **argv) {
+    static const char *const names[] = {"--events", "--trace",       "--report", "--steps",
+                                        "--json",   "--each-device", NULL};
     Request request = {.steps = 1};
+    tool_own_options(names);
     array_push(arena, &request.rest, argv[0]);
     for (int i = 1; i < argc; i++) {
         const char *text;
-        if (!strcmp(argv[i], "--help"))
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "--usage"))
             print_help();
         else if (!strcmp(argv[i], "--json"))
             request.json = true;
         else if (!strcmp(argv[i], "--each-device"))
             request.alone = true;
-        else if ((text = value_of(argv[i], "--events")))
+        else if ((text = tool_value("--events", argv, &i)))
             request.events = text;
-        else if ((text = value_of(argv[i], "--trace")))
+        else if ((text = tool_value("--trace", argv, &i)))
             request.trace = text;
-        else if ((text = value_of(argv[i], "--report")))
+        else if ((text = tool_value("--report", argv, &i)))
             request.page = text;
-        else if ((text = value_of(argv[i], "--steps")))
-            request.steps = read_count(argv[i], text);
+        else if ((text = tool_value("--steps", argv, &i)))
+            request.steps = read_count(text);
         else
             array_push(arena, &request.rest, argv[i]);
     }
@@ -88,7 +84,7 @@ static Request read_words(Arena *arena, int argc, char **argv) {
 static bool write_file(const char *path, Text *text) {
     const char *why;
     bool good = secure_write(path, text_bytes(text), text->length, &why);
-    if (!good) fprintf(stderr, "hetu-simulate: cannot write %s: %s\n", path, why);
+    if (!good) complain("cannot write %s: %s", path, why);
     return good;
 }
 
@@ -107,7 +103,7 @@ static bool simulate_all(Driver *driver, const Request *request, StepsList *list
         error = steps->error;
         array_push(driver->arena, list, steps);
     }
-    if (error) fprintf(stderr, "%s\n", error);
+    if (error) complain("%s", error);
     return !error;
 }
 
@@ -148,8 +144,7 @@ static bool flags_known(const Driver *driver) {
 /* Reads the models of the sources; false after errors, or when there is no model. */
 static bool read_sources(Driver *driver) {
     if (!sections_read(driver)) return false;
-    if (!driver->modules.count)
-        fprintf(stderr, "hetu-simulate: none of the sources trains or runs a model\n");
+    if (!driver->modules.count) complain("none of the sources trains or runs a model");
     return driver->modules.count;
 }
 

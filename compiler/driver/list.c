@@ -174,11 +174,29 @@ static const char *stages_of(Arena *arena, const Strategy *strategy) {
     return text_bytes(&text);
 }
 
+/* Returns the axes of a mesh, with the weights of unequal pieces: "dp:2 by 3:1 tp:2". */
 static const char *mesh_of(Arena *arena, const Stage *stage) {
     Text text = {.arena = arena};
-    for (int a = 0; a < stage->mesh.count; a++)
-        text_print(&text, "%s%s:%d", a ? " " : "", stage->mesh.at[a].name, stage->mesh.at[a].count);
+    for (int a = 0; a < stage->mesh.count; a++) {
+        const MeshAxis *axis = &stage->mesh.at[a];
+        text_print(&text, "%s%s:%d", a ? " " : "", axis->name, axis->count);
+        for (int w = 0; axis->weights && w < axis->count; w++)
+            text_print(&text, "%s%lld", w ? ":" : " by ", (long long)axis->weights[w]);
+    }
     return stage->mesh.count ? text_bytes(&text) : "1";
+}
+
+/* Returns the rows of a micro-batch of each pipeline: "6, 2"; "": the strategy has no clause for them.
+ */
+static const char *rows_of(Arena *arena, const Strategy *strategy) {
+    Text text = {.arena = arena};
+    bool given = false;
+    for (int p = 0; p < strategy->pipelines.count; p++) {
+        const Pipeline *pipeline = &strategy->pipelines.at[p];
+        given |= pipeline->rows > 0;
+        text_item(&text, !p, pipeline->rows);
+    }
+    return given ? text_bytes(&text) : "";
 }
 
 /* Returns the different meshes of a strategy's stages: "dp:2 tp:2; tp:3". */
@@ -207,7 +225,7 @@ static int devices_of(const Strategy *strategy) {
 }
 
 static void print_strategies(Text *out, const Unit *unit) {
-    int name = 14, mesh = 4, stages = 6;
+    int name = 14, mesh = 4, stages = 6, rows = 0;
     if (!unit->strategies.count) {
         text_print(out, "strategies        none\n");
         return;
@@ -216,15 +234,17 @@ static void print_strategies(Text *out, const Unit *unit) {
         name = wider(name, unit->strategies.at[i]->name);
         mesh = wider(mesh, meshes_of(out->arena, unit->strategies.at[i]));
         stages = wider(stages, stages_of(out->arena, unit->strategies.at[i]));
+        rows = wider(rows, rows_of(out->arena, unit->strategies.at[i]));
     }
-    text_print(out, "%-*s  devices  pipelines  %*s  %-*s  place\n", name + 2, "strategies", stages,
-               "stages", mesh, "mesh");
+    rows = rows ? wider(rows + 2, "  rows") : 0; // with the blanks before the column
+    text_print(out, "%-*s  devices  pipelines  %*s  %-*s%*s  place\n", name + 2, "strategies",
+               stages, "stages", mesh, "mesh", rows, rows ? "rows" : "");
     for (int i = 0; i < unit->strategies.count; i++) {
         const Strategy *strategy = unit->strategies.at[i];
-        text_print(out, "  %-*s  %7d  %9d  %*s  %-*s  %s\n", name, strategy->name,
+        text_print(out, "  %-*s  %7d  %9d  %*s  %-*s%*s  %s\n", name, strategy->name,
                    devices_of(strategy), strategy->pipelines.count, stages,
-                   stages_of(out->arena, strategy), mesh, meshes_of(out->arena, strategy),
-                   place_of(out->arena, strategy->at));
+                   stages_of(out->arena, strategy), mesh, meshes_of(out->arena, strategy), rows,
+                   rows_of(out->arena, strategy), place_of(out->arena, strategy->at));
     }
 }
 

@@ -91,10 +91,9 @@ static void check_pass_name(Arena *arena, const char *option, const char *name, 
         if (!name || !strcmp(name, names.at[i])) return;
     const char *list = names.at[0], *closest = diag_closest(name, names.at, names.count);
     for (int i = 1; i < names.count; i++) list = arena_format(arena, "%s, %s", list, names.at[i]);
-    complain("%s names no pass: \"%s\"%s%s%s; the passes are %s", option, name,
-             closest ? "; did you mean \"" : "", closest ? closest : "", closest ? "\"?" : "",
-             list);
-    exit(1);
+    tool_misused("%s names no pass: \"%s\"%s%s%s; the passes are %s", option, name,
+                 closest ? "; did you mean \"" : "", closest ? closest : "", closest ? "\"?" : "",
+                 list);
 }
 
 /* Returns why an input can be neither compiled nor linked; NULL: it can. Inputs are read several
@@ -552,10 +551,8 @@ static int run(Driver *driver) {
         return 1;
     }
     if (options->init) return init_folder(&driver->tools, options->init);
-    if (!options->cc.items.count) {
-        complain("there are no input files (--init FOLDER writes a first program)");
-        return 1;
-    }
+    if (!options->cc.items.count)
+        tool_misused("there are no input files (--init FOLDER writes a first program)");
     if ((options->cc.hand_over || !options->cc.input_count) && !check_no_report(options)) return 1;
     if (options->cc.hand_over && !check_handed_over(driver)) return 1;
     if (options->cc.hand_over || !options->cc.input_count) hand_over(driver);

@@ -191,10 +191,7 @@ static const struct argp_option *long_option(const char *name, size_t length) {
     return NULL;
 }
 
-_Noreturn static void mistake(const char *text, const char *word) {
-    complain(text, word);
-    exit(1);
-}
+_Noreturn static void mistake(const char *text, const char *word) { tool_misused(text, word); }
 
 /* Reports a misspelled long option of hetucc; the C compiler would not suggest the right one. */
 static void refuse_misspelled(Arena *arena, const char *word) {
@@ -571,8 +568,8 @@ void options_read(Arena *arena, Options *options, int argc, char **argv) {
         "Compiles annotated C models (.c) for many devices, and everything else as the C compiler "
         "does (environment variable CC, or cc).\vAny other option and file goes to the C compiler. "
         "A program is started with: PROGRAM alone on this host, or mpirun -n DEVICES PROGRAM. The "
-        "exit status is 0, 1 after an "
-        "error in what was given, 2 after an error of hetucc itself.",
+        "exit status is 0, 1 after an error in what was given, 2 after a mistake in the command "
+        "line or an error of hetucc itself.",
         NULL,
         NULL,
         NULL};
@@ -584,7 +581,5 @@ void options_read(Arena *arena, Options *options, int argc, char **argv) {
     find_diagnostics(&reader, words);
     while (*line.next) read_word(&line);
     array_push(arena, &line.words, NULL);
-    argp_err_exit_status = 1;
-    argp_parse(&argp, line.words.count - 1, line.words.at, ARGP_IN_ORDER | ARGP_NO_HELP, NULL,
-               &reader);
+    tool_parse(&argp, line.words.count - 1, line.words.at, ARGP_IN_ORDER | ARGP_NO_HELP, &reader);
 }

@@ -89,7 +89,7 @@ bool options_have(const Options *options, const char *word);
 /* Returns whether only -x c makes a source C: its name does not end in .c, or it is "-". */
 bool is_c_by_option(const char *source);
 
-/* Reads the command line. Exits with 1 after a mistake, with 0 after --help and --version. */
+/* Reads the command line. Exits with 2 after a mistake, with 0 after --help and --version. */
 void options_read(Arena *arena, Options *options, int argc, char **argv);
 
 /* ---- response files (response.c) ---- */

@@ -58,11 +58,11 @@ static void check_denominators(const Checker *checker, const Stage *stage) {
 static void check_mesh(const Checker *checker, const Stage *stage, void *to) {
     (void)to;
     int before = diag_errors(checker->diag);
-    int64_t product = 1;
+    double product = 1; // may be large
     for (int i = 0; i < stage->mesh.count; i++) {
         const MeshAxis *axis = &stage->mesh.at[i];
         check_weights(checker, axis);
-        if (product <= stage->devices.count) product *= axis->count;
+        product *= axis->count;
         for (int j = 0; j < i; j++)
             if (!strcmp(axis->name, stage->mesh.at[j].name)) {
                 diag_error(checker->diag, axis->at,
@@ -79,7 +79,7 @@ static void check_mesh(const Checker *checker, const Stage *stage, void *to) {
         diag_note(checker->diag, stage->mesh_at, "for example: mesh(dp:%d)", stage->devices.count);
     } else {
         diag_error(checker->diag, stage->mesh_at,
-                   "the axes of this mesh do not multiply to the %d device%s of its stage",
+                   "the axes of this mesh multiply to %.0f, but its stage has %d device%s", product,
                    stage->devices.count, stage->devices.count == 1 ? "" : "s");
     }
 }

@@ -243,8 +243,8 @@ static bool parse_strategy(StrategyParser *parser, Position at) {
 static bool parse_end(StrategyParser *parser, Position at) {
     Tokens *tokens = parser->tokens;
     bool whole = tokens_take(tokens, "strategy");
-    if (!whole)
-        tokens_unexpected(tokens, "\"strategy\"");
+    if (!whole && !tokens_unexpected(tokens, "\"strategy\""))
+        diag_note(tokens->diag, at, "a strategy ends with \"end strategy\"");
     else if ((!parser->open || !parser->framed) && !parser->refused)
         diag_error(tokens->diag, at, "this \"end strategy\" ends no strategy");
     close_strategy(parser);
@@ -274,6 +274,15 @@ static bool unknown_statement(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     const char *words[STATEMENTS];
     for (int i = 0; i < STATEMENTS; i++) words[i] = statements[i].word;
+    bool bad = tokens->token->kind == TOKEN_BAD; // "ends", "end_strategy", ".end"
+    if (parser->open && !strncmp(tokens->token[bad].text, "end", 3)) {
+        if (!bad)
+            tokens_error(tokens, "\"%s\" begins no statement of a strategy", tokens->token->text);
+        diag_note(tokens->diag, tokens->token->at, "did you mean \"end strategy\"?");
+        close_strategy(parser);
+        parser->refused = true;
+        return false;
+    }
     parser->refused |= !parser->open || !parser->framed;
     if (tokens->token->kind != TOKEN_NAME)
         return tokens_unexpected(tokens, "a statement of a strategy");

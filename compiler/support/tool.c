@@ -1,10 +1,12 @@
 #include "support/tool.h"
 
 #include "support/diag.h"
+#include "support/sarif.h"
 
 #include <hetu/version.h>
 
 #include <argp.h>
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,9 +36,13 @@ void tool_print_version(void) {
     exit(fflush(stdout) ? 1 : 0);
 }
 
-/* ---- misspelled options ---- */
+/* ---- the command line ---- */
 
 enum { MOST_OPTIONS = 64, MOST_NAME = 64 };
+
+static const char *const *own_options; // of tool_own_options; NULL: none
+
+void tool_own_options(const char *const *names) { own_options = names; }
 
 /* Options of every tool. */
 static const struct argp_option common[] = {
@@ -53,31 +59,75 @@ static int add_options(char (*spelled)[MOST_NAME], int count, const struct argp_
 const char *tool_closest_option(const struct argp_option *table, const char *word) {
     static char spelled[MOST_OPTIONS][MOST_NAME];
     static char typed[MOST_NAME];
-    const char *names[MOST_OPTIONS];
+    const char *names[2 * MOST_OPTIONS];
     int count = add_options(spelled, add_options(spelled, 0, common), table);
     snprintf(typed, sizeof typed, "%.*s", (int)strcspn(word, "="), word);
     for (int i = 0; i < count; i++) names[i] = spelled[i];
+    for (const char *const *own = own_options; own && *own; own++) names[count++] = *own;
     return diag_closest(typed, names, count);
 }
 
-/* Returns whether a word is the beginning of a long option of the table. */
-static bool has_option(const struct argp_option *table, const char *word) {
-    size_t length = strcspn(word, "=");
-    for (; table->name || table->key; table++)
-        if (table->name && !strncmp(table->name, word, length)) return true;
-    return false;
+/* Reports a word that is no option, with the option that it resembles. */
+_Noreturn static void refuse_option(const struct argp_option *table, const char *word) {
+    const char *closest = !strncmp(word, "--", 2) ? tool_closest_option(table, word) : NULL;
+    tool_misused("unknown option %.*s; %s%s%s", (int)strcspn(word, "="), word,
+                 closest ? "did you mean " : "--help lists the options", closest ? closest : "",
+                 closest ? "?" : "");
 }
 
-void tool_check_options(const struct argp_option *table, int argc, char **argv) {
-    for (int i = 1; i < argc && argv[i][0] == '-' && strcmp(argv[i], "--") != 0; i++) {
-        bool known = strncmp(argv[i], "--", 2) != 0 || has_option(table, argv[i] + 2) ||
-                     has_option(common, argv[i] + 2);
-        const char *closest = known ? NULL : tool_closest_option(table, argv[i]);
-        if (!closest) continue;
-        tool_message(stderr, "error", "unknown option %.*s; did you mean %s?",
-                     (int)strcspn(argv[i], "="), argv[i], closest);
-        exit(1);
+/* Refuses the first word that is no option of the table, or that lacks its value. getopt_long finds
+ * it as in argp_parse, which would say so in another form. */
+static void check_options(const struct argp_option *table, int argc, char **argv, bool in_order) {
+    static const struct argp_option nothing[] = {{0}};
+    const struct argp_option *table_of = table ? table : nothing;
+    enum { LONG = 0x10000 };
+    struct option spelled[MOST_OPTIONS] = {{"help", no_argument, NULL, LONG},
+                                           {"usage", no_argument, NULL, LONG},
+                                           {"version", no_argument, NULL, LONG}};
+    char letters[3 * MOST_OPTIONS + 8] = "", *letter = letters;
+    int count = 3, key;
+    letter += sprintf(letter, "%s:V", in_order ? "+" : "");
+    for (table = table_of; (table->name || table->key) && count + 1 < MOST_OPTIONS; table++) {
+        int value = !table->arg                          ? no_argument
+                    : table->flags & OPTION_ARG_OPTIONAL ? optional_argument
+                                                         : required_argument;
+        if (table->name) spelled[count++] = (struct option){table->name, value, NULL, LONG};
+        if (table->key > ' ' && table->key < 0x7f)
+            letter += sprintf(letter, "%c%.*s", table->key, value == no_argument ? 0 : value, "::");
     }
+    opterr = 0;
+    while ((key = getopt_long(argc, argv, letters, spelled, NULL)) != -1) {
+        const char *word = argv[optind - 1], short_word[] = {'-', (char)optopt, 0};
+        bool is_long = optopt == 0 || optopt == LONG;
+        if (key == ':') tool_misused("the option %s needs a value", is_long ? word : short_word);
+        if (key == '?' && optopt == LONG)
+            tool_misused("the option %.*s takes no value", (int)strcspn(word, "="), word);
+        if (key == '?' && optopt != '?') refuse_option(table_of, is_long ? word : short_word);
+    }
+    optind = 0;
+}
+
+void tool_parse(const struct argp *parser, int argc, char **argv, unsigned flags, void *input) {
+    int index;
+    check_options(parser->options, argc, argv, flags & ARGP_IN_ORDER);
+    argp_parse(parser, argc, argv, flags, &index, input);
+}
+
+void tool_read_words(const char *words, const char *what, int least, int most, int argc,
+                     char **argv) {
+    const struct argp parser = {.args_doc = words, .doc = what};
+    tool_parse(&parser, argc, argv, 0, NULL);
+    if (argc - 1 < least || argc - 1 > most)
+        tool_misused("expected %s; --help says what they are", words);
+}
+
+const char *tool_value(const char *option, char **argv, int *at) {
+    size_t length = strlen(option);
+    if (strncmp(argv[*at], option, length)) return NULL;
+    if (argv[*at][length] == '=') return argv[*at] + length + 1;
+    if (argv[*at][length]) return NULL;
+    if (!argv[*at + 1]) tool_misused("the option %s needs a value", option);
+    return argv[++*at];
 }
 
 /* ---- colours ---- */
@@ -142,4 +192,16 @@ void tool_message(FILE *out, const char *kind, const char *format, ...) {
     vfprintf(out, format, arguments);
     va_end(arguments);
     fputc('\n', out);
+}
+
+void tool_misused(const char *format, ...) {
+    enum { MOST = 8192, MISUSED = 2 };
+    char message[MOST];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    sarif_add(SARIF_ERROR, NULL, message);
+    if (!sarif_has_stderr()) tool_message(stderr, "error", "%s", message);
+    exit(MISUSED);
 }

@@ -2,6 +2,7 @@
  *
  *     int main(int argc, char **argv) {
  *         tool_begin("hetu-opt", argc, argv);          // answers --version
+ *         tool_parse(&parser, argc, argv, 0, NULL);    // answers --help, refuses other options
  *         tool_message(stderr, "error", "there is no pass '%s'", pass);
  *
  *     hetu-opt: error: there is no pass 'memroy'
@@ -25,14 +26,35 @@ const char *tool_name(void);
 /* Prints "NAME VERSION" and ends the process with status 0. */
 _Noreturn void tool_print_version(void);
 
-/* Returns the option of an argp table that a misspelled word such as "--stratgy=4" resembles, as in
- * "--strategy"; NULL: none. */
+/* ---- the command line ---- */
+
+struct argp;
 struct argp_option;
+
+/* Reports a mistake in the command line and ends the process with status 2. */
+_Noreturn void tool_misused(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Parses the command line as argp_parse does. A word that is no option, or an option without its
+ * value, is a mistake as above. */
+void tool_parse(const struct argp *parser, int argc, char **argv, unsigned flags, void *input);
+
+/* Reads the line of a tool without options. `words` names its words, as in "[PASS] FILE"; there are
+ * `least` to `most` of them, from argv[1] on. `what` describes the tool. */
+void tool_read_words(const char *words, const char *what, int least, int most, int argc,
+                     char **argv);
+
+/* Reads NAME=VALUE, or the two words NAME VALUE, at argv[*at], and moves *at to the last word read.
+ * Returns the value; NULL: the word is another one. */
+const char *tool_value(const char *name, char **argv, int *at);
+
+/* Sets the options that a tool has beside hetucc's; `names` ends with NULL. */
+void tool_own_options(const char *const *names);
+
+/* Returns the option of an argp table, or of the tool's own, that a misspelled word such as
+ * "--stratgy=4" resembles, as in "--strategy"; NULL: none. */
 const char *tool_closest_option(const struct argp_option *table, const char *word);
 
-/* Refuses a misspelled long option before the first other word: prints the option of the argp table
- * that it resembles, and ends the process with status 1. */
-void tool_check_options(const struct argp_option *table, int argc, char **argv);
+/* ---- messages ---- */
 
 /* Prints "NAME: KIND: MESSAGE". `kind` is "error", "warning", "note" or "remark". */
 void tool_message(FILE *out, const char *kind, const char *format, ...)

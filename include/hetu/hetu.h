@@ -8,8 +8,9 @@
 #define HETU_HETU_H
 
 #ifdef __cplusplus
-#error "a model is C, not C++"
-#endif
+/* No such file: the C++ compiler ends with this one error. */
+#include <a model is C, not C++; put it into a .c file, and let C++ call its functions by extern C>
+#else
 
 #include <hetu/model.h>
 #include <hetu/session.h>
@@ -27,4 +28,5 @@
 #include <hetu/layers.h>
 #include <hetu/optimizers.h>
 
+#endif
 #endif

@@ -99,7 +99,9 @@ static StorageHead *map_storage(size_t bytes) {
     StorageHead *head =
         mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (head == MAP_FAILED)
-        ht_fail("no memory for %.1f MB of tensors on this rank", (double)bytes / 1e6);
+        ht_fail("no memory for %.2f GB of tensors on this rank; hetucc -Rmemory lists what each "
+                "device keeps, and more devices, zero, recompute and more micro-batches need less",
+                (double)bytes / 1e9);
     head->mapped = bytes;
     return head;
 }

@@ -22,3 +22,4 @@ int main(int argc, char **argv)
 // CHECK: {{.*}}evaluate-input-output.c:10:18: error: fopen cannot be called in a model, which is evaluated at compile time
 // CHECK-NEXT: {{^}}   10 |     FILE *file = fopen("x", "r");
 // CHECK-NEXT: {{^}}      |                  ^
+// CHECK: note: input and output are for main: print there, and see with --strategies or --emit=ir what the model has

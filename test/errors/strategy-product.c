@@ -21,6 +21,6 @@ int main(int argc, char **argv)
     return 0;
 }
 
-// CHECK: {{.*}}strategy-product.c:6:36: error: the axes of this mesh do not multiply to the 3 devices of its stage
+// CHECK: {{.*}}strategy-product.c:6:36: error: the axes of this mesh multiply to 2, but its stage has 3 devices
 // CHECK-NEXT: {{^}}    6 | #pragma hspmd   stage devices(0-2) mesh(dp:2)
 // CHECK-NEXT: {{^}}      |                                    ^

@@ -27,8 +27,10 @@ echo "pkg-config"
 PKG_CONFIG_PATH=$work/there/lib/pkgconfig
 export PKG_CONFIG_PATH
 cc -DWIDTH=6 -Iinclude $(pkg-config --cflags hetu) -c model.c layers.c
-c++ -Iinclude main.cpp model.o layers.o $(pkg-config --libs hetu) -Wl,-rpath,"$work/there/lib" -o plain
+c++ -Iinclude main.cpp model.o layers.o $(pkg-config --libs hetu) -o plain
 ./plain | tail -n 1
+echo "tools"
+for tool in hetucc heturun hetu-balance hetu-plan hetu-profile hetu-reshard hetu-simulate; do env -u LD_LIBRARY_PATH "$work/there/bin/$tool" --version; done
 echo "completion"
 PATH=$work/there/bin:$PATH bash -c '. "$1"/there/share/bash-completion/completions/hetucc; COMP_WORDS=(hetucc --str) COMP_CWORD=1; _hetucc; echo "${COMPREPLY[@]}"
     COMP_WORDS=(hetucc --backend = c) COMP_CWORD=3; _hetucc; echo "${COMPREPLY[@]}"; COMP_WORDS=(hetucc -R) COMP_CWORD=1; _hetucc; echo "${COMPREPLY[@]}"
@@ -39,6 +41,6 @@ ls "$work/there/bin" | tr '\n' ' '
 
 echo
 echo "manual"
-for page in hetucc hspmd; do
+for page in hetucc hspmd heturun hetu-balance hetu-plan hetu-profile hetu-reshard hetu-simulate; do
     man -M "$work/there/share/man" -w $page | xargs basename
 done

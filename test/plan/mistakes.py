@@ -56,7 +56,7 @@ for kind, case, path, value, line in CASES:
         if options and line.startswith("memory: no plan"):
             continue
         status, out, errors, _ = run(kind, changed(case, path, value), *options)
-        assert (status, out, errors) == (1, "", f"input.json: {line}\n"), (status, out, errors, line)
+        assert (status, out, errors) == (1, "", f"hetu-plan: error: input.json: {line}\n"), (status, out, errors, line)
 for kind, case in (("malleus", MALLEUS), ("hydraulis-batch", BATCH)):
     status, out, errors, _ = run(kind, case)
     assert status == 0 and out and not errors, (kind, errors)

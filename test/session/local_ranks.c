@@ -30,7 +30,7 @@ A rank that ends before it has met the others ends the program at once, with a s
 RUN: not env HETU_TIMEOUT=50 timeout 20 %t early 2>&1 | FileCheck %s --check-prefix=EARLY
 EARLY: hetu: rank 0: rank {{[12]}}, which this program started, ended before it met the others (status 5)
 RUN: not env HETU_TIMEOUT=50 timeout 20 heturun -n 3 %t early 2>&1 | FileCheck %s --check-prefix=LATE
-LATE: heturun: rank {{[12]}} ended with status 5; the others are ended
+LATE: heturun: error: rank {{[12]}} ended with status 5; the others are ended
 
 Statuses: main's own; 128 and the signal.
 RUN: sh -c '%t status; test $? = 9'

@@ -46,9 +46,9 @@ def run(*options):
     return said.returncode, said.stdout, said.stderr
 
 
-def refused(wanted, *options):
+def refused(wanted, *options, status=1):
     code, out, err = run(*options)
-    assert code == 1 and not out and err.startswith(wanted) and err.count("\n") == 1, (wanted, code, out, err)
+    assert code == status and not out and err.startswith(f"hetu-simulate: error: {wanted}") and err.count("\n") == 1, (wanted, code, out, err)
 
 
 for name, held, line in CASES:
@@ -63,8 +63,8 @@ for broken, line in [({**CLUSTER, "linsk": {}}, 'error: "linsk" means nothing he
         file.write(broken if isinstance(broken, str) else json.dumps(broken))
     code, out, err = run("--cluster=c.json")
     assert code == 1 and not out and err.startswith("c.json:1:") and line in err.split("\n")[0], (line, code, out, err)
-refused("hetu-simulate: --cluster: missing")
-refused("hetu-simulate: --steps=0: a number of steps is 1 to 100000", "--cluster=cluster.json", "--steps=0")
+refused("--cluster: missing", status=2)
+refused("--steps=0: a number of steps is 1 to 100000", "--cluster=cluster.json", "--steps=0", status=2)
 refused("nowhere.json: ", "--cluster=cluster.json", "--events=nowhere.json")
 code, out, err = run("--cluster=cluster.json", "--zzz1")
 assert code == 1 and not out and "--zzz1" in err and err.count("\n") == 1, (code, out, err)

@@ -166,7 +166,7 @@ def check_silent(bench):
 def check_refused(bench):
     for words, pattern in ((["--diagnostics=xml"], "--diagnostics is text, sarif or"), (["--diagnostics=sarif", "--diagnostics=a.sarif"], "given twice")):
         done = hetucc(bench, *words, "good.c")
-        if done.returncode != 1 or not re.search(pattern, done.stderr):
+        if done.returncode != 2 or not re.search(pattern, done.stderr):
             raise Failure(done.stderr)
     return "2 mistakes"
 

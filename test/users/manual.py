@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The manual pages hetucc(1) and hspmd(7): roff finds nothing wrong with them, and all is there that the sources know: options, directives of pragmas, lines of strategies, clauses of
+"""The manual pages hetucc(1), hspmd(7) and those of the tools: roff finds nothing wrong with them, and all is there that the sources know: options, directives of pragmas, lines of strategies, clauses of
 rules, operators, variables of the environment, and no variable that nothing reads."""
 import functools
 import os
@@ -14,10 +14,12 @@ import harness
 from harness import Failure, ROOT, run
 
 PAGES = {"hetucc": 1, "hspmd": 7}
+TOOLS = {"heturun": 1, "hetu-plan": 1, "hetu-simulate": 1, "hetu-balance": 1, "hetu-profile": 1, "hetu-reshard": 1}
+EVERY = {**PAGES, **TOOLS}
 
 
 def path_of(bench, page):
-    return bench.build / "share" / "man" / f"man{PAGES[page]}" / f"{page}.{PAGES[page]}"
+    return bench.build / "share" / "man" / f"man{EVERY[page]}" / f"{page}.{EVERY[page]}"
 
 
 def shown(bench, page):
@@ -98,6 +100,22 @@ def check_variables(bench, page):
     return check_has(bench, page, variables_read() if page == "hetucc" else said)
 
 
+def check_tool(bench, tool):
+    """The page has the options that the tool itself lists."""
+    return check_has(bench, tool, sorted({*re.findall(r"(?<![\w-])--[a-z][\w-]*", run([bench.build / "bin" / tool, "--help"]).stdout)}))
+
+
+def check_links(bench):
+    """Links between pages lead to a page, and behind # to a heading that it has."""
+    pages = {p.name: p.read_text() for p in (bench.build / "share" / "doc" / "hetu").glob("*.html")}
+    links = [(name, *re.fullmatch(r"([^#]*)#?(.*)", link).groups()) for name, text in pages.items() for link in re.findall(r'href="([^"]*)"', text) if "://" not in link]
+    lost = [f"{name}: {page}#{heading}" for name, page, heading in links
+            if (page or name) not in pages or (heading and f'id="{heading}"' not in pages[page or name])]
+    if lost or not links:
+        raise Failure(f"links to nothing: {', '.join(lost)}")
+    return f"{len(links)} links of {len(pages)} pages"
+
+
 def operators_known():
     """The operators that have a rule, but for the forms behind friendlier ones."""
     rules = re.findall(r"^#pragma hspmd op .*\nht_tensor (ht_\w+)\(", re.sub(r"\\\n", "", source("include/hetu/ops.h")), re.MULTILINE)
@@ -110,13 +128,15 @@ LOOKED_FOR = ("ht_add ht_sum ht_linear ht_softmax ht_cross_entropy_loss ht_conv2
 
 
 def tests(bench, arguments):
-    found = [(f"{page}.{name}", functools.partial(check, bench, page)) for page in PAGES for name, check in (("roff", check_roff), ("man", check_man))]
+    found = [(f"{page}.{name}", functools.partial(check, bench, page)) for page in EVERY for name, check in (("roff", check_roff), ("man", check_man))]
     found += [("hetucc.options", lambda: check_has(bench, "hetucc", options_known(bench))),
               ("hspmd.directives", lambda: check_has(bench, "hspmd", words_of("compiler/frontend/pragma/pragma.c", r"names\[\]"))),
               ("hspmd.strategies", lambda: check_has(bench, "hspmd", words_of("compiler/strategy/parse.c", r"statements\[\]")
                                                      + words_of("compiler/strategy/parse_stage.c", r"stage_clauses\[\]"))),
               ("hspmd.clauses", lambda: check_has(bench, "hspmd", words_of("compiler/rule/clause.c", r"clauses\[\]"))),
               ("hspmd.operators", lambda: check_has(bench, "hspmd", sorted({*operators_known(), *LOOKED_FOR})))]
+    found += [(f"{tool}.options", functools.partial(check_tool, bench, tool)) for tool in TOOLS]
+    found += [("html.links", lambda: check_links(bench))]
     return found + [(f"{page}.variables", functools.partial(check_variables, bench, page)) for page in PAGES]
 
 

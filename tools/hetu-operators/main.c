@@ -19,7 +19,7 @@ static const char *read_file(Arena *arena, const char *file) {
     enum { MOST = 1 << 26 };
     InputText text = reading_text(arena, READ_PIPES, file, MOST);
     if (!text.bytes) {
-        fprintf(stderr, "hetu-operators: %s cannot be read: %s\n", file, text.why);
+        tool_message(stderr, "error", "%s cannot be read: %s", file, text.why);
         exit(1);
     }
     return text.bytes;
@@ -32,7 +32,7 @@ static void write_file(Arena *arena, const char *file,
     FILE *stream = fopen(file, "wb");
     if (!stream || fwrite(text_bytes(&out), 1, out.length, stream) != out.length ||
         fclose(stream)) {
-        fprintf(stderr, "hetu-operators: %s cannot be written\n", file);
+        tool_message(stderr, "error", "%s cannot be written", file);
         exit(1);
     }
 }
@@ -44,7 +44,7 @@ static int write_reference(char **headers) {
     int status = 0;
     for (char **header = headers; *header && !status; header++)
         if ((why = reference_write(arena, *header))) {
-            fprintf(stderr, "hetu-operators: %s cannot be read: %s\n", *header, why);
+            tool_message(stderr, "error", "%s cannot be read: %s", *header, why);
             status = 1;
         }
     arena_destroy(arena);
@@ -54,13 +54,10 @@ static int write_reference(char **headers) {
 int main(int argc, char **argv) {
     tool_begin("hetu-operators", argc, argv);
     if (argc > 2 && !strcmp(argv[1], "--reference")) return write_reference(argv + 2);
-    bool help = argc == 2 && !strcmp(argv[1], "--help");
-    if (argc != 5) {
-        fprintf(help ? stdout : stderr,
-                "usage: hetu-operators HEADER OPERATORS.c KERNELS.h NAMES.h\n"
-                "       hetu-operators --reference HEADER...\n");
-        return !help;
-    }
+    tool_read_words("HEADER OPERATORS.c KERNELS.h NAMES.h",
+                    "Writes the one-device library's operators from their rules.\vhetu-operators "
+                    "--reference HEADER... prints a reference of operators.",
+                    4, 4, argc, argv);
     Arena *arena = arena_create();
     Diag *diag = diag_create(arena, stderr);
     Declarations all = declarations_read(arena, diag, argv[1], read_file(arena, argv[1]));

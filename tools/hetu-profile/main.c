@@ -151,13 +151,11 @@ static void profile(Arena *arena, const char *path) {
 int main(int argc, char **argv) {
     int rank, ranks;
     tool_begin("hetu-profile", argc, argv);
-    if (argc != 2 || argv[1][0] == '-') {
-        bool help = argc == 2 && !strcmp(argv[1], "--help");
-        fprintf(help ? stdout : stderr,
-                "usage: mpirun -n RANKS hetu-profile CLUSTER.json\nMeasures the ranks that were "
-                "launched, two at least, into a cluster file.\n");
-        return !help;
-    }
+    tool_read_words(
+        "CLUSTER.json",
+        "Measures the ranks that mpirun or srun has started, two at least, into a cluster "
+        "file.\vStart it as: mpirun -n RANKS hetu-profile CLUSTER.json",
+        1, 1, argc, argv);
     Arena *arena = arena_create();
     run_open(&argc, &argv, &rank, &ranks);
     run_threads();

@@ -47,18 +47,17 @@ static const struct argp_option option_list[] = {
     {0},
 };
 
-static void check_options(const Options *options, struct argp_state *state) {
+static void check_options(const Options *options) {
     if (options->measure && !options->texts.count && !options->batch) return;
     if (!options->texts.count == !options->batch || options->measure)
-        argp_error(state, "give a case, such as 'f32[8,12]: [0-3]{0:4} -> [0-3]{1:4}', or --batch, "
-                          "or --measure alone");
+        tool_misused("give a case, such as 'f32[8,12]: [0-3]{0:4} -> [0-3]{1:4}', or --batch, "
+                     "or --measure alone");
     if (options->together && !options->batch)
-        argp_error(
-            state,
+        tool_misused(
             "--together needs --batch; several cases on the command line are converted together");
-    if (!options->fill != !options->dump) argp_error(state, "--fill and --dump belong together");
+    if (!options->fill != !options->dump) tool_misused("--fill and --dump belong together");
     if (options->batch && !options->fill && !options->together && !options->time)
-        argp_error(state, "--batch needs --fill and --dump, or --together, or --time");
+        tool_misused("--batch needs --fill and --dump, or --together, or --time");
 }
 
 static error_t take_option(int key, char *value, struct argp_state *state) {
@@ -73,7 +72,7 @@ static error_t take_option(int key, char *value, struct argp_state *state) {
     case 'T': options->time = true; return 0;
     case 'm': options->measure = value; return 0;
     case ARGP_KEY_ARG: array_push(options->arena, &options->texts, value); return 0;
-    case ARGP_KEY_END: check_options(options, state); return 0;
+    case ARGP_KEY_END: check_options(options); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -232,8 +231,7 @@ int main(int argc, char **argv) {
                                 0,
                                 0};
     tool_begin("hetu-reshard", argc, argv);
-    tool_check_options(option_list, argc, argv);
-    argp_parse(&parser, argc, argv, 0, 0, &options);
+    tool_parse(&parser, argc, argv, 0, &options);
     Diag *diag = diag_create(options.arena, stderr);
     Cases cases = {0};
     const Cluster *cluster = NULL;

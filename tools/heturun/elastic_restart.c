@@ -5,6 +5,8 @@
  */
 #include "ranks.h"
 
+#include "support/tool.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,7 +202,7 @@ static int await_slots(Slots *slots, const ChoiceList *list) {
         if (signal_sent) return 128 + signal_sent;
         if (slots_changed(slots) && strategies_fit(list, slots_left(slots), &ranks)) return 0;
         if (patience() && time(NULL) > until) {
-            fprintf(stderr, "heturun: there were none for %d s (HETU_TIMEOUT)\n", patience());
+            tool_message(stderr, "error", "there were none for %d s (HETU_TIMEOUT)", patience());
             return 1;
         }
     }

@@ -71,34 +71,34 @@ static const struct argp_option option_table[] = {
     {0},
 };
 
-static int read_grace(const char *text, struct argp_state *state) {
+static int read_grace(const char *text) {
     char *end;
     long seconds = strtol(text, &end, 10);
     if (end == text || *end || seconds < 0 || seconds > MOST_GRACE)
-        argp_error(state, "--grace=%s is no number of seconds from 0 to %d", text, MOST_GRACE);
+        tool_misused("--grace=%s is no number of seconds from 0 to %d", text, MOST_GRACE);
     return (int)seconds;
 }
 
-static int read_ranks(const char *text, struct argp_state *state) {
+static int read_ranks(const char *text) {
     char *end;
     long ranks = strtol(text, &end, 10);
     if (end == text || *end || ranks < 1 || ranks > MOST_RANKS)
-        argp_error(state, "-n %s is no number of ranks from 1 to %d", text, MOST_RANKS);
+        tool_misused("-n %s is no number of ranks from 1 to %d", text, MOST_RANKS);
     return (int)ranks;
 }
 
 /* Ends heturun after a message when options contradict each other or are missing. */
-static void check_options(const Options *options, struct argp_state *state) {
+static void check_options(const Options *options) {
     bool elastic = options->strategies || options->slots || options->cluster;
     if (!options->words)
-        argp_error(state, "there is no program; give it behind the options");
+        tool_misused("there is no program; give it behind the options");
     else if (options->ranks && elastic)
-        argp_error(state, "-n starts ranks once; --elastic, --slots and --cluster are for runs "
-                          "that are restarted");
+        tool_misused("-n starts ranks once; --elastic, --slots and --cluster are for runs "
+                     "that are restarted");
     else if (!options->ranks && !elastic && !options->hold)
-        argp_error(state, "say how many ranks: -n RANKS; or --elastic and --slots");
+        tool_misused("say how many ranks: -n RANKS; or --elastic and --slots");
     else if (!options->ranks && !options->hold && (!options->strategies || !options->slots))
-        argp_error(state, "--elastic and --slots are needed");
+        tool_misused("--elastic and --slots are needed");
 }
 
 static error_t read_option(int key, char *value, struct argp_state *state) {
@@ -108,14 +108,14 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     case KEY_SLOTS: options->slots = value; return 0;
     case KEY_CLUSTER: options->cluster = value; return 0;
     case KEY_SHELL: options->shell = value; return 0;
-    case KEY_GRACE: options->grace = read_grace(value, state); return 0;
-    case 'n': options->ranks = read_ranks(value, state); return 0;
+    case KEY_GRACE: options->grace = read_grace(value); return 0;
+    case 'n': options->ranks = read_ranks(value); return 0;
     case KEY_HOLD: options->hold = true; return 0;
     case ARGP_KEY_ARG:
         options->words = state->argv + state->next - 1;
         state->next = state->argc;
         return 0;
-    case ARGP_KEY_END: check_options(options, state); return 0;
+    case ARGP_KEY_END: check_options(options); return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -153,9 +153,9 @@ static int report_failure(const Ranks *ranks, int status) {
     const Rank *first = ranks->first;
     bool signaled = first->status > 128;
     if (!first->status) return status;
-    fprintf(stderr, "heturun: rank %d ended with %s %d%s\n", (int)(first - ranks->at),
-            signaled ? "signal" : "status", signaled ? first->status - 128 : first->status,
-            ranks->count > 1 ? "; the others are ended" : "");
+    tool_message(stderr, "error", "rank %d ended with %s %d%s", (int)(first - ranks->at),
+                 signaled ? "signal" : "status", signaled ? first->status - 128 : first->status,
+                 ranks->count > 1 ? "; the others are ended" : "");
     return first->status;
 }
 
@@ -195,8 +195,7 @@ static int host_parts(void) {
     char *end;
     long parts = text && *text ? strtol(text, &end, 10) : 1;
     if (text && *text && (*end || parts < 1 || parts > 1024)) {
-        fprintf(stderr, "heturun: HETU_HOSTS=%s is no number of hosts\n", text);
-        exit(1);
+        tool_misused("HETU_HOSTS=%s is no number of hosts", text);
     }
     return (int)parts;
 }
@@ -213,10 +212,8 @@ int main(int argc, char **argv) {
     Slots slots;
     ChoiceList list = {0};
     Place place = {.lock = -1};
-    argp_err_exit_status = 1;
     tool_begin("heturun", argc, argv);
-    tool_check_options(option_table, argc, argv);
-    argp_parse(&parser, argc, argv, ARGP_IN_ORDER, NULL, &options);
+    tool_parse(&parser, argc, argv, ARGP_IN_ORDER, &options);
     if (options.hold) return remote_hold(options.words);
     Arena *arena = arena_create();
     sigset_t set = ranks_signals();

@@ -1,5 +1,6 @@
 #include "place.h"
 
+#include "support/tool.h"
 #include "support/secure.h"
 
 #include <dirent.h>
@@ -126,10 +127,10 @@ static bool make_anywhere(Place *place, const char *name) {
         const char *parent = parent_at(i);
         if (parent && !(error = make(place, parent, name))) return true;
     }
-    fprintf(stderr,
-            "heturun: no folder can be made in /dev/shm, TMPDIR or /tmp: %s; TMPDIR names another "
-            "one\n",
-            error ? strerror(error) : "other users can change what is made there (chmod +t)");
+    tool_message(stderr, "error",
+                 "no folder can be made in /dev/shm, TMPDIR or /tmp: %s; TMPDIR names another "
+                 "one",
+                 error ? strerror(error) : "other users can change what is made there (chmod +t)");
     return false;
 }
 
@@ -168,8 +169,8 @@ bool place_open(Place *place, const char *slots, uint64_t hash) {
         step_back();
         if (any_anywhere(name, is_other, "")) break;
     }
-    fprintf(stderr, "heturun: another heturun runs on the slots of %s\n",
-            slots ? slots : "this host");
+    tool_message(stderr, "error", "another heturun runs on the slots of %s",
+                 slots ? slots : "this host");
     return false;
 }
 
@@ -194,7 +195,8 @@ char *place_inside(const Place *place) {
         room = has_room(folder);
         if (!room) secure_remove(folder);
     }
-    if (!room) fprintf(stderr, "heturun: the ranks have no place to meet: %s\n", strerror(errno));
+    if (!room)
+        tool_message(stderr, "error", "the ranks have no place to meet: %s", strerror(errno));
     snprintf(path, sizeof path, "%s/ranks", folder);
     return room ? strdup(path) : NULL;
 }
@@ -205,9 +207,9 @@ char *place_beside(const char *slots) {
     place_remove(folder);
     if (snprintf(folder, sizeof folder, "%s.meeting.XXXXXX", slots) >= (int)sizeof folder ||
         !mkdtemp(folder)) {
-        fprintf(stderr,
-                "heturun: no folder can be made beside %s, where the ranks are to meet: %s\n",
-                slots, strerror(errno));
+        tool_message(stderr, "error",
+                     "no folder can be made beside %s, where the ranks are to meet: %s", slots,
+                     strerror(errno));
         return NULL;
     }
     snprintf(path, sizeof path, "%s/ranks", folder);

@@ -1,5 +1,7 @@
 #include "ranks.h"
 
+#include "support/tool.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -70,7 +72,7 @@ static _Noreturn void become(const Job *job, const Ranks *ranks, int rank, const
     set_environment(job, ranks, rank, choice);
     char **words = slot->here ? job->words : remote_words(job->shell, slot->host, job->words);
     execvp(words[0], words);
-    fprintf(stderr, "heturun: %s cannot be started: %s\n", words[0], strerror(errno));
+    tool_message(stderr, "error", "%s cannot be started: %s", words[0], strerror(errno));
     _exit(CANNOT_START);
 }
 
@@ -83,7 +85,7 @@ Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *c
     for (int rank = 0; rank < count; rank++) {
         int ends[2] = {-1, -1};
         if (!ranks.at[rank].slot->here && pipe2(ends, O_CLOEXEC))
-            fprintf(stderr, "heturun: %s\n", strerror(errno));
+            tool_message(stderr, "error", "%s", strerror(errno));
         ranks.at[rank].process = fork();
         if (!ranks.at[rank].process) {
             prepare_child(parent);
@@ -92,7 +94,7 @@ Ranks ranks_start(const Job *job, const Slots *slots, int count, const Choice *c
         if (ends[0] >= 0) close(ends[0]);
         ranks.at[rank].input = ends[1];
         if (ranks.at[rank].process < 0) {
-            fprintf(stderr, "heturun: rank %d cannot be started: %s\n", rank, strerror(errno));
+            tool_message(stderr, "error", "rank %d cannot be started: %s", rank, strerror(errno));
             ranks.at[rank].ended = true;
             ranks.at[rank].status = CANNOT_START;
         }
@@ -134,7 +136,7 @@ void ranks_tell(const Ranks *ranks, int signal_number) {
         if (!ranks->at[rank].ended && ranks->at[rank].slot->here)
             kill(ranks->at[rank].process, signal_number);
         else if (!ranks->at[rank].ended && write(ranks->at[rank].input, &byte, 1) != 1)
-            fprintf(stderr, "heturun: rank %d is not told to end: %s\n", rank, strerror(errno));
+            tool_message(stderr, "error", "rank %d is not told to end: %s", rank, strerror(errno));
     signal(SIGPIPE, had);
 }
 

@@ -1,5 +1,7 @@
 #include "ranks.h"
 
+#include "support/tool.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -99,7 +101,7 @@ static _Noreturn void become(char **words, pid_t parent) {
     int nothing = open("/dev/null", O_RDONLY);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
     execvp(words[0], words);
-    fprintf(stderr, "heturun: %s cannot be started: %s\n", words[0], strerror(errno));
+    tool_message(stderr, "error", "%s cannot be started: %s", words[0], strerror(errno));
     _exit(CANNOT_START);
 }
 

@@ -13,4 +13,4 @@ _hetucc()
     *) COMPREPLY=($(compgen -f -- "$current")) ;;
     esac
 }
-complete -o filenames -o nospace -F _hetucc hetucc hetu-plan hetu-simulate hetu-balance hetu-reshard heturun
+complete -o filenames -o nospace -F _hetucc hetucc hetu-plan hetu-simulate hetu-balance hetu-profile hetu-reshard heturun

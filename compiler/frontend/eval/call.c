@@ -117,7 +117,8 @@ static _Noreturn void refuse_library(Eval *ev, const Call *call) {
                    "stdlib.h abs, atoi, strtol, strtod and their kin, qsort and bsearch";
     for (size_t i = 0; i < sizeof output / sizeof *output; i++)
         if (strstr(name, output[i]))
-            note = "input and output are for main: a model may call functions that have a body "
+            note = "input and output are for main: print there, and see with --strategies or "
+                   "--emit=ir what the model has; a model may call functions that have a body "
                    "here, operators, math.h, string.h, snprintf and assert";
     if (!strncmp(name, "__builtin_", 10))
         note = "of what is built into the C compiler a model may call what has a name in math.h or "

@@ -42,10 +42,21 @@ static Object *string_object(Eval *ev, const CExpr *expr) {
 static uint64_t eval_address(Eval *ev, const CExpr *expr);
 
 /* Returns the value of an operand as a pointer; an array decays. */
-static uint64_t as_pointer(Eval *ev, const CExpr *expr) {
-    if (expr->type->kind == CT_ARRAY) return eval_address(ev, expr);
-    Val value = eval(ev, expr);
-    if (value.unknown) eval_error(ev, expr->at, "this pointer is not known at compile time");
+static Val pointer_value(Eval *ev, const CExpr *expr) {
+    return expr->type->kind == CT_ARRAY ? (Val){.i = eval_address(ev, expr)} : eval(ev, expr);
+}
+
+/* Returns the address of a value of this type that is known at run time only, such as argv[1] in
+ * the arguments of ht_train. It can be read, not written. */
+static uint64_t run_time_address(Eval *ev, const CType *type) {
+    Place place = {object_create(ev, type->size, "a value of run time"), 0};
+    place_mark(ev, place, type->size, UNKNOWN);
+    place.object->constant = true;
+    return pointer_to(place);
+}
+
+static uint64_t known_pointer(Eval *ev, Val value, Position at) {
+    if (value.unknown) eval_error(ev, at, "this pointer is not known at compile time");
     return value.i;
 }
 
@@ -65,31 +76,41 @@ static uint64_t element_address(Eval *ev, const CExpr *expr, bool whole) {
     const CType *array = expr->a->kind == C_CAST ? expr->a->a->type : expr->a->type;
     bool ordered = may_conflict(expr->a, expr->b);
     Order order = ordered ? order_begin(ev) : (Order){0};
-    uint64_t pointer =
-        expr->a->type->kind == CT_ARRAY ? eval_address(ev, expr->a) : as_pointer(ev, expr->a);
+    Val pointer = pointer_value(ev, expr->a);
     if (ordered) order_next(ev, &order, expr->at, false);
     Val index = eval(ev, expr->b);
     if (ordered) order_end(ev, &order, expr->at, false);
+    if (ev->lenient && (pointer.unknown || index.unknown)) return run_time_address(ev, expr->type);
     if (index.unknown) eval_error(ev, expr->b->at, "this index is not known at compile time");
     bool counted = array->kind == CT_ARRAY && array->base == expr->type && array->count;
     if (counted && index.i >= (uint64_t)array->count + whole)
         eval_error(ev, expr->b->at, "index %lld is outside an array of %lld", (long long)index.i,
                    (long long)array->count);
-    return pointer_moved(ev, pointer, (int64_t)index.i * size_of_step(ev, expr->type, expr->at),
-                         expr->at);
+    return pointer_moved(ev, known_pointer(ev, pointer, expr->a->at),
+                         (int64_t)index.i * size_of_step(ev, expr->type, expr->at), expr->at);
 }
 
 static uint64_t member_address(Eval *ev, const CExpr *expr) {
-    uint64_t record = expr->member.arrow ? as_pointer(ev, expr->a) : eval_address(ev, expr->a);
+    Val value =
+        expr->member.arrow ? pointer_value(ev, expr->a) : (Val){.i = eval_address(ev, expr->a)};
+    if (ev->lenient && value.unknown) return run_time_address(ev, expr->type);
+    uint64_t record = known_pointer(ev, value, expr->a->at);
     if (!record) eval_error(ev, expr->at, "a null pointer is followed");
     return pointer_moved(ev, record, expr->member.field->offset, expr->at);
+}
+
+/* Returns the address to which a dereferenced pointer points. */
+static uint64_t target_address(Eval *ev, const CExpr *expr) {
+    Val value = pointer_value(ev, expr->a);
+    if (ev->lenient && value.unknown && expr->type->size) return run_time_address(ev, expr->type);
+    return known_pointer(ev, value, expr->a->at);
 }
 
 /* Returns the address of an lvalue; `whole` is that of element_address. */
 static uint64_t address_of(Eval *ev, const CExpr *expr, bool whole) {
     if (expr->kind == C_INDEX) return element_address(ev, expr, whole);
     if (expr->kind == C_MEMBER) return member_address(ev, expr);
-    if (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE) return as_pointer(ev, expr->a);
+    if (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE) return target_address(ev, expr);
     return pointer_to(eval_place(ev, expr));
 }
 
@@ -122,7 +143,7 @@ Place eval_place(Eval *ev, const CExpr *expr) {
     case C_STRING: return (Place){string_object(ev, expr), 0};
     case C_UNARY:
         if (expr->op == OP_DEREFERENCE)
-            return pointer_place(ev, as_pointer(ev, expr->a), expr->type->size, expr->at);
+            return pointer_place(ev, target_address(ev, expr), expr->type->size, expr->at);
         break;
     default: break;
     }

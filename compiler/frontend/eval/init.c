@@ -490,9 +490,9 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
     if (!var->defined && !ev->lenient && var->system) {
         diag_error(ev->diag, operator_position(ev, at),
                    "%s is a variable of the system, which has no value at compile time", var->name);
-        diag_note(ev->diag, var->at,
-                  "it is declared here; a model is evaluated at compile time, and input and output "
-                  "are for main");
+        diag_note(ev->diag, operator_position(ev, at),
+                  "input and output are for main: print there, see with --strategies or --emit=ir "
+                  "what the model has, and check it with assert");
         eval_fail(ev);
     }
     if (!var->defined && !ev->lenient) {

@@ -22,9 +22,12 @@ static const char *const names[] = {"dims",  "layer",   "recompute", "shard",   
                                     "shape", "padding", "op",        "strategy", "end"};
 
 static void unknown_directive(CUnit *unit, const Pragma *pragma) {
+    const Token *first = pragma->line.tokens.at;
     if (!*pragma->directive) {
         diag_error(unit->diag, pragma->at,
                    "\"#pragma hspmd\" needs a directive such as dims or strategy");
+        if (!token_ends(first) && first[1].kind == TOKEN_NAME) // "hspmd.strategy"
+            diag_note(unit->diag, pragma->at, "did you mean \"#pragma hspmd %s\"?", first[1].text);
         return;
     }
     diag_error(unit->diag, pragma->at, "unknown directive \"%s\"", pragma->directive);

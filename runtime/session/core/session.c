@@ -62,10 +62,24 @@ void session_close(ht_session *closed) {
     if (main_here) told_close();
 }
 
+/* What ht_open leaves to the first call of the session, so that main answers --help and mistakes in
+ * its options before ranks are counted. */
+static struct {
+    bool wrong, started; // another number of ranks runs than is needed; the program started ranks
+    int argc;
+    char **argv;
+} uncounted;
+
 void ht_close(ht_session *closed) {
     if (!closed) ht_fail("ht_close was called with NULL for the session");
     if (!closed->open) return;
     closed->open = false;
+    if (uncounted.wrong) { // main ends, and has called nothing
+        world_least(0);
+        told_close();
+        world_close();
+        return;
+    }
     session_issue(closed, &(Command){.kind = COMMAND_CLOSE}, &(Payload){0});
     session_close(closed);
 }
@@ -90,9 +104,18 @@ ht_session *ht_open(int *argc, char ***argv) {
     session.check = getenv("HETU_CHECK") && strcmp(getenv("HETU_CHECK"), "0");
     if (!session_agree(session.check)) session_leave(1);
     image_check();
-    session_check_ranks(argc ? *argc : 0, argv ? *argv : NULL);
+    uncounted.wrong = !session_ranks_fit();
+    uncounted.started = own_ranks;
+    uncounted.argc = argc ? *argc : 0;
+    uncounted.argv = argv ? *argv : NULL;
+    if (uncounted.wrong) {
+        if (world_rank() > 0) session_leave(world_least(1)); // 0 or 1, as rank 0 ends
+        session.open = true;
+        pthread_atfork(NULL, NULL, forget_in_child);
+        atexit(close_at_exit);
+        return &session;
+    }
     session_set_threads();
-    if (own_ranks) session_print_ranks();
     session_take_device();
     hooks_open();
     session.dump = getenv("HETU_DUMP");
@@ -108,6 +131,13 @@ ht_session *ht_open(int *argc, char ***argv) {
 
 void session_check_open(const ht_session *open) {
     if (!open || !open->open) ht_fail("the session is not open; call ht_open first");
+    if (uncounted.wrong) {
+        session.open = false;
+        session_explain_ranks(uncounted.argc, uncounted.argv);
+        session_leave(world_least(1));
+    }
+    if (uncounted.started) session_print_ranks();
+    uncounted.started = false;
 }
 
 int ht_device_count(ht_session *open) {

@@ -109,8 +109,10 @@ void session_print_ranks(void);
 /* Warns of environment variables whose names look like misspelled HETU_... variables. */
 void session_check_variables(void);
 
-/* Ends the program if the images need another number of ranks; prints the right command line. */
-void session_check_ranks(int argc, char **argv);
+/* Returns whether the images need as many ranks as run. If not, the other function prints, on rank
+ * 0, what they need and the right command line. */
+bool session_ranks_fit(void);
+void session_explain_ranks(int argc, char **argv);
 
 /* Sets the number of threads for kernels: OMP_NUM_THREADS, else this rank's share of the node's
  * cores. */

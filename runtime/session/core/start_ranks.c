@@ -132,18 +132,22 @@ void session_print_ranks(void) {
             (double)most / (large ? 1e6 : 1e3), large ? "MB" : "KB");
 }
 
-void session_check_ranks(int argc, char **argv) {
-    int needed = image_ranks() > 1 ? image_ranks() : 1;
+static int ranks_needed(void) { return image_ranks() > 1 ? image_ranks() : 1; }
+
+bool session_ranks_fit(void) {
+    return (world_size() == ranks_needed() && !smaller_image()) ||
+           (initial_strategy_word() && image_count());
+}
+
+void session_explain_ranks(int argc, char **argv) {
     const ht_image *smaller = smaller_image();
-    if ((world_size() == needed && !smaller) || (initial_strategy_word() && image_count())) return;
-    if (world_rank() == 0 && smaller)
+    if (smaller)
         fprintf(stderr,
                 "hetu: %s was compiled for %d device%s, but %s for %d; compile them for as many\n",
                 smaller->source, smaller->device_count, smaller->device_count == 1 ? "" : "s",
-                largest_image()->source, needed);
-    else if (world_rank() == 0)
+                largest_image()->source, ranks_needed());
+    else
         explain_ranks(world_size(), argc, argv);
-    session_leave(1);
 }
 
 /* ---- variables of the environment ---- */

@@ -180,6 +180,7 @@ typedef struct Sink {
     FILE *file; // NULL: this is not rank 0, or the file could not be created
     char *name; // temporary name; NULL: none
     int error;
+    int64_t bytes; // written so far
 } Sink;
 
 static void note_error(Sink *sink, bool failed) {
@@ -189,6 +190,7 @@ static void note_error(Sink *sink, bool failed) {
 static void put(int rank, const void *data, int64_t bytes, void *argument) {
     Sink *sink = argument;
     (void)rank;
+    sink->bytes += bytes;
     if (sink->file) note_error(sink, fwrite(data, 1, (size_t)bytes, sink->file) != (size_t)bytes);
 }
 
@@ -226,7 +228,10 @@ static Sink open_sink(const char *path) {
     return sink;
 }
 
-/* Writes the tail, and gives the file its name. After an error, removes the file. */
+enum { LARGE = 16 << 20 }; // bytes of a trace that viewers open slowly
+
+/* Writes the tail, and gives the file its name. Says how to trace less when the file is large.
+ * After an error, removes the file. */
 static void close_sink(Sink *sink, const char *path) {
     static const char tail[] = "\n],\"displayTimeUnit\":\"ms\"}\n";
     put(0, tail, sizeof tail - 1, sink);
@@ -234,6 +239,11 @@ static void close_sink(Sink *sink, const char *path) {
     if (sink->name && !sink->error) note_error(sink, rename(sink->name, path));
     if (sink->name && sink->error) unlink(sink->name);
     if (sink->error) say_unwritten(path, sink->error);
+    if (sink->name && !sink->error && sink->bytes >= LARGE && !getenv("HETU_TRACE_STEPS"))
+        fprintf(
+            stderr,
+            "hetu: HETU_TRACE: %s has %.0f MB; HETU_TRACE_STEPS=10-19 traces some steps alone\n",
+            path, (double)sink->bytes / 1e6);
     free(sink->name);
 }
 
