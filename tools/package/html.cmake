@@ -2,7 +2,7 @@
 #
 #     cmake -DLOWDOWN=lowdown -DFROM=tools/manual/models.md -DTO=models.html -P html.cmake
 file(READ ${FROM} text)
-string(REGEX REPLACE "\\(([a-z-]+)[.]md\\)" "(\\1.html)" text "${text}")
+string(REGEX REPLACE "\\(([a-z-]+)[.]md([#)])" "(\\1.html\\2" text "${text}")
 get_filename_component(name ${FROM} NAME_WE)
 get_filename_component(folder ${TO} DIRECTORY)
 file(MAKE_DIRECTORY ${folder})
