@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """README.md and the chapters of tools/manual: lines, paragraphs and sentences keep to their lengths, links lead somewhere, and every block that shows commands prints what it shows.
 
-A block ```console has commands behind "$ ", each followed by all that it prints; numbers may be others, and a line "..." stands for any lines. A block ```console (REASON) cannot run
+A block ```console has commands behind "$ " (their other lines behind "> "), each followed by all that it prints; numbers may be others, and a line "..." stands for any lines. A block ```console (REASON) cannot run
 here: the reason is printed, as that of a skipped test. A block ```KIND NAME is the file NAME. The first block of a chapter is a command with what it prints, and works in an empty folder;
 later ones may use the files of "Getting started" and "Strategies".
 """
@@ -152,6 +152,8 @@ def commands_of(lines):
     for line in lines:
         if line.startswith("$ "):
             found.append((line[2:], []))
+        elif line.startswith("> ") and found and not found[-1][1]:
+            found[-1] = (f"{found[-1][0]}\n{line[2:]}", [])
         elif found:
             found[-1][1].append(line)
         else:
