@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The manual pages hetucc(1) and hspmd(7): roff finds nothing wrong with them, and all is there that the sources know: options, directives of pragmas, lines of strategies, clauses of
+"""The manual pages hetucc(1), hspmd(7) and those of the tools: roff finds nothing wrong with them, and all is there that the sources know: options, directives of pragmas, lines of strategies, clauses of
 rules, operators, variables of the environment, and no variable that nothing reads."""
 import functools
 import os
@@ -13,7 +13,8 @@ sys.path.insert(0, str(HERE.parent / "run"))
 import harness
 from harness import Failure, ROOT, run
 
-PAGES = {"hetucc": 1, "hspmd": 7}
+TOOLS = ("heturun", "hetu-plan", "hetu-simulate", "hetu-reshard", "hetu-profile", "hetu-balance")
+PAGES = {"hetucc": 1, "hspmd": 7, **{tool: 1 for tool in TOOLS}}
 
 
 def path_of(bench, page):
@@ -104,6 +105,73 @@ def operators_known():
     return [name for name in rules if not re.search(r"_(at|over|with|stats|backward|gradient|merge|update|rule)$", name)]
 
 
+def tool_options(bench, tool):
+    """The long options that a tool lists, but for those that every tool has."""
+    listed = run([bench.build / "bin" / tool, "--help"]).stdout
+    return sorted(set(re.findall(r"(?:^|[ ,])(--[a-z][a-z-]*)", listed, re.MULTILINE)) - {"--help", "--usage", "--version"})
+
+
+# ---- one place of reference for each thing ----
+
+def entries(header):
+    """The words in code that the first cells of tables have, in all chapters, of tables whose first heading begins with `header`; None: those that list entries define."""
+    for page in sorted((ROOT / "tools" / "manual").glob("*.md")):
+        inside = False
+        for line in page.read_text().splitlines():
+            if header is None:
+                head = re.match(r"- (`[^`]+`(?:, `[^`]+`)*)", line)
+                yield from re.findall(r"`([^`]+)`", head.group(1)) if head else ()
+            elif line.startswith("|"):
+                cell = re.sub(r"\\\|", "/", line).split("|")[1].strip()
+                inside = inside or cell.startswith(header)
+                yield from re.findall(r"`([^`]+)`", cell) if inside and not cell.startswith(header) else ()
+            else:
+                inside = False
+
+
+def begins(word):
+    """The name that an entry such as `--emit=c`, `split NAME:AXIS` or `ht_feed("x", array)` is of."""
+    return re.match(r"-{0,3}[A-Za-z#][\w-]*|-###", word).group() if re.match(r"-{0,3}[A-Za-z#]", word) else word
+
+
+def functions_known():
+    """The functions of hetu.h that are neither operators nor the forms behind friendlier ones."""
+    text = "".join(re.sub(r"/\*.*?\*/", "", source(f"include/hetu/{name}.h"), flags=re.DOTALL) for name in ("session", "model", "checkpoints", "strategies"))
+    names = set(re.findall(r"^(?:#define |[a-z][\w ]*?[ *])(ht_[a-z_0-9]+)\(", text, re.MULTILINE))
+    return sorted(name for name in names if not re.search(r"_with$|^ht_scope_|^ht_parameter$", name))
+
+
+def keys_known():
+    """The keys of cluster files: those that the reader compares others with."""
+    text = source("compiler/cluster/cluster.c")
+    found = {key for keys in re.findall(r"KEYS\(([^)]*)\)", text) for key in re.findall(r'"([a-z_]+)"', keys)}
+    return sorted(found - {"classes", "devices", "links", "between", "latency", "bandwidth", "measured"})  # what the example and a sentence below the tables have
+
+
+REFERENCE = {
+    "options": (lambda bench: [name for name in options_known(bench) if name.startswith("-")], (None,)),
+    "variables": (lambda bench: variables_read(), (None, "set")),
+    "directives": (lambda bench: words_of("compiler/frontend/pragma/pragma.c", r"names\[\]"), ("`#pragma hspmd`",)),
+    "lines": (lambda bench: words_of("compiler/strategy/parse.c", r"statements\[\]"), ("line",)),
+    "stages": (lambda bench: words_of("compiler/strategy/parse_stage.c", r"stage_clauses\[\]"), ("word of",)),
+    "clauses": (lambda bench: words_of("compiler/rule/clause.c", r"clauses\[\]"), ("clause",)),
+    "keys": (lambda bench: keys_known(), ("key of",)),
+    "functions": (lambda bench: functions_known(), ("function",)),
+    **{tool: ((lambda tool: lambda bench: tool_options(bench, tool))(tool), (f"option of `{tool}`",)) for tool in TOOLS if tool != "hetu-profile"},
+}
+
+
+def check_reference(bench, kind):
+    """Each thing has exactly one entry in the chapters."""
+    known, headers = REFERENCE[kind]
+    found = [begins(word) for header in headers for word in entries(header)]
+    wanted = known(bench)
+    wrong = [f"{name} {found.count(name)} times" for name in wanted if found.count(name) != 1]
+    if wrong or not wanted:
+        raise Failure(f"not once in the reference: {', '.join(wrong)}")
+    return f"{len(wanted)} of them"
+
+
 # Of each kind of thing some names that a reader looks for, so that a list which is cut short is seen.
 LOOKED_FOR = ("ht_add ht_sum ht_linear ht_softmax ht_cross_entropy_loss ht_conv2d ht_einsum ht_topk ht_sort ht_batch_norm ht_adamw ht_muon ht_adafactor ht_masked_attention "
               "ht_scatter_add ht_upsample_bilinear ht_kl_div ht_warmup_cosine ht_averaged ht_cumsum").split()
@@ -117,7 +185,9 @@ def tests(bench, arguments):
                                                      + words_of("compiler/strategy/parse_stage.c", r"stage_clauses\[\]"))),
               ("hspmd.clauses", lambda: check_has(bench, "hspmd", words_of("compiler/rule/clause.c", r"clauses\[\]"))),
               ("hspmd.operators", lambda: check_has(bench, "hspmd", sorted({*operators_known(), *LOOKED_FOR})))]
-    return found + [(f"{page}.variables", functools.partial(check_variables, bench, page)) for page in PAGES]
+    found += [(f"{tool}.options", lambda tool=tool: check_has(bench, tool, [*tool_options(bench, tool), tool])) for tool in TOOLS]
+    found += [(f"reference.{kind}", functools.partial(check_reference, bench, kind)) for kind in REFERENCE]
+    return found + [(f"{page}.variables", functools.partial(check_variables, bench, page)) for page in ("hetucc", "hspmd")]
 
 
 if __name__ == "__main__":
