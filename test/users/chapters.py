@@ -228,7 +228,7 @@ def tests(bench, arguments):
         yield f"fenced.{path.stem}", functools.partial(check_fenced, path)
         if path in pages:
             yield f"first.{path.stem}", functools.partial(check_first, path)
-            yield f"html.{path.stem}", functools.partial(check_html, bench, path)
+        yield f"html.{path.stem}", functools.partial(check_html, bench, path)
         rare = path not in (FIRST, ROOT / "README.md")
         yield f"blocks.{path.stem}", functools.partial(check_blocks, bench, path), rare
         for name, reason in skipped_blocks(path):
