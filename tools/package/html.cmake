@@ -7,6 +7,6 @@ get_filename_component(name ${FROM} NAME_WE)
 get_filename_component(folder ${TO} DIRECTORY)
 file(MAKE_DIRECTORY ${folder})
 file(WRITE ${TO}.md "${text}")
-execute_process(COMMAND ${LOWDOWN} -s -Thtml -m title=${name} -o ${TO} ${TO}.md
+execute_process(COMMAND ${LOWDOWN} -s --out-no-smarty -Thtml -m title=${name} -o ${TO} ${TO}.md
   COMMAND_ERROR_IS_FATAL ANY)
 file(REMOVE ${TO}.md)
