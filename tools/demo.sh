@@ -21,7 +21,7 @@ cmake -G Ninja -S . -B $build $launcher -DCMAKE_BUILD_TYPE=Release >$build/confi
     cat $build/configure.log
     exit 1
 }
-ninja -C $build --quiet hetucc hetu
+ninja -C $build --quiet hetucc hetu heturun manual
 
 prefix=$PWD/$build
 cd examples/gpt

@@ -13,13 +13,12 @@ sys.path.insert(0, str(HERE.parent / "run"))
 import harness
 from harness import Failure, ROOT, run
 
-PAGES = {"hetucc": 1, "hspmd": 7}
-TOOLS = {"heturun": 1, "hetu-plan": 1, "hetu-simulate": 1, "hetu-balance": 1, "hetu-profile": 1, "hetu-reshard": 1}
-EVERY = {**PAGES, **TOOLS}
+TOOLS = ("heturun", "hetu-plan", "hetu-simulate", "hetu-reshard", "hetu-profile", "hetu-balance")
+PAGES = {"hetucc": 1, "hspmd": 7, **{tool: 1 for tool in TOOLS}}
 
 
 def path_of(bench, page):
-    return bench.build / "share" / "man" / f"man{EVERY[page]}" / f"{page}.{EVERY[page]}"
+    return bench.build / "share" / "man" / f"man{PAGES[page]}" / f"{page}.{PAGES[page]}"
 
 
 def shown(bench, page):
@@ -100,26 +99,77 @@ def check_variables(bench, page):
     return check_has(bench, page, variables_read() if page == "hetucc" else said)
 
 
-def check_tool(bench, tool):
-    """The page has the options that the tool itself lists."""
-    return check_has(bench, tool, sorted({*re.findall(r"(?<![\w-])--[a-z][\w-]*", run([bench.build / "bin" / tool, "--help"]).stdout)}))
-
-
-def check_links(bench):
-    """Links between pages lead to a page, and behind # to a heading that it has."""
-    pages = {p.name: p.read_text() for p in (bench.build / "share" / "doc" / "hetu").glob("*.html")}
-    links = [(name, *re.fullmatch(r"([^#]*)#?(.*)", link).groups()) for name, text in pages.items() for link in re.findall(r'href="([^"]*)"', text) if "://" not in link]
-    lost = [f"{name}: {page}#{heading}" for name, page, heading in links
-            if (page or name) not in pages or (heading and f'id="{heading}"' not in pages[page or name])]
-    if lost or not links:
-        raise Failure(f"links to nothing: {', '.join(lost)}")
-    return f"{len(links)} links of {len(pages)} pages"
-
-
 def operators_known():
     """The operators that have a rule, but for the forms behind friendlier ones."""
     rules = re.findall(r"^#pragma hspmd op .*\nht_tensor (ht_\w+)\(", re.sub(r"\\\n", "", source("include/hetu/ops.h")), re.MULTILINE)
     return [name for name in rules if not re.search(r"_(at|over|with|stats|backward|gradient|merge|update|rule)$", name)]
+
+
+def tool_options(bench, tool):
+    """The long options that a tool lists, but for those that every tool has."""
+    listed = run([bench.build / "bin" / tool, "--help"]).stdout
+    return sorted(set(re.findall(r"(?:^|[ ,])(--[a-z][a-z-]*)", listed, re.MULTILINE)) - {"--help", "--usage", "--version"})
+
+
+# ---- one place of reference for each thing ----
+
+def entries(header):
+    """The words in code that the first cells of tables have, in all chapters, of tables whose first heading begins with `header`; None: those that list entries define."""
+    for page in sorted((ROOT / "tools" / "manual").glob("*.md")):
+        inside = False
+        for line in page.read_text().splitlines():
+            if header is None:
+                head = re.match(r"- (`[^`]+`(?:, `[^`]+`)*)", line)
+                yield from re.findall(r"`([^`]+)`", head.group(1)) if head else ()
+            elif line.startswith("|"):
+                cell = re.sub(r"\\\|", "/", line).split("|")[1].strip()
+                inside = inside or cell.startswith(header)
+                yield from re.findall(r"`([^`]+)`", cell) if inside and not cell.startswith(header) else ()
+            else:
+                inside = False
+
+
+def begins(word):
+    """The name that an entry such as `--emit=c`, `split NAME:AXIS` or `ht_feed("x", array)` is of."""
+    return re.match(r"-{0,3}[A-Za-z#][\w-]*|-###", word).group() if re.match(r"-{0,3}[A-Za-z#]", word) else word
+
+
+def functions_known():
+    """The functions of hetu.h that are neither operators nor the forms behind friendlier ones."""
+    text = "".join(re.sub(r"/\*.*?\*/", "", source(f"include/hetu/{name}.h"), flags=re.DOTALL) for name in ("session", "model", "checkpoints", "strategies"))
+    names = set(re.findall(r"^(?:#define |[a-z][\w ]*?[ *])(ht_[a-z_0-9]+)\(", text, re.MULTILINE))
+    return sorted(name for name in names if not re.search(r"_with$|^ht_scope_|^ht_parameter$", name))
+
+
+def keys_known():
+    """The keys of cluster files: those that the reader compares others with."""
+    text = source("compiler/cluster/cluster.c")
+    found = {key for keys in re.findall(r"KEYS\(([^)]*)\)", text) for key in re.findall(r'"([a-z_]+)"', keys)}
+    return sorted(found)
+
+
+REFERENCE = {
+    "options": (lambda bench: [name for name in options_known(bench) if name.startswith("-")], (None,)),
+    "variables": (lambda bench: variables_read(), (None, "set")),
+    "directives": (lambda bench: words_of("compiler/frontend/pragma/pragma.c", r"names\[\]"), ("`#pragma hspmd`",)),
+    "lines": (lambda bench: words_of("compiler/strategy/parse.c", r"statements\[\]"), ("line",)),
+    "stages": (lambda bench: words_of("compiler/strategy/parse_stage.c", r"stage_clauses\[\]"), ("word of",)),
+    "clauses": (lambda bench: words_of("compiler/rule/clause.c", r"clauses\[\]"), ("clause",)),
+    "keys": (lambda bench: keys_known(), ("key of",)),
+    "functions": (lambda bench: functions_known(), ("function",)),
+    **{tool: ((lambda tool: lambda bench: tool_options(bench, tool))(tool), (f"option of `{tool}`",)) for tool in TOOLS if tool != "hetu-profile"},
+}
+
+
+def check_reference(bench, kind):
+    """Each thing has exactly one entry in the chapters."""
+    known, headers = REFERENCE[kind]
+    found = [begins(word) for header in headers for word in entries(header)]
+    wanted = known(bench)
+    wrong = [f"{name} {found.count(name)} times" for name in wanted if found.count(name) != 1]
+    if wrong or not wanted:
+        raise Failure(f"not once in the reference: {', '.join(wrong)}")
+    return f"{len(wanted)} of them"
 
 
 # Of each kind of thing some names that a reader looks for, so that a list which is cut short is seen.
@@ -128,16 +178,16 @@ LOOKED_FOR = ("ht_add ht_sum ht_linear ht_softmax ht_cross_entropy_loss ht_conv2
 
 
 def tests(bench, arguments):
-    found = [(f"{page}.{name}", functools.partial(check, bench, page)) for page in EVERY for name, check in (("roff", check_roff), ("man", check_man))]
+    found = [(f"{page}.{name}", functools.partial(check, bench, page)) for page in PAGES for name, check in (("roff", check_roff), ("man", check_man))]
     found += [("hetucc.options", lambda: check_has(bench, "hetucc", options_known(bench))),
               ("hspmd.directives", lambda: check_has(bench, "hspmd", words_of("compiler/frontend/pragma/pragma.c", r"names\[\]"))),
               ("hspmd.strategies", lambda: check_has(bench, "hspmd", words_of("compiler/strategy/parse.c", r"statements\[\]")
                                                      + words_of("compiler/strategy/parse_stage.c", r"stage_clauses\[\]"))),
               ("hspmd.clauses", lambda: check_has(bench, "hspmd", words_of("compiler/rule/clause.c", r"clauses\[\]"))),
               ("hspmd.operators", lambda: check_has(bench, "hspmd", sorted({*operators_known(), *LOOKED_FOR})))]
-    found += [(f"{tool}.options", functools.partial(check_tool, bench, tool)) for tool in TOOLS]
-    found += [("html.links", lambda: check_links(bench))]
-    return found + [(f"{page}.variables", functools.partial(check_variables, bench, page)) for page in PAGES]
+    found += [(f"{tool}.options", lambda tool=tool: check_has(bench, tool, [*tool_options(bench, tool), tool])) for tool in TOOLS]
+    found += [(f"reference.{kind}", functools.partial(check_reference, bench, kind)) for kind in REFERENCE]
+    return found + [(f"{page}.variables", functools.partial(check_variables, bench, page)) for page in ("hetucc", "hspmd")]
 
 
 if __name__ == "__main__":
