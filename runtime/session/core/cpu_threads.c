@@ -1,6 +1,5 @@
 /* Sets the number of OpenMP threads of a rank: the cores of its host over the ranks there, at most
  * the cores on which the rank may run. OMP_NUM_THREADS overrides this. */
-#define _GNU_SOURCE
 #include "transport/world.h"
 #include "session/core/session.h"
 
