@@ -10,7 +10,7 @@ import os
 import re
 import sys
 
-PARTS = ["compiler", "runtime", "include", "tools"]
+PARTS = ["common", "compiler", "runtime", "include", "tools"]
 SUFFIXES = (".c", ".h", ".cu", ".cuh")
 # Headers that are tables: one declaration after another.
 TABLES = {"include/hetu/ops.h"}
@@ -137,7 +137,7 @@ class Includes:
 
     def resolve(self, path, name):
         """The project's file that an include of `path` means, or None."""
-        for folder in [os.path.dirname(path), "compiler", "runtime", "include", "tools"]:
+        for folder in [os.path.dirname(path), "common", "compiler", "runtime", "include", "tools"]:
             file = os.path.normpath(os.path.join(folder, name))
             if file in self.texts:
                 return file
@@ -193,7 +193,7 @@ def measure(root):
             found["columns"].append((path, line, f"{columns} columns"))
         if not path.endswith((".h", ".cuh")):
             found["depth"].append((path, len(includes.chain(path)) - 1, " > ".join(includes.chain(path)[1:])))
-    return found, count, sum(t.count("\n") for p, t in texts.items() if p.startswith(("compiler/", "runtime/")))
+    return found, count, sum(t.count("\n") for p, t in texts.items() if p.startswith(("common/", "compiler/", "runtime/")))
 
 
 def show(items, folders):
@@ -224,7 +224,7 @@ def main():
         passed = passed and not over
         if listed or over:
             show(items, folders)
-    print(f"{lines:8} lines of compiler and runtime together")
+    print(f"{lines:8} lines of common, compiler and runtime together")
     sys.exit(not passed)
 
 

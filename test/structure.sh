@@ -10,16 +10,17 @@ failed=0
 floors()
 {
     cat <<'END'
+common   binding
 compiler support
 compiler planner/kinds     support
 compiler syntax   support
 compiler layout   syntax support
-compiler cluster  layout syntax support
+compiler cluster  layout syntax support binding
 compiler reshard  cluster layout syntax support
-compiler rule     syntax support
+compiler rule     syntax support binding
 compiler strategy cluster layout syntax support
 compiler schedule strategy cluster layout syntax support
-compiler ir       rule schedule strategy reshard cluster layout syntax support
+compiler ir       rule schedule strategy reshard cluster layout syntax support binding
 compiler cost     ir rule schedule strategy reshard cluster layout syntax support
 compiler frontend ir rule schedule strategy reshard cluster layout syntax support
 compiler passes   cost ir rule schedule strategy reshard cluster layout syntax support
@@ -39,7 +40,7 @@ runtime  cpu      operators device exchange transport base
 runtime  cuda     operators device exchange transport base
 runtime  checkpoint base
 runtime  session  checkpoint device exchange transport base
-runtime  eager    operators session checkpoint cpu device exchange transport base
+runtime  eager    binding operators session checkpoint cpu device exchange transport base
 END
 }
 
@@ -74,13 +75,13 @@ check_tree()
     done <<END
 $(floors)
 END
-    for folder in "$root"/compiler/*/ "$root"/compiler/planner/*/ "$root"/runtime/*/; do
+    for folder in "$root"/common/*/ "$root"/compiler/*/ "$root"/compiler/planner/*/ "$root"/runtime/*/; do
         floor=${folder#"$root"/} part=${floor%%/*} floor=${floor#*/} floor=${floor%/}
         [ "$floor" = planner ] || floors | grep -qE "^$part +$floor( |\$)" || complain "no floor of $part" "$floor"
     done
     complain "what programs include must not include these" "$(includes "$root/include" | grep -E "include[^\"<]*[\"<](\.|$(floors | awk '{printf "%s/|", $2}')compiler/|runtime/|.*\.\./)")"
-    complain "sources that stand in no floor" "$(find "$root/compiler" "$root/runtime" -maxdepth 1 -name '*.[ch]')"
-    complain "links that lead out of the tree" "$(find "$root/compiler" "$root/runtime" "$root/include" "$root/tools" -type l)"
+    complain "sources that stand in no floor" "$(find "$root/common" "$root/compiler" "$root/runtime" -maxdepth 1 -name '*.[ch]')"
+    complain "links that lead out of the tree" "$(find "$root/common" "$root/compiler" "$root/runtime" "$root/include" "$root/tools" -type l)"
     complain "characters are made tokens by syntax/lex.c alone" \
         "$(grep -rnE --include='*.[ch]' '\b(isalnum|isalpha|isspace|strtok)\b' $(for floor in layout cluster reshard rule strategy ir passes frontend/pragma frontend/eval; do echo "$root/compiler/$floor"; done))"
     complain "what a program reads and says is in no language of main's: base/c_locale.h has these" \
@@ -105,7 +106,7 @@ check_planted()
 {
     copy=$(mktemp -d)
     trap 'rm -rf "$copy"' EXIT
-    cp -r "$root/compiler" "$root/runtime" "$root/include" "$root/tools" "$copy"
+    cp -r "$root/common" "$root/compiler" "$root/runtime" "$root/include" "$root/tools" "$copy"
     root=$copy
     planted=$(floors | while read -r part floor allowed; do plant "$part" "$floor" $allowed; done | awk '{n += $1} END {print n}')
     seen=$(check_tree | grep -c 'planted\.c:')

@@ -2,8 +2,7 @@
 #ifndef RULE_DTYPE_H
 #define RULE_DTYPE_H
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "binding/binding.h"
 
 typedef enum DType { DTYPE_F32, DTYPE_BF16, DTYPE_F64, DTYPE_I32, DTYPE_I64, DTYPE_COUNT } DType;
 
@@ -16,20 +15,6 @@ DType dtype_wide(DType dtype);
 /* Return the name of a type, "f32", and its size in bytes. */
 const char *dtype_name(DType dtype);
 int dtype_size(DType dtype);
-
-/* The source of an operand's or result's element type (clause `dtype`). */
-typedef enum ElementKind {
-    ELEMENT_FOLLOWS,  // results: the type of the first operand; operands: any type
-    ELEMENT_FIXED,    // DType `index`
-    ELEMENT_ARGUMENT, // the value of attribute `index`
-    ELEMENT_OPERAND,  // the type of operand `index`
-    ELEMENT_WIDE,     // dtype_wide of the type that the operator works in
-    ELEMENT_INTEGER   // operands: i32 or i64
-} ElementKind;
-typedef struct Element {
-    ElementKind kind;
-    int index;
-} Element;
 
 /* ---- types of whole operators ---- */
 

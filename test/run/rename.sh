@@ -11,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 copy=$work/copy
 mkdir "$copy" "$work"/before "$work"/after
-(cd "$root" && tar cf - CMakeLists.txt compiler include runtime tools examples test) | tar xf - -C "$copy"
+(cd "$root" && tar cf - CMakeLists.txt common compiler include runtime tools examples test) | tar xf - -C "$copy"
 
 # Every name that ops.h declares: those of its text that model.h and kernel.h lack.
 words() { cat "$@" | grep -oE '\bht_[a-z0-9_]+\b' | sort -u; }
