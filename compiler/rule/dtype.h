@@ -2,7 +2,8 @@
 #ifndef RULE_DTYPE_H
 #define RULE_DTYPE_H
 
-#include "binding/binding.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 typedef enum DType { DTYPE_F32, DTYPE_BF16, DTYPE_F64, DTYPE_I32, DTYPE_I64, DTYPE_COUNT } DType;
 

@@ -1,4 +1,4 @@
-/* Binds a call of an operator to its rule, with the library common/binding, as hetucc does at compile
+/* Binds a call of an operator to its rule by the library common/binding, as hetucc does at compile
  * time.
  *
  * Example: under the rule y[b.., o] = x[b.., i] * w[i, o], operands x (2, 3, 4) and w (4, 5) give
