@@ -169,7 +169,7 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor);
 /* ---- macro.c ---- */
 
 void clang_macro_seen(Reader *r, CXCursor cursor);
-void clang_note_lines(Reader *r); // fills open_lines
+void clang_note_lines(Reader *r); // fills ReaderMacros.open_lines
 bool clang_line_is_open(const Reader *r, int line);
 /* Returns the macro in a string made by `#` that the C compiler defines otherwise; NULL: none. */
 const char *clang_spelled_otherwise(Reader *r, CXCursor string, const char *text);
