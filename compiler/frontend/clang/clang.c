@@ -342,7 +342,7 @@ void clang_close(Reader *r) {
     HASH_CLEAR(hh, r->vars);
     HASH_CLEAR(hh, r->types);
     HASH_CLEAR(hh, r->qualified);
-    HASH_CLEAR(hh, r->macros);
+    HASH_CLEAR(hh, r->macros.seen);
     if (r->tu) clang_disposeTranslationUnit(r->tu);
     if (r->index) clang_disposeIndex(r->index);
 }

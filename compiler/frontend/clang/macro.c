@@ -11,12 +11,12 @@ void clang_macro_seen(Reader *r, CXCursor cursor) {
     const char *name = clang_string(r, clang_getCursorSpelling(cursor));
     SeenMacro *known, *seen = arena_new(r->arena, SeenMacro);
     *seen = (SeenMacro){.name = name, .cursor = cursor};
-    HASH_FIND_STR(r->macros, name, known);
+    HASH_FIND_STR(r->macros.seen, name, known);
     if (known) {
-        HASH_DEL(r->macros, known);
+        HASH_DEL(r->macros.seen, known);
         seen->earlier = known;
     }
-    HASH_ADD_KEYPTR(hh, r->macros, seen->name, strlen(seen->name), seen);
+    HASH_ADD_KEYPTR(hh, r->macros.seen, seen->name, strlen(seen->name), seen);
 }
 
 /* Converts clang's tokens [first, count), without comments, to tokens of lex.h. */
@@ -76,7 +76,7 @@ static const Macro *lookup(void *context, const Pragma *pragma, const char *name
     Reader *r = context;
     SeenMacro *seen;
     if (is_own(r, pragma)) return NULL;
-    HASH_FIND_STR(r->macros, name, seen);
+    HASH_FIND_STR(r->macros.seen, name, seen);
     while (seen && !is_visible(r, seen, pragma)) seen = seen->earlier;
     if (seen && !seen->macro) seen->macro = read_macro(r, seen);
     return seen ? seen->macro : NULL;
@@ -154,7 +154,7 @@ static void note_calls(Reader *r, const Source *source) {
         if (end == next || !lines_between(source, at, end)) continue;
         if (!has_line(r, arena_substring(r->arena, source->text + at, (size_t)(next - at)), 0))
             continue;
-        array_push(r->arena, &r->open_lines, 1 + lines_between(source, 0, end));
+        array_push(r->arena, &r->macros.open_lines, 1 + lines_between(source, 0, end));
     }
 }
 
@@ -163,8 +163,8 @@ void clang_note_lines(Reader *r) {
 }
 
 bool clang_line_is_open(const Reader *r, int line) {
-    for (int i = 0; i < r->open_lines.count; i++)
-        if (r->open_lines.at[i] == line) return true;
+    for (int i = 0; i < r->macros.open_lines.count; i++)
+        if (r->macros.open_lines.at[i] == line) return true;
     return false;
 }
 
@@ -197,7 +197,7 @@ static const char *longest_word(const Macro *macro) {
 static void gather_own(Reader *r, const char *name, int walk, OwnMacros *list) {
     const Macro *macro = lookup(r, NULL, name);
     SeenMacro *seen;
-    HASH_FIND_STR(r->macros, name, seen);
+    HASH_FIND_STR(r->macros.seen, name, seen);
     if (!macro || seen->walk == walk) return;
     seen->walk = walk;
     for (int i = 0; i < macro->body.count; i++)
@@ -210,9 +210,9 @@ static void gather_own(Reader *r, const char *name, int walk, OwnMacros *list) {
  * whose longest word is in `text`. NULL: there is none. */
 static const char *own_macro(Reader *r, const char *name, const char *text) {
     SeenMacro *seen;
-    HASH_FIND_STR(r->macros, name, seen);
+    HASH_FIND_STR(r->macros.seen, name, seen);
     if (!seen) return NULL;
-    if (!seen->walked) gather_own(r, name, ++r->walks, &seen->own);
+    if (!seen->walked) gather_own(r, name, ++r->macros.walks, &seen->own);
     seen->walked = true;
     for (int i = 0; i < seen->own.count; i++)
         if (strstr(text, seen->own.at[i].word)) return seen->own.at[i].name;

@@ -82,6 +82,13 @@ typedef struct ReaderPragmas {
     Array(Token) weak; // names in pragmas `weak`
 } ReaderPragmas;
 
+/* The macros of the translation unit (macro.c). */
+typedef struct ReaderMacros {
+    SeenMacro *seen;
+    int walks;             // number of walks through macros so far
+    Array(int) open_lines; // lines where __LINE__ differs between compilers
+} ReaderMacros;
+
 /* The function that is being read. */
 typedef struct ReaderBody {
     CFunction *function;
@@ -107,9 +114,7 @@ struct Reader {
     SeenType *types;
     SeenQualified *qualified;
     int variable_arrays; // number of variable-length array types so far
-    SeenMacro *macros;
-    int walks;             // number of walks through macros so far (macro.c)
-    Array(int) open_lines; // lines where __LINE__ differs between compilers (macro.c)
+    ReaderMacros macros;
     Array(Definition) definitions;
     Cursors decls; // declarations at file scope, in order
     Array(Extent) decl_extents;
