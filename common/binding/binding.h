@@ -11,30 +11,12 @@
 #ifndef BINDING_BINDING_H
 #define BINDING_BINDING_H
 
+#include "binding/element.h"
+
 #include <hetu/kernel.h>
 
 #include <stdbool.h>
 #include <stdint.h>
-
-/* The source of an operand's or result's element type (clause `dtype`). */
-typedef enum ElementKind {
-    ELEMENT_FOLLOWS,  // results: the type of the first operand; operands: any type
-    ELEMENT_FIXED,    // the ht_dtype `index`
-    ELEMENT_ARGUMENT, // the value of argument `index`
-    ELEMENT_OPERAND,  // the type of operand `index`
-    ELEMENT_WIDE,     // dtype_wide of the type that the operator works in
-    ELEMENT_INTEGER   // operands: i32 or i64
-} ElementKind;
-typedef struct Element {
-    ElementKind kind;
-    int index;
-} Element;
-
-/* A dimension as written: one factor, or several merged factors, the major one first. */
-typedef struct RuleDim {
-    int count;
-    const int *factors;
-} RuleDim;
 
 /* An operand of the call, each tensor of a variadic one counted, or a result. */
 typedef struct BindTensor {

@@ -6,7 +6,7 @@
 #ifndef RULE_ACCESS_H
 #define RULE_ACCESS_H
 
-#include "binding/binding.h"
+#include "binding/element.h"
 #include "rule/dtype.h"
 #include "rule/expr.h"
 #include "support/diag.h"

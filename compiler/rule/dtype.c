@@ -1,6 +1,8 @@
 /* Element types, and the element types of operators and expressions. */
 #include "rule/rule.h"
 
+#include "binding/binding.h"
+
 #include <string.h>
 
 const char *dtype_name(DType dtype) { return dtype_word((ht_dtype)dtype); }

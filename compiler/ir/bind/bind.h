@@ -10,8 +10,9 @@
 #ifndef IR_BIND_BIND_H
 #define IR_BIND_BIND_H
 
-#include "rule/expr.h"
+#include "binding/binding.h"
 #include "ir/module.h"
+#include "rule/expr.h"
 
 typedef struct Binder {
     Arena *arena;
