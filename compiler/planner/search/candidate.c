@@ -102,9 +102,9 @@ static void print_idle(Text *out, const Candidate *candidate, const Fleet *devic
     for (int device = 0; device < count || device < last; device++)
         if (!works[device]) array_push(out->arena, &idle, device);
     if (!idle.count) return;
-    text_string(out, "  idle ");
-    print_devices(out, idle.at, idle.count);
-    text_string(out, "\n");
+    text_string(out, "  idle devices(");
+    layout_print_devices(out, idle.at, idle.count, 2);
+    text_string(out, ")\n");
 }
 
 void candidate_print(Text *out, const Candidate *candidate, const EvaluationContext *context,
