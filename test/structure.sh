@@ -10,16 +10,17 @@ failed=0
 floors()
 {
     cat <<'END'
+compiler binding
 compiler support
 compiler planner/kinds     support
 compiler syntax   support
 compiler layout   syntax support
-compiler cluster  layout syntax support
+compiler cluster  layout syntax support binding
 compiler reshard  cluster layout syntax support
-compiler rule     syntax support
+compiler rule     syntax support binding
 compiler strategy cluster layout syntax support
 compiler schedule strategy cluster layout syntax support
-compiler ir       rule schedule strategy reshard cluster layout syntax support
+compiler ir       rule schedule strategy reshard cluster layout syntax support binding
 compiler cost     ir rule schedule strategy reshard cluster layout syntax support
 compiler frontend ir rule schedule strategy reshard cluster layout syntax support
 compiler passes   cost ir rule schedule strategy reshard cluster layout syntax support
@@ -39,7 +40,7 @@ runtime  cpu      operators device exchange transport base
 runtime  cuda     operators device exchange transport base
 runtime  checkpoint base
 runtime  session  checkpoint device exchange transport base
-runtime  eager    operators session checkpoint cpu device exchange transport base
+runtime  eager    binding operators session checkpoint cpu device exchange transport base
 END
 }
 

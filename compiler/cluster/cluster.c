@@ -28,11 +28,6 @@ static const char *const verb_words[] = {
     [HT_BROADCAST] = "broadcast",   [HT_REDUCE] = "reduce",
     [HT_EXCHANGE] = "send-receive"};
 
-static const char *const dtype_words[CLUSTER_DTYPES] = {
-    [HT_F32] = "f32", [HT_BF16] = "bf16", [HT_F64] = "f64", [HT_I32] = "i32", [HT_I64] = "i64"};
-
-const char *dtype_word(ht_dtype dtype) { return dtype_words[dtype]; }
-
 const char *verb_word(ht_verb verb) { return verb_words[verb]; }
 
 /* Returns whether a measurement fits `ranks` devices better than the best so far. The side of
@@ -469,7 +464,7 @@ static int64_t read_memory(Reader *reader, const json_t *class, const char *plac
 /* Returns the element type that a key names; CLUSTER_DTYPES after an error. */
 static int read_dtype(Reader *reader, const char *name, const char *at, const char *owner) {
     int dtype = 0;
-    while (dtype < CLUSTER_DTYPES && strcmp(dtype_words[dtype], name)) dtype++;
+    while (dtype < CLUSTER_DTYPES && strcmp(dtype_word((ht_dtype)dtype), name)) dtype++;
     if (dtype == CLUSTER_DTYPES)
         FAIL(reader, at, "\"%s\" is no element type of %s: f32, bf16, f64, i32 or i64", name,
              owner);

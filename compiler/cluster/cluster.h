@@ -44,6 +44,7 @@
 #ifndef CLUSTER_CLUSTER_H
 #define CLUSTER_CLUSTER_H
 
+#include "binding/binding.h"
 #include "hetu/reshard.h"
 #include "layout/layout.h"
 
@@ -184,9 +185,7 @@ const Measured *link_in_turn(const Link *link, ht_verb verb, bool one_way);
 /* Returns how many devices of a measurement shared each processor, rounded up. */
 double measured_share(const Measured *measured);
 
-/* Return the word for an element type, "f32", and for a verb that communicates, "all-reduce";
- * "send-receive" for exchanges. */
-const char *dtype_word(ht_dtype dtype);
+/* Returns the word for a verb that communicates: "all-reduce"; "send-receive" for exchanges. */
 const char *verb_word(ht_verb verb);
 
 /* Returns the first set, of this call and earlier calls, that is equivalent to `count` ascending

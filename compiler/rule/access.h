@@ -6,6 +6,7 @@
 #ifndef RULE_ACCESS_H
 #define RULE_ACCESS_H
 
+#include "binding/element.h"
 #include "rule/dtype.h"
 #include "rule/expr.h"
 #include "support/diag.h"
@@ -24,12 +25,6 @@ typedef struct Factor {
     const char *merge;         // clause `merge`: the operator; NULL: none
     Position merge_at;         // position of the operator's name
 } Factor;
-
-/* A dimension as written: one factor, or several merged factors, the major one first. */
-typedef struct RuleDim {
-    int count;
-    const int *factors;
-} RuleDim;
 
 /* A tensor of the rule and the factors of its dimensions: a result, an operand, or a local value of
  * the clause `body`. */

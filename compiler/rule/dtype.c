@@ -1,16 +1,11 @@
 /* Element types, and the element types of operators and expressions. */
 #include "rule/rule.h"
 
+#include "binding/binding.h"
+
 #include <string.h>
 
-const char *dtype_name(DType dtype) {
-    static const char *const names[] = {[DTYPE_F32] = "f32",
-                                        [DTYPE_BF16] = "bf16",
-                                        [DTYPE_F64] = "f64",
-                                        [DTYPE_I32] = "i32",
-                                        [DTYPE_I64] = "i64"};
-    return names[dtype];
-}
+const char *dtype_name(DType dtype) { return dtype_word((ht_dtype)dtype); }
 
 int dtype_size(DType dtype) {
     static const int sizes[] = {
@@ -18,9 +13,7 @@ int dtype_size(DType dtype) {
     return sizes[dtype];
 }
 
-DType dtype_wide(DType dtype) {
-    return dtype == DTYPE_BF16 ? DTYPE_F32 : dtype == DTYPE_I32 ? DTYPE_I64 : dtype;
-}
+DType dtype_wide(DType dtype) { return (DType)dtype_sum((ht_dtype)dtype); }
 
 bool dtype_is_float(DType dtype) {
     return dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_F64;

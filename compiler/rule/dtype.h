@@ -18,20 +18,6 @@ DType dtype_wide(DType dtype);
 const char *dtype_name(DType dtype);
 int dtype_size(DType dtype);
 
-/* The source of an operand's or result's element type (clause `dtype`). */
-typedef enum ElementKind {
-    ELEMENT_FOLLOWS,  // results: the type of the first operand; operands: any type
-    ELEMENT_FIXED,    // DType `index`
-    ELEMENT_ARGUMENT, // the value of attribute `index`
-    ELEMENT_OPERAND,  // the type of operand `index`
-    ELEMENT_WIDE,     // dtype_wide of the type that the operator works in
-    ELEMENT_INTEGER   // operands: i32 or i64
-} ElementKind;
-typedef struct Element {
-    ElementKind kind;
-    int index;
-} Element;
-
 /* ---- types of whole operators ---- */
 
 typedef struct Arena Arena;

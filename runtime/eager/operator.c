@@ -206,7 +206,8 @@ static void take_operands(Call *call, const ht_tensors *operands) {
 static bool mixes_floats(const Operator *op, const ht_tensors *operands) {
     unsigned types = 0;
     for (int k = 0; k < op->operand_count; k++)
-        for (int m = 0; m < operands[k].count && op->operands[k].element == ELEMENT_FOLLOWS; m++)
+        for (int m = 0; m < operands[k].count && op->operands[k].element.kind == ELEMENT_FOLLOWS;
+             m++)
             if (operands[k].at[m].node) types |= 1u << operands[k].at[m].node->dtype;
     return op->values.alike && types == (1u << HT_F32 | 1u << HT_BF16);
 }
@@ -218,7 +219,7 @@ static const ht_tensors *promoted(const Operator *op, const ht_tensors *operands
     ht_tensors *wide = eager_alloc((size_t)op->operand_count * sizeof *wide);
     for (int k = 0; k < op->operand_count; k++) {
         wide[k] = operands[k];
-        if (op->operands[k].element != ELEMENT_FOLLOWS) continue;
+        if (op->operands[k].element.kind != ELEMENT_FOLLOWS) continue;
         ht_tensor *tensors = eager_alloc((size_t)operands[k].count * sizeof *tensors);
         for (int m = 0; m < operands[k].count; m++) {
             ht_tensor x = operands[k].at[m];

@@ -17,6 +17,7 @@
 #ifndef EAGER_OPERATOR_H
 #define EAGER_OPERATOR_H
 
+#include "binding/binding.h"
 #include "eager/tape.h"
 
 #include <hetu/product.h>
@@ -41,29 +42,12 @@ typedef struct OperatorFactor {
     uint32_t size_of;             // bit mask of the factors that `size` reads
 } OperatorFactor;
 
-/* The element type that a rule gives an operand or result; as Element of compiler/rule/dtype.h.
- */
-typedef enum OperatorElement {
-    ELEMENT_FOLLOWS,
-    ELEMENT_FIXED,
-    ELEMENT_ARGUMENT,
-    ELEMENT_OPERAND,
-    ELEMENT_WIDE,
-    ELEMENT_INTEGER
-} OperatorElement;
-
-typedef struct OperatorDim {
-    int count;
-    const int *factors;
-} OperatorDim;
-
 typedef struct OperatorAccess {
     const char *name, *text; // "x", "x[b.., i]"
     bool optional;
-    OperatorElement element;
-    int of; // by `element`: the fixed ht_dtype, or the number of the argument or operand
+    Element element;
     int dim_count;
-    const OperatorDim *dims;
+    const RuleDim *dims;
 } OperatorAccess;
 
 typedef struct OperatorRequirement {

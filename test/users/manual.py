@@ -83,7 +83,7 @@ def options_known(bench):
 
 
 def variables_read():
-    files = [f for folder in ("runtime", "compiler", "tools") for f in (ROOT / folder).rglob("*.[ch]*") if f.is_file()]
+    files = [f for folder in ("runtime", "compiler", "common", "tools") for f in (ROOT / folder).rglob("*.[ch]*") if f.is_file()]
     found = {name for f in files for name in re.findall(r'(?:getenv|setenv)\("(HETU_[A-Z_]+)"', f.read_text(errors="replace"))}
     return sorted(found - {"HETU_STRATEGY_DIGEST"})  # heturun's own, for the ranks that it starts
 
@@ -91,7 +91,7 @@ def variables_read():
 def check_variables(bench, page):
     """What is there is read, and all that programs and tools read is in hetucc(1)."""
     said = set(re.findall(r"\bHETU_[A-Z_]+\b", text_of(bench, page)))
-    every = "".join(f.read_text(errors="replace") for folder in ("runtime", "compiler", "tools", "include") for f in (ROOT / folder).rglob("*.*")
+    every = "".join(f.read_text(errors="replace") for folder in ("runtime", "compiler", "common", "tools", "include") for f in (ROOT / folder).rglob("*.*")
                     if f.is_file() and f.suffix != ".md")
     unread = [name for name in said if name not in every]
     if unread:

@@ -379,7 +379,7 @@ static void write_accesses(Text *out, const Rule *rule, const char *field, const
         const Access *access = &accesses[i];
         text_print(out, "        {\"%s\", \"", access->name);
         write_access_text(out, rule, access);
-        text_print(out, "\", %d, ELEMENT_%s, %d, %d, (const OperatorDim[]){", access->optional,
+        text_print(out, "\", %d, {ELEMENT_%s, %d}, %d, (const RuleDim[]){", access->optional,
                    elements[access->element.kind], access->element.index, access->dim_count);
         for (int d = 0; d < access->dim_count; d++) {
             text_print(out, "{%d, (const int[]){", access->dims[d].count);

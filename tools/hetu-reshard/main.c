@@ -188,7 +188,7 @@ static void time_each(const Options *options, const Cases *cases, const Cluster 
                       int ranks) {
     enum { PASSES = 3 };
     double predicted, measured, *shortest = arena_array(options->arena, double, cases->count);
-    bind_rank();
+    pin_rank();
     quiet_begin(options->arena, cluster);
     for (int pass = 0; pass < PASSES; pass++)
         for (int i = 0; i < cases->count; i++) {

@@ -33,7 +33,7 @@ typedef struct Hosts {
 } Hosts;
 
 static Hosts find_hosts(Arena *arena) {
-    int ranks = world_size(), bound = bind_rank(), *processors = arena_array(arena, int, ranks);
+    int ranks = world_size(), bound = pin_rank(), *processors = arena_array(arena, int, ranks);
     char mine[NAME_BYTES] = {0},
          (*all)[NAME_BYTES] = arena_alloc(arena, (size_t)ranks * NAME_BYTES);
     Hosts hosts = {.of = arena_array(arena, int, ranks), .name = all, .processor = processors};

@@ -16,7 +16,7 @@
 
 enum { LEAST_BATCHES = 4, MOST_RUNS = 10000, MOST_BUDGETS = 4 };
 
-int bind_rank(void) {
+int pin_rank(void) {
     cpu_set_t allowed, own;
     CPU_ZERO(&own);
     if (sched_getaffinity(0, sizeof allowed, &allowed)) return -1;

@@ -7,7 +7,7 @@
 /* Binds this rank to one processor, round-robin over the ranks of a host; returns the processor's
  * number, or -1 when the system refuses. Ranks that are not bound may share a processor in one run
  * and not in the next, which changes times by a factor of 2. */
-int bind_rank(void);
+int pin_rank(void);
 
 /* Returns the seconds of a conversion of cases until the last device is done: the minimum over
  * batches of runs, which take about `budget` seconds in all. All ranks call it together and get the

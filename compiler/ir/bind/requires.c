@@ -18,27 +18,25 @@ static bool is_floating(const Binder *binder, const Expr *expr) {
 
 /* Returns the value of an expression without calls; NaN if it cannot be evaluated. An expression
  * without floating-point arguments is evaluated in integers. */
-static double number(const Binder *binder, const int64_t *size, const Expr *expr) {
+static double number(const Binder *binder, const Expr *expr) {
     int64_t integer;
     if (expr->kind == EXPR_NUMBER) return expr->number;
     if (!is_floating(binder, expr))
-        return expr_integer(expr, binder->attrs, size, &integer) ? (double)integer : (double)NAN;
+        return expr_integer(expr, binder->attrs, binder->call.size, &integer) ? (double)integer
+                                                                              : (double)NAN;
     if (expr->kind == EXPR_ATTR) return binder->attrs[expr->index].f;
-    double a = number(binder, size, expr->arg[0]);
+    double a = number(binder, expr->arg[0]);
     if (expr->kind == EXPR_NEG) return -a;
-    if (expr->kind == EXPR_SELECT) return number(binder, size, expr->arg[a != 0 ? 1 : 2]);
-    return expr_apply(expr->kind, a, number(binder, size, expr->arg[1]));
+    if (expr->kind == EXPR_SELECT) return number(binder, expr->arg[a != 0 ? 1 : 2]);
+    return expr_apply(expr->kind, a, number(binder, expr->arg[1]));
 }
 
-bool bind_check_requirements(Binder *binder) {
+const char *bind_violated(const BindCall *call) {
+    const Binder *binder = call->context;
     const Requirements *requirements = &binder->rule->requirements;
-    int64_t *size = arena_array(binder->arena, int64_t, binder->rule->factor_count + 1);
-    if (requirements->count) bind_factor_sizes(binder, size);
-    for (int i = 0; i < requirements->count && !binder->failed; i++) {
-        double holds = number(binder, size, requirements->at[i].condition);
-        if (holds == 0 || isnan(holds))
-            ERROR(binder, "%s: the call does not keep to %s, which its rule requires",
-                  binder->def->name, requirements->at[i].text);
+    for (int i = 0; i < requirements->count; i++) {
+        double holds = number(binder, requirements->at[i].condition);
+        if (holds == 0 || isnan(holds)) return requirements->at[i].text;
     }
-    return !binder->failed;
+    return NULL;
 }

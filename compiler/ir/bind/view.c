@@ -11,26 +11,15 @@
 static bool view_type(Binder *binder, Type *type) {
     const Attr *shape = &binder->attrs[binder->rule->shape_attr];
     Type from = binder->operands[0]->type;
-    int64_t *extent = arena_array(binder->arena, int64_t, shape->count + 1), known = 1,
-            elements = type_elements(from);
-    int open = -1;
-    bool valid = shape->count <= IR_MAX_RANK;
-    for (int d = 0; d < shape->count && valid; d++) {
-        extent[d] = shape->ints[d];
-        valid = extent[d] >= 0 || (extent[d] == -1 && open < 0);
-        if (extent[d] == -1)
-            open = d;
-        else
-            valid = valid && !__builtin_mul_overflow(known, extent[d], &known);
-    }
-    valid = valid && (open < 0 || known > 0);
-    if (valid && open >= 0) extent[open] = elements % known == 0 ? elements / known : 0;
+    int64_t *extent = arena_array(binder->arena, int64_t, shape->count + 1);
     *type = (Type){.dtype = from.dtype, .rank = shape->count, .extent = extent};
-    if (valid && type_elements(*type) == elements) return true;
+    if (shape->count <= IR_MAX_RANK &&
+        bind_shape(shape->ints, shape->count, type_elements(from), extent))
+        return true;
     memcpy(extent, shape->ints,
-           sizeof *extent * (size_t)(valid || shape->count <= IR_MAX_RANK ? shape->count : 0));
+           sizeof *extent * (size_t)(shape->count <= IR_MAX_RANK ? shape->count : 0));
     ERROR(binder, "%s: %s has %lld elements, which the shape %s cannot hold", binder->def->name,
-          bind_type_text(binder, from), (long long)elements,
+          bind_type_text(binder, from), (long long)type_elements(from),
           strchr(bind_type_text(binder, *type), '['));
     bind_note_value(binder, 0);
     return false;
