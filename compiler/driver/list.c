@@ -186,8 +186,7 @@ static const char *mesh_of(Arena *arena, const Stage *stage) {
     return stage->mesh.count ? text_bytes(&text) : "1";
 }
 
-/* Returns the rows of a micro-batch of each pipeline: "6, 2"; "": the strategy has no clause for them.
- */
+/* Returns the rows of a micro-batch of each pipeline: "6, 2"; "": no clause `rows` gives them. */
 static const char *rows_of(Arena *arena, const Strategy *strategy) {
     Text text = {.arena = arena};
     bool given = false;

@@ -25,6 +25,9 @@ int64_t cpu_count(const ht_view *view) { return ht_view_count(view, 0, view->ran
 
 void *cpu_alloc(size_t bytes) {
     void *memory = aligned_alloc(MEMORY_ALIGNMENT, (size_t)memory_aligned((int64_t)bytes + 1));
-    if (!memory) ht_fail("no memory for %zu bytes of a kernel's scratch space", bytes);
+    if (!memory)
+        ht_fail("no memory for %.3g GB of a kernel's scratch space; more devices and more "
+                "micro-batches need less",
+                (double)bytes / 1e9);
     return memory;
 }

@@ -1,5 +1,4 @@
-/* Binds a call of an operator to its rule by the library compiler/binding, as hetucc does at compile
- * time.
+/* Binds a call of an operator to its rule by compiler/binding, as hetucc does at compile time.
  *
  * Example: under the rule y[b.., o] = x[b.., i] * w[i, o], operands x (2, 3, 4) and w (4, 5) give
  * 2 dimensions for b, the extents b = (2, 3), i = 4, o = 5, and the result y (2, 3, 5).

@@ -156,7 +156,7 @@ static const struct Mistake {
     {"strategy a\nsplit b:dp\nstage devices(0-3) mesh(dp:2, tp:2)\nend strategy",
      "s.txt:3:31: error: nothing is split along the axis \"tp\""},
     {"strategy a\nsplit b:dp\nstage devices(0-2) mesh(dp:2)\nend strategy",
-     "s.txt:3:20: error: the axes of this mesh multiply to 4, but its stage has 3 devices"},
+     "s.txt:3:20: error: the axes of this mesh multiply to 2, but its stage has 3 devices"},
     {"strategy a\nstage devices(0-2)\nend strategy",
      "s.txt:2:1: error: this stage has 3 devices, but no mesh"},
     {"strategy a\nsplit b:dp\nstage devices(0,0) mesh(dp:2)\nend strategy",

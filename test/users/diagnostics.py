@@ -178,7 +178,7 @@ def tests(bench, arguments):
             ("table", check(check_levels, bench, ["good.c", "-Rsharding", "-fsyntax-only"], "none", r"\bw\b", 0)),
             ("compiler", check(check_levels, bench, ["-Wall", "warned.c", "-o", "warned"], "warning", "unused", 0)),
             ("missing", check(check_levels, bench, ["nowhere.c"], "error", "cannot read nowhere.c")),
-            ("option", check(check_levels, bench, ["--emti=c", "good.c"], "error", "did you mean --emit")),
+            ("option", check(check_levels, bench, ["--emti=c", "good.c"], "error", "did you mean --emit", 2)),
             ("file", check(check_file, bench)), ("silent", check(check_silent, bench)), ("refused", check(check_refused, bench))]
 
 

@@ -1,5 +1,9 @@
 /* Sets the number of OpenMP threads of a rank: the cores of its host over the ranks there, at most
- * the cores on which the rank may run. OMP_NUM_THREADS overrides this. */
+ * the cores on which the rank may run. OMP_NUM_THREADS overrides this.
+ *
+ *     8 cores, 4 ranks on the host                       ->  2 threads each
+ *     8 cores, 4 ranks on the host, OMP_NUM_THREADS=3    ->  3 threads each
+ */
 #include "transport/world.h"
 #include "session/core/session.h"
 

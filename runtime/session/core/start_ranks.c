@@ -125,11 +125,14 @@ void session_print_ranks(void) {
         int64_t bytes = device_bytes(image, device);
         most = bytes > most ? bytes : most;
     }
-    bool large = most >= 1000000;
+    double unit = most >= 1000000000 ? 1e9 : most >= 1000000 ? 1e6 : 1e3;
     fprintf(stderr,
             "hetu: strategy %s on %d ranks of this host, %d thread%s and at most %.1f %s each\n",
             image->strategy ? image->strategy : "-", world_size(), threads, threads == 1 ? "" : "s",
-            (double)most / (large ? 1e6 : 1e3), large ? "MB" : "KB");
+            (double)most / unit,
+            unit == 1e9   ? "GB"
+            : unit == 1e6 ? "MB"
+                          : "KB");
 }
 
 static int ranks_needed(void) { return image_ranks() > 1 ? image_ranks() : 1; }
