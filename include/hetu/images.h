@@ -1,7 +1,8 @@
 /* images.h: layers for images (batch, channels, height, width): convolutions, pooling, resampling.
  *
  * Names and meanings are PyTorch's unless a comment says otherwise. Optional arguments are named:
- * ht_conv2d(x, w, bias, .stride = {2, 2}), with the numbers of the height and of the width.
+ * ht_conv2d(x, w, bias, .stride = {2, 1}), with the numbers of the height and of the width;
+ * .stride = 2 is both.
  * Included by hetu.h.
  */
 #ifndef HETU_IMAGES_H
@@ -55,14 +56,19 @@ static inline ht_tensor ht_windows(ht_tensor x, int dim, ht_window w, double val
 
 /* ---- convolutions ---- */
 
+/* Second number of an option that was given as one number, .padding = 1: equal to the first. */
+enum { HT_AS_FIRST = INT32_MIN };
+
 typedef struct ht_conv_options {
     int stride[2], padding[2], dilation[2];
     int groups;
 } ht_conv_options;
 
+static inline int ht_number_of(const int *option, int d) { return option[d] == HT_AS_FIRST ? option[0] : option[d]; }
+
 static inline ht_window ht_window_of(int64_t size, const int *stride, const int *padding, const int *dilation, int d)
 {
-    return (ht_window){size, stride[d], padding[d], dilation[d]};
+    return (ht_window){size, ht_number_of(stride, d), ht_number_of(padding, d), ht_number_of(dilation, d)};
 }
 
 /* Convolves x (batch, inputs, h, w) with w (outputs, inputs / groups, h, w), without flipping w,
@@ -89,10 +95,11 @@ static inline ht_tensor ht_conv1d_with(ht_tensor x, ht_tensor w, ht_tensor bias,
     return ht_squeeze_at(ht_conv2d_with(ht_unsqueeze(x, 2), ht_unsqueeze(w, 2), bias, flat), 2);
 }
 
+#define HT_CONV_DEFAULTS .stride = {1, HT_AS_FIRST}, .padding = {0, HT_AS_FIRST}, .dilation = {1, HT_AS_FIRST}, .groups = 1
 #define ht_conv2d(x, w, bias, ...)                                                                                                         \
-    ht_conv2d_with((x), (w), (bias), (ht_conv_options){.stride = {1, 1}, .dilation = {1, 1}, .groups = 1 __VA_OPT__(, ) __VA_ARGS__})
+    ht_conv2d_with((x), (w), (bias), (ht_conv_options){HT_CONV_DEFAULTS __VA_OPT__(, ) __VA_ARGS__})
 #define ht_conv1d(x, w, bias, ...)                                                                                                         \
-    ht_conv1d_with((x), (w), (bias), (ht_conv_options){.stride = {1, 1}, .dilation = {1, 1}, .groups = 1 __VA_OPT__(, ) __VA_ARGS__})
+    ht_conv1d_with((x), (w), (bias), (ht_conv_options){HT_CONV_DEFAULTS __VA_OPT__(, ) __VA_ARGS__})
 
 /* ---- pooling ---- */
 
@@ -102,7 +109,7 @@ typedef struct ht_pool_options {
 
 static inline ht_window ht_pool_window(ht_pool_options o, int d)
 {
-    return ht_window_of(o.size[d], o.stride[d] ? o.stride : o.size, o.padding, o.dilation, d);
+    return ht_window_of(ht_number_of(o.size, d), ht_number_of(o.stride, d) ? o.stride : o.size, o.padding, o.dilation, d);
 }
 
 static inline ht_tensor ht_max_pool2d_with(ht_tensor x, ht_pool_options o)
@@ -120,8 +127,10 @@ static inline ht_tensor ht_avg_pool2d_with(ht_tensor x, ht_pool_options o)
     return x;
 }
 
-#define ht_max_pool2d(x, ...) ht_max_pool2d_with((x), (ht_pool_options){.dilation = {1, 1}, .size = __VA_ARGS__})
-#define ht_avg_pool2d(x, ...) ht_avg_pool2d_with((x), (ht_pool_options){.dilation = {1, 1}, .size = __VA_ARGS__})
+#define HT_POOL_DEFAULTS                                                                                                                    \
+    .size = {0, HT_AS_FIRST}, .stride = {0, HT_AS_FIRST}, .padding = {0, HT_AS_FIRST}, .dilation = {1, HT_AS_FIRST}
+#define ht_max_pool2d(x, ...) ht_max_pool2d_with((x), (ht_pool_options){HT_POOL_DEFAULTS, .size = __VA_ARGS__})
+#define ht_avg_pool2d(x, ...) ht_avg_pool2d_with((x), (ht_pool_options){HT_POOL_DEFAULTS, .size = __VA_ARGS__})
 
 /* ---- resampling ---- */
 

@@ -194,10 +194,10 @@ def program_built(bench, name, cases, compiler, options="", flags=()):
     source.write_text(program_text(cases, options))
     if compiler == "cc":
         library = bench.build / "lib"
-        run(["cc", "-std=gnu17", "-O0", *harness.WARNINGS, f"-I{ROOT}/include", source, "-o", out, f"-L{library}", f"-Wl,-rpath,{library}", "-lhetu", "-lm"])
+        run(["cc", "-std=gnu17", "-O0", *harness.WARNINGS, "-Wno-missing-braces", f"-I{ROOT}/include", source, "-o", out, f"-L{library}", f"-Wl,-rpath,{library}", "-lhetu", "-lm"])
     else:
         chosen = [f"--strategy={compiler}"] if compiler else []
-        run([bench.hetucc, *chosen, harness.OPTIMISED, *harness.WARNINGS, *flags, source, "-o", out, "-lm"], timeout=300)
+        run([bench.hetucc, *chosen, harness.OPTIMISED, *harness.WARNINGS, "-Wno-missing-braces", *flags, source, "-o", out, "-lm"], timeout=300)
     return out
 
 

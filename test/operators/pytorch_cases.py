@@ -201,12 +201,12 @@ def images():
     dims = {"x": "f0, f1"}
     x, w, b = plain(3, 4, 7, 5), plain(6, 4, 3, 3), plain(6)
     half = plain(6, 2, 3, 2)
-    for name, options, torch, kernel in (("plain", "", "", w), ("padded", ".padding = {1, 1}", "padding=1", w), ("strided", ".stride = {2, 1}, .padding = {1, 0}", "stride=(2, 1), padding=(1, 0)", w),
-                                         ("dilated", ".dilation = {2, 2}, .padding = {2, 2}", "dilation=2, padding=2", w), ("grouped", ".groups = 2, .stride = {2, 2}", "groups=2, stride=2", half)):
+    for name, options, torch, kernel in (("plain", "", "", w), ("padded", ".padding = 1", "padding=1", w), ("strided", ".stride = {2, 1}, .padding = {1, 0}", "stride=(2, 1), padding=(1, 0)", w),
+                                         ("dilated", ".dilation = 2, .padding = {2, 2}", "dilation=2, padding=2", w), ("grouped", ".groups = 2, .stride = 2", "groups=2, stride=2", half)):
         yield Case("conv2d_" + name, f"ht_conv2d(x, w, b{', ' + options if options else ''})", f"F.conv2d(x, w, b{', ' + torch if torch else ''})", x=x, w=kernel, b=b, dims=dims)
     yield Case("conv1d", "ht_conv1d(x, w, HT_NONE, .stride = {2}, .padding = {1})", "F.conv1d(x, w, stride=2, padding=1)", x=plain(3, 4, 7), w=plain(5, 4, 3), dims=dims)
-    table = [("max_pool", "ht_max_pool2d(x, {2, 2})", "F.max_pool2d(x, 2)"), ("max_pool_padded", "ht_max_pool2d(x, {3, 2}, .stride = {2, 2}, .padding = {1, 1})", "F.max_pool2d(x, (3, 2), 2, 1)"),
-             ("avg_pool", "ht_avg_pool2d(x, {2, 3}, .stride = {1, 1}, .padding = {1, 1})", "F.avg_pool2d(x, (2, 3), 1, 1)"),
+    table = [("max_pool", "ht_max_pool2d(x, 2)", "F.max_pool2d(x, 2)"), ("max_pool_padded", "ht_max_pool2d(x, {3, 2}, .stride = {2, 2}, .padding = {1, 1})", "F.max_pool2d(x, (3, 2), 2, 1)"),
+             ("avg_pool", "ht_avg_pool2d(x, {2, 3}, .stride = 1, .padding = 1)", "F.avg_pool2d(x, (2, 3), 1, 1)"),
              ("adaptive", "ht_adaptive_avg_pool2d(x, 3, 2)", "F.adaptive_avg_pool2d(x, (3, 2))"), ("nearest", "ht_upsample_nearest(x, 10, 4)", "F.interpolate(x, (10, 4))"),
              ("bilinear", "ht_upsample_bilinear(x, 10, 4, false)", "F.interpolate(x, (10, 4), mode='bilinear')"),
              ("bilinear_corners", "ht_upsample_bilinear(x, 10, 4, true)", "F.interpolate(x, (10, 4), mode='bilinear', align_corners=True)")]
