@@ -1,7 +1,9 @@
-/* Cluster files, and the plans that they lead to: who sends, and what crosses hosts. */
+/* Cluster files, and the seconds of plans by what they measured. test/resharding/hierarchical.c has conversions across hosts. */
 #include "cluster/cluster.h"
 #include "reshard/plan.h"
 #include "support/text.h"
+
+#include "clusters.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,17 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define LINKS "\"links\": {\"local\": {\"latency\": 1e-6, \"bandwidth\": 1e11}, \"remote\": {\"latency\": 1e-5, \"bandwidth\": 1e9}}"
-
-/* Two hosts of eight and of four devices of different classes. */
-static const char uneven[] =
-    "{\"classes\": {\"h800\": {\"memory\": 85899345920}, \"h20\": {}},\n"
-    " \"devices\": [{\"class\": \"h800\", \"host\": \"a\", \"count\": 8}, {\"class\": \"h20\", \"host\": \"b\", \"count\": 4}],\n " LINKS
-    "}";
-
-static const char even[] = "{\"classes\": {\"gpu\": {}},\n \"devices\": [{\"class\": \"gpu\", \"host\": \"a\", \"count\": 8}, "
-                           "{\"class\": \"gpu\", \"host\": \"b\", \"count\": 8}],\n " LINKS "}";
 
 /* Two hosts of two devices; a slow pair of groups in front of a fast pair of hosts. */
 static const char paired[] =
@@ -64,40 +55,6 @@ static const char in_turn[] =
     "  {\"what\": \"all-reduce\", \"ranks\": 2, \"processors\": 2, \"seconds\": [[393216, 12e-6]]}]}}}";
 
 /* ---- files ---- */
-
-/* Reads a file of this text; what is reported goes to *said, with the file's name as "F". */
-static const Cluster *read_said(Arena *arena, const char *text, const char **said)
-{
-    char path[] = "/tmp/hetu-cluster-XXXXXX";
-    int descriptor = mkstemp(path);
-    assert_true(descriptor >= 0);
-    assert_int_equal(write(descriptor, text, strlen(text)), strlen(text));
-    close(descriptor);
-    char *output = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&output, &size);
-    const Cluster *cluster = cluster_read(arena, diag_create(arena, stream), path);
-    fclose(stream);
-    Text named = {.arena = arena};
-    for (const char *c = output; *c;) {
-        size_t length = strncmp(c, path, strlen(path)) ? 1 : strlen(path);
-        text_append(&named, length > 1 ? "F" : c, 1);
-        c += length;
-    }
-    free(output);
-    unlink(path);
-    *said = text_bytes(&named);
-    return cluster;
-}
-
-static const Cluster *read_well(Arena *arena, const char *text)
-{
-    const char *said;
-    const Cluster *cluster = read_said(arena, text, &said);
-    assert_string_equal(said, "");
-    assert_non_null(cluster);
-    return cluster;
-}
 
 static void test_file(void **state)
 {
@@ -215,15 +172,6 @@ static void test_mistakes(void **state)
     }
 }
 
-static const Layout *parsed(Arena *arena, const char *text)
-{
-    Diag *diag = diag_create(arena, stderr);
-    diag_source(diag, "layout", text);
-    const Layout *layout = layout_parse_text(arena, diag, (Position){"layout", 1, 1}, text);
-    assert_non_null(layout);
-    return layout;
-}
-
 static void test_missing(void **state)
 {
     (void)state;
@@ -232,157 +180,6 @@ static void test_missing(void **state)
     assert_int_equal(cluster_missing(cluster, parsed(arena, "[0-11]{0:12}")), -1);
     assert_int_equal(cluster_missing(cluster, parsed(arena, "dup ([14,2]{0:2} | [13,12]{dup:2})")), 12);
     assert_int_equal(cluster_missing(NULL, parsed(arena, "[99]{}")), -1);
-    arena_destroy(arena);
-}
-
-/* ---- plans ---- */
-
-enum { ROWS = 96, COLUMNS = 1024, ELEMENT = 4 };
-
-static const Plan *planned(Arena *arena, const Cluster *cluster, const char *from, const char *to)
-{
-    static const int64_t extents[] = {ROWS, COLUMNS};
-    return reshard_plan(arena, cluster, &(Conversion){{2, extents}, HT_F32, parsed(arena, from), parsed(arena, to)});
-}
-
-static bool spans_hosts(const Cluster *cluster, const Devices *group)
-{
-    for (int i = 1; i < group->count; i++)
-        if (cluster_host(cluster, group->at[i]) != cluster_host(cluster, group->at[0]))
-            return true;
-    return false;
-}
-
-/* The most devices in a group that spans hosts; 2 where a message does; 0 when nothing crosses hosts. */
-static int widest_crossing(const Cluster *cluster, const Plan *plan)
-{
-    int widest = 0;
-    for (int s = 0; s < plan->steps.count; s++) {
-        const Step *step = &plan->steps.at[s];
-        if (spans_hosts(cluster, &step->group) && step->group.count > widest)
-            widest = step->group.count;
-        for (int m = 0; m < step->messages.count; m++)
-            if (widest < 2 && cluster_host(cluster, step->messages.at[m].sender) != cluster_host(cluster, step->messages.at[m].receiver))
-                widest = 2;
-    }
-    return widest;
-}
-
-/* Bytes of messages between hosts. */
-static int64_t crossing_bytes(const Cluster *cluster, const Plan *plan)
-{
-    int64_t bytes = 0;
-    for (int s = 0; s < plan->steps.count; s++)
-        for (int m = 0; m < plan->steps.at[s].messages.count; m++) {
-            const Message *message = &plan->steps.at[s].messages.at[m];
-            bytes += cluster_host(cluster, message->sender) != cluster_host(cluster, message->receiver) ? message->bytes : 0;
-        }
-    return bytes;
-}
-
-/* The fewest bytes that all devices receive, for one reduction of `contributions` that `wanted` devices want, some of which hold
- * contributions. */
-static int64_t least_bytes(int contributions, int wanted) { return (int64_t)(contributions - 1 + wanted - 1) * ROWS * COLUMNS * ELEMENT; }
-
-static void test_two_tiers(void **state)
-{
-    (void)state;
-    Arena *arena = arena_create();
-    const Cluster *cluster = read_well(arena, even);
-    const Plan *plan = planned(arena, cluster, "[0-15]{sum:16}", "[0-15]{dup:16}");
-    assert_string_equal(plan_name(plan), "reduce-scatter, all-reduce, all-gather");
-    assert_int_equal(widest_crossing(cluster, plan), 2);
-    assert_int_equal(plan->steps.count, 2 + 8 + 2);
-    assert_int_equal(plan_bytes(plan), least_bytes(16, 16));
-    assert_true(plan_in_place(plan));
-    plan = planned(arena, cluster, "[0-15]{sum:16}", "[0-15]{0:16}");
-    assert_string_equal(plan_name(plan), "reduce-scatter");
-    assert_int_equal(widest_crossing(cluster, plan), 2);
-    assert_int_equal(plan_bytes(plan), least_bytes(16, 1));
-    plan = planned(arena, cluster, "[0-15]{0:16}", "[0-15]{dup:16}");
-    assert_string_equal(plan_name(plan), "all-gather");
-    assert_int_equal(widest_crossing(cluster, plan), 2);
-    assert_int_equal(plan_bytes(plan), least_bytes(1, 16));
-    arena_destroy(arena);
-}
-
-/* Where hosts differ, the borders of their slices together give the finest ones, and one group reduces each of these. */
-static void test_finest_slices(void **state)
-{
-    (void)state;
-    Arena *arena = arena_create();
-    const Cluster *cluster = read_well(arena, uneven);
-    const Plan *plan = planned(arena, cluster, "[0-11]{sum:12}", "[0-11]{dup:12}");
-    assert_string_equal(plan_name(plan), "reduce-scatter, all-reduce, all-gather");
-    assert_int_equal(plan->steps.count, 2 + 8 + 2);
-    assert_int_equal(plan_bytes(plan), least_bytes(12, 12));
-    for (int s = 0; s < plan->steps.count; s++)
-        if (plan->steps.at[s].verb == HT_ALL_REDUCE) {
-            assert_int_equal(plan->steps.at[s].group.count, 2);
-            assert_int_equal(segments_bytes(plan, &plan->steps.at[s].parts[0]), ROWS * COLUMNS * ELEMENT / 8);
-        }
-    arena_destroy(arena);
-}
-
-/* Duplicates of contributions share the work across hosts. */
-static void test_duplicates(void **state)
-{
-    (void)state;
-    Arena *arena = arena_create();
-    const Cluster *cluster = read_well(arena, even);
-    const Plan *plan = planned(arena, cluster, "[0-15]{sum:2,dup:8}", "[0-15]{dup:16}");
-    assert_string_equal(plan_name(plan), "all-reduce, all-gather");
-    assert_int_equal(plan->steps.count, 8 + 2);
-    for (int s = 0; s < 8; s++)
-        assert_int_equal(segments_bytes(plan, &plan->steps.at[s].parts[0]), ROWS * COLUMNS * ELEMENT / 8);
-    arena_destroy(arena);
-}
-
-/* A device that wants a value gets it from its own host where somebody there has it; and to a host where nobody has it, it goes once. */
-static void test_senders(void **state)
-{
-    (void)state;
-    Arena *arena = arena_create();
-    const Cluster *cluster = read_well(arena, even);
-    static const char *const nearby[][2] = {
-        {"[0,8]{dup:2}", "[0-15]{dup:16}"},
-        {"[0-15]{dup:2,0:8}", "[0-15]{dup:2,1:8}"},
-        {"dup ([0-7]{0:8} | [8-15]{1:8})", "dup ([0-3]{0:4} | [12-15]{0:4})"},
-        {"[0,8,1,9,2,10]{sum:3,dup:2}", "[3]{}"},
-        {"[0,8,1,9,2,10]{sum:3,dup:2}", "[9,12]{dup:2}"},
-    };
-    for (size_t i = 0; i < sizeof nearby / sizeof *nearby; i++)
-        assert_int_equal(widest_crossing(cluster, planned(arena, cluster, nearby[i][0], nearby[i][1])), 0);
-    const Plan *plan = planned(arena, cluster, "[0-1]{0:2}", "[8-15]{dup:8}");
-    assert_int_equal(crossing_bytes(cluster, plan), ROWS * COLUMNS * ELEMENT);
-    plan = planned(arena, cluster, "[0,9]{dup:2}", "[2,3,12]{dup:3}");
-    assert_int_equal(widest_crossing(cluster, plan), 0);
-    assert_int_equal(plan_bytes_sent(plan, 9), ROWS * COLUMNS * ELEMENT);
-    arena_destroy(arena);
-}
-
-/* The same where one tier is cheaper, since the tensor is small: only what a host lacks crosses. */
-static void test_near_senders(void **state)
-{
-    (void)state;
-    Arena *arena = arena_create();
-    const Cluster *cluster = read_well(arena, even);
-    static const int64_t extents[] = {8};
-    const Layout *from = parsed(arena, "split 0 ([0,8]{dup:2} | [1]{})");
-    const Plan *plan = reshard_plan(arena, cluster, &(Conversion){{1, extents}, HT_F32, from, parsed(arena, "[2,9]{dup:2}")});
-    assert_int_equal(plan->steps.count, 1);
-    assert_int_equal(crossing_bytes(cluster, plan), 4 * ELEMENT);
-    arena_destroy(arena);
-}
-
-/* On one host, or without a cluster, there is one tier. */
-static void test_one_host(void **state)
-{
-    (void)state;
-    Arena *arena = arena_create();
-    const Cluster *cluster = read_well(arena, even);
-    assert_string_equal(plan_name(planned(arena, cluster, "[0-7]{sum:8}", "[0-7]{dup:8}")), "all-reduce");
-    assert_string_equal(plan_name(planned(arena, NULL, "[0-15]{sum:16}", "[0-15]{dup:16}")), "all-reduce");
     arena_destroy(arena);
 }
 
@@ -455,9 +252,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file),        cmocka_unit_test(test_pairs),     cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_missing),     cmocka_unit_test(test_two_tiers), cmocka_unit_test(test_finest_slices),
-        cmocka_unit_test(test_duplicates),  cmocka_unit_test(test_senders),   cmocka_unit_test(test_near_senders),
-        cmocka_unit_test(test_one_host),    cmocka_unit_test(test_measured),  cmocka_unit_test(test_in_turn),
+        cmocka_unit_test(test_missing),     cmocka_unit_test(test_measured),  cmocka_unit_test(test_in_turn),
         cmocka_unit_test(test_unknown_keys)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
