@@ -39,7 +39,7 @@ NCCL ?= 0
 
 NVTX ?= $(if $(wildcard $(CUDA_HOME)/include/nvtx3/nvToolsExt.h),1,0)
 
-# The version of a cuDNN that has its header here, as one number: 91600 is 9.16.
+# The version of the cuDNN whose header was found, as one number: 91600 is 9.16.
 cudnn_header := $(firstword $(wildcard $(addsuffix /include/cudnn_graph.h,$(CUDNN_HOME) $(CUDA_HOME) /usr /usr/local)) \
   $(wildcard $(shell python3 -c 'import nvidia.cudnn; print(list(nvidia.cudnn.__path__)[0])' 2>/dev/null)/include/cudnn_graph.h))
 CUDNN_HOME ?= $(patsubst %/include/cudnn_graph.h,%,$(cudnn_header))

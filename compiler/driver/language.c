@@ -16,7 +16,7 @@ static const char same[] =
     "-ftrapv -funsafe-math-optimizations -fassociative-math -freciprocal-math -ffinite-math-only "
     "-fno-signed-zeros -fmacro-prefix-map=* -ffile-prefix-map=* -Wp,-D* -Wp,-U*";
 
-/* Options and the options that replace them for clang, which reads sources alike at every -O. */
+/* Pairs of an option and what clang gets instead. A macro stands for -O, which clang never gets. */
 static const char *const translated[][2] = {
     {"-pthread", "-D_REENTRANT=1"},
     {"-fopenmp", "-D_OPENMP=201511"},

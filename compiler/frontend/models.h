@@ -64,7 +64,7 @@ void padding_check(const CUnit *unit, Module *const *modules, int count);
 
 /* ---- feeds and fetches (feeds.c) ---- */
 
-/* Reports each feed that fits no input of its name in any module that its program may be. The
+/* Reports each feed that fits no input of its name in any module of the program that it feeds. The
  * element type and the number of bytes must fit. Reports each fetch of a name that the model lacks,
  * or to an array too small for the values.
  *

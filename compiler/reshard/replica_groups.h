@@ -38,8 +38,8 @@ typedef struct ReplicaGroups {
 ReplicaGroups replica_groups_of(Arena *arena, const Cluster *cluster, Intern *alike,
                                 const Conversion *conversions, int count);
 
-/* Returns the plan's name of a device: the name of the corresponding device of the first replica
- * group; -1: the device takes no part. */
+/* Returns the name (ReplicaGroups.name) that the plan has for a device: the name of its counterpart
+ * in the first replica group; -1: the device takes no part. */
 int replica_groups_name(const ReplicaGroups *replica_groups, int device);
 
 /* Returns the bytes that all replica groups receive; `plan` is that of the first group. */

@@ -51,7 +51,7 @@ bool tokens_expect(Tokens *tokens, const char *text, const char *where);
 /* Passes a name and returns it; NULL after an error. `expected` describes the name: "a factor". */
 const char *tokens_name(Tokens *tokens, const char *expected);
 
-/* Returns the current token as messages show it: quoted, or the name of the end. */
+/* Returns the current token as messages show it: quoted, or words such as "the end". */
 const char *tokens_shown(const Tokens *tokens);
 
 /* Adds the note "did you mean" at `at` when one of the words is close to `word`. */

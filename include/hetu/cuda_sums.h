@@ -36,7 +36,7 @@ template <typename S> static __device__ inline S ht_warp_sum(S sum)
 }
 
 /* Returns whether this block is the last of the gridDim.y blocks of its group to arrive. The last
- * block may read all that the other blocks wrote before. */
+ * block may read all that the other blocks wrote before they arrived. */
 static __device__ inline bool ht_last_block(void)
 {
     __shared__ bool last;

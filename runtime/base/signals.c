@@ -11,7 +11,7 @@
 
 enum {
     SIGNALS = 3,
-    AGAIN = 1,   // seconds after which a SIGTERM counts as a second one; launchers send two at once
+    AGAIN = 1,   // seconds in which a repeated SIGTERM does not end the rank; launchers send two
     LATE = 4,    // ticks until rank 0 raises a signal that only other ranks received
     MOST = 0xff, // largest count in a heartbeat
     HEEDED = 1 << SIGNALS,

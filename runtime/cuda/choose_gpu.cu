@@ -1,4 +1,4 @@
-/* Chooses the GPU of a rank: the one of its slot, counted in turn over the GPUs of its machine.
+/* Chooses the GPU of a rank: the rank's slot modulo the number of GPUs of its machine.
  *
  *     4 GPUs, slots 0 1 2 3 4 5  ->  GPUs 0 1 2 3 0 1 (ranks that share a GPU exchange through the
  *                                    host, device.cu)

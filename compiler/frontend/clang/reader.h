@@ -131,7 +131,7 @@ const Source *clang_source(Reader *r, const char *file);
 /* Copies a string and frees clang's. */
 char *clang_string(Reader *r, CXString string);
 
-/* Returns the children of a cursor without attributes. */
+/* Returns the children of a cursor, except attributes. */
 Cursors clang_children(Reader *r, CXCursor cursor);
 
 /* ---- type.c ---- */
@@ -176,7 +176,7 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor);
 void clang_macro_seen(Reader *r, CXCursor cursor);
 void clang_note_lines(Reader *r); // fills ReaderMacros.open_lines
 bool clang_line_is_open(const Reader *r, int line);
-/* Returns the macro in a string made by `#` that the C compiler defines otherwise; NULL: none. */
+/* Returns a macro in `text`, made by `#`, that the C compiler spells unlike clang; NULL: none. */
 const char *clang_spelled_otherwise(Reader *r, CXCursor string, const char *text);
 
 /* ---- rounding.c, predefined.c ---- */

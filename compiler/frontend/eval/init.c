@@ -504,7 +504,7 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
                   "include <hetu/hetu.h>, or the object or archive that hetucc -c made of it");
         eval_fail(ev);
     }
-    // Create the variable with its initial value; unknown if the program may change it before.
+    // Create the variable with its initial value; unknown if it may change before ht_train runs.
     *object = object_create(ev, var->type->size, var->name);
     (*object)->born = 0;
     Place place = {*object, 0};

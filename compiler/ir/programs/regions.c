@@ -12,7 +12,7 @@
 typedef struct PositionRegions {
     int count;
     const Region *at;
-    const int *alike; // by position: the first one that has the same boxes
+    const int *alike; // by position: the first position with the same boxes
 } PositionRegions;
 
 /* The regions of the devices of a layout. */

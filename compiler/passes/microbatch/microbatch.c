@@ -19,7 +19,7 @@
  * is an error. A sum of inputs alone, such as the number of rows that count, is needed earlier: a
  * separate loop in front computes it. Unequal pipelines need no weights: each mean divides by the
  * size of the whole batch, so that gradients are simply added. A batch that runs as a
- * whole does not change, and one micro-batch in several stages cuts nothing.
+ * whole does not change. A single micro-batch in several stages has all rows, so no value is cut.
  */
 #include "passes/microbatch/cut.h"
 #include "passes/differentiate/differentiate.h"
@@ -287,8 +287,8 @@ static void take_counts(Loop *loop, Op *op) {
 
 /* ---- one micro-batch in several stages ---- */
 
-/* Returns the position of an operator when the loop cuts nothing. Operators outside of layers that
- * depend on no input, and seeds of gradients, run before the loop, for all stages. */
+/* Returns where an operator runs if the loop has one micro-batch. Seeds of gradients run before the
+ * loop, for all stages; so does an operator that is in no layer and depends on no input. */
 static LoopPosition place_whole(const Loop *loop, const Op *op) {
     bool fed = op->source->layer || (op->section != SECTION_FORWARD && op->operand_count);
     for (int k = 0; k < op->operand_count; k++)

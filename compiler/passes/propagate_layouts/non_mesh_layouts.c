@@ -19,8 +19,8 @@ static bool in_pieces(const Propagation *propagation, const Value *value, const 
     return pieces;
 }
 
-/* Returns whether an operator keeps its operands' layout: in the update, on parameters alone, or if
- * the source asks for this layout of the result. */
+/* Returns whether an operator keeps its operands' layout: an operator of the update, one that
+ * depends on parameters alone, or one for whose result the source asks for this layout. */
 static bool stays_in_pieces(const Propagation *propagation, const Op *op, const Layout *layout) {
     const Value *result = op->results[0];
     return op->section == SECTION_UPDATE || propagation->origin[result->id] == ORIGIN_PARAMETERS ||

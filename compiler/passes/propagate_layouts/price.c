@@ -96,7 +96,7 @@ static ReplicaGroupPrice first_price(const Assigner *assigner, const Conversion 
     return **price;
 }
 
-/* Returns the seconds of a conversion on the module's cluster, in a step. */
+/* Returns the seconds that a conversion takes in a step on the module's cluster. */
 static double cluster_price(const Assigner *assigner, const Value *value, Arena *scratch,
                             const Conversion *conversion) {
     ReplicaGroups replica_groups =

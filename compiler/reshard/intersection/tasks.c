@@ -113,7 +113,7 @@ static int receiving_contribution(const Devices *holders, const Replica *target)
     return best;
 }
 
-/* Adds a task for each target contribution, and assigns each source contribution to one of them; a
+/* Adds a task for each target contribution, and assigns each source contribution to one task. A
  * task without sources fills in the identity. Returns how often each element must be received. */
 static int add_partial_tasks(PlanBuilder *planner, int bucket, int bundle, const Replica *source,
                              const Replica *target) {

@@ -9,7 +9,7 @@
 
 enum { LINES = 20 };               // lines of a whole training, if standard error is no terminal
 static const double REFRESH = 0.2; // seconds between two lines on a terminal
-static const double APART = 10;    // seconds after which a line is due, if not on a terminal
+static const double APART = 10;    // most seconds between two lines, if not on a terminal
 
 /* Prints a duration: 1:02:03. */
 static void print_duration(FILE *out, double seconds) {

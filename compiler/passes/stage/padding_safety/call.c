@@ -73,7 +73,7 @@ bool call_find_factors(Call *call) {
 
 /* ---- errors ---- */
 
-/* Returns the source's name of the dimension of one of these shorter factors; NULL: unnamed. */
+/* Returns the name of a dimension along a shorter factor in `bits`; NULL: none has a name. */
 static const char *dimension_name(const Call *call, unsigned bits) {
     for (int k = 0; k < call->op->operand_count; k++) {
         const Value *value = call->op->operands[k];

@@ -54,7 +54,7 @@ typedef struct SpindlePlan {
 typedef struct SpindleBound {
     double value;
     double area;       // dual of the row of the devices' time
-    const double *end; // (operators): dual of the row that makes it end before the end
+    const double *end; // (operators): dual of the row that makes the operator end before the plan
 } SpindleBound;
 
 SpindlePlan *spindle_plan(Arena *arena, const Spindle *q, int64_t work, int64_t usual,
