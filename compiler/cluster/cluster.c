@@ -81,18 +81,6 @@ double measured_share(const Measured *measured) {
     return ceil((double)measured->ranks * measured->groups / (double)measured->processors);
 }
 
-double link_seconds(const Link *link, double bytes) {
-    return link->latency + bytes / link->bandwidth;
-}
-
-double verb_seconds(ht_verb verb, int n, double bytes, const Link *link) {
-    double rounds = n - 1, share = (double)(n - 1) / n;
-    if (verb == HT_ALL_REDUCE) rounds *= 2, share *= 2;
-    if (verb == HT_BROADCAST || verb == HT_REDUCE) share = 1;
-    if (verb == HT_ALL_TO_ALL || verb == HT_EXCHANGE) share = 1.0 / n;
-    return (verb == HT_EXCHANGE ? 1 : rounds) * link->latency + share * bytes / link->bandwidth;
-}
-
 const DeviceClass *cluster_class(const Cluster *cluster, int device) {
     return cluster && device < cluster->device_count ? cluster->devices[device].class : NULL;
 }

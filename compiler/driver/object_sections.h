@@ -61,7 +61,7 @@ bool sections_read(Driver *driver);
 /* Returns a driver with a part's own options, overridden by options of the link; NULL on errors. */
 Driver *section_driver(Driver *driver, const Portion *part);
 
-/* ---- bytes of sections (objects.c) ---- */
+/* ---- bytes of sections (read_objects.c) ---- */
 
 #define OBJECT_SECTION ".hetu"
 

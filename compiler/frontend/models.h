@@ -42,7 +42,7 @@ void models_walk(CUnit *unit, CVisit *visit, void *data);
  * module each time. Reports errors. */
 void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options);
 
-/* ---- pipelines that read shorter rows (padding_lengths.c) ---- */
+/* ---- pipelines that read shorter rows (evaluate_lengths.c) ---- */
 
 /* Evaluates the model of a module again, with the current values of the shape variables. */
 typedef struct Evaluator {

@@ -35,7 +35,7 @@ void autotune_settle(const std::string &key, int way);
 
 /* autotune_agree agrees with the other ranks on a variant for all work that any rank has measured;
  * all ranks call it together. If HETU_CACHE names a file, rank 0 writes the choices to it, and
- * autotune_open settles the choices in it (cuda/autotune_agreement.cu). */
+ * autotune_open settles the choices in it (cuda/autotune_cache.cu). */
 void autotune_open(void);
 void autotune_agree(void);
 

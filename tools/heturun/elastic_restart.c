@@ -2,6 +2,8 @@
  *
  *     start 1: 4 ranks under strategy "dp4"      rank 3 dies: its slot is out
  *     start 2: 3 ranks under strategy "dp3"      the program resumes from its last checkpoint
+ *
+ * fitting_strategies.c chooses the strategy of a start.
  */
 #include "ranks.h"
 

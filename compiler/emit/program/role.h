@@ -5,6 +5,8 @@
  *                              {
  *                                  gpt_linear_3(ht_arena(r, 640), ht_slot(r, 2)); ht_did(r);
  *                              }
+ *
+ * Pass specialize finds which devices share a role.
  */
 #ifndef EMIT_PROGRAM_ROLE_H
 #define EMIT_PROGRAM_ROLE_H

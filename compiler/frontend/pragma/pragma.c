@@ -1,3 +1,5 @@
+/* Parses and checks lines `#pragma hspmd`. Unknown directives are refused here, unknown clauses of
+ * a strategy in strategy/parse_stage.c. */
 #include "frontend/pragma/pragma.h"
 
 #include "ir/dim.h"

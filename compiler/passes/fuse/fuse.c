@@ -5,7 +5,8 @@
  *     after     y = fused(x, bias, mask)      one kernel, one loop
  *
  * Steps: sums become operands of operators that can add (clause `plus`). Pairs of operators become
- * one (clause `with`). Groups of operators grow along values. Sums move directly before products
+ * one (clause `with`). Groups of operators grow along values
+ * (conditions: fusion_conditions.c). Sums move directly before products
  * whose kernels can compute them. That step is skipped under zero 2 and 3, where the order of
  * gradients determines how many gradients exist at a time.
  *

@@ -1,7 +1,7 @@
-/* Declarations that the files of pass fuse share. fuse.c selects groups of operators, and group.c
- * says whether two groups can be one. epilogue.c handles epilogues of products, and fused_rule.c
- * writes the rule of a group. fused_addition.c handles sums, pairs.c pairs of operators,
- * hoist_casts.c conversions of parameters, side_reductions.c sums before products.
+/* Declarations that the files of pass fuse share. fuse.c selects groups of operators, and
+ * fusion_conditions.c says whether two groups can be one. epilogue.c handles epilogues of products,
+ * and fused_rule.c writes the rule of a group. fused_addition.c handles sums, pairs.c pairs of
+ * operators, hoist_casts.c conversions of parameters, side_reductions.c sums before products.
  *
  *     a[b, i] = x[b, i] + bias[i]; y[b, i] = gelu(a[b, i])
  *     one group of two members with loops 0 (b) and 1 (i); member `a` has the loops {0, 1}

@@ -2,7 +2,9 @@
  *
  *     w : [ffn, embed]  {dup:dp, ffn:tp}     zero     ->   states {embed:dp, ffn:tp}
  *
- * Every axis that replicates the parameter cuts the states, along one dimension.
+ * Every axis that replicates the parameter cuts the states, along one dimension. For gradients
+ * (level 2) see propagate_layouts.c (kept_layout, reduce_gradients), for parameters (level 3)
+ * seed_layouts.c (place_parameter).
  */
 #include "passes/seed_layouts/seed_layouts.h"
 

@@ -6,6 +6,8 @@
  * and one stage of all devices with weights along dp or tp. Micro-batches have any number of rows
  * that divides the batch.
  *
+ * space.c has the shapes of one pipeline, layer_costs.c the largest tp.
+ *
  *     16 devices: 1 stage dp 16; dp 8 x tp 2; ...; 2 stages of dp 4 x tp 2; ...; 16 stages
  */
 #ifndef PLANNER_SEARCH_ENUMERATE_H

@@ -1,3 +1,5 @@
+/* Checks that the elements that pipelines do not read are padding. The lengths are the strategy's.
+ * */
 #include "session/data/feed.h"
 
 #include "base/fail.h"
