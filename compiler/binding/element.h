@@ -15,6 +15,7 @@ typedef enum ElementKind {
     ELEMENT_WIDE,     // dtype_wide of the type that the operator works in
     ELEMENT_INTEGER   // operands: i32 or i64
 } ElementKind;
+
 typedef struct Element {
     ElementKind kind;
     int index;
