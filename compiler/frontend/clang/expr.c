@@ -93,13 +93,14 @@ char *clang_unquoted(Reader *r, const char *quoted, int64_t *length) {
     return text;
 }
 
-/* Returns whether a literal is a line number from __LINE__ that differs between compilers. A token
- * that the preprocessor made is in no file. */
+/* Returns whether a literal has a line number from __LINE__ that differs between compilers. A
+ * number that the preprocessor made is in no file; strings may be joined to one that is. */
 static bool is_open_line(Reader *r, CXCursor cursor, const char *text) {
     CXFile file;
     clang_getSpellingLocation(clang_getCursorLocation(cursor), &file, NULL, NULL, NULL);
-    for (; !file && *text; text += strspn(text, "0123456789") + !isdigit((unsigned char)*text))
-        if (isdigit((unsigned char)*text) && clang_line_is_open(r, atoi(text))) return true;
+    bool made = !file || clang_getCursorKind(cursor) == CXCursor_StringLiteral;
+    for (; made && *text; text += strspn(text, "0123456789") + !isdigit((unsigned char)*text))
+        if (isdigit((unsigned char)*text) && clang_line_is_open(r, cursor, atoi(text))) return true;
     return false;
 }
 

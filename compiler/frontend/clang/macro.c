@@ -143,8 +143,7 @@ static int lines_between(const Source *source, int from, int to) {
     return count;
 }
 
-/* Records the last line of each multi-line call of a macro with __LINE__: clang uses the last line,
- * gcc the first. */
+/* Records the multi-line calls of macros with __LINE__. */
 static void note_calls(Reader *r, const Source *source) {
     for (int at = 0, next; at < source->length; at = next) {
         next = skip(source, at);
@@ -154,7 +153,8 @@ static void note_calls(Reader *r, const Source *source) {
         if (end == next || !lines_between(source, at, end)) continue;
         if (!has_line(r, arena_substring(r->arena, source->text + at, (size_t)(next - at)), 0))
             continue;
-        array_push(r->arena, &r->macros.open_lines, 1 + lines_between(source, 0, end));
+        array_push(r->arena, &r->macros.open_calls,
+                   (OpenCall){source, at, end, 1 + lines_between(source, 0, end)});
     }
 }
 
@@ -162,9 +162,16 @@ void clang_note_lines(Reader *r) {
     for (int i = 0; i < r->files.sources.count; i++) note_calls(r, r->files.sources.at[i]);
 }
 
-bool clang_line_is_open(const Reader *r, int line) {
-    for (int i = 0; i < r->macros.open_lines.count; i++)
-        if (r->macros.open_lines.at[i] == line) return true;
+bool clang_line_is_open(Reader *r, CXCursor cursor, int line) {
+    Extent extent = clang_extent(r, cursor);
+    const Source *source = clang_source(r, extent.file);
+    int end = source ? call_end(source, name_end(source, extent.begin)) : 0;
+    end = end > extent.end ? end : extent.end;
+    for (int i = 0; i < r->macros.open_calls.count; i++) {
+        const OpenCall *call = &r->macros.open_calls.at[i];
+        bool meets = call->source == source && call->begin < end && extent.begin < call->end;
+        if (call->last_line == line && (meets || !source)) return true;
+    }
     return false;
 }
 

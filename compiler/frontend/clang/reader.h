@@ -82,11 +82,18 @@ typedef struct ReaderPragmas {
     Array(Token) weak; // names in pragmas `weak`
 } ReaderPragmas;
 
+/* A call over several lines of a macro with __LINE__, which gcc takes for the number of the first
+ * line, and clang for that of the last. */
+typedef struct OpenCall {
+    const Source *source;
+    int begin, end, last_line; // offsets in the source; number of the last line
+} OpenCall;
+
 /* The macros of the translation unit (macro.c). */
 typedef struct ReaderMacros {
     SeenMacro *seen;
-    int walks;             // number of walks through macros so far
-    Array(int) open_lines; // lines where __LINE__ differs between compilers
+    int walks; // number of walks through macros so far
+    Array(OpenCall) open_calls;
 } ReaderMacros;
 
 /* The function that is being read. */
@@ -174,8 +181,8 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor);
 /* ---- macro.c ---- */
 
 void clang_macro_seen(Reader *r, CXCursor cursor);
-void clang_note_lines(Reader *r); // fills ReaderMacros.open_lines
-bool clang_line_is_open(const Reader *r, int line);
+void clang_note_lines(Reader *r); // fills ReaderMacros.open_calls
+bool clang_line_is_open(Reader *r, CXCursor cursor, int line);
 /* Returns a macro in `text`, made by `#`, that the C compiler spells unlike clang; NULL: none. */
 const char *clang_spelled_otherwise(Reader *r, CXCursor string, const char *text);
 
