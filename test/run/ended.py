@@ -425,7 +425,7 @@ def check_grace(bench):
     if codes != [143] or not 0.9 < took < 3 or "did not end by themselves in time (--grace)" not in job.said():
         raise Failure(f"{codes} after {took:.1f} s\n{job.said()}")
     wrong = subprocess.run([bench.build / "bin" / "heturun", "--grace=soon", "--", "true"], capture_output=True, text=True)
-    if wrong.returncode != 1 or "--grace=soon is no number of seconds from 0 to" not in wrong.stderr:
+    if wrong.returncode != 2 or "--grace=soon is no number of seconds from 0 to" not in wrong.stderr:
         raise Failure(wrong.stderr)
 
 
