@@ -373,9 +373,10 @@ static void set_diagnostics(Reader *reader, const char *value) {
             value);
     if (sarif_is_open()) mistake("--diagnostics is given twice, the second time as %s", value);
     const char *wrong = file ? secure_output_wrong(value) : NULL;
-    if (wrong)
-        mistake("--diagnostics cannot write %s",
-                arena_format(reader->arena, "%s: %s", value, wrong));
+    if (wrong) {
+        complain("--diagnostics cannot write %s: %s", value, wrong);
+        exit(1);
+    }
     reader->options->sarif = file ? arena_string(reader->arena, value) : NULL;
     if (strcmp(value, "text")) sarif_open(tool_name(), HETU_VERSION, reader->options->sarif);
 }
