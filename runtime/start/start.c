@@ -1,4 +1,5 @@
-/* libhetu-start: chooses how threads and ranks wait, before OpenMP and MPI read the environment.
+/* libhetu-start: chooses how threads and ranks wait, and OpenBLAS's kernels, before OpenMP, MPI and
+ * OpenBLAS read the environment.
  *
  * libhetu links this library after OpenMP's, so that the loader runs this library's constructor
  * first. Spinning threads are faster where each thread has its own core, and slower where threads
@@ -92,12 +93,27 @@ static bool shares_cores(const Host *host) {
     return host->threads > 1 && (host->is_virtual || host->ranks * host->threads > host->cores);
 }
 
-__attribute__((constructor)) static void choose_waiting(void) {
+/* Names the kernels for an Intel processor by its instructions: an OpenBLAS older than the processor
+ * takes kernels without AVX, which are several times slower. */
+static void choose_kernels(void) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_is("intel") || !__builtin_cpu_supports("avx2") ||
+        !__builtin_cpu_supports("fma"))
+        return;
+    bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+    setenv("OPENBLAS_CORETYPE", wide ? "SkylakeX" : "Haswell", 0);
+#endif
+}
+
+__attribute__((constructor)) static void choose_defaults(void) {
     Host host = look_around();
     bool chosen = is_set("OMP_WAIT_POLICY") || is_set("GOMP_SPINCOUNT") || is_set("KMP_BLOCKTIME");
     bool sleep = shares_cores(&host), yield = host.ranks > host.processors;
     if (!chosen && sleep) setenv("OMP_WAIT_POLICY", "passive", 1);
     if (yield) setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    choose_kernels();
     if (number_of("HETU_VERBOSE") && !number_of("OMPI_COMM_WORLD_RANK") && !number_of("HETU_RANK"))
         fprintf(stderr,
                 "hetu: %d rank%s on %d processor%s of %d core%s%s, %d thread%s a rank; "
