@@ -93,8 +93,8 @@ static bool shares_cores(const Host *host) {
     return host->threads > 1 && (host->is_virtual || host->ranks * host->threads > host->cores);
 }
 
-/* Names the kernels for an Intel processor by its instructions: an OpenBLAS older than the processor
- * takes kernels without AVX, which are several times slower. */
+/* Names the kernels for an Intel processor by its instructions: an OpenBLAS older than the
+ * processor takes kernels without AVX, which are several times slower. */
 static void choose_kernels(void) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
