@@ -20,10 +20,19 @@ COMPILED: GOMP_SPINCOUNT = '0'
 RUN: env OMPI_COMM_WORLD_LOCAL_SIZE=5000 HETU_VERBOSE=1 %t 2>&1 | FileCheck %s --check-prefix=YIELD
 YIELD: hetu: 5000 ranks on {{.*}}, ranks that wait yield{{$}}
 
+OpenBLAS's kernels are those of the processor's instructions, unless the user says otherwise.
+RUN: env -u OPENBLAS_CORETYPE %t kernels > %t.kernels
+RUN: %python -c "import sys; c = open('/proc/cpuinfo').read(); i = 'GenuineIntel' in c and ' avx2' in c; print('SkylakeX' if i and ' avx512vl' in c else 'Haswell' if i else 'none')" | diff - %t.kernels
+RUN: env OPENBLAS_CORETYPE=Nehalem %t kernels | FileCheck %s --check-prefix=KERNELS
+KERNELS: Nehalem
+
 Without HETU_VERBOSE nothing is said.
 RUN: env OMP_NUM_THREADS=4096 %t 2>&1 | count 0
 */
 #include <hetu/hetu.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static ht_tensor loss(void)
 {
@@ -32,7 +41,9 @@ static ht_tensor loss(void)
 
 int main(int argc, char **argv)
 {
-    if (argc > 1)
+    if (argc > 1 && !strcmp(argv[1], "kernels"))
+        puts(getenv("OPENBLAS_CORETYPE") ? getenv("OPENBLAS_CORETYPE") : "none");
+    else if (argc > 1)
         ht_step(ht_train(ht_open(&argc, &argv), loss, ht_sgd(.lr = 0.1f)));
     return 0;
 }

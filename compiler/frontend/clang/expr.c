@@ -93,13 +93,20 @@ char *clang_unquoted(Reader *r, const char *quoted, int64_t *length) {
     return text;
 }
 
-/* Returns whether a literal has a line number from __LINE__ that differs between compilers. A
- * number that the preprocessor made is in no file; strings may be joined to one that is. */
-static bool is_open_line(Reader *r, CXCursor cursor, const char *text) {
+/* Returns whether the preprocessor made a literal, or joined it from several: it does not stand in
+ * a source as clang spells it. */
+static bool is_made(Reader *r, CXCursor cursor, const char *text) {
     CXFile file;
-    clang_getSpellingLocation(clang_getCursorLocation(cursor), &file, NULL, NULL, NULL);
-    bool made = !file || clang_getCursorKind(cursor) == CXCursor_StringLiteral;
-    for (; made && *text; text += strspn(text, "0123456789") + !isdigit((unsigned char)*text))
+    unsigned at;
+    clang_getSpellingLocation(clang_getCursorLocation(cursor), &file, NULL, NULL, &at);
+    const Source *source = file ? clang_source(r, clang_file(r, file)) : NULL;
+    return file ? source && strncmp(source->text + at, text, strlen(text)) : true;
+}
+
+/* Returns whether a literal has a line number from __LINE__ that differs between compilers. */
+static bool is_open_line(Reader *r, CXCursor cursor, const char *text) {
+    for (bool made = is_made(r, cursor, text); made && *text;
+         text += strspn(text, "0123456789") + !isdigit((unsigned char)*text))
         if (isdigit((unsigned char)*text) && clang_line_is_open(r, cursor, atoi(text))) return true;
     return false;
 }
