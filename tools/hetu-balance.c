@@ -47,7 +47,7 @@ static void print_help(void) {
            "      --name=NAME       What a new strategy is called; balanced if not given\n"
            "  -o  FILE              Where a new strategy goes; behind the answer if not given\n"
            "Other options are hetucc's.\n");
-    exit(0);
+    exit(fflush(stdout) ? 1 : 0);
 }
 
 static void read_rates(Arena *arena, Request *request) {
@@ -132,7 +132,9 @@ static bool write_answer(Driver *driver, const BalanceAnswer *answer) {
     for (int d = 0; d < answer->device_count; d++)
         printf("work %d %.9g %.9g\n", d, answer->first[d], answer->work[d]);
     if (answer->made && !driver->options->output) fputs(text_bytes(&text), stdout);
-    return !fflush(stdout);
+    if (!fflush(stdout)) return true;
+    complain("cannot write to standard output: %s", strerror(errno));
+    return false;
 }
 
 static bool plan(Driver *driver, const Request *request) {
@@ -164,6 +166,8 @@ int main(int argc, char **argv) {
     Options options;
     options_read(arena, &options, request.rest.count - 1, request.rest.at);
     read_rates(arena, &request);
+    options_refuse(&options, "hetu-balance writes a strategy",
+                   "-c --init --plan --memory --strategies --emit --report --known --stop-after");
     if (!options.cc.input_count) refuse("MODEL.c", "there is no source");
     options.stop_after = "specialize"; // devices' work is known after this pass
     Driver driver = {.arena = arena, .diag = diag_create(arena, stderr), .options = &options};

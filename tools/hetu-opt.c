@@ -10,6 +10,7 @@
 #include "support/reading.h"
 #include "support/tool.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,10 +40,7 @@ static const char *read_file(Arena *arena, Diag *diag, const char *file) {
 
 /* Runs the pass over a module and prints the module; returns the exit status. */
 static int run_module(Arena *arena, Diag *diag, const char *pass, const ReadModule *read) {
-    if (pass && !pass_run_one(read->module, pass, read->at)) {
-        tool_message(stderr, "error", "there is no pass '%s'", pass);
-        return 1;
-    }
+    if (pass) pass_run_one(read->module, pass, read->at);
     if (diag_errors(diag)) return 1;
     if (!ir_verify(read->module)) return 2;
     Text out = {.arena = arena};
@@ -60,7 +58,18 @@ static int run(Arena *arena, Diag *diag, const char *pass, const char *file) {
         int status = run_module(arena, diag, pass, &modules.at[i]);
         if (status) return status;
     }
-    return fflush(stdout) ? 1 : 0;
+    if (!fflush(stdout)) return 0;
+    tool_message(stderr, "error", "cannot write to standard output: %s", strerror(errno));
+    return 1;
+}
+
+static void check_pass(const char *name) {
+    int count = 0;
+    for (; pass_names()[count]; count++)
+        if (!strcmp(name, pass_names()[count])) return;
+    const char *closest = diag_closest(name, pass_names(), count);
+    tool_misused("there is no pass '%s'%s%s%s", name, closest ? "; did you mean '" : "",
+                 closest ? closest : "", closest ? "'?" : "");
 }
 
 int main(int argc, char **argv) {
@@ -72,6 +81,7 @@ int main(int argc, char **argv) {
         1, 2, argc, argv);
     Arena *arena = arena_create();
     Diag *diag = diag_create(arena, stderr);
+    if (argc == 3) check_pass(argv[1]);
     int status = run(arena, diag, argc == 3 ? argv[1] : NULL, argv[argc - 1]);
     diag_finish(diag);
     arena_destroy(arena);

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef struct Options {
     bool certify;
@@ -102,7 +103,9 @@ static int run(const Options *options, const PlanKind *kind) {
     json_decref(answer);
     input_close(input);
     arena_destroy(arena);
-    return fflush(stdout) || !answer;
+    if (!fflush(stdout)) return !answer;
+    tool_message(stderr, "error", "cannot write to standard output: %s", strerror(errno));
+    return 1;
 }
 
 int main(int argc, char **argv) {

@@ -41,7 +41,7 @@ static void print_help(void) {
            "Perfetto read it\n"
            "      --report=FILE     Write the report's page, with the simulated times\n"
            "Other options are hetucc's.\n");
-    exit(0);
+    exit(fflush(stdout) ? 1 : 0);
 }
 
 static int read_count(const char *text) {
@@ -117,7 +117,9 @@ static bool write_all(const Driver *driver, const Request *request, const StepsL
     if ((request->trace && !write_file(request->trace, &trace)) ||
         (request->page && !write_file(request->page, &page)))
         return false;
-    return fputs(text_bytes(&out), stdout) >= 0 && !fflush(stdout);
+    if (fputs(text_bytes(&out), stdout) >= 0 && !fflush(stdout)) return true;
+    complain("cannot write to standard output: %s", strerror(errno));
+    return false;
 }
 
 /* Returns whether an option includes a file before the source (-include, -imacros); hetucc reads
@@ -155,6 +157,8 @@ int main(int argc, char **argv) {
     Options options;
     options_read(arena, &options, request.rest.count - 1, request.rest.at);
     options.strict = true;
+    options_refuse(&options, "hetu-simulate writes no program",
+                   "-o -c --init --plan --memory --strategies --emit --known --stop-after");
     if (!options.cluster)
         refuse("--cluster",
                "missing: without a cluster file nothing has a time; hetu-profile measures one");

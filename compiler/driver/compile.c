@@ -7,6 +7,7 @@
 #include "migration/migration.h"
 #include "passes/pass_manager.h"
 #include "planner/report/report.h"
+#include "support/tool.h"
 
 #include <hetu/version.h>
 
@@ -149,10 +150,10 @@ static bool is_same_file(const struct stat *file, const char *path) {
     return !stat(path, &other) && file->st_dev == other.st_dev && file->st_ino == other.st_ino;
 }
 
-bool check_output(const Options *options, const char *path) {
+void check_output(const Options *options, const char *path) {
     struct stat file;
     bool read = false;
-    if (stat(path, &file) || !S_ISREG(file.st_mode)) return true;
+    if (stat(path, &file) || !S_ISREG(file.st_mode)) return;
     for (int i = 0; i < options->cc.items.count; i++) {
         const Item *item = &options->cc.items.at[i];
         read |= (item->kind != ITEM_FLAG && item->kind != ITEM_DEPEND) &&
@@ -166,8 +167,7 @@ bool check_output(const Options *options, const char *path) {
     arena_destroy(scratch);
     read |= options->cluster && is_same_file(&file, options->cluster);
     read |= options->resume && is_same_file(&file, options->resume);
-    if (read) complain("the output %s is an input", path);
-    return !read;
+    if (read) tool_misused("the output %s is an input", path);
 }
 
 /* ---- compiling ---- */

@@ -305,9 +305,9 @@ static bool prepare(const Folder *folder, const FolderFile *file, const char *pa
     if (file_read(path, &old) && old.length == bytes.length &&
         !memcmp(text_bytes(&old), text_bytes(&bytes), bytes.length))
         return true;
-    return check_output(folder->driver->options, path) &&
-           (*written =
-                output_bytes(&folder->driver->tools, path, text_bytes(&bytes), bytes.length));
+    check_output(folder->driver->options, path);
+    *written = output_bytes(&folder->driver->tools, path, text_bytes(&bytes), bytes.length);
+    return *written;
 }
 
 /* Gives a copy the modification time of its original. */

@@ -289,17 +289,10 @@ static bool list_objects(Driver *driver, Text *out) {
 int list_make(Driver *driver) {
     const Options *options = driver->options;
     Text out = {.arena = driver->arena};
-    const char *refused = options->output             ? "-o"
-                          : options->plan.find        ? "--plan"
-                          : options->compile_only     ? "-c"
-                          : options->emit != EMIT_EXE ? "--emit"
-                          : options->report           ? "--report"
-                                                      : NULL;
-    bool good = !refused;
-    if (refused) {
-        complain("--strategies prints a list and writes no file: leave out %s", refused);
-        return 1;
-    }
+    bool good = true;
+    options_refuse(options, "--strategies prints a list and writes no file",
+                   "-o --plan --memory -c --emit --report --known --resume --print-after "
+                   "--stop-after");
     for (int i = 0; i < options->cc.items.count && good; i++) {
         const Item *item = &options->cc.items.at[i];
         if (item->kind == ITEM_SOURCE && source_is_ours(driver, item->text))

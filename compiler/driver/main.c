@@ -130,33 +130,29 @@ static bool check_inputs(Arena *arena, const Options *options) {
 
 /* Refuses what the backend cannot do: single objects when it makes whole folders, and sources in
  * another backend's language. */
-static bool check_backend(const Driver *driver) {
+static void check_backend(const Driver *driver) {
     const Options *options = driver->options;
     if (driver->options->backend->folder && options->compile_only)
-        complain("--backend=%s makes a program of all sources in one go, and no objects: leave out "
-                 "-c, or take --emit=c",
-                 driver->options->backend->name);
+        tool_misused("--backend=%s makes a program of all sources in one go, and no objects: leave "
+                     "out -c, or take --emit=c",
+                     driver->options->backend->name);
     for (int i = 0; i < options->cc.items.count; i++) {
         const Item *item = &options->cc.items.at[i];
         const Backend *needed =
             item->kind == ITEM_DEVICE ? backend_of_file(item->text) : driver->options->backend;
-        if (needed != driver->options->backend) {
-            complain("%s is %s; it needs --backend=%s", item->text, needed->language, needed->name);
-            return false;
-        }
+        if (needed != driver->options->backend)
+            tool_misused("%s is %s; it needs --backend=%s", item->text, needed->language,
+                         needed->name);
     }
-    return !driver->options->backend->folder || !options->compile_only;
 }
 
 /* Refuses a dependency file (-MF FILE or -MFFILE) that is also an input. */
-static bool check_dependencies(const Options *options) {
-    bool good = true;
+static void check_dependencies(const Options *options) {
     for (int i = 0; i < options->cc.items.count; i++) {
         const Item *item = &options->cc.items.at[i];
         if (item->kind == ITEM_DEPEND && !strncmp(item->text, "-MF", 3))
-            good &= check_output(options, item->value ? item->value : item->text + 3);
+            check_output(options, item->value ? item->value : item->text + 3);
     }
-    return good;
 }
 
 /* Returns the sources in the order of the command line. */
@@ -172,9 +168,10 @@ static const char **sources_of(const Driver *driver) {
 /* ---- --emit=ir, --emit=c and --emit=cost, and --stop-after ---- */
 
 static bool write_text(Driver *driver, Text *text) {
-    if (driver->options->output && strcmp(driver->options->output, "-"))
-        return check_output(driver->options, driver->options->output) &&
-               output_text(&driver->tools, driver->options->output, text_bytes(text));
+    if (driver->options->output && strcmp(driver->options->output, "-")) {
+        check_output(driver->options, driver->options->output);
+        return output_text(&driver->tools, driver->options->output, text_bytes(text));
+    }
     if (fputs(text_bytes(text), stdout) >= 0 && !fflush(stdout)) return true;
     complain("cannot write to standard output: %s", strerror(errno));
     return false;
@@ -250,10 +247,8 @@ static Folder *folder_of_units(Driver *driver, const Units *units, const char *p
 
 static bool translate_folder(Driver *driver, const Units *units) {
     const char *path = driver->options->output;
-    if (!path || !units->count) {
-        complain(path ? "none of the sources trains or runs a model"
-                      : "--emit=c with --backend=%s makes a folder, which -o must name",
-                 driver->options->backend->name);
+    if (!units->count) {
+        complain("none of the sources trains or runs a model");
         return false;
     }
     Folder *folder =
@@ -264,14 +259,18 @@ static bool translate_folder(Driver *driver, const Units *units) {
 /* Checks that there are sources, and that no object has a waiting model: --emit and --stop-after
  * work on sources alone. */
 static bool check_sources(Driver *driver) {
+    const Options *options = driver->options;
+    if (options->backend->folder && options->emit == EMIT_C && !options->output)
+        tool_misused("--emit=c with --backend=%s makes a folder, which -o must name",
+                     options->backend->name);
     const PortionList *waiting = driver_waiting(driver);
     if (waiting && waiting->count)
         complain("%s has models, and what --emit and --stop-after write is made of sources: give "
                  "it %s instead",
                  waiting->at[0]->object, waiting->at[0]->front.file);
-    else if (waiting && !driver->options->cc.source_count)
-        complain("--emit and --stop-after need sources, and there are none");
-    return waiting && !waiting->count && driver->options->cc.source_count;
+    else if (waiting && !options->cc.source_count)
+        tool_misused("--emit and --stop-after need sources, and there are none");
+    return waiting && !waiting->count;
 }
 
 /* Reads every source, and writes the output of --emit if all are good. Returns the exit status. */
@@ -299,14 +298,12 @@ static bool check_no_report(const Options *options) {
     return !options->report;
 }
 
-static bool check_report(const Options *options) {
+static void check_report(const Options *options) {
     if (options->stop_after)
-        complain("--report shows what has come through all passes: leave out --stop-after");
-    else if (options->output && !strcmp(options->output, options->report))
-        complain("-o and --report name one file, %s", options->report);
-    else
-        return check_output(options, options->report);
-    return false;
+        tool_misused("--report shows what has come through all passes: leave out --stop-after");
+    if (options->output && !strcmp(options->output, options->report))
+        tool_misused("-o and --report name one file, %s", options->report);
+    check_output(options, options->report);
 }
 
 /* Writes the report of all modules to `written`, a path of output_begin. */
@@ -338,8 +335,8 @@ static int compile_each(Driver *driver, const char *const *sources) {
     for (int i = 0; i < options->cc.source_count; i++) {
         const char *object =
             options->output ? options->output : name_with(driver->arena, sources[i], ".o");
-        const char *written =
-            check_output(options, object) ? output_begin(&driver->tools, object) : NULL;
+        check_output(options, object);
+        const char *written = output_begin(&driver->tools, object);
         bool plain;
         const char *made = written ? output_private(&driver->tools, written) : NULL;
         int status = written ? compile_source(driver, sources[i], made, &plain) : 1;
@@ -356,8 +353,8 @@ static int compile_each(Driver *driver, const char *const *sources) {
 static int make_folder_program(Driver *driver, const char *const *sources) {
     const Options *options = driver->options;
     const char *program = options->output ? options->output : "a.out";
-    const char *written =
-        check_output(options, program) ? output_begin(&driver->tools, program) : NULL;
+    check_output(options, program);
+    const char *written = output_begin(&driver->tools, program);
     Units units = {0};
     bool good = read_units(driver, &units) && written;
     for (int i = 0; good && i < options->cc.source_count; i++)
@@ -383,8 +380,8 @@ static int make_waiting(Driver *driver, const PortionList *waiting, const char *
 static int make_program(Driver *driver, const char *const *sources, const PortionList *waiting) {
     const Options *options = driver->options;
     const char *program = options->output ? options->output : "a.out";
-    const char *written =
-        check_output(options, program) ? output_begin(&driver->tools, program) : NULL;
+    check_output(options, program);
+    const char *written = output_begin(&driver->tools, program);
     const char **objects = arena_array(driver->arena, const char *, options->cc.source_count);
     int worst = written ? 0 : 1;
     // Compile the sources, then the parts that waited, then link.
@@ -415,13 +412,12 @@ static int make_program(Driver *driver, const char *const *sources, const Portio
 
 /* ---- --known ---- */
 
-static bool check_known(const Options *options) {
-    bool good = options->cc.input_count && !options->backend->folder && !options->compile_only &&
-                options->emit == EMIT_EXE && options->output;
-    if (!good)
-        complain("--known makes the object of one source for a program on CPUs: it takes -o, and "
-                 "neither -c nor --emit");
-    return good;
+static void check_known(const Options *options) {
+    if (!options->cc.input_count || options->backend->folder || options->compile_only ||
+        options->emit != EMIT_EXE || !options->output)
+        tool_misused("--known makes the object of one source for a program on CPUs: it takes -o, "
+                     "and neither -c nor --emit");
+    check_output(options, options->output);
 }
 
 /* Compiles the strategies of the first source, or of the first object with models, to `object`. */
@@ -436,9 +432,8 @@ static int make_first(Driver *driver, const char *source, const char *object) {
 /* Makes the shared object of new strategies, which a running program loads. */
 static int make_arriving(Driver *driver, const char *source) {
     const char *output = driver->options->output, *object = temporary(&driver->tools, "arriving.o");
-    const char *written = check_known(driver->options) && check_output(driver->options, output)
-                              ? output_begin(&driver->tools, output)
-                              : NULL;
+    check_known(driver->options);
+    const char *written = output_begin(&driver->tools, output);
     int status = written ? make_first(driver, source, object) : 1;
     if (status) return status;
     Command command = command_cc(&driver->tools);
@@ -487,7 +482,8 @@ static int make(Driver *driver) {
 
 static int make_with_report(Driver *driver) {
     const char *path = driver->options->report;
-    const char *written = check_report(driver->options) ? output_begin(&driver->tools, path) : NULL;
+    check_report(driver->options);
+    const char *written = output_begin(&driver->tools, path);
     int status = written ? make(driver) : 1;
     return status ? status : write_report(driver, written) ? 0 : 1;
 }
@@ -546,23 +542,29 @@ static int run(Driver *driver) {
     const Options *options = driver->options;
     check_pass_name(driver->arena, "--print-after", options->print_after, true);
     check_pass_name(driver->arena, "--stop-after", options->stop_after, false);
-    if (options->init && options->cc.items.count) {
-        complain("--init takes no other files; it writes a first program");
-        return 1;
+    if (options->init && options->cc.items.count)
+        tool_misused("--init takes no other files; it writes a first program");
+    if (options->init) {
+        options_refuse(options, "--init writes a first program",
+                       "-o -c --strategy --cluster --plan --memory --strategies --emit --report "
+                       "--known --resume --print-after --stop-after");
+        return init_folder(&driver->tools, options->init);
     }
-    if (options->init) return init_folder(&driver->tools, options->init);
     if (!options->cc.items.count)
         tool_misused("there are no input files (--init FOLDER writes a first program)");
-    if ((options->cc.hand_over || !options->cc.input_count) && !check_no_report(options)) return 1;
-    if (options->cc.hand_over && !check_handed_over(driver)) return 1;
-    if (options->cc.hand_over || !options->cc.input_count) hand_over(driver);
-    if (!check_inputs(driver->arena, options) || !check_dependencies(options) ||
-        !check_backend(driver))
-        return 1;
-    if (options->compile_only && options->output && options->cc.source_count > 1) {
-        complain("-o with -c takes one source, not %d", options->cc.source_count);
-        return 1;
+    if (options->cc.hand_over || !options->cc.input_count) {
+        options_refuse(options,
+                       options->cc.hand_over ? "the C compiler does all of this"
+                                             : "there is no input file",
+                       "--plan --memory --strategies --emit --report --known");
+        if (options->cc.hand_over && !check_handed_over(driver)) return 1;
+        hand_over(driver);
     }
+    check_backend(driver);
+    if (options->compile_only && options->output && options->cc.source_count > 1)
+        tool_misused("-o with -c takes one source, not %d", options->cc.source_count);
+    if (!check_inputs(driver->arena, options)) return 1;
+    check_dependencies(options);
     if (options->plan.list) return list_make(driver);
     if (options->plan.find || options->plan.memory) return plan_make(driver);
     return options->report ? make_with_report(driver) : make(driver);

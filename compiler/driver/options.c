@@ -168,6 +168,29 @@ bool options_have(const Options *options, const char *word) {
     return false;
 }
 
+void options_refuse(const Options *options, const char *why, const char *words) {
+    const struct {
+        bool given;
+        const char *word;
+    } all[] = {{options->output, "-o"},
+               {options->compile_only, "-c"},
+               {options->init, "--init"},
+               {options->strategies.count, "--strategy"},
+               {options->cluster, "--cluster"},
+               {options->plan.find, "--plan"},
+               {options->plan.memory, "--memory"},
+               {options->plan.list, "--strategies"},
+               {options->emit != EMIT_EXE, "--emit"},
+               {options->report, "--report"},
+               {options->known, "--known"},
+               {options->resume, "--resume"},
+               {options->print_after, "--print-after"},
+               {options->stop_after, "--stop-after"}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].given && is_one_of(all[i].word, words))
+            tool_misused("%s: leave out %s", why, all[i].word);
+}
+
 /* ---- from the typed line to a line for argp ---- */
 
 typedef Array(char *) Words;
@@ -444,9 +467,22 @@ static error_t read_language_option(Reader *reader, int key, const char *value) 
     return 0;
 }
 
+/* Refuses an empty value of an option that is not the C compiler's: a script's variable was not set.
+ */
+static void check_value(int key, const char *value) {
+    enum { CC_GROUP = 2, OWN_GROUPS = 6 };
+    for (const struct argp_option *option = option_table; option->key && value && !*value; option++)
+        if (option->key == key && key != KEY_STRATEGY && option->group != CC_GROUP &&
+            option->group < OWN_GROUPS)
+            mistake(option->name ? "the option --%s needs a value"
+                                 : "the option -o needs a value%s",
+                    option->name ? option->name : "");
+}
+
 static error_t read_option(int key, char *value, struct argp_state *state) {
     Reader *reader = state->input;
     Options *options = reader->options;
+    check_value(key, value);
     switch (key) {
     case 'o': set_output(reader, value); break;
     case 'c': options->compile_only = true; break;

@@ -86,6 +86,10 @@ bool begins(const char *word, const char *with);
 /* Returns whether the command line has `word` for the C compiler. */
 bool options_have(const Options *options, const char *word);
 
+/* Ends the tool with status 2 and "WHY: leave out WORD" when an option among `words`, which blanks
+ * separate, is given. */
+void options_refuse(const Options *options, const char *why, const char *words);
+
 /* Returns whether only -x c makes a source C: its name does not end in .c, or it is "-". */
 bool is_c_by_option(const char *source);
 

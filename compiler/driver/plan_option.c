@@ -5,6 +5,7 @@
 #include "cluster/cluster.h"
 #include "ir/module.h"
 #include "planner/search/search.h"
+#include "support/tool.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -12,29 +13,14 @@
 
 /* ---- checks ---- */
 
-static bool check_options(const Options *options) {
-    const struct {
-        bool given;
-        const char *word;
-    } others[] = {{options->strategies.count, "--strategy"},
-                  {options->compile_only, "-c"},
-                  {options->emit != EMIT_EXE, "--emit"},
-                  {options->report, "--report"},
-                  {options->known, "--known"},
-                  {options->resume, "--resume"},
-                  {options->print_after, "--print-after"},
-                  {options->stop_after, "--stop-after"}};
+static void check_options(const Options *options) {
     if (!options->plan.find)
-        complain("--memory says how much --plan may use: without --plan it means nothing");
-    else if (!options->cluster)
-        complain("--plan needs a cluster to plan for: --cluster=FILE; hetu-profile measures one");
-    for (size_t i = 0; i < sizeof others / sizeof *others && options->plan.find && options->cluster;
-         i++)
-        if (others[i].given) {
-            complain("--plan finds a strategy and writes it: leave out %s", others[i].word);
-            return false;
-        }
-    return options->plan.find && options->cluster;
+        tool_misused("--memory says how much --plan may use: without --plan it means nothing");
+    if (!options->cluster)
+        tool_misused(
+            "--plan needs a cluster to plan for: --cluster=FILE; hetu-profile measures one");
+    options_refuse(options, "--plan finds a strategy and writes it",
+                   "--strategy -c --emit --report --known --resume --print-after --stop-after");
 }
 
 /* Checks that the cluster file lists devices and that each has a class. */
@@ -136,12 +122,12 @@ static const char *plan_path(const Driver *driver, const Planned *planned) {
 
 int plan_make(Driver *driver) {
     const Options *options = driver->options;
-    if (!check_options(options)) return 1;
+    check_options(options);
     const Cluster *cluster = cluster_read_strict(driver->arena, driver->diag, options->cluster);
     Planned planned = check_cluster(driver, cluster) ? find_models(driver) : (Planned){0};
     if (!planned.source) return 1;
     const char *path = plan_path(driver, &planned);
-    if (strcmp(path, "-") && !check_output(options, path)) return 1;
+    if (strcmp(path, "-") != 0) check_output(options, path);
     FrontendOptions frontend = frontend_options(planned.driver, planned.source, cluster);
     if (!sections_give(planned.driver, &frontend)) return 1;
     SearchOptions search = {.frontend = &frontend,

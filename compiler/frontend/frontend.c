@@ -91,9 +91,11 @@ static void begin_unit(Frontend *run) {
     run->strategy = (StrategyChoice){0};
     note_linkage(run);
     find_bodiless(run);
-    if (waits(run))
+    if (waits(run)) {
         // Linking chooses the strategies, which may be in sources that are missing here.
+        strategies_check_waiting(cunit, clang_macros(run->reader), run->options);
         return;
+    }
     if (run->surveys)
         strategies_find(cunit, clang_macros(run->reader), run->options, &run->strategy);
     else

@@ -59,14 +59,15 @@ static void find_function(Search *search, const CFunction *function) {
         find_in_rule(search, function->op->def);
     else if (function->body)
         cstmt_walk(function->body, find_in_expression, search);
-    else if (!function->system && !function->library && !builtin_find(function->name))
+    else if (!function->system && !function->library && !function->is_static &&
+             !builtin_find(function->name))
         add_name(search, function->name);
 }
 
 static void find_variable(Search *search, const CVar *var) {
     if (var->local || search->vars[var->slot]) return;
     search->vars[var->slot] = true;
-    if (!var->defined && !var->is_static) add_name(search, var->name);
+    if (!var->defined && !var->is_static && !var->system) add_name(search, var->name);
     cexpr_walk(var->init, find_in_expression, search);
 }
 

@@ -466,6 +466,20 @@ static void find_in_file(Chooser *chooser, const char *file) {
         array_push(chooser->arena, chooser->choice, (ChosenStrategy){list.at[i], true});
 }
 
+/* Adds the strategies of the files that the options name. Reports a word that is neither a name nor
+ * a file; with `others`, a name may be one of another source. */
+static void find_words(Chooser *chooser, const FrontendOptions *options, bool others) {
+    for (int i = 0; i < options->strategy_count; i++) {
+        chooser->word = options->strategies[i];
+        const char *file = frontend_strategy_file(chooser->arena, chooser->word);
+        if (find_strategy(&chooser->list, chooser->word)) continue;
+        if (file)
+            find_in_file(chooser, file);
+        else if (!others || strchr(chooser->word, '/'))
+            unknown_word(chooser);
+    }
+}
+
 void strategies_find(CUnit *unit, Macros macros, const FrontendOptions *options,
                      StrategyChoice *all) {
     Chooser chooser = chooser_begin(unit, macros, all);
@@ -473,15 +487,18 @@ void strategies_find(CUnit *unit, Macros macros, const FrontendOptions *options,
     if (!read_sources(&chooser)) return;
     for (int i = 0; i < chooser.list.count; i++)
         array_push(unit->arena, all, (ChosenStrategy){chooser.list.at[i], false});
-    for (int i = 0; i < options->strategy_count; i++) {
-        chooser.word = options->strategies[i];
-        const char *file = frontend_strategy_file(unit->arena, chooser.word);
-        if (find_strategy(&chooser.list, chooser.word)) continue;
-        if (file)
-            find_in_file(&chooser, file);
-        else
-            unknown_word(&chooser);
-    }
+    find_words(&chooser, options, false);
+}
+
+/* Returns true: another source may use any axis. */
+static bool any_axis(void *state, const char *axis) { return (void)state, (void)axis, true; }
+
+void strategies_check_waiting(CUnit *unit, Macros macros, const FrontendOptions *options) {
+    StrategyChoice found = {0};
+    Chooser chooser = chooser_begin(unit, macros, &found);
+    chooser.names.state = &chooser;
+    chooser.names.axis_used = any_axis;
+    if (read_sources(&chooser)) find_words(&chooser, options, !chooser.list.count);
 }
 
 void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *options, const char *text,

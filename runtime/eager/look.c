@@ -60,12 +60,31 @@ static int take_tensors(HookTensor *tensors, int count, ht_node *const *nodes) {
     return taken;
 }
 
-static double bytes_of(int count, ht_node *const *nodes) {
+/* Returns whether an earlier operand of the call is the same tensor, which is read once. */
+static bool is_repeated(const Entry *entry, int operand) {
+    for (int i = 0; i < operand; i++)
+        if (entry->operand[i] == entry->operand[operand]) return true;
+    return false;
+}
+
+/* Returns the bytes that a call reads and writes: 0 for a view; of an operand with a clause `reads`
+ * the elements that are looked up. */
+static double bytes_of(const Entry *entry) {
+    const Operator *op = entry->op;
     double bytes = 0;
-    for (int i = 0; i < count; i++)
-        bytes += nodes[i] && !nodes[i]->zero
-                     ? (double)nodes[i]->count * (double)ht_dtype_bytes(nodes[i]->dtype)
-                     : 0;
+    if (op && op->kind == OPERATOR_VIEW) return 0;
+    for (int i = 0; i < entry->operand_count; i++) {
+        const ht_node *node = entry->operand[i];
+        if (!node || node->zero || is_repeated(entry, i)) continue;
+        bool own = op && entry->operand_count == op->operand_count && op->operands[i].reads;
+        double count = (double)node->count,
+               read = own ? (double)op->operands[i].reads(entry->attr, entry->size) : count;
+        bytes += fmin(count, read) * (double)ht_dtype_bytes(node->dtype);
+    }
+    for (int i = 0; i < entry->result_count; i++)
+        bytes += entry->result[i]->zero ? 0
+                                        : (double)entry->result[i]->count *
+                                              (double)ht_dtype_bytes(entry->result[i]->dtype);
     return bytes;
 }
 
@@ -107,8 +126,7 @@ void eager_look(const char *name, const Entry *entry) {
     if (eager_run.dry) return;
     HookTensor made[EAGER_RESULTS],
         *read = eager_alloc(sizeof *read * (size_t)(entry->operand_count + 1));
-    note->bytes = bytes_of(entry->result_count, entry->result) +
-                  bytes_of(entry->operand_count, entry->operand);
+    note->bytes = bytes_of(entry);
     note->operations = operations_of(entry);
     note->endless = is_endless(entry);
     int made_count = take_tensors(made, entry->result_count, entry->result);

@@ -48,6 +48,7 @@ typedef struct OperatorAccess {
     Element element;
     int dim_count;
     const RuleDim *dims;
+    OperatorNumber *reads; // elements of an operand that a call reads; NULL: all
 } OperatorAccess;
 
 typedef struct OperatorRequirement {

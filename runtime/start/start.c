@@ -94,16 +94,21 @@ static bool shares_cores(const Host *host) {
 }
 
 /* Names the kernels for an Intel processor by its instructions: an OpenBLAS older than the
- * processor takes kernels without AVX, which are several times slower. */
-static void choose_kernels(void) {
+ * processor takes kernels without AVX, which are several times slower. Returns the choice in words.
+ */
+static const char *choose_kernels(void) {
+    if (is_set("OPENBLAS_CORETYPE")) return "as the environment says";
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (!__builtin_cpu_is("intel") || !__builtin_cpu_supports("avx2") ||
         !__builtin_cpu_supports("fma"))
-        return;
+        return "of its own choice";
     bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                 __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-    setenv("OPENBLAS_CORETYPE", wide ? "SkylakeX" : "Haswell", 0);
+    setenv("OPENBLAS_CORETYPE", wide ? "SkylakeX" : "Haswell", 1);
+    return wide ? "SkylakeX (OPENBLAS_CORETYPE)" : "Haswell (OPENBLAS_CORETYPE)";
+#else
+    return "of its own choice";
 #endif
 }
 
@@ -113,16 +118,16 @@ __attribute__((constructor)) static void choose_defaults(void) {
     bool sleep = shares_cores(&host), yield = host.ranks > host.processors;
     if (!chosen && sleep) setenv("OMP_WAIT_POLICY", "passive", 1);
     if (yield) setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-    choose_kernels();
+    const char *kernels = choose_kernels();
     if (number_of("HETU_VERBOSE") && !number_of("OMPI_COMM_WORLD_RANK") && !number_of("HETU_RANK"))
         fprintf(stderr,
                 "hetu: %d rank%s on %d processor%s of %d core%s%s, %d thread%s a rank; "
-                "threads that wait %s%s\n",
+                "threads that wait %s%s; OpenBLAS takes kernels %s\n",
                 host.ranks, host.ranks > 1 ? "s" : "", host.processors,
                 host.processors > 1 ? "s" : "", host.cores, host.cores > 1 ? "s" : "",
                 host.is_virtual ? " (virtual)" : "", host.threads, host.threads > 1 ? "s" : "",
                 chosen  ? "do as the environment says"
                 : sleep ? "sleep (OMP_WAIT_POLICY=passive)"
                         : "spin",
-                yield ? ", ranks that wait yield" : "");
+                yield ? ", ranks that wait yield" : "", kernels);
 }

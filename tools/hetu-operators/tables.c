@@ -58,6 +58,12 @@ static void write_numbers(Text *out, const OpDef *def) {
                          arena_format(out->arena, "size_%s_of_%s", factor->name, def->name),
                          factor->size);
     }
+    for (int k = 0; k < rule->operand_count; k++)
+        if (rule->operands[k].reads)
+            write_number(
+                out, def, false,
+                arena_format(out->arena, "reads_%s_of_%s", rule->operands[k].name, def->name),
+                rule->operands[k].reads);
     for (int r = 0; r < rule->requirements.count; r++)
         write_number(out, def, true, arena_format(out->arena, "requirement_%d_of_%s", r, def->name),
                      rule->requirements.at[r].condition);
@@ -369,7 +375,7 @@ static void write_access_text(Text *out, const Rule *rule, const Access *access)
     text_string(out, "]");
 }
 
-static void write_accesses(Text *out, const Rule *rule, const char *field, const Access *accesses,
+static void write_accesses(Text *out, const OpDef *def, const char *field, const Access *accesses,
                            int count) {
     static const char *const elements[] = {
         [ELEMENT_FOLLOWS] = "FOLLOWS", [ELEMENT_FIXED] = "FIXED", [ELEMENT_ARGUMENT] = "ARGUMENT",
@@ -378,7 +384,7 @@ static void write_accesses(Text *out, const Rule *rule, const char *field, const
     for (int i = 0; i < count; i++) {
         const Access *access = &accesses[i];
         text_print(out, "        {\"%s\", \"", access->name);
-        write_access_text(out, rule, access);
+        write_access_text(out, def->rule, access);
         text_print(out, "\", %d, {ELEMENT_%s, %d}, %d, (const RuleDim[]){", access->optional,
                    elements[access->element.kind], access->element.index, access->dim_count);
         for (int d = 0; d < access->dim_count; d++) {
@@ -387,7 +393,10 @@ static void write_accesses(Text *out, const Rule *rule, const char *field, const
                 text_print(out, k ? ", %d" : "%d", access->dims[d].factors[k]);
             text_string(out, "}}, ");
         }
-        text_string(out, "{0}}},\n");
+        text_print(out, "{0}}, %s},\n",
+                   access->reads
+                       ? arena_format(out->arena, "reads_%s_of_%s", access->name, def->name)
+                       : "NULL");
     }
     text_string(out, "    },\n");
 }
@@ -455,9 +464,9 @@ static void write_table(Text *out, const OpDef *def) {
                rule->call.types, rule_of_one_type(rule), opdef_is_integral(def),
                rule_has_infinity(rule), passing(out->arena, rule), flows(rule));
     if (rule->factor_count) write_factors(out, def);
-    write_accesses(out, rule, "results", rule->results, rule->result_count);
+    write_accesses(out, def, "results", rule->results, rule->result_count);
     if (rule->operand_count)
-        write_accesses(out, rule, "operands", rule->operands, rule->operand_count);
+        write_accesses(out, def, "operands", rule->operands, rule->operand_count);
     write_requirements(out, def);
     write_groups(out, rule);
     if (kernel_of(rule)) text_print(out, "    .kernel = %s,\n", kernel_of(rule));

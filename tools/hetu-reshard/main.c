@@ -48,7 +48,10 @@ static const struct argp_option option_list[] = {
 };
 
 static void check_options(const Options *options) {
-    if (options->measure && !options->texts.count && !options->batch) return;
+    if (options->measure && !options->texts.count && !options->batch && !options->fill &&
+        !options->dump && !options->together && !options->json && !options->time &&
+        !options->cluster)
+        return;
     if (!options->texts.count == !options->batch || options->measure)
         tool_misused("give a case, such as 'f32[8,12]: [0-3]{0:4} -> [0-3]{1:4}', or --batch, "
                      "or --measure alone");

@@ -222,6 +222,8 @@ int main(int argc, char **argv) {
     bool good =
         (options.ranks || (strategies_read(arena, options.strategies, options.cluster, &list) &&
                            slots_open(&slots, options.slots, host_parts()))) &&
+        (options.ranks ? compiled_check_variable(arena, *options.words)
+                       : compiled_check_list(arena, *options.words, &list)) &&
         place_open(&place, options.slots, hash);
     Job job = make_job(&options, hash);
     int status = 1;

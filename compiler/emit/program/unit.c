@@ -2,6 +2,7 @@
 #include "ir/programs/device_programs.h"
 #include "emit/program/tables.h"
 #include "emit/words.h"
+#include "strategy/strategy.h"
 #include "support/hash.h"
 
 #include <string.h>
@@ -176,6 +177,28 @@ static const char *kept_section(Arena *arena, const EmitOptions *options) {
                         c_string(arena, word));
 }
 
+/* Returns the assembler text of the section in which heturun finds the strategies of a program
+ * before it starts ranks (tools/heturun/compiled_strategies.c): "unit", or "prepares" where further
+ * strategies may arrive, then "DIGEST NAME" for each strategy. */
+static const char *strategies_section(const Emitter *emitter) {
+    Arena *arena = emitter->arena;
+    Text out = {.arena = arena};
+    text_print(&out,
+               "#if defined(__GNUC__) && defined(__ELF__)\n"
+               "__asm__(\".pushsection .hetu.strategies,\\\"\\\",@progbits\\n\"\n"
+               "        \".string \\\"%s\\\"\\n\"\n",
+               emitter->unit->prepares ? "prepares" : "unit");
+    for (int i = 0; i < emitter->unit->strategies.count; i++) {
+        const Strategy *strategy = emitter->unit->strategies.at[i];
+        const char *word = arena_format(arena, ".string \"%016llx %s\"",
+                                        (unsigned long long)strategy_digest(arena, strategy),
+                                        c_string(arena, strategy->name));
+        text_print(&out, "        \"%s\\n\"\n", c_string(arena, word));
+    }
+    text_string(&out, "        \".popsection\\n\");\n#endif\n");
+    return text_bytes(&out);
+}
+
 /* Returns the preprocessed text of the user's source, or an #include of it. */
 static const char *source_text(Arena *arena, const EmitOptions *options) {
     return options->text ? options->text
@@ -240,12 +263,14 @@ static void emit_main(Emitter *emitter, EmittedFiles *files, const EmitOptions *
               "{\n"
               "$calls"
               "}\n"
+              "$strategies"
               "$section",
               "weak", weak_operators(emitter), "include", source_text(emitter->arena, options),
               "fingerprint", fingerprint_name(emitter), "text", c_string(emitter->arena, print),
               "declarations", text_bytes(&declarations), "constructor",
               arena_format(emitter->arena, "ht_register_%s", emitter->prefix), "calls",
-              text_bytes(&calls), "section", kept_section(emitter->arena, options), NULL);
+              text_bytes(&calls), "strategies", strategies_section(emitter), "section",
+              kept_section(emitter->arena, options), NULL);
     add_file(emitter, files, "main", "c", text_bytes(&out))->source = emitter->unit->file;
 }
 

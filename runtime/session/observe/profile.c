@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/c_locale.h"
+#include "base/timeline.h"
 #include "device/device.h"
 #include "transport/world.h"
 
@@ -57,6 +58,75 @@ void profile_call(const ht_called *call, const ht_whose *whose, double seconds) 
 
 void profile_other(ht_stream_kind stream, double seconds) { profile.other[stream] += seconds; }
 
+/* ---- the machine ---- */
+
+enum {
+    LEAST_BITS = 12, // the first class: calls that touch at most 2^12 bytes
+    CLASSES = 16     // each class has twice the bytes of the one before; the last one has no limit
+};
+
+/* The highest rates of this rank: operations a second; bytes a second by the bytes that a call
+ * touches, since caches are faster than memory. 0: not known. */
+typedef struct Limits {
+    double operations, bytes[CLASSES];
+} Limits;
+
+static int class_of(double bytes) {
+    int bits = LEAST_BITS;
+    while (bits < LEAST_BITS + CLASSES - 1 && bytes > (double)(INT64_C(1) << bits)) bits++;
+    return bits - LEAST_BITS;
+}
+
+/* Returns the bytes a second of copies that read and write `bytes` bytes of memory in all. */
+static double copy_rate(char *memory, int64_t bytes) {
+    enum { TIMES = 5, LEAST_COPIED = 1 << 20, PIECE = 1 << 14 };
+    const int64_t half = bytes / 2, copies = 1 + LEAST_COPIED / bytes;
+    double least = INFINITY;
+    for (int i = 0; i < TIMES; i++) {
+        double begin = timeline_now();
+        for (int64_t c = 0; c < copies && half <= PIECE; c++)
+            memcpy(memory + half, memory, (size_t)half);
+        for (int64_t c = 0; c < copies && half > PIECE; c++) {
+#pragma omp parallel for schedule(static)
+            for (int64_t at = 0; at < half; at += PIECE)
+                memcpy(memory + half + at, memory + at, PIECE);
+        }
+        least = fmin(least, timeline_now() - begin);
+    }
+    return least > 0 ? (double)(copies * bytes) / least : 0;
+}
+
+/* Measures the rates of products and copies. On a GPU, copies of all sizes count as large ones. */
+static Limits measure_limits(void) {
+    enum { MEASURED = CLASSES - 3 }; // larger classes count as copies from memory
+    DeviceRates rates = device_rates();
+    Limits limits = {.operations = rates.operations};
+    const int64_t room = INT64_C(1) << (LEAST_BITS + MEASURED - 1);
+    char *memory = device_is_host() ? device_alloc(room) : NULL;
+    if (memory) memset(memory, 1, (size_t)room);
+    for (int c = 0; c < CLASSES; c++) {
+        limits.bytes[c] = rates.bytes;
+        if (memory && c < MEASURED)
+            limits.bytes[c] = fmax(rates.bytes, copy_rate(memory, INT64_C(1) << (LEAST_BITS + c)));
+    }
+    if (memory) device_free(memory);
+    return limits;
+}
+
+/* Raises the limits to the rates of calls that were faster than what was measured: a rank computes
+ * faster while others wait, and an operator that writes little moves bytes faster than a copy. */
+static void raise_limits(Limits *limits) {
+    for (int64_t i = 0; i < profile.room; i++) {
+        const Taken *taken = &profile.at[i];
+        if (!taken->call || taken->seconds <= 0) continue;
+        double *bytes = &limits->bytes[class_of(taken->call->bytes)],
+               a_second = (double)taken->runs / taken->seconds;
+        *bytes = fmax(*bytes, a_second * taken->call->bytes);
+        if (limits->operations > 0)
+            limits->operations = fmax(limits->operations, a_second * taken->call->operations);
+    }
+}
+
 /* ---- rows ---- */
 
 typedef enum RowKind { ROW_OPERATOR, ROW_LAYER, ROW_STREAM } RowKind;
@@ -68,7 +138,7 @@ typedef struct ProfileRow {
     RowKind kind;
     int64_t runs;
     double seconds, operations, bytes;
-    double products; // seconds of calls that run at the rate of matrix products
+    double computing, moving; // seconds that operations and bytes take at the limits
 } ProfileRow;
 
 typedef struct Rows {
@@ -98,7 +168,8 @@ static void add(Rows *rows, const ProfileRow *more) {
     row->seconds += more->seconds;
     row->operations += more->operations;
     row->bytes += more->bytes;
-    row->products += more->products;
+    row->computing += more->computing;
+    row->moving += more->moving;
 }
 
 /* Writes the name of a call's layer: the layer pragma's, else the first component of the scope. */
@@ -112,17 +183,19 @@ static void layer_name(char *name, size_t size, const ht_whose *call) {
 }
 
 /* Returns the rows of this rank. */
-static Rows own_rows(void) {
+static Rows own_rows(const Limits *limits) {
     Rows rows = {0};
     for (int64_t i = 0; i < profile.room; i++) {
         const Taken *taken = &profile.at[i];
-        if (!taken->call) continue;
+        if (!taken->call || taken->seconds <= 0) continue;
         double runs = (double)taken->runs;
         ProfileRow row = {.runs = taken->runs,
                           .seconds = taken->seconds,
                           .operations = runs * taken->call->operations,
-                          .bytes = runs * taken->call->bytes,
-                          .products = taken->call->product ? taken->seconds : 0};
+                          .bytes = runs * taken->call->bytes};
+        double rate = limits->bytes[class_of(taken->call->bytes)];
+        row.computing = limits->operations > 0 ? row.operations / limits->operations : 0;
+        row.moving = rate > 0 ? row.bytes / rate : 0;
         snprintf(row.name, sizeof row.name, "%s", taken->call->name);
         add(&rows, &row);
         row.kind = ROW_LAYER;
@@ -157,23 +230,18 @@ static int compare_rows(const void *a, const void *b) {
 
 /* ---- tables ---- */
 
-/* Prints a rate, and its share of the machine's. With `above`, a rate above the machine's has that
- * word instead: tensors in caches are read faster than a large copy. */
-static void print_rate(double amount, double seconds, double machine, const char *above) {
-    double rate = seconds > 0 ? amount / seconds : 0;
+/* Prints a rate, and the share of the seconds that the machine needs at its limit. */
+static void print_rate(double amount, double seconds, double least) {
     if (amount <= 0 || seconds <= 0)
         fprintf(stderr, "  %12s  %6s", "-", "-");
-    else if (above && rate > machine && machine > 0)
-        fprintf(stderr, "  %12.3g  %6s", rate, above);
-    else if (machine > 0)
-        fprintf(stderr, "  %12.3g  %5.1f%%", rate, 100 * rate / machine);
+    else if (least > 0)
+        fprintf(stderr, "  %12.3g  %5.1f%%", amount / seconds, 100 * least / seconds);
     else
-        fprintf(stderr, "  %12.3g  %6s", rate, "-");
+        fprintf(stderr, "  %12.3g  %6s", amount / seconds, "-");
 }
 
 /* Prints the rows of one kind. Rates are those of all ranks together. */
-static void print_table(const Rows *rows, RowKind kind, const char *title, double whole,
-                        const DeviceRates *machine) {
+static void print_table(const Rows *rows, RowKind kind, const char *title, double whole) {
     double ranks = world_size();
     fprintf(stderr, "%-32s  %10s  %10s  %6s  %10s  %12s  %6s  %10s  %6s\n", title, "calls",
             "seconds", "share", "operations", "operations/s", "", "bytes/s", "");
@@ -187,8 +255,8 @@ static void print_table(const Rows *rows, RowKind kind, const char *title, doubl
             fprintf(stderr, "  %10.4g", row->operations);
         else
             fprintf(stderr, "  %10s", "-");
-        print_rate(row->operations, seconds, machine->operations, NULL);
-        print_rate(row->bytes, seconds, machine->bytes, "cached");
+        print_rate(row->operations, seconds, row->computing / ranks);
+        print_rate(row->bytes, seconds, row->moving / ranks);
         fputs("\n", stderr);
     }
 }
@@ -201,7 +269,7 @@ static double whole_seconds(const Rows *rows) {
     return whole;
 }
 
-static void print_all(Rows *rows, const DeviceRates *machine) {
+static void print_all(Rows *rows, const Limits *machine) {
     double whole = whole_seconds(rows);
     locale_t own = c_locale_enter();
     if (rows->count) qsort(rows->at, (size_t)rows->count, sizeof *rows->at, compare_rows);
@@ -215,32 +283,36 @@ static void print_all(Rows *rows, const DeviceRates *machine) {
         }
     fprintf(stderr,
             "\nhetu: the machine, all ranks at once: %.3g operations/s of products, %.3g bytes/s "
-            "of copies, to which the percentages behind "
-            "rates are\n",
-            machine->operations, machine->bytes);
-    print_table(rows, ROW_OPERATOR, "operator", whole, machine);
-    print_table(rows, ROW_LAYER, "layer", whole, machine);
+            "of copies, %.3g of 1 MiB at a time, %.3g of 64 KiB\n"
+            "hetu: percentages behind rates are shares of these, for bytes at a call's size, or of "
+            "the fastest call of the run\n",
+            machine->operations, machine->bytes[CLASSES - 1], machine->bytes[class_of(1 << 20)],
+            machine->bytes[class_of(1 << 16)]);
+    print_table(rows, ROW_OPERATOR, "operator", whole);
+    print_table(rows, ROW_LAYER, "layer", whole);
     c_locale_leave(own);
 }
 
-/* Measures the rates of products and copies of all ranks, which run at the same time. */
-static DeviceRates machine_rates(void) {
+/* Measures this rank's limits while all ranks do, and adds up those of all ranks in *sum. */
+static Limits machine_limits(Limits *sum) {
     int size = world_size();
-    DeviceRates sum = {0, 0}, *all = memory_array(size, sizeof *all);
+    Limits *all = memory_array(size, sizeof *all);
     world_least(0);
-    DeviceRates own = device_rates();
+    Limits own = measure_limits();
     world_gather(&own, sizeof own, all);
+    *sum = (Limits){0};
     for (int rank = 0; rank < size; rank++) {
-        sum.operations += all[rank].operations;
-        sum.bytes += all[rank].bytes;
+        sum->operations += all[rank].operations;
+        for (int c = 0; c < CLASSES; c++) sum->bytes[c] += all[rank].bytes[c];
     }
     free(all);
-    return sum;
+    return own;
 }
 
 void profile_print(void) {
-    Rows own = own_rows(), all = {0};
-    DeviceRates machine = machine_rates();
+    Limits machine, limits = machine_limits(&machine);
+    raise_limits(&limits);
+    Rows own = own_rows(&limits), all = {0};
     world_collect(own.at, own.count * (int64_t)sizeof *own.at,
                   &(Collector){sizeof *own.at, take, &all});
     if (!world_rank()) print_all(&all, &machine);
