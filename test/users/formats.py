@@ -96,13 +96,14 @@ def check_traces(bench):
 
 def check_plans(bench):
     inputs = {kind: getattr(families, kind)(random.Random(7)) for kind in ("malleus", "hydraulis", "flexsp", "galvatron", "spindle")}
+    inputs["hydraulis"] = {**inputs["hydraulis"][0], "lengths": inputs["hydraulis"][0]["lengths"][:128]}
     answers = {}
 
     def answer(kind, given):
         path = bench.path(f"{kind}.json")
         path.write_text(json.dumps(given))
         for words in ((kind,), (kind, "--certify")):
-            answers[" ".join(words)] = json.loads(run([bench.build / "bin" / "hetu-plan", *words, path]).stdout)
+            answers[" ".join(words)] = json.loads(run([bench.build / "bin" / "hetu-plan", "--effort=0.1", *words, path]).stdout)
 
     for kind, given in inputs.items():
         answer(kind, given)
