@@ -66,6 +66,8 @@ static Request read_words(Arena *arena, int argc, char **argv) {
             request.json = true;
         else if (!strcmp(argv[i], "--each-device"))
             request.alone = true;
+        else if (!strncmp(argv[i], "--json=", 7) || !strncmp(argv[i], "--each-device=", 14))
+            tool_misused("the option %.*s takes no value", (int)strcspn(argv[i], "="), argv[i]);
         else if ((text = tool_value("--events", argv, &i)))
             request.events = text;
         else if ((text = tool_value("--trace", argv, &i)))

@@ -427,16 +427,16 @@ static int merge(Driver *driver, const char *const *parts, int count, const char
  * bug of hetucc. */
 static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, const int *status) {
     int worst = 0;
+    for (int i = 0; i < files->count; i++)
+        if (status[i] && (is_main_file(&files->at[i]) || temporary_full(tools))) return 1;
     for (int i = 0; i < files->count; i++) {
-        if (status[i] && temporary_full(tools)) return 1;
         if (status[i] && !is_main_file(&files->at[i]) && status[i] < 128 && !worst) {
             complain("internal error: the C compiler refuses the emitted file %s",
                      files->at[i].name);
             worst = 2;
         }
     }
-    for (int i = 0; i < files->count; i++)
-        worst = status[i] && (is_main_file(&files->at[i]) || !worst) ? 1 : worst;
+    for (int i = 0; i < files->count; i++) worst = status[i] && !worst ? 1 : worst;
     return worst;
 }
 

@@ -19,7 +19,8 @@ enum { NAMES = sizeof names / sizeof *names };
 /* Makes a missing folder, and checks that none of the files exists. Returns false on errors. */
 static bool check_folder(Arena *arena, const char *folder) {
     struct stat about;
-    if (mkdir(folder, 0777) && errno != EEXIST) {
+    if (mkdir(folder, 0777) &&
+        (errno != EEXIST || stat(folder, &about) || !S_ISDIR(about.st_mode))) {
         complain("the folder %s cannot be made: %s", folder, strerror(errno));
         return false;
     }
@@ -65,5 +66,7 @@ int init_folder(const Toolchain *tools, const char *folder) {
            "    hetucc --strategy=four.strategy model.c data.c -o model -lm\n"
            "    ./model\n",
            folder, text_bytes(&path));
-    return 0;
+    if (!fflush(stdout)) return 0;
+    complain("cannot write to standard output: %s", strerror(errno));
+    return 1;
 }

@@ -129,7 +129,7 @@ static bool check_inputs(Arena *arena, const Options *options) {
 }
 
 /* Refuses what the backend cannot do: single objects when it makes whole folders, and sources in
- * another backend's language. */
+ * another backend's language; and strategy files without --strategy. */
 static void check_backend(const Driver *driver) {
     const Options *options = driver->options;
     if (driver->options->backend->folder && options->compile_only)
@@ -138,6 +138,10 @@ static void check_backend(const Driver *driver) {
                      driver->options->backend->name);
     for (int i = 0; i < options->cc.items.count; i++) {
         const Item *item = &options->cc.items.at[i];
+        const char *dot = item->kind == ITEM_INPUT ? strrchr(item->text, '.') : NULL;
+        if (dot && !strcmp(dot, ".strategy"))
+            tool_misused("%s is a strategy file, and no input: --strategy=%s", item->text,
+                         item->text);
         const Backend *needed =
             item->kind == ITEM_DEVICE ? backend_of_file(item->text) : driver->options->backend;
         if (needed != driver->options->backend)

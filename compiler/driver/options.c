@@ -224,11 +224,16 @@ static void refuse_misspelled(Arena *arena, const char *word) {
                 arena_substring(arena, word, strcspn(word, "=")));
 }
 
+/* Refuses an option at the end of the line that needs a value. */
+static void check_next(const Line *line, const char *word) {
+    if (!*line->next) mistake("the option %s needs a value", word);
+}
+
 static void hand_word(Line *line) {
     const char *word = *line->next++;
     put(line, "--Xcc=%s", word);
     if (is_one_of(word, with_value)) {
-        if (!*line->next) mistake("the option %s needs a value", word);
+        check_next(line, word);
         put(line, "--Xcc-value=%s", *line->next++);
     }
 }
@@ -245,8 +250,12 @@ static void read_long(Line *line) {
     if (option->key == KEY_CC || option->key == KEY_VALUE)
         mistake("the option %s is hetucc's own; options for the C compiler are written as they are",
                 word);
+    if (!option->arg && word[2 + length])
+        mistake("the option %s takes no value", arena_substring(line->arena, word, 2 + length));
     copy(line);
-    if (option->arg && !word[2 + length] && *line->next) copy(line);
+    if (!option->arg || word[2 + length]) return;
+    check_next(line, word);
+    copy(line);
 }
 
 /* Reads an option of hetucc that is one dash and a word, such as -std=c17; false: it is none. */
@@ -262,6 +271,10 @@ static bool read_dashed_word(Line *line) {
     else
         return false;
     line->next++;
+    if (!strcmp(word, "-R")) {
+        check_next(line, word);
+        copy(line);
+    }
     return true;
 }
 
@@ -274,14 +287,17 @@ static void read_word(Line *line) {
     } else if (!strcmp(word, "-include")) {
         put(line, "--include", "");
         line->next++;
-        if (*line->next) copy(line);
+        check_next(line, word);
+        copy(line);
     } else if (read_dashed_word(line)) {
         return;
     } else if (!strcmp(word, "-c") || !strcmp(word, "-h") || word[1] == 'g' || word[1] == 'O') {
         copy(line);
     } else if (strchr("oDUI", word[1])) {
         copy(line);
-        if (!word[2] && *line->next) copy(line);
+        if (word[2]) return;
+        check_next(line, word);
+        copy(line);
     } else {
         hand_word(line);
     }

@@ -119,7 +119,8 @@ __attribute__((constructor)) static void choose_defaults(void) {
     if (!chosen && sleep) setenv("OMP_WAIT_POLICY", "passive", 1);
     if (yield) setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     const char *kernels = choose_kernels();
-    if (number_of("HETU_VERBOSE") && !number_of("OMPI_COMM_WORLD_RANK") && !number_of("HETU_RANK"))
+    if (is_set("HETU_VERBOSE") && strcmp(getenv("HETU_VERBOSE"), "0") != 0 &&
+        !number_of("OMPI_COMM_WORLD_RANK") && !number_of("HETU_RANK"))
         fprintf(stderr,
                 "hetu: %d rank%s on %d processor%s of %d core%s%s, %d thread%s a rank; "
                 "threads that wait %s%s; OpenBLAS takes kernels %s\n",

@@ -10,6 +10,7 @@
 #include "cost/cost.h"
 #include "support/secure.h"
 #include "transport/world.h"
+#include "support/tool.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -450,9 +451,8 @@ static double common_clock(void) {
 
 void measure_cluster(const char *path, double limit) {
     if (world_size() < 2)
-        ht_fail("links are between ranks, of which two at least are needed: mpirun -n 4 "
-                "hetu-reshard --measure=%s",
-                path);
+        ht_fail("links are between ranks, of which two at least are needed: mpirun -n 4 %s%s%s",
+                tool_name(), strcmp(tool_name(), "hetu-reshard") ? " " : " --measure=", path);
     Arena *arena = arena_create();
     Hosts hosts = find_hosts(arena);
     double begin = common_clock(), before = begin;

@@ -8,9 +8,11 @@
 #include "support/tool.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { DIGITS = 16 }; // of a digest
@@ -27,6 +29,19 @@ static const char *find_program(Arena *arena, const char *word) {
         path += length;
     }
     return NULL;
+}
+
+bool program_check(Arena *arena, const char *program) {
+    struct stat about;
+    const char *path = find_program(arena, program);
+    if (path && !access(path, X_OK) && !stat(path, &about) && S_ISREG(about.st_mode)) return true;
+    bool here = !path && !access(program, X_OK);
+    tool_message(stderr, "error", "%s cannot be started: %s%s%s%s", program,
+                 !path                                           ? "it is not along PATH"
+                 : !access(path, X_OK) && S_ISDIR(about.st_mode) ? "it is a folder"
+                                                                 : strerror(errno),
+                 here ? "; did you mean ./" : "", here ? program : "", here ? "?" : "");
+    return false;
 }
 
 /* Returns whether a text has `count` bytes from an offset on. */

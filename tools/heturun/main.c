@@ -40,7 +40,8 @@ enum {
     KEY_GRACE,
     DEFAULT_GRACE = 30, // seconds
     MOST_GRACE = 1000000,
-    MOST_RANKS = 1 << 16
+    MOST_RANKS = 1 << 16,
+    CANNOT_START = 127
 };
 
 typedef struct Options {
@@ -216,6 +217,7 @@ int main(int argc, char **argv) {
     tool_parse(&parser, argc, argv, ARGP_IN_ORDER, &options);
     if (options.hold) return remote_hold(options.words);
     Arena *arena = arena_create();
+    if (options.ranks && !program_check(arena, *options.words)) return CANNOT_START;
     sigset_t set = ranks_signals();
     sigprocmask(SIG_BLOCK, &set, NULL);
     uint64_t hash = options.ranks ? hash_process() : hash_slots(&options);

@@ -9,6 +9,9 @@ while read -r line; do
 done << 'END'
 hetucc --verison
 hetucc --strategy
+hetucc model.c -o
+hetucc model.c one.strategy
+hetucc -E --plan model.c
 heturun --nonsense
 heturun -Q
 heturun -n
@@ -19,14 +22,17 @@ hetu-plan --certify=3 malleus -
 hetu-plan
 hetu-simulate --stpes=3
 hetu-simulate model.c
+hetu-simulate --json=3 model.c
 hetu-balance --raets=1,1 model.c
 hetu-balance --rates
+hetu-balance --rates=1,1 -c model.c
 hetu-reshard --bacth=x
 hetu-reshard
 hetu-profile --hepl
 hetu-profile
 hetu-opt --verison
 hetu-opt a b c
+hetu-opt memroy model.c
 hetu-operators --refrence
 END
 for tool in hetucc heturun hetu-plan hetu-simulate hetu-balance hetu-reshard hetu-profile hetu-opt hetu-operators; do

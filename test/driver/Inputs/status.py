@@ -57,6 +57,9 @@ with tempfile.TemporaryDirectory() as folder:
         open("x.o", "w").close()
         open("x.cu", "w").close()
         single(words, files, 2)
+    for words in (["-o"], ["-D"], ["-I"], ["-R"], ["-include"], ["-isystem"], ["-x"], ["--strategy"], ["--emit"], ["--plan=3"], ["--version=3"], ["--nonsense-that-cc-has-not=", "--stratgy=x"]):
+        single(("small.c", *words), (), 2)
+    single(("small.c", "two.strategy"), (), 2)
     for words, files in (([], ("none.c",)), ([], ("wrong.c",)), (["-c"], ("wrong.c",)), (["--emit=ir"], ("wrong.c",)), (["--strategies"], ("wrong.c",)), (["--cluster=none.json"], ("small.c",)),
                          (["--strategy=none"], ("small.c",)), (["--plan", "--cluster=none.json"], ("small.c",)), (["--resume=none.ir"], ("small.c",)), (["--strategies"], ("helper.c",)),
                          (["--report=r.json"], ("helper.c",)), (["--emit=ir", "-o", "none/x"], ("small.c",)), (["-fsyntax-only"], ("wrong.c",)), (["--init=none/deep"], ())):
