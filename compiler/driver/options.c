@@ -483,8 +483,7 @@ static error_t read_language_option(Reader *reader, int key, const char *value) 
     return 0;
 }
 
-/* Refuses an empty value of an option that is not the C compiler's: a script's variable was not set.
- */
+/* Refuses an empty value of hetucc's own options: a script's variable was not set. */
 static void check_value(int key, const char *value) {
     enum { CC_GROUP = 2, OWN_GROUPS = 6 };
     for (const struct argp_option *option = option_table; option->key && value && !*value; option++)

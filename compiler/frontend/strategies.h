@@ -31,8 +31,8 @@ void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *option
 void strategies_find(CUnit *unit, Macros macros, const FrontendOptions *options,
                      StrategyChoice *all);
 
-/* Checks the strategies of a source whose models wait for other sources, and those of the files that
- * the options name. A name of the options may be a strategy of another source. */
+/* Checks the strategies of a source whose models wait for other sources, and those of the files
+ * that the options name. A name of the options may be a strategy of another source. */
 void strategies_check_waiting(CUnit *unit, Macros macros, const FrontendOptions *options);
 
 /* Sets each shape variable to the strategy's value; no value, or strategy NULL: the source's. */

@@ -1,5 +1,5 @@
-/* Reads which strategies a program was compiled with, before any rank starts: the strings in section
- * `.hetu.strategies` of the program (emit/program/unit.c). */
+/* Finds the program, and reads which strategies it was compiled with, before any rank starts: the
+ * strings in its section `.hetu.strategies` (emit/program/unit.c). */
 #include "fitting_strategies.h"
 
 #include "support/diag.h"
