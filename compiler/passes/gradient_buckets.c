@@ -1,3 +1,5 @@
+/* Decides which gradients share an all-reduce or reduce-scatter, and how large buckets are. When a
+ * bucket starts: ir/analysis/collective_order.h. */
 #include "passes/gradient_buckets.h"
 
 #include "ir/analysis/collective_order.h"

@@ -1,3 +1,4 @@
+/* Refuses inputs that do not share the batch which micro-batches cut. */
 #include "passes/factor_dims/batches.h"
 #include "passes/microbatch/cut.h"
 

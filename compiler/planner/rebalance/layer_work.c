@@ -1,3 +1,4 @@
+/* Measures a model's layers by their operators: work and bytes of each. */
 #include "planner/rebalance/layer_work.h"
 
 #include "ir/programs/device_programs.h"
