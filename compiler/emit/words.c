@@ -1,5 +1,6 @@
-/* Names, literals and comments of emitted C. Names of values and tensors are the source's, with _ or
- * a number where generated code uses the name itself (tensor_name). */
+/* Names, literals and comments of emitted C. Tensors have the names of the operator's rule, with _
+ * where generated code uses such a name itself (tensor_name). Names of functions: kernel_for of
+ * kernel/kernel.c, module_name of program/unit.c. */
 #include "emit/words.h"
 
 #include "emit/backend.h"

@@ -1,4 +1,4 @@
-/* Measures a model's layers by their operators: work and bytes of each. */
+/* Computes the work and the bytes of a model's layers from their operators. */
 #include "planner/rebalance/layer_work.h"
 
 #include "ir/programs/device_programs.h"
