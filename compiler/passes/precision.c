@@ -1,5 +1,5 @@
-/* Pass precision, mixed precision: chooses the element types of a module that runs in bf16. There is
- * no loss scaling.
+/* Pass precision, mixed precision: chooses the element types of a module that runs in bf16. There
+ * is no loss scaling.
  *
  *     hot = cast(one_hot(id), f32)     f32: the model asks for it
  *     seat = cumsum(hot)               f32, because hot is f32
