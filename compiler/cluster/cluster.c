@@ -1,3 +1,5 @@
+/* Reads the cluster file, and finds the link, class and measurements that hold between devices.
+ * Seconds made of them: communication_seconds.c, cost/computing.c. */
 #include "cluster/cluster.h"
 
 #include "support/array.h"

@@ -1,3 +1,4 @@
+/* Finds sets of devices whose classes and links are equal, so that they are planned once. */
 #include "cluster/cluster.h"
 
 #include "support/array.h"

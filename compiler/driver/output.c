@@ -1,3 +1,5 @@
+/* Writes outputs under temporary names, renames complete ones, and removes the rest at the end or
+ * at a signal. */
 #include "driver/output.h"
 
 #include "support/reading.h"

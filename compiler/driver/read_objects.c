@@ -1,3 +1,4 @@
+/* Reads hetucc's section from ELF objects and archives. */
 #include "driver/object_sections.h"
 
 #include <ar.h>

@@ -1,3 +1,4 @@
+/* Finds the user's files that a program's folder needs, by the C compiler's -M. */
 #include "driver/folder.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+/* Which C compiler and tools hetucc runs (CC, PATH), and how their ends are reported. Flags:
+ * command.c; nvcc and the architectures of GPUs: runtime/program.mk. */
 #include "driver/toolchain.h"
 
 #include "driver/output.h"

@@ -1,3 +1,4 @@
+/* Reads sources as UTF-8, and finds lines of pragmas. */
 #include "frontend/source.h"
 
 #include "support/reading.h"

@@ -1,3 +1,5 @@
+/* Chooses strategies by --strategy: from pragmas or files; resolves names of dimensions, axes,
+ * layers and constants, and sets shape variables. Syntax: strategy/parse.c. */
 #include "frontend/strategies.h"
 
 #include "frontend/eval/eval.h"

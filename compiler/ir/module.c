@@ -1,3 +1,5 @@
+/* Builds and changes the IR: values, operators, types; equal calls share bindings. Rules on shapes:
+ * bind/bind.c. */
 #include "ir/module.h"
 #include "ir/analysis_cache.h"
 

@@ -1,3 +1,4 @@
+/* Groups devices that hold replicas of the same elements. */
 #include "layout/holding.h"
 
 #include "support/intern.h"

@@ -1,3 +1,5 @@
+/* Decides which parameters and states move at a switch of strategies, and in which batches, so that
+ * memory stays low. Who carries them out: session/core/program.c. */
 #include "migration/migration.h"
 
 #include "ir/programs/regions.h"

@@ -1,3 +1,6 @@
+/* Decides which gradients share an all-reduce or reduce-scatter, and how large buckets are. When a
+ * bucket starts: ir/analysis/collective_order.h. No sum is divided by the number of ranks, as
+ * a mean divides by the whole batch: microbatch/microbatch.c. */
 #include "passes/gradient_buckets.h"
 
 #include "ir/analysis/collective_order.h"

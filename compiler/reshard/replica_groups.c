@@ -1,3 +1,4 @@
+/* Finds equal conversions on disjoint devices (process groups), so that one is planned for all. */
 #include "reshard/replica_groups.h"
 #include "support/array.h"
 

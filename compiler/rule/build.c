@@ -1,3 +1,4 @@
+/* Builds the rules of operators that passes insert: gradients, casts, fused loops. */
 #include "rule/build.h"
 
 #include "rule/draft.h"

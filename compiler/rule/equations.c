@@ -1,3 +1,4 @@
+/* Decides which loop along a row computes which equation, and what is computed again. */
 #include "rule/equations.h"
 
 #include "rule/expr.h"

@@ -1,3 +1,4 @@
+/* Proves that a schedule has no deadlock, and that slots are not taken twice. */
 #include "schedule/wait.h"
 
 static const char *const part_words[] = {"forward", "backward", "weights"};

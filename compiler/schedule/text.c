@@ -1,3 +1,4 @@
+/* Prints and parses schedules: F0:3/1. */
 #include "schedule/schedule.h"
 
 #include "syntax/lex.h"

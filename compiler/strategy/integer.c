@@ -1,3 +1,4 @@
+/* Parses integer expressions and lists of strategies. */
 #include "strategy/parser.h"
 
 #include "syntax/lex.h"

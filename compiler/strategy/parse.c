@@ -1,3 +1,5 @@
+/* Parses strategies: split, turns, zero, optimizer, schedule. Pipelines, stages, devices:
+ * parse_stage.c. */
 #include "strategy/parser.h"
 
 #include "syntax/lex.h"

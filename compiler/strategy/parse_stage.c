@@ -1,3 +1,5 @@
+/* Parses pipeline, stage and idle with their clauses: microbatches, rows, mesh, layers,
+ * recompute. */
 #include "strategy/parser.h"
 
 #include "syntax/lex.h"

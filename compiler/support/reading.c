@@ -1,3 +1,4 @@
+/* Reads files and pipes, with timeouts. */
 #include "support/reading.h"
 
 #include "support/text.h"

@@ -1,3 +1,4 @@
+/* Refuses paths that another user could have led elsewhere (symbolic links, /tmp). */
 #include "support/secure.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* Parses options of all tools by argp; --help, --version, colours. */
 #include "support/tool.h"
 
 #include "support/diag.h"

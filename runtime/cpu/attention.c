@@ -3,6 +3,8 @@
  * for softmax, 2018; Dao: FlashAttention-2, 2023). Backward recomputes the blocks of scores, and
  * their probabilities from lse.
  *
+ * Packed sequences: a query sees keys of its own segment alone (operand `segments` in ops.h).
+ *
  * q, y: [b.., s, h, d]; k, v: [b.., t, g, d]; lse: [b.., s, h]; query head h reads key-value head h
  * / (heads / groups).
  */

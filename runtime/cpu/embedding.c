@@ -1,4 +1,5 @@
-/* Embedding and its backward: looks up rows of a table by token; adds gradients to these rows. */
+/* Embedding and its backward: looks up rows of a table by token; adds gradients to these rows. Of a
+ * cut table (vocabulary parallelism), rows of other devices are 0, and a reduction joins them. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 #include "cpu/rows.h"

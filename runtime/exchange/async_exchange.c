@@ -1,10 +1,12 @@
+/* Threads that drive messages beside computing on CPUs: order of a tag, waits, memory of
+ * reductions. */
 #include "exchange/async_exchange.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/c_locale.h"
 #include "base/timeline.h"
-#include "exchange/rounds.h"
+#include "exchange/collective_rounds.h"
 #include "exchange/staging.h"
 #include "transport/post.h"
 #include "transport/watchdog/watchdog.h"

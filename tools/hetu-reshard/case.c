@@ -1,3 +1,4 @@
+/* Parses a case, and checks that it can be planned. */
 #include "case.h"
 
 #include <ctype.h>

@@ -1,3 +1,5 @@
+/* Finds the local shape of a value on a device, memoized. The definition, with extents that do not
+ * divide: layout/region.c. */
 #include "ir/programs/regions.h"
 
 #include "ir/analysis_cache.h"

@@ -1,3 +1,6 @@
+/* Derives gradients of rules that are expressions. Gradients of kernels (layer norm, softmax,
+ * attention) are functions beside their prototypes in include/hetu/ops.h. gradient_dtype: the type
+ * of a gradient, f32 for parameters that are cast to bf16. */
 #include "passes/differentiate/gradient_rule.h"
 
 #include "rule/build.h"

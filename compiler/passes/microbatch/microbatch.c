@@ -1,6 +1,6 @@
 /* Pass microbatch: turns the step into a loop over micro-batches (gradient accumulation).
  *
- *     pipeline microbatches(4) rows(2)
+ *     pipeline microbatches(4) rows(2)      (rows of each pipeline: cut.c)
  *
  *     before    forward and backward on 8 rows, the optimizer
  *     after     before the loop   gathers of parameters and other work equal in every iteration

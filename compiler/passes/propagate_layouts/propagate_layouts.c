@@ -14,6 +14,9 @@
  * complete, and a parameter's new value has the parameter's layout. Under `zero 2` each micro-batch
  * converts a gradient to the layout of the optimizer's states. Under `zero 3` each layer gathers
  * its parameters and does not keep them.
+ *
+ * Which axis cuts which dimension of an operator, and so its result's layout: assign_axes.h.
+ * Gradients of pipelines with different tp degrees: propagate_union.
  */
 #include "ir/analysis/phases.h"
 #include "passes/propagate_layouts/propagate_layouts.h"

@@ -1,5 +1,5 @@
 /* Pass recompute: activation checkpointing. Runs marked operators again in the backward section,
- * instead of keeping their results.
+ * instead of keeping their results. Nothing is offloaded to the host.
  *
  *     stage devices(0-3) recompute(selective)
  *

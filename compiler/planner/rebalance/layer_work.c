@@ -1,3 +1,4 @@
+/* Computes the work and the bytes of a model's layers from their operators. */
 #include "planner/rebalance/layer_work.h"
 
 #include "ir/programs/device_programs.h"

@@ -1,3 +1,5 @@
+/* Chooses among candidate strategies around stragglers. Who makes them: same_groups.c, regroup.c;
+ * when it is asked: session/control/balance.c. */
 #include "planner/rebalance/rebalance.h"
 
 #include "planner/rebalance/candidates.h"

@@ -1,3 +1,5 @@
+/* Computes a step's timeline from schedules and seconds; contention of links and slowdown by
+ * overlap are in planner/simulate alone. */
 #include "planner/report/simulation.h"
 
 #include "ir/analysis/collective_order.h"

@@ -1,3 +1,4 @@
+/* Prints -Rmemory, -Rsharding and -Rcomm. */
 #include "planner/report/report.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"

@@ -1,8 +1,9 @@
+/* Prints a candidate as a strategy file, and in words. */
 #include "planner/search/candidate.h"
 
 #include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
-#include "planner/search/model_limits.h"
+#include "planner/search/search_model.h"
 #include "support/text.h"
 #include "support/array.h"
 

@@ -1,10 +1,12 @@
+/* Goes through stages, dp, tp, ZeRO levels and rows, and keeps the best by closed form.
+ * Recomputation and layers of stages: layers_on_stages.c. */
 #include "planner/search/enumerate.h"
 
 #include "planner/search/layers_on_stages.h"
 #include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
 #include "planner/search/layer_costs.h"
-#include "planner/search/model_limits.h"
+#include "planner/search/search_model.h"
 #include "planner/search/space.h"
 
 #include <stdlib.h>

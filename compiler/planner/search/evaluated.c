@@ -1,3 +1,4 @@
+/* Keeps what was evaluated, corrects closed forms by it, and picks the best. */
 #include "planner/search/explain.h"
 #include "planner/search/evaluated.h"
 

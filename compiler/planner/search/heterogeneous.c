@@ -1,9 +1,11 @@
+/* Strategies for clusters of several device classes: a pipeline for each class, or weights on an
+ * axis. */
 #include "planner/search/enumerate.h"
 #include "planner/search/layers_on_stages.h"
 #include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
 #include "planner/search/layer_costs.h"
-#include "planner/search/model_limits.h"
+#include "planner/search/search_model.h"
 #include "planner/search/probe.h"
 
 #include <math.h>

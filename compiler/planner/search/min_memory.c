@@ -1,3 +1,4 @@
+/* Searches for the strategy with the least memory when none fits. */
 #include "planner/search/neighbours.h"
 
 #include "planner/search/evaluated.h"

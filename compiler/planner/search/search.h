@@ -7,7 +7,7 @@
  * seconds of a step. enumerate.c drops strategies by closed form before any is simulated. The files
  * in the order of the search:
  *
- *     model_limits.h     the parts of a model that can be divided: layers, rows, dimensions
+ *     search_model.h     the parts of a model that can be divided: layers, rows, dimensions
  *     devices.h          the cluster by class and host, and how many bytes a device may have
  *     candidate.h        a strategy as the search handles it, and its text
  *     evaluate.h         compiles a strategy in a process of its own: seconds and bytes, in all or

@@ -1,9 +1,11 @@
+/* The shapes of one pipeline: numbers of stages, orders of classes, degrees, rows of
+ * micro-batches. */
 #include "planner/search/space.h"
 #include "planner/search/layers_on_stages.h"
 #include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
 #include "planner/search/layer_costs.h"
-#include "planner/search/model_limits.h"
+#include "planner/search/search_model.h"
 
 #include <math.h>
 

@@ -1,8 +1,10 @@
+/* Tries sets of dimensions that tp cuts. A degree need not divide a dimension (layout/region.c).
+ * The largest tp: layer_costs.c; fewer key-value heads than tp: passes/seed_layouts/mesh.c. */
 #include "planner/search/tensor_parallel.h"
 
 #include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
-#include "planner/search/model_limits.h"
+#include "planner/search/search_model.h"
 #include "planner/search/probe.h"
 #include "planner/search/layer_costs.h"
 

@@ -1,3 +1,4 @@
+/* Reads the events of a simulation: slow devices and links. */
 #include "planner/simulate/changes.h"
 
 #include "cluster/cluster.h"

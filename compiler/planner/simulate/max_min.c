@@ -1,3 +1,4 @@
+/* Shares links and processors among tasks (contention), max-min fair. */
 #include "planner/simulate/max_min.h"
 
 #include "support/diag.h"

@@ -1,3 +1,4 @@
+/* Builds the simulator's tasks and runs them. Events: engine.c; tasks: step.c. */
 #include "planner/simulate/simulate.h"
 #include "cluster/cluster.h"
 

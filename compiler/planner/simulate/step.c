@@ -1,3 +1,4 @@
+/* Makes the tasks of a step: what overlaps with computing, and what each task waits for. */
 #include "planner/simulate/step.h"
 
 #include "planner/simulate/transfers.h"

@@ -1,3 +1,4 @@
+/* Finds devices that behave alike, by colour refinement. */
 #include "planner/simulate/symmetry.h"
 
 #include "planner/simulate/changes.h"

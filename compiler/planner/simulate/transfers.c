@@ -1,3 +1,5 @@
+/* Finds which ports a conversion loads, and for how long. The steps' own seconds:
+ * reshard/cost/communication.c. */
 #include "planner/simulate/transfers.h"
 
 #include "cost/cost.h"

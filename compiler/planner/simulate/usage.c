@@ -1,3 +1,4 @@
+/* Adds up simulated time by kind (computing, waiting, ...) and memory over time. */
 #include "planner/simulate/simulate.h"
 #include "ir/programs/device_programs.h"
 

@@ -1,3 +1,5 @@
+/* Counts a plan's bytes, and prices its steps by latency and bandwidth. By measurements and shared
+ * processors: resources.c; links' formulas: cluster/communication_seconds.c. */
 #include "reshard/cost/communication.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* Prices steps on a measured cluster: corrections by size and number of ranks, and devices that
+ * share a processor. */
 #include "reshard/cost/communication.h"
 
 #include <math.h>

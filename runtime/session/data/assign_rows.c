@@ -1,3 +1,4 @@
+/* Gives rows of a batch to pipelines that read them whole. */
 #include "session/data/rows.h"
 
 #include "base/memory.h"

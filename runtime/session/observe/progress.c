@@ -1,3 +1,4 @@
+/* Decides when ht_progress prints a line: loss, speed, time left. */
 #include "session/core/session.h"
 
 #include "base/c_locale.h"

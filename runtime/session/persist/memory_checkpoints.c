@@ -1,3 +1,4 @@
+/* ht_remember: each range is also on the next host; finds the newest complete copy. */
 #include "session/persist/checkpoint.h"
 
 #include "base/fail.h"

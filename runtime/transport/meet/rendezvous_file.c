@@ -1,3 +1,4 @@
+/* Decides where the rendezvous file is, and whom it is trusted from. */
 #include "transport/meet/rendezvous_file.h"
 
 #include "base/files.h"

@@ -1,3 +1,5 @@
+/* Starts further ranks of a program that was run without a launcher, their standard output
+ * discarded. Whether: session/core/start_ranks.c. */
 #include "transport/meet/start_local_ranks.h"
 
 #include "base/c_locale.h"

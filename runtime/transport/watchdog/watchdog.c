@@ -1,3 +1,5 @@
+/* Decides that a rank is dead or hangs, and ends the run. HETU_TIMEOUT's default:
+ * transport/world.c. */
 #include "transport/watchdog/watchdog.h"
 
 #include "transport/meet/rendezvous.h"

@@ -1,3 +1,4 @@
+/* Follows ranges of kept and dropped elements through rules that are expressions. */
 #include "passes/stage/padding_safety/call.h"
 #include "rule/equations.h"
 

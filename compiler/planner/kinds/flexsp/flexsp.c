@@ -1,4 +1,6 @@
-/* Reads FlexSP's input and writes its plan and its bound. */
+/* Reads FlexSP's input and writes its plan and its bound. blaster.c cuts a batch into
+ * micro-batches, anneal_groups.c chooses groups' degrees and sequences, tournament.c the starts and
+ * the number of micro-batches. */
 #include "planner/kinds/flexsp/flexsp.h"
 
 #include "planner/kinds/input.h"

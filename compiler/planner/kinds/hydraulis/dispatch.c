@@ -1,3 +1,5 @@
+/* Assigns sequences to micro-batches (bin packing), and chooses their number by local search. Moves
+ * afterwards: exchanges.c; the set of strategies: strategies.c. */
 #include "planner/kinds/hydraulis/dispatch.h"
 
 #include <math.h>

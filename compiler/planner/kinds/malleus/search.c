@@ -1,3 +1,5 @@
+/* Decides which devices form tensor-parallel groups, and which groups form pipelines, by
+ * annealing. */
 #include "planner/kinds/malleus/problem.h"
 
 #include "planner/kinds/budget.h"

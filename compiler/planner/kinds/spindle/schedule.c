@@ -1,3 +1,5 @@
+/* Places pieces on devices and in time, in a given order. search.c chooses the order, the layers of
+ * pieces and the numbers of their devices. */
 #include "planner/kinds/spindle/schedule.h"
 
 #include <math.h>

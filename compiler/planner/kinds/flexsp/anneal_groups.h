@@ -9,8 +9,8 @@
  * The maximum over groups is smoothed: the time of a micro-batch is (sum d/gpus t^p)^(1/p), and p
  * doubles while the temperature falls. A group that exceeds its memory counts as slower; the
  * best state has no such group. */
-#ifndef PLANNER_KINDS_FLEXSP_ANNEAL_H
-#define PLANNER_KINDS_FLEXSP_ANNEAL_H
+#ifndef PLANNER_KINDS_FLEXSP_ANNEAL_GROUPS_H
+#define PLANNER_KINDS_FLEXSP_ANNEAL_GROUPS_H
 
 #include "planner/kinds/flexsp/flexsp.h"
 

@@ -1,4 +1,6 @@
-#include "planner/kinds/flexsp/anneal.h"
+/* Decides sequence-parallel degrees and which group computes which sequence, by simulated
+ * annealing. Number of micro-batches: tournament.c. */
+#include "planner/kinds/flexsp/anneal_groups.h"
 
 #include "planner/kinds/budget.h"
 
