@@ -221,7 +221,7 @@ static const char *find_entry(const char *from, size_t index) {
         (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
 /* Reports keys of an object that are not among the `count` names: as errors when the reader is
- * strict, else as warnings. Does nothing when `object` is no JSON object. */
+ * strict, else as warnings. Does nothing when `object` is not a JSON object. */
 static void check_keys(Reader *reader, const json_t *object, const char *place,
                        const char *const *names, int count) {
     const char *key;

@@ -296,8 +296,8 @@ static void add_input(Reader *reader) {
     if (reader->in_c) add(reader, ITEM_FLAG, "-iquote", ".");
 }
 
-/* Sets the language of the following files, the value of -x, and removes -x for C. The C compiler
- * handles other languages alone. */
+/* Sets the language of the following files, the value of -x. Removes the option for `c` and `none`.
+ * For any other language, the C compiler does everything. */
 static void set_language(Reader *reader, const char *language) {
     reader->in_c = !strcmp(language, "c");
     if (reader->in_c || !strcmp(language, "none"))

@@ -58,7 +58,7 @@ typedef struct OpSource {
 
 /* The plan of a conversion, after pass specialize (ir/programs/conversions.h). */
 typedef struct OpConversion {
-    const struct PlannedConversion *plan; // NULL: the operator is no conversion
+    const struct PlannedConversion *plan; // NULL: the operator is not a conversion
     int tensor;                           // index into plan->tensors
 } OpConversion;
 

@@ -128,7 +128,7 @@ static const MigrationPlan *plan_for(TensorMove *move, const Conversion *convers
 /* ---- batches ---- */
 
 /* Returns by how many bytes some device would exceed its storage before the migration, if the
- * current batch took one more tensor of a kind: the largest number of any device. */
+ * current batch took one more tensor of a kind. The largest number of any device counts. */
 static int64_t level_with(const TensorMove *move, const MoveKind *kind) {
     int64_t most = INT64_MIN;
     for (int d = 0; d < move->device_count; d++) {

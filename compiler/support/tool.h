@@ -34,8 +34,8 @@ struct argp_option;
 /* Reports a mistake in the command line and ends the process with status 2. */
 _Noreturn void tool_misused(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Parses the command line as argp_parse does. A word that is no option, or an option without its
- * value, is a mistake as above. */
+/* Parses the command line as argp_parse does. A word that is not an option, or an option without
+ * its value, is a mistake as above. */
 void tool_parse(const struct argp *parser, int argc, char **argv, unsigned flags, void *input);
 
 /* Reads the line of a tool without options. `words` names its words, as in "[PASS] FILE"; there are

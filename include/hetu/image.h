@@ -1,4 +1,4 @@
-/* image.h: the tables that hetucc writes of a program: its image, and migrations between images. */
+/* image.h: tables that hetucc writes for a program: its image, and migrations between images. */
 #ifndef HETU_IMAGE_H
 #define HETU_IMAGE_H
 
@@ -72,7 +72,7 @@ typedef enum ht_number { HT_SIGNED, HT_UNSIGNED, HT_FLOATING } ht_number;
 
 typedef struct ht_image_read {
     const char *name, *at; // "seq", "gpt.c:30"
-    int64_t first, count;  // index of the first element, and how many; `first` -1: the variable is no array
+    int64_t first, count;  // index of the first element, and how many; `first` -1: not an array
     ht_number kind;
     int size;         // bytes of an element
     const void *then; // the values that hetucc read

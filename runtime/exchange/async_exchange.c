@@ -408,7 +408,7 @@ void async_exchange_end_on_thread(AsyncExchange *async) {
     watchdog_end_wait();
 }
 
-/* Counts a run, and ends the program if an exchange in `after` has another number of runs: the
+/* Counts a run, and ends the program if an exchange in `after` has another number of runs. The
  * `ended` flag of that exchange would be left from its previous run. */
 static void count_run(AsyncExchange *async) {
     async->runs++;

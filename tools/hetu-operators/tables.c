@@ -81,7 +81,7 @@ static int first_of(const Rule *rule, const Access *value) {
 }
 
 /* Writes the number of floating-point operations of a value, counted as in
- * compiler/cost/computing.c: by term, over the factors of the term and of the value. */
+ * compiler/cost/computing.c: by term, over the term's and value's factors. */
 static void write_value_operations(Text *out, const Rule *rule, const Access *value,
                                    const Expr *expr) {
     ExprTerm terms[MOST_TERMS];

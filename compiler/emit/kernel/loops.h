@@ -36,8 +36,8 @@ int64_t nest_volume(const Nest *nest, int first, int last);
 /* Returns the innermost loop; NULL when there is none. */
 const Loop *nest_inner(const Nest *nest);
 
-/* The context in which a term is written: the loops that enclose the term, the writer of operands,
- * and the C text of a number that differs between devices, "at[$n]". */
+/* The context in which a term is written: its enclosing loops, the writer of operands, and
+ * "at[$n]", the C text of a number that differs between devices. */
 typedef struct Around {
     const Nest *outputs, *contracted;
     AccessWriter *access; // writer of operands, whose context is this struct

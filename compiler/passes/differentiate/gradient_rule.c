@@ -97,8 +97,8 @@ static bool mentions_absent(const Deriver *deriver, const Expr *expr) {
     return false;
 }
 
-/* Returns whether the result is the value of the body without rounding: nothing is summed, and the
- * result's type is not narrower than float or the type of an operand. */
+/* Returns whether the result is the body's value without rounding: nothing is summed, and the
+ * result's type is at least as wide as float and every operand's. */
 static bool result_is_body(const Deriver *deriver) {
     DType dtype = deriver->op->results[0]->type.dtype;
     if (deriver->rule->form != RULE_MAP) return false;

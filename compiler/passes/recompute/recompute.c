@@ -77,8 +77,8 @@ static const char *shared_text(Intern *shared, const char *text) {
     return text ? intern(shared, text, strlen(text) + 1) : NULL;
 }
 
-/* Returns the number of an operator's region: its layer if its stage has the option, otherwise
- * minus the number of the statement that the pragma marks. */
+/* Returns the number of an operator's region: its layer if its stage has the option, else minus the
+ * number of the pragma's statement. */
 static int region_of(Arena *scratch, Intern *regions, const Module *module, const Op *op,
                      int *count) {
     RegionKey key;

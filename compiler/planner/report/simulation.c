@@ -142,8 +142,8 @@ static double part_end(const PipelineGroup *group, Phase phase, int visit) {
     return end;
 }
 
-/* Returns the time when the result of an operator is complete on all stages that run the operator,
- * and earlier gradient reductions on these stages have ended (`busy`, by group and stage). */
+/* Returns the time when the result of an operator is complete on all stages that run it. Earlier
+ * gradient reductions on these stages have ended by then (`busy`, by group and stage). */
 static double made_at(const Simulation *simulation, const Op *maker, double *const *busy) {
     double begin = 0;
     for (int g = 0; g < simulation->groups.count; g++)

@@ -153,8 +153,8 @@ static int group_of_trials(const Fleet *fleet) {
     return best < 0 && fleet->group_count > 1 ? fleet->group_count : best;
 }
 
-/* Returns the degree at which sets are evaluated: the number of devices of a host, or of the group
- * if hosts have one, at most TRIED_DEGREE. */
+/* Returns the degree at which sets are evaluated, at most TRIED_DEGREE: the number of devices of a
+ * host, or of the group if hosts have one. */
 static int degree_of_trials(const DeviceGroup *group) {
     int most = group->host_most > 1 ? group->host_most : group->count;
     return most < TRIED_DEGREE ? most : TRIED_DEGREE;

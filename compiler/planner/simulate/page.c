@@ -85,8 +85,8 @@ static Spans spans_create(Arena *arena, const SimulatedSteps *steps, PipelineGro
     return spans;
 }
 
-/* Widens the span of a row of the table, or of the part before or after the table. If the batch
- * runs as a whole, rows are numbered by phase. */
+/* Widens the span of a row of the schedule's table, or of the time before or after the table. If
+ * the batch runs as a whole, a row is a phase. */
 static void take_row(Spans *spans, const ProgramRow *row) {
     const Actor *actor = &spans->steps->fold.actors[row->actor];
     double begin = spans->steps->spans[row->first].begin, end = spans->steps->spans[row->last].end;

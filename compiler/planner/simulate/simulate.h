@@ -60,8 +60,8 @@ typedef struct SimulatedSteps {
 
 SimulatedSteps *steps_simulate(Arena *arena, Module *module, const SimulateOptions *options);
 
-/* Write simulated steps as a table, as JSON (its keys are in README.md: an object with the list
- * "models"), and as a trace of Chrome's format. */
+/* Write simulated steps as a table, as JSON (keys: tools/manual/formats.md), and as a trace of
+ * Chrome's format. */
 void steps_table(Text *out, const SimulatedSteps *steps);
 void steps_json(Text *out, SimulatedSteps *const *steps, int count);
 void steps_trace(Text *out, SimulatedSteps *const *steps, int count);

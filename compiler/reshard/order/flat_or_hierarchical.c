@@ -8,7 +8,7 @@
 
 enum { ATTEMPTS = 4 };
 
-/* The most peers of a device for which messages replace its collectives: with more peers, the size
+/* The most peers of a device for which messages replace its collectives. With more peers, the size
  * of a plan would grow with the square of the devices. Collectives move at most twice the necessary
  * bytes. */
 enum { MOST_PEERS = 64 };

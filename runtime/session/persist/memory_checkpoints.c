@@ -314,7 +314,7 @@ typedef struct Exchange {
     char *share;  // memory of the share
 } Exchange;
 
-/* Transfers the bytes common to a range and the share of `rank`: adds a send or a receive, or
+/* Transfers the bytes common to a range and the share of `rank`. Adds a send or a receive, or
  * copies the bytes if both are on this rank. */
 static void add_overlap(struct Copies *copies, Exchange *exchange, const Entry *entry, int rank) {
     int64_t from, to, begin = entry->head.at, end = begin + entry->head.bytes;

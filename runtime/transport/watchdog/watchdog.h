@@ -48,7 +48,7 @@ int watchdog_failure_of(int task, int *rank);
  * rank died first. */
 void watchdog_wait_for_cause(void);
 
-/* Ends the watch in a forked child process, which is no rank. */
+/* Ends the watch in a forked child process, which is not a rank. */
 void watchdog_forget(void);
 
 #ifdef __cplusplus

@@ -35,7 +35,7 @@ FlexspPlan *flexsp_state_plan(Arena *arena, const FlexspState *state);
  * large groups are together (blaster.c). */
 
 /* Returns the batches + 1 places where `order` (sequences, longest first) is cut into
- * micro-batches: the cuts with the least sum of estimated times in which each micro-batch uses at
+ * micro-batches. The cuts have the least sum of estimated times in which each micro-batch uses at
  * most `fill` of the memory; if there are none, cuts of about equal tokens. */
 const int *flexsp_cuts(Arena *arena, const Flexsp *q, const int *order, int batches, double fill);
 

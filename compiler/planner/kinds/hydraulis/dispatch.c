@@ -176,8 +176,8 @@ static int best_number(const Scheme *scheme, double per_token, double time, int 
     return most;
 }
 
-/* Returns the tokens that the pipelines must take if sequences are divisible: the batch's tokens,
- * but at most the largest micro-batch's tokens times the number of sequences. */
+/* Returns the tokens that the pipelines must take if sequences are divisible: the batch's, at most
+ * the largest micro-batch's times the number of sequences. */
 static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch,
                             const Dispatch *dispatch) {
     int most = 0;
@@ -345,7 +345,7 @@ static void kick(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch,
 }
 
 /* Starts with one micro-batch for each sequence, dealt round robin to the pipelines that hold it.
- * Dispatching the longest first then always finds room: pipelines that hold a long sequence also
+ * Dispatching the longest first then always finds room. Pipelines that hold a long sequence also
  * hold shorter ones, so one of their micro-batches is empty. Returns false when no pipeline holds
  * the longest sequence. */
 static bool deal_numbers(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {

@@ -392,9 +392,9 @@ typedef struct Tournament {
 } Tournament;
 
 /* Holds a tournament and returns the winner. Players begin with faster or with more efficient
- * allotments and anneal with equal work. The best ones continue from where they are, with more
- * work each and cooler. Half of the players weigh the mean end of devices more, which is better
- * where devices have many pieces each and worse where they have few; every second one weighs
+ * allotments and anneal with equal work. The best ones continue from where they are, with more work
+ * each and cooler. Half of the players give the mean end of devices more weight. That is better
+ * where devices have many pieces each, and worse where they have few; every second one weighs
  * states without room more. */
 static Search *hold(Arena *arena, const Tournament *t) {
     enum { PLAYERS = 12, STARTS = 6, ROUNDS = 3, MORE = 8 };
@@ -438,8 +438,8 @@ static SpindlePlan *better_plan(Arena *arena, SpindlePlan *plan, const Tournamen
     return plan;
 }
 
-/* Holds tournaments from different starts while there is work for them: each has the usual work,
- * or a third of all work before it when that is more. More work never finds a worse plan, since it
+/* Holds tournaments from different starts while there is work for them. Each has the usual work, or
+ * a third of all work before it when that is more. More work never finds a worse plan, since it
  * begins with the same tournaments. Below the usual work there is one tournament. */
 static SpindlePlan *find_plan(Arena *arena, Tournament all, int64_t usual) {
     enum { PLAYERS = 16 }; // limit of the players of a tournament
