@@ -16,7 +16,7 @@ static const bool *inner_factors(Arena *arena, const Rule *rule) {
     return inner;
 }
 
-/* Returns whether a tensor has elements along rows; true if the plan has no rows. */
+/* Returns whether a tensor has a factor that goes along rows; true if the plan has no rows. */
 static bool is_along(const Rule *rule, const EquationPlan *plan, const Access *access) {
     for (int f = 0; plan->rows && f < rule->factor_count; f++)
         if (plan->inner[f] && access_has(access, f)) return true;

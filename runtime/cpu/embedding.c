@@ -39,7 +39,7 @@ HT_CLONES static void add_row(float *restrict to, const float *restrict from, in
 }
 
 /* Arguments of backward: the table's gradient, its initial values (NULL: zeros), the result's
- * gradient, and each of `count` tokens' row of the table (-1: on another device). */
+ * gradient, and for `count` tokens the row of the table (-1: on another device). */
 typedef struct TableGradient {
     float *table;
     const float *more;

@@ -142,7 +142,7 @@ void eager_trace_name(const char *kind, const char *name, ht_dtype dtype, ht_dim
  * NaN check. */
 void eager_look(const char *name, const Entry *entry);
 
-/* Reports the backward of an entry whose gradient its rule gives. */
+/* Reports the backward pass of an entry, if the gradient comes from the operator's rule. */
 void eager_look_backward(const Entry *entry);
 
 /* Reports the optimizer update of a parameter; creates *note if it is NULL. */

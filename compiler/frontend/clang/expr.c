@@ -93,8 +93,8 @@ char *clang_unquoted(Reader *r, const char *quoted, int64_t *length) {
     return text;
 }
 
-/* Returns whether the preprocessor made a literal, or joined it from several: it does not stand in
- * a source as clang spells it. */
+/* Returns whether the preprocessor made a literal, or joined it from several. A source then does
+ * not have clang's spelling of the literal. */
 static bool is_made(Reader *r, CXCursor cursor, const char *text) {
     CXFile file;
     unsigned at;

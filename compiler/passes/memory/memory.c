@@ -228,8 +228,8 @@ static void share_op(Memory *memory, Op *op) {
         share_body(memory, op);
 }
 
-/* Gives a new value the storage of the old one, if it is made after the last reader of the old one,
- * by no operator of the optimizer. */
+/* Gives a new value the storage of the old value, if it is made after the last reader of the old
+ * value. Does nothing if the optimizer's operator gave it a storage. */
 static void share_update(Memory *memory, const Value *old, Value *made) {
     if (made && made != old && made->def && !made->storage &&
         memory->last[old->id] < made->def->index)

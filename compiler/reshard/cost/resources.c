@@ -103,8 +103,8 @@ typedef struct Collectives {
 } Collectives;
 
 /* Returns how many times longer simultaneous collectives take if their devices share processors.
- * Multiplies powers of two measured factors: for devices of one group and for several groups on a
- * processor. Without measurements of several groups, all groups count as one group. */
+ * Multiplies two measured factors, each to a power: for devices of one group, and for several
+ * groups, on a processor. Without measurements of several groups, all groups count as one group. */
 static double crowding(const Link *link, const Collectives *all, double bytes) {
     ht_verb verb = all->verb;
     int ranks = all->ranks;
@@ -202,8 +202,8 @@ static double sending_seconds(const Link *link, bool one_way, int devices, doubl
     return plain * (each > all ? each : all);
 }
 
-/* Returns the larger of two times in seconds. One is that of the device with the most bytes as if
- * it had one peer, the other that of all devices on shared processors and memory. */
+/* Returns the seconds of the slower one: the device with the most bytes as if it had one peer, or
+ * all devices together on shared processors and memory. */
 static double way_seconds(const Link *link, bool one_way, const Traffic *traffic) {
     double busiest = sending_seconds(link, one_way, 2, traffic->bytes, traffic->largest);
     double even = traffic->total / traffic->devices * (one_way ? 2 : 1);
@@ -339,9 +339,9 @@ static double sized_seconds(const Link *link, const Collectives *all, double byt
            lonely(link, all->verb, all->others, bytes);
 }
 
-/* Returns the seconds of collectives by the slower of two rates. One is that of one collective,
- * which has its own start, the other that of all touched bytes, which may exceed the caches. Groups
- * that share no processor with each other are priced like one group alone. */
+/* Returns the seconds of collectives. The slower of two rates counts: of one collective, which has
+ * its own start, and of all touched bytes, which may exceed the caches. Groups that share no
+ * processor with each other are priced like one group alone. */
 static double touching_seconds(const Resources *resources, const Link *link,
                                const Collectives *all) {
     bool apart = all->inner > 1 && all->inner >= all->share;
@@ -411,8 +411,8 @@ static double collective_seconds(const Resources *resources, int from, int to,
     return divided * pow(rooted / divided, part) + combining;
 }
 
-/* Returns the seconds of all-to-alls as if each device sent equally many bytes, at least those of
- * their messages as an exchange. */
+/* Returns the seconds of all-to-alls as if each device sent equally many bytes, at least the
+ * seconds of an exchange of the same messages. */
 static double all_to_all_seconds(const Resources *resources, int from, int to,
                                  const Traffic *traffic) {
     const Link *link = &traffic->link;

@@ -89,9 +89,8 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Returns the bound by the longest stage. For each time that this stage can have, adds that time
- * for each micro-batch but the first to the least sum of stages within that time. Returns the least
- * of these. */
+/* Returns the bound by the longest stage. For each time t that it can take, adds t for each
+ * micro-batch but the first to the least sum of stages of at most t. Returns the least total. */
 static double longest_bound(const Relaxed *r, int *layers) {
     int count = r->p->stages * (r->q->layers + 1), low = 0, high = count, at[GALVATRON_STAGES];
     double *caps = arena_copy(r->arena, r->ms, sizeof *caps * (size_t)count),

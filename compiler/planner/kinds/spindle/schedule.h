@@ -42,8 +42,8 @@ typedef struct Weights {
 
 Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights);
 
-/* A range of places of an order: from the first to the last place where the order or the piece
- * differs. */
+/* The changed range of an order: the first and the last index with another piece, or with a piece
+ * of another choice. */
 typedef struct Places {
     int first, last;
 } Places;

@@ -155,8 +155,8 @@ static void allotment_move(Search *s) {
     if (p->allotment != old) changed_at(s, s->next.place[piece], s->next.place[piece]);
 }
 
-/* Moves one layer, two, or all from a piece to another one of its operator, which gets a random
- * allotment when it had no layers. */
+/* Moves one, two or all layers from a piece to another piece of its operator. A piece that had no
+ * layers gets a random allotment. */
 static void layers_move(Search *s) {
     int from = piece_pick(s),
         to = from / PIECES * PIECES +
