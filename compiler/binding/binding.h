@@ -62,8 +62,8 @@ typedef struct BindHost {
 
 struct BindCall {
     const BindHost *host;
-    const void *context; // of the host
-    const char *name;    // of the operator
+    const void *context; // context of the host
+    const char *name;    // name of the operator
     int tensor_count, result_count, factor_count;
     int members; // number of tensors of the variadic operand
     BindTensor *tensors, *results;

@@ -157,7 +157,7 @@ typedef struct CostRow {
 
 typedef struct RoleCost {
     const Role *role;
-    const DeviceClass *class; // of the role's first device; NULL: not known
+    const DeviceClass *class; // class of the role's first device; NULL: not known
     RoleMemory memory;
     int row_count;
     CostRow *rows; // in the program's order

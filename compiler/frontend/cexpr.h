@@ -70,7 +70,7 @@ typedef enum COperation {
     OP_PRE_DEC,
     OP_POST_INC,
     OP_POST_DEC,
-    OP_SIZEOF // of a type of variable length
+    OP_SIZEOF // sizeof of a type of variable length
 } COperation;
 
 typedef struct CDesignator {

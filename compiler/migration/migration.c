@@ -228,7 +228,7 @@ const Migrations *migrations_plan(Arena *arena, const Unit *unit) {
 /* Traffic of all batches of a migration. */
 typedef struct Sum {
     int64_t bytes, messages, busiest; // busiest: the most bytes that one device sends
-    int rounds;                       // of the batch with the most rounds
+    int rounds;                       // rounds of the batch with the most rounds
     double seconds;
 } Sum;
 

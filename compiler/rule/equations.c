@@ -55,8 +55,8 @@ static int known_at(const EquationPlan *plan, const Expr *expr) {
 typedef struct Planning {
     const Rule *rule;
     EquationPlan *plan;
-    EquationStep *steps; // of the plan
-    uint32_t *reads;     // of the plan
+    EquationStep *steps; // steps of the plan
+    uint32_t *reads;     // reads of the plan
 } Planning;
 
 /* Notes that `loop` computes an expression, and with it the local values that the expression

@@ -47,7 +47,7 @@ typedef struct ht_image_param {
 typedef struct ht_padding {
     double value;
     int rank, count;
-    const int64_t *extent; // of the input; the first dimension is the batch's rows
+    const int64_t *extent; // extents of the input; the first dimension is the batch's rows
     const int64_t *rows;   // 1 + rank numbers a pipeline: first row, end of the rows, and how many elements are read along each other dimension
 } ht_padding;
 
@@ -115,8 +115,8 @@ typedef struct ht_image {
     const ht_schedule *const *schedule; // by number
     int plan_count;
     const ht_reshard *const *plan; // conversions of the program
-    uint64_t digest;               // of the evaluated model under the strategy; 0: the program does not call ht_prepare
-    uint64_t strategy_digest;      // of the strategy's text; 0 for one device
+    uint64_t digest;               // digest of the evaluated model under the strategy; 0: the program does not call ht_prepare
+    uint64_t strategy_digest;      // digest of the strategy's text; 0 for one device
 } ht_image;
 
 /* Parameters and states that one conversion moves in a switch of strategies; `from` and `to` are

@@ -78,7 +78,7 @@ static inline ht_tensor ht_kl_div_with(ht_tensor x, ht_tensor target, ht_kl_opti
 /* ---- classes ---- */
 
 typedef struct ht_cross_entropy_options {
-    ht_tensor weight; // of each class
+    ht_tensor weight; // weight of each class
     int64_t ignore_index;
     float label_smoothing;
     float z_loss; // factor of an added term, the square of log(sum(exp(x))) (Chowdhery et al., PaLM, 2022); not PyTorch's

@@ -55,8 +55,8 @@ typedef struct ht_worker {
     int training;
     uint64_t seed;
     int device;
-    const ht_pipeline *pipeline; // of this device
-    int position;                // of this device in ht_pipeline.device
+    const ht_pipeline *pipeline; // pipeline of this device
+    int position;                // index of this device in ht_pipeline.device
 
     struct AsyncExchanges *async_exchanges; // transfers under way; private to the runtime
     struct Observer *observer;                  // observer for HETU_TRACE, HETU_PROFILE or HETU_NAN; NULL: no observer is on

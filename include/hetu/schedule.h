@@ -79,7 +79,7 @@ typedef struct ht_part {
     int call_count;
     const unsigned short *call; // by call, in order of execution: index into `calls`
     const ht_called *calls;
-    const ht_made *made;   // of `calls`
+    const ht_made *made;   // the elements that `calls` write and read
     const int64_t *buffer; // buffers of each call in order: its results, then its operands
     int whose_count;
     const ht_whose *whose; // one entry for the first call, and one for each change

@@ -11,7 +11,7 @@ static bool is_tensors(ParamKind kind) { return kind == PARAM_TENSOR || kind == 
 
 /* ---- integers over arguments and extents ---- */
 
-/* Writes a leaf (an ExprLeaf); the context is the OpDef. */
+/* Writes a leaf. Implements ExprLeaf; `context` is the OpDef. */
 static void write_leaf(Text *out, const Expr *leaf, void *context) {
     if (leaf->kind == EXPR_SIZE)
         text_print(out, "(Wide)size[%d]", leaf->index);

@@ -66,7 +66,7 @@ typedef struct Leaves {
     void *context;
 } Leaves;
 
-/* Appends a leaf. An ExprLeaf; the context is a Leaves. */
+/* Appends a leaf. Implements ExprLeaf; `context` is a Leaves. */
 static void emit_leaf(Text *out, const Expr *leaf, void *context) {
     const Leaves *leaves = context;
     switch (leaf->kind) {

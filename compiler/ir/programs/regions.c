@@ -226,7 +226,7 @@ static const Value *tensor_value(const Op *op, int k) {
 }
 
 bool op_takes_elements(const Op *op) {
-    const BoundAccess *first = NULL; // of the first tensor that is not a scalar
+    const BoundAccess *first = NULL; // access of the first tensor that is not a scalar
     bool takes = op->def->rule->kind != RULE_VIEW && free_factors(op);
     for (int k = 0; takes && k < op->operand_count + op->result_count; k++) {
         const BoundAccess *access = tensor_access(op, k);

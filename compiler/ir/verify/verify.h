@@ -28,7 +28,7 @@ bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, 
 typedef struct Verifier {
     Module *module;
     Arena *scratch;
-    Position at;        // of the text; file NULL: problems are bugs of the compiler
+    Position at;        // position of the text; file NULL: problems are bugs of the compiler
     const Value **made; // by id: the value, once it is made
     int problems;
 } Verifier;

@@ -23,7 +23,7 @@ typedef struct Cutter {
     const SliceConcat *movers;
     Ops out;
     int count;           // number of chunks
-    int number;          // of the current chunk, from 0
+    int number;          // number of the current chunk, from 0
     int before;          // number of chunks of regions that were cut earlier
     Value **own;         // by value id: its counterpart in the current chunk
     Value **sum;         // by value id: the accumulated sum over rows

@@ -160,7 +160,7 @@ static const Expr *gradient_expression(Deriver *deriver) {
 /* ---- arguments and sizes ---- */
 
 /* Replaces accesses by their positions, arguments by numbers, and sizes by products of sizes of
- * bound factors. An ExprLeafMap. */
+ * bound factors. Implements ExprLeafMap. */
 static const Expr *derived_leaf(const Expr *leaf, void *context) {
     const Deriver *deriver = context;
     const Binding *binding = deriver->op->binding;

@@ -11,7 +11,7 @@ typedef enum Origin { ORIGIN_CONSTANTS, ORIGIN_PARAMETERS, ORIGIN_INPUTS } Origi
 
 typedef struct Propagation {
     Module *module;
-    const Mesh *mesh; // of the current operator, as in `assigner`
+    const Mesh *mesh; // mesh of the current operator, as in `assigner`
     Arena *arena;     // scratch
     Assigner assigner;
     RuleUse **rules; // by stage, then for all devices: an array by split rule of the mesh

@@ -68,7 +68,7 @@ static bool is_marked(Arena *scratch, const Module *module, const Op *op) {
 }
 
 typedef struct RegionKey {
-    const char *tower, *name; // of the layer; NULL: outside of layers
+    const char *tower, *name; // names of the tower and the layer; NULL: outside of layers
     int64_t number;           // -1: outside of layers
     int64_t stage, visit;
 } RegionKey;

@@ -32,7 +32,7 @@ typedef struct Staging {
     const Module *shorter;  // the variant of the model with the template's padding lengths; NULL:
                             // the template has the module's lengths
     Array(const Layer *) layers;
-    Placement *placement; // of the layers in the template
+    Placement *placement; // placement of the layers in the template
     int *visit;           // by op index: its visit in the template; -1: outside of the loop
     Value **copy;         // by value id: its copy in the template, for values that the loop makes
     Value **held;    // by stage and value id: its copy there, for values that the loop only reads

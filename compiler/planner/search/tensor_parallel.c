@@ -20,7 +20,7 @@ enum { NAMES_MOST = 16, TRIED_DEGREE = 4, ORDERS = 10 };
 /* The dimensions that are cut, as indices of the model's dimensions. */
 typedef struct Set {
     int count, names[NAMES_MOST];
-    double seconds, bytes; // of a step; of a device; INFINITY: hetucc refuses the set
+    double seconds, bytes; // seconds of a step, bytes of a device; INFINITY: hetucc refuses the set
 } Set;
 
 typedef Array(Set) SetList;

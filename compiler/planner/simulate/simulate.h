@@ -35,12 +35,12 @@ typedef struct ActorTime {
 
 typedef struct MemoryPoint {
     double at;     // seconds
-    int64_t bytes; // in use from then on
+    int64_t bytes; // bytes in use from then on
 } MemoryPoint;
 
 typedef struct ActorMemory {
     int64_t peak;  // reserved by the program: parameters, states, inputs, its arena and slots
-    int64_t arena; // of these, the arena and slots
+    int64_t arena; // bytes of the arena and slots among these
     int64_t used;  // the most bytes in use at one time
     int point_count;
     const MemoryPoint *points; // the bytes in use over time

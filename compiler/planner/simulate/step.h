@@ -29,7 +29,7 @@ typedef struct ProgramTask {
     Stream stream;
     Phase phase;
     int step, run, stage, visit, microbatch; // -1: the task belongs to no run, stage, ...
-    int edge;                                // of a message: the edge of the pipeline's stage graph
+    int edge;                                // messages: the edge of the pipeline's stage graph
     const Op *op;                            // the conversion; NULL: the task computes
     const ActorTransfer *transfer;
     int actor_count;

@@ -484,8 +484,8 @@ static int acting_device(const Step *step, int index) {
     return index % 2 ? message->receiver : message->sender;
 }
 
-/* Returns the time when the processors of the steps' devices are all free. If `until` is not
- * negative, sets the ready time of these processors to it. */
+/* Returns the time when the processors of the steps' devices are all free. Sets the ready time of
+ * these processors to `until` unless that is negative. */
 static double seats_ready(Resources *resources, int from, int to, double until) {
     double latest = 0;
     for (int s = from; s < to; s++)

@@ -27,7 +27,7 @@ typedef struct Entry {
 struct Copies {
     char *folder;           // folder of HETU_COPIES on this host
     bool failed;            // no checkpoint can be taken; the error has been printed
-    uint64_t start, number; // as in CopyHead: of this run; of its last checkpoint
+    uint64_t start, number; // as in CopyHead: this run's start; its last checkpoint's number
     int partner; // rank on another host that keeps a replica of this rank's range; -1: one host
     bool *keeps; // by rank r: whether this rank keeps the range of r
     int local, locals; // index of this rank on its host; number of ranks there

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum {
-    TICKS = 10,                // per second
+    TICKS = 10,                // ticks per second
     TICK = 1000000000 / TICKS, // nanoseconds
     NAP = 1000000,             // nanoseconds
     GRACE = 4                  // ticks between a closed connection and the end of all ranks

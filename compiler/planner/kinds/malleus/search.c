@@ -9,7 +9,7 @@
 typedef struct State {
     Grouping grouping;
     Pipeline *pipelines;
-    double time;   // of a step; INFINITY when a pipeline cannot hold the layers
+    double time;   // time of a step; INFINITY when a pipeline cannot hold the layers
     double energy; // the quantity that annealing minimises; see weigh
 } State;
 

@@ -361,7 +361,7 @@ typedef struct Round {
     Search **player;
     int first, count; // every second player, from number `first` on
     double hot, cold;
-    int64_t work; // of each player
+    int64_t work; // work of each player
 } Round;
 
 static void *play(void *argument) {
