@@ -47,7 +47,7 @@ void tool_read_words(const char *words, const char *what, int least, int most, i
  * Returns the value; NULL: the word is another one. */
 const char *tool_value(const char *name, char **argv, int *at);
 
-/* Sets the options that a tool has beside hetucc's; `names` ends with NULL. */
+/* Sets the options that a tool has besides hetucc's; `names` ends with NULL. */
 void tool_own_options(const char *const *names);
 
 /* Returns the option of an argp table, or of the tool's own, that a misspelled word such as

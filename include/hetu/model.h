@@ -1,4 +1,4 @@
-/* model.h: the parts of a model function beside operators: tensors, parameters, states, inputs,
+/* model.h: the parts of a model function besides operators: tensors, parameters, states, inputs,
  * outputs, scopes, optimizers, and a user's own operators. Included by hetu.h.
  */
 #ifndef HETU_MODEL_H

@@ -23,7 +23,7 @@ typedef enum ht_queue {
     HT_QUEUES
 } ht_queue;
 
-/* A conversion that carries tensors between parts on different devices, beside computing.
+/* A conversion that carries tensors between parts on different devices and overlaps with computing.
  *
  * HT_QUEUE_STAGES: a sender begins the transfer when the sending part has run. A device that only
  * receives begins the transfer as soon as no earlier row uses the slot. The transfer ends before

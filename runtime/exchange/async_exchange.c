@@ -39,7 +39,7 @@ typedef enum Progress {
 /* Progress of one run of an async exchange. */
 typedef struct ExchangeState {
     bool begun;            // earlier exchanges have ended, and there is memory for reductions
-    double since;          // begin of the run, for the timeline
+    double since;          // start of the run, for the timeline
     int64_t receive_bytes; // most bytes that a round receives for reductions
     Progress progress;
     void *mark;

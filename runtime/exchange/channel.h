@@ -33,7 +33,7 @@ typedef struct ChannelRun {
 typedef struct ChannelPlans {
     int count, pipeline_count;
     const ht_reshard *const *plan;
-    /* By plan: bit mask (1 << HT_QUEUE_...) of the queues that run it beside computing; 0: none. */
+    /* By plan: bit mask (1 << HT_QUEUE_...) of the queues that overlap it with computing. */
     const unsigned *queues;
     const ht_pipeline *pipelines;
 } ChannelPlans;

@@ -56,7 +56,7 @@ static const Span no_span = {1, 0};
 
 static Span whole_span(const Span *span) { return span->end < span->begin ? (Span){0, 0} : *span; }
 
-/* A group with its spans. Until settle, the table's spans count from the begin of the step. */
+/* A group with its spans. Until settle, the table's spans count from the start of the step. */
 typedef struct Spans {
     const SimulatedSteps *steps;
     PipelineGroup *group;
@@ -135,7 +135,7 @@ static double table_begin(const Spans *spans) {
     return isfinite(begin) ? begin : 0;
 }
 
-/* Makes the spans of the table count from its begin, as the report expects. */
+/* Makes the spans of the table count from its start, as the report expects. */
 static void settle(Spans *spans) {
     double begin = spans->group->begin = table_begin(spans);
     for (int s = 0; s < spans->group->graph.stage_count; s++) {

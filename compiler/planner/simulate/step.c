@@ -31,7 +31,7 @@ typedef struct Builder {
     int *self;         // by actor: its number
     double *pending;   // by actor: seconds of computing that are not a task yet
     int *last;         // by actor: its last task; -1: it has none yet
-    List *extra;       // by actor: the tasks that its next task waits for beside the last one
+    List *extra;       // by actor: the tasks that its next task waits for besides the last one
     Array(Sum) sums;
     List *made_by; // by operator: the gradient reductions of its results
 } Builder;
@@ -425,7 +425,7 @@ static void run_whole(Builder *builder, Phase phase, int microbatch, bool last, 
     add_row(builder, script, last, row);
 }
 
-/* Adds, at the begin of a step, the tasks that count each micro-batch's elements. */
+/* Adds, at the start of a step, the tasks that count each micro-batch's elements. */
 static void run_counts(Builder *builder) {
     int64_t most = module_microbatches(builder->module);
     if (!whole_script_of(&builder->scripts, PHASE_COUNTING)->items.count) return;

@@ -411,8 +411,8 @@ static double collective_seconds(const Resources *resources, int from, int to,
     return divided * pow(rooted / divided, part) + combining;
 }
 
-/* Returns the seconds of all-to-alls as if each device sent equally many bytes, at least the
- * seconds of an exchange of the same messages. */
+/* Returns the seconds of all-to-alls as if all devices sent the same number of bytes, but at least
+ * those of an exchange of the same messages. */
 static double all_to_all_seconds(const Resources *resources, int from, int to,
                                  const Traffic *traffic) {
     const Link *link = &traffic->link;

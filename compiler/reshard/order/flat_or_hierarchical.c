@@ -163,7 +163,7 @@ static const Attempt *choose(const Choice *choice) {
 }
 
 /* Tries plans on one host: first with collectives of all closed groups, then without collectives
- * that overload a device, at last without any. */
+ * that overload a device, finally without any. */
 static void try_collectives(Choice *choice) {
     make_attempt(choice);
     raise_to_even(choice, &choice->attempts[0]);

@@ -34,7 +34,7 @@ typedef enum WatchStage {
     STAGE_OVER
 } WatchStage;
 
-/* A failure of a rank at a task beside the training. */
+/* A failure of a rank at a background task. */
 typedef struct Failure {
     int task, error, rank;
 } Failure;

@@ -166,7 +166,7 @@ static int group_soonest(const FlexspState *s, const Group *groups, int count, i
     return best;
 }
 
-/* Forms the groups of a block anew if annealing accepts the change. Returns the work, in moves. */
+/* Forms new groups of a block if annealing accepts the change. Returns the work, in moves. */
 static int block_form(FlexspState *s) {
     int degree, start = block_pick(s, &degree), size = s->q->degree[degree].size,
                 batch = batch_of(s, start);

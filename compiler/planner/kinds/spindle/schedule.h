@@ -34,7 +34,7 @@ typedef struct Choices {
 
 typedef struct Scheduler Scheduler;
 
-/* The weights of the terms of a search's objective beside the end of the last slice. */
+/* The weights of the terms of a search's objective besides the end of the last slice. */
 typedef struct Weights {
     double mean;    // weight of the mean end of the devices
     double penalty; // weight of the states that fit nowhere, as a fraction of a device's memory

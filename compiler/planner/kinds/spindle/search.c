@@ -262,7 +262,7 @@ static void find_critical(Search *s, double same) {
 static void anneal(Search *s, double hot, double cold, int64_t work) {
     enum {
         REORDER = 100, // steps between two sorts of the order
-        OF_STEP = 60   // work of a step beside the work of its schedule
+        OF_STEP = 60   // work of a step without the work of its schedule
     };
     const double same = 1e-9; // relative difference of times that is rounding
     if (isfinite(s->best_ms)) choices_copy(&s->now, &s->best, s->pieces);
