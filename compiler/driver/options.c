@@ -226,7 +226,7 @@ static void read_long(Line *line) {
     if (option->arg && !word[2 + length] && *line->next) copy(line);
 }
 
-/* Reads an option of hetucc that is one dash and a word, such as -std=c17; false: it is none. */
+/* Reads an option of hetucc that is one dash and a word, such as -std=c17; false: it is another. */
 static bool read_dashed_word(Line *line) {
     const char *word = *line->next;
     if (!strcmp(word, "-###"))

@@ -22,7 +22,7 @@ typedef struct ht_node {
     struct ht_node *gradient; // NULL: none yet
     bool owns_gradient; // `gradient` is this node's own sum, which further gradients may change
     bool used;          // an operator or gradient function read the node (check_ignored)
-    eager_param *param; // parameter that the node is; NULL: the node is none
+    eager_param *param; // the parameter; NULL: the node is not a parameter
     int64_t evaluation; // number of the evaluation that created the node
     int64_t number;     // number of the node, counted from 1 in its evaluation
 } ht_node;

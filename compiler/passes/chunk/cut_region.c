@@ -213,7 +213,7 @@ static void make(Op *op, Value *value) {
     value->index = 0;
 }
 
-/* Gives operators outside a result of the region: the accumulated sum, or concatenated slices. */
+/* Makes a result that operators outside the region read: the accumulated sum, or joined slices. */
 static void give(Cutter *cutter, const Op *op, Value *value) {
     const Chunked *region = cutter->region;
     int dim = region->dim[value->id] - 1;

@@ -37,8 +37,7 @@ typedef struct SearchOptions {
     Target target;                   // without the cluster, which `frontend` gives
     CompileOptions compile;
     bool no_fuse;
-    int64_t memory; // bytes that a device may use at most, besides its class's limit; 0: no such
-                    // limit
+    int64_t memory;   // the most bytes of a device, besides its class's limit; 0: no limit
     const char *name; // name of the strategy
 } SearchOptions;
 
