@@ -30,8 +30,8 @@ static const char *const verb_words[] = {
 
 const char *verb_word(ht_verb verb) { return verb_words[verb]; }
 
-/* Returns whether a measurement fits `ranks` devices better than the best so far. The side of
- * `ranks` that `above` selects counts first, then the distance, then more processors. */
+/* Returns whether a measurement fits `ranks` devices better than the best so far. Prefers the side
+ * of `ranks` that `above` selects, then the least distance, then more processors. */
 static bool tells_more(const Measured *own, const Measured *best, int ranks, bool above) {
     bool own_side = above ? own->ranks >= ranks : own->ranks <= ranks,
          best_side = above ? best->ranks >= ranks : best->ranks <= ranks;

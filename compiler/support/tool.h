@@ -35,7 +35,7 @@ struct argp_option;
 _Noreturn void tool_misused(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Parses the command line as argp_parse does. A word that is not an option, or an option without
- * its value, is a mistake as above. */
+ * its value, is reported by tool_misused. */
 void tool_parse(const struct argp *parser, int argc, char **argv, unsigned flags, void *input);
 
 /* Reads the line of a tool without options. `words` names its words, as in "[PASS] FILE"; there are

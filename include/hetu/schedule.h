@@ -104,8 +104,8 @@ typedef struct ht_image_role {
     const ht_transfer *transfers;
 } ht_image_role;
 
-/* A pipeline: the stages that run the model for some rows of the batch. Pipelines of one kind share
- * roles and conversion plans, which name devices by position. */
+/* A pipeline: the stages that run the model for some rows of the batch. Pipelines of the same kind
+ * share roles and conversion plans, which name devices by position. */
 typedef struct ht_pipeline {
     int kind;
     int64_t microbatches, rows, first_row; // micro-batches a step; rows a micro-batch; the pipeline's first row within the batch

@@ -1,7 +1,7 @@
 /* Async exchanges: conversions that overlap with computing.
  *
  * An async exchange is one run of a plan. Its rank continues with other work until it needs the
- * result. Async exchanges with one tag run in the order in which they begin. Exchanges with
+ * result. Async exchanges with the same tag run in the order in which they begin. Exchanges with
  * different tags are independent, but `after` may name exchanges that must end before one begins,
  * because the later one uses their memory.
  *

@@ -5,7 +5,7 @@
  *     g1 = reshard(dw1) begins     all-reduce of dw1, while backward goes on
  *     w1 = adam(w1, g1)            update: waits for g1
  *
- * All devices begin the collectives in one order: the order in which the devices of the first
+ * All devices begin the collectives in the same order: the order in which the devices of the first
  * pipeline template compute the operands. So NCCL cannot deadlock (cuda/nccl.cu).
  *
  * A prefetch does the same for parameters under `zero 3`: the all-gather of a layer's parameters

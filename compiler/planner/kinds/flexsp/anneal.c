@@ -216,7 +216,7 @@ static void block_exchange(FlexspState *s, int a, int b, int size) {
     }
 }
 
-/* Swaps two blocks of one size of different micro-batches, if accepted. Returns the work. */
+/* Swaps two blocks of the same size of different micro-batches, if accepted. Returns the work. */
 static int block_swap(FlexspState *s) {
     int degree, a = block_pick(s, &degree), size = s->q->degree[degree].size, gpus = s->q->gpus;
     int batch_a = batch_of(s, a), batch_b = random_below(&s->random, s->batches);
