@@ -58,9 +58,9 @@ double field_positive(Field field);
 int field_integer(Field field, int low, int high);
 const char *field_string(Field field);
 
-/* Returns a list of at least `least` numbers, each above 0; the count into *count. */
+/* Returns a list of at least `least` numbers, each above 0; sets *count. */
 double *field_positives(Field list, int least, int *count);
-/* Returns a list of at least `least` integers in low .. high; the count into *count. */
+/* Returns a list of at least `least` integers in low .. high; sets *count. */
 int *field_integers(Field list, int least, int low, int high, int *count);
 
 /* ---- tables by a number of devices: {"2": 119.5, "4": 104.1} ---- */

@@ -395,7 +395,7 @@ static bool is_kept_from(const Scheduler *s, int place) {
            !memcmp(s->free.from, kept, sizeof *kept * (size_t)s->q->gpus);
 }
 
-/* Returns the times of a schedule that ends as the kept one. */
+/* Returns the times of a schedule that ends like the kept one. */
 static ScheduleTimes schedule_same(Scheduler *s, int place) {
     double last = 0;
     s->last = place;
