@@ -166,7 +166,7 @@ static __device__ inline float team_max(float value) {
     return top[0];
 }
 
-/* Computes dx = finish(dy, y, dot, row) with dot = dy . y: the backward of softmax and L2 norm. */
+/* Computes dx = finish(dy, y, dot, row) with dot = dy . y: backward of softmax and L2 norm. */
 template <typename T, int V, typename Finish>
 __global__ void __launch_bounds__(TEAM_MOST_THREADS)
     team_dot_device(T *dx, const T *dy, const T *y, Team team, Finish finish) {
