@@ -57,8 +57,8 @@ static inline dim3 team_threads(const Team &team) {
 }
 
 /* Calls work.operator()<T, V>(). T is the type in which the views are stored. V neighbours fill 16
- * bytes, if all rows of `n` elements and all `vectors` (of f32) begin at multiples of 16 bytes;
- * else 1. */
+ * bytes if all rows of `n` elements and all `vectors` (of f32) begin at multiples of 16 bytes; else
+ * V is 1. */
 template <typename Work>
 static inline void with_vectors(const char *name, int64_t n,
                                 std::initializer_list<const ht_view *> views,

@@ -1,5 +1,5 @@
 /* Finds the best plan of one pipeline. For each stage it tries all pairs of strategies; a dynamic
- * program over the stages has a cap of the longest stage's time. */
+ * program over the stages has a cap on the longest stage's time. */
 #include "planner/kinds/galvatron/galvatron.h"
 
 #include "support/array.h"

@@ -176,8 +176,8 @@ static int best_number(const Scheme *scheme, double per_token, double time, int 
     return most;
 }
 
-/* Returns the tokens that the pipelines must take if sequences are divisible: the batch's, at most
- * the largest micro-batch's times the number of sequences. */
+/* Returns the tokens that the pipelines must take if sequences are divisible: the batch's tokens,
+ * at most those of the largest micro-batch for each sequence. */
 static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch,
                             const Dispatch *dispatch) {
     int most = 0;
