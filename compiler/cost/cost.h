@@ -77,7 +77,7 @@ typedef enum MemoryKind {
     MEMORY_ACTIVATIONS, // results of forward operators
     MEMORY_TEMPORARIES, // other operators' results
     MEMORY_SCRATCH,     // scratch of conversions
-    MEMORY_GAPS,        // alignment and holes of the arena
+    MEMORY_GAPS,        // alignment and gaps of the arena
     MEMORY_KINDS
 } MemoryKind;
 

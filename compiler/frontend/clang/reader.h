@@ -38,7 +38,7 @@ typedef struct OwnMacro {
 
 typedef Array(OwnMacro) OwnMacros;
 
-/* A definition of a macro, which leads to the earlier definition. */
+/* A definition of a macro, with a link to the earlier definition. */
 typedef struct SeenMacro SeenMacro;
 struct SeenMacro {
     const char *name;
