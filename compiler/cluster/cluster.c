@@ -32,8 +32,8 @@ static const char *const verb_words[] = {
 
 const char *verb_word(ht_verb verb) { return verb_words[verb]; }
 
-/* Returns whether a measurement fits `ranks` devices better than the best so far. The side of
- * `ranks` that `above` selects counts first, then the distance, then more processors. */
+/* Returns whether a measurement fits `ranks` devices better than the best so far. Prefers the side
+ * of `ranks` that `above` selects, then the least distance, then more processors. */
 static bool tells_more(const Measured *own, const Measured *best, int ranks, bool above) {
     bool own_side = above ? own->ranks >= ranks : own->ranks <= ranks,
          best_side = above ? best->ranks >= ranks : best->ranks <= ranks;
@@ -223,7 +223,7 @@ static const char *find_entry(const char *from, size_t index) {
         (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
 /* Reports keys of an object that are not among the `count` names: as errors when the reader is
- * strict, else as warnings. Does nothing when `object` is no JSON object. */
+ * strict, else as warnings. Does nothing when `object` is not a JSON object. */
 static void check_keys(Reader *reader, const json_t *object, const char *place,
                        const char *const *names, int count) {
     const char *key;

@@ -160,9 +160,9 @@ int cluster_host_number(const Cluster *cluster, const char *name);
 /* Returns the class with a name; NULL: no device has it. */
 const DeviceClass *cluster_class_named(const Cluster *cluster, const char *name);
 
-/* Return the seconds, by latency and bandwidth, of a message, and of a verb among n devices: of a
- * ring, or of a chain for a broadcast or reduce. In an all-to-all or exchange, `bytes` is the sum
- * over all messages, and each device sends bytes / n. */
+/* Return the seconds, by latency and bandwidth, of a message, and of a verb among n devices. A
+ * broadcast or reduce is a chain, any other verb a ring. In an all-to-all or exchange, `bytes` is
+ * the sum over all messages, and each device sends bytes / n. */
 double link_seconds(const Link *link, double bytes);
 double verb_seconds(ht_verb verb, int n, double bytes, const Link *link);
 

@@ -32,7 +32,7 @@ double *times_of_stage(Times *times, const int *devices, int device_count, int s
                        const StageGraph *graph);
 
 /* Returns the edge of the stage graph along which an operator sends its message, and sets *backward
- * to whether the message goes backward; -1: the operator is no message. */
+ * to whether the message goes backward; -1: the operator is not a message. */
 int op_edge(const Module *module, const StageGraph *graph, const Op *op, bool *backward);
 
 /* Returns, by edge of the graph of template `body`, the seconds of its forward or backward message;

@@ -30,7 +30,7 @@ struct CallTable {
     Arena *arena;
     CallEntry *calls;
     DefEntry *defs;
-    Text key; // of the call that is looked up
+    Text key; // key of the call that is looked up
 };
 
 Module *module_create(Arena *arena, Diag *diag, const char *name) {

@@ -123,8 +123,8 @@ static bool is_open(const Op *op, int k) {
            dtype_is_float(op->operands[k]->type.dtype);
 }
 
-/* Returns whether the operator must work in the types of the source: an open operand is not f32 in
- * the source, or the operator's kernel lacks the program's precision. */
+/* Returns whether the operator must work in the types of the source. True if an open operand is not
+ * f32 there, or the operator's kernel lacks the program's precision. */
 static bool keeps_source(Lowering *lowering, const Op *op) {
     const Rule *rule = op->def->rule;
     for (int k = 0; k < op->operand_count; k++)

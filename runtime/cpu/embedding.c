@@ -40,7 +40,7 @@ HT_CLONES static void add_row(float *restrict to, const float *restrict from, in
 }
 
 /* Arguments of backward: the table's gradient, its initial values (NULL: zeros), the result's
- * gradient, and the table's row of each of `count` tokens (-1: on another device). */
+ * gradient, and for `count` tokens the row of the table (-1: on another device). */
 typedef struct TableGradient {
     float *table;
     const float *more;

@@ -41,7 +41,7 @@ typedef enum Progress {
 /* Progress of one run of an async exchange. */
 typedef struct ExchangeState {
     bool begun;            // earlier exchanges have ended, and there is memory for reductions
-    double since;          // begin of the run, for the timeline
+    double since;          // start of the run, for the timeline
     int64_t receive_bytes; // most bytes that a round receives for reductions
     Progress progress;
     void *mark;
@@ -410,7 +410,7 @@ void async_exchange_end_on_thread(AsyncExchange *async) {
     watchdog_end_wait();
 }
 
-/* Counts a run, and ends the program if an exchange in `after` has another number of runs: the
+/* Counts a run, and ends the program if an exchange in `after` has another number of runs. The
  * `ended` flag of that exchange would be left from its previous run. */
 static void count_run(AsyncExchange *async) {
     async->runs++;

@@ -2,7 +2,7 @@
  *
  * Measurements use the planner's conversions and the program's channel. A link's latency and
  * bandwidth come from two ranks that send to each other at once. Each verb (collective) is also
- * timed by bytes: on two ranks of a host, on more ranks, on all ranks, and on two ranks that share
+ * timed by bytes, on two ranks of a host, on more ranks, on all ranks, and on two ranks that share
  * a processor. The time of copies within a device's memory is subtracted, since the planner
  * predicts these copies separately. */
 #include "timing.h"

@@ -45,7 +45,7 @@ static void print_largest(Text *out, const Module *module, KeptValues *values) {
     }
 }
 
-/* Devices of a role that have equally many slots, each for a micro-batch. */
+/* Devices of a role with the same number of slots, each for a micro-batch. */
 typedef struct EqualSlots {
     int slots, count;
     int *devices;

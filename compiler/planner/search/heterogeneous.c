@@ -313,7 +313,7 @@ static DeviceGroup part_on(const Mixer *mixer, int group, int host) {
     return part;
 }
 
-/* Adds the strategies of one stage on each host with several classes, if hosts are several. */
+/* Adds the strategies of one stage on each host with several classes, if hosts are two or more. */
 static void add_weights_of_hosts(Mixer *mixer) {
     const Fleet *devices = mixer->profile->context->devices;
     DeviceGroup *parts = arena_array(mixer->arena, DeviceGroup, mixer->groups);

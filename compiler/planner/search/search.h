@@ -22,8 +22,8 @@
  *     neighbours.h       moves to similar strategies; baselines; minimum memory if none fits
  *     explain.h          prints the plan and its reasons
  *
- * The same input gives the same plan: nothing depends on how many processes run beside each other,
- * on addresses, or on time. */
+ * The same input gives the same plan: nothing depends on how many processes run at once, on
+ * addresses, or on time. */
 #ifndef PLANNER_SEARCH_SEARCH_H
 #define PLANNER_SEARCH_SEARCH_H
 
@@ -37,8 +37,7 @@ typedef struct SearchOptions {
     Target target;                   // without the cluster, which `frontend` gives
     CompileOptions compile;
     bool no_fuse;
-    int64_t memory; // bytes that a device may use at most, beside its class's limit; 0: no further
-                    // limit
+    int64_t memory;   // the most bytes of a device, besides its class's limit; 0: no limit
     const char *name; // name of the strategy
 } SearchOptions;
 

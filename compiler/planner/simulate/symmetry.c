@@ -97,7 +97,7 @@ static void find_conversions(Symmetry *fold) {
 
 /* ---- colours ---- */
 
-/* The colours of devices. Devices of one colour were not distinguished so far. The arrays but
+/* The colours of devices. Devices of the same colour were not distinguished so far. The arrays but
  * `index` are indexed like module->devices->roles->devices. */
 typedef struct Colours {
     const Symmetry *fold;
@@ -213,8 +213,8 @@ static int compare_shades(const void *a, const void *b) {
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Gives different colours to devices of one colour with different hashes, and numbers colours by
- * their first devices. Returns whether there are more colours than before. */
+/* Gives different colours to devices of the same colour with different hashes, and numbers colours
+ * by their first devices. Returns whether there are more colours than before. */
 static bool split(Colours *colours) {
     int devices = colours->fold->module->devices->roles->device_count, before = colours->count;
     Arena *scratch = arena_create();

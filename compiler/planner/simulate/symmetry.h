@@ -2,8 +2,8 @@
  * all.
  *
  * Two devices of one actor have the same role, class, position in a pipeline and changes. In every
- * conversion they do the same with partners of the same actors. Colour refinement finds the actors:
- * devices begin with colours by their own properties, and colours are split by the colours of the
+ * conversion they do the same with partners of the same actors. Colour refinement finds the actors.
+ * Devices begin with colours by their own properties, and colours are split by the colours of the
  * devices' partners until none is split. The simulation stays exact: equal devices share their
  * ports with equal neighbours, and so have equal times. */
 #ifndef PLANNER_SIMULATE_SYMMETRY_H

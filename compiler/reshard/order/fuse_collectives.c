@@ -151,7 +151,7 @@ static void fuse(Fusion *fusion, const Step *steps, int count) {
 }
 
 /* Returns a number that is equal for adjacent steps of one stage that do not depend on each other;
- * -1: the step is no collective that may be fused. */
+ * -1: the step is not a collective that may be fused. */
 static int phase_of(const Step *step) {
     switch (step->verb) {
     case HT_ALL_REDUCE: return 0;

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Returns the number of holders of each contribution if all have equally many; else 0. */
+/* Returns the number of holders of each contribution if it is the same for all; else 0. */
 static int holders_each(const Task *task) {
     int each = task->sources[0].count;
     for (int p = 1; p < task->source_count; p++)

@@ -53,7 +53,7 @@ typedef struct Combining Combining;
  * round, and the transfers of each value to its other targets. */
 Combining *combining_plan(PlanBuilder *planner, Reductions *reductions);
 
-/* Adds a job for each contribution with several holders; adds the others' bytes to plan->sent. */
+/* Adds a job for each contribution with several holders, and the bytes of others to plan->sent. */
 void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs);
 
 /* Fills the exchanges with messages once the jobs are divided. */
