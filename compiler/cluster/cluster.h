@@ -23,7 +23,8 @@
  *         "local": {"latency": 3e-6, "bandwidth": 2e11},
  *         "remote": {"latency": 1e-5, "bandwidth": 2.5e10},
  *         "pairs": [{"between": ["a", "b"], "latency": 2e-5, "bandwidth": 1e10},
- *                   {"between": [[0, 1], [2, 3]], ...}]
+ *                   {"between": [[0, 1], [2, 3]], ...}],
+ *         "uplinks": [{"of": "a", "bandwidth": 2.5e10}]   shared cards: uplinks.h
  *       }
  *     }
  *
@@ -45,6 +46,7 @@
 #define CLUSTER_CLUSTER_H
 
 #include "binding/binding.h"
+#include "cluster/uplinks.h"
 #include "hetu/reshard.h"
 #include "layout/layout.h"
 
@@ -122,6 +124,7 @@ typedef struct Cluster {
     Link local, remote;
     int pair_count;
     const LinkPair *pairs;
+    Uplinks uplinks;
 } Cluster;
 
 /* Read a cluster file into the arena; return NULL after an error. cluster_read warns of unknown
