@@ -1,4 +1,5 @@
 #include "cluster/cluster.h"
+#include "cluster/measured.h"
 
 #include "support/array.h"
 #include "support/reading.h"

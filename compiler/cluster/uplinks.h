@@ -6,10 +6,10 @@
  *                           {"of": ["b", "c"], "bandwidth": 1e9, "in": 2e9},
  *                           {"of": [6, 7], "bandwidth": 1e8, "duplex": false}]}
  *
- * `of` is a host, a list of hosts, or a list of devices of one host. `bandwidth` counts bytes a second out of
- * the devices and, without `in`, into them. Without `duplex`, both directions share `bandwidth`.
- * Messages from a to b pass a's card out, and b's and the switch's in; messages from b to c pass
- * no uplink of the switch. A device without an uplink has a card of its own: `remote`. */
+ * `of` is a host, a list of hosts, or a list of devices of one host. `bandwidth` counts bytes a
+ * second out of the devices and, without `in`, into them. Unless `duplex`, both directions share
+ * `bandwidth`. Messages from a to b pass a's card out, and b's and the switch's in; messages from b
+ * to c pass no uplink of the switch. A device without an uplink has a card of its own: `remote`. */
 #ifndef CLUSTER_UPLINKS_H
 #define CLUSTER_UPLINKS_H
 
@@ -39,8 +39,8 @@ typedef struct Uplinks {
 /* Most uplinks of one device, and most uplinks that a message passes. */
 enum { UPLINKS_OF_DEVICE = 8, UPLINKS_PASSED = 2 * UPLINKS_OF_DEVICE };
 
-/* Lists the directions of uplinks that messages between two devices pass, and returns their number.
- * A direction is 2 * uplink, plus 1 for into its devices when it is duplex. */
+/* Lists the directions of uplinks that messages between two devices pass; returns their number. A
+ * direction is 2 * uplink, plus 1 for into its devices when it is duplex. */
 int uplinks_passed(const Cluster *cluster, int from, int to, int directions[UPLINKS_PASSED]);
 
 /* Returns the number of directions of a cluster's uplinks, and the rate of one in bytes a second. */

@@ -21,7 +21,7 @@
 
 enum { NAME_BYTES = 64, LEAST_MESSAGE = 1 << 9, LEAST_BYTES = 1 << 13, MOST_BYTES = 1 << 24 };
 
-/* Larger messages than those that take so many seconds are not measured: they take in proportion. */
+/* Seconds of the longest messages that are measured: longer ones take in proportion. */
 static const double LONG_RUN = 0.06;
 
 /* Seconds for each point in each pass. Disturbances of the machine last a while, so the best value
@@ -409,8 +409,8 @@ static double flows_rate(Arena *arena, const Flows *flows, bool into) {
     return bytes_rate(verbs[SEND].text, devices, 2 * flows->count, &shortest);
 }
 
-/* Returns the flows of the senders to ranks of hosts outside: the first rank of each such host, then
- * the second ranks, and so on, as long as there are any. */
+/* Returns the flows of the senders to ranks of hosts outside: to the first rank of each such host,
+ * then to the second ranks, and so on, until no rank is left. */
 static Flows flows_out(Arena *arena, const Hosts *hosts, const int *senders, int count,
                        const bool *inside) {
     Flows flows = {0, arena_array(arena, int, 2 * count)};
@@ -478,8 +478,8 @@ static bool hosts_share(Arena *arena, const Hosts *hosts, const int *first, int 
            flows_rate(arena, &flows, false) < SHARED * rates_alone(arena, &flows, false);
 }
 
-/* Adds the switches that several hosts share: sets of hosts, found by pairs. A host is compared with
- * the first host of each set. */
+/* Adds the switches that several hosts share: sets of hosts, found by comparing each host with the
+ * first host of each set. */
 static void add_switches(Arena *arena, const Hosts *hosts, json_t *uplinks) {
     int *first = arena_array(arena, int, hosts->count),
         *set = arena_array(arena, int, hosts->count),

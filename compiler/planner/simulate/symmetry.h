@@ -4,8 +4,8 @@
  * Two devices of one actor have the same role, class, position in a pipeline and changes. In every
  * conversion they do the same with partners of the same actors. Colour refinement finds the actors:
  * devices begin with colours by their own properties, and colours are split by the colours of the
- * devices' partners until none is split. Uplinks have colours, too, by the transfers that pass them.
- * The simulation stays exact: equal devices share their ports and uplinks with equal neighbours,
+ * devices' partners until none is split. Uplinks have colours by the transfers that pass them. The
+ * simulation stays exact: equal devices share their ports and uplinks with equal neighbours,
  * and so have equal times. */
 #ifndef PLANNER_SIMULATE_SYMMETRY_H
 #define PLANNER_SIMULATE_SYMMETRY_H

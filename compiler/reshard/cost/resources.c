@@ -1,5 +1,7 @@
 #include "reshard/cost/communication.h"
 
+#include "cluster/measured.h"
+
 #include <math.h>
 #include <string.h>
 
