@@ -43,7 +43,7 @@ enum { UPLINKS_OF_DEVICE = 8, UPLINKS_PASSED = 2 * UPLINKS_OF_DEVICE };
  * direction is 2 * uplink, plus 1 for into its devices when it is duplex. */
 int uplinks_passed(const Cluster *cluster, int from, int to, int directions[UPLINKS_PASSED]);
 
-/* Returns the number of directions of a cluster's uplinks, and the rate of one in bytes a second. */
+/* Return the number of directions of a cluster's uplinks, and the bytes a second of one. */
 int uplink_directions(const Cluster *cluster);
 double uplink_rate(const Cluster *cluster, int direction);
 
