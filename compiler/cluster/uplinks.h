@@ -13,7 +13,7 @@
 #ifndef CLUSTER_UPLINKS_H
 #define CLUSTER_UPLINKS_H
 
-#include "binding/binding.h"
+#include "hetu/reshard.h"
 
 #include <stdbool.h>
 

@@ -180,7 +180,7 @@ def folded_cards():
     """The same to the bit when hosts share their cards, all behind one switch or behind two."""
     text = "\n".join(f"pipeline microbatches(3) rows(4)\nstage devices({8 * p}-{8 * p + 3}) mesh(dp:4) layers(0-1)\nstage devices({8 * p + 4}-{8 * p + 7}) mesh(dp:4) layers(2-3)" for p in range(4))
     lines, options, before = "split batch:dp\n" + text, ("-DROWS=48",), 0
-    switches = [{"of": [f"h{h}" for h in range(8 * s, 8 * s + 8)], "bandwidth": 5e8} for s in range(2)]
+    switches = [{"of": [f"h{h}" for h in range(8 * s, 8 * s + 8)], "bandwidth": 1e6} for s in range(2)]
     for what, uplinks in ("none", []), ("cards", cards(16, 1e9)), ("switches", cards(16, 1e9) + switches):
         here = cluster("shared", latency=3e-6, bandwidth=1e9, hosts=hosts_of(16, 2), uplinks=uplinks)
         together, _ = simulate("shared", lines, here, *options)
