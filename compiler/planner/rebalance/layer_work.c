@@ -205,8 +205,11 @@ static int count_hosts(const Cluster *cluster, int devices) {
 static double least_bandwidth(const Cluster *cluster) {
     const double usual = 1e9;
     if (!cluster) return usual;
-    return cluster->host_count > 1 ? fmin(cluster->local.bandwidth, cluster->remote.bandwidth)
-                                   : cluster->local.bandwidth;
+    double least = cluster->local.bandwidth;
+    if (cluster->host_count > 1) least = fmin(least, cluster->remote.bandwidth);
+    for (int d = 0; d < uplink_directions(cluster); d++)
+        least = fmin(least, uplink_rate(cluster, d));
+    return least;
 }
 
 ModelWork *model_work(Arena *arena, Module *module) {

@@ -122,3 +122,13 @@ Changes changes_read(Arena *arena, const Cluster *cluster, const char *path, con
     input_close(top);
     return read;
 }
+
+bool change_of_uplink(const Cluster *cluster, const Change *change, int uplink) {
+    int found = 0;
+    for (int i = 0; i < change->device_count; i++)
+        for (int u = cluster->uplinks.first[change->devices[i]];
+             u < cluster->uplinks.first[change->devices[i] + 1]; u++)
+            found += cluster->uplinks.of_device[u] == uplink;
+    return !change->computing && (change->kind < 0 || change->kind == LINK_REMOTE) &&
+           found == cluster->uplinks.at[uplink].device_count;
+}

@@ -85,6 +85,15 @@ double step_bytes(const Plan *plan, const Step *step) {
     return bytes;
 }
 
+void load_uplinks(const Plan *plan, const Step *step, UplinkLoads *loads) {
+    for (int i = 0; i < step->messages.count; i++)
+        uplink_loads_message(loads, step->messages.at[i].sender, step->messages.at[i].receiver,
+                             (double)step->messages.at[i].bytes);
+    if (step->verb != HT_EXCHANGE && step->verb != HT_ALL_TO_ALL)
+        uplink_loads_collective(loads, step->verb, step->group.at, step->group.count,
+                                step_bytes(plan, step));
+}
+
 static double collective_seconds(const Plan *plan, const Step *step) {
     Link link = group_link(plan, &step->group);
     return verb_seconds(step->verb, step->group.count, step_bytes(plan, step), &link);

@@ -2,6 +2,8 @@
  * share a processor. */
 #include "reshard/cost/communication.h"
 
+#include "cluster/measured.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -12,6 +14,7 @@ struct Resources {
     int *processor; // by slot: the first slot on the same processor, which stands for the processor
     double *ready;  // by processor: the time when it is free, in seconds from the first step
     double *sent, *received, *sums; // scratch, by slot
+    UplinkLoads loads;              // scratch
 };
 
 static void clear(const Resources *resources, double *entries) {
@@ -441,6 +444,27 @@ static double measured_seconds(const Resources *resources, int from, int to, dou
     return collective_seconds(resources, from, to, &traffic, seconds);
 }
 
+/* ---- uplinks ---- */
+
+/* Returns the seconds of the busiest uplink in the steps [from, to), as of one message with all of
+ * its bytes; 0 when no uplink is passed. */
+static double uplinks_seconds(Resources *resources, int from, int to) {
+    const Plan *plan = resources->plan;
+    UplinkLoads *loads = &resources->loads;
+    double seconds = 0;
+    if (!uplink_directions(plan->cluster)) return 0;
+    uplink_loads_clear(loads);
+    for (int s = from; s < to; s++) load_uplinks(plan, &plan->steps.at[s], loads);
+    Link link = steps_link(plan, from, to);
+    for (int i = 0; i < loads->passed_count; i++) {
+        double bytes = loads->bytes[loads->passed[i]],
+               rate = uplink_rate(plan->cluster, loads->passed[i]);
+        seconds = fmax(seconds, (link.latency + bytes / rate) *
+                                    correction(&link, HT_EXCHANGE, true, 2, bytes));
+    }
+    return seconds;
+}
+
 /* ---- processors ---- */
 
 /* Returns, by slot, the first slot on the same processor. */
@@ -468,7 +492,8 @@ Resources *resources_create(PlanBuilder *planner) {
                              .ready = arena_array(planner->arena, double, count),
                              .sent = arena_array(planner->arena, double, count),
                              .received = arena_array(planner->arena, double, count),
-                             .sums = arena_array(planner->arena, double, count)};
+                             .sums = arena_array(planner->arena, double, count),
+                             .loads = uplink_loads(planner->arena, plan->cluster)};
     for (int i = 0; i < count; i++)
         resources->touched += plan_touched_bytes(plan, plan->devices[i]);
     for (int i = 0; i < count && plan->cache && plan->cluster->local.measured_count; i++)
@@ -503,7 +528,9 @@ static double seats_ready(Resources *resources, int from, int to, double until) 
 
 double resources_take(Resources *resources, int from, int to, double seconds) {
     double last = 0, begin = seats_ready(resources, from, to, -1);
-    seats_ready(resources, from, to, begin + measured_seconds(resources, from, to, seconds));
+    seats_ready(resources, from, to,
+                begin + fmax(measured_seconds(resources, from, to, seconds),
+                             uplinks_seconds(resources, from, to)));
     for (int i = 0; i < resources->plan->device_count; i++)
         last = resources->ready[i] > last ? resources->ready[i] : last;
     return last;
