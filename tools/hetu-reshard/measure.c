@@ -333,12 +333,12 @@ static double bytes_rate(const char *pattern, const int *devices, int count, dou
     return (double)bytes / (longest > 2 * *shortest ? longest - *shortest : longest);
 }
 
-/* Measures the link of two devices by an exchange in both directions. Returns the link as a JSON
- * object, which then owns `measured`. */
+/* Measures the link of two devices: its latency by an exchange, its bandwidth by messages in one
+ * direction. Returns the link as a JSON object, which then owns `measured`. */
 static json_t *measure_link(const int *devices, json_t *measured) {
-    double latency, rate = bytes_rate(verbs[SEND_RECEIVE].text, devices, 2, &latency);
-    return json_pack("{s:f,s:f,s:o}", "latency", latency, "bandwidth", rate / 2, "measured",
-                     measured);
+    double shortest, latency = bytes_seconds(verbs[SEND_RECEIVE].text, devices, 2, 1);
+    return json_pack("{s:f,s:f,s:o}", "latency", latency, "bandwidth",
+                     bytes_rate(verbs[SEND].text, devices, 2, &shortest), "measured", measured);
 }
 
 /* Measures the link within a host, on 2, 3, 4, 8, ... and all ranks, by one group, and by all
