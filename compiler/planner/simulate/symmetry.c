@@ -221,7 +221,7 @@ static int compare_shades(const void *a, const void *b) {
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Gives different colours to entries of the same colour with different hashes, and numbers colours by
+/* Gives different colours to entries of the same colour with different hashes; numbers colours by
  * their first entries. Returns the number of colours. */
 static int split(int *colour, const uint64_t *found, int entries) {
     Arena *scratch = arena_create();
