@@ -125,7 +125,7 @@ def memory(build, work):
 
 def conversions(build):
     """Returns the rows for conversions (textbook.c): of each size the slowest against plain MPI."""
-    said = run("mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-q", "-np", "4", build / "tools" / "bench" / "textbook", statuses=(0, 1))
+    said = run("mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "4", build / "tools" / "bench" / "textbook", statuses=(0, 1))
     measured = [line.split(maxsplit=4) for line in said.splitlines()]
     rows = []
     for size, label in ((4 << 10, "4 KiB"), (16 << 20, "16 MiB")):
