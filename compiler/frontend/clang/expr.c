@@ -5,6 +5,7 @@
 #include "frontend/clang/reader.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,8 +133,48 @@ static const CExpr *string_literal(Reader *r, CXCursor cursor) {
     return expr;
 }
 
+/* ---- constants of enums ---- */
+
+static const char ambiguous[] = "a constant of an enum wider than int, whose type gcc 13 changed,";
+
+static bool fits_int(CXCursor constant) {
+    long long value = clang_getEnumConstantDeclValue(constant);
+    CXType type = clang_getEnumDeclIntegerType(clang_getCursorSemanticParent(constant));
+    unsigned long long wide = clang_getEnumConstantDeclUnsignedValue(constant);
+    return type.kind == CXType_UInt || type.kind == CXType_ULong || type.kind == CXType_ULongLong
+               ? wide <= INT_MAX
+               : value >= INT_MIN && value <= INT_MAX;
+}
+
+static enum CXChildVisitResult find_wide(CXCursor cursor, CXCursor parent, CXClientData data) {
+    (void)parent;
+    if (clang_getCursorKind(cursor) == CXCursor_EnumConstantDecl && !fits_int(cursor))
+        *(bool *)data = true;
+    return CXChildVisit_Continue;
+}
+
+/* Returns whether C compilers differ in the type of a constant: it fits in int, and another one of
+ * its enum does not. Its type is int before C23 and gcc 13, and that of the enum since. */
+static bool is_ambiguous(CXCursor constant) {
+    bool wide = false;
+    if (fits_int(constant))
+        clang_visitChildren(clang_getCursorSemanticParent(constant), find_wide, &wide);
+    return wide;
+}
+
+static enum CXChildVisitResult find_ambiguous(CXCursor cursor, CXCursor parent, CXClientData data) {
+    (void)parent;
+    CXCursor decl = clang_getCursorReferenced(cursor);
+    if (clang_getCursorKind(decl) == CXCursor_EnumConstantDecl && is_ambiguous(decl))
+        *(bool *)data = true;
+    return CXChildVisit_Recurse;
+}
+
 /* Makes a literal of an expression that clang evaluates, such as sizeof; else a C_REFUSED. */
 static const CExpr *evaluated(Reader *r, CXCursor cursor, const char *otherwise) {
+    bool differs = false;
+    clang_visitChildren(cursor, find_ambiguous, &differs);
+    if (differs) return refused(r, cursor, ambiguous);
     CXEvalResult result = clang_Cursor_Evaluate(cursor);
     CXEvalResultKind kind = result ? clang_EvalResult_getKind(result) : CXEval_UnExposed;
     CExpr *expr = node(r, cursor, kind == CXEval_Float ? C_FLOAT : C_INT);
@@ -255,6 +296,7 @@ static const CExpr *reference(Reader *r, CXCursor cursor) {
     CXCursor decl = clang_getCursorReferenced(cursor);
     enum CXCursorKind kind = clang_getCursorKind(decl);
     if (kind == CXCursor_EnumConstantDecl) {
+        if (is_ambiguous(decl)) return refused(r, cursor, ambiguous);
         CExpr *expr = node(r, cursor, C_INT);
         expr->integer = (uint64_t)clang_getEnumConstantDeclValue(decl);
         return expr;
