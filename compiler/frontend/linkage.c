@@ -1,3 +1,5 @@
+/* Finds the source that defines a function or variable that models need, and checks that the main
+ * file can name it. */
 #include "frontend/linkage.h"
 
 #include "frontend/clang/clang.h"

@@ -1,3 +1,4 @@
+/* Finds a shape that both strategies' factored dimensions refine. */
 #include "migration/shape.h"
 #include "support/arena.h"
 

@@ -1,3 +1,4 @@
+/* Turns a call's arguments into numbers of a rule. */
 #include "passes/arguments.h"
 
 #include <math.h>

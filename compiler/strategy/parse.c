@@ -1,3 +1,5 @@
+/* Parses strategies: split, turns, zero, optimizer, schedule. Pipelines, stages, devices:
+ * parse_stage.c. */
 #include "strategy/parser.h"
 
 #include "syntax/lex.h"
@@ -186,7 +188,7 @@ static void open_strategy(StrategyParser *parser, const char *name, Position at,
     array_push(tokens->arena, parser->list, parser->open);
 }
 
-/* Ends a strategy. If the strategy has no errors and is not skimmed, checks it, with a pipeline on
+/* Ends a strategy. If the strategy has no errors and is wanted, checks it, with a pipeline on
  * device 0 if it has none. */
 static void close_strategy(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;

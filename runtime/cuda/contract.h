@@ -1,4 +1,4 @@
-/* contract.h: the parts of ht_product that are no matrix product: copies between storage orders
+/* contract.h: the parts of ht_product that are not matrix product: copies between storage orders
  * with an epilogue, and contractions of any kind. C++ only. */
 #ifndef CUDA_CONTRACT_H
 #define CUDA_CONTRACT_H

@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-/* The first version of cuDNN whose attention supports numbers of keys that are no multiple of 128
+/* The first version of cuDNN whose attention supports numbers of keys that are not multiples of 128
  * correctly. */
 enum { CUDNN_LEAST_VERSION = 91600 };
 

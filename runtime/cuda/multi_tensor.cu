@@ -1,3 +1,5 @@
+/* Launches the collected calls before other work. Who collects: casts.cu, optimizer.cu,
+ * gradient_norm.cu. */
 #include "cuda/multi_tensor.h"
 
 static CollectLaunch *pending; // launches the waiting calls; nullptr: no calls wait

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import pathlib
 import random
+import shlex
 import shutil
 import signal
 import socket
@@ -37,6 +38,13 @@ def environment(**more):
     """This environment without what a launcher may have put there."""
     clean = {n: v for n, v in os.environ.items() if not n.startswith(LAUNCHERS)}
     return clean | {"OMP_NUM_THREADS": "1", "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} | more
+
+
+def by_rank(programs):
+    """The words in front of the arguments, with which mpirun starts each rank's program. (Debian's Open MPI 5.0.7 crashes when `:` parts several programs.)"""
+    if len(set(programs)) == 1:
+        return [str(programs[0])]
+    return ["sh", "-c", "case $OMPI_COMM_WORLD_RANK in " + " ".join(f"{r}) exec {shlex.quote(str(p))} \"$@\" ;;" for r, p in enumerate(programs)) + " esac", "sh"]
 
 
 def state_of(process):
@@ -70,7 +78,7 @@ class Job:
         common = environment(TEST_JOB=self.tag, TMPDIR=self.top.name, **more)
         meet = {"RANK": "{}", "WORLD_SIZE": str(size), "LOCAL_WORLD_SIZE": str(size), "MASTER_PORT": private} if private else {
             "HETU_RENDEZVOUS": str(folder or self.folder), "HETU_RANK": "{}", "HETU_SIZE": str(size)}
-        starts = [(MPIRUN + sum([([":"] if r else []) + ["-n", "1", str(p), *arguments] for r, p in enumerate(programs)], []), common)] if mpi else [
+        starts = [(MPIRUN + ["-n", str(len(programs)), *by_rank(programs), *arguments], common)] if mpi else [
             ([str(p), *arguments], common | {n: v.format(r) for n, v in (more | meet).items()}) for r, p in enumerate(programs, first)]
         self.processes = [subprocess.Popen(c, env=e, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") for c, e in starts]
 
@@ -106,7 +114,7 @@ class Job:
         job = "%x" % int(self.namespace) if getattr(self, "namespace", "").isdigit() else "none"
         found = [p.name for p in pathlib.Path("/dev/shm").iterdir() if f".{job}." in p.name]
         found += [str(p) for process in self.processes for p in pathlib.Path("/dev/shm").glob(f"hetu-*.{process.pid}.*")]
-        return found + [p.name for p in self.folder.iterdir() if not p.name.startswith("ompi.")]
+        return found + [p.name for p in self.folder.iterdir() if not p.name.startswith(("ompi.", "prterun."))]
 
     def finish(self, seconds):
         """(exit statuses, all that was printed, seconds that the machine ran); nothing may be left."""

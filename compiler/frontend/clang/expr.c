@@ -5,6 +5,7 @@
 #include "frontend/clang/reader.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,8 +51,8 @@ static CExpr *with_operands(Reader *r, CXCursor cursor, CExprKind kind, int coun
     return expr;
 }
 
-/* Gives an expression that is no lvalue a pointer type instead of an array type. libclang shows the
- * array type with which a parameter was declared. */
+/* Gives an expression that is not an lvalue a pointer type instead of an array type. libclang shows
+ * the array type with which a parameter was declared. */
 static CExpr *decayed(Reader *r, CExpr *expr) {
     const CType *from = expr->a ? expr->a->type : NULL;
     if (expr->type->kind == CT_ARRAY)
@@ -93,8 +94,8 @@ char *clang_unquoted(Reader *r, const char *quoted, int64_t *length) {
     return text;
 }
 
-/* Returns whether the preprocessor made a literal, or joined it from several: it does not stand in
- * a source as clang spells it. */
+/* Returns whether the preprocessor made a literal, or joined it from several. A source then does
+ * not have clang's spelling of the literal. */
 static bool is_made(Reader *r, CXCursor cursor, const char *text) {
     CXFile file;
     unsigned at;
@@ -132,8 +133,48 @@ static const CExpr *string_literal(Reader *r, CXCursor cursor) {
     return expr;
 }
 
+/* ---- constants of enums ---- */
+
+static const char ambiguous[] = "a constant of an enum wider than int, whose type gcc 13 changed,";
+
+static bool fits_int(CXCursor constant) {
+    long long value = clang_getEnumConstantDeclValue(constant);
+    CXType type = clang_getEnumDeclIntegerType(clang_getCursorSemanticParent(constant));
+    unsigned long long wide = clang_getEnumConstantDeclUnsignedValue(constant);
+    return type.kind == CXType_UInt || type.kind == CXType_ULong || type.kind == CXType_ULongLong
+               ? wide <= INT_MAX
+               : value >= INT_MIN && value <= INT_MAX;
+}
+
+static enum CXChildVisitResult find_wide(CXCursor cursor, CXCursor parent, CXClientData data) {
+    (void)parent;
+    if (clang_getCursorKind(cursor) == CXCursor_EnumConstantDecl && !fits_int(cursor))
+        *(bool *)data = true;
+    return CXChildVisit_Continue;
+}
+
+/* Returns whether C compilers differ in the type of a constant: it fits in int, and another one of
+ * its enum does not. Its type is int before C23 and gcc 13, and that of the enum since. */
+static bool is_ambiguous(CXCursor constant) {
+    bool wide = false;
+    if (fits_int(constant))
+        clang_visitChildren(clang_getCursorSemanticParent(constant), find_wide, &wide);
+    return wide;
+}
+
+static enum CXChildVisitResult find_ambiguous(CXCursor cursor, CXCursor parent, CXClientData data) {
+    (void)parent;
+    CXCursor decl = clang_getCursorReferenced(cursor);
+    if (clang_getCursorKind(decl) == CXCursor_EnumConstantDecl && is_ambiguous(decl))
+        *(bool *)data = true;
+    return CXChildVisit_Recurse;
+}
+
 /* Makes a literal of an expression that clang evaluates, such as sizeof; else a C_REFUSED. */
 static const CExpr *evaluated(Reader *r, CXCursor cursor, const char *otherwise) {
+    bool differs = false;
+    clang_visitChildren(cursor, find_ambiguous, &differs);
+    if (differs) return refused(r, cursor, ambiguous);
     CXEvalResult result = clang_Cursor_Evaluate(cursor);
     CXEvalResultKind kind = result ? clang_EvalResult_getKind(result) : CXEval_UnExposed;
     CExpr *expr = node(r, cursor, kind == CXEval_Float ? C_FLOAT : C_INT);
@@ -237,7 +278,7 @@ static const CExpr *unary(Reader *r, CXCursor cursor) {
     return expr->op == OP_DEREFERENCE ? expr : decayed(r, expr);
 }
 
-/* Reads a ? b : c, which is no lvalue. */
+/* Reads a ? b : c, which is not an lvalue. */
 static const CExpr *conditional(Reader *r, CXCursor cursor) {
     CExpr *expr = with_operands(r, cursor, C_SELECT, 3, "this conditional expression");
     for (int i = 0; expr->kind == C_SELECT && i < 3; i++)
@@ -255,6 +296,7 @@ static const CExpr *reference(Reader *r, CXCursor cursor) {
     CXCursor decl = clang_getCursorReferenced(cursor);
     enum CXCursorKind kind = clang_getCursorKind(decl);
     if (kind == CXCursor_EnumConstantDecl) {
+        if (is_ambiguous(decl)) return refused(r, cursor, ambiguous);
         CExpr *expr = node(r, cursor, C_INT);
         expr->integer = (uint64_t)clang_getEnumConstantDeclValue(decl);
         return expr;
@@ -312,7 +354,7 @@ static const CExpr *call(Reader *r, CXCursor cursor) {
 /* ---- conversions, and expressions that libclang does not expose ---- */
 
 /* Reads a conversion. Where it seems to turn a pointer into an array or a function, returns the
- * pointer: libclang then shows the type with which a parameter was declared. */
+ * pointer. libclang then shows the type with which a parameter was declared. */
 static const CExpr *cast(Reader *r, CXCursor cursor, CXCursor inner) {
     const CExpr *a = clang_expr(r, inner);
     CExpr *expr = node(r, cursor, C_CAST);

@@ -1,3 +1,4 @@
+/* Says which half of a ring step's join exists on a device (causal masks leave some out). */
 #include "ir/analysis/joined_results.h"
 
 #include "ir/programs/regions.h"

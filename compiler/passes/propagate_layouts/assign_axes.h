@@ -61,7 +61,7 @@ typedef struct Assigner {
 } Assigner;
 
 /* An assignment of mesh axes to an operator. For every axis it has the bound factor that the axis
- * cuts, ASSIGN_NONE, or ASSIGN_PASS + 1 - g: partial sums pass through the operands of group g (1,
+ * cuts, or ASSIGN_NONE. ASSIGN_PASS + 1 - g: partial sums pass through the operands of group g (1,
  * 2, ...) of rule_linear. With `turns` of the strategy, axes of `ring_axes` cut another factor,
  * `ring_factor`, of the tensors that have it; the operator then runs in ring steps, one for each
  * piece (ring_attention.c). */

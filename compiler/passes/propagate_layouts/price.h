@@ -18,7 +18,7 @@
 double price_conversion(const Assigner *assigner, const Value *value, const Sharding *from,
                         const Sharding *to);
 
-/* Returns the price of converting a value whose layout is no sharding of the current operator's
+/* Returns the price of converting a value whose layout is not a sharding of the current operator's
  * mesh, for example a value of another stage. */
 double price_crossing(const Assigner *assigner, const Value *value, const Sharding *to);
 

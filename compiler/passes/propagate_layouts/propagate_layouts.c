@@ -14,6 +14,9 @@
  * complete, and a parameter's new value has the parameter's layout. Under `zero 2` each micro-batch
  * converts a gradient to the layout of the optimizer's states. Under `zero 3` each layer gathers
  * its parameters and does not keep them.
+ *
+ * Which axis cuts which dimension of an operator, and so its result's layout: assign_axes.h.
+ * Gradients of pipelines with different tp degrees: propagate_union.
  */
 #include "ir/analysis/phases.h"
 #include "passes/propagate_layouts/propagate_layouts.h"
@@ -305,8 +308,8 @@ static void propagate_op(Propagation *propagation, Op *op) {
     }
 }
 
-/* Returns the layout in which a parameter is updated: the layout of its states or, without states,
- * the layout that pass seed_layouts gave the new value. NULL: the parameter is not updated. */
+/* Returns the layout in which a parameter is updated: that of its states or, without states, the
+ * one that pass seed_layouts gave the new value. NULL: the parameter is not updated. */
 static const Layout *update_layout(const Propagation *propagation, const Parameter *parameter) {
     const Op *op = propagation->update[parameter->value->index];
     if (!op) return NULL;
@@ -709,8 +712,8 @@ static RuleUse turns_of(const Propagation *propagation, const char *dim, const c
     return all;
 }
 
-/* Reports rules of `turns` without effect: operators need the pieces together, or no operator of a
- * trained model has pieces along one dimension and sums over another. */
+/* Reports rules of `turns` without effect. Either operators need the pieces together, or no
+ * operator of a trained model has pieces along one dimension and sums over another. */
 static void report_turns(const Propagation *propagation) {
     const Module *module = propagation->module;
     for (int i = 0; module->strategy && i < module->strategy->turns.count; i++) {

@@ -1,5 +1,5 @@
-/* The cluster as the search sees it: groups of devices of one class, ordered by host, and the bytes
- * that each device may use. */
+/* The cluster as the search sees it: groups of devices of the same class, ordered by host, and the
+ * bytes that each device may use. */
 #ifndef PLANNER_SEARCH_DEVICES_H
 #define PLANNER_SEARCH_DEVICES_H
 

@@ -127,8 +127,8 @@ void lower_collective(Lowering *lowering, const Step *step, const StepPlace *ste
  * all devices with the same storage; so lowering takes time linear in the size of the group
  * (shared_parts.c). */
 
-/* The purpose of moves: pack segments from their origins into scratch, find the places where
- * results are stored, unpack from scratch to the places where results are stored. */
+/* The purpose of moves of segments: pack them from their origins into scratch, find the places
+ * where results are stored, or unpack them from scratch to these places. */
 typedef enum Way { WAY_PACK, WAY_FIND, WAY_UNPACK } Way;
 
 /* Returns the parts of all devices in a step, one after another; valid until the next step is

@@ -8,7 +8,7 @@
 
 enum { ATTEMPTS = 4 };
 
-/* The most peers of a device for which messages replace its collectives: with more peers, the size
+/* The most peers of a device for which messages replace its collectives. With more peers, the size
  * of a plan would grow with the square of the devices. Collectives move at most twice the necessary
  * bytes. */
 enum { MOST_PEERS = 64 };
@@ -163,7 +163,7 @@ static const Attempt *choose(const Choice *choice) {
 }
 
 /* Tries plans on one host: first with collectives of all closed groups, then without collectives
- * that overload a device, at last without any. */
+ * that overload a device, finally without any. */
 static void try_collectives(Choice *choice) {
     make_attempt(choice);
     raise_to_even(choice, &choice->attempts[0]);

@@ -8,8 +8,8 @@
  *     while (rounds_next(&rounds))
  *         carry out rounds.sends and rounds.receives
  */
-#ifndef EXCHANGE_ROUNDS_H
-#define EXCHANGE_ROUNDS_H
+#ifndef EXCHANGE_COLLECTIVE_ROUNDS_H
+#define EXCHANGE_COLLECTIVE_ROUNDS_H
 
 #include "exchange/channel.h"
 
