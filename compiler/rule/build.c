@@ -1,4 +1,5 @@
-/* Builds the rules of operators that passes insert: gradients, casts, fused loops. */
+/* Builds the rules of operators that passes insert: gradients, casts, fused loops. Constants are
+ * folded and expressions simplified in expr.c. */
 #include "rule/build.h"
 
 #include "rule/draft.h"

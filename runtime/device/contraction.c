@@ -1,4 +1,5 @@
-/* Merges the axes of a contraction and chooses m, n and k. */
+/* Merges the axes of a contraction and chooses m, n and k. A transposed operand has other strides,
+ * from which the BLAS flags follow: matrix_form (cpu/product.c), matrix_of (cuda/product.cu). */
 #include "device/contraction.h"
 
 #include <stddef.h>

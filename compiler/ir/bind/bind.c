@@ -7,6 +7,8 @@
  * 2. bind_extents: b is 8 and 16, i is 64 (x and w agree), o is 32. The clause `size` gives
  *    extents that no operand has. A merged dimension, (h d), gives d when it is divided by h.
  * 3. result_type: y is f32[8, 16, 32].
+ *
+ * Steps 1 and 2, and their messages about mismatched extents: compiler/binding/binding.c.
  */
 #include "ir/bind/bind.h"
 

@@ -1,4 +1,5 @@
-/* Plans each distinct conversion once for a module. How it is planned: reshard/reshard.h. */
+/* Plans each distinct conversion once for a module. Where layouts differ and conversions are
+ * inserted: passes/propagate_layouts/propagate_layouts.c. How one is planned: reshard/reshard.h. */
 #include "ir/programs/conversions.h"
 
 #include "ir/analysis_cache.h"

@@ -1,4 +1,4 @@
-/* Goes through stages, dp, tp, ZeRO levels and rows, and keeps the best by closed form.
+/* Goes through stages, dp, tp, ZeRO levels and rows of micro-batches, and keeps the best by closed form.
  * Recomputation and layers of stages: layers_on_stages.c. */
 #include "planner/search/enumerate.h"
 

@@ -1,4 +1,5 @@
-/* ht_switch, ht_prepare and ht_fit: the strategies of a program, on rank 0. */
+/* ht_switch, ht_prepare and ht_fit: the strategies of a program, on rank 0. What moves at a switch:
+ * compiler/migration/migration.c; program.c moves it. */
 #include "session/core/session.h"
 
 #include "base/fail.h"

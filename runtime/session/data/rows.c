@@ -1,4 +1,5 @@
-/* ht_dataset: which rows a step reads, when an epoch ends, seeks and resumes. */
+/* ht_dataset: which rows a step reads, when an epoch ends, seeks and resumes. Which of them a rank
+ * reads: program_read (core/program.c). */
 #include "session/data/rows.h"
 
 #include "base/memory.h"

@@ -1,4 +1,5 @@
-/* Names and order of saved tensors, independent of the strategy. */
+/* Names and order of saved tensors, independent of the strategy, and their conversion from and to
+ * the present layout (saved_tensors_collect, saved_tensors_give). */
 #include "session/persist/saved_tensors.h"
 
 #include "base/memory.h"

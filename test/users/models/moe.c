@@ -1,4 +1,4 @@
-/* A transformer whose feed-forward nets are experts: each place goes to two of them by a gate, in rooms of a fixed size, and what finds no room goes by (Lepikhin et
+/* A transformer whose feed-forward nets are experts: each place goes to two of them by a gate, in rooms of a fixed size (the capacity), and what finds no room goes by (Lepikhin et
  * al., GShard, 2020), with the loss that balances experts. */
 #include "blocks.h"
 
