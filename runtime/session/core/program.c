@@ -1,4 +1,4 @@
-/* Opens a program: memory, channels, message tags. Switches strategies, reads inputs, runs steps. */
+/* Opens a program: memory, channels, message tags; switches strategies, reads inputs, runs it. */
 #include "session/core/program.h"
 
 #include "exchange/async_exchange.h"
