@@ -142,10 +142,9 @@ def functions_known():
 
 
 def keys_known():
-    """The keys of cluster files: those that the reader compares others with."""
+    """The keys of cluster files: those that the reader compares others with; a key of two objects twice."""
     text = source("compiler/cluster/cluster.c")
-    found = {key for keys in re.findall(r"KEYS\(([^)]*)\)", text) for key in re.findall(r'"([a-z_]+)"', keys)}
-    return sorted(found)
+    return sorted(key for keys in re.findall(r"KEYS\(([^)]*)\)", text) for key in re.findall(r'"([a-z_]+)"', keys))
 
 
 REFERENCE = {
@@ -162,11 +161,11 @@ REFERENCE = {
 
 
 def check_reference(bench, kind):
-    """Each thing has exactly one entry in the chapters."""
+    """Each thing has exactly one entry in the chapters; a key has one for each object that has it."""
     known, headers = REFERENCE[kind]
     found = [begins(word) for header in headers for word in entries(header)]
     wanted = known(bench)
-    wrong = [f"{name} {found.count(name)} times" for name in wanted if found.count(name) != 1]
+    wrong = [f"{name} {found.count(name)} times" for name in wanted if found.count(name) != wanted.count(name)]
     if wrong or not wanted:
         raise Failure(f"not once in the reference: {', '.join(wrong)}")
     return f"{len(wanted)} of them"
