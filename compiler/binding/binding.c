@@ -280,8 +280,7 @@ static bool learn_merged(BindCall *call, int i, int dim, const RuleDim *merged) 
     return unknown >= 0 && know(call, unknown, extent / known, i, dim);
 }
 
-/* Learns from the dimensions of an operand that have one factor, or from the merged ones. Returns
- * whether an extent is new. */
+/* Learns from an operand's single-factor or merged dimensions. Returns whether an extent is new. */
 static bool learn_operand(BindCall *call, int i, bool merged) {
     const BindTensor *x = &call->tensors[i];
     bool learnt = false;

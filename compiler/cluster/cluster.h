@@ -61,8 +61,7 @@ typedef struct Curve {
  * point or above the last, the value of that point. Returns 0 for a curve that has no points. */
 double curve_at(const Curve *curve, double size);
 
-/* A measurement: seconds of a verb on `groups` groups of `ranks` devices at once, by group
- * bytes. */
+/* A measurement: seconds of a verb on `groups` groups of `ranks` devices at once, by bytes. */
 typedef struct Measured {
     ht_verb verb;
     bool one_way; // HT_EXCHANGE: half of the devices only send, the other half only receives

@@ -1,5 +1,4 @@
-/* The seconds of layout conversions: communication steps, and copies in a device's own memory
- * between them. */
+/* The seconds of layout conversions: communication steps, and local copies between them. */
 #include "cost/cost.h"
 #include "reshard/plan.h"
 

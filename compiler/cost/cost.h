@@ -9,13 +9,11 @@
  *                                                            conversion: hetucc --emit=cost
  *
  * Layout propagation, the report, planners and the simulator read the same functions. Without a
- * cluster file there are operations and bytes but no seconds: nothing is assumed about machines
- * that nobody has described.
+ * cluster file there are operations and bytes but no seconds: unknown machines get no guesses.
  *
  * Operations are those of the rule as it is written. Each +, -, *, /, comparison, function of
- * math.h and addition to a sum is one; a product has 2 m n k. The rule of a kernel gives their
- * number in its clause `operations`. Bytes are those of every operand, read once, and of every
- * result, written once.
+ * math.h and addition to a sum is one; a product has 2 m n k. A kernel's rule gives their number in
+ * its clause `operations`. Bytes are those of every operand and every result, once each.
  *
  *     seconds of a call = start + max(operations / rate, bytes / memory bandwidth)
  *
@@ -115,8 +113,7 @@ typedef Array(KeptValue) KeptValues;
 RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, int slots,
                               KeptValues *values);
 
-/* Returns the parameter that a value holds, perhaps as a view, a copy or in another layout; NULL:
- * none. */
+/* Returns the parameter that a value holds, as a view, a copy or in another layout; NULL: none. */
 const Parameter *parameter_of(const Module *module, const Value *value);
 
 /* Returns, by value id, the parameter whose gradient the value holds, in any layout, type or shape;
@@ -139,8 +136,7 @@ int session_programs(const Unit *unit, const Strategy *strategy);
  * (runtime/session/core/params.h). Requires pass memory. */
 int64_t *session_bytes(Arena *arena, const Unit *unit, const Strategy *strategy);
 
-/* Refuses a strategy whose peak memory exceeds a device: reports each role with a peak above the
- * memory of one of its devices. */
+/* Refuses a strategy that does not fit: reports each role whose peak exceeds a device's memory. */
 void memory_check(Module *module);
 
 /* ---- the report ---- */
@@ -173,8 +169,7 @@ typedef struct CostReport {
 /* Returns the costs of a module by role. Requires pass memory. */
 CostReport cost_report(Arena *arena, Module *module);
 
-/* Print the reports as a table, and as JSON (its keys are in README.md): an object with the list
- * "models". */
+/* Print the reports as a table, and as JSON (keys: README.md): an object with the list "models". */
 void cost_table(Text *out, const CostReport *reports, int count);
 void cost_json(Text *out, const CostReport *reports, int count);
 

@@ -135,8 +135,7 @@ const char *absolute_name(Arena *arena, const char *path) {
     return whole;
 }
 
-/* Adds an option for each folder of an environment variable, since the running program may lack the
- * variables of compile time. */
+/* Adds an option for each folder of an environment variable, which the running program may lack. */
 static void add_folders(Command *recipe, const char *variable, const char *option) {
     const char *folders = getenv(variable);
     for (size_t length; folders && *folders; folders += length + (folders[length] == ':')) {

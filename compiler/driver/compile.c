@@ -192,8 +192,7 @@ static const char *symbol_prefix(const Driver *driver, const char *source) {
                      alone ? "" : arena_format(driver->arena, "_%08x", hash_word(source)));
 }
 
-/* Returns "hetucc 0.1.0 -O1 -DWIDTH=64": the version and the options that change a program, without
- * names of folders. */
+/* Returns "hetucc 0.1.0 -O1 -DWIDTH=64": version and options that change a program, no folders. */
 static const char *maker_text(const Driver *driver) {
     Text text = {.arena = driver->arena};
     text_string(&text, "hetucc " HETU_VERSION);
@@ -209,8 +208,7 @@ static const char *maker_text(const Driver *driver) {
 
 /* ---- the command that ht_prepare runs ---- */
 
-/* Adds the files of the program: first the source or object of the unit's models, then the other
- * parts that the models need. */
+/* Adds the files of the program: first the models' source or object, then what the models need. */
 static void recipe_files(Driver *driver, const Unit *unit, Command *recipe) {
     const char *first =
                    driver->part ? absolute_name(driver->arena, driver->part->object) : unit->file,
@@ -350,8 +348,7 @@ static Command main_command(Driver *driver) {
     return command;
 }
 
-/* Adds options that find the headers of an emitted file, and that keep the temporary folder's name
- * out of debug information. */
+/* Adds options that find an emitted file's headers and hide the temporary folder's name from -g. */
 static void add_places(Driver *driver, const EmittedFile *file, Command *command) {
     if (!driver->options->save_temps)
         command_add(command,
@@ -362,8 +359,7 @@ static void add_places(Driver *driver, const EmittedFile *file, Command *command
         command_add(command, "-idirafter", ".", NULL);
 }
 
-/* Returns whether the last -O is -O0. Emitted files are then compiled without optimization, too,
- * which is fast. */
+/* Returns whether the last -O is -O0. Emitted files are then compiled so, too, which is fast. */
 static bool is_unoptimised(const Options *options) {
     bool unoptimised = false;
     for (int i = 0; i < options->cc.items.count; i++)

@@ -55,8 +55,7 @@ int part_compile(Driver *driver, const Unit *unit, const char *object);
 /* Compiles a source without models to `object`, as the C compiler does. Returns the exit status. */
 int plain_compile(Driver *driver, const char *source, const char *object);
 
-/* Reports an error and returns false when an output file is also an input, under the same or
- * another name. */
+/* Reports an error and returns false when an output file is also an input, under any name. */
 bool check_output(const Options *options, const char *path);
 
 /* ---- command lines for the C compiler (command.c) ---- */
@@ -112,13 +111,11 @@ const char *language_option(Diag *diag, const char *option);
 
 /* ---- options that replace a step (plan_option.c, list.c, resume_from_ir.c) ---- */
 
-/* Finds a strategy for the model of the sources on the cluster (--plan). Writes the strategy to the
- * file that -o names, else to one named like the source, and prints the reasons for it. Returns the
- * exit status. */
+/* Finds a strategy for the sources' model on the cluster (--plan). Writes it to the file that -o
+ * names, else to one named like the source, and prints the reasons. Returns the exit status. */
 int plan_make(Driver *driver);
 
-/* Prints what the models have and which strategies there are (--strategies). Returns the exit
- * status. */
+/* Prints what the models have and the strategies (--strategies). Returns the exit status. */
 int list_make(Driver *driver);
 
 /* Replaces modules of the unit by the --resume file's modules of the same model and strategy.

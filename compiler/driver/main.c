@@ -261,8 +261,7 @@ static bool translate_folder(Driver *driver, const Units *units) {
     return folder && folder_write(folder, path);
 }
 
-/* Checks that there are sources, and that no object has a waiting model: --emit and --stop-after
- * work on sources alone. */
+/* Checks that there are sources and no object with a waiting model, for --emit and --stop-after. */
 static bool check_sources(Driver *driver) {
     const PortionList *waiting = driver_waiting(driver);
     if (waiting && waiting->count)

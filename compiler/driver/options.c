@@ -296,8 +296,7 @@ static void add_input(Reader *reader) {
     if (reader->in_c) add(reader, ITEM_FLAG, "-iquote", ".");
 }
 
-/* Sets the language of the following files, the value of -x, and removes -x for C. The C compiler
- * handles other languages alone. */
+/* Sets the language of the next files (-x), and removes -x for C. Others are for the C compiler. */
 static void set_language(Reader *reader, const char *language) {
     reader->in_c = !strcmp(language, "c");
     if (reader->in_c || !strcmp(language, "none"))

@@ -94,8 +94,7 @@ void options_read(Arena *arena, Options *options, int argc, char **argv);
 
 /* ---- response files (response.c) ---- */
 
-/* Returns the words of a command line with each @FILE replaced by the words in FILE, as C compilers
- * do. NULL ends both lists.
+/* Returns the words of a command line, each @FILE replaced by FILE's words. NULL ends both lists.
  *
  * White space separates the words of a file; quotes and backslashes protect it. A file may name
  * other files. An @FILE that does not exist stays as it is. A file that cannot be read, or that

@@ -26,8 +26,7 @@ bool temporary_full(const Toolchain *tools);
  * file; NULL after a message when nothing can be written there. */
 const char *output_begin(Toolchain *tools, const char *path);
 
-/* Appends the bytes of a file. Returns false and sets errno if it is unreadable or above 256
- * MiB. */
+/* Appends the bytes of a file. Returns false and sets errno if unreadable or above 256 MiB. */
 bool file_read(const char *path, Text *bytes);
 
 /* Writes bytes to `written`, which output_begin returned for `path`; false after a message. */

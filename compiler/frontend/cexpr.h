@@ -160,8 +160,7 @@ CExpr *cexpr_new(Arena *arena, CExprKind kind, const CType *type, Position at);
 /* Returns the function that an expression names or takes the address of; NULL: it does neither. */
 CFunction *cexpr_function(const CExpr *expr);
 
-/* Returns the value that an initializer list gives member number `index`, called `name`; NULL when
- * it gives none. */
+/* Returns the value that an initializer list gives member `index`, called `name`; NULL: none. */
 const CExpr *cexpr_member(const CExpr *list, int index, const char *name);
 
 /* Call `visit` for every expression in a statement or expression, itself too; NULL is allowed. */

@@ -5,9 +5,8 @@
  *     ctype.h, cexpr.h     types; expressions and statements
  *     ctree.h              variables, functions, the unit
  *
- * Every expression has its type, so that implicit conversions are explicit nodes (C_CAST). A
- * construct that the evaluator cannot do is a C_REFUSED node with a message, which is an error only
- * when it is evaluated.
+ * Every expression has its type, so that implicit conversions are explicit nodes (C_CAST). What the
+ * evaluator cannot do is a C_REFUSED node with a message, an error only when evaluated.
  *
  * A construct from a macro's argument has the position of the argument; any other construct from a
  * macro has the position of the macro's use. */

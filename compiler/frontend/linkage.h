@@ -23,9 +23,8 @@ void linkage_absent(CUnit *unit, LinkNames *names);
  * it, as a linker does. Returns false after errors. */
 bool linkage_read(CUnit *unit, const FrontendOptions *options);
 
-/* Reports names that the program's main file needs but cannot use: they are static in another
- * source, or not declared in the main file. Such names are models, functions of optimizers, and
- * shape variables. */
+/* Reports names that the main file needs but cannot use: static in another source, or not declared
+ * there. Such names are models, functions of optimizers, and shape variables. */
 void linkage_check(CUnit *unit, const Unit *made);
 
 #endif

@@ -366,8 +366,7 @@ static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options
     }
 }
 
-/* Returns whether a module of the function failed already, of either kind and under any strategy:
- * the errors would be the same. */
+/* Returns whether a module of the function failed already: the errors would be the same. */
 static bool has_failed(const Unit *unit, const CFunction *function) {
     for (int i = 0; i < unit->modules.count; i++) {
         const Module *module = unit->modules.at[i];

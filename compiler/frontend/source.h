@@ -21,8 +21,7 @@ typedef struct Source {
     bool has_pragma_operator; // the file uses `_Pragma`
 } Source;
 
-/* Reads a whole file. Returns NULL if missing, a directory, empty, not UTF-8, or with null
- * bytes. */
+/* Reads a whole file. Returns NULL if missing, a folder, empty, not UTF-8, or with null bytes. */
 Source *source_read(Arena *arena, Diag *diag, const char *file);
 
 /* Makes a source of a given text. */

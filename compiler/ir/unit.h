@@ -1,5 +1,4 @@
-/* Units: the modules and strategies of one source file, and the data that the emitter needs to
- * register them.
+/* Units: the modules and strategies of one source file, and data to register them.
  *
  *     ht_train(gpt_loss, ...), strategies dp4 and tp4        modules 0: gpt_loss under dp4
  *                                                                    1: gpt_loss under tp4

@@ -16,8 +16,7 @@ static int64_t intersect(int rank, const Range *a, const Range *b, int64_t *corn
     return volume;
 }
 
-/* The boxes of a holding. A search for a box begins at `next`, since the lists of two holdings are
- * mostly in one order. */
+/* The boxes of a holding. A search begins at `next`: the lists of two holdings are mostly alike. */
 typedef struct BoxSearch {
     const Holding *holding;
     BoxList boxes;

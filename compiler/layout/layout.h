@@ -119,9 +119,8 @@ Layout *layout_parse(Tokens *tokens, const char *close);
 /* Reads a layout from a whole text, which begins at `at`. */
 Layout *layout_parse_text(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* Checks a layout against a shape; its text begins at `at`. Returns false after an error: a
- * dimension that the shape lacks, a view that does not factor it, two kinds of reduction, cuts that
- * are not exact. */
+/* Checks a layout against a shape; its text begins at `at`. Returns false after an error: a missing
+ * dimension, a view that does not factor it, two kinds of reduction, inexact cuts. */
 bool layout_check(Diag *diag, Position at, const Layout *layout, Shape shape);
 
 /* Returns whether the cuts of a layout are exact fractions, without reporting errors. */
@@ -164,9 +163,8 @@ const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, in
 /* Returns the largest number of elements of a tensor of `shape` that a device holds. */
 int64_t layout_most(const Layout *layout, Shape shape);
 
-/* Returns whether both layouts give every device the same elements of a tensor of `shape`, in the
- * same order of storage, and the same contributions. The numbering of replicas and contributions
- * does not matter. */
+/* Returns whether both layouts give every device the same elements of a tensor of `shape`, in one
+ * order, and the same contributions. Numbers of replicas and contributions do not matter. */
 bool layout_equal(const Layout *a, const Layout *b, Shape shape);
 
 /* Returns STATE_SUM or STATE_MAX when reductions are pending, else STATE_DUP. */

@@ -386,8 +386,7 @@ static bool check_group_weights(Diag *diag, Position at, const Group *group, int
 }
 
 /* Returns whether all cuts of a dimension are exact. Under a split of the top, subgroups cut its
- * parts; an inner split cuts the ranges between the cuts of two subgroups. `diag` NULL: reports no
- * error. */
+ * parts; an inner split cuts ranges between two subgroups' cuts. `diag` NULL: reports no error. */
 static bool check_weights(Diag *diag, Position at, const Layout *layout, int dim) {
     Denominators found = {1, 1, 1};
     for (int g = 0; g < layout->group_count; g++)

@@ -17,8 +17,7 @@ static int position_before(const Group *group, int index) {
     return position;
 }
 
-/* Returns the group with its `dup` states turned into further cuts of dimension `dim`; each device
- * keeps a part of its elements. */
+/* Returns the group with its `dup` states as further cuts of dimension `dim`. */
 static Group spread_group(Arena *arena, const Group *group, int dim) {
     State *states = arena_array(arena, State, group->state_count + 1);
     int *devices = arena_array(arena, int, group->device_count), count = 0;

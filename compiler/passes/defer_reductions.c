@@ -9,8 +9,7 @@
  *
  * Requires: pass propagate_layouts, which converts the operands of each addition separately.
  *
- * Leaves: sums with fewer conversions, whose terms are in another order. A sum does not change if
- * no conversion would be saved.
+ * Leaves: sums with fewer conversions, whose terms are in another order. Other sums do not change.
  */
 #include "ir/analysis/phases.h"
 #include "passes/pass_manager.h"
@@ -63,8 +62,7 @@ static void count_readers(Sums *sums) {
     }
 }
 
-/* Returns whether an operator adds two values elementwise, and both have the layout and the
- * micro-batch of its result. */
+/* Returns whether an operator adds two values of the layout and micro-batch of its result. */
 static bool is_sum(Module *module, const Op *op) {
     if (!op_adds_alike(op) || op->run_in_place) return false;
     for (int k = 0; k < 2; k++)

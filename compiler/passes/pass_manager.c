@@ -100,9 +100,8 @@ static bool run_variants(const PassRunner *runner, const Module *module, const M
     return good;
 }
 
-/* Runs a pass over a module unless the module has been through it. First runs it over the module of
- * the strategy that the statement `optimizer` names, from which this module takes layouts. Returns
- * false after errors. */
+/* Runs a pass over a module unless it has been through. First runs it over the module that the
+ * statement `optimizer` names, which gives layouts. Returns false after errors. */
 static bool run_linked(const PassRunner *runner, Module *module, const Pass *pass) {
     ModuleLinks *links = unit_links(runner->unit, module);
     int last;
@@ -202,8 +201,7 @@ static const struct FormPart {
              [FORM_SCHEDULED] = {"schedules of its pipelines", "schedule", runs_scheduled},
              [FORM_STORED] = {"storage", "memory", roles_have_storage}};
 
-/* Finds the form of a module. Reports an error at `at` and returns false where the module lacks a
- * part of that form. */
+/* Finds a module's form. Reports an error at `at` and returns false where a part is missing. */
 static bool find_form(const Module *module, Position at, Form *form) {
     int last;
     if (!last_pass(module, &last)) {

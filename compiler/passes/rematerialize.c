@@ -1,5 +1,4 @@
-/* Pass rematerialize: repeats, in the backward section, conversions that enlarge a value, instead
- * of keeping their results.
+/* Pass rematerialize: repeats conversions that enlarge a value in backward, to free their results.
  *
  *     before    k' = reshard(k)      an all-gather from {seq:cp} to {dup:cp}, kept for backward
  *     after     k' = reshard(k)      forward
@@ -50,8 +49,7 @@ static bool same_devices(Arena *scratch, const Layout *a, const Layout *b) {
     return a_count == b_count && !memcmp(of_a, of_b, sizeof *of_a * (size_t)a_count);
 }
 
-/* Returns whether a conversion gives devices more elements of a value than they had, on the same
- * devices. */
+/* Returns whether a conversion gives the same devices more elements of a value than they had. */
 static bool enlarges(Arena *scratch, const Module *module, const Op *op) {
     const double rounding = 1e-9;
     if (op->def != module->builtin->reshard || op_crosses_stages(module, op)) return false;

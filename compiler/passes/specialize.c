@@ -1,5 +1,4 @@
-/* Pass specialize: finds roles, the sets of devices with pieces of equal shapes, and plans each
- * distinct conversion.
+/* Pass specialize: finds roles, devices with pieces of equal shapes, and plans each conversion.
  *
  *     stage devices(0-3) mesh(tp:4)                  one role
  *     stage devices(0-3) mesh(tp:4 by 3:3:2:2)       two roles: devices 0-1 and 2-3

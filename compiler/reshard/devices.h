@@ -1,5 +1,4 @@
-/* Lists of devices: an index of positions in a list, and groups of connected devices (devices_find
- * is in plan.h). */
+/* Lists of devices: positions in a list, groups of connected devices (devices_find: plan.h). */
 #ifndef RESHARD_DEVICES_H
 #define RESHARD_DEVICES_H
 

@@ -5,8 +5,7 @@
  *
  * A plan is a list of steps in one order for all devices. A step moves segments, parts of bundles
  * (intersection/intersection.h), by a collective in a group or by a batch of messages. A plan names
- * devices and segments only; plan_device lowers it, for one device, to the tables of
- * <hetu/reshard.h>.
+ * devices and segments only; plan_device lowers it to one device's tables (<hetu/reshard.h>).
  *
  *     [0-3]{sum:4} to [0-3]{0:4}     one step: HT_REDUCE_SCATTER, group 0-3, a segment for each
  *
@@ -139,8 +138,7 @@ int devices_find(const Devices *devices, int device);
 int step_part_count(const Step *step);
 bool step_reduces(const Step *step);
 
-/* Return a task's bucket, the bytes of one element, and its whole range as a segment with the
- * origin of its contributions. */
+/* Return a task's bucket, the bytes of an element, and its range as a segment with its origin. */
 const Bucket *task_bucket(const Plan *plan, int task);
 int task_element(const Plan *plan, int task);
 Segment task_segment(const Plan *plan, int task);

@@ -9,8 +9,7 @@ Step *add_step(PlanBuilder *planner, ht_verb verb) {
 
 /* ---- collectives ---- */
 
-/* Appends a broadcast or reduce: the group with the device at index `root` in front, and that
- * device's part. */
+/* Appends a broadcast or reduce: the group, the device at index `root` in front, and its part. */
 static void add_rooted(PlanBuilder *planner, const Devices *group, const Segments *parts, int root,
                        ht_verb verb) {
     Step *step = add_step(planner, verb);

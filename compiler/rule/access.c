@@ -1,5 +1,4 @@
-/* Reads accesses, and the leaves of expressions in rules. parse.c and clause.c, which read whole
- * rules, call these functions.
+/* Reads accesses and leaves of expressions in rules, for parse.c and clause.c.
  *
  *     x[b.., (g r)]    an operand: factors b, g, r, of which (g r) is one dimension
  *     size(i)          a leaf EXPR_SIZE; factor i may appear later in a body

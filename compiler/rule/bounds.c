@@ -29,8 +29,7 @@ Bounds bounds_hull(Bounds a, Bounds b) {
                             : bounds_between(fmin(a.low, b.low), fmax(a.high, b.high));
 }
 
-/* Clamps a bound to finite numbers if `finite`: finite operands are assumed to give a finite
- * result. */
+/* Clamps a bound to finite numbers if `finite`: finite operands are taken to give such results. */
 static double clamped(double bound, bool finite) {
     return finite ? fmax(-DBL_MAX, fmin(DBL_MAX, bound)) : bound;
 }
@@ -52,8 +51,7 @@ static Bounds product(Bounds a, Bounds b) {
     return range;
 }
 
-/* Returns the range of a / b. The range includes the truncated quotient, because C truncates a
- * quotient of integers. */
+/* Returns the range of a / b. It includes the truncated quotient, as of integers in C. */
 static Bounds quotient(Bounds a, Bounds b) {
     if (is_point(a) && is_point(b))
         return bounds_hull(bounds_number(a.low / b.low), bounds_number(trunc(a.low / b.low)));

@@ -1,6 +1,5 @@
 /* Rules that passes build as trees: factors, accesses, and a body or equations. A complete rule is
- * checked like one that was parsed, and its text parses back to the same rule. A rule that fails
- * the check is a bug.
+ * checked like a parsed one, and its text parses back to it. A failed check is a bug.
  *
  * The rule y[i..] = -x[i..]:
  *

@@ -189,8 +189,7 @@ static void check_equations(RuleDraft *draft, Position start) {
 
 /* ---- whole rules ---- */
 
-/* Marks a factor as contracted if no result has it. In a body, the sum runs over contracted
- * factors. */
+/* Marks a factor as contracted if no result has it. A body's sum runs over them. */
 static void find_contracted(RuleDraft *draft) {
     for (int f = 0; f < draft->factors.count; f++) {
         Factor *factor = &draft->factors.at[f];

@@ -1,5 +1,4 @@
-/* Reads the clauses of a rule: each clause has a function that reads one item, or the whole content
- * of its brackets.
+/* Reads the clauses of a rule: each has a function that reads an item, or all in its brackets.
  *
  *     ... kernel(k) grad(g) reduction(+: v) dtype(y: f32, t: integer)
  */
@@ -19,8 +18,7 @@ static Factor *clause_factor(RuleDraft *draft) {
     return factor < 0 ? NULL : &draft->factors.at[factor];
 }
 
-/* Reports a clause that repeats a statement (`said`), at the token before the current one. Returns
- * !said. */
+/* Reports a clause that repeats a statement (`said`), at the token just read. Returns !said. */
 static bool first_time(RuleDraft *draft, bool said) {
     const Token *name = draft->tokens.token - 1;
     if (said)
@@ -435,8 +433,7 @@ static bool grad_clause(RuleDraft *draft) {
 
 /* ---- the clause `body` ---- */
 
-/* Reads `value = expression`. The equation is added after its right side is read, so a value cannot
- * use itself. */
+/* Reads `value = expression`. It is added after its right side is read: no value uses itself. */
 static bool clause_equation(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     int value = rule_read_value(draft);

@@ -244,8 +244,7 @@ static const Expr *sum_relative(Arena *arena, const Expr *weight, const Expr *ex
     return total;
 }
 
-/* Returns weight * expr' / expr, for an expression that grows exponentially or does not depend on
- * the operand. */
+/* Returns weight * expr' / expr, for an expression that grows exponentially or is constant. */
 static const Expr *relative(Arena *arena, const Expr *weight, const Expr *expr, By by) {
     bool wide;
     const Expr *const *arg = expr->arg;

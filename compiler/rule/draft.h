@@ -53,12 +53,10 @@ int rule_factor(const RuleDraft *draft, const char *name);
 int rule_operand(const RuleDraft *draft, const char *name);
 int rule_result(const RuleDraft *draft, const char *name);
 
-/* Returns the number of a value of equations by its name: results come first, then local values;
- * -1: there is none. */
+/* Returns the number of a value of equations by name: results, then local values; -1: none. */
 int rule_value(const RuleDraft *draft, const char *name);
 
-/* Returns the index of the attribute called `name` if it has one of two kinds; -1: there is
- * none. */
+/* Returns the index of attribute `name` if it has one of two kinds; -1: none. */
 int rule_attr(const RuleDraft *draft, const char *name, ParamKind kind, ParamKind other);
 
 /* Returns the parameter called `name`; NULL: there is none. */

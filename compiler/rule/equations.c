@@ -59,8 +59,7 @@ typedef struct Planning {
     uint32_t *reads;     // of the plan
 } Planning;
 
-/* Notes that `loop` computes an expression, and with it the local values that the expression
- * reads. */
+/* Notes that `loop` computes an expression, and the local values that it reads. */
 static void note_loop(Planning *planning, const Expr *expr, int loop) {
     const Rule *rule = planning->rule;
     if (expr->kind == EXPR_ACCESS && is_along(rule, planning->plan, &rule->operands[expr->index]))

@@ -56,8 +56,7 @@ struct Expr {
     const Expr *arg[3];
 };
 
-/* Prints a leaf (EXPR_ACCESS, EXPR_RESULT, EXPR_ATTR or EXPR_SIZE), or the name of the function of
- * an EXPR_CALL. */
+/* Prints a leaf (EXPR_ACCESS, EXPR_RESULT, EXPR_ATTR or EXPR_SIZE), or an EXPR_CALL's function. */
 typedef void ExprLeaf(Text *out, const Expr *leaf, void *context);
 
 /* Appends an expression as C, with only the brackets that precedence requires. */
@@ -112,8 +111,7 @@ typedef struct ProductTerm {
     const Expr *scale;     // NULL: none
 } ProductTerm;
 
-/* Adds the factors of a term to `product`, which the caller zeroes. Returns false if the term is no
- * such product. */
+/* Adds a term's factors to `product`, which the caller zeroes. False: the term is no product. */
 bool expr_is_product(const Expr *term, ProductTerm *product);
 
 /* Converts the numbers and functions of an expression from float to double. */
@@ -123,8 +121,7 @@ const Expr *expr_widened(Arena *arena, const Expr *expr);
 int expr_function_arity(const char *name);
 const char *const *expr_function_names(void);
 
-/* The sign of an operator of two arguments in C, and its precedence from 2 to 5; 0 for all other
- * kinds of expression. */
+/* A binary operator's sign in C, and precedence from 2 to 5; 0 for other kinds of expression. */
 typedef struct ExprOperator {
     const char *sign;
     int level;

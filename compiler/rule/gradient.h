@@ -54,8 +54,7 @@ typedef struct MathFunction {
     const char *relative; // functions that grow exponentially: derivative / value; NULL: others
 } MathFunction;
 
-/* Returns the table's entry for a float or double function (sets `wide` for double); NULL: there is
- * none. */
+/* Returns the table's entry for a float or double function (sets `wide` for double); NULL: none. */
 const MathFunction *math_function(const char *name, bool *wide);
 
 #endif

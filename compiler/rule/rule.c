@@ -79,8 +79,7 @@ RuleForm rule_form(const Rule *rule) {
 
 /* ---- maps of a few forms ---- */
 
-/* Returns whether an expression is an operand with the same indices as the result, one factor for
- * each dimension. */
+/* Returns whether an expression is an operand with the result's indices, one factor a dimension. */
 static bool is_operand_in_place(const Rule *rule, const Expr *expr) {
     if (expr->kind != EXPR_ACCESS ||
         rule->operands[expr->index].dim_count != rule->results[0].dim_count)
@@ -113,8 +112,7 @@ static bool free_of(const Expr *expr, unsigned in) {
     return true;
 }
 
-/* Returns whether the expression is jointly linear in the operands of `in`: it doubles if all these
- * operands double. */
+/* Returns whether the expression is jointly linear in operands `in`: it doubles if all these do. */
 static bool linear_in(const Expr *expr, unsigned in) {
     const Expr *const *arg = expr->arg;
     switch (expr->kind) {

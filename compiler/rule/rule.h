@@ -60,8 +60,7 @@ typedef struct Rule {
     RuleGrad grad;
 } Rule;
 
-/* An operator: a C function with a rule. Its attributes are the parameters that are no tensors, in
- * order. */
+/* An operator: a C function with a rule. Attributes are its parameters that are no tensors. */
 typedef struct OpDef {
     const char *name;
     Position at;

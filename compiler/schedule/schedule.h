@@ -31,9 +31,8 @@ typedef struct ScheduleRow {
     int visit, microbatch, slot;
 } ScheduleRow;
 
-/* The data flow between visits. An edge carries values forward from one visit to another, on the
- * same stage or not, and in training gradients backward. The graph has no cycle
- * (strategy_check_order). */
+/* The data flow between visits. An edge carries values forward between visits, of one stage or two,
+ * and in training gradients backward. There is no cycle (strategy_check_order). */
 typedef struct StageGraph {
     int stage_count, visit_count;
     const int *stage_of; // by visit: its stage

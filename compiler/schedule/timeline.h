@@ -1,5 +1,4 @@
-/* A timeline: when each row of a schedule runs and each transfer goes, for given seconds of phases
- * and transfers. */
+/* A timeline: when a schedule's rows run and transfers go, for given seconds of both. */
 #ifndef SCHEDULE_TIMELINE_H
 #define SCHEDULE_TIMELINE_H
 

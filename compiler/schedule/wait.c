@@ -162,8 +162,7 @@ static void add_waits_of_transfer(WaitList *list, int event) {
     add_slot(list, taker);
 }
 
-/* Writes to `to` the events that an event waits for. Returns their number, at most waits_most,
- * which `to` must have room for. */
+/* Writes to `to` the events that an event waits for. Returns how many, at most waits_most. */
 static int waits_of(const Waits *waits, int event, WaitFor *to) {
     WaitList list = {.waits = waits, .to = to};
     if (event < waits->row_count)

@@ -179,8 +179,7 @@ static Searched search_range(const LayerRange *range, const Layer *const *layers
     return found;
 }
 
-/* Reports an item of layers(...) whose tower, name, or first or last layer the models do not
- * have. */
+/* Reports an item of layers(...) whose tower, name, first or last layer the models do not have. */
 static void check_item(Diag *diag, const LayerRange *range, const Layer *const *layers, int count) {
     Searched found = search_range(range, layers, count);
     if (range->tower && !found.tower) {
@@ -420,8 +419,7 @@ static int find_next(const Joiner *joiner, const Placement *placement, const int
     return next;
 }
 
-/* Renumbers the placement's visits in data order, with visits in a cycle last. Returns, by old
- * visit number, the new number. */
+/* Renumbers visits in data order, those in a cycle last. Returns new numbers by old ones. */
 static const int *number_visits(Arena *arena, const Joiner *joiner, Placement *placement) {
     int *number = arena_array(arena, int, joiner->count), total = 0;
     Visit *visits = arena_array(arena, Visit, joiner->count);

@@ -9,8 +9,7 @@
 
 #include "strategy/strategy.h"
 
-/* A visit (model chunk): layers that a micro-batch passes on a stage before it goes on to another
- * stage. */
+/* A visit (model chunk): layers that a micro-batch passes on a stage before another stage. */
 typedef struct Visit {
     int stage;
     int item;    // index of its item in the stage's list of layers; 0: the stage has no list

@@ -186,8 +186,7 @@ static void open_strategy(StrategyParser *parser, const char *name, Position at,
     array_push(tokens->arena, parser->list, parser->open);
 }
 
-/* Ends a strategy. If the strategy has no errors and is not skimmed, checks it, with a pipeline on
- * device 0 if it has none. */
+/* Ends a strategy. Unless it has errors or is skimmed, checks it, by default on device 0. */
 static void close_strategy(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     Strategy *strategy = parser->open;
@@ -216,8 +215,7 @@ static bool unclosed(StrategyParser *parser) {
     return first;
 }
 
-/* Reports the word `strategy` without a name inside a strategy, and ends that strategy. Returns
- * false. */
+/* Reports the word `strategy` without a name in a strategy, and ends that. Returns false. */
 static bool nameless(StrategyParser *parser, Position at) {
     Tokens *tokens = parser->tokens;
     diag_error(tokens->diag, at, "a strategy without a name begins inside the strategy \"%s\"",

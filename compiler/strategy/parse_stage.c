@@ -73,8 +73,7 @@ static bool parse_mesh_item(StrategyParser *parser, void *to) {
     return true;
 }
 
-/* Returns whether the current token is a layer's name: it is no integer constant and begins no
- * range. */
+/* Returns whether the token is a layer's name: no integer constant, and it begins no range. */
 static bool at_plain_name(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     const StrategyNames *names = parser->names;

@@ -4,8 +4,7 @@
  *     array_push(arena, &devices, 3);
  *     for (int i = 0; i < devices.count; i++) use(devices.at[i]);
  *
- * Growing doubles the capacity. All old storage of an array stays in the arena; in sum it is
- * smaller than the new storage. */
+ * Growing doubles the capacity. An array's old storage stays in the arena; in sum it is smaller. */
 #ifndef SUPPORT_ARRAY_H
 #define SUPPORT_ARRAY_H
 
@@ -24,8 +23,7 @@
          : (void)0,                                                                                \
      (void)((array)->at[(array)->count++] = (__VA_ARGS__)))
 
-/* Comparators for qsort and bsearch: negative, zero or positive as *a is less than, equal to or
- * greater than *b. */
+/* Comparators for qsort and bsearch: negative, zero or positive as *a is less, equal or greater. */
 static inline int compare_ints(const void *a, const void *b) {
     return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
 }

@@ -1,5 +1,4 @@
-/* The 64-bit FNV-1a hash, for fingerprints and hash tables of the compiler; it is not
- * cryptographic.
+/* The 64-bit FNV-1a hash, for the compiler's fingerprints and hash tables; not cryptographic.
  *
  *     uint64_t hash = hash_text(HASH_START, "gpt.c");
  *     hash = hash_bytes(hash, &size, sizeof size);

@@ -1,5 +1,4 @@
-/* Interning: equal byte strings become one pointer, so that they are compared and shared by
- * pointer.
+/* Interning: equal byte strings become one pointer, which are compared and shared by pointer.
  *
  *     const int *devices = intern(lists, list, sizeof *list * count);    equal lists: one pointer
  *

@@ -1,5 +1,4 @@
-/* SARIF: a log of all messages for other programs, in the Static Analysis Results Interchange
- * Format 2.1.0.
+/* SARIF: a log of all messages, in the Static Analysis Results Interchange Format 2.1.0.
  *
  *     sarif_open("hetucc", "0.1.0", NULL);
  *     sarif_add(SARIF_ERROR, &place, "the dimension \"haeds\" is named nowhere in the model");

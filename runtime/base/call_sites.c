@@ -41,8 +41,7 @@ typedef struct Place {
 
 /* ---- who calls ---- */
 
-/* Returns whether an object is loaded at the addresses that its file says (not position
- * independent). */
+/* Returns whether an object is loaded at its file's addresses (not position independent). */
 static bool is_fixed(const void *base) { return ((const ElfW(Ehdr) *)base)->e_type == ET_EXEC; }
 
 /* Returns the path of the object that has an address, "" for the program itself, or NULL. Sets

@@ -126,8 +126,7 @@ static size_t add_noted(char *line, size_t length, size_t size) {
     return add_text(line, length, size, noted->where ? noted->where : "the program");
 }
 
-/* Flushes standard output, unless the main thread is printing. Does not wait long for a reader that
- * reads nothing. */
+/* Flushes standard output, unless the main thread is printing. Waits shortly for idle readers. */
 static void flush_printed(void) {
     signal(SIGALRM, SIG_DFL);
     alarm(1);

@@ -43,8 +43,7 @@ void fail_describe(char *text, size_t size);
 /* Sets the current step for messages. */
 void fail_step(long long step);
 
-/* Prints which signal ends this rank and what the rank was doing, followed by `more`. Safe in a
- * signal handler. */
+/* Prints which signal ends this rank, what it was doing, and `more`. Safe in a signal handler. */
 void fail_ended_by(const char *signal_name, const char *more);
 
 /* The collective that a device runs, "all-reduce", and its source location, "gpt.c:42". */
@@ -63,8 +62,7 @@ _Noreturn
 #endif
 void fail_as(FailStatus status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Ends this rank at once with a message: `why`, and what the rank was doing. Any thread may call
- * it. */
+/* Ends this rank at once with a message: `why`, and what it was doing. Any thread may call it. */
 #ifdef __cplusplus
 [[noreturn]]
 #else

@@ -24,8 +24,7 @@ const char *file_kind(mode_t mode) {
                             : "it is a device, and no file";
 }
 
-/* Returns the reason for an error of open(). Sockets, and links with O_NOFOLLOW, have their own
- * texts. */
+/* Returns the reason for an error of open(). Sockets, and links with O_NOFOLLOW, have own texts. */
 static const char *open_reason(const char *path, int error) {
     struct stat about;
     bool other = error == ELOOP ? !lstat(path, &about) : error == ENXIO && !stat(path, &about);
@@ -109,8 +108,7 @@ int file_open_made(const char *path) {
 
 /* ---- folders that are written into ---- */
 
-/* A walk along a path. Path "a/../b" in folder /home: `whole` becomes "/home/a", "/home",
- * "/home/b". */
+/* A walk along a path. For "a/../b" in /home, `whole` becomes "/home/a", "/home", "/home/b". */
 typedef struct Way {
     char whole[PATH_ROOM]; // the path so far, without links; "": the root
     char rest[PATH_ROOM];

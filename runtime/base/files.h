@@ -1,5 +1,4 @@
-/* Opens and creates files safely where another local user may write (protection against symbolic
- * links and planted files).
+/* Opens and creates files safely where others may write (symbolic links, planted files).
  *
  * Inputs are opened without blocking; a pipe, folder or device is an error. Files that the runtime
  * creates are new (O_EXCL), and links are not followed. Temporary files are in the process's
@@ -24,20 +23,17 @@ extern "C" {
 
 /* ---- inputs ---- */
 
-/* Returns why a mode is not that of a plain file: "it is a folder, and no file"; NULL: it is a
- * plain file. */
+/* Returns why a mode is not that of a plain file: "it is a folder, and no file"; NULL: it is. */
 const char *file_kind(mode_t mode);
 
 /* Opens a plain file for reading. Returns its descriptor, or -1 with the reason, which is kept
  * until the next call of this thread. */
 int file_open_input(const char *path, const char **why);
 
-/* Does the same as file_open_input, but returns a stream; or NULL, with the reason unless `why` is
- * NULL. */
+/* Is file_open_input for a stream; NULL: failed, with the reason unless `why` is NULL. */
 FILE *file_read_input(const char *path, const char **why);
 
-/* Opens a plain file that this user owns and no other user may write. Follows no symbolic link.
- * Returns -1 with the reason. */
+/* Opens a plain file that only this user may write. Follows no link. Returns -1 with the reason. */
 int file_open_own(const char *path, const char **why);
 
 /* Does the same as file_open_own, but returns a stream; NULL with the reason. */
@@ -49,26 +45,22 @@ bool file_is_foreign(const char *path);
 
 /* Returns whether another user can have chosen what a path leads to. That is possible if nothing
  * exists there yet. It is also possible if another user owns a component of the path, or of a link
- * on the path, in a folder that all users may write. Files of the owner of the running program's
- * file are trusted. */
+ * on it, in a folder that all may write. The owner of the program's file is trusted. */
 bool file_is_led(const char *path);
 
 /* ---- outputs ---- */
 
-/* Creates a file for writing in place of any file of that name. Returns -1 and sets errno on
- * error. */
+/* Creates a file for writing in place of any of that name. Returns -1 and sets errno on error. */
 int file_create(const char *path);
 
-/* Opens an existing plain file for writing. Refuses symbolic and hard links. Returns -1 and sets
- * errno on failure. */
+/* Opens a plain file for writing. Refuses symbolic and hard links. Returns -1 and sets errno. */
 int file_open_made(const char *path);
 
 /* Creates a new file of random name in the folder of `path`, unless another user's link leads
  * there. *name is its path, free() it. Returns NULL and sets errno on failure, for folder_error. */
 FILE *file_create_beside(const char *path, char **name);
 
-/* An open folder for output files. An open folder stays the same if another user replaces its
- * path. */
+/* An open folder for output files. It stays the same if another user replaces its path. */
 typedef struct OpenFolder {
     int file;        // -1: none
     char path[3072]; // prefix for paths of files in the folder while it is open
@@ -78,8 +70,7 @@ typedef struct OpenFolder {
  * can have made. Returns 0, or an errno. */
 int folder_open(OpenFolder *folder, const char *path);
 
-/* Creates a folder in an open folder and opens it, without following links. Returns 0, or an
- * errno. */
+/* Creates a folder in an open folder and opens it, following no links. Returns 0, or an errno. */
 int folder_make(OpenFolder *folder, const OpenFolder *in, const char *name);
 
 void folder_close(OpenFolder *folder);
@@ -87,8 +78,7 @@ void folder_close(OpenFolder *folder);
 /* Returns the message for an error of folder_open, or of a file in the folder. */
 const char *folder_error(int error);
 
-/* Blocks SIGXFSZ in this thread, so that a file beyond RLIMIT_FSIZE is a write error and does not
- * end the program. */
+/* Blocks SIGXFSZ in this thread, so that files beyond RLIMIT_FSIZE are mere write errors. */
 void file_size_errors(void);
 
 /* ---- private folders ---- */
@@ -96,8 +86,7 @@ void file_size_errors(void);
 /* Returns whether a path is a folder that this user owns and no other user may enter. */
 bool private_is(const char *path);
 
-/* Creates a private folder PARENT/HEAD.XXXXXX and writes its path to `path`. Returns 0, or an
- * errno. */
+/* Creates a private folder PARENT/HEAD.XXXXXX and sets its `path`. Returns 0, or an errno. */
 int private_make(char *path, size_t room, const char *parent, const char *head);
 
 /* Removes a file, or a private folder with the files in it. */

@@ -25,9 +25,8 @@ typedef struct TensorBox {
     const int64_t *global, *lo, *hi;
 } TensorBox;
 
-/* Fills a box of a parameter with its initial values, stored in `to` row-major without gaps. The
- * value of an element depends only on the seed, the name and the element's index in the whole
- * tensor. */
+/* Fills a box of a parameter with its initial values, stored in `to` row-major without gaps. An
+ * element's value depends only on the seed, the name and its index in the whole tensor. */
 void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name,
                  const TensorBox *box);
 

@@ -49,8 +49,7 @@ uint32_t told_heartbeat(void);
  * calls it. */
 void told_hear(uint32_t heartbeat);
 
-/* On rank 0, a few times a second: calls main's handlers for signals that only other ranks
- * received. */
+/* On rank 0, a few times a second: calls main's handlers for signals of other ranks alone. */
 void told_tick(void);
 
 #ifdef __cplusplus

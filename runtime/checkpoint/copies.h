@@ -57,8 +57,7 @@ char *copies_folder(const char *named);
  * calls copy_close on each and frees the list. */
 CopyFile *copies_read(const char *folder, int turn, int turns, int *count);
 
-/* Removes the files that all launches of the ranks wrote, except launch `but`. With 0, removes all
- * files and the folder. */
+/* Removes the files of all the ranks' launches except `but`. With 0, removes the folder, too. */
 void copies_remove(const char *folder, uint64_t but);
 
 /* Returns the random key in FOLDER/copies, which ties in-memory copies to the checkpoints of that

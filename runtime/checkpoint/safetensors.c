@@ -91,8 +91,7 @@ static char *put_character(char *to, unsigned code) {
     return to;
 }
 
-/* Reads an escaped character. \u has exactly four digits, so nothing beyond the end of the text is
- * read. */
+/* Reads an escaped character. \u has exactly four digits, so nothing beyond the text is read. */
 static char *take_escaped(Header *header, char *to) {
     static const char escapes[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
     enum { DIGITS = 4 };

@@ -218,8 +218,7 @@ static const char *read_elements(const StoredTensor *stored, int64_t from, int64
     return wrong;
 }
 
-/* Reads elements [from, to) of a matrix (rows, columns) that the file stores as (columns, rows).
- * Reads the whole matrix. */
+/* Reads elements [from, to) of a matrix (rows, columns) stored as (columns, rows): reads it all. */
 static const char *read_transposed(const StoredTensor *stored, int64_t from, int64_t to,
                                    float *values) {
     int64_t columns = strtoll(stored->tensor->shape, NULL, 10),

@@ -94,8 +94,7 @@ static int write_sums(const WritingPlan *plan, const char *path) {
     return error;
 }
 
-/* Writes this rank's range. Returns ABANDONED if the file does not exist, since another rank has
- * failed and removed it. */
+/* Writes this rank's range. Returns ABANDONED if another rank has failed and removed the file. */
 static int write_range(const WritingPlan *plan, const char *path) {
     int file = file_open_made(path);
     if (file < 0) return errno == ENOENT || errno == ENOTDIR ? ABANDONED : errno;
@@ -110,8 +109,7 @@ static int write_range(const WritingPlan *plan, const char *path) {
 /* ---- rank 0, when all have written ---- */
 
 /* Waits until the checksums of all ranks are there, or a rank has failed. A failed rank removes the
- * .part file, or reports its failure if it cannot reach the folder. Fails if a checksum file is
- * another user's. */
+ * .part file, or reports its failure. Fails if a checksum file is another user's. */
 static int await_sums(const WritingPlan *plan, const char *path) {
     char name[NAME_ROOM];
     struct stat part, sums;
@@ -141,8 +139,7 @@ static void add_file(FILE *out, const char *path) {
     if (in) fclose(in);
 }
 
-/* Writes the manifest: a line for the header, the lines of the ranks, and the checksum of these
- * lines. */
+/* Writes the manifest: a line for the header, the ranks' lines, and the checksum of all. */
 static int write_manifest(const WritingPlan *plan, const char *part, const char *path) {
     char *text = NULL, name[NAME_ROOM];
     size_t length = 0;

@@ -69,8 +69,7 @@ static int64_t key_at(const Attention *a, int64_t pitch, int64_t b, int64_t j, i
     return (b * a->t + j) * pitch + g * a->d;
 }
 
-/* Returns how many of this device's keys query i sees, counted from the first key; all keys unless
- * causal. */
+/* Returns how many of this device's keys query i sees, from the first on; all unless causal. */
 static int64_t visible_keys(const Attention *a, int64_t i) {
     int s = a->query->rank - 3;
     return a->causal ? ht_view_before(a->key, s, ht_view_place(a->query, s, i) + 1) : a->t;

@@ -91,8 +91,7 @@ typedef union StorageHead {
     char room[64]; // keeps the alignment of tensors
 } StorageHead;
 
-/* Bytes from which an allocation is mapped separately, so that its memory returns to the system
- * when it is freed. */
+/* Bytes from which an allocation is mapped separately, so that its memory returns to the system. */
 enum { LEAST_MAPPED = 1 << 20 };
 
 static StorageHead *map_storage(size_t bytes) {

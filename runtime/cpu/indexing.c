@@ -77,8 +77,7 @@ static int64_t index_find(const Index *index, int64_t number) {
     return i < index->count && index->entry[i].number == number ? index->entry[i].at : -1;
 }
 
-/* Copies an integer tensor; ends the program if an element is outside [0, end). Operand: the
- * integers; attribute: end. */
+/* Copies an integer tensor; ends the program if one is outside [0, end). Attribute: end. */
 void ht_within_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0];
     int64_t count = cpu_count(x), end = call->attr[0].i;

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Backward works on chunks of CHUNK_ROWS rows; with more than MAX_CHUNKS such chunks, on larger
- * ones. */
+/* Backward works on chunks of CHUNK_ROWS rows; with more than MAX_CHUNKS, on larger ones. */
 enum { CHUNK_ROWS = 32, MAX_CHUNKS = 64 };
 
 HT_CLONES static float sum_row(const float *x, int64_t n) {
@@ -169,8 +168,7 @@ void ht_l2_norm_kernel(const ht_call *call) {
     forward_all(&f);
 }
 
-/* Operands and results of a backward. mean is NULL for RMS norm; weight is an optional vector;
- * dbias may be NULL. */
+/* Operands and results of a backward. mean is NULL for RMS norm; weight and dbias may be NULL. */
 typedef struct Backward {
     int64_t rows;
     Rows dx, dy, x, weight, more; // more: rows to add to dx; may be absent

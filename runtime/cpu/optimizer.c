@@ -1,5 +1,4 @@
-/* Optimizer kernels: AdamW, SGD, Lion, gradient norm. Results may share the operands' storage
- * (in-place updates). */
+/* Optimizer kernels: AdamW, SGD, Lion, gradient norm. Results may be in the operands' storage. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 

@@ -1,5 +1,4 @@
-/* Views of f32 or bf16, read and written as f32, by rows or whole, so that one kernel serves both
- * types of storage.
+/* Views of f32 or bf16, read and written as f32, by rows or whole: one kernel serves both.
  *
  *     Rows x = rows_of(&call->operand[0], "softmax"), y = rows_of(&call->result[0], "softmax");
  *     #pragma omp parallel
@@ -28,8 +27,7 @@ typedef struct Rows {
     int64_t n; // elements of a row: the view's last extent
 } Rows;
 
-/* Returns the rows of a view. Ends the program, naming the operator, unless the elements are f32 or
- * bf16. */
+/* Returns the rows of a view. Ends the program, naming the operator, for any other type. */
 Rows rows_of(const ht_view *view, const char *operator);
 
 /* Returns the number of rows of a view: the product of all extents but the last. */

@@ -27,8 +27,7 @@ int64_t attention_kept_bytes = INT64_C(512) << 20;
 static constexpr int part_queries = 128;
 
 /* lse and delta of a query. A query that sees no key has lse minus infinity; such a query, and rows
- * beyond the last query, have zeros here. Since their scores are hidden, or q and dy are 0, their
- * gradients are 0. */
+ * beyond the last, have zeros here. As scores are hidden, or q and dy 0, their gradients are 0. */
 struct Statistics {
     float lse, delta;
 };
@@ -70,8 +69,7 @@ static __device__ __forceinline__ float lane_dot(const T *x, const T *y, int d) 
     return sum;
 }
 
-/* Computes lse and delta with one warp for each query of a head, and for each row beyond the last
- * query. */
+/* Computes lse and delta with one warp for each query of a head, and each row beyond the last. */
 template <typename T>
 static __global__ void statistics_device(AttentionShape a, Statistics *statistics, const T *dy,
                                          const T *y, const float *lse, const float *dlse,

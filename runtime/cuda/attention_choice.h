@@ -1,5 +1,4 @@
-/* attention_choice.h: chooses between the runtime's kernels and cuDNN's for a call of attention.
- * C++ only.
+/* attention_choice.h: chooses the runtime's kernels or cuDNN's for an attention call. C++ only.
  *
  *     HETU_ATTENTION=own      the runtime's kernels
  *     HETU_ATTENTION=cudnn    cuDNN's kernels, if they support the call

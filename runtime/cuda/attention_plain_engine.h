@@ -4,8 +4,7 @@
 
 #include "cuda/attention_swizzle.h"
 
-/* A block of 16 x 16 threads owns 32 rows. Thread (x, y) has rows y, y + 16 and columns x, x + 16,
- * ... */
+/* A block of 16 x 16 threads owns 32 rows. Thread (x, y): rows y, y + 16, columns x, x + 16, ... */
 template <int D_, int COLUMNS_ = 32> struct PlainEngine {
     using T = float;
     static constexpr int side = 16, D = D_, threads = side * side, ROWS = 2 * side,

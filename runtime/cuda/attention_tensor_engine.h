@@ -8,8 +8,7 @@
  * divide the columns. tensor_core.h describes a warp's fragments.
  *
  * Shared memory bounds the speed: a warp loads (rows + columns) / 16 fragments for rows * columns /
- * 128 products. Tile sizes and unrolled loops keep all sums in registers; test/cuda/sass checks
- * this. */
+ * 128 products. Tile sizes and unrolling keep sums in registers; test/cuda/sass checks this. */
 template <int D_, int PARTS, int COLUMNS_, int ACROSS = 1> struct TensorEngine {
     using T = __nv_bfloat16;
     static constexpr int D = D_, warps = 4, threads = 32 * warps,

@@ -1,5 +1,4 @@
-/* Agreement of all ranks on the fastest algorithm for each kind of work, and the file that keeps
- * it.
+/* Agreement of all ranks on the fastest algorithm for each kind of work, and its file.
  *
  * The file of HETU_CACHE is text. After a first line that identifies the format, it has a line
  * "GPU, version of cuBLASLt<tab>key<tab>algorithm" for each kind of work. GPUs of several models

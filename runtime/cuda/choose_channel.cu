@@ -47,8 +47,7 @@ static bool each_has_own(int gpu) {
     return true;
 }
 
-/* Returns whether HETU_NCCL=1 is set: then a single rank uses NCCL, too, so that tests on one GPU
- * cover it. */
+/* Returns whether HETU_NCCL=1 is set: then a single rank uses NCCL, too, for tests on one GPU. */
 static bool wants_nccl(void) {
     const char *choice = getenv("HETU_NCCL");
     const bool wanted = choice && !strcmp(choice, "1");

@@ -18,8 +18,7 @@ typedef struct Finish {
  * bias. No axis is empty. */
 void contract_copy(const Finish &finish, const void *from, int rank, const ht_axis *axes);
 
-/* Computes any contraction with one thread or warp per element of the result. Only summed axes may
- * be empty. */
+/* Computes any contraction, a thread or warp per result element. Only summed axes may be empty. */
 void contract_plain(const ht_product_call *call);
 
 /* Computes the sums of an operand that a call requests (bias gradients). Only summed axes may be

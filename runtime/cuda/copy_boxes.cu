@@ -1,5 +1,4 @@
-/* Moves of boxes between buffers on the device: the local steps of conversions, sums over
- * micro-batches, fills.
+/* Moves of boxes between buffers on the device: local steps of conversions, sums, fills.
  *
  * The moves of a step run in one launch, or few. A unit is a run of bytes that is read and written
  * at once. A span is 2048 units, and a block of threads takes one span. A sum that writes where an

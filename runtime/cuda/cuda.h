@@ -57,10 +57,9 @@ typedef struct CudaReport {
     unsigned long long number;
 } CudaReport;
 
-/* Returns the report for a message, a constant text with up to three %lld. If cuda_fault gets
- * this report, the program ends after that step with the message and the current operator's name.
- * With `piece`, the second number is an element of that piece, and is converted to the element of
- * the whole tensor. */
+/* Returns the report for a message, a constant text with up to three %lld. If cuda_fault gets this
+ * report, the program ends after that step with the message and the current operator's name. With
+ * `piece`, the second number is an element of it, converted to one of the whole tensor. */
 CudaReport cuda_report(const char *format, const ht_view *piece = nullptr);
 
 /* Notes a fault; only the first one is kept. The kernel continues, and must stay within its memory.

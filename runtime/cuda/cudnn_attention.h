@@ -1,5 +1,4 @@
-/* cudnn_attention.h: attention as graphs of cuDNN operations, in the form for which cuDNN generates
- * one kernel. C++ only.
+/* cudnn_attention.h: attention as graphs for which cuDNN generates one kernel. C++ only.
  *
  * Forward (q: [b, h, s, d]; k, v: [b, g, t, d]; all bf16):
  *

@@ -199,8 +199,7 @@ typedef struct PartPlace {
     int64_t batch, group;
 } PartPlace;
 
-/* Returns the address in a bf16 tensor at which a run begins. `rows`: rows of a batch; `heads`:
- * heads of a group. */
+/* Returns a run's address in a bf16 tensor. `rows`: rows of a batch; `heads`: heads of a group. */
 static const void *from_place(const ht_view *view, const PartPlace &at, int64_t rows,
                               int64_t heads) {
     const int64_t d = view->extent[view->rank - 1];

@@ -210,8 +210,7 @@ void CudnnPlan::propose(const CudnnGraph &graph, const CudnnDevice &device,
             take(configs[(size_t)i], device);
 }
 
-/* Creates a plan from an engine's configuration. Returns false if the engine does not support the
- * graph. */
+/* Creates a plan from an engine's configuration. False: the engine does not support the graph. */
 bool CudnnPlan::take(cudnnBackendDescriptor_t config, const CudnnDevice &device) {
     cudnnBackendDescriptor_t made = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     int64_t count = 0;

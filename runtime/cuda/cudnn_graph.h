@@ -24,8 +24,7 @@
 #include <string>
 #include <vector>
 
-/* The first version of cuDNN whose attention supports numbers of keys that are no multiple of 128
- * correctly. */
+/* The first version of cuDNN whose attention is right for keys that are no multiple of 128. */
 enum { CUDNN_LEAST_VERSION = 91600 };
 
 /* CUDNN_RANK: dimensions of every tensor; CUDNN_TENSOR_ALIGNMENT: bytes. */
@@ -53,8 +52,7 @@ class CudnnDescriptors {
 
     bool failed() const { return !refused.empty(); }
     const std::string &why() const { return refused; }
-    /* Records the error of an operation `doing`, unless the status is success or there is an
-     * earlier error. */
+    /* Records the error of an operation `doing`, unless it is a success or a later one. */
     void check(cudnnStatus_t status, const char *doing);
 
   private:

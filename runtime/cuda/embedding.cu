@@ -119,8 +119,7 @@ __global__ void __launch_bounds__(TILE) count_rows_device(Sorted sorted, Tokens 
     }
 }
 
-/* Step 2: replaces each count by the sum over earlier parts, and sets start[row] to the row's
- * total. */
+/* Step 2: replaces counts by sums over earlier parts, and sets start[row] to the row's total. */
 __global__ void add_parts_device(Sorted sorted, int64_t rows) {
     for (int64_t row = ht_thread(); row < rows; row += ht_threads()) {
         int32_t total = 0;

@@ -1,5 +1,4 @@
-/* CUDA graphs. The first step issues its work call by call, the second step is recorded, and later
- * steps replay the recording.
+/* CUDA graphs. The first step issues its work call by call; later ones replay a recording.
  *
  * A recording depends only on data that is fixed when its program is created: the addresses of
  * parameters, inputs and arena, the roles' call lists, the channel. Numbers that differ between

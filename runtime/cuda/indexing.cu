@@ -98,8 +98,7 @@ __global__ void within_device(T *y, const T *x, int64_t count, int64_t end, Cuda
     }
 }
 
-/* Copies an integer tensor; reports a fault if an element is outside [0, end). Operand: the
- * integers; attribute: end. */
+/* Copies an integer tensor; reports a fault if one is outside [0, end). Attribute: end. */
 void ht_within_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0];
     const int64_t count = view_size(x), end = call->attr[0].i;
@@ -177,8 +176,7 @@ static __device__ inline int64_t entries_before(const Entry *entry, int64_t coun
     return low;
 }
 
-/* Sorts each tile of SORT_TILE entries: an entry's new index is the number of entries before it in
- * order. */
+/* Sorts each tile of SORT_TILE entries: an entry's new index is the number of smaller ones. */
 __global__ void sort_tiles_device(Entry *to, const Entry *from, int64_t count, int64_t length) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads()) {
         const int64_t line = i / length * length, tile = line + (i - line) / SORT_TILE * SORT_TILE,
@@ -232,8 +230,7 @@ static __device__ inline int64_t element_of(const Lines &lines, int64_t line, in
 
 /* ---- scatter ---- */
 
-/* Writes one entry per element: the global index that the element is added to, and the element's
- * own index in the line. */
+/* Writes one entry per element: the global index that it is added to, and its own in the line. */
 __global__ void scatter_entries_device(Entry *entry, int64_t count, Lines from, Indices number) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads())
         entry[i] = {number.at(element_of(from, i / from.length, i % from.length)), i % from.length};
@@ -382,8 +379,7 @@ __global__ void __launch_bounds__(SUM_THREADS)
     }
 }
 
-/* Computes prefix sums along a dimension if `forward`, suffix sums otherwise; each includes the
- * element at its own index. */
+/* Computes prefix sums along a dimension if `forward`, else suffix sums, with the own element. */
 static void add_lines(const ht_call *call, bool forward) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     const int dim = (int)call->attr[0].i;
@@ -399,8 +395,7 @@ static void add_lines(const ht_call *call, bool forward) {
     });
 }
 
-/* Computes prefix sums along `dim`. Operands: x, ascending global indices of y and of x along dim;
- * attribute: dim. */
+/* Computes prefix sums along `dim`. Operands: x, ascending global indices of y and x along dim. */
 void ht_cumsum_kernel(const ht_call *call) { add_lines(call, true); }
 
 void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }

@@ -2,8 +2,7 @@
  * calls for NVTX.
  *
  * After device_look, calls are issued one by one in order. The compute stream waits for exchanges,
- * calls of one kernel are not joined, and nothing is recorded. So each call lies between two marks
- * of its own. */
+ * calls are not joined, and nothing is recorded. So each call lies between two marks. */
 #include "device/device.h"
 #include "cuda/streams.h"
 

@@ -6,12 +6,10 @@
 
 #include <cublasLt.h>
 
-/* Bytes of scratch memory of a product; and the alignment in bytes of bias and aux that some of
- * cuBLASLt's kernels require. */
+/* A product's bytes of scratch; the alignment of bias and aux that some cuBLASLt kernels need. */
 enum { MATMUL_WORKSPACE = 32 << 20, MATMUL_ALIGNMENT = 16 };
 
-/* A matrix in column-major storage, or a batch of such matrices. `op` (transposed or not) turns the
- * matrix into the operand. */
+/* A matrix in column-major storage, or a batch of such matrices. `op`: transposed or not. */
 typedef struct Matrix {
     ht_dtype dtype;
     cublasOperation_t op;
@@ -31,8 +29,7 @@ typedef struct Matmul {
     char sums_of;
 } Matmul;
 
-/* Addresses of a product's operands. bias (or the address for sums) and aux may be nullptr if the
- * product has none. */
+/* Addresses of a product's operands. bias (or for sums) and aux may be nullptr if not needed. */
 typedef struct Operands {
     const void *a, *b;
     void *d;
@@ -40,8 +37,7 @@ typedef struct Operands {
     void *aux;
 } Operands;
 
-/* Returns whether cuBLASLt supports a product with its epilogue. Of the addresses in `at`, only the
- * alignment matters. */
+/* Returns whether cuBLASLt supports a product with its epilogue. Only alignment matters in `at`. */
 bool matmul_possible(const Matmul &m, const Operands &at);
 
 /* Runs the product on the compute stream; `workspace` has MATMUL_WORKSPACE bytes. */

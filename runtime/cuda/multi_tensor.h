@@ -1,5 +1,4 @@
-/* multi_tensor.h: joins consecutive calls of one kernel into one launch over chunks of all their
- * tensors. C++ only.
+/* multi_tensor.h: joins consecutive calls of one kernel into one launch over all tensors. C++ only.
  *
  *     call 0: 10000 elements     chunks 0 to 2
  *     call 1: 5000 elements      chunks 3 and 4
@@ -47,8 +46,7 @@ typedef void CollectLaunch(void);
 /* Starts collecting calls for `launch`; first launches collected calls of another kernel. */
 void collect_for(CollectLaunch *launch);
 
-/* Launches the collected calls. ht_compute_stream calls this before it returns the stream, so that
- * later work sees the results. */
+/* Launches the collected calls. ht_compute_stream calls it first: later work sees the results. */
 void cuda_collected_launch(void);
 
 #endif

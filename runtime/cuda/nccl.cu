@@ -113,8 +113,7 @@ static bool meet(const GroupComm &a, const GroupComm &b) {
     return false;
 }
 
-/* Returns how many groups from `first` on have one owner and are pairwise disjoint, so that one
- * ncclCommSplit makes them all. */
+/* Returns how many groups from `first` on, of one owner and disjoint, one ncclCommSplit makes. */
 static size_t count_apart(size_t first) {
     size_t last = first + 1;
     for (; last < nccl.groups.size() && nccl.groups[last].owner == nccl.groups[first].owner; last++)
@@ -173,8 +172,7 @@ static std::vector<int> devices_of(const ht_reshard *plan) {
     return devices;
 }
 
-/* Adds all groups of a plan. A plan with an owner (async) also gets a group of all its devices, for
- * point-to-point messages. */
+/* Adds a plan's groups. With an owner (async) it also gets one of all devices, for messages. */
 static void add_groups(const ht_reshard *plan, const ht_reshard *owner, const ChannelPlans *plans) {
     const std::vector<int> devices = devices_of(plan);
     const ht_group all = {(int)devices.size(), devices.data()};

@@ -13,8 +13,7 @@ constexpr int FORWARD_THREADS = V == 1           ? 512
                                 : sizeof(T) == 2 ? 1024
                                                  : 768;
 
-/* Operands and results of a forward. mean is NULL for norms that do not subtract it; weight and
- * bias are vectors or NULL. */
+/* Operands and results of a forward. mean, weight and bias may be NULL. */
 typedef struct Forward {
     const void *x;
     void *y;

@@ -188,8 +188,7 @@ static bool is_narrowed(const ht_product_call *call) {
            (call->dtype == HT_F32 || (call->bias && call->bias_dtype == HT_F32));
 }
 
-/* Returns the operands' addresses in cuBLASLt's order: left matrix, right matrix, result, bias,
- * aux. */
+/* Returns the operands' addresses in cuBLASLt's order: left, right, result, bias, aux. */
 static Operands operands_of(const Plan *p, const void *x, const void *w, const void *y,
                             const void *bias, void *aux) {
     return {p->left_is_w ? w : x, p->left_is_w ? x : w, const_cast<void *>(y), bias, aux};
@@ -312,8 +311,7 @@ static void multiply(const Plan *p, const void *bias, void *workspace) {
     }
 }
 
-/* Computes y and aux from the sums by contract_copy: adds the bias, applies the activation,
- * converts. */
+/* Computes y and aux from the sums by contract_copy: bias, activation, conversion. */
 static void finish(const Plan *p) {
     const ht_product_call *call = p->call;
     ht_axis axes[HT_MAX_AXES];
@@ -405,8 +403,7 @@ static bool make_plan(Plan *p, const ht_product_call *call, bool fused) {
     return true;
 }
 
-/* Returns whether the fused plan has an epilogue that a separate kernel could compute instead
- * within MOST_APART bytes. */
+/* Returns whether a separate kernel could compute the plan's epilogue within MOST_APART bytes. */
 static bool may_part(const Plan *fused) {
     Plan apart;
     make_plan(&apart, fused->call, false);
@@ -427,8 +424,7 @@ static std::vector<int64_t> key_of(const ht_product_call *call) {
     return key;
 }
 
-/* Runs a matrix product with a fused epilogue (way 0) or a separate one (way 1). The signature is
- * AutotuneRun. */
+/* Runs a matrix product with a fused (way 0) or separate (way 1) epilogue. An AutotuneRun. */
 static void run_way(int way, void *context) {
     Plan p;
     make_plan(&p, static_cast<const ht_product_call *>(context), way == 0);

@@ -3,8 +3,7 @@
  *
  * A conversion on the exchange stream begins when all earlier work of the compute stream is done.
  * The next work on the compute stream waits for the conversion; ht_compute_stream inserts the wait.
- * So consecutive conversions wait for each other, but work that is already on the compute stream
- * does not wait. */
+ * So conversions wait for each other, but work that is on the compute stream does not. */
 #ifndef CUDA_STREAMS_H
 #define CUDA_STREAMS_H
 

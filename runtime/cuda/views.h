@@ -10,8 +10,7 @@
 
 #include <initializer_list>
 
-/* Unrolls a loop over a thread's elements. The elements stay in registers only if the loop is
- * unrolled. */
+/* Unrolls a loop over a thread's elements, which stay in registers only then. */
 #ifdef __CUDACC__
 #define CUDA_UNROLL _Pragma("unroll")
 #else
@@ -45,8 +44,7 @@ static inline bool aligned_to(int64_t bytes, std::initializer_list<const void *>
     return true;
 }
 
-/* Calls work.operator()<T>() with the type in which f32 or bf16 elements are stored. All present
- * views have the same type. */
+/* Calls work.operator()<T>() with the views' type of storage, f32 or bf16, which all share. */
 template <typename Work>
 static inline void with_float(const char *name, std::initializer_list<const ht_view *> views,
                               Work work) {
@@ -124,8 +122,7 @@ static inline int64_t address_number(const void *data) {
 
 enum { UNIT_THREADS = 256, MOST_GRID_ROWS = 1 << 15 };
 
-/* Return a block of UNIT_THREADS threads, (units of a row, rows), for rows of `units` units, and
- * the grid of such blocks. */
+/* Return a block of UNIT_THREADS threads, (units, rows), for rows of `units`, and the grid. */
 static inline dim3 unit_block(int64_t units) {
     unsigned along = 1;
     while (along < UNIT_THREADS && along < units) along *= 2;

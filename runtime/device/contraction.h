@@ -21,8 +21,7 @@ typedef struct Contraction {
 
 /* Returns the contraction of the axes, none of which is empty. m, n and k form the largest matrix
  * product that BLAS can take: each matrix has a stride of 1 and a leading dimension that is large
- * enough. m, n and k are -1 if only dot products remain. Ends the program if there are more than
- * HT_MAX_AXES axes. */
+ * enough. They are -1 if only dot products remain. Ends the program above HT_MAX_AXES axes. */
 Contraction contraction_of(int rank, const ht_axis *axes);
 
 /* contraction_axis returns axis i, or NULL for -1. contraction_size returns the number of
@@ -35,8 +34,7 @@ typedef struct Place {
     int64_t y, x, w, b;
 } Place;
 
-/* Returns the offsets at iteration `i` of nested loops over `axes`; the last axis is the innermost
- * loop. */
+/* Returns the offsets at iteration `i` of nested loops over `axes`, the last one innermost. */
 Place place_of(int64_t i, int count, const ht_axis *axes);
 
 /* The elements of y as `total` runs of `inner.extent` elements each. `inner` is the axis with y's

@@ -15,8 +15,7 @@ extern "C" {
 
 enum { DEVICE_HYPER = 64 }; // hyper-parameters of all optimizers of a program
 
-/* Opens this rank's device. Returns NULL, or one line for the user that says why there is no
- * device. */
+/* Opens this rank's device. Returns NULL, or a line for the user on why there is none. */
 const char *device_open(void);
 
 /* device_connect creates the communication between the devices of all ranks; device_close destroys
@@ -47,8 +46,7 @@ void device_upload(void *to, const void *from, int64_t bytes);
 void device_download(void *to, const void *from, int64_t bytes);
 void device_wait(void);
 
-/* Returns the seconds of a small matrix product on this rank's device, the minimum of several runs;
- * 0 if unknown. */
+/* Returns the least seconds of a small matrix product on this rank's device; 0: unknown. */
 double device_trial(void);
 
 /* Returns whether the device is the CPU: tensors are in host memory, and calls are synchronous. */
@@ -64,8 +62,7 @@ DeviceRates device_rates(void);
 /* Marks for observers (session/observe/hooks.h), on devices that work asynchronously. After
  * device_look, all work is issued call by call. device_mark sets a mark after the work issued so
  * far and returns its number, 0, 1, ... After device_wait, device_marked returns the seconds from
- * mark 0 to a mark. device_marks_clear restarts the numbers. On the host, these functions do
- * nothing. */
+ * mark 0 to a mark. device_marks_clear restarts numbers. On the host, they do nothing. */
 void device_look(void);
 int device_mark(void);
 double device_marked(int mark);

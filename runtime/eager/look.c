@@ -69,8 +69,7 @@ static double bytes_of(int count, ht_node *const *nodes) {
     return bytes;
 }
 
-/* Returns whether the NaN check must allow infinite results: an argument is infinite, or the rule
- * allows infinite results. */
+/* Returns whether the NaN check must allow infinite results: an argument is, or the rule does. */
 static bool is_endless(const Entry *entry) {
     bool endless = entry->op && entry->op->values.endless;
     for (int a = 0; a < entry->attr_count; a++) endless |= isinf(entry->attr[a].f) != 0;

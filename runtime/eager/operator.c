@@ -25,8 +25,7 @@ static void *target_of(ht_node *node, ht_dtype real) {
 #define CONVERT(TO, FROM, VALUE)                                                                   \
     for (int64_t i = 0; i < count; i++) ((TO *)to)[i] = (TO)VALUE(((const FROM *)from)[i])
 
-/* widen converts elements of type `dtype` to the working type (i64, or `real`); narrow converts
- * them back. */
+/* widen converts elements of `dtype` to the working type (i64, or `real`); narrow converts back. */
 static void widen(void *to, const void *from, int64_t count, ht_dtype dtype, ht_dtype real) {
     if (dtype == HT_I32)
         CONVERT(int64_t, int32_t, );
@@ -49,8 +48,7 @@ static void narrow(void *to, const void *from, int64_t count, ht_dtype dtype, ht
         CONVERT(float, double, );
 }
 
-/* Returns a node's elements in the working type, converted if needed; NULL if the operand is
- * absent. */
+/* Returns a node's elements in the working type, converted if needed; NULL: it is absent. */
 static const void *elements_of(ht_node *node, ht_dtype real) {
     if (!node || working_type(node, real) == node->dtype) return node ? eager_data(node) : NULL;
     void *to = target_of(node, real);
@@ -146,8 +144,7 @@ static int count_operands(const Call *call, uint32_t set, bool zero) {
     return count;
 }
 
-/* Returns whether the results are zero without computing: all operands of a group in which the rule
- * is linear are zero. */
+/* Returns whether results are sure to be zero: all operands of a linear group are zero. */
 static bool vanishes(const Call *call) {
     for (int g = 0; g < call->op->group_count; g++) {
         uint32_t set = call->op->groups[g];
@@ -156,8 +153,7 @@ static bool vanishes(const Call *call) {
     return false;
 }
 
-/* Returns the operand that equals the result because all other operands are zero, as x in x + 0;
- * NULL: none. */
+/* Returns the operand that equals the result since all others are zero, x in x + 0; NULL: none. */
 static ht_node *passed(const Call *call, ht_dtype dtype, ht_dims dims) {
     for (int i = 0; i < call->count; i++) {
         ht_node *node = call->operand[i];
@@ -231,8 +227,7 @@ static const ht_tensors *promoted(const Operator *op, const ht_tensors *operands
 }
 
 /* Fills the results with the reduction's identity (0, or the lowest value for a maximum) if a
- * factor has extent 0; `each` factors do not count. Returns whether it did; the kernel then must
- * not run. */
+ * factor but `each` ones has extent 0. Returns whether it did; the kernel then must not run. */
 static bool fill_empty(const Call *call, ht_node *const *results) {
     bool empty = false, maximum = false;
     for (int f = 0; f < call->op->factor_count; f++)

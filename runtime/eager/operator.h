@@ -24,8 +24,7 @@
 
 enum { OPERATOR_FACTORS = 16 };
 
-/* An expression over a call's arguments and factor extents; 128 bits, so that intermediate results
- * do not overflow. */
+/* An expression over a call's arguments and factor extents; 128 bits, so that nothing overflows. */
 typedef __int128 Wide;
 typedef Wide OperatorNumber(const ht_attr *attr, const int64_t *size);
 
@@ -150,8 +149,7 @@ void call_bind(Call *call, ht_dtype *types, ht_dims *shapes);
 
 /* ---- for loops ---- */
 
-/* Computes y = x * w, summed over the axes that y lacks, plus the bias. Does nothing if y is
- * empty. */
+/* Computes y = x * w, summed over axes that y lacks, plus the bias. Does nothing if y is empty. */
 void operator_product(float *y, const float *x, const float *w, const float *bias, int rank,
                       const ht_axis *axes);
 

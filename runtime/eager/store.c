@@ -1,5 +1,4 @@
-/* Keeps the parameters of a session, and evaluates, trains and fetches from programs that use
- * them. */
+/* Keeps a session's parameters, and evaluates, trains and fetches from its programs. */
 #include "eager/tape.h"
 
 #include "base/c_locale.h"
@@ -242,8 +241,7 @@ static void forget_step(eager_program *program) {
     for (int i = 0; i < program->input_count; i++) program->inputs[i].node = NULL;
 }
 
-/* Evaluates the model and returns its value; the tape is then ready for backward. `dry`: computes
- * shapes alone. */
+/* Evaluates the model, returns its value, and leaves the tape for backward. `dry`: shapes alone. */
 static ht_node *evaluate(eager_program *program, bool dry) {
     forget_step(program);
     eager_tape_begin(program->tape);

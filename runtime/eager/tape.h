@@ -51,8 +51,7 @@ ht_node *eager_node(ht_dtype dtype, ht_dims dims);
 ht_node *eager_node_like(ht_node node);
 ht_tensor eager_tensor(ht_node *node);
 
-/* Return the elements of a node. If the node stands for zeros and has no memory yet, allocate and
- * clear the memory first. */
+/* Return a node's elements. If it stands for zeros without memory, first allocate and clear it. */
 void *eager_data(ht_node *node);
 float *eager_f32(ht_node *node);
 
@@ -62,8 +61,7 @@ eager_program *eager_check_model(const char *function);
 /* Returns whether this evaluation computes shapes alone. */
 bool eager_dry(void);
 
-/* Returns the node of an operand. Ends the program if the operand is absent or of another
- * evaluation. */
+/* Returns an operand's node. Ends the program if it is absent or of another evaluation. */
 ht_node *eager_operand(const char *op, ht_tensor x);
 
 /* Returns a shape as text, "(3, 4)"; the text is overwritten four calls later. */
@@ -84,8 +82,7 @@ bool eager_is_integer(const ht_node *node);
  * as needing gradients, too. */
 void eager_record(const Entry *entry);
 
-/* Adds `gradient` to the gradient of a node. Does not change `gradient`, which several nodes may
- * share. */
+/* Adds `gradient` to a node's gradient. Does not change `gradient`, which nodes may share. */
 void eager_add_gradient(ht_node *node, ht_node *gradient);
 
 /* Returns a zero node with the type and shape of `like`. */
@@ -97,8 +94,7 @@ ht_node *eager_gradient_of(ht_node *node);
 /* Runs the tape in reverse from `loss`, whose gradient is 1. */
 void eager_backward(ht_node *loss);
 
-/* Adds the operands' gradients of an <hetu/ops.h> operator by its rule. Ends the program if the
- * rule has no gradient. */
+/* Adds an <hetu/ops.h> operator's gradients by its rule. Ends the program if it has none. */
 void operator_backward(const Entry *entry);
 
 /* Calls a kernel once on whole tensors, in the locale of main. */
@@ -110,8 +106,7 @@ void eager_run_kernel(ht_kernel *kernel, NodeList results, NodeList operands, co
 
 /* ---- the same program at every step ---- */
 
-/* Hashes of the first evaluation's operators, arguments, parameters, inputs and outputs, in
- * order. */
+/* Hashes of the first evaluation's operators, arguments, parameters, inputs, outputs in order. */
 typedef struct Trace {
     int count, room, at; // `at`: index of the next hash to compare
     uint64_t *print;
@@ -138,8 +133,7 @@ void eager_trace_name(const char *kind, const char *name, ht_dtype dtype, ht_dim
 
 /* ---- trace and profile ---- */
 
-/* Reports a finished operator call to the hooks (session/observe/hooks.h) for trace, profile and
- * NaN check. */
+/* Reports a finished call to the hooks (session/observe/hooks.h): trace, profile and NaN check. */
 void eager_look(const char *name, const Entry *entry);
 
 /* Reports the backward of an entry whose gradient its rule gives. */

@@ -188,8 +188,7 @@ static bool exchange(const Queue *queue, AsyncExchange *async, ExchangeState *st
     return true;
 }
 
-/* Advances an async exchange as far as possible without blocking; returns false if it made no
- * progress. */
+/* Advances an async exchange without blocking; returns false if it made no progress. */
 static bool advance(const Queue *queue, AsyncExchange *async) {
     static bool (*const advance[])(const Queue *, AsyncExchange *, ExchangeState *) = {
         [PROGRESS_WAITING] = wait_for_device, [PROGRESS_BETWEEN] = begin_step,
@@ -209,8 +208,7 @@ static bool is_over(const AsyncExchange *async) {
 /* ---- the thread ---- */
 
 /* Returns whether the memory for reductions, MOST_ROOM in all, suffices to begin. Gradient
- * exchanges get memory in queue order, which is the same on all ranks: this avoids deadlock. The
- * caller holds the lock. */
+ * exchanges get memory in queue order, the same on all ranks, to avoid deadlock. Needs the lock. */
 static bool has_room(const Queue *queue, const AsyncExchange *async) {
     int64_t taken = 0, own = ((const ExchangeState *)async->state)->receive_bytes;
     bool waits = false;

@@ -64,8 +64,7 @@ typedef struct Channel {
     /* Called before the first and after the last step of a run. NULL: nothing to do. */
     void (*begin)(const ChannelRun *run);
     void (*end)(const ChannelRun *run);
-    /* `move` runs a step of local copies; `communicate` runs a step of any other verb, such as
-     * all-reduce. */
+    /* `move` runs a step of local copies, `communicate` of any other verb, such as all-reduce. */
     void (*move)(const ChannelRun *run, const ht_reshard_step *step);
     void (*communicate)(const ChannelRun *run, const ht_reshard_step *step);
     /* The functions of the same names in exchange/async_exchange.h call these. */
@@ -86,8 +85,7 @@ extern const Channel channel_mpi, channel_fabric;
 /* Returns the channel for host memory: channel_fabric if fabric_active(), else channel_mpi. */
 const Channel *channel_of_host(void);
 
-/* channel_of_device returns the channel for device memory: the one that channel_use has set, else
- * the host's. */
+/* channel_of_device returns the channel for device memory: that of channel_use, else the host's. */
 const Channel *channel_of_device(void);
 void channel_use(const Channel *of_device);
 
@@ -95,16 +93,14 @@ void channel_use(const Channel *of_device);
  * `rank` if pipeline is NULL. The caller fills in the buffers. */
 ChannelRun channel_run(const ht_reshard *plan, const ht_pipeline *pipeline, int position, int rank);
 
-/* Returns the run of a plan for one of its replica groups, with the device mapping but without any
- * device's part. */
+/* Returns the run of a plan for a replica group, with the device mapping but no device's part. */
 ChannelRun channel_replica_group_run(const ht_reshard *plan, const ht_pipeline *pipeline,
                                      int replica_group);
 
 /* Executes all steps of a run, collectively on all ranks of the plan. */
 void channel_carry_out(const ChannelRun *run);
 
-/* Returns the pipeline that contains a rank and sets *position, or returns NULL if no pipeline
- * contains the rank. */
+/* Returns the pipeline that contains a rank and sets *position; NULL: none contains it. */
 const ht_pipeline *channel_pipeline(const ChannelPlans *plans, int rank, int *position);
 
 /* Returns the rank that a plan's device number stands for in this run. */

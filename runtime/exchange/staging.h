@@ -1,5 +1,4 @@
-/* Staging: packs the blocks of a step from device memory into one host buffer, so that a host
- * channel can communicate them. */
+/* Staging: packs a step's blocks from device memory into one host buffer for a host channel. */
 #ifndef EXCHANGE_STAGING_H
 #define EXCHANGE_STAGING_H
 

@@ -1,5 +1,4 @@
-/* libhetu-start: chooses how threads and ranks wait, and OpenBLAS's kernels, before OpenMP, MPI and
- * OpenBLAS read the environment.
+/* libhetu-start: chooses how threads and ranks wait, and OpenBLAS's kernels, before libraries load.
  *
  * libhetu links this library after OpenMP's, so that the loader runs this library's constructor
  * first. Spinning threads are faster where each thread has its own core, and slower where threads

@@ -29,8 +29,7 @@ void ht_mpi_check(int code, const char *call, const char *file, int line) {
     ht_fail("%.*s (%s:%d); MPI failed at: %s", length, text, file, line, call);
 }
 
-/* Returns whether an MPI launcher started this process, and HETU_RENDEZVOUS does not ask for the
- * fabric. */
+/* Returns whether MPI launched this process, and HETU_RENDEZVOUS does not ask for the fabric. */
 static bool mpi_launched(void) {
     static const char *const SIGNS[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK",
                                         "PMI_SIZE"};
@@ -52,8 +51,7 @@ static void find_node(WorldPlace *place) {
  * Otherwise mpirun hangs if a rank is stopped or killed while the rank holds the lock. */
 static void share_no_lock(void) { setenv("PMIX_MCA_gds", "hash", 0); }
 
-/* Returns whether this MPI, which the program may have initialised, allows calls from several
- * threads. */
+/* Returns whether this MPI, perhaps initialised before, allows calls from several threads. */
 static bool takes_threads(void) {
     int level = MPI_THREAD_SINGLE;
     HT_MPI(MPI_Query_thread(&level));

@@ -2,8 +2,7 @@
  *
  * Conversions between layouts run on MPI_COMM_WORLD (exchange/mpi.c). Commands, feeds, fetches and
  * checks run on a communicator of their own, "hetu control", so that tools that count traffic can
- * leave this traffic out. A process that MPI did not launch, and that needs only one rank, never
- * initialises MPI. */
+ * leave this traffic out. A process of one rank that MPI did not launch never initialises MPI. */
 #ifndef TRANSPORT_MPI_H
 #define TRANSPORT_MPI_H
 

@@ -16,8 +16,7 @@
 
 enum { LANES = 2 };
 
-/* A nonblocking message to or from another rank. The caller keeps its memory until post_done
- * returns true. */
+/* A nonblocking message to or from another rank. Keep its memory until post_done returns true. */
 typedef struct Post {
     HostTransfer transfer;
     int tag;

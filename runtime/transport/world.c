@@ -66,8 +66,7 @@ static void on_told(int signal_number) {
     atomic_store(&told_to_end, true);
 }
 
-/* Installs a handler that records when the launcher begins to end this rank: mpirun sends SIGCONT,
- * then SIGTERM. */
+/* Installs a handler for when the launcher begins to end this rank: SIGCONT, then SIGTERM. */
 static void heed_launcher(void) {
     struct sigaction action = {.sa_handler = on_told, .sa_flags = SA_RESTART};
     sigset_t heeded;

@@ -1,5 +1,4 @@
-/* Kernels from equations, for the CPU: threads share the rows, and loops along a row are
- * vectorised. */
+/* Kernels from equations, for the CPU: threads share the rows, loops along a row are vectorised. */
 #include "emit/kernel/rows.h"
 
 #include "emit/cpu/loops.h"

@@ -151,8 +151,7 @@ static void emit_step(const Team *team, int loop, int depth) {
 
 /* ---- rows ---- */
 
-/* Appends the index of the row of this warp or block, and the values of the row that are loaded
- * once. */
+/* Appends the row's index of this warp or block, and values of the row that are loaded once. */
 static void emit_row_begin(const Team *team) {
     const LocalOp *local = team->rows->local;
     Text *out = team->device.out;
@@ -181,8 +180,7 @@ static void emit_row_values(const Team *team, int loop) {
     }
 }
 
-/* Appends the head of the loop along a row with the statements `step`. Leaves out unused
- * indices. */
+/* Appends the head of the loop along a row with the statements `step`. Omits unused indices. */
 static void open_row_loop(const Team *team, const char *step) {
     Text *out = team->device.out;
     int threads = team->warp ? CUDA_WARP : CUDA_THREADS;

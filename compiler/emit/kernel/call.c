@@ -7,8 +7,7 @@
 #include <math.h>
 
 /* Returns the extent of a dimension of the whole tensor. Rows of a micro-batch have the extent of
- * the batch, a chunk of rows the extent of all chunks. With padding lengths, the extent is that of
- * the padded batch. */
+ * the batch, a chunk that of all chunks. With padding lengths, it is that of the padded batch. */
 static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d) {
     const BoundDim *dim = &tensor->bound->dims[d];
     const PipelineTemplates *bodies = local->module->templates;
@@ -42,8 +41,7 @@ static void emit_extents(Text *out, const LocalOp *local, const char *field, con
     text_string(out, "}");
 }
 
-/* Appends the distance from the batch's first row to the current micro-batch, inside the loop over
- * micro-batches. */
+/* Appends the distance from the batch's first row to the micro-batch, inside the loop over them. */
 static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tensor, int written) {
     int64_t stride = 0, unit = local->module->templates->row_unit;
     for (int d = 0; d < tensor->bound->rank; d++) {

@@ -102,8 +102,7 @@ static bool local_tensor(LocalOp *local, const RoleWriter *writer, Tensor *tenso
     return true;
 }
 
-/* Checks that a kernel can get the positions of a tensor's pieces: at most two ranges in a
- * dimension. */
+/* Checks that a kernel can get a tensor's positions: at most two ranges in a dimension. */
 static bool check_places(const LocalOp *local, RoleWriter *writer, const Tensor *tensor) {
     Range ranges[2];
     for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
@@ -121,8 +120,7 @@ static bool check_places(const LocalOp *local, RoleWriter *writer, const Tensor 
     return true;
 }
 
-/* Sets the extents of an empty piece: a factor is empty unless another tensor has elements along
- * it. */
+/* Sets an empty piece's extents: a factor is empty unless another tensor has elements along it. */
 static void local_empty_tensor(LocalOp *local, Tensor *tensor) {
     for (int d = 0; tensor->empty && d < tensor->bound->rank; d++) {
         int64_t *extent =
@@ -275,9 +273,8 @@ static bool same_local(Module *module, const Value *value, int device, int other
     return !memcmp(own, its, sizeof *own * (size_t)value->type.rank);
 }
 
-/* Returns whether all devices that compute a sum have pieces of one shape in a product. Devices
- * with the same sum must get the same bits, so either all compute it with this product or none
- * does. */
+/* Returns whether all devices that compute a sum have pieces of one shape in a product. All devices
+ * with a sum must get the same bits, so all or none use this product. */
 static bool runs_alike(const LocalOp *local, RoleWriter *writer, const Op *sum) {
     bool alike = true;
     for (int r = 0; r < writer->module->devices->roles->role_count && alike; r++) {

@@ -77,8 +77,7 @@ bool tensor_is_half(const Tensor *tensor);
 /* Returns the index of the call's operand for the rule's operand `index`; -1 when it is absent. */
 int operand_of(const LocalOp *local, int index);
 
-/* Returns the set of the call's operands that an expression reads. Sets *absent if the expression
- * reads an absent operand. */
+/* Returns the set of operands that an expression reads. Sets *absent if it reads an absent one. */
 uint64_t expr_operands(const LocalOp *local, const Expr *expr, bool *absent);
 
 /* Returns whether `value`, a tensor of the operator, is the part of an input or of collected rows
@@ -96,8 +95,7 @@ void emit_expr(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *
 
 /* ---- numbers that differ between the devices of a role: numbers.c ---- */
 
-/* Marks the terms that some device of the role leaves out, since another device adds the same term
- * to the same partial result. */
+/* Marks the terms that some device of the role leaves out, since another one adds the same term. */
 void flag_terms(LocalOp *local, struct RoleWriter *writer);
 
 /* Returns whether a kernel reads the offset of a dimension of its view. */

@@ -101,8 +101,7 @@ void text_result_end(Text *out, const LocalOp *local) {
 
 /* ---- terms ---- */
 
-/* Returns whether exactly one term is summed over exactly the factors of `set`, with a plus sign
- * and without a flag. */
+/* Returns whether one term is summed over exactly `set`, with a plus sign and without a flag. */
 static bool one_term(const LocalOp *local, uint32_t set) {
     int count = 0;
     for (int t = 0; t < local->term_count; t++)

@@ -45,16 +45,14 @@ typedef struct Around {
     const void *more; // data of the backend
 } Around;
 
-/* Appends the index of a tensor's element, "i0 * 768 + i1", and the element NAME[index], bf16
- * converted to f32. */
+/* Appends the index of a tensor's element, "i0 * 768 + i1", and the element NAME[index] as f32. */
 void text_index(Text *out, const Around *around, int tensor);
 void text_tensor(Text *out, const LocalOp *local, int tensor, const Around *around);
 
 /* Appends the element of an operand in the same way. An AccessWriter. */
 void text_element(Text *out, const LocalOp *local, int operand, void *around);
 
-/* Append the text before and after a new element of the result: "y[i0] = ht_bf16_store(" and
- * ");\n". */
+/* Append the text around a new element of the result: "y[i0] = ht_bf16_store(" and ");\n". */
 void text_result(Text *out, const LocalOp *local, const Around *around);
 void text_result_end(Text *out, const LocalOp *local);
 
@@ -73,8 +71,7 @@ uint64_t terms_operands(const LocalOp *local, uint32_t set);
  * is empty on this device. Returns how many there are. */
 int contracted_sets(const LocalOp *local, uint32_t *sets);
 
-/* Returns whether the largest operand is contiguous along the innermost loop of the result rather
- * than along a contracted one. */
+/* Returns whether the largest operand is contiguous along the result's innermost loop. */
 bool sums_columns(const LocalOp *local, const Nest *outputs, uint32_t set);
 
 /* Returns the C type of the variable of a sum. */

@@ -45,8 +45,7 @@ bool rows_is_result(const Rows *rows, int equation);
 const char *rows_name(const Rows *rows, int value);
 const char *rows_type(const Rows *rows, int value);
 
-/* Return whether loop `loop` computes the equation's value for every element, and whether the loop
- * also stores the value. */
+/* Return whether loop `loop` computes the equation for every element, and whether it stores it. */
 bool rows_computes(const Rows *rows, int equation, int loop);
 bool rows_stores(const Rows *rows, int equation, int loop);
 
@@ -55,8 +54,7 @@ bool rows_stores(const Rows *rows, int equation, int loop);
 bool rows_adds(const Rows *rows, int equation, int loop);
 bool rows_follows(const Rows *rows, int equation, int loop);
 
-/* Returns whether loop `loop` loads the value from memory: an earlier loop stored it as a
- * result. */
+/* Returns whether loop `loop` loads the value from memory: an earlier loop stored it. */
 bool rows_stored(const Rows *rows, int value, int loop);
 
 /* Appends an operand or value, from memory or from its variable. An AccessWriter; the context is

@@ -40,8 +40,7 @@ static bool is_exponent(const char *text, const char *at) {
            (isdigit((unsigned char)at[-3]) || at[-3] == '.');
 }
 
-/* Returns whether the digits at `at` are a number that can become a parameter. Divisors, moduli and
- * array extents cannot. */
+/* Returns whether the number at `at` can become a parameter. Divisors and array extents cannot. */
 static bool may_differ(const char *text, const char *at) {
     const char *before = at, *end = at + strspn(at, "0123456789");
     while (before > text && before[-1] == ' ') before--;

@@ -4,9 +4,8 @@
  *     devices {0, 4, 0, 1}: 4 devices from 0 on; they have pieces 0, 1, 2, 3: from 0 on, step 1
  *     boxes 0, 0, 2, 2, 0, 4, 0: from box 0 on; rows [0, 2), step 2; columns [0, 4), step 0
  *
- * Neighbouring devices, and neighbouring boxes, often differ by constant steps. A row of a table
- * stands for such a run. So a table grows with the number of ways in which a tensor is cut, not
- * with the number of devices.
+ * Neighbouring devices, and neighbouring boxes, often differ by constant steps; a row of a table is
+ * such a run. So a table grows with the ways in which a tensor is cut, not with devices.
  */
 #include "emit/program/tables.h"
 #include "ir/programs/device_programs.h"

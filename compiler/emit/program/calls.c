@@ -213,8 +213,7 @@ static Repeat repeat_columns(Arena *arena, Calls *calls, Stretch stretch, Column
     return repeat;
 }
 
-/* Appends one call. In a repeat, *n is the number of its first argument; outside of repeats
- * `repeat` is NULL. */
+/* Appends one call. In a repeat, *n numbers its first argument; else `repeat` is NULL. */
 static void text_call(Text *out, const Call *call, const Repeat *repeat, int *n) {
     text_print(out, "    %s", call->opening);
     for (int a = 0; a < call->arguments.count; a++) {

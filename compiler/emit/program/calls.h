@@ -85,9 +85,8 @@ const int64_t *updated_slots_of(Arena *arena, const Module *module, const int64_
 int64_t value_buffer(const RoleWriter *writer, const Value *value);
 int64_t role_value_bytes(const RoleWriter *writer, const Value *value);
 
-/* Appends the argument for a tensor. Inputs are whole in their slots, and collected rows are whole
- * in the arena. Inside the loop over micro-batches both are passed as the rows of the current
- * micro-batch.
+/* Appends the argument for a tensor. Inputs are whole in their slots, collected rows in the arena.
+ * Inside the loop over micro-batches both are passed as the micro-batch's rows.
  */
 void call_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value *value);
 

@@ -1,5 +1,4 @@
-/* A role's program: operators become calls, repeated calls become loops, and phases become
- * functions.
+/* A role's program: operators become calls, repeated calls loops, and phases functions.
  *
  *     forward of stage 0   ->   void gpt_gpt_loss_train_role0_forward(ht_worker *r)
  *                              {

@@ -27,9 +27,8 @@ typedef struct PlanNames {
     const char *replica_groups;    // name of the table with the devices of all replica groups
 } PlanNames;
 
-/* Returns how tables name the devices of a plan of replica groups, and writes the table of replica
- * groups when it is new. `kind` is PlanNames.kind, `positions` the position of each device in its
- * pipeline; NULL: ranks. */
+/* Returns how tables name a plan's devices, and writes the table of replica groups when new. `kind`
+ * is PlanNames.kind, `positions` the position of each device in its pipeline; NULL: ranks. */
 PlanNames plan_names(Emitter *emitter, Text *out, const ReplicaGroups *replica_groups, int kind,
                      const int *positions);
 
@@ -53,8 +52,7 @@ void emit_migrations(Text *out, Emitter *emitter, const char *const *names);
 const char *migrations_name(const Emitter *emitter);
 int migrations_count(const Emitter *emitter);
 
-/* Appends the table ht_arriving (ht_arrival of <hetu/image.h>) of a unit whose first strategies the
- * running program already has. */
+/* Appends ht_arriving (<hetu/image.h>) of a unit whose first strategies the program already has. */
 void emit_arrival(Text *out, Emitter *emitter, const char *const *names);
 
 #endif

@@ -239,8 +239,7 @@ static enum CXChildVisitResult find_library(CXCursor cursor, CXCursor parent, CX
     return CXChildVisit_Break;
 }
 
-/* Reads every file that is not a system header. Headers of hetu are read even when they are
- * installed as system headers. */
+/* Reads every file that is not a system header; hetu's headers even if installed as such. */
 static void read_sources(Reader *r) {
     clang_visitChildren(clang_getTranslationUnitCursor(r->tu), find_library, r);
     clang_getInclusions(r->tu, include_seen, r);

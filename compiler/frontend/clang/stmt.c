@@ -1,7 +1,6 @@
 /* Reads statements of clang as statements of the C tree, with the pragmas between them.
  *
- * A pragma's place is found by offsets: between two statements of a block, or between the head of a
- * statement and its body. */
+ * A pragma's place is found by offsets: between statements of a block, or a head and its body. */
 #include "frontend/clang/reader.h"
 
 #include <ctype.h>

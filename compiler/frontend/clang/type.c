@@ -202,8 +202,7 @@ static void fill(Reader *r, CType *type, CXType clang) {
     }
 }
 
-/* Returns the size of a type in bytes; 0 when it has none. (libclang crashes on the sizes of its
- * own placeholder types.) */
+/* Returns the size of a type in bytes; 0: none. (libclang crashes on its own placeholder types.) */
 static int64_t type_size(CXType clang) {
     bool sized = (clang.kind >= CXType_Bool && clang.kind <= CXType_Double) ||
                  clang.kind == CXType_Enum || clang.kind == CXType_Pointer ||

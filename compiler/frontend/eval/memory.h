@@ -107,8 +107,7 @@ uint64_t pointer_to_function(const CFunction *function);
 /* Returns the function that a pointer points to; NULL when it points to no function. */
 const CFunction *pointer_function(Eval *ev, uint64_t pointer);
 
-/* Return whether a pointer points into a string literal, and whether it points to the byte after an
- * object. */
+/* Return whether a pointer points into a string literal, and whether just after an object. */
 bool pointer_literal(const Eval *ev, uint64_t pointer);
 bool pointer_behind(const Eval *ev, uint64_t pointer);
 

@@ -4,9 +4,8 @@
  *     a[i] = i++      changes i, which the left side reads
  *     f(x) + g(y)     accepted, unless one function changes bytes that the other uses
  *
- * While operands are evaluated, their reads and stores of older objects are recorded as touches. An
- * operand that changes bytes which another uses is an error, unless gcc's order is known for the
- * form of the expression.
+ * While operands are evaluated, their reads and stores of older objects are recorded as touches.
+ * That an operand changes bytes which another uses is an error, unless gcc's order is known.
  */
 #ifndef FRONTEND_EVAL_ORDER_H
 #define FRONTEND_EVAL_ORDER_H

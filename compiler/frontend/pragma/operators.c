@@ -133,8 +133,7 @@ static void check_application(const CExpr *expr, void *data) {
                     rule->grad.function);
 }
 
-/* Returns the function that a rule names at `at`; NULL, after an error, when the translation unit
- * does not declare it. */
+/* Returns the function that a rule names at `at`; NULL, after an error, when it is not declared. */
 static const CFunction *declared(CUnit *unit, const char *name, Position at,
                                  const char *prototype) {
     Array(const char *) names = {0};

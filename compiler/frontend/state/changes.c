@@ -90,9 +90,8 @@ static bool is_hyper(const CExpr *member) {
     return !strcmp(member->member.name, "hyper") && strstr(of->name, "ht_optimizer");
 }
 
-/* Returns the variable that contains a place. When a pointer leads to the place, sets *pointer to
- * that pointer and returns NULL. Returns NULL for hyperparameters of an optimizer (hyper), too,
- * which may be set at run time. */
+/* Returns the variable that contains a place. When a pointer leads there, sets *pointer and returns
+ * NULL. Returns NULL for an optimizer's hyperparameters (hyper), too, set at run time. */
 static CVar *place_root(const CExpr *expr, const CExpr **pointer) {
     bool hyper = false;
     *pointer = NULL;
@@ -306,8 +305,7 @@ static void scan(Scan *s, const CExpr *expr, Use use) {
                  !pointer && expr->type->kind == CT_POINTER && expr->type->to_const ? READ : use);
 }
 
-/* Records the uses of a cast's operand. After a cast to a pointer to non-const, the target may be
- * written. */
+/* Records the uses of a cast's operand. As a pointer to non-const, it may be written through. */
 static void scan_cast(Scan *s, const CExpr *expr, Use use) {
     if (is_decay(expr))
         give_address(s, expr->a, use, expr->at);

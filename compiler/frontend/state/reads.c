@@ -1,5 +1,4 @@
-/* Collects the numbers of static storage that a model's evaluation read and that the program may
- * change before the model runs.
+/* Collects the static numbers that a model's evaluation read and the program may change before.
  *
  *     int heads = 8;    read by the model: the program must still have 8 when it starts */
 #include "frontend/state/state.h"
@@ -70,8 +69,7 @@ static void add_bits(Reader *reader, const CField *field, int64_t offset, const 
                 (CapturedGlobal){.name = name, .offset = offset + i, .first = -1, .count = 1});
 }
 
-/* Adds the numbers that were read in the part `name` of the variable. Skips pointers and
- * tensors. */
+/* Adds the numbers read in part `name` of the variable. Skips pointers and tensors. */
 static void add_part(Reader *reader, const CType *type, int64_t offset, const char *name) {
     Arena *arena = reader->ev->arena;
     int64_t read = bytes_read(reader, offset, type->size);

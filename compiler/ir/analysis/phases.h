@@ -50,8 +50,7 @@ bool op_adds_alike(const Op *op);
  * visit keeps a micro-batch's values in its own slot, which other visits do not read. */
 bool op_may_read(const Module *module, const Op *maker, const Op *reader);
 
-/* Returns whether an operator is a message: it converts a value of another stage, or of another
- * visit of its own stage. */
+/* Returns whether an operator is a message: it converts a value of another stage or visit. */
 bool op_crosses_stages(const Module *module, const Op *op);
 
 /* Returns whether an operator is an async collective: once a step it converts a value from before

@@ -1,5 +1,4 @@
-/* Binding: the factors of a rule on the dimensions of a call's operands, and the types of the
- * results.
+/* Binding: a rule's factors on the dimensions of a call's operands, and the results' types.
  *
  *     y[b.., o] = x[b.., i] * w[o, i]        x: f32[8, 16, 64], w: f32[32, 64]
  *

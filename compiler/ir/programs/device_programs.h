@@ -88,8 +88,7 @@ int op_representative_device(Module *module, const Op *op, int device);
 int first_represented(Module *module, int representative);
 int next_represented(Module *module, int device);
 
-/* Returns the pipeline of a device, and writes its stage of that pipeline to *stage; NULL: the
- * device is in no pipeline. */
+/* Returns the pipeline of a device, and writes its stage there to *stage; NULL: it is in none. */
 const PipelineRun *device_run(Module *module, int device, int *stage);
 
 #endif

@@ -94,8 +94,7 @@ static bool position_equal(Position a, Position b) {
            (a.file == b.file || (a.file && b.file && !strcmp(a.file, b.file)));
 }
 
-/* Prints the part of a value after the colon: type, name, dims and so on. Prints its position if
- * it differs from `known`. */
+/* Prints a value's part after the colon: type, name, dims ..., and its position if not `known`. */
 static void print_value(Printer *printer, const Value *value, bool named, Position known) {
     Text *out = printer->out;
     print_type(out, value->type);

@@ -19,9 +19,8 @@ bool ir_verify(Module *module);
 bool ir_verify_text(Module *module, Position at);
 bool ir_verify_op(Module *module, const Op *op, Position at);
 
-/* Checks a value's layout that fits its shape: the devices are the strategy's, the layout has no
- * view, and a parameter, state or input has no pending reduction. Returns false after an error at
- * `at`. */
+/* Checks a value's layout that fits its shape: the devices are the strategy's, no view, and no
+ * pending reduction for parameters, states and inputs. Returns false after an error at `at`. */
 bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, Position at);
 
 /* ---- shared by verify.c and storage.c ---- */

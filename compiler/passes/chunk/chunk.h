@@ -43,8 +43,7 @@ typedef struct SliceConcat {
     int piece_dim, piece_start, piece_length, row_dim; // indices of attributes
 } SliceConcat;
 
-/* Finds the two operators in the module by the clauses `shift` and `row` of their rules. Returns
- * false when one is missing. */
+/* Finds both operators in the module by their clauses `shift` and `row`; false: one is missing. */
 bool slice_concat_find(const Module *module, SliceConcat *movers);
 
 /* Replaces the region by the operators of `count` chunks. Runs ir_number. */

@@ -39,8 +39,7 @@ Value *emit_sum(Differentiator *diff, Value *a, Value *b);
 /* Returns a tensor with one number in all elements. */
 Value *emit_fill(Differentiator *diff, const char *name, Type type, double number);
 
-/* Copies the gradient function of diff->forward into the module, for operands that need
- * gradients. */
+/* Copies diff->forward's gradient function into the module, for operands that need it. */
 void inline_gradient(Differentiator *diff);
 
 /* Returns the square of the norm of all gradients together; NULL: there are none. */
@@ -52,8 +51,7 @@ Value *gradient_norm(Differentiator *diff);
  * need a missing gradient are left out. */
 void insert_updates(Differentiator *diff, const Ops *rules);
 
-/* Removes operators on which neither the loss, an output nor an updated parameter or state
- * depends. */
+/* Removes operators on which no loss, output, or updated parameter or state depends. */
 void remove_dead_ops(Module *module);
 
 #endif

@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-/* The derivation of a gradient rule. Accesses of the derived rule are numbered: the forward
- * operands, then dy, then y. */
+/* The derivation of a gradient rule, whose accesses are: the forward operands, then dy, then y. */
 typedef struct Deriver {
     Arena *arena;
     const Op *op;
@@ -159,8 +158,7 @@ static const Expr *gradient_expression(Deriver *deriver) {
 
 /* ---- arguments and sizes ---- */
 
-/* Replaces accesses by their positions, arguments by numbers, and sizes by products of sizes of
- * bound factors. An ExprLeafMap. */
+/* Replaces accesses by positions, arguments by numbers, sizes by products. An ExprLeafMap. */
 static const Expr *derived_leaf(const Expr *leaf, void *context) {
     const Deriver *deriver = context;
     const Binding *binding = deriver->op->binding;

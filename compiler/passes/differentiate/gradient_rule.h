@@ -32,8 +32,7 @@ typedef struct GradientRule {
  * its gradient in f32, because the gradient is a sum of many small contributions. */
 DType gradient_dtype(const Value *value);
 
-/* Derives the gradient of `op`, a RULE_BODY, with respect to operand `operand`, which is
- * present. */
+/* Derives the gradient of `op`, a RULE_BODY, by operand `operand`, which is present. */
 GradientRule gradient_rule(Module *module, const Op *op, int operand);
 
 #endif

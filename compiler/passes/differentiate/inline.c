@@ -73,8 +73,7 @@ static Value *remaining_operand(const Differentiator *diff, const Op *op) {
     return NULL;
 }
 
-/* Marks values that are 0: gradients of results at which no gradient arrives, and values that are
- * linear in values that are 0. */
+/* Marks values that are 0: missing gradients of results, and values linear in such zeros. */
 static void find_vanishing(Differentiator *diff) {
     const Function *function = diff->forward->gradient;
     for (int i = 0; i < function->params.count; i++)
@@ -110,8 +109,7 @@ static void want_operands(Differentiator *diff, const Op *op) {
             diff->wanted[op->operands[k]->id] = true;
 }
 
-/* Marks the values on which needed gradients depend. First clears the marks of the function's own
- * values and arguments. */
+/* Marks the values on which needed gradients depend, after clearing the function's marks. */
 static void find_wanted(Differentiator *diff) {
     const Function *function = diff->forward->gradient;
     for (int i = 0; i < function->ops.count; i++)

@@ -9,8 +9,7 @@
 #include "hetu/rt.h"
 #include "ir/module.h"
 
-/* Returns whether the optimizer's operator has the form (p, g, states..., ?norm) -> (p,
- * states...). */
+/* Returns whether the optimizer's operator is (p, g, states..., ?norm) -> (p, states...). */
 static bool check_update(const Module *module) {
     const Rule *rule = module->optimizer->op->rule;
     int least = 2 + module->optimizer->state_count;

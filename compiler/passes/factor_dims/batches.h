@@ -1,5 +1,4 @@
-/* Check for inputs with a batch of their own, not the batch that micro-batches cut: inputs of a
- * second task. */
+/* Check for inputs with a batch that micro-batches do not cut: inputs of a second task. */
 #ifndef PASSES_FACTOR_DIMS_BATCHES_H
 #define PASSES_FACTOR_DIMS_BATCHES_H
 

@@ -1,5 +1,4 @@
-/* The analysis of pass factor_dims: finds dimensions that are the same, and the factors into which
- * they split.
+/* The analysis of pass factor_dims: finds equal dimensions and the factors into which they split.
  *
  *     qkv = linear(x, w)                     node of qkv's dimension 1: class A, extent 2304
  *     r = reshape(qkv, [b, 3, 12, 64])       equation A = B * C * D, extents 3, 12, 64

@@ -1,5 +1,4 @@
-/* Pass factor_dims: splits merged dimensions into factors wherever they occur, so that axes can cut
- * the factors.
+/* Pass factor_dims: splits merged dimensions into factors everywhere, so that axes can cut them.
  *
  *     before    qkv : [b, 2304] = linear(x, w : [768, 2304]); r = reshape(qkv, [b, 3, 12, 64])
  *     after     qkv : [b, 3, 12, 64] = linear(x, w : [768, 3, 12, 64])
@@ -124,8 +123,7 @@ static bool is_opaque(const Binder *binder, int node) {
     return false;
 }
 
-/* Lists the new factors of an old dimension in order; -1 for a dimension that may not be cut.
- * Returns how many there are. */
+/* Lists a dimension's new factors in order, -1 if it may not be cut. Returns how many there are. */
 static int dim_factors(const Binder *binder, const BoundDim *dim, int node, int *factors) {
     const Classes *classes = binder->factoring->classes;
     int count = 0;
@@ -217,8 +215,7 @@ static const Binding *factor_binding(Factoring *factoring, const Op *op) {
 
 /* ---- reshapes ---- */
 
-/* Makes the access of one side of a remaining reshape. Dimensions without a factor may not be
- * cut. */
+/* Makes the access of a remaining reshape's side. Dimensions without a factor may not be cut. */
 static BoundAccess view_access(Binder *binder, const int *factor, int count) {
     Factoring *factoring = binder->factoring;
     BoundDim dims[IR_MAX_RANK];
@@ -341,8 +338,7 @@ static void each_value(Factoring *factoring, void (*visit)(Factoring *, Value *)
             visit(factoring, module->ops.at[i]->results[r]);
 }
 
-/* Returns whether all values and calls are within the compiler's limits; reports values and calls
- * that are not. */
+/* Returns whether all values and calls are within the compiler's limits; reports others. */
 static bool check_limits(Factoring *factoring) {
     each_value(factoring, check_value);
     for (int i = 0; i < factoring->module->ops.count; i++)
@@ -388,8 +384,7 @@ static void factor_layouts(Factoring *factoring) {
     }
 }
 
-/* Makes the pipeline templates, whose micro-batches cut the batch as the strategy says. Returns
- * false after an error. */
+/* Makes the pipeline templates, with the strategy's micro-batches. Returns false after an error. */
 static bool cut_batch(Factoring *factoring, const LengthVariant *variants) {
     Module *module = factoring->module;
     const Classes *classes = factoring->classes;

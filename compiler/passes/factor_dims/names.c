@@ -32,8 +32,7 @@ static void name_atom(Naming *naming, int atom, DimName name, Position at) {
     naming->at[atom] = at;
 }
 
-/* Returns whether atom j of a class occurs among the atoms before it: a reshape merged a dimension
- * with itself. */
+/* Returns whether atom j of a class occurs before: a reshape merged a dimension with itself. */
 static bool is_repeated(const Naming *naming, int node, int j) {
     for (int i = 0; i < j; i++)
         if (classes_atom(naming->classes, node, i) == classes_atom(naming->classes, node, j))

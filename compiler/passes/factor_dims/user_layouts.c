@@ -1,5 +1,4 @@
-/* Renumbers the dimensions of layouts that the source writes, after pass factor_dims has split the
- * dimensions.
+/* Renumbers the dimensions of the source's layouts, after pass factor_dims has split them.
  *
  *     x : [b, 2304], {1:tp}    ->    x : [b, 3, 12, 64], {1:tp}    allowed if tp divides 3
  *
@@ -150,8 +149,7 @@ static bool check_cuts(const Reader *reader, const Layout *layout, const Match *
            check_cut(reader, layout, layout->top_dim, &now[layout->top_dim]);
 }
 
-/* Returns the state for the new dimensions. A cut of a dimension that has disappeared becomes
- * copies. */
+/* Returns the state for the new dimensions. A cut of a dimension that is gone becomes copies. */
 static State renumber_state(State state, const Match *now) {
     if (state.kind != STATE_SPLIT) return state;
     if (state.count == 1 || now[state.dim].gone)
@@ -183,8 +181,7 @@ static const Layout *renumber_layout(const Reader *reader, const Layout *layout)
     return result;
 }
 
-/* Drops layouts over device numbers where there is no strategy, because a single device cuts
- * nothing. */
+/* Drops layouts over device numbers without a strategy, because a single device cuts nothing. */
 const UserLayout *factor_written(Module *module, const Value *value, Type source,
                                  const int8_t *origin) {
     Reader reader = {.module = module, .value = value, .origin = origin, .source = source};

@@ -87,8 +87,7 @@ static void join_siblings(Fuse *fuse, const Op *op) {
     }
 }
 
-/* Makes an operator that is in no larger group the epilogue of the product that makes its
- * operand. */
+/* Makes an operator in no larger group the epilogue of the product that makes its operand. */
 static void join_product(Fuse *fuse, Op *op) {
     const FuseGroup *own = fuse->group[op->index];
     Op *product = op->operand_count == 1 && op->operands[0] ? op->operands[0]->def : NULL;
@@ -163,8 +162,7 @@ static bool waits(const Fuse *fuse, const Op *op) {
     return group && group->members.at[group->members.count - 1].op->index > op->index;
 }
 
-/* Orders the operators anew. A group stands where its last member was, or earlier if its results
- * are needed earlier. */
+/* Orders the operators anew: a group where its last member was, or where its results are needed. */
 static void reorder(Fuse *fuse) {
     Module *module = fuse->module;
     Order order = {.fuse = fuse, .placed = arena_array(fuse->arena, bool, module->ops.count)};

@@ -71,8 +71,7 @@ FuseGroup *group_of_product(Fuse *fuse, Op *product, Op *applied);
  * operator must run between them. */
 bool group_is_sound(Fuse *fuse, const FuseGroup *group);
 
-/* Returns whether a value has no pending reduction, so that it can stay in registers, and each of
- * its dimensions is one factor. */
+/* Returns whether a value can stay in registers: no pending reduction, one factor a dimension. */
 bool value_is_complete(const Value *value, const BoundAccess *access);
 
 /* Returns whether a value of the group is used outside of it. */

@@ -1,5 +1,4 @@
-/* Lets the operator that makes one term of a sum compute the sum (clause `plus`), with the other
- * term as an operand.
+/* Lets a term's operator compute the sum (clause `plus`), with the other term as an operand.
  *
  *     before    dw = product(dy, x); s = add(dw, acc)
  *     after     s = product(dy, x, acc)

@@ -67,8 +67,7 @@ static bool same_item(const Item *a, const Item *b) {
            !memcmp(a->loops, b->loops, sizeof *a->loops * (size_t)a->rank);
 }
 
-/* Returns the expression for a member's operand k: a value of the group, or a tensor that it
- * reads. */
+/* Returns the expression for a member's operand k: the group's value, or a tensor that it reads. */
 static const Expr *operand_leaf(Composer *composer, int k) {
     const Op *op = composer->member->op;
     Item item = item_of(composer, op->operands[k], &op->binding->operands[k]);
@@ -83,8 +82,7 @@ static const Expr *operand_leaf(Composer *composer, int k) {
     return expr_leaf(composer->arena, EXPR_ACCESS, composer->read.count - 1);
 }
 
-/* Returns the operand of the call that is bound to operand `index` of the rule; none is
- * variadic. */
+/* Returns the operand of the call bound to operand `index` of the rule; none is variadic. */
 static int operand_of_rule(const Op *op, int index) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->binding->operands[k].access == index) return k;
@@ -202,9 +200,8 @@ static int64_t whole_along(const Op *op, const Value *value, const BoundAccess *
     return op_extent(op, factor) != whole ? whole : 0;
 }
 
-/* Returns whole_along of the first member that has one. The extent is the whole batch where tensors
- * have the rows of a micro-batch. It is the padded length where a pipeline reads rows only up to a
- * shorter length. */
+/* Returns whole_along of the first member that has one. It is the whole batch where tensors have a
+ * micro-batch's rows, and the padded length where a pipeline reads rows up to a shorter length. */
 static int64_t whole_extent(const FuseGroup *group, const Value *tensor, int dim) {
     int64_t whole = 0;
     for (int i = 0; i < group->members.count && !whole; i++) {

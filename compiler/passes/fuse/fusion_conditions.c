@@ -169,8 +169,7 @@ static const Member *maker_of(const FuseGroup *group, const Value *value) {
     return NULL;
 }
 
-/* Returns whether members read values of the group at the same indices at which these are
- * computed. */
+/* Returns whether members read the group's values at the indices at which they are computed. */
 static bool reads_in_place(const FuseGroup *group) {
     int made[IR_MAX_FACTORS], read[IR_MAX_FACTORS];
     for (int i = 0; i < group->members.count; i++) {

@@ -1,5 +1,4 @@
-/* Moves conversions of parameters to another type to the front, next to each other, so that one
- * kernel launch can do them all.
+/* Moves casts of parameters to the front, together, so that one kernel launch can do them all.
  *
  *     before    c1 = to_bf16(w1); y = linear(x, c1); c2 = to_bf16(w2); z = linear(y, c2)
  *     after     c1 = to_bf16(w1); c2 = to_bf16(w2); y = linear(x, c1); z = linear(y, c2)

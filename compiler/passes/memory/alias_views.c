@@ -35,8 +35,7 @@ static void lie_within(Views *views, Value *value, const Value *whole, int dim, 
     value->subview = arena_copy(views->module->arena, &within, sizeof within);
 }
 
-/* Returns whether every device has one box of a value, which along `dim` covers the whole extent.
- * `dim` -1: any box. */
+/* Returns whether every device has one box of a value, whole along `dim`. `dim` -1: any box. */
 static bool lies_whole(Views *views, const Value *value, int dim) {
     Module *module = views->module;
     for (int r = 0; r < module->devices->roles->role_count; r++) {

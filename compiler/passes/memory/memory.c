@@ -1,5 +1,4 @@
-/* Pass memory: decides which values share storage, and at which offset of a device's arena each
- * value lies.
+/* Pass memory: decides which values share storage, and where in a device's arena each lies.
  *
  *     h = reshape(x)       h has the storage of x
  *     y = gelu(h)          y overwrites h, which has no later reader
@@ -286,9 +285,8 @@ static void release_read_behind(const Memory *memory, Role *role) {
     }
 }
 
-/* Finds the values that lie in a slot of their micro-batch: values that one phase makes and another
- * reads, and messages. Only roles with messages, or with several micro-batches in progress, have
- * such slots. */
+/* Finds the values that lie in a slot of their micro-batch: values that cross phases, and messages.
+ * Only roles with messages, or several micro-batches in progress, have such slots. */
 static void find_kept(const Memory *memory, Role *role) {
     const Module *module = memory->module;
     role->kept = arena_array(module->arena, bool, module->next_id);

@@ -60,15 +60,13 @@ static bool same_stages(const Pipeline *a, const Pipeline *b) {
 
 /* ---- rows ---- */
 
-/* Returns the rows of a pipeline's micro-batch: as written, otherwise an equal part of the
- * batch. */
+/* Returns the rows of a pipeline's micro-batch: as written, else an equal part of the batch. */
 static int64_t rows_of(const Module *module, const Pipeline *pipeline, int64_t batch,
                        int64_t microbatches) {
     return module->kind != MODULE_TRAIN || !pipeline->rows ? batch / microbatches : pipeline->rows;
 }
 
-/* Checks each pipeline without rows(N): it must be the only pipeline, and its micro-batches must
- * divide the batch evenly. */
+/* Checks each pipeline without rows(N): it must be the only one; micro-batches divide its batch. */
 static bool check_even(const Module *module, int64_t batch) {
     const Strategy *strategy = module->strategy;
     for (int i = 0; i < strategy->pipelines.count; i++) {

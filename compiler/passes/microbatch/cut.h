@@ -15,8 +15,7 @@
 bool microbatch_cuts(const Module *module);
 bool microbatch_loops(const Module *module);
 
-/* Returns the input whose leading dimension is the batch: the first one that has dimensions; NULL:
- * there is none. */
+/* Returns the input whose leading dimension is the batch: the first with dimensions; NULL: none. */
 const Value *microbatch_input(const Module *module);
 
 /* Finds the pipelines that run and their templates (ir/pipeline_template.h), without meshes.

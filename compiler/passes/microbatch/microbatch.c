@@ -156,8 +156,7 @@ static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op 
     return op->results[0];
 }
 
-/* Adds an accumulation. In the main loop, order_turns puts it after the operator whose result it
- * accumulates. */
+/* Adds an accumulation. In the main loop, order_turns puts it behind its term. */
 static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user,
                              LoopPosition turn) {
     loop->accumulated[value->id] =
@@ -298,8 +297,7 @@ static LoopPosition place_whole(const Loop *loop, const Op *op) {
     return op->section == SECTION_UPDATE ? LOOP_AFTER : fed ? LOOP_EACH : LOOP_BEFORE;
 }
 
-/* Reports parameters that have rows of the batch. A parameter is updated once in a step, as a
- * whole. */
+/* Reports parameters that have rows of the batch. A parameter is updated whole, once a step. */
 static void check_parameters(const Module *module) {
     for (int i = 0; i < module->params.count; i++) {
         const Value *value = module->params.at[i]->value;

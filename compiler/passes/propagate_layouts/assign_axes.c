@@ -12,8 +12,7 @@ static bool hands(const Assigner *assigner, const Op *op) {
            op->loop == LOOP_EACH && !op->results[0]->layout;
 }
 
-/* Returns whether the visit of `maker` is on the stage of `reader`, in the same phase, and runs
- * earlier. */
+/* Returns whether `maker`'s visit is on the stage of `reader`, in its phase, and runs earlier. */
 static bool runs_before(const Assigner *assigner, const Op *maker, const Op *reader) {
     bool forward = op_phase(assigner->module, reader) == PHASE_FORWARD;
     return maker->stage == reader->stage &&
@@ -164,8 +163,7 @@ static Sharding next_sharding(const Assigner *assigner, const Op *op, int k, Sha
     return gradient ? *gradient : sharding_complete(made);
 }
 
-/* Returns the price of an assignment: conversions of operands, later reductions of results, and
- * computing. */
+/* Returns the price of an assignment: conversions, later reductions of results, and computing. */
 static double price_of(const Assigner *assigner, const Op *op, Version *const *versions,
                        const Assignment *assignment) {
     const Mesh *mesh = assigner->mesh;

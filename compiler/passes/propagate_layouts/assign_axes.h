@@ -77,8 +77,7 @@ typedef struct Assignment {
  * Marks split rules as used or refused. */
 Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *versions);
 
-/* Finds the factor whose pieces move in a ring along axes that cut another factor, `turns` of the
- * strategy (ulysses_or_ring.c). */
+/* Finds the factor whose pieces move in a ring along axes, by `turns` (ulysses_or_ring.c). */
 void choose_ring(const Assigner *assigner, const Op *op, Version *const *versions,
                  Assignment *assignment);
 

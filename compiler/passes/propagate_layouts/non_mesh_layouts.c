@@ -28,8 +28,7 @@ static bool stays_in_pieces(const Propagation *propagation, const Op *op, const 
             module_layouts_equal(propagation->module, result->layout, layout, result->type));
 }
 
-/* Returns the layout that all operands share and that is no sharding of the mesh; NULL: the
- * operator cannot use it. */
+/* Returns the layout of all operands that is no sharding of the mesh; NULL: unusable here. */
 static const Layout *common_pieces(const Propagation *propagation, const Op *op) {
     const Layout *common = NULL;
     for (int k = 0; k < op->operand_count; k++) {
@@ -56,8 +55,7 @@ static Sharding contributions(const Propagation *propagation, const Op *op) {
     return sharding;
 }
 
-/* Returns a layout that counts every element once: if subgroups are copies, the first subgroup
- * alone. */
+/* Returns a layout that counts every element once: of copies, the first subgroup alone. */
 static const Layout *apart(const Propagation *propagation, const Layout *layout) {
     if (layout->top != TOP_DUP) return layout;
     return layout_intern(propagation->shared,

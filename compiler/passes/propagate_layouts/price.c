@@ -156,8 +156,7 @@ double price_crossing(const Assigner *assigner, const Value *value, const Shardi
     return known_price(assigner, value, NULL, to);
 }
 
-/* Converts bytes to a price: with a cluster, the seconds that they take over the links of a
- * host. */
+/* Converts bytes to a price: with a cluster, their seconds over the links of a host. */
 static double bytes_price(const Assigner *assigner, double bytes) {
     return cluster_of(assigner) ? bytes / cluster_of(assigner)->local.bandwidth : bytes;
 }

@@ -108,15 +108,13 @@ static bool layer_equal(const Layer *a, const Layer *b) {
                       !strcmp(text_or_empty(a->tower), text_or_empty(b->tower)));
 }
 
-/* Returns whether two operators belong to one layer, in the same section and on the same side of
- * the loop. */
+/* Returns whether two operators belong to one layer, section and side of the loop. */
 static bool same_layer(const Op *a, const Op *b) {
     return a->section == b->section && a->loop == b->loop &&
            layer_equal(a->source->layer, b->source->layer);
 }
 
-/* Returns `from`, or its complete value if both layouts have pending reductions of different
- * kinds. */
+/* Returns `from`, or its complete value if both layouts have different pending reductions. */
 static Value *reducible(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                         const char *reason) {
     StateKind before = layout_partial(from->layout), after = layout_partial(to);
@@ -338,8 +336,7 @@ static const Layout *kept_layout(const Propagation *propagation, const Value *su
     return sharding_layout(propagation->mesh, &kept, propagation->shared);
 }
 
-/* Lays out a sum over micro-batches like its terms, or converts the terms to the layout in which
- * the sum is accumulated. */
+/* Lays out a sum over micro-batches like its terms, or converts the terms to the sum's layout. */
 static void propagate_same(Propagation *propagation, Op *op) {
     Value *operand = op->operands[0];
     const Version *from = propagate_newest(propagation, operand);
@@ -676,8 +673,7 @@ static void report_refused(Propagation *propagation, const Mesh *mesh, const Rul
     }
 }
 
-/* Reports the refused split rules of all stages' meshes. A mesh that is both a stage's and that of
- * all devices is reported once. */
+/* Reports the refused split rules of all stages' meshes, once if a mesh is also of all devices. */
 static void report_all_refused(Propagation *propagation) {
     const PipelineTemplates *bodies = propagation->module->templates;
     for (int s = 0; s < bodies->stages.count; s++)

@@ -30,8 +30,7 @@ typedef struct Propagation {
     Array(Op *) out;
 } Propagation;
 
-/* Returns `original` in the sharding `to`: an existing version, or a new conversion of the version
- * that is cheapest to convert. */
+/* Returns `original` in the sharding `to`: an existing version, or the cheapest conversion. */
 Value *propagate_converted(Propagation *propagation, Value *original, const Sharding *to,
                            const Op *user, const char *reason);
 

@@ -141,8 +141,7 @@ static BoundAccess refined_access(Arena *arena, const Refining *refining,
 }
 
 /* Returns a joiner's binding to the operator's results in their factored form; NULL: the factors do
- * not fit its rule. `result[k]` is the operator's result that the joiner's result k corresponds
- * to. */
+ * not fit its rule. `result[k]` is the operator's result of the joiner's result k. */
 static const Binding *refined_binding(const Round *round, const Binding *whole, const int *result) {
     Arena *arena = round->propagation->module->arena;
     Refining refining = {.whole = whole};
@@ -215,8 +214,7 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
     return true;
 }
 
-/* Makes one joiner for all results from clause `merge`. Returns false if a result has the ring
- * factor or a pending reduction. */
+/* Makes one joiner for all results by `merge`; false: one has the ring factor or a reduction. */
 static bool add_named_joiner(Round *round, const char *name) {
     int result[IR_MAX_RESULTS];
     const OpDef *def = module_def_named(round->propagation->module, name);

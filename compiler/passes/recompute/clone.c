@@ -58,8 +58,7 @@ static void find_needs(Remaker *remaker) {
 
 /* ---- copies ---- */
 
-/* Copies an operator into the section and the visit of its reader. The results have all properties
- * of the old ones. */
+/* Copies an operator into its reader's section and visit, results with all their properties. */
 static Op *repeated(Module *module, const Op *op, Value *const *operands, const Op *reader) {
     Op *copy = ir_clone(module, op, operands);
     copy->section = reader->section;

@@ -17,8 +17,7 @@
  *
  * Requires: the loop over micro-batches.
  *
- * Leaves: copies in the backward section, whose OpSource.recomputes names the operator of the
- * forward section.
+ * Leaves: copies in the backward section; their OpSource.recomputes names the forward operator.
  */
 #include "ir/analysis/phases.h"
 #include "passes/recompute/clone.h"
@@ -30,8 +29,7 @@
 
 /* ---- compute-bound operators ---- */
 
-/* Arithmetic operations for each byte of memory traffic above which an operator counts as
- * compute-bound. */
+/* Operations for each byte of memory traffic above which an operator counts as compute-bound. */
 #define OPERATIONS_A_BYTE 32
 
 /* Returns whether an operator is compute-bound when all of its dimensions are long. Does not use

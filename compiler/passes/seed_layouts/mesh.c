@@ -1,5 +1,4 @@
-/* Makes the meshes of a strategy: the named axes of each stage's devices, and the split rules on
- * them.
+/* Makes the meshes of a strategy: the named axes of each stage's devices, and their split rules.
  *
  * The last axis of a mesh is the fastest over the stage's devices. A tp axis larger than the number
  * of key-value heads (grouped-query attention) is divided into prime factors:

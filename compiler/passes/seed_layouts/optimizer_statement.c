@@ -57,8 +57,7 @@ static bool may_lie(const Module *module, const Value *here, const Value *there,
     return same && missing < 0;
 }
 
-/* Returns the layout of a parameter's states under the other strategy, or the parameter's layout if
- * there are no states. */
+/* Returns the layout of a parameter's states, else of itself, under the other strategy. */
 static const Layout *layout_there(const Parameter *there) {
     return there->state_count ? there->states[0]->layout : there->value->layout;
 }

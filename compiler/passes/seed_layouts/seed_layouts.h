@@ -9,9 +9,8 @@
  * Returns false after errors. */
 bool meshes_create(Module *module);
 
-/* Returns the layout of a parameter's optimizer states on a mesh: the parameter's own, and under
- * `zero` cut further along the axes that replicate it. `param` is the parameter, or the part of it
- * that a stage has. */
+/* Returns the layout of a parameter's optimizer states on a mesh: its own, and under `zero` cut
+ * further along axes that replicate it. `param` is the parameter, or a stage's part of it. */
 const Layout *states_layout(Module *module, const Mesh *mesh, const Value *param);
 
 /* Gives trained parameters and states the layouts that they have in `program`, the model under the

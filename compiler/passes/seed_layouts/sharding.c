@@ -56,8 +56,7 @@ bool sharding_equal(const Mesh *mesh, const Sharding *a, const Sharding *b) {
 
 /* ---- layouts ---- */
 
-/* Orders the axes so that, among axes that cut one dimension, the major one comes first. Otherwise
- * keeps the mesh's order. */
+/* Orders axes that cut one dimension by the major one first. Otherwise keeps the mesh's order. */
 static void order_axes(const Mesh *mesh, const Sharding *sharding, int *order) {
     bool placed[MESH_MOST] = {false};
     for (int n = 0; n < mesh->axis_count; n++)
@@ -103,8 +102,7 @@ static State axis_state(const Mesh *mesh, const Sharding *sharding, int axis) {
     return state;
 }
 
-/* Lists the states in order, merging neighbours with the same effect. Returns how many there
- * are. */
+/* Lists the states in order, merging neighbours of equal effect. Returns how many there are. */
 static int states_of(const Mesh *mesh, const Sharding *sharding, const int *order, State *states) {
     int count = 0;
     for (int n = 0; n < mesh->axis_count; n++) {
@@ -211,8 +209,7 @@ static bool same_weights(const State *state, const Axis *axis) {
            !memcmp(state->weights, axis->weights, sizeof *axis->weights * (size_t)axis->count);
 }
 
-/* Assigns the states of a group to axes in order. Returns false if a state covers a part of an
- * axis. */
+/* Assigns a group's states to axes in order. Returns false if a state covers a part of an axis. */
 static bool assign_states(const Mesh *mesh, const Group *group, const int *order, int count,
                           Sharding *sharding) {
     static const int8_t uses[] = {

@@ -59,8 +59,7 @@ static bool is_inner(const Value *value, const BoundAccess *access, int f) {
            !value_cut_along(value, d - 1);
 }
 
-/* Returns whether a cut of bound factor f gives contiguous ranges to a kernel that uses its piece's
- * offset. */
+/* Returns whether a cut of bound factor f gives contiguous ranges to a kernel that uses offsets. */
 static bool keeps_range(const Op *op, int f) {
     if (!op->def->rule->factors[op->binding->factors[f].factor].offset) return true;
     for (int k = 0; k < op->operand_count; k++)
@@ -113,8 +112,7 @@ static bool all_have(const Op *op, int f) {
     return all_results_have(op, f);
 }
 
-/* Returns whether the operator sums products: two of its operands have a factor that no result
- * has. */
+/* Returns whether the operator sums products: two operands have a factor that no result has. */
 static bool is_product(const Op *op) {
     for (int f = 0; f < op->binding->factor_count; f++) {
         int operands = 0, results = 0;

@@ -22,8 +22,7 @@ int factor_dim(const BoundAccess *access, int f);
 /* Returns the name of a bound factor: that of the first named dimension which is this factor. */
 DimName factor_name(const Op *op, int f);
 
-/* Returns whether a kernel may compute a piece of bound factor f, even if its results then need
- * merging. */
+/* Returns whether a kernel may compute a piece of bound factor f, perhaps with results to merge. */
 bool factor_takes_pieces(const Op *op, int f);
 
 /* Returns whether the rule allows bound factor f to be cut. */

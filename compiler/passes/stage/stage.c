@@ -209,9 +209,8 @@ static Value *note_handed(Staging *staging, const Value *original, int stage, in
     return value;
 }
 
-/* Returns the value that a visit reads for a loop's value. Each visit stores its own micro-batches.
- * So if another visit of the stage makes or receives the value, a conversion right before `reader`
- * passes the value on. */
+/* Returns the value that a visit reads for a loop's value. Each visit stores its own micro-batches:
+ * if another visit of the stage makes or gets it, a conversion before `reader` passes it on. */
 static Value *in_visit(Staging *staging, const Value *original, Value *value, const Op *reader,
                        int stage, int visit) {
     Module *module = staging->module;
@@ -227,8 +226,7 @@ static Value *in_visit(Staging *staging, const Value *original, Value *value, co
     return note_handed(staging, original, stage, visit, hand->results[0]);
 }
 
-/* Returns the position at which a visit runs an operator of the loop, among all visits of a
- * micro-batch. */
+/* Returns the position of a visit's run of an operator among all visits of a micro-batch. */
 static int run_order(const Staging *staging, const Op *op) {
     int visit = staging->visit[op->index],
         visits = staging->module->templates->at.at[staging->run->template_index].visit_count;

@@ -152,8 +152,7 @@ Field field_at(Field list, int index) {
 
 /* ---- values ---- */
 
-/* Limits of numbers: no measured quantity is beyond them, and products and quotients of such
- * numbers stay finite. */
+/* Limits of numbers: no measured quantity is beyond them; their products stay finite. */
 static const double LARGEST = 1e30, SMALLEST = 1e-30;
 
 double field_number(Field field, double low) {

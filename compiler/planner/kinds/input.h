@@ -4,8 +4,7 @@
  *     input.json: memory.per_layer[2]: -5 is not above 0
  *
  * Only the first error is kept. After this error every function still returns a legal value (the
- * least allowed, an empty list). So a reader goes on, and asks input_error once, before it
- * plans. */
+ * least allowed, an empty list). Readers go on, and ask input_error once, before planning. */
 #ifndef PLANNER_KINDS_INPUT_H
 #define PLANNER_KINDS_INPUT_H
 
@@ -37,17 +36,14 @@ const char *input_error(Field any);
 /* Reports an error at a field; the reason has printf's format. */
 void field_refuse(Field field, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Reports keys of an object that are not in `keys` (which ends with NULL), and values that are no
- * object. */
+/* Reports keys that are not in `keys` (which ends with NULL), and values that are no object. */
 void field_keys(Field object, const char *const *keys);
 
-/* Returns the member of an object under a key; a missing member is an error. For optional keys,
- * call field_has first. */
+/* Returns an object's member under a key; without it an error. Ask field_has for optional keys. */
 Field field_get(Field object, const char *key);
 bool field_has(Field object, const char *key);
 
-/* Returns the length of a list. If the value is no list, or has fewer than `least` entries, reports
- * an error and returns 0. */
+/* Returns the length of a list; 0 after an error: no list, or fewer than `least` entries. */
 int field_count(Field list, int least);
 Field field_at(Field list, int index);
 

@@ -1,5 +1,4 @@
-/* The work and the bytes of a model's layers, computed from the operators of a module that has come
- * through pass specialize. */
+/* The work and bytes of a model's layers, by the operators of a module after pass specialize. */
 #ifndef PLANNER_REBALANCE_LAYER_WORK_H
 #define PLANNER_REBALANCE_LAYER_WORK_H
 

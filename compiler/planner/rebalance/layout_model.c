@@ -228,8 +228,7 @@ static double layout_model_share(const LayoutModel *laid, const ModelStage *stag
     return share;
 }
 
-/* Sets the slice [*low, *high) of [0, 1) that device number `index` of a stage holds of each
- * parameter. */
+/* Sets the slice [*low, *high) of [0, 1) that device `index` of a stage holds of a parameter. */
 static void layout_model_slice(const LayoutModel *laid, const ModelStage *stage, int index,
                                double *low, double *high) {
     *low = 0;

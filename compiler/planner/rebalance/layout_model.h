@@ -39,8 +39,7 @@ typedef struct LayoutModel {
     ModelPipeline *pipelines;
 } LayoutModel;
 
-/* Returns the layout model of a strategy; NULL, with the reason in *why, if a layout model cannot
- * describe the strategy. */
+/* Returns the layout model of a strategy; NULL, with the reason in *why, if it has none. */
 LayoutModel *layout_model_of(Arena *arena, const ModelWork *work, const Strategy *strategy,
                              const char **why);
 
@@ -64,8 +63,7 @@ double layout_model_time(const LayoutModel *laid, const double *rates);
 /* Returns, by device, the time of its computing in a step if it is healthy, in the same unit. */
 double *layout_model_work(Arena *arena, const LayoutModel *laid);
 
-/* Returns the bytes of parameters and optimizer states that devices hold under `to` and not under
- * `from`. */
+/* Returns the bytes of parameters and optimizer states that devices hold under `to` alone. */
 double layout_model_moves(const LayoutModel *from, const LayoutModel *to);
 
 #endif

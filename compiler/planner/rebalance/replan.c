@@ -37,8 +37,7 @@ static Module *module_under(Module *const *modules, int count, const char *name)
     return NULL;
 }
 
-/* Adds the existing strategies with the same values of shape variables, under which training can go
- * on. */
+/* Adds existing strategies with equal values of shape variables, under which training can go on. */
 static void add_known(Choice *choice, Module *const *modules, int count) {
     const char *why;
     for (int m = 0; m < count; m++) {

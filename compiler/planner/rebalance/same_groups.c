@@ -100,8 +100,7 @@ static bool can_share(const LayoutModel *laid) {
     return laid->pipeline_count > 1;
 }
 
-/* Returns a pipeline's time for `count` micro-batches, or, if laid->whole, for one micro-batch of
- * `count` units of rows. */
+/* Returns a pipeline's time for `count` micro-batches or, if laid->whole, one of `count` units. */
 static double time_of(const LayoutModel *laid, const ModelPipeline *pipeline, const double *rates,
                       int64_t count) {
     ModelPipeline tried = *pipeline;

@@ -1,5 +1,4 @@
-/* The timeline of a step: when the stages of each pipeline run their phases, by the seconds of
- * cost/stage_seconds.h.
+/* The timeline of a step: when stages run their phases, by the seconds of cost/stage_seconds.h.
  *
  * Pipelines with equal times form a group, and the first one stands for all: they share a template,
  * the number of micro-batches and the classes of their devices. A step has three parts. First, all

@@ -1,5 +1,4 @@
-/* The named values of a program and their layouts: parameters, states, inputs and named values of
- * the forward section. */
+/* A program's named values and their layouts: parameters, states, inputs, named forward values. */
 #ifndef PLANNER_REPORT_VALUES_H
 #define PLANNER_REPORT_VALUES_H
 

@@ -56,8 +56,7 @@ typedef struct Candidate {
     double need;    // the largest ratio of a device's predicted bytes to its allowed bytes
 } Candidate;
 
-/* Prints the strategy's text for at least the first `count` devices; devices in no stage are
- * listed as idle. */
+/* Prints the strategy's text for at least `count` devices; devices in no stage are idle. */
 void candidate_print(Text *out, const Candidate *candidate, const EvaluationContext *context,
                      int count, const char *name);
 

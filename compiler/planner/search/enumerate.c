@@ -56,8 +56,7 @@ static Candidate candidate_of(Arena *arena, Profile *profile, const Correction *
     return candidate;
 }
 
-/* Returns the only group whose devices a choice uses; -1: the choice uses several groups, or is no
- * single pipeline. */
+/* Returns the only group that a choice uses; -1: several groups, or no single pipeline. */
 static int lone_group(const Profile *profile, const Choice *choice) {
     int lone = -1, groups = profile->context->devices->group_count;
     if (choice->other || choice->shape.used[groups < GROUPS_MOST ? groups : GROUPS_MOST]) return -1;

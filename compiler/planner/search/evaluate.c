@@ -147,8 +147,7 @@ static void note_memory(void *context, int device, const RoleMemory *memory) {
     verdict->states = state_bytes(memory);
 }
 
-/* Sets the verdict's memory of one session with all programs, except in rough evaluations, whose
- * memory is not printed. */
+/* Sets the verdict's memory of one session with all programs, except in rough evaluations. */
 static void find_together(const EvaluationContext *context, const Unit *unit, Verdict *verdict) {
     const Strategy *strategy = unit->modules.at[0]->strategy;
     verdict->programs = session_programs(unit, strategy);

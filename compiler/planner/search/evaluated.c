@@ -36,8 +36,7 @@ static void judge(Search *search, TriedStrategy *const *list, int count, bool ro
     }
 }
 
-/* Returns whether a roughly evaluated strategy might fit, or need the least memory, when its arenas
- * are packed well. */
+/* Returns whether a roughly evaluated strategy might fit, or need least, when packed well. */
 static bool is_close(const Search *search, const TriedStrategy *tried) {
     const double most_gained = 0.15;
     double lack = (double)tried->verdict.lack - most_gained * (double)tried->verdict.peak;
@@ -91,8 +90,7 @@ TriedList best_of(const Search *search, int most) {
 typedef Array(const char *) KindList;
 
 /* Returns whether a strategy is printed beside the `better` strategies: its kind (candidate_kind)
- * is new, or it differs from one of them only in ZeRO. Adds a new kind to `kinds`, up to `most`
- * kinds. */
+ * is new, or it differs from one of them only in ZeRO. Adds up to `most` kinds to `kinds`. */
 static bool is_listed(const Search *search, const TriedList *better, const TriedStrategy *tried,
                       KindList *kinds, int most) {
     const char *kind = candidate_kind(search->arena, &tried->candidate, &search->devices);

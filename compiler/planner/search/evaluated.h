@@ -54,8 +54,7 @@ void correct_all(Search *search, int first);
 /* Returns the index of the variant whose list is `splits`; -1: no variant has this list. */
 int variant_of(const Search *search, const SplitList *splits);
 
-/* Returns how many strategies are compiled in a round: fewer for large models, so that a search
- * does not take minutes. */
+/* Returns how many strategies are compiled in a round: fewer for large models, to save time. */
 int round_size(const Search *search);
 
 #endif

@@ -16,8 +16,7 @@ bool explain_folds(Arena *arena, const TriedStrategy *head, const TriedStrategy 
 void explain_comment(Text *out, const EvaluationContext *context, const TriedStrategy *plan,
                      const char *source);
 
-/* Reports that no strategy fits, and how many bytes strategy `least` lacks; `tried` strategies were
- * evaluated. */
+/* Reports that no strategy fits, and the bytes that `least` lacks; `tried` were evaluated. */
 void explain_report(Diag *diag, const EvaluationContext *context, const TriedStrategy *least,
                     int tried);
 

@@ -43,8 +43,7 @@ typedef struct GroupPipeline {
     PipelinePlan plan;
 } GroupPipeline;
 
-/* Finds the best pipeline of all devices of a class for `batch` rows. Returns false when there is
- * no such pipeline. */
+/* Finds the best pipeline of all devices of a class for `batch` rows; false: there is none. */
 static bool best_of_group(Mixer *mixer, int group, int64_t batch, int zero, GroupPipeline *best) {
     ArrangementList shapes = shapes_of_group(mixer->arena, mixer->profile, group);
     RowList rows = rows_all(mixer->arena, mixer->profile, batch);
@@ -179,8 +178,7 @@ static void estimate_group(Mixer *mixer, const Weighted *weighted, int group, Re
     candidate->need = fmax(candidate->need, need);
 }
 
-/* Sets the stage's devices, ordered so that devices of one dp position are adjacent, and the
- * weights of its axis. */
+/* Sets the stage's devices, those of one dp position adjacent, and the weights of its axis. */
 static void place_weighted(Mixer *mixer, const Weighted *weighted, SearchStage *stage) {
     int *list = arena_array(mixer->arena, int, mixer->member_count),
         count = weighted->along_data ? weighted->data : weighted->tensor;
@@ -228,8 +226,7 @@ static void add_weighted(Mixer *mixer, const Weighted *weighted) {
     add_candidate(mixer, &best);
 }
 
-/* Sets the classes' weights by their rates at the degree of the mesh. Returns false when all
- * members have the same weight. */
+/* Sets the classes' weights by their rates at the degree of the mesh. False: all are equal. */
 static bool weigh(Mixer *mixer, Weighted *weighted) {
     double rate[GROUPS_MOST];
     bool differ = false;

@@ -78,8 +78,7 @@ typedef struct Filling {
     PipelinePlan *plan;
 } Filling;
 
-/* The limits under which a stage is filled: seconds of a micro-batch, and a factor of the
- * memory. */
+/* The limits under which a stage is filled: seconds a micro-batch, a memory factor. */
 typedef struct StageLimits {
     double seconds, room;
 } StageLimits;
@@ -109,8 +108,7 @@ static int take_layers(const Filling *filling, int number, const SearchStage *al
     return taken;
 }
 
-/* Fills stage after stage with as many layers as the stage can take. Returns whether all layers are
- * on a stage. */
+/* Fills stage after stage with as many layers as it can take. Returns whether all have one. */
 static bool fill(const Filling *filling, double seconds, double room) {
     PipelinePlan *plan = filling->plan;
     const StageLimits limits = {seconds, room};

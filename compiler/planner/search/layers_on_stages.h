@@ -1,5 +1,4 @@
-/* Closed forms of a pipeline: the layers of each stage, the seconds of a step, and the bytes that
- * devices need.
+/* Closed forms of a pipeline: each stage's layers, a step's seconds, and devices' bytes.
  *
  * Stage s takes t_s for the forward and backward parts of a micro-batch. A step of m micro-batches
  * takes sum t_s + (m - 1) max t_s. Added are the messages between stages, and the gradient
@@ -31,8 +30,7 @@ typedef struct PipelinePlan {
     int zero;
 } PipelinePlan;
 
-/* The factors by which evaluated strategies needed more memory, and took longer, than the closed
- * forms predicted. */
+/* The factors by which evaluated strategies exceeded closed forms in memory and time. */
 typedef struct Correction {
     double memory, seconds;
 } Correction;

@@ -44,8 +44,7 @@ void model_find_layers(Arena *arena, SearchModel *model);
 /* Returns the layers [first, end) as a strategy lists them: "0-3, head". */
 const char *model_layers(Arena *arena, const SearchModel *model, int first, int end);
 
-/* Returns the slot of an operator: 0 before all layers, l + 1 in layer l, layer_count + 1 after
- * all layers. */
+/* Returns an operator's slot: 0 before all layers, l + 1 in layer l, layer_count + 1 after them. */
 int model_slot(const SearchModel *model, const Op *op);
 
 #endif

@@ -8,8 +8,7 @@
 
 typedef struct Search Search;
 
-/* Adds a copy of a candidate with seconds and need by closed form; it lives as long as the
- * search. */
+/* Adds a copy of a candidate with closed-form seconds and need; it lives as long as the search. */
 void add_changed(Search *search, CandidateList *list, const Candidate *changed);
 
 /* Adds candidates with more and with fewer rows in a micro-batch. */
@@ -30,8 +29,7 @@ void search_baselines(Search *search);
 
 /* Minimum memory: if no strategy fits, finds the one that needs the least memory (min_memory.c). */
 
-/* Evaluates strategies until one fits, or no candidate's optimistic bound is below the least need
- * so far. */
+/* Evaluates strategies until one fits, or no optimistic bound is below the least need so far. */
 void search_min_memory(Search *search);
 
 /* An optimistic bound of memory: for each kind of strategy (way to recompute, ZeRO level, one or

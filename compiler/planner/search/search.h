@@ -22,8 +22,7 @@
  *     neighbours.h       moves to similar strategies; baselines; minimum memory if none fits
  *     explain.h          prints the plan and its reasons
  *
- * The same input gives the same plan: nothing depends on how many processes run beside each other,
- * on addresses, or on time. */
+ * The same input gives the same plan: nothing depends on parallel processes, addresses, or time. */
 #ifndef PLANNER_SEARCH_SEARCH_H
 #define PLANNER_SEARCH_SEARCH_H
 
@@ -43,8 +42,7 @@ typedef struct SearchOptions {
 } SearchOptions;
 
 /* Finds a strategy for the model of a source, and writes its text to `strategy` and its explanation
- * to `reason`. Returns false after errors. If no strategy fits, reports an error with the missing
- * bytes. */
+ * to `reason`. False: errors, such as that none fits, with the missing bytes. */
 bool search_plan(Arena *arena, Diag *diag, const SearchOptions *options, Text *strategy,
                  Text *reason);
 

@@ -42,8 +42,7 @@ typedef struct Scripts {
 
 Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked);
 
-/* Return the script of a phase of a visit in a simulated run; and the script of all actors in a
- * phase outside of tables. */
+/* Return the script of a visit's phase in a simulated run, and of all actors outside of tables. */
 const Script *script_of(Scripts *scripts, int run, Phase phase, int visit);
 const Script *whole_script_of(Scripts *scripts, Phase phase);
 

@@ -1,5 +1,4 @@
-/* The simulator: computes, event by event, when the devices of a cluster run the tasks of a
- * program.
+/* The simulator: computes, event by event, when a cluster's devices run a program's tasks.
  *
  *     SimulateOptions options = {.steps = 1};
  *     SimulatedSteps *steps = steps_simulate(arena, module, &options);

@@ -36,8 +36,7 @@ typedef struct ProgramTask {
     const int *actors;
 } ProgramTask;
 
-/* The first and last task of an actor in a row of its table, or in the step before or after the
- * table. */
+/* An actor's first and last task in a row of its table, or in the step before or after it. */
 typedef struct ProgramRow {
     int actor, step, run, stage, row; // row -1: before the table; -2: the update
     int first, last;

@@ -186,8 +186,7 @@ static uint64_t run_hash(const Colours *colours, const Pipeline *pipeline) {
     return hash;
 }
 
-/* Adds the hash of its pipeline to each device, so that two pipelines have the same actors for all
- * devices or for none. */
+/* Adds its pipeline's hash to each device: two pipelines share actors for all devices or none. */
 static void note_runs(Colours *colours) {
     const Module *module = colours->fold->module;
     for (int r = 0; r < module->templates->runs.count; r++) {

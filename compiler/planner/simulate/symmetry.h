@@ -1,5 +1,4 @@
-/* Actors: sets of devices that do the same at the same times, so that one device is simulated for
- * all.
+/* Actors: sets of devices that do the same at the same times, so one is simulated for all.
  *
  * Two devices of one actor have the same role, class, position in a pipeline and changes. In every
  * conversion they do the same with partners of the same actors. Colour refinement finds the actors:
@@ -30,8 +29,7 @@ typedef struct Actor {
     int stage;              // its number in the run
 } Actor;
 
-/* A transfer between actors. Its uses are of the engine's resources (symmetry_computing,
- * symmetry_port). */
+/* A transfer between actors. It uses engine resources (symmetry_computing, symmetry_port). */
 typedef struct ActorTransfer {
     const SimulatedTransfer *transfer; // one of the device transfers that it stands for
     int actor_count, use_count;
@@ -61,8 +59,7 @@ typedef struct Symmetry {
 /* Finds the actors of a program. Requires a cluster. With `alone` every device is an actor. */
 Symmetry symmetry_create(Arena *arena, Module *module, const Changes *changes, bool alone);
 
-/* Returns the transfers between actors of a conversion when pipeline `run` of its template runs it;
- * run -1: all devices run it. */
+/* Returns a conversion's transfers between actors when pipeline `run` runs it; -1: all devices. */
 const ActorTransfers *symmetry_transfers(const Symmetry *fold, const PlannedConversion *conversion,
                                          int run);
 

@@ -27,8 +27,7 @@ static double uncovered(double begin, double end, double *until) {
     return fmax(end - from, 0);
 }
 
-/* Returns the times of an actor from its tasks in the order of their begins; `length` is the length
- * of all steps in seconds. */
+/* Returns an actor's times from its tasks, ordered by begin; `length`: seconds of all steps. */
 static ActorTime sum_up(const BusyList *list, double length) {
     ActorTime time = {0};
     double computed = 0, covered = 0, communicated = 0, all = 0, talks = 0;

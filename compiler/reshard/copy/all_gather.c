@@ -13,8 +13,7 @@ typedef struct SenderGroup {
 
 typedef Array(SenderGroup) SenderGroups;
 
-/* The state of gathering. Replica i is made of device i of each holding of the source, so a replica
- * holds the whole source. */
+/* The state of gathering. Replica i, device i of each holding of the source, has all of it. */
 typedef struct Gathering {
     PlanBuilder *planner;
     const Transfers *transfers; // ordered by bucket

@@ -110,8 +110,7 @@ static double longest_of(const double *seconds, int count) {
     return longest;
 }
 
-/* Returns whether two steps are priced as simultaneous: they are of one verb and stage, and no
- * exchanges. */
+/* Returns whether two steps are priced as simultaneous: of one verb and stage, no exchanges. */
 static bool go_together(const Step *a, const Step *b) {
     return a->verb == b->verb && a->stage == b->stage && a->verb != HT_EXCHANGE;
 }

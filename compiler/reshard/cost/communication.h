@@ -1,5 +1,4 @@
-/* The cost of a plan's steps: the bytes that each device moves, and seconds by the cluster's
- * latency-bandwidth model. */
+/* The cost of a plan's steps: bytes that devices move, and seconds by latency and bandwidth. */
 #ifndef RESHARD_COST_COMMUNICATION_H
 #define RESHARD_COST_COMMUNICATION_H
 

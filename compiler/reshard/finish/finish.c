@@ -1,5 +1,4 @@
-/* Completes the steps of a plan: numbers the groups, and finds the types that steps move and the
- * tensors that stay in place. */
+/* Completes a plan's steps: numbers groups, finds types that steps move and tensors that stay. */
 #include "reshard/plan_builder.h"
 
 #include "reshard/cost/communication.h"
@@ -16,8 +15,7 @@ static bool task_in_place(const Plan *plan, const Task *task) {
     return true;
 }
 
-/* Returns whether a task's data passes through scratch, and is written to the target only after all
- * reads of the source. */
+/* Returns whether a task's data passes through scratch, to the target after all source reads. */
 static bool goes_through_scratch(const Bucket *bucket, const Task *task) {
     return bucket->overlap->side[SIDE_TO].partial == STATE_DUP &&
            (task->local || task->origin == ORIGIN_LOCAL);

@@ -3,8 +3,7 @@
  *
  * A hierarchical reduction reduces the contributions of each host's devices inside the host, then
  * the hosts' results across hosts (reduce.c). A hierarchical transfer sends a value once to each
- * other host, in slices to several target devices there. These devices pass the slices on inside
- * the host (transfer.c).
+ * other host, in slices to several target devices there. These pass them on inside (transfer.c).
  *
  *     all-reduce on hosts {0,1} and {2,3}:    reduce-scatter inside {0,1} and {2,3};
  *         all-reduce {0,2} and {1,3};    all-gather inside {0,1} and {2,3} */
@@ -50,12 +49,10 @@ void tier_reductions(Hosts *hosts, const Tasks *tasks, Tasks *local, Tasks *cros
 void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossing,
                     Transfers *local);
 
-/* Returns the transfers with senders chosen so that receivers get a value from their own host where
- * a device there has it. */
+/* Returns the transfers with senders of the receivers' own hosts where a device there has it. */
 Transfers near_transfers(PlanBuilder *planner, const Transfers *transfers);
 
-/* Divisions: hosts may divide a value differently; the borders of all hosts together cut it into
- * the finest slices. */
+/* Divisions: where hosts divide a value differently, all borders cut it into the finest slices. */
 
 /* A host's division of a value among some of its devices. */
 typedef struct Division {

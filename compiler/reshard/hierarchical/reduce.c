@@ -204,8 +204,7 @@ static void add_local(Tier *tier, int whole, int host, int device) {
     add_task(tier, task, tier->local);
 }
 
-/* Adds the reduction of a slice across hosts and, if some host supplies several contributions, the
- * local reductions inside hosts. */
+/* Adds a slice's reduction across hosts and, if a host has several contributions, inside hosts. */
 static void add_crossing(Tier *tier, const Divisions *divisions, const Devices *bringing, int hosts,
                          Task slice) {
     bool single = hosts == tier->task.source_count;

@@ -110,8 +110,7 @@ void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossin
 
 /* ---- flat plans ---- */
 
-/* Splits a transfer into transfers inside the hosts that have the value, and one transfer from all
- * holders to the other hosts. */
+/* Splits a transfer into ones inside the holders' hosts, and one from all holders to others. */
 static void split_near(Hosts *hosts, const Transfer *transfer, const Ends *ends, Transfers *near) {
     const Devices *holders = ends->holders, *receivers = ends->receivers;
     Devices far = {0};

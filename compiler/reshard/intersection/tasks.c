@@ -261,8 +261,7 @@ static void keep_near(Hosts *hosts, int t, int *near) {
     }
 }
 
-/* Calls keep_near for reductions in which some contribution has holders on several hosts; all other
- * tasks keep their shared lists. */
+/* Calls keep_near for reductions with holders of a contribution on several hosts. */
 static void keep_all_near(PlanBuilder *planner) {
     enum { NEAR = 1, FAR };
     Hosts *hosts = hosts_of(planner);

@@ -3,8 +3,7 @@
 
 #include "support/intern.h"
 
-/* The blocks that a device sends and receives in a collective, with the moves that pack before and
- * unpack afterwards. */
+/* The blocks that a device sends and receives in a collective, with moves to pack and unpack. */
 typedef struct Sides {
     Blocks send, receive;
     const ht_block *all; // the contiguous blocks of all members, instead of `send` or `receive`;
@@ -26,8 +25,7 @@ static void all_reduce_sides(Lowering *lowering, const Step *step, Sides *sides)
     array_push(lowering->arena, &sides->receive, receive);
 }
 
-/* Returns the blocks of all members' parts, contiguous from `first` on; devices with equal blocks
- * share the list. */
+/* Returns the blocks of all members' parts, contiguous from `first` on; equal lists are shared. */
 static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, ht_block first) {
     const Plan *plan = lowering->plan;
     int64_t key[] = {(intptr_t)step, first.place, first.tensor, first.offset};

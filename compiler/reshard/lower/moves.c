@@ -14,8 +14,7 @@ Where packed_at(int64_t offset) {
 
 /* ---- moves ---- */
 
-/* Merges dimensions that are contiguous on both sides, and drops those of extent 1. Returns the new
- * rank. */
+/* Merges dimensions that are contiguous on both sides, drops extents of 1. Returns the new rank. */
 static int merge_dimensions(ht_stride *dim, int rank) {
     int kept = 0;
     for (int d = 0; d < rank; d++) {
@@ -87,8 +86,7 @@ static int64_t cell_place(const MovePart *part, const Where *where, const Cell *
     return where->offset / part->bucket->element + begin;
 }
 
-/* Moves the elements [lo, hi) of a cell, which begins at `begin` of the packed space (negative:
- * before it). */
+/* Moves the elements [lo, hi) of a cell, from `begin` of the packed space on (or before). */
 static void move_cell(const MovePart *part, const Cell *cell, int64_t lo, int64_t hi,
                       int64_t begin) {
     int rank = part->bucket->overlap->view.rank;
@@ -114,8 +112,7 @@ static void move_cell(const MovePart *part, const Cell *cell, int64_t lo, int64_
     }
 }
 
-/* Moves the elements [lo, hi) of one tensor's part of a bundle, which begins at `begin` of the
- * packed space. */
+/* Moves the elements [lo, hi) of one tensor's part of a bundle, at `begin` of the packed space. */
 static void move_bundle(const MovePart *part, const Bundle *bundle, int64_t lo, int64_t hi,
                         int64_t begin) {
     Cell cell;
@@ -270,8 +267,7 @@ static MoveList make_moves(Lowering *lowering, const Segments *segments, int64_t
     return moves;
 }
 
-/* Returns the moves of segments; the moves of shared parts are made once for all devices with the
- * same storage. */
+/* Returns the moves of segments; those of shared parts are made once for equal storage. */
 static MoveList moves_of(Lowering *lowering, const Segments *segments, int64_t offset, Way way) {
     MoveList *known = shared_moves(lowering, segments, offset, way);
     if (!known) return make_moves(lowering, segments, offset, way);

@@ -8,9 +8,8 @@
 
 enum { ATTEMPTS = 4 };
 
-/* The most peers of a device for which messages replace its collectives: with more peers, the size
- * of a plan would grow with the square of the devices. Collectives move at most twice the necessary
- * bytes. */
+/* The most peers of a device for which messages replace its collectives: with more, a plan would
+ * grow with the square of the devices. Collectives move at most twice the necessary bytes. */
 enum { MOST_PEERS = 64 };
 
 /* The most devices of a collective across hosts that is also tried as messages. */

@@ -75,8 +75,7 @@ static Shares divide_step(Fusion *fusion, const Step *step) {
     return shares;
 }
 
-/* Returns whether packing and unpacking `bytes` takes longer than the start of another collective
- * does. */
+/* Returns whether packing and unpacking `bytes` takes longer than another collective's start. */
 static bool is_large(const Plan *plan, const Step *step, int64_t bytes) {
     int device = step->group.at[0],
         rounds = (step->group.count - 1) * (step->verb == HT_ALL_REDUCE ? 2 : 1);

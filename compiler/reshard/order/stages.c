@@ -1,5 +1,4 @@
-/* Orders a plan's steps: reductions first, then transfers of values; all at once, or
- * hierarchically. */
+/* Orders a plan's steps: reductions, then transfers; all at once, or hierarchically. */
 #include "reshard/plan_builder.h"
 
 #include "reshard/copy/copy.h"

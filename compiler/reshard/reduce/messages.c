@@ -162,8 +162,7 @@ static int add_partial(Combining *combining, int holder_device, int source, Rang
     return combining->contributions.count - 1;
 }
 
-/* Adds the transfer of a result at `device` to the other targets, from the device's storage or (if
- * `partial`) from its scratch. */
+/* Adds a result's transfer from `device`, from storage or (`partial`) scratch, to other targets. */
 static void add_result(Combining *combining, int device, bool partial, Range part) {
     Segment segment = {.task = combining->reduction->task, .lo = part.lo, .hi = part.hi};
     segment.origin = partial ? ORIGIN_PARTIAL : ORIGIN_TO;
@@ -466,8 +465,7 @@ void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs) {
     }
 }
 
-/* Sends the ranges of a contribution, given by the numbers of its leaves; its holders send their
- * shares one after another. */
+/* Sends a contribution's ranges, by its leaves' numbers; holders send their shares in turn. */
 static void send_contribution(const Combining *combining, const PlannedContribution *contribution,
                               const int *leaves, int count, const Jobs *jobs) {
     const int64_t *shares = contribution->job < 0 ? NULL : jobs->at[contribution->job].units;

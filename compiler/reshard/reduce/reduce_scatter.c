@@ -129,8 +129,7 @@ static void find_collective(const Candidates *candidates, const int *component, 
     }
 }
 
-/* Appends the collective of a component, in which each device keeps its parts; reducer->members has
- * the devices' positions. */
+/* Appends a component's collective, in which devices (reducer->members) keep their parts. */
 static void add_scatter(Reducer *reducer, const Components *components, int c, Devices group) {
     PlanBuilder *planner = reducer->planner;
     Segments *kept = arena_array(planner->arena, Segments, group.count);

@@ -2,8 +2,7 @@
  *
  * Reductions and transfers leave choices: which of several holders sends, which device combines
  * contributions, which receiver passes a value on. Each choice is a job that may be divided among
- * devices. All jobs together are divided so that, if possible, no device does much more than an
- * even share. */
+ * devices. All are divided so that, if possible, no device does much more than its share. */
 #ifndef RESHARD_SENDERS_BALANCE_SENDERS_H
 #define RESHARD_SENDERS_BALANCE_SENDERS_H
 

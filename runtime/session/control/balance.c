@@ -347,8 +347,7 @@ static bool find_moved(Balance *balance) {
     return found;
 }
 
-/* Returns whether the planned strategy saves more within `horizon` steps than the switch costs.
- * Prints the decision. */
+/* Returns whether the plan saves more within `horizon` steps than the switch costs. Prints that. */
 static bool pays_back(const Balance *balance) {
     const Asked *asked = &balance->asked;
     double gain = usual_step(balance) * (1 - asked->then / asked->now), cost = switch_cost(balance);
@@ -368,8 +367,7 @@ static bool pays_back(const Balance *balance) {
     return pays && strcmp(asked->name, strategy_of(balance->image));
 }
 
-/* Ends a plan without a switch. The plan's rates become the planned rates, so that the same rates
- * do not cause another plan. */
+/* Ends a plan without a switch. Its rates become the planned ones, and cause no other plan. */
 static void leave(Balance *balance) {
     memcpy(balance->rates->planned, balance->asked.rates,
            sizeof(double) * (size_t)balance->rates->count);

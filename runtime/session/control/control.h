@@ -27,8 +27,7 @@ void balance_close(ht_session *session);
 
 /* ---- dispatch ---- */
 
-/* ht_dispatch: chooses the strategy for a batch of sequences of unequal lengths, and the row for
- * each sequence.
+/* ht_dispatch: chooses the strategy and rows for a batch of sequences of unequal lengths.
  *
  * 1. Each row of a strategy has a capacity, the padding length of its pipeline. A strategy holds a
  *    batch if the i-th longest sequence fits into the i-th longest row, for all i.
@@ -46,8 +45,7 @@ void dispatch_close(ht_session *session);
 
 /* ---- ending ---- */
 
-/* Saves a checkpoint and ends the program after a signal (base/signals.h). All functions run on
- * rank 0.
+/* Saves a checkpoint and ends the program after a signal (base/signals.h). All run on rank 0.
  *
  * A main that calls ht_told_to_end handles the signal itself. For a main that does not, but has
  * saved or loaded a checkpoint, the session saves between two steps as ht_save did last. The
@@ -57,8 +55,7 @@ void dispatch_close(ht_session *session);
 /* Makes all ranks defer the signals, which otherwise end a rank at once. */
 void ending_heed(ht_session *session);
 
-/* Note the folder and numbers of main's last ht_save, its last ht_remember, or the checkpoint that
- * main loaded. */
+/* Note the folder and numbers of main's last ht_save, ht_remember, or loaded checkpoint. */
 void ending_saved(ht_session *session, const char *folder, const ht_noted *noted);
 void ending_remembered(ht_session *session, const char *folder, const ht_noted *noted);
 void ending_resumed(ht_session *session, const char *folder);

@@ -93,8 +93,7 @@ static void begin(Arrival *arrival) {
     if (!arrival->maker) refuse(arrival, reason);
 }
 
-/* Starts hetucc for the first open request unless hetucc already runs for it, then notes whether
- * hetucc has ended. */
+/* Starts hetucc for the first open request unless it runs, then notes whether it has ended. */
 static void advance(void) {
     Arrival *arrival = first_open();
     if (arrival && arrival->progress == ASKED) begin(arrival);
@@ -318,8 +317,7 @@ static bool check_ranks(const ht_arrival *arrival, char *reason) {
     return true;
 }
 
-/* Finds the images and variables of the program that an object refers to. Returns false with a
- * reason if one is missing. */
+/* Finds the program's images and variables for an object; false with a reason: one is missing. */
 static bool join(const ht_arrival *arrival, Joined *joined, Refusal *refusal) {
     char *reason = refusal->reason;
     refusal->lasts = true;

@@ -45,8 +45,7 @@ void recompile_add(RecompileCommand *recipe, char *option);
 
 /* Starts hetucc, or a tool in its folder, on the program's sources and strategies, in the folder of
  * the compilation. `words` are further arguments (NULL at the end). The tool's output goes to the
- * file `output`; NULL: to this program's output. Returns the process, or 0 with a reason if it
- * cannot be started. */
+ * file `output`; NULL: to this program's output. Returns the process, or 0 with a reason. */
 pid_t recompile_start(const RecompileCommand *recipe, const char *tool, const char *const *words,
                       const char *output, char *reason);
 

@@ -24,8 +24,7 @@ bool initial_strategy_possible(int image);
 /* Does the same as image_next, but skips images for which there are too few ranks. */
 int initial_strategy_next(int index, int after);
 
-/* Exit status of rank 0 if the program cannot begin under HETU_STRATEGY. heturun may then try
- * another strategy. */
+/* Rank 0's exit status if the program cannot begin under HETU_STRATEGY: heturun may try another. */
 enum { NO_STRATEGY = 121 };
 
 /* Returns the image with which the first program of a session begins: under HETU_STRATEGY, which is

@@ -66,8 +66,7 @@ static void open_pipeline(Program *program) {
         worker->position++;
 }
 
-/* Returns, by conversion plan, a bit mask of the queues (HT_QUEUE_*) whose transfers use the
- * plan. */
+/* Returns, by conversion plan, a bit mask of the queues (HT_QUEUE_*) whose transfers use it. */
 static unsigned *queues_of(const ht_image *image) {
     unsigned *queues = memory_array(image->plan_count, sizeof *queues);
     for (int p = 0; p < image->plan_count; p++)
@@ -85,8 +84,7 @@ typedef struct Prepared {
 } Prepared;
 
 /* Returns the number of message tags of an image: one per plan, or more if there are more gradient
- * transfers. Plans and gradient transfers share tags, since gradient transfers have their own
- * queue. */
+ * transfers. They share tags, since gradient transfers have their own queue. */
 static int count_tags(const ht_image *image) {
     int count = image->plan_count;
     for (int r = 0; r < image->role_count; r++)
@@ -282,8 +280,7 @@ static int find_param(const ht_image *image, const char *name) {
     return p;
 }
 
-/* Takes over the storage of parameters and states whose layout is equal under both strategies; no
- * window has moved them. */
+/* Takes over storage of parameters and states of equal layout, which no window has moved. */
 static void hand_over(Moving *moving) {
     const ht_image *before = moving->from->image, *after = moving->to->image;
     for (int p = 0; p < after->param_count; p++) {

@@ -85,8 +85,7 @@ static int plan_number(const ht_image *image, const ht_transfer *transfer) {
             transfer->where);
 }
 
-/* Sets the source, target and scratch buffers of a transfer for the micro-batch and slot of a
- * row. */
+/* Sets a transfer's source, target and scratch buffers for a row's micro-batch and slot. */
 static void find_buffers(const Scan *scan, const ht_transfer *transfer, const ht_row *row,
                          ChannelRun *run) {
     int count = transfer->plan->tensor_count;
@@ -145,8 +144,7 @@ static void end_before(StageMessage *message, int row) {
     if (message->ends < 0) message->ends = row;
 }
 
-/* Makes a message that fills a slot wait for unfinished sends of the micro-batch whose values are
- * in the slot. */
+/* Makes a message that fills a slot wait for unfinished sends of the micro-batch that is in it. */
 static void follow_occupants(StageMessage *message, const SlotUse *slot) {
     AsyncExchange *async = &message->async;
     async->after = memory_array(slot->guest_count, sizeof(AsyncExchange *));

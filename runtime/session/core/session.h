@@ -56,8 +56,7 @@ typedef struct ProgressStep {
     float loss, rate;
 } ProgressStep;
 
-/* Prints the line on standard error when it is due: after the first and the last step, and from
- * time to time in between. */
+/* Prints the line on standard error when due: after the first and last step, and now and then. */
 void progress_print(Progress *progress, const ProgressStep *step);
 
 struct ht_program {

@@ -86,8 +86,7 @@ static void no_switch(int own, const char *strategy, const char *reason) {
             strategy, reason, image_at(own)->image->strategy ? image_at(own)->image->strategy : "");
 }
 
-/* Returns whether there are enough ranks for the image that ht_switch asks for; prints a message if
- * not. */
+/* Returns whether there are enough ranks for ht_switch's image; prints a message if not. */
 static bool ranks_suffice(int own, const char *strategy) {
     char reason[128];
     int found = strategy ? image_under(own, strategy) : image_next(own, -1), possible = -1;

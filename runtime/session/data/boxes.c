@@ -283,8 +283,7 @@ typedef struct Common {
     int64_t from, to, count;
 } Common;
 
-/* Intersects two ascending lists. Returns the number of common ranges; *elements is their total
- * length. */
+/* Intersects two ascending lists. Returns the common ranges; *elements: their total length. */
 static int64_t stretches_common(Stretches from, Stretches to, Common **common, int64_t *elements) {
     *common = memory_array(from.count + to.count, sizeof(Common));
     *elements = 0;
@@ -359,8 +358,7 @@ static bool parcel_equal(const Parcel *parcel, const char *storage, size_t eleme
     return equal;
 }
 
-/* Allocates the parcel of the elements common to `from` and `to`. Returns its transfer with
- * `rank`. */
+/* Allocates the parcel of elements common to `from` and `to`. Returns its transfer with `rank`. */
 static HostTransfer add_parcel(Parcel *parcel, Stretches from, Stretches to, int rank,
                                size_t element) {
     int64_t elements;

@@ -3,8 +3,7 @@
  *
  * A rank's piece (a list of boxes) is converted to stretches: ranges of the tensor's row-major
  * element numbers that are contiguous in the piece's storage. Element numbers do not depend on the
- * shape, so a tensor can move between different shapes. If several ranks hold an element, the
- * first one sends it.
+ * shape, so a tensor can move between shapes. If several ranks hold an element, the first sends it.
  *
  * Example: columns 0 and 1 of a (2, 4) tensor are the stretches {0, 2, at 0} and {4, 6, at 2}.
  */
@@ -48,8 +47,7 @@ bool boxes_equal(const ht_pieces *a, const ht_pieces *b);
 void boxes_pack(const ht_pieces *pieces, int rank, float *storage, float *packed, bool packs);
 
 /* The place of a tensor's elements: device memory by `pieces`, or host memory if `pieces` is NULL.
- * In host memory, rank r has elements [bounds[r], bounds[r + 1]); if `bounds` is NULL, rank 0 has
- * all. */
+ * In host memory, rank r has elements [bounds[r], bounds[r + 1]); `bounds` NULL: rank 0 has all. */
 typedef struct Distribution {
     const ht_pieces *pieces;
     int64_t elements;

@@ -333,8 +333,7 @@ int64_t dataset_row(const RowsPlan *plan, int64_t row) {
                           : permutation_place(plan->seed, plan->stream, epoch, plan->rows, place);
 }
 
-/* Reads `count` elements from element `element` on as they are in the file. Ends the program if the
- * file has become shorter. */
+/* Reads `count` raw elements from `element` on. Ends the program if the file has become shorter. */
 static void read_elements(const RowsFile *file, int64_t element, int64_t count, void *to) {
     int64_t size = elements[file->element].bytes, bytes = count * size,
             at = file->data + element * size;

@@ -37,8 +37,7 @@ int64_t dataset_rows(int file, int64_t row, int64_t shift, const char **reason);
 /* Returns why the file's elements do not fit an input's type; NULL: they fit. */
 const char *dataset_wrong(int file, ht_dtype input);
 
-/* Returns a number that distinguishes files of one name on different hosts: the number of elements
- * combined with their type. */
+/* Returns a number that tells files of one name on several hosts apart: elements and their type. */
 int64_t dataset_elements(int file);
 
 /* Returns the row of the file for row `row`, counted from the plan's first row. */

@@ -24,8 +24,7 @@ void named_free(NamedValues *values);
 /* Adds the named values of a compiled program. */
 void named_of_image(NamedValues *values, const ht_image *image);
 
-/* Returns the number of letters to change, insert or delete between two names, ignoring case
- * (Levenshtein distance). */
+/* Returns the Levenshtein distance of two names, ignoring case. */
 int letters_between(const char *a, const char *b);
 
 /* Returns the first value with this name; else the only value whose name ends with a dot and this

@@ -21,8 +21,7 @@
 #include <hetu/rt.h>
 #include <hetu/trace.h>
 
-/* Opens the observers that the variables ask for. All ranks call it together, after they have taken
- * their devices. */
+/* Opens the observers that the variables ask for. All ranks call it together, with devices. */
 void hooks_open(void);
 
 /* Writes the trace and prints the profile. All ranks call it together. */

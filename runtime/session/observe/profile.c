@@ -61,8 +61,7 @@ void profile_other(ht_stream_kind stream, double seconds) { profile.other[stream
 
 typedef enum RowKind { ROW_OPERATOR, ROW_LAYER, ROW_STREAM } RowKind;
 
-/* A row of a table: all calls of one operator name or of one layer, or a stream. Rows of the ranks
- * are added up on rank 0. */
+/* A row of a table: an operator name's or layer's calls, or a stream. Rank 0 adds up all ranks'. */
 typedef struct ProfileRow {
     char name[88];
     RowKind kind;

@@ -29,8 +29,7 @@ const char *checkpoint_load(ht_session *session, const char *path, const char *m
 /* On rank 0: returns whether a waiting checkpoint can be written now. */
 bool checkpoint_due(const ht_session *session);
 
-/* Begins to write the waiting checkpoint if all ranks have written the one before. All ranks call
- * it together. */
+/* Begins to write the waiting checkpoint if all ranks have written the last. All ranks call it. */
 void checkpoint_turn(ht_session *session);
 
 /* Waits until all checkpoints are on the disk. All ranks call it together. */

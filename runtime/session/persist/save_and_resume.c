@@ -236,8 +236,7 @@ static bool take_checkpoint(ht_session *open, const char *folder, int64_t step) 
     return !reason;
 }
 
-/* Ends the program if a folder is there and cannot be read: training would begin anew, and write
- * over what was learnt. */
+/* Ends the program if a folder cannot be read: training would begin anew, and write over it. */
 static void check_folder(const char *folder) {
     DIR *there = opendir(folder);
     if (!there && errno != ENOENT)

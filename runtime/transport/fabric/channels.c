@@ -116,8 +116,7 @@ static void take_ask(Line *line, const Frame *frame) {
     line->early[line->early_count++] = *frame;
 }
 
-/* Returns whether the other rank asked for a message before this rank began it, and removes the
- * request. */
+/* Returns whether the other rank asked for a message before it began, and removes the request. */
 static bool was_asked(Line *line, const Message *message) {
     for (int i = 0; i < line->early_count; i++)
         if (line->early[i].tag == message->tag) {

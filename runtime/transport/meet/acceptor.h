@@ -1,6 +1,5 @@
 /* An acceptor: a listening socket whose callers send a record of fixed size first. Callers are
- * served concurrently. A caller that sends nothing delays no other and is disconnected after some
- * seconds. */
+ * served concurrently. A silent caller delays no other and is disconnected after some seconds. */
 #ifndef TRANSPORT_MEET_ACCEPTOR_H
 #define TRANSPORT_MEET_ACCEPTOR_H
 

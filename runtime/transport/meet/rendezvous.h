@@ -8,9 +8,8 @@
  *     removes the file
  *
  * Only this user can read the file. The keys protect against other users' processes, and against
- * the address in a file of an earlier run: a rank that gets no right answer reads the file again
- * until rank 0 has replaced it. If only this machine sees the file, the ranks listen on the
- * loopback interface. */
+ * the address of an earlier run: a rank without a right answer reads the file again until rank 0
+ * has replaced it. If only this machine sees it, the ranks listen on the loopback interface. */
 #ifndef TRANSPORT_MEET_RENDEZVOUS_H
 #define TRANSPORT_MEET_RENDEZVOUS_H
 
@@ -46,8 +45,7 @@ bool launch_shares(const char *environment, size_t length, int *rank);
 /* These functions find the processes of this run on this machine in /proc, by the launcher's
  * variables in their environments. So they also find processes that have not connected yet. */
 
-/* Returns whether a process is alive, stopped or not. A process that is exiting, or a zombie, is
- * not. */
+/* Returns whether a process is alive, stopped or not. An exiting one, or a zombie, is not. */
 bool peers_process_lives(int process);
 
 /* Writes to `list` which ranks of this run are stopped (SIGSTOP, a debugger): "rank 2 (process

@@ -133,8 +133,7 @@ static bool is_before(const struct timespec *one, const struct timespec *other) 
                                         : one->tv_nsec < other->tv_nsec;
 }
 
-/* Reads the newest rendezvous file of this run in the private folders PARENT/HEAD...; returns false
- * if there is none. */
+/* Reads this run's newest rendezvous file in the private folders PARENT/HEAD...; false: none. */
 static bool read_private(const Launch *launch, const char *parent, const char *head,
                          RendezvousFile *record) {
     char folder[PATH_SIZE], path[PATH_SIZE];
@@ -229,8 +228,7 @@ bool rendezvous_file_is_local(const Launch *launch) {
     return false;
 }
 
-/* Writes the file to the path that the user chose. Returns false if something of another user is at
- * the path. */
+/* Writes the file to the user's path. Returns false if something of another user is there. */
 static bool write_chosen(const Launch *launch, const RendezvousFile *record) {
     RendezvousFile found;
     Found there = read_file(launch->path, &found);

@@ -23,8 +23,7 @@ typedef struct Heartbeat {
     char text[248];
 } Heartbeat;
 
-/* Connects every rank with rank 0. All ranks call it together. Rank 0 accepts the connections
- * later, in heartbeat_hear. */
+/* Connects every rank with rank 0, which accepts later, in heartbeat_hear. All ranks call it. */
 void heartbeat_open(void);
 
 /* Sends a heartbeat without waiting: on rank 0 to any rank, elsewhere to rank 0. */

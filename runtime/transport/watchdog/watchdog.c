@@ -202,8 +202,7 @@ static void look_after(int rank, void (*end)(const char *why)) {
     if (is_lost(rank, why, sizeof why)) end(why);
 }
 
-/* Runs a tick of rank 0. Sends nothing to ranks without a heartbeat, because their connections
- * would fill up. */
+/* Runs a tick of rank 0. Ranks without a heartbeat get nothing: it would pile up. */
 static void lead(void) {
     int late = watch.peers[0].last.kind == HEARTBEAT_LATE ? 0 : -1;
     for (int rank = 1; rank < watch.peer_count; rank++) {
@@ -255,8 +254,7 @@ static bool ranks_are_meeting(void) {
 }
 
 /* Sleeps for a tick. While the ranks meet, this thread takes the signals that end the process, and
- * removes the files of the meeting first. If the ranks met during the sleep, a signal goes to the
- * main thread. */
+ * first removes the meeting's files. If they met meanwhile, the main thread gets the signal. */
 static void rest(WatchStage stage) {
     const struct timespec one = {.tv_nsec = TICK};
     int ended =

@@ -57,8 +57,7 @@ const Factor *call_factor(const Call *call, int bit);
 /* Returns a bit mask of the shorter factors in an access of the rule. */
 unsigned call_bits(const Call *call, const Access *access);
 
-/* Return the block of one of the operator's tensors under an assignment, and the range of operand k
- * in its block. */
+/* Return a tensor's block under an assignment, and the range of operand k in its block. */
 unsigned call_block(const Call *call, const Value *value, const BoundAccess *access,
                     unsigned assignment);
 Bounds call_operand(const Call *call, int k, unsigned assignment);

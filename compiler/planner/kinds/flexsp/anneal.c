@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A group. Its record is at the index of its first device; the records of its other devices are
- * unused. */
+/* A group. Its record is at the index of its first device; those of others are unused. */
 typedef struct Group {
     int size, degree, sequences;
     double work, tokens;
@@ -32,8 +31,7 @@ struct FlexspState {
     int *gathered;              // scratch, by sequence
 };
 
-/* As multiples of the scale: the last temperature, and the limit of times before powers are
- * taken. */
+/* As multiples of the scale: the last temperature, and the limit of times before powers. */
 static const double COLD = 2e-5, MOST_TIMES = 200;
 
 enum { FIRST_POWER = 2, LAST_POWER = 7, OVERFLOW_WEIGHT = 1000, OVERFLOW_MOST = 40 };

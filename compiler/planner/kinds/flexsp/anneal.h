@@ -24,8 +24,7 @@ FlexspState *flexsp_state(Arena *arena, const Flexsp *q, int batches, double fil
  * times a micro-batch's time. */
 void flexsp_anneal(FlexspState *state, double hot, int64_t work);
 
-/* Returns the milliseconds of the best state seen in which every group fits its memory; INFINITY
- * when there was none. */
+/* Returns the milliseconds of the best state seen in which every group fits; INFINITY: none. */
 double flexsp_best(const FlexspState *state);
 
 /* Returns the best state as a plan. */

@@ -95,8 +95,7 @@ const Pipeline *galvatron_pipelines(Arena *arena, const Galvatron *q, int *count
 const Strategy *galvatron_strategies(Arena *arena, const Galvatron *q, const Pipeline *pipeline,
                                      int stage, int *count);
 
-/* Returns the milliseconds to redistribute activations between layers of two strategies, forward
- * and backward. */
+/* Returns the ms to redistribute activations between layers of two strategies and back. */
 double galvatron_change(const Galvatron *q, const Pipeline *pipeline, const Strategy *from,
                         const Strategy *to);
 

@@ -31,8 +31,7 @@ Dispatcher *dispatcher_create(Arena *arena, const Schemes *schemes, int gpus, in
 const Dispatch *dispatch_find(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch,
                               Random *random, int kicks);
 
-/* Returns how many sequences were put into micro-batches so far, the measure of work of all
- * searches. */
+/* Returns how many sequences were put into micro-batches: all searches' measure of work. */
 long dispatcher_work(const Dispatcher *dispatcher);
 
 /* Returns the time of a step when sequences may be divided at will; no dispatch is much faster. */
@@ -49,9 +48,8 @@ void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch 
 
 /* ---- exchanges, which improve longest-first dispatches of small batches ---- */
 
-/* Moves sequences of the slowest pipeline to other micro-batches, or swaps them with other
- * sequences, as long as the step gets shorter. Updates `places` (dispatch_places). Returns the ms
- * of the step. */
+/* Moves sequences of the slowest pipeline to other micro-batches, or swaps them with others, while
+ * the step gets shorter. Updates `places` (dispatch_places). Returns the ms of the step. */
 double moves_make(Arena *arena, const Schemes *schemes, const Batch *batch,
                   const Dispatch *dispatch, SequencePlaces places);
 

@@ -135,8 +135,7 @@ static void add_nodes(Bound *bound, Program *program, int node, int count, bool 
         }
 }
 
-/* Returns the most layers of a group under a bottleneck that the memory of any stage position
- * holds. */
+/* Returns a group's most layers under a bottleneck that any stage position's memory holds. */
 static int most_layers(const Malleus *malleus, const DeviceKind *kind, double bottleneck) {
     int most = 0;
     for (int count = 1; count <= malleus->most_stages; count++)

@@ -101,8 +101,7 @@ static int wanted_layers(const Malleus *malleus, const MalleusStage *stage, int 
     return layers >= most ? most : (int)layers;
 }
 
-/* Sets the layers that each stage takes at its position. Returns their sum, or 0 when one has no
- * room for a single layer. */
+/* Sets the layers that each stage takes at its position. Returns their sum; 0: one holds none. */
 static int count_room(const Malleus *malleus, const MalleusStage *stages, int count, Room *room) {
     int total = 0;
     for (int i = 0; i < count; i++) {
@@ -145,8 +144,7 @@ static double fill(const Malleus *malleus, MalleusStage *stages, int count, cons
     return sum;
 }
 
-/* Returns the least bottleneck above this one under which some stage takes one more layer;
- * INFINITY: there is none. */
+/* Returns the next bottleneck under which some stage takes one more layer, or INFINITY. */
 static double next_bottleneck(const Malleus *malleus, const MalleusStage *stages, int count,
                               double bottleneck) {
     double next = INFINITY;
@@ -252,8 +250,7 @@ static double pipeline_time(const Pipeline *pipeline, int microbatches) {
     return least;
 }
 
-/* Returns how many micro-batches, fractions included, a pipeline finishes in a time; *slope is how
- * many more in a unit of time. */
+/* Returns how many micro-batches, with fractions, a pipeline does in a time; *slope: per unit. */
 static double done_within(const Pipeline *pipeline, double time, double *slope) {
     double most = -INFINITY;
     for (int i = 0; i < pipeline->trade_count; i++) {

@@ -5,8 +5,7 @@
 
 /* ---- reading ---- */
 
-/* Memory in MB: of a layer, by stage; of the ends (embedding and head); and the room that a device
- * has for them. */
+/* Memory in MB: of a layer, by stage; of the ends (embedding and head); and a device's room. */
 typedef struct Memory {
     double *per_layer, ends, room;
 } Memory;

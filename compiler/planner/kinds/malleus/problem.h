@@ -50,8 +50,7 @@ typedef struct Pipeline {
 /* Reads an input; NULL after an error. */
 Malleus *malleus_read(Arena *arena, Field input);
 
-/* Returns the most layers that fit into the memory of stage `stage` of `count`, a group of tp >>
- * size devices. */
+/* Returns the most layers that fit into stage `stage` of `count`, a group of tp >> size devices. */
 static inline int malleus_holds(const Malleus *malleus, int count, int stage, int size) {
     return malleus->holds[((count - 1) * malleus->most_stages + stage) * malleus->sizes + size];
 }
@@ -64,8 +63,7 @@ static inline int malleus_holds_somewhere(const Malleus *malleus, int count, int
     return malleus->most[(count - 1) * malleus->sizes + size];
 }
 
-/* Returns the rate of a group of tp >> size devices: number `first` and the next ones of a node's
- * devices, sorted by rate. */
+/* Returns the rate of tp >> size devices of a node from `first` on, sorted by rate. */
 double malleus_rate(const Malleus *malleus, int node, int first, int size);
 
 /* Sets the trades of a pipeline of these stages; sorts the stages by rate. */
@@ -76,9 +74,8 @@ void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pip
 double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count, int microbatches);
 
 /* Returns the least time in which `count` pipelines finish all micro-batches; each gets at least
- * one for each of its stages. Writes the numbers of micro-batches to `microbatches` unless NULL,
- * and to *smooth the time when micro-batches may be divided. Returns INFINITY if a pipeline cannot
- * hold the layers. */
+ * one for each of its stages. Writes their numbers to `microbatches` unless NULL, and to *smooth
+ * the time if they may be divided. Returns INFINITY if a pipeline cannot hold the layers. */
 double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int count,
                        int *microbatches, double *smooth);
 
@@ -101,8 +98,7 @@ typedef struct Grouping {
  * that hold all layers. */
 Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budget, double *time);
 
-/* Writes the groups of a pipeline as stages to `stages` (at most MOST_STAGES). Returns how many
- * there are. */
+/* Writes a pipeline's groups as stages to `stages` (at most MOST_STAGES). Returns how many. */
 int grouping_stages(const Malleus *malleus, const Grouping *grouping, int owner,
                     MalleusStage *stages);
 

@@ -52,8 +52,7 @@ static void state_copy(const Malleus *malleus, State *to, const State *from) {
     to->energy = from->energy;
 }
 
-/* Returns the unit of the penalty: the fastest device's rate, or 2% of the slowest device's rate if
- * that is more. */
+/* Returns the unit of the penalty: the fastest device's rate, or 2% of the slowest's if more. */
 static double usual_rate(const Malleus *malleus) {
     const double part = 0.02;
     double least = INFINITY, most = 0;
@@ -129,8 +128,7 @@ static void deal(const Malleus *malleus, Grouping *grouping) {
     }
 }
 
-/* Reverses the groups from `begin` on, since group_node appends the groups of a node in reverse
- * order. */
+/* Reverses the groups from `begin` on, as group_node appends a node's groups in reverse. */
 static void turn_round(Grouping *grouping, int begin) {
     for (int i = begin, j = grouping->count - 1; i < j; i++, j--) {
         Group swap = grouping->groups[i];
@@ -247,8 +245,7 @@ static bool move(Search *search) {
 
 /* ---- annealing ---- */
 
-/* Tries one move and keeps it when the energy falls, or by chance when it rises little
- * (Metropolis). */
+/* Tries a move and keeps it if the energy falls, or by chance if it rises little (Metropolis). */
 static void step(Search *search, double temperature) {
     const Malleus *malleus = search->malleus;
     state_copy(malleus, &search->next, &search->state);

@@ -189,9 +189,8 @@ static void roomy_gather(Scheduler *s, int o, int first, int layers) {
     }
 }
 
-/* Chooses `count` devices of the island where they are free first, not before `ready`; of several
- * such islands, the one whose devices have waited least. Returns that time; INFINITY when no
- * island has so many devices. */
+/* Chooses `count` devices of the island where they are free first, not before `ready`; of several,
+ * the one whose devices have waited least. Returns that time, or INFINITY. */
 static double choose_devices(Scheduler *s, const Pool *pool, int count, double ready) {
     double start = INFINITY, best_wait = INFINITY;
     for (int i = 0; i < s->islands; i++) {
@@ -251,8 +250,7 @@ static void devices_list(Scheduler *s, const Pool *pool, int count) {
                                               : s->chosen.islands[k / island] * island + k % island;
 }
 
-/* Moves the numbers of the chosen devices in an island: after the devices that are free before
- * `end`. */
+/* Moves the chosen devices' numbers in an island: after devices that are free before `end`. */
 static void names_move(Scheduler *s, int first, int count, int behind, double end) {
     int *device = s->free.device + first, moved = 0;
     while (first + count + moved < behind && s->free.from[first + count + moved] < end) moved++;
@@ -260,8 +258,7 @@ static void names_move(Scheduler *s, int first, int count, int behind, double en
     memcpy(device + moved, s->chosen.devices, sizeof *device * (size_t)count);
 }
 
-/* Marks adjacent devices of the chosen island as busy from `start` to `end` and keeps the island
- * sorted by time. */
+/* Marks adjacent devices as busy from `start` to `end` and keeps the island sorted by time. */
 static void devices_busy(Scheduler *s, int first, int count, double start, double end) {
     double *from = s->free.from;
     int behind = s->chosen.island * s->q->island + s->free.count[s->chosen.island];
@@ -285,8 +282,7 @@ static void islands_busy(Scheduler *s, int count, double start, double end) {
     }
 }
 
-/* Marks the devices of a piece as busy from `start` to `end`. They may be any devices of one
- * island. */
+/* Marks the devices of a piece as busy from `start` to `end`. They may be any of one island. */
 static void scattered_busy(Scheduler *s, int count, double start, double end) {
     int first = s->chosen.island * s->q->island, own[count];
     memcpy(own, s->chosen.devices, sizeof own);

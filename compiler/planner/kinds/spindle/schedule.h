@@ -42,8 +42,7 @@ typedef struct Weights {
 
 Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights);
 
-/* A range of places of an order: from the first to the last place where the order or the piece
- * differs. */
+/* A range of places of an order: from the first to the last that differs in order or piece. */
 typedef struct Places {
     int first, last;
 } Places;
@@ -58,9 +57,8 @@ typedef struct ScheduleTimes {
                       // fit nowhere (Weights)
 } ScheduleTimes;
 
-/* Makes the schedule of choices, which are equal to the choices of the schedule kept except at
- * places `changed`. Both returned times are INFINITY if the objective is sure to be more than
- * `most`. */
+/* Makes the schedule of choices, equal to those of the schedule kept except at places `changed`.
+ * Both times are INFINITY if the objective is sure to exceed `most`. */
 ScheduleTimes schedule_make(Scheduler *scheduler, const Choices *choices, Places changed,
                             double most);
 

@@ -36,8 +36,7 @@ static void choices_copy(Choices *to, const Choices *from, int pieces) {
     to->count = from->count;
 }
 
-/* Returns, by pair of operators, whether the first follows the second, directly or through
- * others. */
+/* Returns, by pair of operators, whether the first follows the second, perhaps indirectly. */
 static const bool *find_after(Arena *arena, const Spindle *q) {
     int count = q->operator_count;
     bool *after = arena_array(arena, bool, count *count);
@@ -239,8 +238,7 @@ static void order_by_start(Search *s, double same) {
     if (times.objective <= s->now_objective + same) next_take(s, times);
 }
 
-/* Finds the critical pieces: pieces that end last, and pieces that end when a critical piece
- * starts. */
+/* Finds the critical pieces: those that end last, and those that end when one starts. */
 static void find_critical(Search *s, double same) {
     const double *end = schedule_ends(s->scheduler);
     const int *order = s->now.order;
@@ -281,8 +279,7 @@ static void anneal(Search *s, double hot, double cold, int64_t work) {
     }
 }
 
-/* Returns the most efficient allotment with which an operator takes at most `ms`; the fastest one
- * when there is none. */
+/* Returns an operator's most efficient allotment of at most `ms`; if none, the fastest. */
 static int allotment_within(const Operator *operator, double ms) {
     int best = 0;
     for (int k = 0; k < operator->allotment_count; k++) {
@@ -392,10 +389,9 @@ typedef struct Tournament {
 } Tournament;
 
 /* Holds a tournament and returns the winner. Players begin with faster or with more efficient
- * allotments and anneal with equal work. The best ones continue from where they are, with more
- * work each and cooler. Half of the players weigh the mean end of devices more, which is better
- * where devices have many pieces each and worse where they have few; every second one weighs
- * states without room more. */
+ * allotments and anneal with equal work. The best ones continue from where they are, with more work
+ * each and cooler. Half of the players weigh the mean end of devices more, better where devices
+ * have many pieces each and worse with few; every second one weighs states without room more. */
 static Search *hold(Arena *arena, const Tournament *t) {
     enum { PLAYERS = 12, STARTS = 6, ROUNDS = 3, MORE = 8 };
     static const int LEFT[ROUNDS] = {PLAYERS, 4, 2};

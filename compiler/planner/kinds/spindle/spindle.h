@@ -10,8 +10,7 @@
  *
  * Times are milliseconds, sizes MB (2^20 bytes). The objective is the end of the last slice.
  * Devices form islands with fast links: a slice has devices of one island, or whole islands. A
- * device holds the states of all layers that it runs; layers of equal number and `weights` share
- * their states. */
+ * device holds the states of its layers; those of equal number and `weights` share states. */
 #ifndef PLANNER_KINDS_SPINDLE_SPINDLE_H
 #define PLANNER_KINDS_SPINDLE_SPINDLE_H
 
