@@ -8,8 +8,7 @@
  *     bind_counts     x has 3 dimensions, so `b..` stands for 2; the bound factors are b, b, i, o
  *     bind_extents    b is 8 and 16, i is 64 (x and w agree), o is 32
  */
-#ifndef BINDING_BINDING_H
-#define BINDING_BINDING_H
+#pragma once
 
 #include "binding/element.h"
 
@@ -107,5 +106,3 @@ int bind_factor(const BindCall *call, int bound);
 /* Writes the shape that is asked for, with the extent that one -1 stands for. Returns false when it
  * does not hold `elements` elements. */
 bool bind_shape(const int64_t *asked, int rank, int64_t elements, int64_t *extent);
-
-#endif

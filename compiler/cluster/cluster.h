@@ -41,8 +41,7 @@
  * other half. "groups": 2: two groups ran at once, and the bytes are one group's. "processors": 2:
  * all devices shared two processors. "alone": true: the root of a broadcast or reduction had its
  * own processor. `hetu-reshard --measure` writes such a file. */
-#ifndef CLUSTER_CLUSTER_H
-#define CLUSTER_CLUSTER_H
+#pragma once
 
 #include "binding/binding.h"
 #include "hetu/reshard.h"
@@ -195,5 +194,3 @@ const char *verb_word(ht_verb verb);
  *     two hosts of 8 equal devices: {0,1} ~ {2,3} ~ {8,9}, but not {0,8} */
 const int *cluster_equivalent_devices(Intern *known, const Cluster *cluster, const int *devices,
                                       int count);
-
-#endif

@@ -26,8 +26,7 @@
  *
  * This folder reads the IR: bindings of rules, roles and plans. The cluster's description, which
  * the resharding planner reads too, is in cluster/cluster.h. */
-#ifndef COST_COST_H
-#define COST_COST_H
+#pragma once
 
 #include "cluster/cluster.h"
 #include "ir/programs/device_programs.h"
@@ -172,5 +171,3 @@ CostReport cost_report(Arena *arena, Module *module);
 /* Print the reports as a table, and as JSON (keys: README.md): an object with the list "models". */
 void cost_table(Text *out, const CostReport *reports, int count);
 void cost_json(Text *out, const CostReport *reports, int count);
-
-#endif

@@ -6,8 +6,7 @@
  * for sources that objects keep. Nothing of a model's compilation is cached. folder.c leaves
  * emitted files that do not change, and caches the runtime's objects (HETU_RUNTIME_CACHE).
  */
-#ifndef DRIVER_COMPILE_H
-#define DRIVER_COMPILE_H
+#pragma once
 
 #include "driver/options.h"
 #include "driver/output.h"
@@ -122,4 +121,6 @@ int list_make(Driver *driver);
  * Returns false after errors: a module belongs to none of the sources, or its model has changed. */
 bool unit_resume(Driver *driver, Unit *unit);
 
-#endif
+/* Copies the files of examples/start, as they are installed, into a folder, which is made if it is
+ * missing. Replaces no file. Prints what to do next. Returns the exit status. */
+int init_folder(const Toolchain *tools, const char *folder);

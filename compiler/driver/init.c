@@ -1,4 +1,4 @@
-#include "driver/init.h"
+#include "driver/compile.h"
 
 #include "driver/output.h"
 #include "support/reading.h"

@@ -2,7 +2,7 @@
  *     gpt.c, layers.o  ─▶ make_waiting: objects for models that waited
  *                      ─▶ compile_source: an object for each source
  *                      ─▶ whole_command: the C compiler links them with libhetu */
-#include "driver/init.h"
+#include "driver/compile.h"
 #include "driver/folder.h"
 #include "driver/object_sections.h"
 #include "ir/text/text.h"

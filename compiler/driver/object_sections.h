@@ -11,8 +11,7 @@
  *
  * Another linker refuses an object with waiting models, by an undefined symbol (emit/emit.h).
  */
-#ifndef DRIVER_OBJECT_SECTIONS_H
-#define DRIVER_OBJECT_SECTIONS_H
+#pragma once
 
 #include "driver/compile.h"
 
@@ -76,5 +75,3 @@ typedef Array(ObjectSection) ObjectSections;
 /* Adds the sections of an object or archive (also a thin one); the bytes live in the arena. Adds
  * nothing when the file cannot be read or is neither; an object is 64-bit little-endian ELF. */
 void object_sections(Arena *arena, const char *path, ObjectSections *sections);
-
-#endif

@@ -6,8 +6,7 @@
  * others, in order, for the C compiler. options_read first rewrites each unknown word as
  * --Xcc=WORD, so that argp can parse the whole line.
  */
-#ifndef DRIVER_OPTIONS_H
-#define DRIVER_OPTIONS_H
+#pragma once
 
 #include "support/array.h"
 
@@ -100,5 +99,3 @@ void options_read(Arena *arena, Options *options, int argc, char **argv);
  * other files. An @FILE that does not exist stays as it is. A file that cannot be read, or that
  * names itself, ends the process with status 1. */
 char **response_expand(Arena *arena, char **words);
-
-#endif

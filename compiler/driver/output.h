@@ -8,8 +8,7 @@
  *
  * Temporary files and unfinished outputs are removed when the process ends, also by a signal.
  */
-#ifndef DRIVER_OUTPUT_H
-#define DRIVER_OUTPUT_H
+#pragma once
 
 #include "driver/toolchain.h"
 
@@ -59,5 +58,3 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Makes complain print warnings instead of errors. */
 void complain_softly(void);
-
-#endif

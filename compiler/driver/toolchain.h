@@ -4,8 +4,7 @@
  *     command_add(&command, "-c", "gpt.c", "-o", "gpt.o", NULL);
  *     int status = command_run(tools, &command);
  */
-#ifndef DRIVER_TOOLCHAIN_H
-#define DRIVER_TOOLCHAIN_H
+#pragma once
 
 #include "support/array.h"
 #include "support/text.h"
@@ -48,5 +47,3 @@ void command_run_all(const Toolchain *tools, const Command *commands, int count,
 
 /* Replaces this process by the command. */
 _Noreturn void command_become(const Toolchain *tools, const Command *command);
-
-#endif

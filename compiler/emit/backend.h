@@ -1,7 +1,6 @@
 /* Backends: the table in backend.c has a row for each backend, with everything that the compiler
  * knows of the backend. Emitted programs have the same structure for all backends. */
-#ifndef EMIT_BACKEND_H
-#define EMIT_BACKEND_H
+#pragma once
 
 #include "rule/rule.h"
 
@@ -64,5 +63,3 @@ const char *backend_kernel_clause(Arena *arena, const Backend *backend);
 bool backend_word(const char *name);
 
 LoopsWriter loops_cpu, loops_cuda, rows_cpu, rows_cuda;
-
-#endif

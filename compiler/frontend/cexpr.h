@@ -4,8 +4,7 @@
  *                         a: C_CAST to double of C_VAR h
  *                         b: C_BINARY OP_MUL of C_CAST to double of C_INT 2, C_VAR rate
  */
-#ifndef FRONTEND_CEXPR_H
-#define FRONTEND_CEXPR_H
+#pragma once
 
 #include "frontend/ctype.h"
 #include "support/diag.h"
@@ -167,5 +166,3 @@ const CExpr *cexpr_member(const CExpr *list, int index, const char *name);
 typedef void CVisit(const CExpr *expr, void *data);
 void cexpr_walk(const CExpr *expr, CVisit *visit, void *data);
 void cstmt_walk(const CStmt *stmt, CVisit *visit, void *data);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * A construct from a macro's argument has the position of the argument; any other construct from a
  * macro has the position of the macro's use. */
-#ifndef FRONTEND_CTREE_H
-#define FRONTEND_CTREE_H
+#pragma once
 
 #include "frontend/cexpr.h"
 
@@ -154,5 +153,3 @@ CName cunit_lookup_beside(const CUnit *unit, const OpDef *def, const char *name)
 CName cunit_shared(const CUnit *unit, const char *name);
 void cunit_share(CUnit *unit, const char *name, CName what);
 void cunit_declare(CUnit *unit, const char *name, CName what);
-
-#endif

@@ -1,6 +1,5 @@
 #include "frontend/clang/clang.h"
 #include "frontend/eval/eval.h"
-#include "frontend/linkage.h"
 #include "frontend/models.h"
 #include "frontend/strategies.h"
 #include "ir/unit.h"

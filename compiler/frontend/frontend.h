@@ -11,8 +11,7 @@
  *     state/        checks which variables of the program models read and change
  *
  *     ht_tensor mlp(...) { return ht_matmul(x, w); }   ─▶   %3 = matmul(%1, %2) */
-#ifndef FRONTEND_FRONTEND_H
-#define FRONTEND_FRONTEND_H
+#pragma once
 
 #include "support/diag.h"
 
@@ -74,5 +73,3 @@ Unit *frontend_under(Frontend *frontend, const char *text);
 Unit *frontend_survey(Frontend *frontend);
 
 void frontend_close(Frontend *frontend);
-
-#endif

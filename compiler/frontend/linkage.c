@@ -1,5 +1,3 @@
-#include "frontend/linkage.h"
-
 #include "frontend/clang/clang.h"
 #include "frontend/eval/eval.h"
 #include "frontend/models.h"

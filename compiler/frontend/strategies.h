@@ -4,8 +4,7 @@
  *     #pragma hspmd strategy fast
  *     #pragma hspmd   stage devices(0-3) mesh(dp:2, tp:2)
  *     #pragma hspmd end strategy */
-#ifndef FRONTEND_STRATEGIES_H
-#define FRONTEND_STRATEGIES_H
+#pragma once
 
 #include "frontend/frontend.h"
 #include "frontend/pragma/pragma.h"
@@ -45,5 +44,3 @@ void strategies_check_splits(CUnit *unit, const StrategyChoice *choice);
 
 /* Reports strategies that place layers or towers which no model has under that strategy. */
 void strategies_check_layers(const Unit *unit);
-
-#endif

@@ -1,6 +1,5 @@
 /* Names of dimensions, from the pragma `dims` of the source. */
-#ifndef IR_DIM_H
-#define IR_DIM_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -27,5 +26,3 @@ static inline bool dim_equal(DimName a, DimName b) {
 static inline DimName dim_name(const Dim *dims, int d) {
     return dims && dims[d].count ? dims[d].names[0] : (DimName){0};
 }
-
-#endif

@@ -8,8 +8,7 @@
  * factors of a merged dimension by one axis for each prime factor of its size: for 2 key-value
  * heads, `tp:4` becomes two axes of size 2.
  */
-#ifndef IR_MESH_H
-#define IR_MESH_H
+#pragma once
 
 #include "ir/dim.h"
 #include "support/array.h"
@@ -37,5 +36,3 @@ typedef struct Mesh {
     const int *devices;
     Array(MeshRule) rules;
 } Mesh;
-
-#endif

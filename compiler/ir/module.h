@@ -11,8 +11,7 @@
  * (passes/pass_manager.h) changes a module in place. ir/text/text.h prints and parses modules, and
  * ir/verify/verify.h says whether one is well formed. Options of the command line are in
  * PassContext, other programs in ModuleLinks (ir/unit.h), memoized results in an AnalysisCache. */
-#ifndef IR_MODULE_H
-#define IR_MODULE_H
+#pragma once
 
 #include "ir/builtin.h"
 #include "ir/op.h"
@@ -196,5 +195,3 @@ bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type
 
 /* Returns layout_shard_replicas of a layout, memoized for layouts that differ in devices alone. */
 const Layout *module_layout_shard_replicas(Module *module, const Layout *layout, Type type);
-
-#endif

@@ -1,6 +1,5 @@
 /* Types of tensors: an element type and a global shape, f32[8, 64]. */
-#ifndef IR_TYPE_H
-#define IR_TYPE_H
+#pragma once
 
 #include "layout/layout.h"
 #include "rule/dtype.h"
@@ -33,5 +32,3 @@ bool type_converts(Type a, Type b);
 
 /* Returns the shape of a type as text: "(3, 4)". */
 const char *type_shape_text(Arena *arena, Type type);
-
-#endif

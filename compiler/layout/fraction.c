@@ -1,4 +1,4 @@
-#include "layout/fraction.h"
+#include "layout/zigzag.h"
 
 #include "support/diag.h"
 

@@ -21,8 +21,7 @@
  * weight. Of several states that cut one dimension, each cuts the parts that the states before it
  * leave, as if they were contiguous; so two cuts by 2 equal one by 4. layout_region defines the
  * rest. Two layouts are equal if all their regions are equal. */
-#ifndef LAYOUT_LAYOUT_H
-#define LAYOUT_LAYOUT_H
+#pragma once
 
 #include "support/diag.h"
 #include "support/intern.h"
@@ -176,5 +175,3 @@ bool layout_has_zigzag(const Layout *layout, int dim);
 
 /* Returns the devices of a layout in its own order; *count is their number. */
 const int *layout_devices(Arena *arena, const Layout *layout, int *count);
-
-#endif

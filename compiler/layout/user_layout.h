@@ -5,8 +5,7 @@
  *     {batch:dp, 1:tp*ep}   axes: dimensions by name or number, and the axes that cut them, the
  *                           slowest first; `seq:cp zigzag`
  */
-#ifndef LAYOUT_USER_LAYOUT_H
-#define LAYOUT_USER_LAYOUT_H
+#pragma once
 
 #include "layout/layout.h"
 
@@ -41,5 +40,3 @@ void user_layout_print(Text *out, const UserLayout *written);
 
 /* Returns whether the layout names the axis. */
 bool user_layout_names(const UserLayout *written, const char *axis);
-
-#endif

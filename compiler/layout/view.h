@@ -6,8 +6,7 @@
  *     12 as (3*4) and as (4*3): strides 4 and 3 do not divide each other, so the dimension is flat
  *     12 as (4*3) and as (2*6): common factors 2, 2, 3
  */
-#ifndef LAYOUT_VIEW_H
-#define LAYOUT_VIEW_H
+#pragma once
 
 #include "layout/holding.h"
 
@@ -47,5 +46,3 @@ bool view_same_storage(const CommonView *view, const Holding *a, const Holding *
 
 /* Returns boxes that together contain the elements [lo, hi), numbered row-major over `extents`. */
 BoxList range_boxes(Arena *arena, const int64_t *extents, int rank, int64_t lo, int64_t hi);
-
-#endif

@@ -8,8 +8,7 @@
  * sends a receiver one message a round. A tensor with equal layouts is in no batch: its storage is
  * kept. Elements that a device has are not sent to it. Of several devices with an element, the one
  * with the fewest bytes sends it (reshard_plan_messages). */
-#ifndef MIGRATION_MIGRATION_H
-#define MIGRATION_MIGRATION_H
+#pragma once
 
 #include "ir/unit.h"
 #include "reshard/replica_groups.h"
@@ -52,5 +51,3 @@ const Migrations *migrations_plan(Arena *arena, const Unit *unit);
 
 /* Reports migrations: bytes, messages, rounds, the most bytes of one sender, seconds (-Rswitch). */
 void migrations_report(const Migrations *migrations, const Unit *unit);
-
-#endif

@@ -4,8 +4,7 @@
  *     model.c -frontend-> IR of the model -precision ... fuse-> IR with layouts and conversions
  *             -specialize, schedule, memory-> device programs, schedules, storage -emit-> C
  */
-#ifndef PASSES_PASS_MANAGER_H
-#define PASSES_PASS_MANAGER_H
+#pragma once
 
 #include "ir/unit.h"
 
@@ -75,5 +74,3 @@ const char *const *pass_names(void);
 #define DECLARE_PASS(name, from, to, leaves)                                                       \
     void pass_##name(Module *module, const PassContext *context);
 PASSES(DECLARE_PASS)
-
-#endif

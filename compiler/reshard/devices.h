@@ -1,6 +1,5 @@
 /* Lists of devices: positions in a list, groups of connected devices (devices_find: plan.h). */
-#ifndef RESHARD_DEVICES_H
-#define RESHARD_DEVICES_H
+#pragma once
 
 #include "reshard/plan_builder.h"
 
@@ -73,5 +72,3 @@ typedef struct ClosedGroup {
  * first the sets' leaders, each once, then the other devices, ascending. Fills `places`. */
 ClosedGroup closed_group(const PlanBuilder *planner, const Components *components, int component,
                          const int *leaders, Index *places);
-
-#endif

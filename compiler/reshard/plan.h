@@ -13,8 +13,7 @@
  * tensor with another, uncut dimension in front. So planning time grows with the number of
  * different conversions. A bundle of a bucket has the elements of its first tensor, then those of
  * its second tensor, and so on. */
-#ifndef RESHARD_PLAN_H
-#define RESHARD_PLAN_H
+#pragma once
 
 #include "hetu/reshard.h"
 #include "reshard/intersection/intersection.h"
@@ -163,5 +162,3 @@ const ht_reshard_device *plan_device(const Plan *plan, int device);
 
 /* Returns the whole plan in the form that the run-time library executes. */
 const ht_reshard *plan_lowered(Arena *arena, const Plan *plan, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* The state of the planner while it makes a plan, and the functions of the folders of reshard/ that
  * build the plan. Load balancing uses the plan's counts of bytes as loads. */
-#ifndef RESHARD_PLAN_BUILDER_H
-#define RESHARD_PLAN_BUILDER_H
+#pragma once
 
 #include "cluster/cluster.h"
 #include "reshard/plan.h"
@@ -94,5 +93,3 @@ void find_buckets(PlanBuilder *planner, const Conversion *conversions, int count
 
 /* Makes the tasks of the buckets: the contributions to each value, and its target devices. */
 void find_tasks(PlanBuilder *planner);
-
-#endif

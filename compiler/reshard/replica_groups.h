@@ -11,8 +11,7 @@
  *     ReplicaGroups groups = replica_groups_of(arena, cluster, alike, conversions, count);
  *     const Plan *plan = reshard_plan_all(arena, cluster, groups.first, count);
  */
-#ifndef RESHARD_REPLICA_GROUPS_H
-#define RESHARD_REPLICA_GROUPS_H
+#pragma once
 
 #include "cluster/cluster.h"
 #include "reshard/reshard.h"
@@ -43,5 +42,3 @@ int replica_groups_name(const ReplicaGroups *replica_groups, int device);
 
 /* Returns the bytes that all replica groups receive; `plan` is that of the first group. */
 int64_t replica_groups_bytes(const ReplicaGroups *replica_groups, const Plan *plan);
-
-#endif

@@ -34,8 +34,7 @@
  *                    copy.c            copies the plan without scratch data
  *     lower/         lower.c           makes one device's tables of <hetu/reshard.h>, on demand
  */
-#ifndef RESHARD_RESHARD_H
-#define RESHARD_RESHARD_H
+#pragma once
 
 #include "hetu/reshard.h"
 #include "cluster/cluster.h"
@@ -93,5 +92,3 @@ double plan_seconds(const Plan *plan);
  * "all-gather", "all-to-all", "broadcast", "reduce", "permute", "send-receive", or a sequence such
  * as "reduce-scatter, all-gather". */
 const char *plan_name(const Plan *plan);
-
-#endif

@@ -3,8 +3,7 @@
  *     y[b.., (g r)] = x[b.., g, r]      factors b (an ellipsis), g, r
  *                                       access y: dimensions {b}, {g, r}; access x: {b}, {g}, {r}
  */
-#ifndef RULE_ACCESS_H
-#define RULE_ACCESS_H
+#pragma once
 
 #include "binding/element.h"
 #include "rule/dtype.h"
@@ -48,5 +47,3 @@ typedef struct Access {
 
 /* Returns whether a dimension of the access has the factor. */
 bool access_has(const Access *access, int factor);
-
-#endif

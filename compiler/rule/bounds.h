@@ -5,8 +5,7 @@
  * A leaf of unknown value is finite, and the ranges assume that no operation on finite numbers
  * gives NaN. So 0 * x is 0, and 0 / x is 0. Where infinite numbers may occur, the range is `open`.
  */
-#ifndef RULE_BOUNDS_H
-#define RULE_BOUNDS_H
+#pragma once
 
 #include "rule/expr.h"
 
@@ -34,5 +33,3 @@ Bounds bounds_negative(Bounds a);
 /* Returns the range of an expression; `leaf` returns the range of each leaf that is no number. */
 typedef Bounds BoundsLeaf(const Expr *leaf, void *context);
 Bounds bounds_of(const Expr *expr, BoundsLeaf *leaf, void *context);
-
-#endif

@@ -10,8 +10,7 @@
  *     draft_body(draft, expr_negative(arena, expr_leaf(arena, EXPR_ACCESS, 0)));
  *     const OpDef *def = draft_op(draft, "negative");
  */
-#ifndef RULE_BUILD_H
-#define RULE_BUILD_H
+#pragma once
 
 #include "rule/rule.h"
 
@@ -43,5 +42,3 @@ void draft_epilogue(RuleDraft *draft, const char *epilogue);
 /* Finishes the rule and returns the operator `name` with it. Every operand is a tensor parameter;
  * the operator has no attributes. */
 const OpDef *draft_op(RuleDraft *draft, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* A rule under construction. parse.c reads its results and right side, and clause.c its clauses; or
  * a pass fills it through build.c. check.c checks and finishes the rule. */
-#ifndef RULE_DRAFT_H
-#define RULE_DRAFT_H
+#pragma once
 
 #include "rule/rule.h"
 #include "syntax/tokens.h"
@@ -115,5 +114,3 @@ const char *rule_printed(Arena *arena, const Rule *rule, const char *name);
 /* Checks and returns the finished rule, without `text`. Returns NULL after it reported errors; some
  * errors are reported at `start`, the beginning of the rule. */
 Rule *rule_finished(RuleDraft *draft, Position start);
-
-#endif

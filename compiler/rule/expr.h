@@ -5,8 +5,7 @@
  *
  * Constructors simplify 0 + x, 1 * x and -(-x), which keeps derivatives readable.
  */
-#ifndef RULE_EXPR_H
-#define RULE_EXPR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -132,5 +131,3 @@ extern const ExprOperator expr_operators[];
  * that no bracket follows, or with `size`; it returns NULL after it reported an error. */
 typedef const Expr *ExprPrimary(Tokens *tokens, void *context);
 const Expr *expr_parse(Tokens *tokens, ExprPrimary *primary, void *context);
-
-#endif

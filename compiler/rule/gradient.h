@@ -6,8 +6,7 @@
  * In a gradient with n operands, access n is dy, the gradient of the result, and access n + 1 is
  * the result. Terms are summed over the factors that the operand lacks.
  */
-#ifndef RULE_GRADIENT_H
-#define RULE_GRADIENT_H
+#pragma once
 
 #include "rule/expr.h"
 
@@ -56,5 +55,3 @@ typedef struct MathFunction {
 
 /* Returns the table's entry for a float or double function (sets `wide` for double); NULL: none. */
 const MathFunction *math_function(const char *name, bool *wide);
-
-#endif

@@ -6,8 +6,7 @@
  * RULE_MAP, factors {i..}, results {y}, operands {x}, body EXPR_MUL(access 0, attribute 0)}.
  * grammar.h defines the notation of rules.
  */
-#ifndef RULE_RULE_H
-#define RULE_RULE_H
+#pragma once
 
 #include "rule/grammar.h"
 
@@ -104,5 +103,3 @@ ParamKind opdef_attr_kind(const OpDef *def, int index);
  * constant such as logf(0), or an empty piece gives an infinite result. An empty piece is a
  * maximum over no elements, or a piece of clause `merge` without elements that a row reads. */
 bool rule_has_infinity(const Rule *rule);
-
-#endif

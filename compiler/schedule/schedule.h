@@ -17,8 +17,7 @@
  * gpipe_1f1b_zero_bubble.c makes the tables, and wait.c finds which rows wait for which. check.c
  * refuses tables that would block. text.c writes and reads tables. timeline.h computes when each
  * row runs. */
-#ifndef SCHEDULE_SCHEDULE_H
-#define SCHEDULE_SCHEDULE_H
+#pragma once
 
 #include "strategy/strategy.h"
 
@@ -106,5 +105,3 @@ void schedule_print(Text *out, const Schedule *schedule, const char *indent);
 
 /* Reads the stages of a schedule's text; NULL after an error. schedule_check checks the table. */
 const Schedule *schedule_parse(Tokens *tokens);
-
-#endif

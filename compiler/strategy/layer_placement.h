@@ -4,8 +4,7 @@
  *     stage devices(0) layers(0-1, 4-5)      visits of stage 0: layers 0-1, layers 4-5
  *     stage devices(1) layers(2-3, 6-7)      visits of stage 1: layers 2-3, layers 6-7
  */
-#ifndef STRATEGY_LAYER_PLACEMENT_H
-#define STRATEGY_LAYER_PLACEMENT_H
+#pragma once
 
 #include "strategy/strategy.h"
 
@@ -58,5 +57,3 @@ const int *strategy_join(Arena *arena, Placement *placement, const int (*edge)[2
 /* Reports rows(...) that do not add up to the batch, at the strategy's first pipeline. Returns true
  * if they add up, or if a pipeline has no rows(...). */
 bool strategy_check_rows(Diag *diag, const Strategy *strategy, int64_t batch);
-
-#endif

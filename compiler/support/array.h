@@ -5,8 +5,7 @@
  *     for (int i = 0; i < devices.count; i++) use(devices.at[i]);
  *
  * Growing doubles the capacity. An array's old storage stays in the arena; in sum it is smaller. */
-#ifndef SUPPORT_ARRAY_H
-#define SUPPORT_ARRAY_H
+#pragma once
 
 #include "support/arena.h"
 
@@ -38,5 +37,3 @@ static inline int compare_doubles(const void *a, const void *b) {
 /* Returns storage for twice `count` elements of `size` bytes, at least one, with the old elements
  * copied; sets *capacity. For array_push only. */
 void *array_grown(Arena *arena, const void *old, int count, int *capacity, size_t size);
-
-#endif

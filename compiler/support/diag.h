@@ -9,8 +9,7 @@
  * The function that detects an error reports it; callers only ask diag_errors. A run reports
  * several errors. Errors beyond DIAG_MOST are counted only, and an error with the place and text of
  * an earlier one is dropped. Source lines come from files, or from diag_source. */
-#ifndef SUPPORT_DIAG_H
-#define SUPPORT_DIAG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -74,5 +73,3 @@ bool diag_suggest(Diag *diag, Position at, const char *word, const char *const *
 _Noreturn void report_bug(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 #define BUG(...) report_bug(__FILE__, __LINE__, __VA_ARGS__)
-
-#endif

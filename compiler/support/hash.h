@@ -5,8 +5,7 @@
  *
  * The runtime has a copy of it (base/hash.h), since compiler and runtime do not include each other.
  */
-#ifndef SUPPORT_HASH_H
-#define SUPPORT_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ static inline uint64_t hash_text(uint64_t hash, const char *text) {
     for (; *text; text++) hash = hash_bytes(hash, text, 1);
     return hash;
 }
-
-#endif

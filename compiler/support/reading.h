@@ -6,8 +6,7 @@
  *
  * The bytes of a pipe are kept, so that it can be read again. These inputs are refused: a pipe that
  * has no writer or a silent one, a folder, a socket, and a device other than /dev/null. */
-#ifndef SUPPORT_READING_H
-#define SUPPORT_READING_H
+#pragma once
 
 #include "support/arena.h"
 
@@ -39,5 +38,3 @@ bool reading_is_null(const struct stat *about);
 
 /* Returns why a file of this mode is no plain file: "it is a folder, and no file"; NULL: it is. */
 const char *reading_kind(mode_t mode);
-
-#endif

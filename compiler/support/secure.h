@@ -4,8 +4,7 @@
  *     ... mkdtemp below it, mode 0700 ...
  *     FILE *file = secure_create(path);    fails when the path exists, follows no link
  */
-#ifndef SUPPORT_SECURE_H
-#define SUPPORT_SECURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ const char *secure_output_wrong(const char *path);
 /* Writes an output: replaces a plain file by a complete new one, writes to any other file directly.
  * Returns false with the reason in *why. */
 bool secure_write(const char *path, const char *bytes, size_t size, const char **why);
-
-#endif

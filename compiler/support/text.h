@@ -6,8 +6,7 @@
  *         NULL);
  *
  * `$$` is a dollar sign. A name without value is a bug. */
-#ifndef SUPPORT_TEXT_H
-#define SUPPORT_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,5 +43,3 @@ bool text_same(const char *a, const char *b);
 
 /* Returns the index of a string in a list, which may have NULLs; -1: the list lacks it. */
 int text_find(const char *const *list, int count, const char *string);
-
-#endif

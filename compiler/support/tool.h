@@ -9,8 +9,7 @@
  *
  * Messages on a terminal have colours. NO_COLOR turns them off, CLICOLOR_FORCE turns them on in
  * files, too, and an option of the C compiler is stronger than both. */
-#ifndef SUPPORT_TOOL_H
-#define SUPPORT_TOOL_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -73,5 +72,3 @@ const char *tool_color_for_cc(void);
  * ends it; "" without colours. */
 const char *tool_color(FILE *out, const char *what);
 const char *tool_color_end(FILE *out);
-
-#endif

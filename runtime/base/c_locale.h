@@ -8,8 +8,7 @@
  * functions, or runs between c_locale_enter and c_locale_leave. The user's functions are called in
  * the user's own locale, except models, which hetucc evaluates in the C locale.
  */
-#ifndef BASE_C_LOCALE_H
-#define BASE_C_LOCALE_H
+#pragma once
 
 #include <locale.h>
 #include <stdarg.h>
@@ -39,6 +38,4 @@ const char *plain_signal(int number);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

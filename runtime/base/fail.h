@@ -1,6 +1,5 @@
 /* Ends a rank after an error, with a message that says what the rank was doing. */
-#ifndef BASE_FAIL_H
-#define BASE_FAIL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -72,6 +71,4 @@ void fail_end(const char *why);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -8,8 +8,7 @@
  *     // "/tmp/hetu-1000-4f1c08d2a9b37e65.4711.Xc3b2a/arrival0.so"
  *     int file = file_open_own(object, &why);
  */
-#ifndef BASE_FILES_H
-#define BASE_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -113,6 +112,4 @@ void private_close(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,7 +1,6 @@
 /* Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011).
  * CPU code and CUDA kernels share it, so they draw the same numbers. */
-#ifndef BASE_PHILOX_H
-#define BASE_PHILOX_H
+#pragma once
 
 #include <hetu/rt.h>
 
@@ -56,5 +55,3 @@ static inline RandomDrop random_drop(double p) {
                some = {(uint32_t)(p * 4294967296.0), (float)(1 / (1 - p))};
     return p >= 1 ? all : some;
 }
-
-#endif

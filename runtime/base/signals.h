@@ -6,8 +6,7 @@
  * - If main has its own handler for a signal, rank 0 calls that handler, and no rank ends.
  * - Before signals_heed, and at a second SIGTERM, a rank ends at once with a message.
  */
-#ifndef BASE_SIGNALS_H
-#define BASE_SIGNALS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,6 +53,4 @@ void told_tick(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

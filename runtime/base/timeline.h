@@ -8,8 +8,7 @@
  * The streams of messages and of sums have a thread each, the main thread all others. Threads share
  * no list, so there are no locks. Texts of events must live until timeline_close.
  */
-#ifndef BASE_TIMELINE_H
-#define BASE_TIMELINE_H
+#pragma once
 
 #include <hetu/rt.h>
 #include <hetu/trace.h>
@@ -52,6 +51,4 @@ void timeline_close(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

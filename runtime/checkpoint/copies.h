@@ -5,8 +5,7 @@
  * has two files, written in turn: while one is written, the other is valid. A file holds a head,
  * the header of the tensors, and the bytes of the range. The head is marked valid last, so a
  * process may be killed at any moment. */
-#ifndef CHECKPOINT_COPIES_H
-#define CHECKPOINT_COPIES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ void copies_remove(const char *folder, uint64_t but);
 /* Returns the random key in FOLDER/copies, which ties in-memory copies to the checkpoints of that
  * folder; 0: none. `make`: creates a missing key, and sets errno if that fails. */
 uint64_t copies_key(const char *folder, bool make);
-
-#endif

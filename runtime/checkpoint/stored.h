@@ -1,7 +1,6 @@
 /* Reads tensors from one safetensors file, or from all such files of a folder. Stored tensors may
  * have other names, be transposed, or be F16 or BF16. */
-#ifndef CHECKPOINT_STORED_H
-#define CHECKPOINT_STORED_H
+#pragma once
 
 #include "checkpoint/safetensors.h"
 
@@ -47,5 +46,3 @@ const char *verify_checksums(const StoredFile *stored, const char *manifest, int
 
 /* Closes the files and frees their headers. */
 void stored_close(Stored *stored);
-
-#endif

@@ -1,7 +1,6 @@
 /* Common functions of the CPU kernels: reading views, scratch memory, code for several instruction
  * sets. session/core/cpu_threads.c sets the number of threads. */
-#ifndef CPU_CPU_H
-#define CPU_CPU_H
+#pragma once
 
 #include "exchange/copy_boxes.h"
 
@@ -33,5 +32,3 @@ void product_f32(float *y, const float *x, const float *w, const float *bias, in
 
 /* Allocates memory, which the caller frees by free(); ends the program when memory runs out. */
 void *cpu_alloc(size_t bytes);
-
-#endif

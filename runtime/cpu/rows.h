@@ -16,8 +16,7 @@
  *
  * f32 views are read and written in place; only bf16 views go through scratch memory.
  */
-#ifndef CPU_ROWS_H
-#define CPU_ROWS_H
+#pragma once
 
 #include <hetu/kernel.h>
 
@@ -69,5 +68,3 @@ float *view_target_rows(const ht_view *view, int first, const char *operator, Co
 void view_store_rows(const ht_view *view, int first, const float *from);
 
 void copies_free(Copies *copies);
-
-#endif

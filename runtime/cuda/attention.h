@@ -11,8 +11,7 @@
  *
  * q, y: [b.., s, h, d]; k, v: [b.., t, g, d]; lse: [b.., s, h]. Query head h reads key-value head h
  * / (heads / groups). */
-#ifndef CUDA_ATTENTION_H
-#define CUDA_ATTENTION_H
+#pragma once
 
 #include "cuda/attention_engine.h"
 
@@ -169,5 +168,3 @@ template <typename E> struct QueryBlock {
         tile_load<E, E::COLUMNS>(tile, attention_key_rows(a, x, pitch, b, it * E::COLUMNS, g));
     }
 };
-
-#endif

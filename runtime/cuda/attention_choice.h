@@ -5,8 +5,7 @@
  *     not set                 cuDNN's on GPUs of compute capability 9.0 and up
  *
  * A program that was built without cuDNN has the runtime's kernels only. */
-#ifndef CUDA_ATTENTION_CHOICE_H
-#define CUDA_ATTENTION_CHOICE_H
+#pragma once
 
 #include "cuda/attention.h"
 
@@ -29,5 +28,3 @@ bool attention_backward_elsewhere(const AttentionShape &a, const ht_call *call);
  * the call but has no plan, prints a message once. */
 bool cudnn_attention(const AttentionShape &a, const ht_call *call);
 bool cudnn_attention_gradient(const AttentionShape &a, const ht_call *call);
-
-#endif

@@ -1,6 +1,5 @@
 /* The engine of attention for f32, with plain arithmetic (attention_engine.h). C++ only. */
-#ifndef CUDA_ATTENTION_PLAIN_ENGINE_H
-#define CUDA_ATTENTION_PLAIN_ENGINE_H
+#pragma once
 
 #include "cuda/attention_swizzle.h"
 
@@ -125,5 +124,3 @@ template <int D_, int COLUMNS_ = 32> struct PlainEngine {
                j % kept_side;
     }
 };
-
-#endif

@@ -1,7 +1,6 @@
 /* Masks of attention: sets scores to minus infinity by causality and by segments. Stores the rows
  * of results. C++ only. */
-#ifndef CUDA_ATTENTION_SCORES_H
-#define CUDA_ATTENTION_SCORES_H
+#pragma once
 
 #include "cuda/attention.h"
 
@@ -119,5 +118,3 @@ attention_store_rows(const AttentionResult &to, int64_t at, const Rows<typename 
         }
     }
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The engine of attention for bf16, on tensor cores (attention_engine.h). C++ only. */
-#ifndef CUDA_ATTENTION_TENSOR_ENGINE_H
-#define CUDA_ATTENTION_TENSOR_ENGINE_H
+#pragma once
 
 #include "cuda/attention_swizzle.h"
 
@@ -185,5 +184,3 @@ template <int D_, int PARTS, int COLUMNS_, int ACROSS = 1> struct TensorEngine {
         }
     }
 };
-
-#endif

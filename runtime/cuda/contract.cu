@@ -1,5 +1,5 @@
 /* Kernels that copy between storage orders with an epilogue, and that compute any contraction. */
-#include "cuda/contract.h"
+#include "cuda/product.h"
 #include "cuda/views.h"
 
 enum { CONTRACT_THREADS = 256 };

@@ -16,8 +16,7 @@
  *     ht_launch(dropout_device, ht_blocks(n, 256), 256, 0, y, x, n, cuda_step(),
  *         cuda_report("element %lld is not a number"));
  */
-#ifndef CUDA_CUDA_H
-#define CUDA_CUDA_H
+#pragma once
 
 #include <hetu/cuda.h>
 #include <hetu/kernel.h>
@@ -91,5 +90,3 @@ const char *choose_gpu(int *number);
 /* Return the number of multiprocessors, and the bytes of shared memory that a block may have. */
 int cuda_processors(void);
 int64_t cuda_shared_bytes(void);
-
-#endif

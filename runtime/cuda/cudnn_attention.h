@@ -11,8 +11,7 @@
  * dq = ds k; dk and dv are summed over the heads of a group. dq is not accumulated in memory by
  * several blocks, so cuDNN chooses an engine that gives the same bits in each run.
  */
-#ifndef CUDA_CUDNN_ATTENTION_H
-#define CUDA_CUDNN_ATTENTION_H
+#pragma once
 
 #include "cuda/cudnn_graph.h"
 
@@ -46,5 +45,3 @@ enum {
 
 void cudnn_attention_forward(CudnnGraph *graph, const CudnnAttention &a);
 void cudnn_attention_backward(CudnnGraph *graph, const CudnnAttention &a);
-
-#endif

@@ -14,8 +14,7 @@
  * Operations are added after the operations that compute their operands. Only CudnnPlan::run needs
  * a GPU; `device` may describe a GPU of another machine. After the first error of cuDNN all calls
  * do nothing, and `why` returns the error. */
-#ifndef CUDA_CUDNN_GRAPH_H
-#define CUDA_CUDNN_GRAPH_H
+#pragma once
 
 #include <cudnn_graph.h>
 
@@ -141,5 +140,3 @@ class CudnnPlan : public CudnnDescriptors {
     cudnnBackendDescriptor_t plan = nullptr;
     int64_t workspace = 0;
 };
-
-#endif

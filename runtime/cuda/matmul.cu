@@ -1,7 +1,7 @@
 /* Matrix products by cuBLASLt, as product.cu chooses them: it uses kernels of contract.cu for
  * the others. f32 is never computed as TF32 (CUBLAS_COMPUTE_32F). For each kind of product,
  * cuBLASLt proposes algorithms once, and the fastest one is found by measuring. */
-#include "cuda/matmul.h"
+#include "cuda/product.h"
 #include "cuda/autotune.h"
 #include "cuda/cuda.h"
 #include "cuda/views.h"

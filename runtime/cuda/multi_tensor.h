@@ -5,8 +5,7 @@
  *     block b of a launch takes chunks b, b + gridDim.x, ..., and finds each chunk's call by
  *     chunk_owner
  */
-#ifndef CUDA_MULTI_TENSOR_H
-#define CUDA_MULTI_TENSOR_H
+#pragma once
 
 #include "cuda/views.h"
 
@@ -43,10 +42,17 @@ static __device__ inline const Call &chunk_owner(const Call *calls, int64_t coun
 /* Launches all collected calls of one kernel. */
 typedef void CollectLaunch(void);
 
-/* Starts collecting calls for `launch`; first launches collected calls of another kernel. */
-void collect_for(CollectLaunch *launch);
+inline CollectLaunch *collect_pending; // launches the waiting calls; nullptr: no calls wait
 
 /* Launches the collected calls. ht_compute_stream calls it first: later work sees the results. */
-void cuda_collected_launch(void);
+inline void cuda_collected_launch(void) {
+    CollectLaunch *launch = collect_pending;
+    collect_pending = nullptr;
+    if (launch) launch();
+}
 
-#endif
+/* Starts collecting calls for `launch`; first launches collected calls of another kernel. */
+inline void collect_for(CollectLaunch *launch) {
+    if (collect_pending != launch) cuda_collected_launch();
+    collect_pending = launch;
+}

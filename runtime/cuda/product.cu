@@ -9,8 +9,7 @@
  * - a result whose epilogue cuBLASLt lacks: f32 sums, which contract_copy finishes
  */
 #include "cuda/autotune.h"
-#include "cuda/contract.h"
-#include "cuda/matmul.h"
+#include "cuda/product.h"
 #include "cuda/views.h"
 
 #include <stddef.h>

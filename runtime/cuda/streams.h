@@ -4,8 +4,7 @@
  * A conversion on the exchange stream begins when all earlier work of the compute stream is done.
  * The next work on the compute stream waits for the conversion; ht_compute_stream inserts the wait.
  * So conversions wait for each other, but work that is on the compute stream does not. */
-#ifndef CUDA_STREAMS_H
-#define CUDA_STREAMS_H
+#pragma once
 
 #include "exchange/channel.h"
 #include "base/fail.h"
@@ -44,5 +43,3 @@ void cuda_marks_close(void);
 
 /* Frees scratch memory and constants (cuda/memory.cu). */
 void cuda_memory_close(void);
-
-#endif

@@ -16,8 +16,7 @@
  *         team_sum(sum);
  *     }
  */
-#ifndef CUDA_TEAM_H
-#define CUDA_TEAM_H
+#pragma once
 
 #include "cuda/views.h"
 
@@ -191,5 +190,3 @@ __global__ void __launch_bounds__(TEAM_MOST_THREADS)
         }
     }
 }
-
-#endif

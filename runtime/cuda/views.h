@@ -1,7 +1,6 @@
 /* views.h: access to the views of a call in CUDA kernels. C++ only. bf16 is stored as uint16_t, and
  * computed in f32 (ht_load, ht_store of <hetu/cuda_loops.h>). */
-#ifndef CUDA_VIEWS_H
-#define CUDA_VIEWS_H
+#pragma once
 
 #include "cuda/cuda.h"
 
@@ -133,5 +132,3 @@ static inline dim3 unit_grid(dim3 block, int64_t rows, int64_t units) {
     const int64_t blocks = (rows + block.y - 1) / block.y, most = MOST_GRID_ROWS;
     return dim3(ht_blocks(units, (int)block.x), (unsigned)(blocks < most ? blocks : most));
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* Reduces the axes of ht_product to one matrix product (m, n, k) and loops around it; every backend
  * starts with this reduction. Axes that can be merged are merged first. */
-#ifndef DEVICE_CONTRACTION_H
-#define DEVICE_CONTRACTION_H
+#pragma once
 
 #include <hetu/product.h>
 
@@ -48,6 +47,4 @@ Runs runs_of(int rank, const ht_axis *axes);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

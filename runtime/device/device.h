@@ -3,8 +3,7 @@
  *
  * Tensors are in device memory. If the device is the host, this is host memory and nothing is
  * copied; otherwise the host accesses tensors by device_map. */
-#ifndef DEVICE_DEVICE_H
-#define DEVICE_DEVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -95,6 +94,4 @@ void device_forget(DeviceRecording *recording);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -12,8 +12,7 @@
  * Every failure ends the program by ht_fail with a message for the user. Nothing here is
  * thread-safe; one program runs at a time.
  */
-#ifndef EAGER_EAGER_H
-#define EAGER_EAGER_H
+#pragma once
 
 #include "session/core/eager.h"
 
@@ -63,5 +62,3 @@ bool eager_store_state(eager_store *store, int index, eager_state *state);
 /* Set the store's seed, and the number of a program's next step, from a checkpoint. */
 void eager_store_resume(eager_store *store, uint64_t seed);
 void eager_program_resume(eager_program *program, int64_t step);
-
-#endif

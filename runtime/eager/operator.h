@@ -14,8 +14,7 @@
  * if a tensor of the call is f64. Integer loops compute in int64_t and wrap around. An ellipsis is
  * one factor here; its extent is the product of its dimensions' extents.
  */
-#ifndef EAGER_OPERATOR_H
-#define EAGER_OPERATOR_H
+#pragma once
 
 #include "binding/binding.h"
 #include "eager/tape.h"
@@ -156,5 +155,3 @@ void operator_product(float *y, const float *x, const float *w, const float *bia
 /* Rounds values to bf16. */
 void operator_round_float(float *values, int64_t count);
 void operator_round_double(double *values, int64_t count);
-
-#endif

@@ -1,6 +1,5 @@
 /* Internals of the one-device library: nodes, the tape for backward, and the memory of a step. */
-#ifndef EAGER_TAPE_H
-#define EAGER_TAPE_H
+#pragma once
 
 #include "eager/eager.h"
 
@@ -181,5 +180,3 @@ void eager_program_output(eager_program *program, const char *name, ht_node *nod
 typedef struct Tape Tape;
 Tape *eager_tape_create(void);
 void eager_tape_begin(Tape *tape);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * On host memory each queue has a thread. It drives the messages of the queue's async exchanges on
  * its own lane (transport/post.h), else sleeps. All functions here are for the main thread. */
-#ifndef EXCHANGE_ASYNC_EXCHANGE_H
-#define EXCHANGE_ASYNC_EXCHANGE_H
+#pragma once
 
 #include "exchange/channel.h"
 
@@ -60,6 +59,4 @@ void async_exchange_forget_on_thread(AsyncExchange *async);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -5,8 +5,7 @@
  *     channel_fabric   host memory, between ranks without MPI (transport/fabric/fabric.h)
  *
  * A GPU has its own channels (cuda/choose_channel.cu). */
-#ifndef EXCHANGE_CHANNEL_H
-#define EXCHANGE_CHANNEL_H
+#pragma once
 
 #include "transport/transfer.h"
 
@@ -140,6 +139,4 @@ const ht_reshard_step *steps_next_together(const ChannelRun *run, const ht_resha
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -7,8 +7,7 @@
  *     while (rounds_next(&rounds))
  *         carry out rounds.sends and rounds.receives
  */
-#ifndef EXCHANGE_ROUNDS_H
-#define EXCHANGE_ROUNDS_H
+#pragma once
 
 #include "exchange/channel.h"
 
@@ -36,5 +35,3 @@ bool rounds_next(Rounds *rounds);
 
 /* Returns a run's extra bytes of memory: the most that one of its rounds receives for reduction. */
 int64_t rounds_room(const ChannelRun *run);
-
-#endif

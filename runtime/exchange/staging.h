@@ -1,6 +1,5 @@
 /* Staging: packs a step's blocks from device memory into one host buffer for a host channel. */
-#ifndef EXCHANGE_STAGING_H
-#define EXCHANGE_STAGING_H
+#pragma once
 
 #include "exchange/channel.h"
 
@@ -35,6 +34,4 @@ void staging_store(const Staged *staged, const ChannelRun *on_host, const Channe
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -7,8 +7,7 @@
  * Lanes do not wait for each other, nor for other communication. On a lane, messages between two
  * ranks match in order if their tags are equal, and independently otherwise. A message without a
  * receiver blocks no other message. Only one thread uses a lane. */
-#ifndef TRANSPORT_POST_H
-#define TRANSPORT_POST_H
+#pragma once
 
 #include "transport/transfer.h"
 
@@ -35,5 +34,3 @@ int channels_tags(void);
  * complete. */
 void post_begin(int lane, Post *post);
 bool post_done(int lane, Post *post);
-
-#endif

@@ -5,7 +5,6 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
-#include "transport/meet/start_local_ranks.h"
 #include "transport/meet/rendezvous.h"
 #include "transport/watchdog/watchdog.h"
 #include "transport/world_kind.h"

@@ -3,8 +3,7 @@
  * MPI connects ranks that mpirun or srun started. Ranks of other launchers find each other
  * by a rendezvous file (transport/meet). Without a launcher, a process is rank 0 of 1. A function
  * that moves data ends the program with a message if a rank is gone. */
-#ifndef TRANSPORT_WORLD_H
-#define TRANSPORT_WORLD_H
+#pragma once
 
 #include "transport/transfer.h"
 
@@ -72,6 +71,4 @@ void world_leave(bool told);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -4,8 +4,7 @@
  *     f32, 4 lanes:    float x_v[4]; ht_load(x_v, x + i0 * 4);
  *                      for (int e = 0; e < 4; e++) y_v[e] = x_v[e] + bias_v;
  */
-#ifndef EMIT_CUDA_VECTOR_LANES_H
-#define EMIT_CUDA_VECTOR_LANES_H
+#pragma once
 
 #include "emit/kernel/loops.h"
 
@@ -83,5 +82,3 @@ typedef struct DeviceText {
 /* Appends the __global__ function with this body to `before`, and its launch to `out`. */
 void emit_launch(Text *before, Text *out, const LocalOp *local, const Kernel *kernel,
                  DeviceText text);
-
-#endif

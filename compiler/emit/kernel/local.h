@@ -3,8 +3,7 @@
  *     linear, x (8, 128), w (512, 128), w split over 2 devices
  *     ->  local w (256, 128), y (8, 256); factors b = 8, o = 256, i = 128; one term x * w over i
  */
-#ifndef EMIT_KERNEL_LOCAL_H
-#define EMIT_KERNEL_LOCAL_H
+#pragma once
 
 #include "emit/backend.h"
 #include "ir/module.h"
@@ -110,5 +109,3 @@ int region_ranges(const Region *region, int dim, Range ranges[2]);
 /* Returns the column of the device's row at which the numbers of this operator begin: the flags of
  * terms, then the offsets of views. Adds new columns. Returns -1 if the operator reads none. */
 int number_column(struct RoleWriter *writer, const LocalOp *local);
-
-#endif

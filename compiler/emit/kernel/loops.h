@@ -5,8 +5,7 @@
  *     y[b, o] = x[b, o] + bias[o]                   ->  loops i0 < 8, i1 < 256
  *
  * This file writes elements and terms; cpu/loops.c and cuda/loops.c write the functions. */
-#ifndef EMIT_KERNEL_LOOPS_H
-#define EMIT_KERNEL_LOOPS_H
+#pragma once
 
 #include "emit/kernel/kernel.h"
 
@@ -86,5 +85,3 @@ void close_bracket(Text *out, int depth);
 
 /* Returns whether an expression calls a function. */
 bool calls_functions(const Expr *expr);
-
-#endif

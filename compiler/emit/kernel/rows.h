@@ -9,8 +9,7 @@
  * Outer loops run over rows, or over all elements if there are no rows. Inside, several loops run
  * along the row one after another. A value is in the variable NAME_v, an incomplete sum in NAME_s.
  */
-#ifndef EMIT_KERNEL_ROWS_H
-#define EMIT_KERNEL_ROWS_H
+#pragma once
 
 #include "emit/kernel/loops.h"
 #include "rule/equations.h"
@@ -71,5 +70,3 @@ void emit_row_element(Text *out, const RowsPlace *place, int depth);
 
 /* Appends `NAME[index] = NAME_v;`. */
 void emit_row_store(Text *out, const RowsPlace *place, int equation, int depth);
-
-#endif

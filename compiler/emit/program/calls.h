@@ -7,8 +7,7 @@
  *     gpt_norm_1(r, 3, 4); gpt_linear_2(r, 4, 7);
  *     gpt_norm_1(r, 8, 9); gpt_linear_2(r, 9, 12);    ->   a loop over {3, 4, 7}, {8, 9, 12}
  */
-#ifndef EMIT_PROGRAM_CALLS_H
-#define EMIT_PROGRAM_CALLS_H
+#pragma once
 
 #include "emit/kernel/kernel.h"
 #include "emit/program/role.h"
@@ -96,5 +95,3 @@ void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value
 
 /* Sets the comment after a call: the result's name and the operator. */
 void call_describe(Calls *calls, Call *call);
-
-#endif

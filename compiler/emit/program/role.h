@@ -7,8 +7,7 @@
  *
  * Pass specialize finds which devices share a role.
  */
-#ifndef EMIT_PROGRAM_ROLE_H
-#define EMIT_PROGRAM_ROLE_H
+#pragma once
 
 #include "emit/emitter.h"
 #include "ir/analysis/phases.h"
@@ -60,5 +59,3 @@ int role_part(const RoleText *text, Phase phase, int visit);
 
 /* Appends the C text of a role, part by part. Returns its parts and transfers. */
 RoleText emit_role(Text *out, RoleWriter *writer);
-
-#endif

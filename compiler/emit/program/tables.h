@@ -1,7 +1,6 @@
 /* The tables of a unit's programs: the image of each module (ht_image of <hetu/image.h>), pieces
  * of tensors on devices, conversions, and migrations between strategies. */
-#ifndef EMIT_PROGRAM_TABLES_H
-#define EMIT_PROGRAM_TABLES_H
+#pragma once
 
 #include "emit/program/role.h"
 #include "reshard/plan.h"
@@ -54,5 +53,3 @@ int migrations_count(const Emitter *emitter);
 
 /* Appends ht_arriving (<hetu/image.h>) of a unit whose first strategies the program already has. */
 void emit_arrival(Text *out, Emitter *emitter, const char *const *names);
-
-#endif

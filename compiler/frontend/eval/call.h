@@ -3,8 +3,7 @@
  *     strlen("up")    eval_call ─▶ builtin_find("strlen") ─▶ a BuiltinFunction with Call.args
  *     block(x, 3)     eval_call ─▶ call_function: a frame, and the body
  */
-#ifndef FRONTEND_EVAL_CALL_H
-#define FRONTEND_EVAL_CALL_H
+#pragma once
 
 #include "frontend/eval/memory.h"
 #include "support/text.h"
@@ -51,5 +50,3 @@ bool math_call(Eval *ev, const Call *call, Val *value);
 /* Returns the arguments after argument `format` as printf formats them, valid until the next call.
  * They must not overlap the destination, `room` bytes at `to`; `to` 0: none. */
 const Text *format_values(Eval *ev, const Call *call, int format, uint64_t to, int64_t room);
-
-#endif

@@ -8,8 +8,7 @@
  * A pointer contains the id of its object, so that every access is checked. The eight bytes of a
  * tensor hold the number of its Value.
  */
-#ifndef FRONTEND_EVAL_MEMORY_H
-#define FRONTEND_EVAL_MEMORY_H
+#pragma once
 
 #include "frontend/ctree.h"
 
@@ -184,5 +183,3 @@ Val val_binary(Eval *ev, const Binary *operation);
 
 /* Returns whether a value is not 0; an error when it is unknown. */
 bool val_true(Eval *ev, Val value, Position at);
-
-#endif

@@ -7,8 +7,7 @@
  * While operands are evaluated, their reads and stores of older objects are recorded as touches.
  * That an operand changes bytes which another uses is an error, unless gcc's order is known.
  */
-#ifndef FRONTEND_EVAL_ORDER_H
-#define FRONTEND_EVAL_ORDER_H
+#pragma once
 
 #include "frontend/eval/memory.h"
 
@@ -62,5 +61,3 @@ void order_end(Eval *ev, Order *order, Position at, bool known);
 
 /* Records a touch of bytes of an older object. */
 void order_note(Eval *ev, Place place, int64_t size, bool written);
-
-#endif

@@ -7,8 +7,7 @@
  * pragma_read parses the tokens of a line, with macros expanded; tokens keep the user's positions.
  * pragma_resolve finishes pragmas inside functions when their scope is known. Statements of a
  * strategy are parsed in strategy/strategy.h. */
-#ifndef FRONTEND_PRAGMA_PRAGMA_H
-#define FRONTEND_PRAGMA_PRAGMA_H
+#pragma once
 
 #include "frontend/ctree.h"
 #include "frontend/source.h"
@@ -115,5 +114,3 @@ void operator_make(CUnit *unit, Pragma *pragma, CFunction *function);
 /* Checks that kernels, gradients and `merge` operators of rules are declared, and that bodies of
  * operators name the same kernels and gradients. `backends` is FrontendOptions.backends. */
 void operators_check(CUnit *unit, const char *const *backends);
-
-#endif

@@ -17,8 +17,7 @@
  *
  * The gather's result and scratch space are in use from the operator where it begins.
  */
-#ifndef IR_ANALYSIS_COLLECTIVE_ORDER_H
-#define IR_ANALYSIS_COLLECTIVE_ORDER_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -42,5 +41,3 @@ AsyncCollectives module_async_collectives(Arena *arena, const Module *module);
  * of the preceding layer, or of its own layer if that layer is the first of its phase. The maker of
  * the operand always comes earlier. For a conversion that is no prefetch, returns `op`. */
 const Op *op_prefetch_point(const Module *module, const Op *op);
-
-#endif

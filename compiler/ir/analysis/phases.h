@@ -7,8 +7,7 @@
  * A schedule says when each stage runs a phase of a visit, and for which micro-batch. The operators
  * of a module stand in the order of their phases.
  */
-#ifndef IR_ANALYSIS_PHASES_H
-#define IR_ANALYSIS_PHASES_H
+#pragma once
 
 #include "ir/module.h"
 #include "schedule/schedule.h"
@@ -71,5 +70,3 @@ StageGraph template_graph(Arena *arena, const Module *module, int body);
 
 /* Sorts operators by loop, template, phase and visit if there are templates, and numbers them. */
 void ir_order_parts(Module *module);
-
-#endif

@@ -4,8 +4,7 @@
  *     db[o] = dy[b, o]                  the side reduction, which pass fuse puts before the product
  *     dw[o, i] = dy[b, o] * x[b, i]     contracts b, too
  */
-#ifndef IR_ANALYSIS_SIDE_REDUCTION_H
-#define IR_ANALYSIS_SIDE_REDUCTION_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -16,5 +15,3 @@ int summed_operand(const Op *sum, const Op *product);
 /* Returns the product that stands right after `sum` in its phase and can compute `sum` as its side
  * reduction; NULL if there is none. */
 const Op *op_side_reduction(const Module *module, const Op *sum);
-
-#endif

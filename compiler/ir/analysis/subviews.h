@@ -7,8 +7,7 @@
  * whose rule has the clause `pitch` read and write such a value in place; the slice or
  * concatenation itself copies nothing.
  */
-#ifndef IR_ANALYSIS_SUBVIEWS_H
-#define IR_ANALYSIS_SUBVIEWS_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -33,5 +32,3 @@ bool op_moves_nothing(const Op *op);
 
 /* Returns the slice of `whole` that is `value` itself or that `value` reshapes; NULL: none. */
 const Value *value_made_within(const Value *value, const Value *whole);
-
-#endif

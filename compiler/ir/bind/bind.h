@@ -7,8 +7,7 @@
  *
  * ir/binding.h has an example.
  */
-#ifndef IR_BIND_BIND_H
-#define IR_BIND_BIND_H
+#pragma once
 
 #include "binding/binding.h"
 #include "ir/module.h"
@@ -49,5 +48,3 @@ void bind_check_remainders(Binder *binder);
 
 /* Binds a RULE_VIEW. Returns NULL after an error. */
 const Binding *bind_view(Binder *binder, Type *type);
-
-#endif

@@ -6,8 +6,7 @@
  * and layouts share one. Messages between two stages, and gradient buckets, are conversions of
  * several tensors, each of which belongs to an operator of its own (Op.convert.tensor).
  */
-#ifndef IR_PROGRAMS_CONVERSIONS_H
-#define IR_PROGRAMS_CONVERSIONS_H
+#pragma once
 
 #include "ir/module.h"
 #include "reshard/replica_groups.h"
@@ -52,5 +51,3 @@ int conversion_device(Module *module, const Op *op, int device);
 
 /* Returns an element type as the runtime library names it. */
 ht_dtype dtype_runtime(DType dtype);
-
-#endif

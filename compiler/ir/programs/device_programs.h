@@ -17,8 +17,7 @@
  * An operator of a stage has values on devices 0 and 1. Devices 2 and 3 run it on their own rows of
  * the batch. A device outside of pipelines represents itself.
  */
-#ifndef IR_PROGRAMS_DEVICE_PROGRAMS_H
-#define IR_PROGRAMS_DEVICE_PROGRAMS_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -90,5 +89,3 @@ int next_represented(Module *module, int device);
 
 /* Returns the pipeline of a device, and writes its stage there to *stage; NULL: it is in none. */
 const PipelineRun *device_run(Module *module, int device, int *stage);
-
-#endif

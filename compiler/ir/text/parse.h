@@ -9,8 +9,7 @@
  *
  * Each function reads from the current token, and returns false or NULL after an error.
  */
-#ifndef IR_TEXT_PARSE_H
-#define IR_TEXT_PARSE_H
+#pragma once
 
 #include "ir/text/text.h"
 #include "syntax/tokens.h"
@@ -97,5 +96,3 @@ bool parse_plan(IrParser *parser);
 
 /* Reads the name of an operator that is defined above. */
 const OpDef *parse_def_name(IrParser *parser);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * Tests run it after each pass. Text of a user goes through the same checks.
  */
-#ifndef IR_VERIFY_VERIFY_H
-#define IR_VERIFY_VERIFY_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -39,5 +38,3 @@ void verify_problem(Verifier *verifier, const Op *op, const char *format, ...)
 
 /* Checks the roles and, after pass memory, the storage of a module that has no other problems. */
 void verify_storage(Verifier *verifier);
-
-#endif

@@ -10,8 +10,7 @@
  * be cut if each operator computes rows independently or sums over rows. No operator of the region
  * may read the result of a second product of the region: that would cut whole layers.
  */
-#ifndef PASSES_CHUNK_CHUNK_H
-#define PASSES_CHUNK_CHUNK_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -48,5 +47,3 @@ bool slice_concat_find(const Module *module, SliceConcat *movers);
 
 /* Replaces the region by the operators of `count` chunks. Runs ir_number. */
 void chunked_cut(Chunked *region, const SliceConcat *movers, int count);
-
-#endif

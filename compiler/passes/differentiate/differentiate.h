@@ -1,8 +1,7 @@
 /* Declarations that the files of pass differentiate share. differentiate.c walks backward through
  * the operators. gradient_rule.c derives gradients of rules with a body, inline.c copies gradient
  * functions, update.c adds the optimizer, dead.c removes operators without readers. */
-#ifndef PASSES_DIFFERENTIATE_DIFFERENTIATE_H
-#define PASSES_DIFFERENTIATE_DIFFERENTIATE_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -53,5 +52,3 @@ void insert_updates(Differentiator *diff, const Ops *rules);
 
 /* Removes operators on which no loss, output, or updated parameter or state depends. */
 void remove_dead_ops(Module *module);
-
-#endif

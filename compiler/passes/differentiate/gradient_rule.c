@@ -2,7 +2,6 @@
 
 #include "rule/build.h"
 #include "rule/gradient.h"
-#include "passes/arguments.h"
 
 #include <string.h>
 

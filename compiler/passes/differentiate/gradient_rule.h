@@ -7,8 +7,7 @@
  * derived rule names every dimension (b.. becomes b0, b1), gives sizes that no operand determines,
  * and has the values of arguments as numbers.
  */
-#ifndef PASSES_DIFFERENTIATE_GRADIENT_RULE_H
-#define PASSES_DIFFERENTIATE_GRADIENT_RULE_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -34,5 +33,3 @@ DType gradient_dtype(const Value *value);
 
 /* Derives the gradient of `op`, a RULE_BODY, by operand `operand`, which is present. */
 GradientRule gradient_rule(Module *module, const Op *op, int operand);
-
-#endif

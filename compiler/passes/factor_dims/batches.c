@@ -1,4 +1,4 @@
-#include "passes/factor_dims/batches.h"
+#include "passes/factor_dims/factor_dims.h"
 #include "passes/microbatch/cut.h"
 
 /* One check of a module for inputs with batches of their own. */

@@ -14,8 +14,7 @@
  * atoms, the major one first; a class of extent 1 has no atom. Corresponding atoms of the two sides
  * of an equation are united.
  */
-#ifndef PASSES_FACTOR_DIMS_EQUAL_DIMS_H
-#define PASSES_FACTOR_DIMS_EQUAL_DIMS_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -54,5 +53,3 @@ int classes_root(const Classes *classes, int node);
 /* Returns the representative of atom j of a node's class, and the number of atoms of that class. */
 int classes_atom(const Classes *classes, int node, int j);
 int classes_atoms(const Classes *classes, int node);
-
-#endif

@@ -15,10 +15,8 @@
  * - names on factors; layouts that the source writes refer to the new dimensions.
  */
 #include "passes/microbatch/cut.h"
-#include "passes/factor_dims/batches.h"
 #include "passes/factor_dims/equal_dims.h"
-#include "passes/factor_dims/names.h"
-#include "passes/factor_dims/user_layouts.h"
+#include "passes/factor_dims/factor_dims.h"
 #include "passes/pass_manager.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "passes/factor_dims/names.h"
+#include "passes/factor_dims/factor_dims.h"
 
 /* Names of atoms that have been found so far. */
 typedef struct Naming {

@@ -4,7 +4,7 @@
  *
  * A dimension of extent 1 disappears, and its state becomes `dup`.
  */
-#include "passes/factor_dims/user_layouts.h"
+#include "passes/factor_dims/factor_dims.h"
 
 typedef struct Reader {
     Module *module;

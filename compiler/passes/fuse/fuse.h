@@ -9,8 +9,7 @@
  * A group has an index space: loops, numbered from 0. Every bound factor of a member is one of the
  * loops. Where members have rows, some loops go along the rows (rule/equations.h).
  */
-#ifndef PASSES_FUSE_FUSE_H
-#define PASSES_FUSE_FUSE_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -79,5 +78,3 @@ bool group_gives(const Fuse *fuse, const FuseGroup *group, const Value *value);
 
 /* Makes one operator that computes the results of all members. */
 Op *group_op(Fuse *fuse, const FuseGroup *group);
-
-#endif

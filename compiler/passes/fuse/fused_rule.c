@@ -7,7 +7,6 @@
  */
 #include "rule/build.h"
 #include "rule/equations.h"
-#include "passes/arguments.h"
 #include "passes/fuse/fuse.h"
 
 #include <string.h>

@@ -9,8 +9,7 @@
  * items first; the highest items of the last attempt in front; random moves of one item. The packer
  * stops when the length is near the lower bound, or after a limited number of comparisons.
  */
-#ifndef PASSES_MEMORY_ARENA_PACKING_H
-#define PASSES_MEMORY_ARENA_PACKING_H
+#pragma once
 
 #include "support/arena.h"
 
@@ -28,5 +27,3 @@ int64_t pack(Arena *scratch, PackItem *items, int count);
 
 /* Does the same as pack in fewer attempts. The arena is never shorter than the arena of pack. */
 int64_t pack_roughly(Arena *scratch, PackItem *items, int count);
-
-#endif

@@ -4,8 +4,7 @@
  *     batch of 32 rows, pipeline microbatches(4) rows(2), pipeline microbatches(8) rows(3)
  *     runs: rows 0-7 in 4 micro-batches of 2, rows 8-31 in 8 micro-batches of 3
  */
-#ifndef PASSES_MICROBATCH_CUT_H
-#define PASSES_MICROBATCH_CUT_H
+#pragma once
 
 #include "ir/unit.h"
 
@@ -22,5 +21,3 @@ const Value *microbatch_input(const Module *module);
  * `variants`: ModuleLinks.variants. `batch`: rows of the batch; 0: no input has rows. `unit`: rows
  * that stay together. Returns false after an error: rows that do not add up to the batch. */
 bool microbatch_bodies(Module *module, const LengthVariant *variants, int64_t batch, int64_t unit);
-
-#endif

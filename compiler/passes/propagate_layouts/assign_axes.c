@@ -1,6 +1,5 @@
 #include "passes/propagate_layouts/assign_axes.h"
 #include "ir/analysis/phases.h"
-#include "passes/propagate_layouts/price.h"
 
 #include <string.h>
 

@@ -10,8 +10,7 @@
  * decides about all other axes (price.h). Such an axis cuts a factor by which an operand is already
  * cut, passes partial sums through a linear operator, or leaves the operator whole.
  */
-#ifndef PASSES_PROPAGATE_LAYOUTS_ASSIGN_AXES_H
-#define PASSES_PROPAGATE_LAYOUTS_ASSIGN_AXES_H
+#pragma once
 
 #include "passes/seed_layouts/tensor_expert_splits.h"
 #include "passes/seed_layouts/sharding.h"
@@ -101,4 +100,27 @@ const Version *newest_version(const Assigner *assigner, const Version *versions)
 const Version *cheapest_version(const Assigner *assigner, const Version *versions,
                                 const Sharding *to, double *price);
 
-#endif
+/* ---- prices (price.c) ---- */
+
+/* Prices of assignments in layout propagation.
+ *
+ *     all-gather of x {batch:dp} -> {dup:dp}, 8 MiB on 4 devices
+ *         without a cluster file: 6 MiB, which a device receives
+ *         with a cluster file:    the seconds of the planned all-gather on its links
+ *
+ * With a cluster file a price is in seconds of a step, for conversions and for computing
+ * (cost/cost.h). If a device class does not give its speed, one operation counts as the time in
+ * which the host's links move BYTES_AN_OPERATION. Without a cluster file a price is in bytes that a
+ * device receives on average, and one operation counts as BYTES_AN_OPERATION.
+ */
+
+/* Returns the price of converting a value from one sharding to another; infinite: impossible. */
+double price_conversion(const Assigner *assigner, const Value *value, const Sharding *from,
+                        const Sharding *to);
+
+/* Returns the price of converting a value whose layout is no sharding of the current operator's
+ * mesh, for example a value of another stage. */
+double price_crossing(const Assigner *assigner, const Value *value, const Sharding *to);
+
+/* Returns the price of computing an operator, on the slowest device of the mesh. */
+double price_computing(const Assigner *assigner, const Op *op, const Assignment *assignment);

@@ -1,4 +1,4 @@
-#include "passes/propagate_layouts/price.h"
+#include "passes/propagate_layouts/assign_axes.h"
 
 #include "ir/programs/conversions.h"
 #include "cost/cost.h"

@@ -18,7 +18,6 @@
 #include "ir/analysis/phases.h"
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"
-#include "passes/seed_layouts/stage_union.h"
 #include "passes/pass_manager.h"
 
 #include <string.h>

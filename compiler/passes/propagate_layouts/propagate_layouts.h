@@ -1,6 +1,5 @@
 /* State of pass propagate_layouts while it visits the operators, shared by its files. */
-#ifndef PASSES_PROPAGATE_LAYOUTS_PROPAGATE_LAYOUTS_H
-#define PASSES_PROPAGATE_LAYOUTS_PROPAGATE_LAYOUTS_H
+#pragma once
 
 #include "passes/propagate_layouts/assign_axes.h"
 
@@ -74,5 +73,3 @@ void propagate_user_constraints(Propagation *propagation, const Op *op, int k,
  * `assignment->ring_factor`, and operators that join their results. Returns false and changes
  * nothing if the devices that make the results cannot join them. */
 bool propagate_ring(Propagation *propagation, Op *op, const Assignment *assignment);
-
-#endif

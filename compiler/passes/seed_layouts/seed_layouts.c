@@ -22,7 +22,6 @@
  */
 #include "passes/seed_layouts/seed_layouts.h"
 #include "passes/seed_layouts/consumer_constraints.h"
-#include "passes/seed_layouts/stage_union.h"
 
 #include "ir/verify/verify.h"
 #include "passes/pass_manager.h"

@@ -6,8 +6,7 @@
  *
  * Layout propagation works on shardings, and converts them to device numbers' layouts at its end.
  */
-#ifndef PASSES_SEED_LAYOUTS_SHARDING_H
-#define PASSES_SEED_LAYOUTS_SHARDING_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -49,5 +48,3 @@ const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, 
 
 /* Finds the sharding of a layout; false: it does not consist of whole axes of the mesh. */
 bool sharding_of_layout(const Mesh *mesh, const Layout *layout, Sharding *sharding);
-
-#endif

@@ -1,4 +1,4 @@
-#include "passes/seed_layouts/stage_union.h"
+#include "passes/seed_layouts/seed_layouts.h"
 
 typedef Array(Group) Groups;
 

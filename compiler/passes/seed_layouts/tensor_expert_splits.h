@@ -11,8 +11,7 @@
  * - In a batched matrix product, a rule for the batch factor comes before a rule for a factor that
  *   some tensors lack: each expert is computed where its weights are (expert parallelism).
  */
-#ifndef PASSES_SEED_LAYOUTS_TENSOR_EXPERT_SPLITS_H
-#define PASSES_SEED_LAYOUTS_TENSOR_EXPERT_SPLITS_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -54,5 +53,3 @@ int factors_named(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut cuts[M
 /* Finds another factor that a split rule gives the axis of `cut`, and that every tensor of the
  * operator has. `rule` is the rule's number, at least `after`. -1: there is none. */
 int factor_beside(const Mesh *mesh, const Op *op, const NamedCut *cut, int after, int *rule);
-
-#endif

@@ -8,7 +8,6 @@
  * parts of the padded batch's tensors. Bindings and constants, such as the number of elements that
  * a mean divides by, keep the values of the padded batch.
  */
-#include "passes/stage/padding_safety/padding_safety.h"
 #include "passes/stage/stage.h"
 
 #include <string.h>

@@ -3,8 +3,7 @@
  * A planner counts its work in steps, so that the same input gives the same plan on every machine;
  * the clock ends only searches that would take far too long. A limit in seconds (--limit) is
  * converted to a number of steps: budget_work. */
-#ifndef PLANNER_KINDS_BUDGET_H
-#define PLANNER_KINDS_BUDGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ static inline int random_below(Random *random, int count) {
 static inline double random_unit(Random *random) {
     return (double)(random_bits(random) >> 11) * 0x1p-53;
 }
-
-#endif

@@ -5,8 +5,7 @@
  *
  * Only the first error is kept. After this error every function still returns a legal value (the
  * least allowed, an empty list). Readers go on, and ask input_error once, before planning. */
-#ifndef PLANNER_KINDS_INPUT_H
-#define PLANNER_KINDS_INPUT_H
+#pragma once
 
 #include "support/arena.h"
 
@@ -67,5 +66,3 @@ void degrees_read(Field table, double *by_devices, int most);
 
 /* Reports an error at the table if it has no entry for `devices` devices. */
 void degrees_need(Field table, const double *by_devices, int devices);
-
-#endif

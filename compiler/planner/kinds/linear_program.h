@@ -10,8 +10,7 @@
  *     program_destroy(program);
  *
  * A program can be changed and solved again: the simplex method goes on from the last basis. */
-#ifndef PLANNER_KINDS_LINEAR_PROGRAM_H
-#define PLANNER_KINDS_LINEAR_PROGRAM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -42,5 +41,3 @@ bool program_integers(Program *program, double seconds, double gap);
 double program_cost(const Program *program);
 double program_bound(const Program *program);
 double program_dual(const Program *program, int row);
-
-#endif

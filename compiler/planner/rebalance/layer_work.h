@@ -1,6 +1,5 @@
 /* The work and bytes of a model's layers, by the operators of a module after pass specialize. */
-#ifndef PLANNER_REBALANCE_LAYER_WORK_H
-#define PLANNER_REBALANCE_LAYER_WORK_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -31,5 +30,3 @@ double model_part(const ModelWork *work, const Strategy *strategy, const MeshAxi
 
 /* Returns whether a mesh axis cuts the batch and no other dimension. */
 bool model_cuts_rows(const ModelWork *work, const Strategy *strategy, const char *axis);
-
-#endif

@@ -9,8 +9,7 @@
  * and less if stages have several model chunks, or if parameters' gradients fill the bubble. A step
  * takes as long as the slowest pipeline. Layout conversions are left out, since both sides of a
  * comparison have them. */
-#ifndef PLANNER_REBALANCE_LAYOUT_MODEL_H
-#define PLANNER_REBALANCE_LAYOUT_MODEL_H
+#pragma once
 
 #include "planner/rebalance/layer_work.h"
 
@@ -65,5 +64,3 @@ double *layout_model_work(Arena *arena, const LayoutModel *laid);
 
 /* Returns the bytes of parameters and optimizer states that devices hold under `to` alone. */
 double layout_model_moves(const LayoutModel *from, const LayoutModel *to);
-
-#endif

@@ -9,8 +9,7 @@
  *     stage 0   F0 F1 F2 .  .  B0 .  B1 B2  | update
  *     stage 1   .  F0 F1 F2 B0 B1 B2 reduce | update
  */
-#ifndef PLANNER_REPORT_SIMULATION_H
-#define PLANNER_REPORT_SIMULATION_H
+#pragma once
 
 #include "cost/stage_seconds.h"
 #include "schedule/timeline.h"
@@ -83,5 +82,3 @@ typedef struct ConversionRows {
 int64_t conversion_runs(const Module *module, const Op *op);
 
 ConversionRows conversion_rows(Arena *arena, Simulation *simulation);
-
-#endif

@@ -1,6 +1,5 @@
 /* A program's named values and their layouts: parameters, states, inputs, named forward values. */
-#ifndef PLANNER_REPORT_VALUES_H
-#define PLANNER_REPORT_VALUES_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -27,5 +26,3 @@ const char *place_text(Arena *arena, Position at);
 
 /* Returns the part of a path after its last slash; "" for NULL. */
 const char *path_end(const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* The cluster as the search sees it: groups of devices of one class, ordered by host, and the bytes
  * that each device may use. */
-#ifndef PLANNER_SEARCH_DEVICES_H
-#define PLANNER_SEARCH_DEVICES_H
+#pragma once
 
 #include "cluster/cluster.h"
 #include "support/array.h"
@@ -37,5 +36,3 @@ int64_t devices_memory(const Fleet *devices, int device);
 
 /* Returns the slowest link between neighbours in a ring of devices. */
 Link devices_link(const Fleet *devices, const int *list, int count);
-
-#endif

@@ -10,8 +10,7 @@
  *
  *     16 devices: 1 stage dp 16; dp 8 x tp 2; ...; 2 stages of dp 4 x tp 2; ...; 16 stages
  */
-#ifndef PLANNER_SEARCH_ENUMERATE_H
-#define PLANNER_SEARCH_ENUMERATE_H
+#pragma once
 
 #include "planner/search/space.h"
 
@@ -37,5 +36,3 @@ typedef Array(Choice) ChoiceList;
 /* Adds these strategies to the list; adds none for one class, or for more than GROUPS_MOST. */
 void heterogeneous_add(Arena *arena, Profile *profile, const Correction *correction,
                        ChoiceList *list);
-
-#endif

@@ -1,4 +1,4 @@
-#include "planner/search/explain.h"
+#include "planner/search/evaluated.h"
 #include "planner/search/devices.h"
 #include "planner/search/model_limits.h"
 

@@ -5,8 +5,7 @@
  * reductions and update of the slowest stage. Under 1F1B stage s of S keeps the activations of
  * min(m, S - s) micro-batches. On d data-parallel devices ZeRO leaves 1/d of the optimizer's states
  * (level 1), of gradients (2) and of parameters (3). */
-#ifndef PLANNER_SEARCH_LAYERS_ON_STAGES_H
-#define PLANNER_SEARCH_LAYERS_ON_STAGES_H
+#pragma once
 
 #include "cluster/cluster.h"
 #include "planner/search/candidate.h"
@@ -45,5 +44,3 @@ bool pipeline_fill(const Profile *profile, const Correction *correction, Pipelin
 /* Sets the *seconds of a step and the *need of a plan whose layers are already on stages. */
 void pipeline_estimate(const Profile *profile, const Correction *correction,
                        const PipelinePlan *plan, double *seconds, double *need);
-
-#endif

@@ -1,6 +1,5 @@
 /* The limits of a model: which layers, rows of the batch and dimensions a strategy may divide. */
-#ifndef PLANNER_SEARCH_MODEL_LIMITS_H
-#define PLANNER_SEARCH_MODEL_LIMITS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,5 +45,3 @@ const char *model_layers(Arena *arena, const SearchModel *model, int first, int 
 
 /* Returns an operator's slot: 0 before all layers, l + 1 in layer l, layer_count + 1 after them. */
 int model_slot(const SearchModel *model, const Op *op);
-
-#endif

@@ -1,7 +1,6 @@
 /* The moves of the search from one strategy to similar ones. Each function adds to the list
  * candidates that differ from the given one in one way. */
-#ifndef PLANNER_SEARCH_NEIGHBOURS_H
-#define PLANNER_SEARCH_NEIGHBOURS_H
+#pragma once
 
 #include "planner/search/candidate.h"
 #include "planner/search/enumerate.h"
@@ -43,5 +42,3 @@ typedef struct OptimisticBound {
                          // evaluated
     double lowest;       // the least of all kinds, at most 1
 } OptimisticBound;
-
-#endif

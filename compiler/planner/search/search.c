@@ -1,4 +1,3 @@
-#include "planner/search/explain.h"
 #include "planner/search/search.h"
 
 #include "planner/search/evaluated.h"

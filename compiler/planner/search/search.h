@@ -23,8 +23,7 @@
  *     explain.h          prints the plan and its reasons
  *
  * The same input gives the same plan: nothing depends on parallel processes, addresses, or time. */
-#ifndef PLANNER_SEARCH_SEARCH_H
-#define PLANNER_SEARCH_SEARCH_H
+#pragma once
 
 #include "cluster/cluster.h"
 #include "frontend/frontend.h"
@@ -45,5 +44,3 @@ typedef struct SearchOptions {
  * to `reason`. False: errors, such as that none fits, with the missing bytes. */
 bool search_plan(Arena *arena, Diag *diag, const SearchOptions *options, Text *strategy,
                  Text *reason);
-
-#endif

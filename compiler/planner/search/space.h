@@ -3,8 +3,7 @@
  *
  *     used {16}, stages {2}, tensor {4}, zero 1, rows 4  ->  2 stages of dp 2 x tp 4
  */
-#ifndef PLANNER_SEARCH_SPACE_H
-#define PLANNER_SEARCH_SPACE_H
+#pragma once
 
 #include "planner/search/candidate.h"
 #include "support/array.h"
@@ -60,5 +59,3 @@ SearchPipeline plan_pipeline(Arena *arena, const PipelinePlan *plan, int64_t row
 
 /* Returns the most rows of a micro-batch that one of `data` positions of a dp axis has. */
 double device_rows(const SearchModel *model, int64_t rows, int data);
-
-#endif

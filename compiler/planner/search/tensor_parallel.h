@@ -1,7 +1,6 @@
 /* Chooses the dimensions that tensor parallelism cuts (sequence and expert dimensions included):
  * `split heads:tp ffn:tp vocab:tp`. Fewer key-value heads than tp: passes/seed_layouts/mesh.c. */
-#ifndef PLANNER_SEARCH_TENSOR_PARALLEL_H
-#define PLANNER_SEARCH_TENSOR_PARALLEL_H
+#pragma once
 
 #include "planner/search/candidate.h"
 #include "support/array.h"
@@ -30,5 +29,3 @@ int splits_find_thrifty(Arena *arena, const EvaluationContext *context, int zero
 /* Returns the lists with one dimension more or less; an added one is placed as in splits_find. */
 typedef Array(const SplitList *) SplitListArray;
 SplitListArray splits_near(Arena *arena, const SearchModel *model, const SplitList *list);
-
-#endif

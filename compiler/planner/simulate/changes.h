@@ -11,8 +11,7 @@
  * times as long as their class. `bandwidth` is a factor of the cluster file's bandwidth, of a kind
  * of link or of all links of some devices. A later event replaces an earlier event of the same
  * devices or links. */
-#ifndef PLANNER_SIMULATE_CHANGES_H
-#define PLANNER_SIMULATE_CHANGES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -35,5 +34,3 @@ typedef struct Changes {
 
 /* Reads a file of events. Sets *error to a line with file, key and reason, or to NULL. */
 Changes changes_read(Arena *arena, const Cluster *cluster, const char *path, const char **error);
-
-#endif

@@ -3,8 +3,7 @@
  *
  *     [compute 3 ms] [all-reduce over tp] [compute 2 ms] [all-reduce over tp]
  */
-#ifndef PLANNER_SIMULATE_SCRIPT_H
-#define PLANNER_SIMULATE_SCRIPT_H
+#pragma once
 
 #include "ir/analysis/phases.h"
 #include "planner/simulate/symmetry.h"
@@ -47,5 +46,3 @@ const Script *script_of(Scripts *scripts, int run, Phase phase, int visit);
 const Script *whole_script_of(Scripts *scripts, Phase phase);
 
 const EdgeScript *edge_script_of(Scripts *scripts, int run, int edge, bool backward);
-
-#endif

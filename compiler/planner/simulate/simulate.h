@@ -8,8 +8,7 @@
  * hetucc would emit. A simulation has these parts: symmetry.h finds devices that do the same, so
  * that one of them (an actor) stands for all; transfers.h computes the loads of links; step.h turns
  * programs into tasks; engine.h runs them. cost/ computes the seconds of a task by itself. */
-#ifndef PLANNER_SIMULATE_SIMULATE_H
-#define PLANNER_SIMULATE_SIMULATE_H
+#pragma once
 
 #include "planner/simulate/changes.h"
 #include "planner/simulate/step.h"
@@ -84,5 +83,3 @@ void put_json(Text *out, json_t *top, size_t flags);
 
 /* Returns the numbers of an actor's devices as ranges: "[0-3,6]". */
 const char *actor_devices(Arena *arena, const Actor *actor);
-
-#endif

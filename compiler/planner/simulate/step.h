@@ -7,8 +7,7 @@
  * messages wait as in schedule/wait.h. Gradient reductions begin in one order on all devices, each
  * when the device's contribution of the last micro-batch is complete. The update begins when the
  * device's reductions have ended. */
-#ifndef PLANNER_SIMULATE_STEP_H
-#define PLANNER_SIMULATE_STEP_H
+#pragma once
 
 #include "hetu/trace.h"
 #include "ir/analysis/phases.h"
@@ -54,5 +53,3 @@ typedef struct Program {
 
 /* Returns the tasks of `steps` steps. Requires all passes, and a cluster. */
 Program program_create(Arena *arena, Symmetry *fold, int steps);
-
-#endif

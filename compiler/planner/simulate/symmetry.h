@@ -5,8 +5,7 @@
  * devices begin with colours by their own properties, and colours are split by the colours of the
  * devices' partners until none is split. The simulation stays exact: equal devices share their
  * ports with equal neighbours, and so have equal times. */
-#ifndef PLANNER_SIMULATE_SYMMETRY_H
-#define PLANNER_SIMULATE_SYMMETRY_H
+#pragma once
 
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
@@ -70,5 +69,3 @@ static inline int symmetry_computing(const Symmetry *fold, int actor) {
 static inline int symmetry_port(const Symmetry *fold, int actor, int port) {
     return actor * (fold->ports + 1) + 1 + port;
 }
-
-#endif

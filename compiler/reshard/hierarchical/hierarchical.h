@@ -7,8 +7,7 @@
  *
  *     all-reduce on hosts {0,1} and {2,3}:    reduce-scatter inside {0,1} and {2,3};
  *         all-reduce {0,2} and {1,3};    all-gather inside {0,1} and {2,3} */
-#ifndef RESHARD_HIERARCHICAL_HIERARCHICAL_H
-#define RESHARD_HIERARCHICAL_HIERARCHICAL_H
+#pragma once
 
 #include "reshard/reduce/reduce.h"
 #include "reshard/plan_builder.h"
@@ -72,5 +71,3 @@ int64_t next_slice(Divisions *divisions, int64_t lo, int64_t hi);
 
 /* Returns the device that has the current slice. */
 int slice_device(const Division *division);
-
-#endif

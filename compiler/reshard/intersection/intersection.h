@@ -7,8 +7,7 @@
  *     [0-1]{0:2} to [0-3]{0:4}, 8 rows: cells of 2 rows; each is held by one device on either side
  *
  * A bundle's elements are numbered cell by cell, row-major; a part [lo, hi) is a range of these. */
-#ifndef RESHARD_INTERSECTION_INTERSECTION_H
-#define RESHARD_INTERSECTION_INTERSECTION_H
+#pragma once
 
 #include "layout/view.h"
 
@@ -37,5 +36,3 @@ int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t 
 
 /* Returns whether a device holds a bundle on both sides, at one place in storage of one size. */
 bool overlap_stays(const Overlap *overlap, const Bundle *bundle, int device);
-
-#endif

@@ -6,8 +6,7 @@
  *
  *     all-gather of columns: HT_COPY pack -> HT_ALL_GATHER in scratch -> HT_COPY unpack
  */
-#ifndef RESHARD_LOWER_H
-#define RESHARD_LOWER_H
+#pragma once
 
 #include "reshard/plan_builder.h"
 #include "reshard/plan.h"
@@ -134,5 +133,3 @@ const Segments *shared_parts(Lowering *lowering, const Step *step);
 /* Returns the shared list of moves of segments from an offset of scratch on; a new list is empty.
  * Returns NULL if the segments are not those of shared_parts, or if some are in scratch. */
 MoveList *shared_moves(Lowering *lowering, const Segments *segments, int64_t offset, Way way);
-
-#endif

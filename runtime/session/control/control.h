@@ -1,6 +1,5 @@
 /* ht_balance, ht_dispatch and the end by a signal, as steps of a session call them. */
-#ifndef SESSION_CONTROL_CONTROL_H
-#define SESSION_CONTROL_CONTROL_H
+#pragma once
 
 #include "session/core/session.h"
 
@@ -73,5 +72,3 @@ void ending_turn(const ht_program *next);
 
 /* Frees the state of this module at the end of a session. */
 void ending_close(ht_session *session);
-
-#endif

@@ -5,8 +5,7 @@
  * kernel that took longest is kept, so that a rank that becomes idle can run it to measure its
  * rate. rates.c compares the times, balance.c decides when to make a new plan.
  */
-#ifndef SESSION_CONTROL_PACE_H
-#define SESSION_CONTROL_PACE_H
+#pragma once
 
 #include <hetu/kernel.h>
 
@@ -34,5 +33,3 @@ void pace_step(bool wanted);
 
 /* Returns this rank's report of a step. An idle rank runs a kernel to measure its rate. */
 PaceReport pace_report(bool idle, int64_t step);
-
-#endif

@@ -4,8 +4,7 @@
  * shared object. Rank 0 then broadcasts the object, and all ranks load it. Its images are
  * registered if every rank could load them, in the order of the requests.
  */
-#ifndef SESSION_CONTROL_PREPARE_STRATEGY_H
-#define SESSION_CONTROL_PREPARE_STRATEGY_H
+#pragma once
 
 #include "session/core/image.h"
 
@@ -38,5 +37,3 @@ bool prepare_is_pending(const char *word);
 
 /* On rank 0: ends running hetucc processes and deletes their objects. */
 void prepare_close(void);
-
-#endif

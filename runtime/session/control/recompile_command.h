@@ -5,8 +5,7 @@
  *     pid_t maker = recompile_start(recipe, NULL, words, NULL, reason);
  *
  * All functions run on rank 0. */
-#ifndef SESSION_CONTROL_RECOMPILE_COMMAND_H
-#define SESSION_CONTROL_RECOMPILE_COMMAND_H
+#pragma once
 
 #include "session/core/image.h"
 
@@ -56,5 +55,3 @@ int recompile_ended(pid_t maker, bool wait);
 /* Returns the path of a new file in the process's private folder (base/files.h); free() it. Returns
  * NULL and sets `reason` on failure. */
 char *recompile_file(const char *kind, int number, const char *suffix, char *reason);
-
-#endif

@@ -1,6 +1,5 @@
 /* The images in this executable, in the order of their registration, equal on all ranks. */
-#ifndef SESSION_CORE_IMAGE_H
-#define SESSION_CORE_IMAGE_H
+#pragma once
 
 #include <hetu/rt.h>
 #include <hetu/session.h>
@@ -53,5 +52,3 @@ int image_ranks(void);
 
 /* Ends the program if an image's version is not this library's, or two models have one address. */
 void image_check(void);
-
-#endif

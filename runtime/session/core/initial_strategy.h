@@ -3,8 +3,7 @@
  * A program usually runs on as many ranks as its largest strategy has devices. With HETU_STRATEGY,
  * which heturun sets, it begins under that strategy and may have fewer ranks. Then it never
  * switches to strategies for more devices than it has ranks. */
-#ifndef SESSION_CORE_INITIAL_STRATEGY_H
-#define SESSION_CORE_INITIAL_STRATEGY_H
+#pragma once
 
 #include "session/core/session.h"
 
@@ -30,5 +29,3 @@ enum { NO_STRATEGY = 121 };
 /* Returns the image with which the first program of a session begins: under HETU_STRATEGY, which is
  * compiled now if the program lacks it. Ends the program on failure. */
 int initial_strategy_begin(ht_session *session, int first);
-
-#endif

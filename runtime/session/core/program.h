@@ -1,7 +1,6 @@
 /* A compiled program on this rank: its arena, parameters, states and inputs, and its steps. All
  * ranks call each function here together. */
-#ifndef SESSION_CORE_PROGRAM_H
-#define SESSION_CORE_PROGRAM_H
+#pragma once
 
 #include "session/data/dataset.h"
 #include "session/core/image.h"
@@ -93,5 +92,3 @@ int program_output(const Program *program, const char *name);
  * DIR/stepN/RANK/NAME.bin and NAME.boxes; `when` is "step" or "switch". */
 void program_check(Program *program);
 void program_dump(const Program *program, const char *folder, const char *when);
-
-#endif

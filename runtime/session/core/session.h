@@ -1,6 +1,5 @@
 /* A session: rank 0 runs main and issues commands; all ranks carry them out together. */
-#ifndef SESSION_CORE_SESSION_H
-#define SESSION_CORE_SESSION_H
+#pragma once
 
 #include "session/core/commands.h"
 #include "session/core/eager.h"
@@ -125,5 +124,3 @@ void session_take_device(void);
 
 /* Ends the process of this rank; all ranks call this function together. */
 _Noreturn void session_leave(int status);
-
-#endif

@@ -1,6 +1,5 @@
 /* Checks that enough ranks run; starts those of this host, or explains how to start them. */
 #include "transport/meet/rendezvous.h"
-#include "transport/meet/start_local_ranks.h"
 #include "transport/world.h"
 #include "base/fail.h"
 #include "base/signals.h"

@@ -7,8 +7,7 @@
  *
  * Example: columns 0 and 1 of a (2, 4) tensor are the stretches {0, 2, at 0} and {4, 6, at 2}.
  */
-#ifndef SESSION_DATA_BOXES_H
-#define SESSION_DATA_BOXES_H
+#pragma once
 
 #include <hetu/image.h>
 
@@ -63,5 +62,3 @@ void boxes_move(Distribution from, const void *source, Distribution to, void *ta
 /* Compares the replicas of every element bit by bit. Returns the first rank that differs from an
  * earlier holder; -1: none. The result is the same on all ranks. */
 int boxes_differ(Distribution where, const void *data, size_t element);
-
-#endif

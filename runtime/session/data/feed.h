@@ -3,8 +3,7 @@
  *
  *     the input "x" (model.c:30) is 24 elements of HT_F32, and is fed 12
  */
-#ifndef SESSION_DATA_FEED_H
-#define SESSION_DATA_FEED_H
+#pragma once
 
 #include <hetu/session.h>
 #include <hetu/rt.h>
@@ -35,5 +34,3 @@ bool padding_fits(const ht_image_input *input, int64_t place, const int64_t *nee
 
 /* Writes the input's padding value, if it has one, to an element. */
 void padding_put(const ht_image_input *input, void *element);
-
-#endif

@@ -1,6 +1,5 @@
 /* The named values of a program, which ht_fetch finds. */
-#ifndef SESSION_DATA_NAMED_VALUES_H
-#define SESSION_DATA_NAMED_VALUES_H
+#pragma once
 
 #include <hetu/rt.h>
 
@@ -31,5 +30,3 @@ int letters_between(const char *a, const char *b);
  * name: "h0.y" for "y". If there is none, ends the program with a message that lists similar names.
  * `model` begins the message: "the model gpt". */
 Named named_find(const NamedValues *values, const char *name, const char *model);
-
-#endif

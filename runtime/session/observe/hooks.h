@@ -15,8 +15,7 @@
  * activity ends with a mark, which names the time since the last mark. So a trace covers the whole
  * time. On a GPU, calls have marks on the device. The next mark of the host waits for the device
  * and reads their times. */
-#ifndef SESSION_OBSERVE_HOOKS_H
-#define SESSION_OBSERVE_HOOKS_H
+#pragma once
 
 #include <hetu/rt.h>
 #include <hetu/trace.h>
@@ -64,5 +63,3 @@ void hooks_operator(const HookCall *call);
 
 /* Prints a message at the first loss that is not finite. */
 void hooks_loss(int64_t step, float loss);
-
-#endif

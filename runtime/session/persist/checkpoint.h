@@ -1,7 +1,6 @@
 /* Checkpoints of a session: parameters, optimizer states, step numbers, and the numbers of ht_note.
  */
-#ifndef SESSION_PERSIST_CHECKPOINT_H
-#define SESSION_PERSIST_CHECKPOINT_H
+#pragma once
 
 #include "session/core/session.h"
 
@@ -75,5 +74,3 @@ void saved_save(ht_session *session, const char *folder, const ht_noted *noted, 
 
 /* Prefix of the names of ht_note numbers in a checkpoint. */
 #define SAVED_NUMBER "number."
-
-#endif

@@ -1,7 +1,6 @@
 /* The tensors of a session under global names, and ranges of their bytes. Checkpoints and in-memory
  * checkpoints consist of these. Their layout does not depend on a strategy. */
-#ifndef SESSION_PERSIST_SAVED_TENSORS_H
-#define SESSION_PERSIST_SAVED_TENSORS_H
+#pragma once
 
 #include "checkpoint/stored.h"
 #include "session/core/session.h"
@@ -47,5 +46,3 @@ void saved_tensors_collect(const SavedTensors *list, const SafeFile *file, int64
 /* Loads a tensor, at byte `begin` of all `bytes`, from all ranks' ranges. All ranks call it. */
 void saved_tensors_give(const SavedTensor *held, int64_t bytes, int64_t begin, int64_t from,
                         char *range);
-
-#endif

@@ -1,8 +1,7 @@
 /* Queues in shared memory: every two ranks of a machine have a byte queue in each direction. The
  * memory is a memfd without a path, so no file can be left behind. Other ranks open it through
  * /proc/PID/fd of the rank that created it. */
-#ifndef TRANSPORT_FABRIC_QUEUES_H
-#define TRANSPORT_FABRIC_QUEUES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,5 +31,3 @@ void queues_close(Queues *queues);
  * the number of bytes. */
 size_t queue_put(Queues *queues, int to, const void *data, size_t bytes);
 size_t queue_get(Queues *queues, int from, void *data, size_t bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* TCP connections between ranks. Sockets never raise SIGPIPE and are closed in child processes. */
-#ifndef TRANSPORT_FABRIC_SOCKETS_H
-#define TRANSPORT_FABRIC_SOCKETS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ ssize_t socket_get(int socket, void *data, size_t bytes);
 /* Returns the index of the first socket whose peer has closed the connection or died; -1: none.
  * Ignores negative entries. */
 int socket_first_closed(const int *sockets, int count);
-
-#endif

@@ -7,8 +7,7 @@
  *     a file in a private folder of random name below /dev/shm or /tmp
  *
  * A file is read only if this user owns it and no other can write it. Links and pipes are not. */
-#ifndef TRANSPORT_MEET_RENDEZVOUS_FILE_H
-#define TRANSPORT_MEET_RENDEZVOUS_FILE_H
+#pragma once
 
 #include "transport/meet/rendezvous.h"
 #include "transport/fabric/sockets.h"
@@ -42,5 +41,3 @@ bool rendezvous_file_of_dead(const char *mark);
 /* Removes the file of a process that ends early, and the files of dead processes at the same
  * places. Afterwards no thread of this process writes the file. */
 void rendezvous_file_abandon(const Launch *launch);
-
-#endif

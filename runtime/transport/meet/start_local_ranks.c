@@ -1,4 +1,4 @@
-#include "transport/meet/start_local_ranks.h"
+#include "transport/meet/rendezvous.h"
 
 #include "base/c_locale.h"
 #include "base/files.h"

@@ -1,8 +1,7 @@
 /* Heartbeats: short messages, several times a second, between rank 0 and each other rank on a
  * connection of their own. A thread of each process sends them (watchdog.h). So a rank that
  * computes has a heartbeat, and a stopped process has none. */
-#ifndef TRANSPORT_WATCHDOG_HEARTBEAT_H
-#define TRANSPORT_WATCHDOG_HEARTBEAT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,3 @@ Heartbeat heartbeat_hear(int rank);
 
 /* Closes the connections in a forked child process. */
 void heartbeat_forget(void);
-
-#endif

@@ -11,8 +11,7 @@
  * waiting, and all ranks print this. Stopped ranks are killed when another rank on their machine
  * ends. Time is counted in ticks of the thread: a stop of the whole machine stops the count, too.
  */
-#ifndef TRANSPORT_WATCHDOG_WATCHDOG_H
-#define TRANSPORT_WATCHDOG_WATCHDOG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -50,6 +49,4 @@ void watchdog_forget(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

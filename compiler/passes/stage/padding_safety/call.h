@@ -15,8 +15,7 @@
  * A tensor with k shorter dimensions has 2^k blocks. Block b is dropped along the j-th shorter
  * dimension if bit j of b is set. An assignment has such bits for shorter factors.
  */
-#ifndef PASSES_STAGE_PADDING_SAFETY_CALL_H
-#define PASSES_STAGE_PADDING_SAFETY_CALL_H
+#pragma once
 
 #include "ir/module.h"
 #include "rule/bounds.h"
@@ -69,5 +68,3 @@ bool call_refuse(const Call *call, unsigned bits, const char *why);
  * from the clauses of a kernel's rule. Returns false after an error. */
 bool follow_equations(Call *call);
 bool follow_kernel(Call *call);
-
-#endif

@@ -1,4 +1,4 @@
-#include "passes/stage/padding_safety/padding_safety.h"
+#include "passes/stage/stage.h"
 #include "passes/stage/padding_safety/call.h"
 
 /* ---- inputs and parameters ---- */

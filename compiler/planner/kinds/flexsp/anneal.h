@@ -9,8 +9,7 @@
  * The maximum over groups is smoothed: the time of a micro-batch is (sum d/gpus t^p)^(1/p), and p
  * doubles while the temperature falls. A group that exceeds its memory counts as slower; the
  * best state has no such group. */
-#ifndef PLANNER_KINDS_FLEXSP_ANNEAL_H
-#define PLANNER_KINDS_FLEXSP_ANNEAL_H
+#pragma once
 
 #include "planner/kinds/flexsp/flexsp.h"
 
@@ -37,5 +36,3 @@ FlexspPlan *flexsp_state_plan(Arena *arena, const FlexspState *state);
  * micro-batches: the cuts with the least sum of estimated times in which each micro-batch uses at
  * most `fill` of the memory; if there are none, cuts of about equal tokens. */
 const int *flexsp_cuts(Arena *arena, const Flexsp *q, const int *order, int batches, double fill);
-
-#endif

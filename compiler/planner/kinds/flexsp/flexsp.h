@@ -16,8 +16,7 @@
  *
  * and holds sum s / d * token_mb + states_mb <= memory_mb on each device; a micro-batch takes as
  * long as its slowest group. */
-#ifndef PLANNER_KINDS_FLEXSP_FLEXSP_H
-#define PLANNER_KINDS_FLEXSP_FLEXSP_H
+#pragma once
 
 #include "planner/kinds/kinds.h"
 
@@ -87,5 +86,3 @@ FlexspPlan *flexsp_plan(Arena *arena, const Flexsp *q, int64_t work, uint64_t se
 /* ---- the functions of the table of kinds (kinds.c) ---- */
 json_t *flexsp_answer(Arena *arena, Field input, Budget *budget);
 json_t *flexsp_certify(Arena *arena, Field input, Budget *budget);
-
-#endif

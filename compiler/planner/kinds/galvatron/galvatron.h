@@ -17,8 +17,7 @@
  * of their bounds, until the next bound is no better than the best plan: a stage by all pairs of
  * strategies, the stages together by a dynamic program over layers under a cap of the longest time
  * (search.c). */
-#ifndef PLANNER_KINDS_GALVATRON_GALVATRON_H
-#define PLANNER_KINDS_GALVATRON_GALVATRON_H
+#pragma once
 
 #include "planner/kinds/kinds.h"
 
@@ -117,5 +116,3 @@ GalvatronBound galvatron_bound(Arena *arena, const Galvatron *q);
 /* ---- the functions of the table of kinds (kinds.c) ---- */
 json_t *galvatron_answer(Arena *arena, Field input, Budget *budget);
 json_t *galvatron_certify(Arena *arena, Field input, Budget *budget);
-
-#endif

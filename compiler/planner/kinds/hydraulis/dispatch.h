@@ -8,8 +8,7 @@
  *     lengths 8, 4, 2, 2 on two pipelines with 1 and 2 micro-batches
  *         -> pipeline 0: [8]    pipeline 1: [4], [2, 2]
  */
-#ifndef PLANNER_KINDS_HYDRAULIS_DISPATCH_H
-#define PLANNER_KINDS_HYDRAULIS_DISPATCH_H
+#pragma once
 
 #include "planner/kinds/budget.h"
 #include "planner/kinds/hydraulis/problem.h"
@@ -52,5 +51,3 @@ void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch 
  * the step gets shorter. Updates `places` (dispatch_places). Returns the ms of the step. */
 double moves_make(Arena *arena, const Schemes *schemes, const Batch *batch,
                   const Dispatch *dispatch, SequencePlaces places);
-
-#endif

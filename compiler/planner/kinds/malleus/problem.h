@@ -1,7 +1,6 @@
 /* The input of Malleus, and its lower level: how long one pipeline of given groups takes at best.
  * `search.c` is the upper level, the choice of groups and pipelines. */
-#ifndef PLANNER_KINDS_MALLEUS_PROBLEM_H
-#define PLANNER_KINDS_MALLEUS_PROBLEM_H
+#pragma once
 
 #include "planner/kinds/input.h"
 #include "planner/kinds/budget.h"
@@ -101,5 +100,3 @@ Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budg
 /* Writes a pipeline's groups as stages to `stages` (at most MOST_STAGES). Returns how many. */
 int grouping_stages(const Malleus *malleus, const Grouping *grouping, int owner,
                     MalleusStage *stages);
-
-#endif

@@ -11,8 +11,7 @@
  *     ... choices change at places 17 to 20 of the order ...
  *     schedule_make(scheduler, &choices, (Places){17, 20}, most);
  */
-#ifndef PLANNER_KINDS_SPINDLE_SCHEDULE_H
-#define PLANNER_KINDS_SPINDLE_SCHEDULE_H
+#pragma once
 
 #include "planner/kinds/spindle/spindle.h"
 
@@ -70,5 +69,3 @@ const double *schedule_ends(const Scheduler *scheduler);
 
 /* Returns the schedule of the choices as a plan. */
 SpindlePlan *schedule_plan(Arena *arena, Scheduler *scheduler, const Choices *choices);
-
-#endif

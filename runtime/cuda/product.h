@@ -1,10 +1,13 @@
-/* matmul.h: matrix products by cuBLASLt. C++ only. */
-#ifndef CUDA_MATMUL_H
-#define CUDA_MATMUL_H
+/* product.h: the parts of ht_product (product.cu). C++ only. */
+#pragma once
+
+#include "device/contraction.h"
 
 #include <hetu/product.h>
 
 #include <cublasLt.h>
+
+/* ---- matrix products by cuBLASLt (matmul.cu) ---- */
 
 /* A product's bytes of scratch; the alignment of bias and aux that some cuBLASLt kernels need. */
 enum { MATMUL_WORKSPACE = 32 << 20, MATMUL_ALIGNMENT = 16 };
@@ -43,4 +46,24 @@ bool matmul_possible(const Matmul &m, const Operands &at);
 /* Runs the product on the compute stream; `workspace` has MATMUL_WORKSPACE bytes. */
 void matmul_run(const Matmul &m, const Operands &at, float scale, float add, void *workspace);
 
-#endif
+/* ---- copies between storage orders, and contractions of any kind (contract.cu) ---- */
+
+/* The epilogue for each element of a result: y = activation(value + bias), aux = value + bias.
+ * Types are f32 or bf16. */
+typedef struct Finish {
+    void *y, *aux; // aux NULL: no aux
+    const void *bias;
+    ht_dtype y_dtype, bias_dtype, from_dtype; // from_dtype: type of the values before the epilogue
+    ht_epilogue epilogue;
+} Finish;
+
+/* Computes y[..] = finish(from[..]). `axes` have the strides of y, of `from` (as x) and of the
+ * bias. No axis is empty. */
+void contract_copy(const Finish &finish, const void *from, int rank, const ht_axis *axes);
+
+/* Computes any contraction, a thread or warp per result element. Only summed axes may be empty. */
+void contract_plain(const ht_product_call *call);
+
+/* Computes the sums of an operand that a call requests (bias gradients). Only summed axes may be
+ * empty. */
+void contract_sums(const ht_product_call *call);
