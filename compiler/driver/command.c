@@ -35,10 +35,8 @@ void add_headers(Driver *driver, Command *command) {
 }
 
 void add_source_word(Command *command, const char *source) {
-    if (is_c_by_option(source))
-        command_add(command, "-x", "c", source, "-x", "none", NULL);
-    else
-        command_add(command, source, NULL);
+    if (is_c_by_option(source)) command_add(command, "-x", "c", source, "-x", "none", NULL);
+    else command_add(command, source, NULL);
 }
 
 void command_add_item(Command *command, const Item *item) {

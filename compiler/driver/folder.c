@@ -109,10 +109,8 @@ static void add_option(Text *value, const char *option, const char *argument) {
 static void add_include_folder(Text *value, const UserFiles *user, const char *option,
                                const char *path) {
     const char *name = user_folder_name(user, path);
-    if (name && !strcmp(option, "-I"))
-        add_word(value, arena_format(value->arena, "-I%s", name));
-    else if (name)
-        add_option(value, option, name);
+    if (name && !strcmp(option, "-I")) add_word(value, arena_format(value->arena, "-I%s", name));
+    else if (name) add_option(value, option, name);
     else if (!strcmp(option, "-isystem") || !strcmp(option, "-idirafter"))
         add_option(value, option, path);
 }
@@ -120,10 +118,8 @@ static void add_include_folder(Text *value, const UserFiles *user, const char *o
 /* Adds an option to `preprocessor` when the preprocessor reads it, else to `compiler`. */
 static void add_flag(const Folder *folder, const Item *item, Text *preprocessor, Text *compiler) {
     const char *text = item->text;
-    if (begins(text, "-D") || begins(text, "-U"))
-        add_word(preprocessor, text);
-    else if (begins(text, "-I"))
-        add_include_folder(preprocessor, folder->user, "-I", text + 2);
+    if (begins(text, "-D") || begins(text, "-U")) add_word(preprocessor, text);
+    else if (begins(text, "-I")) add_include_folder(preprocessor, folder->user, "-I", text + 2);
     else if (item->value &&
              (!strcmp(text, "-isystem") || !strcmp(text, "-iquote") || !strcmp(text, "-idirafter")))
         add_include_folder(preprocessor, folder->user, text, item->value);
@@ -132,8 +128,7 @@ static void add_flag(const Folder *folder, const Item *item, Text *preprocessor,
                    user_file_name(folder->user, item->value)
                        ? user_file_name(folder->user, item->value)
                        : item->value);
-    else
-        add_option(compiler, text, item->value);
+    else add_option(compiler, text, item->value);
 }
 
 /* The user's options and files in the Makefile. */
@@ -287,8 +282,7 @@ static bool make_folder(Arena *arena, const char *path, Names *made) {
 /* Sets *bytes to the content of a file of the folder; false after a message. */
 static bool content(const Folder *folder, const FolderFile *file, Text *bytes) {
     *bytes = (Text){.arena = folder->driver->arena};
-    if (file->text)
-        text_string(bytes, file->text);
+    if (file->text) text_string(bytes, file->text);
     else if (!file_read(file->from, bytes)) {
         complain("cannot read %s: %s", file->from, strerror(errno));
         return false;
@@ -438,12 +432,9 @@ static const char *runtime_cache(Arena *arena, bool *good) {
     if (named && (!*named || !strcmp(named, "0"))) return NULL;
     if (named && *named != '/' && (here = getcwd(NULL, 0)))
         path = arena_format(arena, "%s/%s", here, named);
-    else if (named)
-        path = named;
-    else if (base && *base == '/')
-        path = arena_format(arena, "%s/hetu", base);
-    else if (home && *home == '/')
-        path = arena_format(arena, "%s/.cache/hetu", home);
+    else if (named) path = named;
+    else if (base && *base == '/') path = arena_format(arena, "%s/hetu", base);
+    else if (home && *home == '/') path = arena_format(arena, "%s/.cache/hetu", home);
     free(here);
     const char *wrong = path ? cache_wrong(arena, &path) : NULL;
     if (path && !wrong) return path;

@@ -54,10 +54,8 @@ static Command whole_command(Driver *driver, const char *const *objects, const P
         const Item *item = &options->cc.items.at[i];
         const char *object =
             item->kind == ITEM_SOURCE ? objects[source++] : made_of(item, waiting, made);
-        if (item->kind == ITEM_SOURCE && !object)
-            add_source_word(&command, item->text);
-        else
-            command_add(&command, object ? object : item->text, NULL);
+        if (item->kind == ITEM_SOURCE && !object) add_source_word(&command, item->text);
+        else command_add(&command, object ? object : item->text, NULL);
         if (item->value) command_add(&command, item->value, NULL);
     }
     if (options->compile_only) command_add(&command, "-c", NULL);
@@ -278,8 +276,7 @@ static int translate(Driver *driver) {
     Units units = {0};
     if (!check_sources(driver)) return 1;
     bool good = read_units(driver, &units);
-    if (good && driver->options->emit == EMIT_IR)
-        good = translate_ir(driver, &units);
+    if (good && driver->options->emit == EMIT_IR) good = translate_ir(driver, &units);
     else if (good && driver->options->emit >= EMIT_COST && !driver->options->stop_after)
         good = translate_cost(driver, &units);
     else if (good && driver->options->emit == EMIT_C && !driver->options->stop_after)
@@ -303,8 +300,7 @@ static bool check_report(const Options *options) {
         complain("--report shows what has come through all passes: leave out --stop-after");
     else if (options->output && !strcmp(options->output, options->report))
         complain("-o and --report name one file, %s", options->report);
-    else
-        return check_output(options, options->report);
+    else return check_output(options, options->report);
     return false;
 }
 

@@ -229,15 +229,12 @@ static void read_long(Line *line) {
 /* Reads an option of hetucc that is one dash and a word, such as -std=c17; false: it is none. */
 static bool read_dashed_word(Line *line) {
     const char *word = *line->next;
-    if (!strcmp(word, "-###"))
-        put(line, "-#", "");
+    if (!strcmp(word, "-###")) put(line, "-#", "");
     else if (begins(word, "-std=") || !strcmp(word, "-Wimplicit-reshard") ||
              !strcmp(word, "-Wno-implicit-reshard") || !strcmp(word, "-save-temps"))
         put(line, "-%s", word);
-    else if (begins(word, "-R"))
-        put(line, "%s", word);
-    else
-        return false;
+    else if (begins(word, "-R")) put(line, "%s", word);
+    else return false;
     line->next++;
     return true;
 }
@@ -299,10 +296,8 @@ static void add_input(Reader *reader) {
 /* Sets the language of the next files (-x), and removes -x for C. Others are for the C compiler. */
 static void set_language(Reader *reader, const char *language) {
     reader->in_c = !strcmp(language, "c");
-    if (reader->in_c || !strcmp(language, "none"))
-        reader->options->cc.items.count--;
-    else
-        reader->options->cc.hand_over = true;
+    if (reader->in_c || !strcmp(language, "none")) reader->options->cc.items.count--;
+    else reader->options->cc.hand_over = true;
 }
 
 static void set_value(Reader *reader, const char *value) {
@@ -387,8 +382,7 @@ static void find_diagnostics(Reader *reader, char **words) {
     for (; *words; words++)
         if (begins(*words, option) && (*words)[sizeof option - 1] == '=')
             set_diagnostics(reader, *words + sizeof option);
-        else if (!strcmp(*words, option) && words[1])
-            set_diagnostics(reader, *++words);
+        else if (!strcmp(*words, option) && words[1]) set_diagnostics(reader, *++words);
 }
 
 static int read_known(const char *value) {

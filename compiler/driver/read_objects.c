@@ -132,9 +132,7 @@ static void add_archive(Arena *arena, const char *path, Bytes archive, bool thin
 void object_sections(Arena *arena, const char *path, ObjectSections *sections) {
     Bytes file = open_bytes(path);
     bool thin = begins_with(file, "!<thin>\n");
-    if (thin || begins_with(file, ARMAG))
-        add_archive(arena, path, file, thin, sections);
-    else
-        add_object(arena, file, NULL, sections);
+    if (thin || begins_with(file, ARMAG)) add_archive(arena, path, file, thin, sections);
+    else add_object(arena, file, NULL, sections);
     close_bytes(file);
 }

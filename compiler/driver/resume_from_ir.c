@@ -100,8 +100,7 @@ bool unit_resume(Driver *driver, Unit *unit) {
     if (!ir_parse(driver->arena, driver->diag, file, text.bytes, &modules)) return false;
     for (int i = 0; i < modules.count; i++) {
         const ReadModule *read = &modules.at[i];
-        if (text_same(read->module->source->file, unit->file))
-            resume_module(driver, unit, read);
+        if (text_same(read->module->source->file, unit->file)) resume_module(driver, unit, read);
         else if (!is_source(driver->options, read->module->source->file))
             diag_error(
                 driver->diag, read->at, "%s, which this module is of, is not among the sources",

@@ -77,10 +77,8 @@ static bool add_source(Driver *driver, UserFiles *files, const Item *item) {
     if (item->kind == ITEM_DEVICE) {
         command_add(&command, "-MG", "-x", driver->options->backend->folder->read_as, NULL);
     }
-    if (item->kind == ITEM_SOURCE)
-        add_source_word(&command, item->text);
-    else
-        command_add(&command, item->text, NULL);
+    if (item->kind == ITEM_SOURCE) add_source_word(&command, item->text);
+    else command_add(&command, item->text, NULL);
     if (command_run(&driver->tools, &command)) return false;
     add_file(files, item->text);
     if (!driver->tools.dry_run) add_rule(files, file_text(driver->arena, list));

@@ -261,8 +261,7 @@ static const char *take_output(const Toolchain *tools, int slot, int status) {
     child_output[slot] = NULL;
     if (text.length && sarif_has_stderr())
         sarif_add(status ? SARIF_ERROR : SARIF_WARNING, NULL, text_bytes(&text));
-    else
-        fwrite(text_bytes(&text), 1, text.length, stderr);
+    else fwrite(text_bytes(&text), 1, text.length, stderr);
     return text_bytes(&text);
 }
 
@@ -272,10 +271,8 @@ static int note_end(const Toolchain *tools, const Command *command, int slot, in
     int status = status_of(ended);
     const char *output = take_output(tools, slot, status);
     // A shell that runs the compiler also returns 128 + the number of the signal.
-    if (status > 128 && status <= 128 + MOST_SIGNAL)
-        report_killed(command, status - 128);
-    else if (status && report_killed_child(command, output))
-        status = 128 + SIGKILL;
+    if (status > 128 && status <= 128 + MOST_SIGNAL) report_killed(command, status - 128);
+    else if (status && report_killed_child(command, output)) status = 128 + SIGKILL;
     return status;
 }
 

@@ -18,12 +18,9 @@ const char *c_string(Arena *arena, const char *text) {
     Text out = {.arena = arena};
     for (const char *c = text; *c; c++) {
         unsigned char byte = (unsigned char)*c;
-        if (byte == '"' || byte == '\\')
-            text_print(&out, "\\%c", byte);
-        else if (byte < 32 || byte > 126 || byte == '?')
-            text_print(&out, "\\%03o", byte);
-        else
-            text_append(&out, c, 1);
+        if (byte == '"' || byte == '\\') text_print(&out, "\\%c", byte);
+        else if (byte < 32 || byte > 126 || byte == '?') text_print(&out, "\\%03o", byte);
+        else text_append(&out, c, 1);
     }
     return text_bytes(&out);
 }

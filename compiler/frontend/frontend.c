@@ -142,8 +142,7 @@ static void with_deep_stack(void *(*work)(void *), void *data) {
     if (pthread_attr_setstacksize(&attributes, (size_t)1 << 30) ||
         pthread_create(&thread, &attributes, work, data))
         work(data);
-    else
-        pthread_join(thread, NULL);
+    else pthread_join(thread, NULL);
     pthread_attr_destroy(&attributes);
 }
 

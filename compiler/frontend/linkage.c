@@ -53,10 +53,8 @@ static void find_in_rule(Search *search, const OpDef *def) {
 static void find_function(Search *search, const CFunction *function) {
     if (search->functions[function->number]) return;
     search->functions[function->number] = true;
-    if (function->op)
-        find_in_rule(search, function->op->def);
-    else if (function->body)
-        cstmt_walk(function->body, find_in_expression, search);
+    if (function->op) find_in_rule(search, function->op->def);
+    else if (function->body) cstmt_walk(function->body, find_in_expression, search);
     else if (!function->system && !function->library && !builtin_find(function->name))
         add_name(search, function->name);
 }
@@ -70,10 +68,8 @@ static void find_variable(Search *search, const CVar *var) {
 
 static void find_in_expression(const CExpr *expr, void *data) {
     Search *search = data;
-    if (expr->kind == C_FUNCTION)
-        find_function(search, expr->function);
-    else if (expr->kind == C_VAR)
-        find_variable(search, expr->var);
+    if (expr->kind == C_FUNCTION) find_function(search, expr->function);
+    else if (expr->kind == C_VAR) find_variable(search, expr->var);
 }
 
 void linkage_absent(CUnit *unit, LinkNames *names) {

@@ -95,10 +95,8 @@ static Token scan_directive(Lexer *lexer, Source *source, const Token *hash) {
                         .end = (int)(end.start - source->text)};
     found.tokens.at = line.at + passed;
     found.tokens.count = line.count - passed;
-    if (ours)
-        array_push(lexer->arena, &source->lines, found);
-    else
-        array_push(lexer->arena, &source->strays, found);
+    if (ours) array_push(lexer->arena, &source->lines, found);
+    else array_push(lexer->arena, &source->strays, found);
     return end;
 }
 

@@ -105,8 +105,7 @@ static void note_names(Chooser *chooser, const StrategyList *list, Position at, 
     diag_suggest(chooser->diag, at, name, names.at, names.count);
     if (list->count)
         diag_note(chooser->diag, (Position){0}, "%s has %s", where, listed(chooser->arena, list));
-    else
-        diag_note(chooser->diag, (Position){0}, "%s has no strategies", where);
+    else diag_note(chooser->diag, (Position){0}, "%s has no strategies", where);
 }
 
 static void several_strategies(Chooser *chooser, const StrategyList *list, const char *where,
@@ -265,10 +264,8 @@ static bool is_taken(Chooser *chooser, const Strategy *strategy) {
 static void choose_word(Chooser *chooser) {
     const char *file = frontend_strategy_file(chooser->arena, chooser->word);
     ChosenStrategy found = {find_strategy(&chooser->list, chooser->word), false};
-    if (!found.strategy && file)
-        found = (ChosenStrategy){read_file(chooser, file), true};
-    else if (!found.strategy)
-        unknown_word(chooser);
+    if (!found.strategy && file) found = (ChosenStrategy){read_file(chooser, file), true};
+    else if (!found.strategy) unknown_word(chooser);
     if (found.strategy && !is_taken(chooser, found.strategy))
         array_push(chooser->arena, chooser->choice, found);
 }
@@ -476,10 +473,8 @@ void strategies_find(CUnit *unit, Macros macros, const FrontendOptions *options,
         chooser.word = options->strategies[i];
         const char *file = frontend_strategy_file(unit->arena, chooser.word);
         if (find_strategy(&chooser.list, chooser.word)) continue;
-        if (file)
-            find_in_file(&chooser, file);
-        else
-            unknown_word(&chooser);
+        if (file) find_in_file(&chooser, file);
+        else unknown_word(&chooser);
     }
 }
 
@@ -488,10 +483,8 @@ void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *option
     Chooser chooser = chooser_begin(unit, macros, choice);
     chooser.names.state = &chooser;
     if (!read_sources(&chooser) || !models_exist(unit)) return;
-    if (text)
-        choose_text(&chooser, text);
-    else
-        choose(&chooser, options);
+    if (text) choose_text(&chooser, text);
+    else choose(&chooser, options);
     if (!diag_errors(unit->diag)) // after errors, strategies may be missing from the list
         check_optimizers(&chooser);
     check_written_axes(&chooser);

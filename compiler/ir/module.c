@@ -432,8 +432,7 @@ const Layout *module_layout_shard_replicas(Module *module, const Layout *layout,
     // compute the layout for devices 0, 1, ..., then rename these to the layout's devices
     const Layout *numbered = layout_intern(shared, layout_renumbered(scratch, layout)), *spread;
     int count;
-    if (numbered == layout)
-        spread = layout_shard_replicas(scratch, layout, type_shape(type));
+    if (numbered == layout) spread = layout_shard_replicas(scratch, layout, type_shape(type));
     else
         spread = layout_of_devices(scratch, module_layout_shard_replicas(module, numbered, type),
                                    layout_devices(scratch, layout, &count));

@@ -87,10 +87,8 @@ int holdings_find(const Holdings *holdings, int device) {
     int low = 0, high = holdings->device_count;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (holdings->members[middle].device < device)
-            low = middle + 1;
-        else
-            high = middle;
+        if (holdings->members[middle].device < device) low = middle + 1;
+        else high = middle;
     }
     return low < holdings->device_count && holdings->members[low].device == device
                ? holdings->members[low].holding

@@ -58,8 +58,7 @@ static int64_t parse_number(Parser *parser, const char *what, int64_t least, int
     const Token *token = here(parser);
     char *rest;
     int64_t value = strtoll(token->text, &rest, 10);
-    if (token->kind != TOKEN_NUMBER || *rest)
-        FAIL(parser, token, "expected %s", what);
+    if (token->kind != TOKEN_NUMBER || *rest) FAIL(parser, token, "expected %s", what);
     else if (value < least || value > most)
         FAIL(parser, token, "%s must be from %lld to %lld", what, (long long)least,
              (long long)most);
@@ -115,8 +114,7 @@ static State parse_state(Parser *parser) {
     state.kind = parse_kind(parser);
     if (state.kind == STATE_SPLIT && here(parser)->kind == TOKEN_NUMBER)
         state.dim = (int)parse_number(parser, "a dimension", 0, LAYOUT_MAX_RANK - 1);
-    else if (state.kind == STATE_SPLIT)
-        unknown_state(parser);
+    else if (state.kind == STATE_SPLIT) unknown_state(parser);
     expect(parser, ":", "after what a state does");
     state.count = (int)parse_number(parser, "the count of a state", 1, MAX_DEVICES);
     const Token *first = here(parser) + 1;

@@ -248,10 +248,8 @@ static int find_edge(const Maker *maker, Fraction place) {
     int low = 0, high = maker->edge_count - 1;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (fraction_compare(maker->edges[middle], place) < 0)
-            low = middle + 1;
-        else
-            high = middle;
+        if (fraction_compare(maker->edges[middle], place) < 0) low = middle + 1;
+        else high = middle;
     }
     return low;
 }
@@ -287,15 +285,13 @@ static Ranges make_ranges(const Maker *maker, int g, int position, int dim) {
         part = (Interval){cut_at(maker->top_before, layout->group_count, g),
                           cut_at(maker->top_before, layout->group_count, g + 1)};
     for (int i = 0; i < own.count; i++)
-        if (cuts_slices(layout, dim))
-            add_slices(maker, &ranges, own.at[i], part, n);
+        if (cuts_slices(layout, dim)) add_slices(maker, &ranges, own.at[i], part, n);
         else if (cut)
             add_range(maker->scratch, &ranges,
                       (Interval){fraction_between(part.lo, part.hi, own.at[i].lo),
                                  fraction_between(part.lo, part.hi, own.at[i].hi)},
                       n);
-        else
-            add_range(maker->scratch, &ranges, own.at[i], n);
+        else add_range(maker->scratch, &ranges, own.at[i], n);
     return ranges;
 }
 

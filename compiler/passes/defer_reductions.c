@@ -220,10 +220,8 @@ void pass_defer_reductions(Module *module, const PassContext *context) {
     // 2: rebuild the list of operators with the new sums
     for (int i = 0; i < module->ops.count; i++) {
         sums.root = module->ops.at[i];
-        if (better[i])
-            add_anew(&sums, better[i]);
-        else if (!sums.inside[i])
-            array_push(module->arena, &sums.out, sums.root);
+        if (better[i]) add_anew(&sums, better[i]);
+        else if (!sums.inside[i]) array_push(module->arena, &sums.out, sums.root);
     }
     module->ops.at = sums.out.at;
     module->ops.count = sums.out.count;

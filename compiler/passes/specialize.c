@@ -182,8 +182,7 @@ static void use_message(Module *module, Intern *messages, Op *op) {
         array_push(module->arena, &(*message)->tensors,
                    (ConvertedTensor){op->results[0]->type, op->operands[0]->layout,
                                      op->results[0]->layout});
-    else
-        *message = conversion_of(module, op);
+    else *message = conversion_of(module, op);
     conversion_use(*message, (*message)->tensors.count - 1, op);
 }
 
@@ -217,10 +216,8 @@ static void plan_conversions(Module *module, const CompileOptions *options, cons
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
         if (op->def != module->builtin->reshard) continue;
-        if (op_crosses_stages(module, op))
-            use_message(module, messages, op);
-        else
-            use_conversion(module, known, op);
+        if (op_crosses_stages(module, op)) use_message(module, messages, op);
+        else use_conversion(module, known, op);
     }
     // 2: plan conversions, and join gradients into buckets
     for (int c = 0; c < module->devices->conversions.count; c++)

@@ -53,8 +53,7 @@ void add_countable_collective(PlanBuilder *planner, const Devices *group, Segmen
                               ht_verb verb) {
     if (is_divided(verb) && !parts_countable(planner->plan, parts, group->count))
         add_each_rooted(planner, group, parts, verb);
-    else
-        add_collective(planner, *group, parts, verb);
+    else add_collective(planner, *group, parts, verb);
 }
 
 /* ---- messages ---- */

@@ -152,18 +152,12 @@ static bool parse_element(RuleDraft *draft, Element *element, bool of_operand) {
     const char *name = tokens->token->text;
     int dtype = named_dtype(draft), attr = rule_attr(draft, name, PARAM_DTYPE, PARAM_DTYPE),
         operand = rule_operand(draft, name);
-    if (dtype >= 0)
-        *element = (Element){ELEMENT_FIXED, dtype};
-    else if (attr >= 0)
-        *element = (Element){ELEMENT_ARGUMENT, attr};
-    else if (operand >= 0)
-        *element = (Element){ELEMENT_OPERAND, operand};
-    else if (tokens_is(tokens, "wide"))
-        *element = (Element){ELEMENT_WIDE, 0};
-    else if (of_operand && tokens_is(tokens, "integer"))
-        *element = (Element){ELEMENT_INTEGER, 0};
-    else
-        return unknown_element(draft);
+    if (dtype >= 0) *element = (Element){ELEMENT_FIXED, dtype};
+    else if (attr >= 0) *element = (Element){ELEMENT_ARGUMENT, attr};
+    else if (operand >= 0) *element = (Element){ELEMENT_OPERAND, operand};
+    else if (tokens_is(tokens, "wide")) *element = (Element){ELEMENT_WIDE, 0};
+    else if (of_operand && tokens_is(tokens, "integer")) *element = (Element){ELEMENT_INTEGER, 0};
+    else return unknown_element(draft);
     tokens_next(tokens);
     return true;
 }

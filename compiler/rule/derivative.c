@@ -315,8 +315,7 @@ static const Expr *call_derivative(Arena *arena, const Expr *call, By by) {
         if (is_zero(inner)) continue;
         if (function->traits & LOGARITHM && grows(outer->arg[1], by))
             total = relative(arena, outer->arg[0], outer->arg[1], by);
-        else
-            total = sum(arena, total, chained(arena, inner, outer, function->traits));
+        else total = sum(arena, total, chained(arena, inner, outer, function->traits));
     }
     return total;
 }

@@ -161,10 +161,8 @@ const Expr *equations_present(Arena *arena, const Rule *rule, const Expr *expr,
     for (int t = 0; t < count; t++) {
         if (lacks(&presence, terms[t].expr)) continue;
         const Expr *term = with_numbers(&presence, terms[t].expr);
-        if (total)
-            total = expr_binary(arena, terms[t].negative ? EXPR_SUB : EXPR_ADD, total, term);
-        else
-            total = terms[t].negative ? expr_negative(arena, term) : term;
+        if (total) total = expr_binary(arena, terms[t].negative ? EXPR_SUB : EXPR_ADD, total, term);
+        else total = terms[t].negative ? expr_negative(arena, term) : term;
     }
     return total ? total : expr_number(arena, 0, NULL);
 }

@@ -20,10 +20,8 @@ static bool parse_result(RuleDraft *draft) {
                               ? "the result '%s' has the name of a parameter"
                               : "two results are called '%s'",
                           access.name);
-    if (tokens_is(tokens, "=") && draft->results.count == 0)
-        draft->rule.kind = RULE_VIEW;
-    else if (!rule_dims(draft, &access))
-        return rule_fail(draft);
+    if (tokens_is(tokens, "=") && draft->results.count == 0) draft->rule.kind = RULE_VIEW;
+    else if (!rule_dims(draft, &access)) return rule_fail(draft);
     if (draft->results.count == IR_MAX_RESULTS)
         return RULE_ERROR(draft, access.at, "a rule has at most %d results", IR_MAX_RESULTS);
     array_push(draft->arena, &draft->results, access);

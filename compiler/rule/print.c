@@ -63,10 +63,8 @@ const char *rule_printed(Arena *arena, const Rule *rule, const char *name) {
     Text out = {.arena = arena};
     print_accesses(&out, rule, rule->results, rule->result_count);
     text_string(&out, " = ");
-    if (rule->kind == RULE_BODY)
-        expr_print(&out, rule->body, print_leaf, (void *)rule);
-    else
-        print_equations(&out, rule, name);
+    if (rule->kind == RULE_BODY) expr_print(&out, rule->body, print_leaf, (void *)rule);
+    else print_equations(&out, rule, name);
     for (int f = 0; f < rule->factor_count; f++) {
         if (rule->factors[f].size) {
             text_print(&out, " size(%s: ", rule->factors[f].name);

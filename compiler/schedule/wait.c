@@ -165,10 +165,8 @@ static void add_waits_of_transfer(WaitList *list, int event) {
 /* Writes to `to` the events that an event waits for. Returns how many, at most waits_most. */
 static int waits_of(const Waits *waits, int event, WaitFor *to) {
     WaitList list = {.waits = waits, .to = to};
-    if (event < waits->row_count)
-        add_waits_of_row(&list, event);
-    else
-        add_waits_of_transfer(&list, event);
+    if (event < waits->row_count) add_waits_of_row(&list, event);
+    else add_waits_of_transfer(&list, event);
     return list.count;
 }
 

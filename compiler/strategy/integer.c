@@ -136,8 +136,7 @@ bool strategy_range(StrategyParser *parser, const char *what, int64_t *first, in
     if (!strategy_primary(parser, what, first)) return false;
     *last = *first;
     if (tokens_take(tokens, "-") && !strategy_primary(parser, what, last)) return false;
-    if (*first < 0)
-        diag_error(tokens->diag, at, "%s cannot be negative", what);
+    if (*first < 0) diag_error(tokens->diag, at, "%s cannot be negative", what);
     else if (*last < *first)
         diag_error(tokens->diag, at, "the range %lld-%lld is empty: its end is below its start",
                    (long long)*first, (long long)*last);

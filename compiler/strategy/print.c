@@ -64,8 +64,7 @@ static void print_layers(Text *out, const Stage *stage) {
         const LayerRange *range = &stage->layers.at[i];
         text_string(out, i ? ", " : " layers(");
         if (range->tower) text_print(out, "%s: ", range->tower);
-        if (range->name)
-            text_string(out, range->name);
+        if (range->name) text_string(out, range->name);
         else
             text_print(out, range->first == range->last ? "%lld" : "%lld-%lld",
                        (long long)range->first, (long long)range->last);

@@ -156,9 +156,7 @@ InputText reading_text(Arena *arena, ReadKinds kinds, const char *path, size_t m
     const char *why;
     Text text = {.arena = arena};
     const Kept *entry = kinds == READ_PIPES ? find_kept(path) : NULL;
-    if (entry)
-        text_append(&text, entry->bytes, entry->length);
-    else if (!read_any(kinds, path, &text, most, &why))
-        return (InputText){.why = why};
+    if (entry) text_append(&text, entry->bytes, entry->length);
+    else if (!read_any(kinds, path, &text, most, &why)) return (InputText){.why = why};
     return (InputText){text_bytes(&text), text.length, NULL};
 }

@@ -38,8 +38,7 @@ static _Noreturn void fail(FailStatus status, const char *format, va_list argume
     fflush(stdout);
     if (ranks && ranks->size() > 1)
         fprintf(stderr, "hetu: rank %d: %s%s\n", ranks->rank(), message, place);
-    else
-        fprintf(stderr, "hetu: %s%s\n", message, place);
+    else fprintf(stderr, "hetu: %s%s\n", message, place);
     fflush(stderr);
     private_close();
     if (ranks) ranks->abort(status);

@@ -49,10 +49,8 @@ static long now(void) {
 static void call_main(Taken *own, siginfo_t *info, void *context) {
     if (atomic_exchange(&own->inside, true)) // main's handler calls the handler that it replaced
         return;
-    if (own->given.sa_flags & SA_SIGINFO)
-        own->given.sa_sigaction(own->number, info, context);
-    else
-        own->given.sa_handler(own->number);
+    if (own->given.sa_flags & SA_SIGINFO) own->given.sa_sigaction(own->number, info, context);
+    else own->given.sa_handler(own->number);
     atomic_store(&own->inside, false);
 }
 
@@ -72,10 +70,8 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     bool second =
         atomic_load(&own->count) && number == SIGTERM && now() > atomic_load(&own->first) + AGAIN;
     if (!atomic_fetch_add(&own->count, 1)) atomic_store(&own->first, now());
-    if (calls_main && atomic_load(&own->handled))
-        call_main(own, info, context);
-    else if (!atomic_load(&own->handled) && (second || !atomic_load(&heeded)))
-        end_now(own);
+    if (calls_main && atomic_load(&own->handled)) call_main(own, info, context);
+    else if (!atomic_load(&own->handled) && (second || !atomic_load(&heeded))) end_now(own);
     errno = error;
 }
 
@@ -181,8 +177,7 @@ uint32_t told_heartbeat(void) {
 void told_hear(uint32_t heartbeat) {
     for (int i = 0; i < SIGNALS; i++) {
         int theirs = (int)(heartbeat >> 8 * i & MOST);
-        if (!calls_main && heartbeat & OPEN)
-            atomic_store(&taken[i].handled, heartbeat >> i & 1);
+        if (!calls_main && heartbeat & OPEN) atomic_store(&taken[i].handled, heartbeat >> i & 1);
         else if (calls_main && theirs > atomic_load(&taken[i].elsewhere))
             atomic_store(&taken[i].elsewhere, theirs);
     }

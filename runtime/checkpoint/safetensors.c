@@ -17,10 +17,8 @@ enum { LENGTH_BYTES = 8, MOST_HEADER = 100 << 20 }; // the format's own limit
 static void put_text(FILE *out, const char *text) {
     fputc('"', out);
     for (const char *c = text; *c; c++)
-        if ((unsigned char)*c < ' ')
-            fprintf(out, "\\u%04x", *c);
-        else
-            fprintf(out, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+        if ((unsigned char)*c < ' ') fprintf(out, "\\u%04x", *c);
+        else fprintf(out, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
     fputc('"', out);
 }
 

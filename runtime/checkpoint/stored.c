@@ -140,10 +140,8 @@ static bool is_matrix(const char *shape) {
 /* Writes the shape as the file has it: "3, 4", or "4, 3" if transposed. */
 static void text_shape(char *text, size_t room, const char *shape, bool transposed) {
     const char *comma = strchr(shape, ',');
-    if (transposed)
-        snprintf(text, room, "%s, %.*s", comma + 2, (int)(comma - shape), shape);
-    else
-        snprintf(text, room, "%s", shape);
+    if (transposed) snprintf(text, room, "%s, %.*s", comma + 2, (int)(comma - shape), shape);
+    else snprintf(text, room, "%s", shape);
 }
 
 const char *stored_wrong(const StoredTensor *stored, const char *shape) {
@@ -168,8 +166,7 @@ const char *stored_wrong(const StoredTensor *stored, const char *shape) {
     else if (tensor->begin % stored_size(stored))
         snprintf(text, sizeof text, "\"%.*s\" lies at no multiple of its type's size", NAME_ROOM,
                  tensor->name);
-    else
-        return NULL;
+    else return NULL;
     return text;
 }
 

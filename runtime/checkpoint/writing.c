@@ -46,10 +46,8 @@ void writing_path(char *path, size_t room, const char *folder, int64_t step, con
 /* The functions of this section return 0, or an errno. */
 static int write_at(int file, const char *from, size_t bytes, off_t at) {
     for (ssize_t part; bytes; bytes -= (size_t)part, at += part, from += part)
-        if ((part = pwrite(file, from, bytes, at)) < 0 && errno != EINTR)
-            return errno;
-        else
-            part = part < 0 ? 0 : part;
+        if ((part = pwrite(file, from, bytes, at)) < 0 && errno != EINTR) return errno;
+        else part = part < 0 ? 0 : part;
     return 0;
 }
 
@@ -206,8 +204,7 @@ static void remove_older(const WritingPlan *plan) {
     for (int i = 0; plan->keep && i < count; i++)
         if (kept < plan->keep)
             kept += steps[i] <= plan->step && has_manifest(plan->folder, steps[i]);
-        else
-            remove_step(plan->folder, steps[i]);
+        else remove_step(plan->folder, steps[i]);
     free(steps);
 }
 

@@ -115,10 +115,8 @@ void *device_alloc(int64_t bytes) {
 
 void device_free(void *memory) {
     StorageHead *head = memory ? (StorageHead *)memory - 1 : NULL;
-    if (head && head->mapped)
-        munmap(head, head->mapped);
-    else
-        free(head);
+    if (head && head->mapped) munmap(head, head->mapped);
+    else free(head);
 }
 
 void device_zero(void *memory, int64_t bytes) { memset(memory, 0, (size_t)bytes); }
@@ -166,10 +164,8 @@ bool device_name(const char *name) { return (void)name, false; }
 /* ---- functions that emitted code calls ---- */
 
 void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count, ht_dtype dtype) {
-    if (r->microbatch)
-        ht_combine(dtype, HT_SUM, to, from, count);
-    else
-        memmove(to, from, (size_t)count * ht_dtype_bytes(dtype));
+    if (r->microbatch) ht_combine(dtype, HT_SUM, to, from, count);
+    else memmove(to, from, (size_t)count * ht_dtype_bytes(dtype));
 }
 
 void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum) {

@@ -63,10 +63,8 @@ static int64_t index_before(const Index *index, int64_t number) {
     }
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if (index->entry[middle].number < number)
-            low = middle + 1;
-        else
-            high = middle;
+        if (index->entry[middle].number < number) low = middle + 1;
+        else high = middle;
     }
     return low;
 }
@@ -107,8 +105,7 @@ void ht_gather_kernel(const ht_call *call) {
         for (int64_t c = 0; c < to.inner; c++) {
             int64_t i = row * to.inner + c, at = index_find(&index, cpu_index(number, i));
             char *place = (char *)y->data + i * size;
-            if (at < 0)
-                memset(place, 0, (size_t)size);
+            if (at < 0) memset(place, 0, (size_t)size);
             else
                 memcpy(place,
                        (const char *)x->data +
@@ -274,10 +271,8 @@ static int64_t entries_before(const Entry *entry, int64_t count, Entry one) {
     int64_t low = 0;
     while (low < count) {
         int64_t middle = low + (count - low) / 2;
-        if (by_number(&entry[middle], &one) < 0)
-            low = middle + 1;
-        else
-            count = middle;
+        if (by_number(&entry[middle], &one) < 0) low = middle + 1;
+        else count = middle;
     }
     return low;
 }

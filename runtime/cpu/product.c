@@ -21,10 +21,8 @@ typedef struct Product {
 static CBLAS_TRANSPOSE matrix_form(const ht_axis *a, int64_t sa, const ht_axis *b, int64_t sb,
                                    blasint *lead) {
     int transposed = b && (a ? sb != 1 || sa < b->extent : sb != 1);
-    if (transposed)
-        *lead = (blasint)sb;
-    else
-        *lead = (blasint)(a ? sa : b ? b->extent : 1);
+    if (transposed) *lead = (blasint)sb;
+    else *lead = (blasint)(a ? sa : b ? b->extent : 1);
     return transposed ? CblasTrans : CblasNoTrans;
 }
 
@@ -89,8 +87,7 @@ static void run_plain(const Product *p, float *y, const float *x, const float *w
 
 /* Sets `n` elements of y to the bias, or to 0 if bias is NULL. */
 static void bias_run(float *y, int64_t step, const float *bias, int64_t bias_step, int64_t n) {
-    if (step == 1 && bias && bias_step == 1)
-        memcpy(y, bias, (size_t)n * sizeof(float));
+    if (step == 1 && bias && bias_step == 1) memcpy(y, bias, (size_t)n * sizeof(float));
     else
         for (int64_t i = 0; i < n; i++) y[i * step] = bias ? bias[i * bias_step] : 0.0f;
 }
@@ -116,8 +113,6 @@ void product_f32(float *y, const float *x, const float *w, const float *bias, in
     }
     Product p = {contraction_of(rank, axes), scale};
     if (bias) write_bias(p.c.rank, p.c.axes, y, bias);
-    if (p.c.m >= 0 || p.c.n >= 0 || p.c.k >= 0)
-        run_blas(&p, y, x, w, bias != NULL);
-    else
-        run_plain(&p, y, x, w, bias != NULL);
+    if (p.c.m >= 0 || p.c.n >= 0 || p.c.k >= 0) run_blas(&p, y, x, w, bias != NULL);
+    else run_plain(&p, y, x, w, bias != NULL);
 }

@@ -225,10 +225,8 @@ static __global__ void __launch_bounds__(E::threads, 1)
         for_each_score<E>([&](int r, int c) {
             p(r, c) = probability<E>(p(r, c) * a.scale, of[E::column(c)].lse);
         });
-        if constexpr (E::passes)
-            E::keep(passed_p, passed_pitch, p);
-        else
-            E::add(to_dv, p, dy_tiles + buffer * tile, at.first_column, scratch);
+        if constexpr (E::passes) E::keep(passed_p, passed_pitch, p);
+        else E::add(to_dv, p, dy_tiles + buffer * tile, at.first_column, scratch);
         E::score(ds, v_tile, dy_tiles + buffer * tile);
         for_each_score<E>(
             [&](int r, int c) { ds(r, c) = p(r, c) * (ds(r, c) - of[E::column(c)].delta); });
@@ -416,10 +414,8 @@ static void launch_fitting(const AttentionShape *a, const ht_call *call) {
     static_assert(keys_whole<Small>() <= attention_least_shared &&
                       queries_whole<Q>() <= attention_least_shared,
                   "it runs on every GPU");
-    if ((int64_t)keys_whole<K>() <= cuda_shared_bytes())
-        launch<K, Q>(a, call);
-    else
-        launch<Small, Q>(a, call);
+    if ((int64_t)keys_whole<K>() <= cuda_shared_bytes()) launch<K, Q>(a, call);
+    else launch<Small, Q>(a, call);
 }
 
 template <typename K, typename Q>

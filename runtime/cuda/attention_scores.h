@@ -79,19 +79,15 @@ static __device__ __forceinline__ void attention_hide(const AttentionShape &a, i
 
 static __device__ __forceinline__ void attention_store(const AttentionResult &to, int64_t at,
                                                        float value) {
-    if (to.bf16)
-        ((__nv_bfloat16 *)to.data)[at] = __float2bfloat16(value);
-    else
-        ((float *)to.data)[at] = value;
+    if (to.bf16) ((__nv_bfloat16 *)to.data)[at] = __float2bfloat16(value);
+    else ((float *)to.data)[at] = value;
 }
 
 /* Stores two neighbours; requires to.pairs. */
 static __device__ __forceinline__ void attention_store(const AttentionResult &to, int64_t at,
                                                        float value, float next) {
-    if (to.bf16)
-        *(uint32_t *)((__nv_bfloat16 *)to.data + at) = tensor_pack(value, next);
-    else
-        *(float2 *)((float *)to.data + at) = make_float2(value, next);
+    if (to.bf16) *(uint32_t *)((__nv_bfloat16 *)to.data + at) = tensor_pack(value, next);
+    else *(float2 *)((float *)to.data + at) = make_float2(value, next);
 }
 
 /* Stores this thread's part of the rows that a block owns, times `factor(row of the thread)`. `at`

@@ -30,10 +30,8 @@ static __device__ inline float load_float(const void *data, ht_dtype dtype, int6
 }
 
 static __device__ inline void store_float(void *data, ht_dtype dtype, int64_t i, float value) {
-    if (dtype == HT_BF16)
-        static_cast<uint16_t *>(data)[i] = ht_bf16_store(value);
-    else
-        static_cast<float *>(data)[i] = value;
+    if (dtype == HT_BF16) static_cast<uint16_t *>(data)[i] = ht_bf16_store(value);
+    else static_cast<float *>(data)[i] = value;
 }
 
 static __device__ inline float activate(float x, ht_epilogue epilogue) {
@@ -164,8 +162,6 @@ void contract_sums(const ht_product_call *call) {
     parts = parts > most ? most : parts < 1 ? 1 : parts;
     const dim3 grid((unsigned)blocks, blocks > HT_SUM_GROUPS ? 1 : (unsigned)parts),
         block(HT_WARP, HT_MOST_WARPS);
-    if (call->dtype == HT_BF16)
-        ht_launch(sums_device<uint16_t>, grid, block, 0, s);
-    else
-        ht_launch(sums_device<float>, grid, block, 0, s);
+    if (call->dtype == HT_BF16) ht_launch(sums_device<uint16_t>, grid, block, 0, s);
+    else ht_launch(sums_device<float>, grid, block, 0, s);
 }

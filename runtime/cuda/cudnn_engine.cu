@@ -62,8 +62,7 @@ static Cudnn *cudnn(void) {
                  std::to_string(CUDNN_LEAST_VERSION));
     else if ((status = cudnnCreate(&opened.handle)) != CUDNN_STATUS_SUCCESS)
         say_once(std::string("cudnnCreate: ") + cudnnGetErrorString(status));
-    else
-        opened.device = std::make_unique<CudnnDevice>(opened.handle);
+    else opened.device = std::make_unique<CudnnDevice>(opened.handle);
     return opened.device ? &opened : nullptr;
 }
 
@@ -84,10 +83,8 @@ static PlanKey key_of(const CudnnAttention &a, bool backward) {
 static std::unique_ptr<CudnnPlan> make_plan(const Cudnn &on, const CudnnAttention &a,
                                             bool backward) {
     CudnnGraph graph;
-    if (backward)
-        cudnn_attention_backward(&graph, a);
-    else
-        cudnn_attention_forward(&graph, a);
+    if (backward) cudnn_attention_backward(&graph, a);
+    else cudnn_attention_forward(&graph, a);
     auto plan = std::make_unique<CudnnPlan>(graph, *on.device, true);
     if (plan->failed()) say_once(plan->why());
     return plan;

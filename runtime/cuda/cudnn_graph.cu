@@ -248,8 +248,6 @@ void CudnnPlan::run(cudnnHandle_t handle,
              (int64_t)addresses.size(), addresses.data());
     pack.set(variant, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, memory);
     pack.finalize(variant);
-    if (pack.failed())
-        check(CUDNN_STATUS_BAD_PARAM, pack.why().c_str());
-    else
-        check(cudnnBackendExecute(handle, plan, variant), "running a plan");
+    if (pack.failed()) check(CUDNN_STATUS_BAD_PARAM, pack.why().c_str());
+    else check(cudnnBackendExecute(handle, plan, variant), "running a plan");
 }

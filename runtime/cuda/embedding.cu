@@ -212,10 +212,8 @@ __global__ void __launch_bounds__(GATHER_THREADS)
         if (place + 1 < end && sorted.row[place + 1] == row) continue;
         const bool after = place + 1 == end && goes_on(sorted, end, count);
         float *partial = sorted.partial + (blockIdx.x * 2 + (before ? 0 : 1)) * n;
-        if (before || after)
-            ht_store(partial + column, sum);
-        else
-            add_to_row(table + row * n + column, sum);
+        if (before || after) ht_store(partial + column, sum);
+        else add_to_row(table + row * n + column, sum);
         before = false;
         CUDA_UNROLL
         for (int v = 0; v < V; v++) sum[v] = 0;
@@ -247,8 +245,7 @@ __global__ void __launch_bounds__(GATHER_THREADS)
 /* Initializes the table's gradient with `more`, or with zeros if `more` is NULL. */
 static void begin_table(float *table, const float *more, int64_t count) {
     const size_t bytes = (size_t)count * sizeof(float);
-    if (!more)
-        HT_CUDA(cudaMemsetAsync(table, 0, bytes, ht_compute_stream()));
+    if (!more) HT_CUDA(cudaMemsetAsync(table, 0, bytes, ht_compute_stream()));
     else if (more != table)
         HT_CUDA(cudaMemcpyAsync(table, more, bytes, cudaMemcpyDeviceToDevice, ht_compute_stream()));
 }

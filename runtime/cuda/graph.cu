@@ -32,10 +32,8 @@ extern "C" void device_run(DeviceRecording **recording, void (*issue)(void *), v
     fail_noted(cuda_noted());
     watchdog_begin_wait();
     if (*recording && !(*recording)->exec) record(*recording, issue, argument);
-    if (*recording)
-        HT_CUDA(cudaGraphLaunch((*recording)->exec, ht_compute_stream()));
-    else
-        issue(argument);
+    if (*recording) HT_CUDA(cudaGraphLaunch((*recording)->exec, ht_compute_stream()));
+    else issue(argument);
     if (!*recording && may_record()) *recording = new DeviceRecording();
     cuda_step_finish();
     watchdog_end_wait();

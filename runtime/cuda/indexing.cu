@@ -32,10 +32,8 @@ template <> struct Computed<uint16_t> {
     typedef float type;
 };
 template <typename T> static __device__ inline typename Computed<T>::type read(T stored) {
-    if constexpr (std::is_same_v<T, uint16_t>)
-        return ht_bf16_load(stored);
-    else
-        return stored;
+    if constexpr (std::is_same_v<T, uint16_t>) return ht_bf16_load(stored);
+    else return stored;
 }
 
 /* Calls work.operator()<T>() with the type in which a view's elements are stored. */
@@ -74,10 +72,8 @@ static __device__ inline int64_t places_before(const Indices &places, int64_t co
     int64_t low = 0, high = count;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (places.at(middle) < number)
-            low = middle + 1;
-        else
-            high = middle;
+        if (places.at(middle) < number) low = middle + 1;
+        else high = middle;
     }
     return low;
 }
@@ -109,10 +105,8 @@ void ht_within_kernel(const ht_call *call) {
                   static_cast<T *>(call->result[0].data), static_cast<const T *>(x->data), count,
                   end, report);
     };
-    if (indices_of(x, "within").wide)
-        run.template operator()<int64_t>();
-    else
-        run.template operator()<int32_t>();
+    if (indices_of(x, "within").wide) run.template operator()<int64_t>();
+    else run.template operator()<int32_t>();
 }
 
 /* ---- gather and scatter ---- */
@@ -141,12 +135,9 @@ void ht_gather_kernel(const ht_call *call) {
                   static_cast<Unit *>(y->data), count, to, static_cast<const Unit *>(x->data), from,
                   number, places, unordered);
     };
-    if (dtype_bytes(x->dtype) == 2)
-        run.template operator()<uint16_t>();
-    else if (dtype_bytes(x->dtype) == 4)
-        run.template operator()<uint32_t>();
-    else
-        run.template operator()<uint64_t>();
+    if (dtype_bytes(x->dtype) == 2) run.template operator()<uint16_t>();
+    else if (dtype_bytes(x->dtype) == 4) run.template operator()<uint32_t>();
+    else run.template operator()<uint64_t>();
 }
 
 /* ---- entries in order ---- */
@@ -168,10 +159,8 @@ static __device__ inline int64_t entries_before(const Entry *entry, int64_t coun
     int64_t low = 0, high = count;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (is_before(entry[middle], one))
-            low = middle + 1;
-        else
-            high = middle;
+        if (is_before(entry[middle], one)) low = middle + 1;
+        else high = middle;
     }
     return low;
 }
@@ -249,10 +238,8 @@ __global__ void scatter_device(T *y, int64_t count, Lines to, const T *x, Lines 
         for (int64_t k = entries_before(own, from.length, {place, -1});
              k < from.length && own[k].number == place; k++)
             sum += read(x[element_of(from, line, own[k].place)]);
-        if constexpr (std::is_same_v<T, uint16_t>)
-            y[i] = ht_bf16_store(sum);
-        else
-            y[i] = sum;
+        if constexpr (std::is_same_v<T, uint16_t>) y[i] = ht_bf16_store(sum);
+        else y[i] = sum;
     }
 }
 
@@ -306,10 +293,8 @@ template <typename T> struct Passed {
         int64_t low = 0, high = from.length;
         while (low < high) {
             const int64_t middle = low + (high - low) / 2;
-            if (place(middle) <= number)
-                low = middle + 1;
-            else
-                high = middle;
+            if (place(middle) <= number) low = middle + 1;
+            else high = middle;
         }
         return low;
     }
@@ -370,10 +355,8 @@ __global__ void __launch_bounds__(SUM_THREADS)
             for (; next < passed.from.length && passed.place(next) <= passed.wanted_at(k); next++)
                 sum += passed.value(next);
             T *to = y + element_of(passed.to, passed.line, passed.to_at(k));
-            if constexpr (std::is_same_v<T, uint16_t>)
-                *to = ht_bf16_store((float)sum);
-            else
-                *to = (T)sum;
+            if constexpr (std::is_same_v<T, uint16_t>) *to = ht_bf16_store((float)sum);
+            else *to = (T)sum;
         }
         __syncthreads();
     }

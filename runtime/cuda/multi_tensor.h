@@ -31,10 +31,8 @@ static __device__ inline const Call &chunk_owner(const Call *calls, int64_t coun
     int64_t low = 0, high = count;
     while (high - low > 1) {
         const int64_t middle = (low + high) / 2;
-        if (calls[middle].chunk <= chunk)
-            low = middle;
-        else
-            high = middle;
+        if (calls[middle].chunk <= chunk) low = middle;
+        else high = middle;
     }
     return calls[low];
 }

@@ -65,10 +65,8 @@ static inline void with_vectors(const char *name, int64_t n,
     with_float(name, views, [&]<typename T>() {
         bool aligned = n * (int64_t)sizeof(T) % 16 == 0 && aligned_to(16, vectors);
         for (const ht_view *view : views) aligned = aligned && aligned_to(16, {view->data});
-        if (aligned)
-            work.template operator()<T, VECTOR_OF<T>>();
-        else
-            work.template operator()<T, 1>();
+        if (aligned) work.template operator()<T, VECTOR_OF<T>>();
+        else work.template operator()<T, 1>();
     });
 }
 

@@ -53,10 +53,8 @@ static inline void with_float(const char *name, std::initializer_list<const ht_v
             ht_fail("%s takes operands of one type only; cast them", name);
     if (first->dtype != HT_F32 && first->dtype != HT_BF16)
         ht_fail("%s computes on f32 and bf16 only; cast the operand first", name);
-    if (first->dtype == HT_F32)
-        work.template operator()<float>();
-    else
-        work.template operator()<uint16_t>();
+    if (first->dtype == HT_F32) work.template operator()<float>();
+    else work.template operator()<uint16_t>();
 }
 
 /* Elements of T in 16 bytes, which a thread loads at once. */
@@ -105,14 +103,10 @@ template <typename Work>
 static inline void with_units(std::initializer_list<int64_t> bytes, Work work) {
     int64_t all = 0;
     for (int64_t number : bytes) all |= number;
-    if (all % 16 == 0)
-        work.template operator()<uint4>();
-    else if (all % 8 == 0)
-        work.template operator()<uint2>();
-    else if (all % 4 == 0)
-        work.template operator()<uint32_t>();
-    else
-        work.template operator()<uint16_t>();
+    if (all % 16 == 0) work.template operator()<uint4>();
+    else if (all % 8 == 0) work.template operator()<uint2>();
+    else if (all % 4 == 0) work.template operator()<uint32_t>();
+    else work.template operator()<uint16_t>();
 }
 
 static inline int64_t address_number(const void *data) {

@@ -45,10 +45,8 @@ static ht_called *next_note(const char *name) {
     ht_called *note = trace->calls[trace->call_count++] = new_note(copy_of(name), "");
     trace->call = trace->call_count;
     if (eager_run.backward && eager_run.looked) ((Note *)note)->whose = *whose_of(eager_run.looked);
-    if (!eager_run.backward)
-        call_sites_note(note, !strcmp(name, "ht_apply"));
-    else if (eager_run.looked)
-        call_sites_like(note, eager_run.looked);
+    if (!eager_run.backward) call_sites_note(note, !strcmp(name, "ht_apply"));
+    else if (eager_run.looked) call_sites_like(note, eager_run.looked);
     return note;
 }
 

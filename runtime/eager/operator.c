@@ -27,25 +27,17 @@ static void *target_of(ht_node *node, ht_dtype real) {
 
 /* widen converts elements of `dtype` to the working type (i64, or `real`); narrow converts back. */
 static void widen(void *to, const void *from, int64_t count, ht_dtype dtype, ht_dtype real) {
-    if (dtype == HT_I32)
-        CONVERT(int64_t, int32_t, );
-    else if (dtype == HT_BF16 && real == HT_F32)
-        CONVERT(float, uint16_t, ht_bf16_load);
-    else if (dtype == HT_BF16)
-        CONVERT(double, uint16_t, ht_bf16_load);
-    else
-        CONVERT(double, float, );
+    if (dtype == HT_I32) CONVERT(int64_t, int32_t, );
+    else if (dtype == HT_BF16 && real == HT_F32) CONVERT(float, uint16_t, ht_bf16_load);
+    else if (dtype == HT_BF16) CONVERT(double, uint16_t, ht_bf16_load);
+    else CONVERT(double, float, );
 }
 
 static void narrow(void *to, const void *from, int64_t count, ht_dtype dtype, ht_dtype real) {
-    if (dtype == HT_I32)
-        CONVERT(int32_t, int64_t, );
-    else if (dtype == HT_BF16 && real == HT_F32)
-        CONVERT(uint16_t, float, ht_bf16_store);
-    else if (dtype == HT_BF16)
-        CONVERT(uint16_t, double, ht_bf16_store);
-    else
-        CONVERT(float, double, );
+    if (dtype == HT_I32) CONVERT(int32_t, int64_t, );
+    else if (dtype == HT_BF16 && real == HT_F32) CONVERT(uint16_t, float, ht_bf16_store);
+    else if (dtype == HT_BF16) CONVERT(uint16_t, double, ht_bf16_store);
+    else CONVERT(float, double, );
 }
 
 /* Returns a node's elements in the working type, converted if needed; NULL: it is absent. */

@@ -542,8 +542,7 @@ float eager_program_step(eager_program *program, const ht_fed *feeds, const floa
 bool eager_program_named(const eager_program *program, int index, Named *named) {
     int outputs = program->output_count, params = outputs + program->trained_count,
         inputs = params + program->input_count;
-    if (index < outputs)
-        *named = (Named){program->outputs[index].name, NAMED_OUTPUT, index};
+    if (index < outputs) *named = (Named){program->outputs[index].name, NAMED_OUTPUT, index};
     else if (index < params)
         *named =
             (Named){program->trained[index - outputs].param->name, NAMED_PARAM, index - outputs};

@@ -201,12 +201,9 @@ static void add_bf16(uint16_t *to, const uint16_t *from, int64_t count) {
 }
 
 static void add_into(ht_node *to, ht_node *from) {
-    if (to->dtype == HT_F64)
-        add_f64(to->data, eager_data(from), to->count);
-    else if (to->dtype == HT_BF16)
-        add_bf16(to->data, eager_data(from), to->count);
-    else
-        add_f32(to->data, eager_f32(from), to->count);
+    if (to->dtype == HT_F64) add_f64(to->data, eager_data(from), to->count);
+    else if (to->dtype == HT_BF16) add_bf16(to->data, eager_data(from), to->count);
+    else add_f32(to->data, eager_f32(from), to->count);
 }
 
 void eager_add_gradient(ht_node *node, ht_node *gradient) {

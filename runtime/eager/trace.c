@@ -52,10 +52,8 @@ static void event(uint64_t print, const char *what, const char *name) {
     bool known =
         trace->at < (eager_run.backward || trace->forward < 0 ? trace->count : trace->forward);
     bool learns = !known && (trace->forward < 0 || (eager_run.backward && !trace->whole));
-    if (learns)
-        add(trace, print);
-    else if (!known || trace->print[trace->at] != print)
-        differs(what, name);
+    if (learns) add(trace, print);
+    else if (!known || trace->print[trace->at] != print) differs(what, name);
     trace->at++;
 }
 

@@ -288,10 +288,8 @@ static void rest(int idle) {
     long nap = FIRST_NAP;
     for (int i = YIELDS; i < idle && nap < LONGEST_NAP; i++) nap += nap / 4;
     if (idle % CHECK_EVERY == 0) world_check();
-    if (idle <= YIELDS)
-        sched_yield();
-    else
-        nanosleep(&(struct timespec){.tv_nsec = nap < LONGEST_NAP ? nap : LONGEST_NAP}, NULL);
+    if (idle <= YIELDS) sched_yield();
+    else nanosleep(&(struct timespec){.tv_nsec = nap < LONGEST_NAP ? nap : LONGEST_NAP}, NULL);
 }
 
 static void *serve(void *argument) {

@@ -155,8 +155,7 @@ static int post_messages(MPI_Comm comm, const HostTransfer *transfer, int tag, b
         int bytes = part(transfer->bytes, done);
         if (sends)
             HT_MPI(MPI_Isend(data, bytes, MPI_BYTE, transfer->rank, tag, comm, &requests[posted]));
-        else
-            HT_MPI(MPI_Irecv(data, bytes, MPI_BYTE, transfer->rank, tag, comm, &requests[posted]));
+        else HT_MPI(MPI_Irecv(data, bytes, MPI_BYTE, transfer->rank, tag, comm, &requests[posted]));
     }
     return posted;
 }

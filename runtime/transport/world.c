@@ -184,10 +184,8 @@ int world_least(int mine) {
 
 void world_gather(const void *mine, size_t bytes, void *all) {
     watchdog_begin_wait();
-    if (world.kind)
-        world.kind->gather(mine, bytes, all);
-    else
-        memcpy(all, mine, bytes);
+    if (world.kind) world.kind->gather(mine, bytes, all);
+    else memcpy(all, mine, bytes);
     watchdog_end_wait();
 }
 

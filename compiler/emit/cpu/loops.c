@@ -24,10 +24,8 @@ void cpu_for(Text *out, int depth, const Loop *loop, const char *end) {
 }
 
 void cpu_parallel(Text *out, int loops) {
-    if (loops == 1)
-        text_string(out, "#pragma omp parallel for\n");
-    else if (loops > 1)
-        text_print(out, "#pragma omp parallel for collapse(%d)\n", loops);
+    if (loops == 1) text_string(out, "#pragma omp parallel for\n");
+    else if (loops > 1) text_print(out, "#pragma omp parallel for collapse(%d)\n", loops);
 }
 
 /* Opens a loop over chunks [c, end) of `step` indices. */
@@ -187,8 +185,7 @@ static void emit_row_sums(const Sums *sums) {
         Addition addition = {sums->sets[s], &around, "sum"};
         if (parted && nest_volume(&contracted, 0, contracted.count) >= PARALLEL / SERIAL_OUTPUTS)
             emit_parted_sum(sums, &addition, depth);
-        else
-            emit_scalar_sum(sums, &addition, NULL, depth);
+        else emit_scalar_sum(sums, &addition, NULL, depth);
     }
     emit_sum_result(sums, "sum", depth);
     if (outputs->count) {
@@ -239,8 +236,6 @@ void loops_cpu(Text *before, Text *out, const LocalOp *local, const Kernel *kern
     Sums sums = {out, local, &outputs, sets, set_count, .volume = 1};
     for (int f = 0; f < local->factor_count; f++)
         sums.volume *= local->extent[f] ? local->extent[f] : 1;
-    if (sums_columns(local, &outputs, sets[0]))
-        emit_column_sums(&sums);
-    else
-        emit_row_sums(&sums);
+    if (sums_columns(local, &outputs, sets[0])) emit_column_sums(&sums);
+    else emit_row_sums(&sums);
 }

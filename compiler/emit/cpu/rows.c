@@ -95,8 +95,6 @@ static void emit_elements(Text *out, const Rows *rows) {
 void rows_cpu(Text *before, Text *out, const LocalOp *local, const Kernel *kernel) {
     (void)before, (void)kernel;
     Rows rows = rows_of(out->arena, local);
-    if (rows.plan.rows)
-        emit_rows(out, &rows);
-    else
-        emit_elements(out, &rows);
+    if (rows.plan.rows) emit_rows(out, &rows);
+    else emit_elements(out, &rows);
 }

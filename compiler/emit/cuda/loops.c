@@ -68,10 +68,8 @@ static void emit_result(const KernelBody *body, const Lanes *lanes, const char *
     } else {
         text_result(out, local, &around);
     }
-    if (sum)
-        text_sum_value(out, local, &around, sum);
-    else if (!text_terms(out, local, 0, &around, true))
-        text_string(out, "0");
+    if (sum) text_sum_value(out, local, &around, sum);
+    else if (!text_terms(out, local, 0, &around, true)) text_string(out, "0");
     if (lanes->width == 1) {
         text_result_end(out, local);
         return;

@@ -40,12 +40,9 @@ static void text_access(Text *out, const LocalOp *local, int operand, void *cont
     int tensor = operand >= 0 ? local->result_count + operand : -1 - operand;
     if (operand < 0 && !rows_stored(place->rows, tensor, place->loop))
         text_print(out, "%s_v", rows_name(place->rows, tensor));
-    else if (team->held >> tensor & 1)
-        text_print(out, "%s_h[j][e]", local->tensors[tensor].name);
-    else if (!goes_along(team, tensor))
-        text_print(out, "%s_v", local->tensors[tensor].name);
-    else
-        text_lane(out, local, tensor, &team->lanes, &place->around);
+    else if (team->held >> tensor & 1) text_print(out, "%s_h[j][e]", local->tensors[tensor].name);
+    else if (!goes_along(team, tensor)) text_print(out, "%s_v", local->tensors[tensor].name);
+    else text_lane(out, local, tensor, &team->lanes, &place->around);
 }
 
 static RowsPlace place_at(const Team *team, int loop) {
@@ -227,10 +224,8 @@ static void choose_held(Team *team) {
         threads = team->warp ? CUDA_WARP : CUDA_THREADS;
     uint64_t held = again | (once & ((UINT64_C(1) << results) - 1));
     for (int t = 0; held >> t; t++)
-        if (held >> t & 1 && nest_inner(team->along)->stride[t] == 1)
-            count++;
-        else
-            held &= ~(UINT64_C(1) << t);
+        if (held >> t & 1 && nest_inner(team->along)->stride[t] == 1) count++;
+        else held &= ~(UINT64_C(1) << t);
     int64_t turns = (steps_of(team->along, &team->lanes) + threads - 1) / threads;
     if (!count || team->lanes.width == 1 || turns * team->lanes.width * count > MOST_HELD) return;
     team->held = held;

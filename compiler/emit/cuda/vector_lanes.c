@@ -73,12 +73,10 @@ static void text_apart(Text *out, const LocalOp *local, int tensor, const Lanes 
 void text_lane(Text *out, const LocalOp *local, int tensor, const Lanes *lanes,
                const Around *around) {
     int64_t stride = inner_stride(lanes, tensor);
-    if (lanes->width == 1)
-        text_tensor(out, local, tensor, around);
+    if (lanes->width == 1) text_tensor(out, local, tensor, around);
     else if (stride == 0 || stride == 1)
         text_print(out, "%s_v%s", local->tensors[tensor].name, stride ? "[e]" : "");
-    else
-        text_apart(out, local, tensor, lanes, around);
+    else text_apart(out, local, tensor, lanes, around);
 }
 
 void text_place(Text *out, const LocalOp *local, int tensor, const Around *around) {

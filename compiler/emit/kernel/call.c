@@ -50,8 +50,7 @@ static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tens
     }
     if (stride && unit > 1)
         text_print(out, " + r->row / %lld * %lld", (long long)unit, (long long)stride);
-    else if (stride)
-        text_print(out, " + r->row * %lld", (long long)stride);
+    else if (stride) text_print(out, " + r->row * %lld", (long long)stride);
 }
 
 /* Appends a field of a view with a number of the device for each dimension: "offset", where the
@@ -121,8 +120,7 @@ static void emit_shape_attr(Text *out, const Attr *attr) {
 static void emit_double(Text *out, double value) {
     if (isnan(value) || isinf(value))
         text_string(out, isnan(value) ? "NAN" : value < 0 ? "-INFINITY" : "INFINITY");
-    else
-        print_number(out, value);
+    else print_number(out, value);
 }
 
 static void emit_attrs(Text *out, const OpDef *def, const Attr *attrs) {

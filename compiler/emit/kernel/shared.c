@@ -53,10 +53,8 @@ static bool may_differ(const char *text, const char *at) {
  * character. */
 static const char *copied_end(const char *text, const char *at) {
     const char *end = NULL;
-    if (*at == '#' && (at == text || at[-1] == '\n'))
-        end = strchr(at, '\n');
-    else if (!strncmp(at, "/*", 2))
-        end = strstr(at, "*/");
+    if (*at == '#' && (at == text || at[-1] == '\n')) end = strchr(at, '\n');
+    else if (!strncmp(at, "/*", 2)) end = strstr(at, "*/");
     if (end) return end;
     for (end = at + 1; part_of_word(*at) && part_of_word(*end);) end++;
     return end;

@@ -135,10 +135,8 @@ static Piece device_piece(Arena *arena, const Tables *tables, const Stored *stor
         stored->turns.count ? NULL : value_region(tables->module, stored->value, device);
     if ((region && !region->box_count) || roles_index(tables->module->devices->roles, device) < 0)
         return piece;
-    if (region)
-        add_region(arena, &piece, region, (Displacement){-1, 0, 0});
-    else
-        add_turns(arena, &piece, tables, stored, device);
+    if (region) add_region(arena, &piece, region, (Displacement){-1, 0, 0});
+    else add_turns(arena, &piece, tables, stored, device);
     return piece;
 }
 

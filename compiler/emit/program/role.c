@@ -98,10 +98,8 @@ static void add_conversion(Calls *calls, RoleWriter *writer, const Op *op) {
     call_tensor(calls, call, writer, op->operands[0]);
     call_tensor(calls, call, writer, op->results[0]);
     int64_t scratch = writer->role->scratch ? writer->role->scratch[op->index] : -1;
-    if (scratch >= 0)
-        call_add(calls, call, (Argument){.kind = ARGUMENT_BUFFER, .number = scratch});
-    else
-        call_add(calls, call, (Argument){.kind = ARGUMENT_TEXT, .text = "NULL"});
+    if (scratch >= 0) call_add(calls, call, (Argument){.kind = ARGUMENT_BUFFER, .number = scratch});
+    else call_add(calls, call, (Argument){.kind = ARGUMENT_TEXT, .text = "NULL"});
     call->places = true;
     call->comment = op->results[0]->name ? op->results[0]->name : "";
 }
@@ -156,8 +154,7 @@ static void add_half(Calls *calls, RoleWriter *writer, const Op *op, JoinedHalf 
 
 static void add_op(Calls *calls, RoleWriter *writer, const Op *op) {
     JoinedHalf half = op_joined(writer->module, op, writer->role->devices[0]);
-    if (op->convert.plan)
-        add_conversion(calls, writer, op);
+    if (op->convert.plan) add_conversion(calls, writer, op);
     else if (op->def->rule->kind == RULE_VIEW)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);
     else if (op->def == writer->module->builtin->local_part ||
@@ -165,12 +162,9 @@ static void add_op(Calls *calls, RoleWriter *writer, const Op *op) {
         return;
     else if (op->def == writer->module->builtin->collect)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);
-    else if (op->def == writer->module->builtin->accumulate)
-        add_accumulation(calls, writer, op);
-    else if (half != JOINED_BOTH)
-        add_half(calls, writer, op, half);
-    else
-        add_kernel(calls, writer, op);
+    else if (op->def == writer->module->builtin->accumulate) add_accumulation(calls, writer, op);
+    else if (half != JOINED_BOTH) add_half(calls, writer, op, half);
+    else add_kernel(calls, writer, op);
 }
 
 /* Appends copies of new values that are not computed in place to their parameters and states. */
@@ -391,10 +385,8 @@ static void add_ops(RoleParts *parts) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         begin_aheads(parts, op);
-        if (op_crosses_stages(module, op))
-            add_transfer(parts, op);
-        else if (parts->ahead_of[i])
-            call_ahead(parts, "ht_end_ahead(r, ", parts->ahead_of[i] - 1);
+        if (op_crosses_stages(module, op)) add_transfer(parts, op);
+        else if (parts->ahead_of[i]) call_ahead(parts, "ht_end_ahead(r, ", parts->ahead_of[i] - 1);
         else if (op_is_async(module, op) && !plan_nothing(op->convert.plan->plan))
             await_async_collectives(parts, op);
         else if (role_runs(parts->writer->module, parts->writer->role, op)) {

@@ -69,8 +69,7 @@ static const char *emit_addresses(Text *declarations, const Module *module, cons
         if (read->offset)
             text_print(declarations, "    (const volatile char *)&%s + %lld,\n",
                        read_name(declarations->arena, read), (long long)read->offset);
-        else
-            text_print(declarations, "    &%s,\n", read_name(declarations->arena, read));
+        else text_print(declarations, "    &%s,\n", read_name(declarations->arena, read));
     }
     text_string(declarations, "};\n");
     return arena_format(declarations->arena, "%s_reads", name);
@@ -299,8 +298,7 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
     for (int m = 0; m < unit->modules.count; m++)
         if (unit->links.at[m].layouts_only)
             emit_known_image(&image, emitter, unit->modules.at[m], names[m]);
-        else
-            emit_module(emitter, unit->modules.at[m], names[m], role_files, &image);
+        else emit_module(emitter, unit->modules.at[m], names[m], role_files, &image);
     emit_migrations(&image, emitter, names);
     if (unit->known) emit_arrival(&image, emitter, names);
     add_file(emitter, files, "image", "c", text_bytes(&image))->flags =
@@ -383,9 +381,7 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options
     emit_modules(&emitter, &others, names);
     emit_kernels(&emitter, &others);
     const char *print = fingerprint(&emitter, &others, options);
-    if (unit->known)
-        emit_arriving_main(&emitter, files, print);
-    else
-        emit_main(&emitter, files, options, names, print);
+    if (unit->known) emit_arriving_main(&emitter, files, print);
+    else emit_main(&emitter, files, options, names, print);
     for (int i = 0; i < others.count; i++) array_push(arena, files, others.at[i]);
 }

@@ -287,8 +287,7 @@ static Val assign(Eval *ev, const CExpr *expr) {
         value =
             combined(ev, (Binary){expr->op, expr->type,
                                   operand(ev, expr->a, load(ev, expr->a, place)), value, expr->at});
-    else
-        value = val_convert(ev, value, expr->type, expr->at);
+    else value = val_convert(ev, value, expr->type, expr->at);
     value = store(ev, expr->a, place, value, expr->at);
     if (expr->type->is_tensor && place_known(place, expr->type->size) == KNOWN)
         value_name(tensor_load(ev, place, expr->at), expr->a);
@@ -397,8 +396,7 @@ static Val statement_value(Eval *ev, const CExpr *expr) {
             eval_error(ev, stmt->at,
                        "the last statement of a statement expression gives its value here; it must "
                        "be an expression alone");
-        if (gives)
-            value = value_of(ev, stmt->expr, expr->type);
+        if (gives) value = value_of(ev, stmt->expr, expr->type);
         else if (eval_statement(ev, stmt) != FLOW_NEXT)
             eval_error(ev, stmt->at, "a jump out of a statement expression cannot be evaluated");
     }

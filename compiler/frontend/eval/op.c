@@ -57,8 +57,7 @@ static void read_operands(Eval *ev, const Call *call, Values *operands, Accesses
     const COperator *op = call->function->op;
     for (int k = 0; k < op->def->rule->operand_count; k++) {
         int param = op->operand_param[k];
-        if (op->def->params[param].kind == PARAM_TENSORS)
-            add_list(ev, call, param, operands);
+        if (op->def->params[param].kind == PARAM_TENSORS) add_list(ev, call, param, operands);
         else
             array_push(ev->scratch, operands,
                        tensor_load(ev, argument_place(ev, call, param), call->at));

@@ -79,8 +79,7 @@ static void compact(Eval *ev) {
         if (by_object(last, &touches[i]) || last->written != touches[i].written ||
             touches[i].from > last->to)
             touches[++kept] = touches[i];
-        else if (touches[i].to > last->to)
-            last->to = touches[i].to;
+        else if (touches[i].to > last->to) last->to = touches[i].to;
     }
     ev->order.touches.count = ev->order.from + kept + 1;
     ev->order.most = 2 * (kept + 1) > MANY_TOUCHES ? 2 * (kept + 1) : MANY_TOUCHES;

@@ -90,12 +90,9 @@ void eval_pragma(Eval *ev, const Pragma *pragma) {
         eval_error(ev, pragma->at, "the %s pragma belongs into a model function",
                    pragma->directive);
     for (int i = 0; i < pragma->operands.count; i++) {
-        if (pragma->kind == PRAGMA_DIMS)
-            name_dimensions(ev, pragma, pragma->operands.at[i]);
-        else if (pragma->kind == PRAGMA_SHARD)
-            shard(ev, pragma, pragma->operands.at[i]);
-        else
-            reshard(ev, pragma, pragma->operands.at[i]);
+        if (pragma->kind == PRAGMA_DIMS) name_dimensions(ev, pragma, pragma->operands.at[i]);
+        else if (pragma->kind == PRAGMA_SHARD) shard(ev, pragma, pragma->operands.at[i]);
+        else reshard(ev, pragma, pragma->operands.at[i]);
     }
 }
 
@@ -119,8 +116,6 @@ static void eval_layer(Eval *ev, const Pragma *pragma) {
 
 /* Sets the layer or recompute number of ops. An inner recompute does not replace an outer one. */
 void eval_mark(Eval *ev, const Pragma *pragma) {
-    if (pragma->kind == PRAGMA_LAYER)
-        eval_layer(ev, pragma);
-    else if (!ev->build.recompute)
-        ev->build.recompute = ++ev->build.recomputes;
+    if (pragma->kind == PRAGMA_LAYER) eval_layer(ev, pragma);
+    else if (!ev->build.recompute) ev->build.recompute = ++ev->build.recomputes;
 }

@@ -96,10 +96,8 @@ static void expand(Expander *x, const TokenList *from, TokenList *to) {
         const Macro *macro =
             candidate ? x->macros.lookup(x->macros.context, x->pragma, token->text) : NULL;
         int last = macro ? expand_macro(x, macro, from, i, to) : -1;
-        if (last >= 0)
-            i = last;
-        else
-            array_push(x->arena, to, *token);
+        if (last >= 0) i = last;
+        else array_push(x->arena, to, *token);
     }
 }
 

@@ -8,20 +8,13 @@
 
 static bool param_kind(const CType *type, ParamKind *kind) {
     bool known = true;
-    if (type->is_tensor)
-        *kind = PARAM_TENSOR;
-    else if (!strcmp(type->name, "struct ht_tensors"))
-        *kind = PARAM_TENSORS;
-    else if (!strcmp(type->name, "struct ht_dims"))
-        *kind = PARAM_SHAPE;
-    else if (!strcmp(type->name, "enum ht_dtype"))
-        *kind = PARAM_DTYPE;
-    else if (ctype_is_integer(type))
-        *kind = PARAM_INT;
-    else if (ctype_is_floating(type))
-        *kind = PARAM_FLOAT;
-    else
-        known = false;
+    if (type->is_tensor) *kind = PARAM_TENSOR;
+    else if (!strcmp(type->name, "struct ht_tensors")) *kind = PARAM_TENSORS;
+    else if (!strcmp(type->name, "struct ht_dims")) *kind = PARAM_SHAPE;
+    else if (!strcmp(type->name, "enum ht_dtype")) *kind = PARAM_DTYPE;
+    else if (ctype_is_integer(type)) *kind = PARAM_INT;
+    else if (ctype_is_floating(type)) *kind = PARAM_FLOAT;
+    else known = false;
     return known;
 }
 
@@ -233,8 +226,7 @@ static void check_kernel(CUnit *unit, const CFunction *operator, const RuleKerne
         diag_error(unit->diag, kernel->at,
                    "the kernel %s is static, but is called from another file; leave out \"static\"",
                    kernel->name);
-    else
-        return;
+    else return;
     diag_note(unit->diag, operator->op->def->at, "the rule of %s names it", operator->name);
 }
 

@@ -237,8 +237,7 @@ static bool read_layer(CUnit *unit, Pragma *pragma, const Scope *scope, int *slo
     }
     if (at_layer_name(unit, &pragma->tokens, scope))
         pragma->layer_name = tokens_name(&pragma->tokens, "a layer");
-    else if (!read_layer_number(unit, pragma, scope, slots))
-        return false;
+    else if (!read_layer_number(unit, pragma, scope, slots)) return false;
     return expect_close(pragma) && expect_end(pragma);
 }
 
@@ -291,10 +290,8 @@ void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)
         good = read_operands(unit, pragma, scope, slots) && read_dimensions(pragma);
     else if (pragma->kind == PRAGMA_SHARD || pragma->kind == PRAGMA_RESHARD)
         good = read_operands(unit, pragma, scope, slots) && read_layout(pragma);
-    else if (pragma->kind == PRAGMA_LAYER)
-        good = read_layer(unit, pragma, scope, slots);
-    else if (pragma->kind == PRAGMA_RECOMPUTE)
-        good = expect_end(pragma);
+    else if (pragma->kind == PRAGMA_LAYER) good = read_layer(unit, pragma, scope, slots);
+    else if (pragma->kind == PRAGMA_RECOMPUTE) good = expect_end(pragma);
     if (!good) pragma->kind = PRAGMA_BAD;
 }
 

@@ -86,8 +86,7 @@ static void add_part(Reader *reader, const CType *type, int64_t offset, const ch
     else if (type->kind == CT_STRUCT)
         for (int i = 0; i < type->fields.count; i++) {
             const CField *field = &type->fields.at[i];
-            if (field->width)
-                add_bits(reader, field, offset + field->offset, name);
+            if (field->width) add_bits(reader, field, offset + field->offset, name);
             else
                 add_part(reader, field->type, offset + field->offset,
                          *field->name ? arena_format(arena, "%s.%s", name, field->name) : name);

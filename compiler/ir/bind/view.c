@@ -115,10 +115,8 @@ static void match_views(Binder *binder, Factors *factors, Side x, Side y) {
         int i_end = i + 1, j_end = j + 1;
         int64_t left = x.extent[i], right = y.extent[j];
         while (left != right)
-            if (left < right)
-                left *= x.extent[i_end++];
-            else
-                right *= y.extent[j_end++];
+            if (left < right) left *= x.extent[i_end++];
+            else right *= y.extent[j_end++];
         match_segment(binder, factors, part_of(x, i, i_end), part_of(y, j, j_end));
         i = i_end;
         j = j_end;

@@ -12,10 +12,8 @@ int roles_index(const Roles *roles, int device) {
     if (dense >= 0 && dense < high && roles->devices[dense] == device) return dense;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (roles->devices[middle] < device)
-            low = middle + 1;
-        else
-            high = middle;
+        if (roles->devices[middle] < device) low = middle + 1;
+        else high = middle;
     }
     return low < roles->device_count && roles->devices[low] == device ? low : -1;
 }

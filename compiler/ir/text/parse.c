@@ -408,8 +408,7 @@ static void fix_within(IrParser *parser, const StorageFix *fix) {
     if (lacking < 0 || lacking > (within->dim >= 0) || within->dim < -1 ||
         within->dim >= within->whole->type.rank || within->start < 0)
         diag_error(parser->diag, fix->at, "%%%d is no part of %%%d there", value->id, fix->storage);
-    else
-        value->subview = within;
+    else value->subview = within;
 }
 
 /* Returns whether the chain of storages that begins at a value has an end, that is, no cycle. */
@@ -424,10 +423,8 @@ static void fix_storages(IrParser *parser) {
         const StorageFix *fix = &parser->storages.at[i];
         if (fix->storage < 0 || fix->storage >= parser->next_id || !parser->values.at[fix->storage])
             diag_error(parser->diag, fix->at, "%%%d is not made in this module", fix->storage);
-        else if (fix->within)
-            fix_within(parser, fix);
-        else
-            fix->value->storage = parser->values.at[fix->storage];
+        else if (fix->within) fix_within(parser, fix);
+        else fix->value->storage = parser->values.at[fix->storage];
     }
     for (int i = 0; i < parser->storages.count; i++)
         if (!storage_ends(parser, parser->storages.at[i].value))

@@ -63,10 +63,8 @@ static void print_type(Text *out, Type type) {
 }
 
 static void print_ref(Text *out, const Value *value) {
-    if (value)
-        text_print(out, "%%%d", value->id);
-    else
-        text_string(out, "-");
+    if (value) text_print(out, "%%%d", value->id);
+    else text_string(out, "-");
 }
 
 static void print_dim_name(Text *out, DimName name) {
@@ -316,10 +314,8 @@ static void print_layer(Text *out, const Layer *layer) {
         print_quoted(out, layer->tower);
     }
     if (layer) text_string(out, " layer ");
-    if (layer && layer->name)
-        print_quoted(out, layer->name);
-    else if (layer)
-        text_print(out, "%d", layer->number);
+    if (layer && layer->name) print_quoted(out, layer->name);
+    else if (layer) text_print(out, "%d", layer->number);
 }
 
 /* Prints the attributes of an operator, as parse_mark of parse_op.c reads them. */

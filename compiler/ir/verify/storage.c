@@ -49,10 +49,8 @@ static int stretch_behind(const Play *play, int64_t place) {
     int low = 0, high = play->stretches.count;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (play->stretches.at[middle].hi <= place)
-            low = middle + 1;
-        else
-            high = middle;
+        if (play->stretches.at[middle].hi <= place) low = middle + 1;
+        else high = middle;
     }
     return low;
 }

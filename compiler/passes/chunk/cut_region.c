@@ -190,10 +190,8 @@ static void cut_op(Cutter *cutter, const Op *op) {
         own->results[r]->name = NULL;
         cutter->own[whole->id] = own->results[r];
         if (dim >= 0) shorten(cutter, own->results[r], whole, dim);
-        if (dim >= 0)
-            cutter->members[whole->id * cutter->count + cutter->number] = own->results[r];
-        else
-            add_up(cutter, whole, own->results[r], op);
+        if (dim >= 0) cutter->members[whole->id * cutter->count + cutter->number] = own->results[r];
+        else add_up(cutter, whole, own->results[r], op);
     }
 }
 

@@ -198,12 +198,9 @@ static void op_gradient(Differentiator *diff) {
     const Op *op = diff->forward;
     if (op->def == diff->module->builtin->reshard)
         add_gradient(diff, op->operands[0], diff->gradient[op->results[0]->id]);
-    else if (op->gradient)
-        inline_gradient(diff);
-    else if (op->def->rule->kind == RULE_VIEW)
-        view_gradient(diff);
-    else if (op->def->rule->kind == RULE_BODY)
-        body_gradients(diff);
+    else if (op->gradient) inline_gradient(diff);
+    else if (op->def->rule->kind == RULE_VIEW) view_gradient(diff);
+    else if (op->def->rule->kind == RULE_BODY) body_gradients(diff);
     else {
         diag_error(diff->module->diag, op->at,
                    "the gradient of %s is needed, but the operator has none", op->def->name);

@@ -90,8 +90,7 @@ static void relate_access(Classes *classes, const Op *op, const Value *value,
         const BoundDim *dim = &access->dims[d];
         for (int f = 0; f < dim->count; f++)
             nodes[f] = classes->op_node[op->index] + dim->factors[f];
-        if (dim->count == 1)
-            unite(classes, node, nodes[0]);
+        if (dim->count == 1) unite(classes, node, nodes[0]);
         else if (dim->count > 1)
             add_equation(classes, (Equation){op, 1, dim->count, &node, nodes, true, false});
     }
@@ -109,17 +108,14 @@ static void relate_view(Classes *classes, const Op *op) {
         int64_t p = 1, q = 1;
         int first = i, second = j;
         do {
-            if (i > 0 && (p <= q || j == 0))
-                p *= x->type.extent[--i];
-            else if (j > 0)
-                q *= y->type.extent[--j];
+            if (i > 0 && (p <= q || j == 0)) p *= x->type.extent[--i];
+            else if (j > 0) q *= y->type.extent[--j];
         } while (p != q && (i > 0 || j > 0));
         while (i > 0 && x->type.extent[i - 1] == 1 && !(j > 0 && y->type.extent[j - 1] == 1)) i--;
         while (j > 0 && y->type.extent[j - 1] == 1 && !(i > 0 && x->type.extent[i - 1] == 1)) j--;
         for (int d = i; d < first; d++) left[d - i] = x_node + d;
         for (int d = j; d < second; d++) right[d - j] = y_node + d;
-        if (first - i == 1 && second - j == 1)
-            unite(classes, left[0], right[0]);
+        if (first - i == 1 && second - j == 1) unite(classes, left[0], right[0]);
         else if (first > i && second > j)
             add_equation(classes, (Equation){op, first - i, second - j, left, right, false, false});
     }

@@ -280,8 +280,7 @@ static void drop_reshapes(Factoring *factoring) {
             op->operands[k] = replaced(factoring, op->operands[k]);
         if (op->def->rule->kind == RULE_VIEW && only_regroups(factoring, op))
             factoring->replacement[op->results[0]->id] = op->operands[0];
-        else
-            module->ops.at[kept++] = op;
+        else module->ops.at[kept++] = op;
     }
     module->ops.count = kept;
     module->loss = replaced(factoring, module->loss);

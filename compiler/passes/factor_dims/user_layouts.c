@@ -174,8 +174,7 @@ static const Layout *renumber_layout(const Reader *reader, const Layout *layout)
     }
     if (layout->top == TOP_SPLIT && now[layout->top_dim].gone)
         *result = (Layout){.top = TOP_DUP, .group_count = layout->group_count};
-    else if (layout->top == TOP_SPLIT)
-        result->top_dim = now[layout->top_dim].dim;
+    else if (layout->top == TOP_SPLIT) result->top_dim = now[layout->top_dim].dim;
     result->groups = groups;
     result->view_rank = 0;
     return result;

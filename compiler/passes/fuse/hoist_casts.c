@@ -30,10 +30,8 @@ void hoist_casts(Fuse *fuse) {
     int front = 0;
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
-        if (goes_front(fuse, op))
-            module->ops.at[front++] = op;
-        else
-            array_push(fuse->arena, &rest, op);
+        if (goes_front(fuse, op)) module->ops.at[front++] = op;
+        else array_push(fuse->arena, &rest, op);
     }
     for (int i = 0; i < rest.count; i++) module->ops.at[front + i] = rest.at[i];
     ir_number(module);

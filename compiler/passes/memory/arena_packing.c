@@ -92,10 +92,8 @@ static void put_highest_first(Packer *packer, PackItem **scratch) {
     int front = 0, back = 0;
     for (int i = 0; i < packer->count; i++) {
         PackItem *item = packer->order[i];
-        if (item->offset + item->bytes > high)
-            packer->order[front++] = item;
-        else
-            scratch[back++] = item;
+        if (item->offset + item->bytes > high) packer->order[front++] = item;
+        else scratch[back++] = item;
     }
     memcpy(packer->order + front, scratch, sizeof *scratch * (size_t)back);
 }
@@ -150,12 +148,9 @@ static int64_t pack_within(Arena *scratch, PackItem *items, int count, int64_t m
     for (int i = 0; (double)packer.best_bytes > enough && (i < 2 || packer.comparisons < most);
          i++) {
         // then the largest items first, then the highest items in front, then random moves
-        if (i == 0)
-            qsort(packer.order, (size_t)count, sizeof *packer.order, compare_sizes);
-        else if (i <= LIFTS)
-            put_highest_first(&packer, later);
-        else
-            move_one(&packer);
+        if (i == 0) qsort(packer.order, (size_t)count, sizeof *packer.order, compare_sizes);
+        else if (i <= LIFTS) put_highest_first(&packer, later);
+        else move_one(&packer);
         attempt(&packer);
     }
     for (int i = 0; i < count; i++) items[i].offset = packer.best[i];

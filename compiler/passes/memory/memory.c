@@ -206,25 +206,17 @@ static void share_row(Memory *memory, const Op *op) {
 
 static void share_op(Memory *memory, Op *op) {
     const Module *module = memory->module;
-    if (op->def == module->builtin->reshard)
-        share_conversion(memory, op);
-    else if (op->def == module->builtin->local_part)
-        share(memory, op->results[0], op->operands[0]);
-    else if (op->def == module->builtin->stage_union)
-        return;
+    if (op->def == module->builtin->reshard) share_conversion(memory, op);
+    else if (op->def == module->builtin->local_part) share(memory, op->results[0], op->operands[0]);
+    else if (op->def == module->builtin->stage_union) return;
     else if (op->def->rule->kind == RULE_VIEW &&
              !must_copy(memory, op->results[0], op->operands[0]))
         share(memory, op->results[0], op->operands[0]);
-    else if (view_slice(&memory->views, op))
-        share(memory, op->results[0], op->operands[0]);
-    else if (view_members(&memory->views, op))
-        share_row(memory, op);
-    else if (op->def->rule->kind == RULE_CALL)
-        share_inplace(memory, op);
-    else if (op->def->rule->kind == RULE_EQUATIONS)
-        share_equations(memory, op);
-    else if (!op_gathers(module, op))
-        share_body(memory, op);
+    else if (view_slice(&memory->views, op)) share(memory, op->results[0], op->operands[0]);
+    else if (view_members(&memory->views, op)) share_row(memory, op);
+    else if (op->def->rule->kind == RULE_CALL) share_inplace(memory, op);
+    else if (op->def->rule->kind == RULE_EQUATIONS) share_equations(memory, op);
+    else if (!op_gathers(module, op)) share_body(memory, op);
 }
 
 /* Gives a new value the storage of the old value, if it is made after the last reader of the old

@@ -130,10 +130,8 @@ static LoopPosition place(Loop *loop, const Op *op) {
         return LOOP_EACH;
     }
     LoopPosition turn = LOOP_BEFORE;
-    if (op->section == SECTION_UPDATE || any_after(loop, op))
-        turn = LOOP_AFTER;
-    else if (any_contribution(op))
-        turn = passes_sum(op) ? LOOP_EACH : LOOP_AFTER;
+    if (op->section == SECTION_UPDATE || any_after(loop, op)) turn = LOOP_AFTER;
+    else if (any_contribution(op)) turn = passes_sum(op) ? LOOP_EACH : LOOP_AFTER;
     for (int k = 0; k < op->result_count; k++) {
         op->results[k]->micro = (Micro){turn == LOOP_EACH ? MICRO_SUM : MICRO_WHOLE, 0};
         loop->turn[op->results[k]->id] = turn;

@@ -86,10 +86,8 @@ static Share share_of(const Assigner *assigner, const Op *op, Version *const *ve
 static int partial_group(const Assigner *assigner, const Op *op, Version *const *versions,
                          int axis) {
     int group[64] = {0};
-    if (op->def->rule->kind == RULE_VIEW)
-        group[0] = 1;
-    else if (op->def->rule->operand_count <= 64)
-        rule_linear(op->def->rule, group);
+    if (op->def->rule->kind == RULE_VIEW) group[0] = 1;
+    else if (op->def->rule->operand_count <= 64) rule_linear(op->def->rule, group);
     for (int g = 1; g <= 64; g++) {
         int members = 0, sums = 0, scalars = 0;
         for (int k = 0; k < op->operand_count; k++)
@@ -127,8 +125,7 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
     cut_access(mesh, assignment, access, &sharding);
     for (int a = 0; a < mesh->axis_count; a++) {
         int f = axis_factor(assignment, access, a);
-        if (f <= ASSIGN_PASS)
-            sharding.at[a] = AXIS_SUM;
+        if (f <= ASSIGN_PASS) sharding.at[a] = AXIS_SUM;
         else if (f >= 0 && factor_dim(access, f) < 0)
             sharding.at[a] =
                 op->def->rule->factors[op->binding->factors[f].factor].reduction == REDUCE_MAX

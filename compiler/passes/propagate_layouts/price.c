@@ -27,10 +27,8 @@ static PriceKey key_of(const Assigner *assigner, const Value *value, const Shard
     PriceKey key;
     memset(&key, 0, sizeof key);
     key.mesh = assigner->mesh;
-    if (from)
-        key.from = *from;
-    else
-        key.layout = value->layout;
+    if (from) key.from = *from;
+    else key.layout = value->layout;
     key.to = *to;
     key.dtype = value->type.dtype;
     key.rank = value->type.rank;

@@ -91,10 +91,8 @@ static void end_layer(Propagation *propagation) {
     for (int i = 0; i < propagation->passing.count; i++) {
         Version **version = &propagation->forms[propagation->passing.at[i]->id];
         while (*version)
-            if ((*version)->passing)
-                *version = (*version)->next;
-            else
-                version = &(*version)->next;
+            if ((*version)->passing) *version = (*version)->next;
+            else version = &(*version)->next;
     }
     propagation->passing.count = 0;
 }
@@ -139,10 +137,8 @@ static Value *insert_at(Propagation *propagation, Value *from, const Layout *to,
     op->results[0]->chunk = from->chunk;
     op->results[0]->name = from->name;
     op->results[0]->layout = to;
-    if (op->loop == user->loop)
-        array_push(propagation->module->arena, &propagation->out, op);
-    else
-        push_before_loop(propagation, op);
+    if (op->loop == user->loop) array_push(propagation->module->arena, &propagation->out, op);
+    else push_before_loop(propagation, op);
     return op->results[0];
 }
 
@@ -738,20 +734,14 @@ static void propagate_any(Propagation *propagation, Op *op) {
     Value *made[op->result_count];
     memcpy(made, op->results, sizeof *made * (size_t)op->result_count);
     note_origin(propagation, op);
-    if (is_update(module, op))
-        propagate_update(propagation, op);
-    else if (op->def == module->builtin->local_part)
-        propagate_part(propagation, op);
-    else if (op->def == module->builtin->stage_union)
-        propagate_union(propagation, op);
-    else if (op->def == module->builtin->collect)
-        propagate_collection(propagation, op);
-    else if (op->def == module->builtin->accumulate)
-        propagate_same(propagation, op);
+    if (is_update(module, op)) propagate_update(propagation, op);
+    else if (op->def == module->builtin->local_part) propagate_part(propagation, op);
+    else if (op->def == module->builtin->stage_union) propagate_union(propagation, op);
+    else if (op->def == module->builtin->collect) propagate_collection(propagation, op);
+    else if (op->def == module->builtin->accumulate) propagate_same(propagation, op);
     else if (op->def == module->builtin->reshard && op->results[0]->layout)
         propagate_reshard(propagation, op);
-    else
-        propagate_op(propagation, op);
+    else propagate_op(propagation, op);
     for (int r = 0; r < op->result_count; r++) propagate_user_layout(propagation, made[r]);
     reduce_gradients(propagation, op, made);
 }

@@ -105,8 +105,7 @@ static bool take_parts(Arena *arena, Refining *refining, int f, const Round *rou
          (*d)++, parts++) {
         int64_t extent = round->op->binding->factors[like->dims[*d].factors[0]].extent;
         product *= extent;
-        if (!refining->known[f])
-            array_push(arena, &refining->extents[f], extent);
+        if (!refining->known[f]) array_push(arena, &refining->extents[f], extent);
         else if (parts == refining->extents[f].count || refining->extents[f].at[parts] != extent)
             return false;
     }
@@ -359,10 +358,8 @@ static void take_turn(Round *round, int turn) {
     if (turn + 1 < round->count) move_operands(round, turn + 1);
     const Op *op = turn_op(round, operands, turn);
     for (int k = 0; k < op->result_count; k++) given[k] = settled(round, op, k);
-    if (turn)
-        join(round, given);
-    else
-        memcpy(round->joined, given, sizeof *given * (size_t)op->result_count);
+    if (turn) join(round, given);
+    else memcpy(round->joined, given, sizeof *given * (size_t)op->result_count);
 }
 
 /* Makes the last joined values the operator's results. */
@@ -387,10 +384,8 @@ static void note_rules(const Round *round, bool turned) {
         bool own = round->assignment->ring_axes >> rule->axis & 1 &&
                    strategy_turns(propagation->module->strategy, rule->dim.name,
                                   propagation->mesh->axis[rule->axis].name);
-        if (own && turned)
-            propagation->assigner.rules[i].turns = true;
-        else if (own)
-            propagation->assigner.rules[i].stayed = round->op;
+        if (own && turned) propagation->assigner.rules[i].turns = true;
+        else if (own) propagation->assigner.rules[i].stayed = round->op;
     }
 }
 

@@ -29,10 +29,8 @@ static void need_operands(Remaker *remaker, const Op *op) {
         const Op *maker = op->operands[k] ? op->operands[k]->def : NULL;
         bool own = maker && op->section != SECTION_UPDATE &&
                    anew->region[maker->index] == anew->region[op->index];
-        if (own && anew->may[maker->index])
-            remaker->wanted[op->operands[k]->id] = true;
-        else if (maker)
-            remaker->kept[op->operands[k]->id] = true;
+        if (own && anew->may[maker->index]) remaker->wanted[op->operands[k]->id] = true;
+        else if (maker) remaker->kept[op->operands[k]->id] = true;
     }
 }
 

@@ -86,8 +86,7 @@ static int region_of(Arena *scratch, Intern *regions, const Module *module, cons
         key = (RegionKey){shared_text(regions, op->source->layer->tower),
                           shared_text(regions, op->source->layer->name), op->source->layer->number,
                           0, 0};
-    else
-        key.number = -1;
+    else key.number = -1;
     key.stage = op->stage;
     key.visit = op->visit;
     int **known = intern_slot(regions, &key, sizeof key);

@@ -50,8 +50,7 @@ static void use_axis(const Mesh *mesh, const UserLayoutState *state, const char 
         if (!strcmp(mesh->axis[a].name, name)) {
             if (state->kind == STATE_SPLIT)
                 sharding_cut(mesh, sharding, a, state->dim, state->zigzag);
-            else
-                sharding->at[a] = uses[state->kind];
+            else sharding->at[a] = uses[state->kind];
         }
 }
 

@@ -112,8 +112,7 @@ static int states_of(const Mesh *mesh, const Sharding *sharding, const int *orde
         if (last && last->kind == state.kind && last->dim == state.dim &&
             last->zigzag == state.zigzag && !last->weights && !state.weights)
             last->count *= state.count;
-        else
-            states[count++] = state;
+        else states[count++] = state;
     }
     return count;
 }
@@ -223,8 +222,7 @@ static bool assign_states(const Mesh *mesh, const Group *group, const int *order
             rest /= mesh->axis[order[n]].count;
             if (state->kind == STATE_SPLIT)
                 sharding_cut(mesh, sharding, order[n], state->dim, state->zigzag);
-            else
-                sharding->at[order[n]] = uses[state->kind];
+            else sharding->at[order[n]] = uses[state->kind];
         }
     }
     return true;

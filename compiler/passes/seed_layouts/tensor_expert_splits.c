@@ -166,10 +166,8 @@ int factors_named(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut cuts[M
                 named = has_axis(cuts, count, rule->axis) ? 0 : count_named(op, rule->dim, &factor);
             if (!named || (named > 1) != pass) continue;
             if (factor >= 0) cuts[count++] = (NamedCut){rule->axis, factor, rule->zigzag};
-            if (uses && factor >= 0)
-                uses[i].used = true;
-            else if (uses)
-                uses[i].refused = op;
+            if (uses && factor >= 0) uses[i].used = true;
+            else if (uses) uses[i].refused = op;
         }
     prefer_common(mesh, op, uses, cuts, count);
     return count;

@@ -304,8 +304,7 @@ static void make_body(Staging *staging, const bool *read, LoopPosition turn) {
     // 1: dissolved additions
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->builtin->accumulate)
-            find_summands(staging, op->operands[0]);
+        if (op->def == module->builtin->accumulate) find_summands(staging, op->operands[0]);
         else if (op->loop == turn && op->result_count == 1 && read[op->results[0]->id] &&
                  !gathers(staging, op))
             find_summands(staging, op->results[0]);
@@ -319,10 +318,8 @@ static void make_body(Staging *staging, const bool *read, LoopPosition turn) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         if (op->loop != turn || op->def == module->builtin->local_part) continue;
-        if (op->def == module->builtin->accumulate)
-            add_summands(staging, op, op->operands[0]);
-        else if (!staging->dissolved[i])
-            copy_op(staging, op);
+        if (op->def == module->builtin->accumulate) add_summands(staging, op, op->operands[0]);
+        else if (!staging->dissolved[i]) copy_op(staging, op);
         for (int r = 0; r < op->result_count && !gathers(staging, op); r++)
             if (read[op->results[r]->id]) add_summands(staging, NULL, op->results[r]);
     }

@@ -38,8 +38,7 @@ Field input_open(Arena *arena, const char *file) {
     Input *input = arena_new(arena, Input);
     *input = (Input){.arena = arena, .file = file};
     input->root = load(arena, file, &why, &problem);
-    if (!input->root && why)
-        input->error = arena_format(arena, "%s: %s", file, why);
+    if (!input->root && why) input->error = arena_format(arena, "%s: %s", file, why);
     else if (!input->root && problem.line < 0)
         input->error = arena_format(arena, "%s: %s", file, problem.text);
     else if (!input->root)
@@ -168,8 +167,7 @@ double field_positive(Field field) {
     if (!is_kind(field, json_is_number(field.json), "a number")) return 1;
     double value = json_number_value(field.json);
     if (value >= SMALLEST && value <= LARGEST) return value;
-    if (value <= 0)
-        field_refuse(field, "%s is not above 0", shown(field));
+    if (value <= 0) field_refuse(field, "%s is not above 0", shown(field));
     else
         field_refuse(field, value < 1 ? "%s is less than %g" : "%s is more than %g", shown(field),
                      value < 1 ? SMALLEST : LARGEST);
@@ -215,8 +213,7 @@ void degrees_read(Field table, double *by_devices, int most) {
         Field entry = field_get(table, key);
         if (*end || *key < '1' || *key > '9' || devices > most)
             field_refuse(entry, "the key is not a number of devices in 1..%d", most);
-        else
-            by_devices[devices] = field_positive(entry);
+        else by_devices[devices] = field_positive(entry);
     }
 }
 

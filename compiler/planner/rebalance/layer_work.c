@@ -47,8 +47,7 @@ static void place_ops(Reader *reader) {
         bool unit = op->source->op >= 0 && known[op->source->op];
         if (op->source->layer && find_layer(reader, op->source->layer) >= 0)
             last = find_layer(reader, op->source->layer);
-        else if (unit)
-            last = of_unit[op->source->op];
+        else if (unit) last = of_unit[op->source->op];
         reader->layer_of[i] = last;
         if (op->source->op >= 0 && !unit && op->section == SECTION_FORWARD) {
             known[op->source->op] = true;

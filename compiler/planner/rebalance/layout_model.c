@@ -132,8 +132,7 @@ static void add_layer(Arena *arena, Stage *stage, const Layer *layer) {
     bool same = last && !last->name && !layer->name &&
                 (last->tower == layer->tower ||
                  (last->tower && layer->tower && !strcmp(last->tower, layer->tower)));
-    if (same && layer->number == last->last + 1)
-        last->last++;
+    if (same && layer->number == last->last + 1) last->last++;
     else
         array_push(arena, &stage->layers,
                    (LayerRange){.tower = layer->tower,

@@ -65,10 +65,8 @@ static bool swap_places(Settling *settling, int **places, int count) {
                 fabs(settling->rates[*places[a]] - settling->rates[*places[b]]) > 1e-9)
                 continue;
             swap_devices(places[a], places[b]);
-            if (better(settling))
-                changed = true;
-            else
-                swap_devices(places[a], places[b]);
+            if (better(settling)) changed = true;
+            else swap_devices(places[a], places[b]);
         }
     return changed;
 }

@@ -104,10 +104,8 @@ static bool can_share(const LayoutModel *laid) {
 static double time_of(const LayoutModel *laid, const ModelPipeline *pipeline, const double *rates,
                       int64_t count) {
     ModelPipeline tried = *pipeline;
-    if (laid->whole)
-        tried.rows = count * laid->work->unit;
-    else
-        tried.microbatches = count;
+    if (laid->whole) tried.rows = count * laid->work->unit;
+    else tried.microbatches = count;
     return layout_model_pipeline_time(laid, &tried, rates, tried.microbatches);
 }
 

@@ -45,8 +45,7 @@ static const char *mesh_text(Arena *arena, const Stage *stage) {
 static void print_layer_run(Text *out, const Layer *first, const Layer *last) {
     text_string(out, out->length ? ", " : "");
     if (first->tower) text_print(out, "%s: ", first->tower);
-    if (first->name)
-        text_string(out, first->name);
+    if (first->name) text_string(out, first->name);
     else
         text_print(out, first->number == last->number ? "%d" : "%d-%d", first->number,
                    last->number);

@@ -45,10 +45,8 @@ const char *type_text(Arena *arena, Type type) {
 
 const char *layout_text(Arena *arena, const Layout *layout) {
     Text text = {.arena = arena};
-    if (layout)
-        layout_print(&text, layout);
-    else
-        text_string(&text, "by micro-batch");
+    if (layout) layout_print(&text, layout);
+    else text_string(&text, "by micro-batch");
     return text_bytes(&text);
 }
 

@@ -190,10 +190,8 @@ static void judge(const EvaluationContext *context, const Unit *unit, Text *out)
     SimulateOptions options = {.steps = 1};
     const SimulatedSteps *steps =
         steps_simulate(unit->arena, evaluation_module(context, unit), &options);
-    if (steps->error)
-        strncpy(verdict.unknown, steps->error, sizeof verdict.unknown - 1);
-    else
-        find_times(steps, &verdict);
+    if (steps->error) strncpy(verdict.unknown, steps->error, sizeof verdict.unknown - 1);
+    else find_times(steps, &verdict);
     for (int m = 0; m < unit->modules.count; m++)
         devices_memory_each(unit->modules.at[m], note_memory, &(Judging){context, &verdict});
     find_together(context, unit, &verdict);

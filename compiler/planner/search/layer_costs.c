@@ -152,8 +152,7 @@ static bool report_failure(const EvaluationContext *context, const SplitList *sp
         const char *text =
             probe_text(context->arena, context, splits, &(ProbeShape){.group = g, .tensor = 1});
         const Verdict *verdict = verdicts_find(context->arena, context, &text, 1, true);
-        if (!verdict->good)
-            evaluation_compile(context, text, true);
+        if (!verdict->good) evaluation_compile(context, text, true);
         else if (*verdict->unknown)
             diag_error(context->diag, (Position){0}, "%s", verdict->unknown);
     }

@@ -248,10 +248,8 @@ bool pipeline_fill(const Profile *profile, const Correction *correction, Pipelin
     Filling filling = {profile, correction, plan};
     int layers = profile->context->model->layer_count;
     if (plan->stage_count > (layers ? layers : 1)) return false;
-    if (fill_any(&filling, INFINITY, 1))
-        shorten(&filling, 1);
-    else
-        fill_any(&filling, INFINITY, least_room(&filling));
+    if (fill_any(&filling, INFINITY, 1)) shorten(&filling, 1);
+    else fill_any(&filling, INFINITY, least_room(&filling));
     pipeline_estimate(profile, correction, plan, seconds, need);
     return true;
 }

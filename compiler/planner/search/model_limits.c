@@ -42,12 +42,10 @@ const char *model_layers(Arena *arena, const SearchModel *model, int first, int 
             next++;
         text_string(&text, l == first ? "" : ", ");
         if (layer->tower) text_print(&text, "%s: ", layer->tower);
-        if (layer->name)
-            text_string(&text, layer->name);
+        if (layer->name) text_string(&text, layer->name);
         else if (next - l > 1)
             text_print(&text, "%d-%d", layer->number, model->layers[next - 1]->number);
-        else
-            text_print(&text, "%d", layer->number);
+        else text_print(&text, "%d", layer->number);
     }
     return text_bytes(&text);
 }

@@ -63,12 +63,9 @@ static void heap_put(Engine *engine, int task, double due) {
     TaskRun *run = &engine->runs[task];
     bool later = run->place >= 0 && run->due < due;
     run->due = due;
-    if (run->place < 0)
-        rise(engine, engine->heap_count++, task);
-    else if (later)
-        sink(engine, run->place, task);
-    else
-        rise(engine, run->place, task);
+    if (run->place < 0) rise(engine, engine->heap_count++, task);
+    else if (later) sink(engine, run->place, task);
+    else rise(engine, run->place, task);
 }
 
 static int heap_take(Engine *engine) {
@@ -137,10 +134,8 @@ static void begin_task(Engine *engine, int task) {
     const EngineTask *own = &engine->problem->tasks[task];
     engine->spans[task].begin = engine->now;
     engine->runs[task].state = TASK_LATENCY;
-    if (own->latency > 0)
-        heap_put(engine, task, engine->now + own->latency);
-    else
-        begin_work(engine, task);
+    if (own->latency > 0) heap_put(engine, task, engine->now + own->latency);
+    else begin_work(engine, task);
 }
 
 static void end_task(Engine *engine, int task) {
@@ -157,10 +152,8 @@ static void end_task(Engine *engine, int task) {
 }
 
 static void end_leg(Engine *engine, int task) {
-    if (engine->runs[task].state == TASK_LATENCY)
-        begin_work(engine, task);
-    else
-        end_task(engine, task);
+    if (engine->runs[task].state == TASK_LATENCY) begin_work(engine, task);
+    else end_task(engine, task);
 }
 
 static void change_rate(Engine *engine, const EngineChange *change) {

@@ -98,8 +98,7 @@ static void take_row(Spans *spans, const ProgramRow *row) {
     if (row->step || !own) return;
     if (row->row == -2 || (spans->run < 0 && row->row == PHASE_UPDATE))
         widen(&lane->update, begin, end);
-    else if (row->row == -1)
-        widen(&lane->before, begin, end);
+    else if (row->row == -1) widen(&lane->before, begin, end);
     else if (number < spans->group->schedule->row_count[spans->run < 0 ? 0 : row->stage])
         widen(&spans->timeline->rows[spans->run < 0 ? 0 : row->stage][number], begin, end);
 }

@@ -109,8 +109,7 @@ static const Script *make_part(Scripts *scripts, int run, Phase phase, int visit
             op_phase(module, op) != phase || op_is_async(module, op) ||
             op_edge(module, graph, op, &backward) >= 0)
             continue;
-        if (op->convert.plan)
-            add_conversion(scripts, script, op, everywhere ? -1 : run);
+        if (op->convert.plan) add_conversion(scripts, script, op, everywhere ? -1 : run);
         else if (op->def->rule->kind != RULE_VIEW || scripts->marked[op->index])
             add_computing(scripts, script, op);
     }
@@ -144,8 +143,7 @@ const Script *whole_script_of(Scripts *scripts, Phase phase) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         if (op_phase(module, op) != phase || op_is_async(module, op)) continue;
-        if (op->convert.plan)
-            add_everywhere(scripts, script, op);
+        if (op->convert.plan) add_everywhere(scripts, script, op);
         else if (op->def->rule->kind != RULE_VIEW || scripts->marked[op->index])
             add_computing(scripts, script, op);
     }

@@ -119,10 +119,8 @@ typedef struct ConversionTasks {
 
 static void conversion_waits(Builder *builder, const ConversionTasks *tasks, int actor,
                              List *waits) {
-    if (tasks->at[actor] >= 0)
-        add_wait(builder->arena, waits, tasks->at[actor]);
-    else
-        tasks->waits_of(builder, tasks, actor, waits);
+    if (tasks->at[actor] >= 0) add_wait(builder->arena, waits, tasks->at[actor]);
+    else tasks->waits_of(builder, tasks, actor, waits);
 }
 
 static void add_transfer(Builder *builder, const ConversionTasks *tasks,
@@ -327,10 +325,8 @@ static void end_event(void *state, int event, const WaitFor *waited, int count) 
     Table *table = state;
     table->waited = waited;
     table->waited_count = count;
-    if (event < table->waits->row_count)
-        end_row(table, event);
-    else
-        end_transfer(table, event);
+    if (event < table->waits->row_count) end_row(table, event);
+    else end_transfer(table, event);
 }
 
 static void run_table(Builder *builder, int number) {

@@ -34,10 +34,8 @@ static ActorTime sum_up(const BusyList *list, double length) {
     for (int i = 0; i < list->count; i++) {
         const Busy *busy = &list->at[i];
         all += uncovered(busy->begin, busy->end, &covered);
-        if (busy->computes)
-            time.computing += uncovered(busy->begin, busy->end, &computed);
-        else
-            talks += uncovered(busy->begin, busy->end, &communicated);
+        if (busy->computes) time.computing += uncovered(busy->begin, busy->end, &computed);
+        else talks += uncovered(busy->begin, busy->end, &communicated);
     }
     time.exposed = all - time.computing;
     time.hidden = fmax(talks - time.exposed, 0);

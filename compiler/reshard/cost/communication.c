@@ -131,8 +131,7 @@ double price_steps(PlanBuilder *planner) {
             const Step *step = &plan->steps.at[end];
             if (step->verb == HT_EXCHANGE || step->verb == HT_ALL_TO_ALL)
                 add_messages(plan, step, busy, receiving);
-            else
-                add_collective_seconds(plan, step, busy);
+            else add_collective_seconds(plan, step, busy);
         }
         double sent = longest_of(busy, count), received = longest_of(receiving, count);
         double seconds = sent > received ? sent : received;

@@ -257,10 +257,8 @@ static void tier_reduction(Tier *tier) {
     for (int p = 0; p < tier->task.source_count; p++) tier->host[p] = -1;
     count_offers(tier);
     for (int h = 0; h < tier->hosts->count; h++) whole += has_all(tier, h);
-    if (whole)
-        reduce_on_hosts(tier, whole);
-    else
-        reduce_across(tier, assign_hosts(tier));
+    if (whole) reduce_on_hosts(tier, whole);
+    else reduce_across(tier, assign_hosts(tier));
 }
 
 void tier_reductions(Hosts *hosts, const Tasks *tasks, Tasks *local, Tasks *crossing,

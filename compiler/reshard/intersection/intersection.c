@@ -40,10 +40,8 @@ static int cut_index(const Overlap *overlap, int f, int64_t place) {
     int low = 0, high = overlap->cut_count[f] - 1;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (overlap->cuts[f][middle] < place)
-            low = middle + 1;
-        else
-            high = middle;
+        if (overlap->cuts[f][middle] < place) low = middle + 1;
+        else high = middle;
     }
     return low;
 }

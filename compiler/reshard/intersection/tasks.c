@@ -210,10 +210,8 @@ static const Holders *find_holders(PlanBuilder *planner, const Overlap *overlap,
     if (*holders) return *holders;
     *holders = arena_new(planner->arena, Holders);
     (*holders)->replicas = replicas_of(planner, overlap, bundle, side);
-    if (side == SIDE_FROM)
-        (*holders)->whole = merge_whole(planner->arena, &(*holders)->replicas);
-    else
-        (*holders)->all = all_holders(planner->arena, &(*holders)->replicas);
+    if (side == SIDE_FROM) (*holders)->whole = merge_whole(planner->arena, &(*holders)->replicas);
+    else (*holders)->all = all_holders(planner->arena, &(*holders)->replicas);
     return *holders;
 }
 
@@ -227,8 +225,7 @@ static void add_bundle_tasks(PlanBuilder *planner, int bucket, int b, Intern *co
     if (overlap->side[SIDE_TO].partial == STATE_DUP) {
         if (after->all.count && whole->holders.count)
             set_sources(add_task(planner, bucket, b, after->all), whole);
-        else if (after->all.count)
-            add_reductions(planner, bucket, b, from, after->all);
+        else if (after->all.count) add_reductions(planner, bucket, b, from, after->all);
         return;
     }
     for (int r = 0; r < to->count; r++)

@@ -43,10 +43,8 @@ static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, 
 /* Sets the sides of a reduce-scatter, or of a reduce, in which the root keeps all parts. */
 static void reduce_scatter_sides(Lowering *lowering, const Step *step, int position, Sides *sides) {
     ht_block send = send_block(lowering, shared_parts(lowering, step), &sides->pack);
-    if (step->verb == HT_REDUCE)
-        array_push(lowering->arena, &sides->send, send);
-    else
-        sides->all = consecutive_blocks(lowering, step, send);
+    if (step->verb == HT_REDUCE) array_push(lowering->arena, &sides->send, send);
+    else sides->all = consecutive_blocks(lowering, step, send);
     if (step->verb == HT_REDUCE_SCATTER || !position)
         array_push(lowering->arena, &sides->receive,
                    receive_block(lowering, &step->parts[position], &sides->unpack));
@@ -164,8 +162,7 @@ static void packed_blocks(Lowering *lowering, const Step *step, const Message *c
     blocks->count = 0;
     for (int i = 0; i < step->group.count; i++) {
         ht_block block = scratch_block(lowering, lowering->base + lowering->used, 0);
-        if (messages[i] && !received)
-            block = pack_block(lowering, &messages[i]->segments, moves);
+        if (messages[i] && !received) block = pack_block(lowering, &messages[i]->segments, moves);
         else if (messages[i]) {
             int64_t offset = take_scratch(lowering, messages[i]->bytes);
             block = scratch_block(lowering, offset, messages[i]->bytes);

@@ -58,8 +58,7 @@ static void lower_local(Lowering *lowering) {
         Segment all = {.task = step_place->task, .hi = task->volume};
         if (!task->source_count)
             move_segment(lowering, &fills, &all, stored_at(HT_TO), stored_at(HT_TO));
-        else if (step_place->holder)
-            copy_own(lowering, &copies, all, &gathered, &next);
+        else if (step_place->holder) copy_own(lowering, &copies, all, &gathered, &next);
     }
     add_moves(lowering, HT_COPY, &copies);
     add_moves(lowering, HT_FILL, &fills);
@@ -116,10 +115,8 @@ static void lower_step(Lowering *lowering, const StepPlace *step_place) {
     lowering->dtype = step->dtype;
     lowering->unit = ht_dtype_size(step->dtype);
     if (step_place->position < 0) return;
-    if (step->verb == HT_EXCHANGE)
-        lower_exchange(lowering, step, step_place);
-    else
-        lower_collective(lowering, step, step_place);
+    if (step->verb == HT_EXCHANGE) lower_exchange(lowering, step, step_place);
+    else lower_collective(lowering, step, step_place);
 }
 
 static void find_holdings(Lowering *lowering) {

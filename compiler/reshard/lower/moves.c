@@ -23,8 +23,7 @@ static int merge_dimensions(ht_stride *dim, int rank) {
         if (last && last->from == dim[d].from * dim[d].extent &&
             last->to == dim[d].to * dim[d].extent)
             *last = (ht_stride){last->extent * dim[d].extent, dim[d].from, dim[d].to};
-        else
-            dim[kept++] = dim[d];
+        else dim[kept++] = dim[d];
     }
     return kept;
 }
@@ -260,10 +259,8 @@ static void add_unpacking(Lowering *lowering, const Segments *segments, int64_t 
 
 static MoveList make_moves(Lowering *lowering, const Segments *segments, int64_t offset, Way way) {
     MoveList moves = {0};
-    if (way == WAY_UNPACK)
-        add_unpacking(lowering, segments, offset, &moves);
-    else
-        moves = make_packing(lowering, segments, offset, way == WAY_FIND);
+    if (way == WAY_UNPACK) add_unpacking(lowering, segments, offset, &moves);
+    else moves = make_packing(lowering, segments, offset, way == WAY_FIND);
     return moves;
 }
 

@@ -143,8 +143,7 @@ static void fuse(Fusion *fusion, const Step *steps, int count) {
             if (is_large(fusion->planner->plan, &steps[s], shares.at[i].bytes))
                 add_countable_collective(fusion->planner, &steps[s].group, shares.at[i].parts,
                                          steps[s].verb);
-            else
-                join(fusion, find_kind(fusion, &steps[s]), &steps[s], &shares.at[i]);
+            else join(fusion, find_kind(fusion, &steps[s]), &steps[s], &shares.at[i]);
     }
     for (int i = 0; i < fusion->kinds.count; i++) emit_kind(fusion, fusion->kinds.at[i]);
 }
@@ -185,13 +184,11 @@ void fuse_collectives(PlanBuilder *planner) {
                           steps[end].stage == steps[s].stage;)
             end++;
         planner->stage = steps[s].stage;
-        if (phase < 0)
-            array_push(planner->arena, &plan->steps, steps[s]);
+        if (phase < 0) array_push(planner->arena, &plan->steps, steps[s]);
         else if (plan->tensor_count == 1)
             for (int i = s; i < end; i++)
                 add_countable_collective(planner, &steps[i].group, steps[i].parts, steps[i].verb);
-        else
-            fuse(&fusion, steps + s, end - s);
+        else fuse(&fusion, steps + s, end - s);
         if (phase >= 0) sort_by_verb(planner, first);
     }
 }

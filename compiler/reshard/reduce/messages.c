@@ -373,8 +373,7 @@ static void add_stretches(const Combining *combining, int64_t cap, Stretches *st
     int64_t fine = fine_grain(combining->planner->plan, &all, cap);
     if (combining->extra > fine)
         add_trees(combining, (Range){all.lo, all.hi}, fine, stretches, jobs);
-    else if (reduction->holds)
-        add_reducers(combining, stretches, jobs);
+    else if (reduction->holds) add_reducers(combining, stretches, jobs);
     else
         add_stretch(combining, stretches, jobs,
                     (Stretch){reduction, all.lo, all.hi, .count = reduction->reducers.count}, 0);
@@ -460,8 +459,7 @@ void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs) {
         job.unit = task_element(plan, contribution->segment.task);
         if (job.first == 1 || !job.least)
             plan->sent[plan_slot(plan, job.devices.at[0])] += job_load(&job);
-        else
-            contribution->job = add_job(planner, jobs, job);
+        else contribution->job = add_job(planner, jobs, job);
     }
 }
 

@@ -86,10 +86,8 @@ static int64_t find_level(const Job *job, const Worker *workers, int64_t cap) {
     }
     while (high - low > 1) {
         int64_t middle = low + (high - low) / 2;
-        if (is_enough(job, workers, middle))
-            high = middle;
-        else
-            low = middle;
+        if (is_enough(job, workers, middle)) high = middle;
+        else low = middle;
     }
     return high;
 }

@@ -187,10 +187,8 @@ void ht_balance_with(ht_program *program, ht_balance_options options) {
         return;
     }
     const char *reason = reason_against(program);
-    if (reason)
-        fprintf(stderr, "hetu: ht_balance leaves the program as it is: %s\n", reason);
-    else
-        program->session->balance = open_balance(program, options);
+    if (reason) fprintf(stderr, "hetu: ht_balance leaves the program as it is: %s\n", reason);
+    else program->session->balance = open_balance(program, options);
 }
 
 /* Ends hetu-balance if it runs, and deletes its output. */
@@ -397,10 +395,8 @@ static void go_home(Balance *balance) {
     asked->then = fmin(balance->base_seconds,
                        asked->now * busiest(asked->work, balance->rates->count) /
                            busiest(asked->work + balance->rates->count, balance->rates->count));
-    if (pays_back(balance))
-        take_plan(balance);
-    else
-        leave(balance);
+    if (pays_back(balance)) take_plan(balance);
+    else leave(balance);
 }
 
 /* Reads the plan once hetu-balance has ended. Accepts it if rates_near and pays_back agree. */
@@ -509,8 +505,6 @@ void balance_note(ht_program *program, const PaceReport *reports) {
         (balance->rests && !is_healed(balance)))
         return;
     say_moved(balance);
-    if (is_healed(balance))
-        go_home(balance);
-    else
-        start_planner(balance);
+    if (is_healed(balance)) go_home(balance);
+    else start_planner(balance);
 }

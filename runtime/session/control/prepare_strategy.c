@@ -130,8 +130,7 @@ void prepare_request(int image, const char *word) {
     Arrival *arrival = &arrivals.at[arrivals.count++];
     *arrival = (Arrival){
         .recipe = recompile_command_of(image), .word = strdup(word), .option = option_of(word)};
-    if (arrival->recipe && arrival->recipe->refuses)
-        refuse(arrival, arrival->recipe->refuses);
+    if (arrival->recipe && arrival->recipe->refuses) refuse(arrival, arrival->recipe->refuses);
     else if (!arrival->recipe)
         refuse(arrival, "the program was not compiled for strategies that arrive: ht_prepare must "
                         "be called in the source file of the "
@@ -186,10 +185,8 @@ void *prepare_next_compiled(size_t *size) {
     void *object = NULL;
     for (Arrival *arrival; !object && (arrival = first_open());) {
         advance();
-        if (arrival->progress == THERE)
-            object = read_object(arrival, size);
-        else if (arrival->progress != REFUSED)
-            break;
+        if (arrival->progress == THERE) object = read_object(arrival, size);
+        else if (arrival->progress != REFUSED) break;
     }
     return object;
 }

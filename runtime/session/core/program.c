@@ -223,10 +223,8 @@ static int slot_param(const ht_image *image, int slot, int *state) {
 /* Allocates the storage of a parameter or state under the new strategy. */
 static void open_slot(Moving *moving, int slot) {
     int state, param = slot_param(moving->to->image, slot, &state);
-    if (state < 0)
-        open_param(moving->to, param, moving->params);
-    else
-        moving->to->slots[slot] = new_state(moving->to->image->params[param].state[state]);
+    if (state < 0) open_param(moving->to, param, moving->params);
+    else moving->to->slots[slot] = new_state(moving->to->image->params[param].state[state]);
 }
 
 /* Frees the storage of a parameter or state under the old strategy. */
@@ -234,8 +232,7 @@ static void close_slot(Moving *moving, int slot) {
     int state, param = slot_param(moving->from->image, slot, &state);
     if (state < 0)
         param_release(moving->from->params[param].param, moving->from->params[param].copy);
-    else
-        device_free(moving->from->slots[slot]);
+    else device_free(moving->from->slots[slot]);
 }
 
 /* Issues the conversion of a window's tensors on the device (callback of device_run). */

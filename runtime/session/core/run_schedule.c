@@ -175,10 +175,8 @@ static void begin_receives(Scan *scan, int number, const ht_part *part) {
         StageMessage *message =
             runs_once(transfer) ? NULL : *message_of(scan, part->receive[i], row->microbatch);
         if (runs_once(transfer)) continue;
-        if (message)
-            redirect(scan, message, transfer, row, slot);
-        else
-            message = add_message(scan, part->receive[i], row, slot ? slot->left : number);
+        if (message) redirect(scan, message, transfer, row, slot);
+        else message = add_message(scan, part->receive[i], row, slot ? slot->left : number);
         if (message && slot && slot->owner != row->microbatch) follow_occupants(message, slot);
     }
 }
@@ -335,8 +333,7 @@ static void name_rows(Schedule *schedule) {
         if (times[rows->row[r].part] > 1)
             snprintf(schedule->shown[r], SHOWN, "%s, micro-batch %d", name,
                      rows->row[r].microbatch);
-        else
-            snprintf(schedule->shown[r], SHOWN, "%s", name);
+        else snprintf(schedule->shown[r], SHOWN, "%s", name);
     }
     free(times);
 }

@@ -55,10 +55,8 @@ static void explain_ranks(int ranks, int argc, char **argv) {
                 devices, devices == 1 ? "" : "s", image->strategy ? "strategy " : "no strategy",
                 image->strategy ? image->strategy : "", ranks,
                 ranks == 1 ? " runs it" : "s run it");
-    if (devices > 1)
-        print_command(devices, argc, argv);
-    else
-        fprintf(stderr, "hetu: run it without mpirun\n");
+    if (devices > 1) print_command(devices, argc, argv);
+    else fprintf(stderr, "hetu: run it without mpirun\n");
 }
 
 /* Returns an image with fewer devices than the largest; NULL: all have the same number. */
@@ -148,8 +146,7 @@ void session_explain_ranks(int argc, char **argv) {
                 "hetu: %s was compiled for %d device%s, but %s for %d; compile them for as many\n",
                 smaller->source, smaller->device_count, smaller->device_count == 1 ? "" : "s",
                 largest_image()->source, ranks_needed());
-    else
-        explain_ranks(world_size(), argc, argv);
+    else explain_ranks(world_size(), argc, argv);
 }
 
 /* ---- variables of the environment ---- */

@@ -70,10 +70,8 @@ static const char *open_file(RowsFile *file) {
     const char *wrong = NULL;
     file->descriptor = file_open_input(file->path, &wrong);
     if (file->descriptor < 0) return wrong;
-    if (fstat(file->descriptor, &found))
-        wrong = REFUSE("%s", plain_error(errno));
-    else if (!found.st_size)
-        wrong = "it is empty";
+    if (fstat(file->descriptor, &found)) wrong = REFUSE("%s", plain_error(errno));
+    else if (!found.st_size) wrong = "it is empty";
     file->size = wrong ? 0 : found.st_size;
     return wrong;
 }
@@ -283,8 +281,7 @@ int64_t dataset_rows(int file, int64_t row, int64_t shift, const char **wrong) {
     if (opened->row && opened->row != row)
         *wrong = REFUSE("its rows have %lld elements, and those of the input %lld",
                         (long long)opened->row, (long long)row);
-    else if (opened->row && shift)
-        *wrong = "it has rows of its own, and none of them begins later";
+    else if (opened->row && shift) *wrong = "it has rows of its own, and none of them begins later";
     else if (shift < 0 || row < 1 || opened->count < shift + row)
         *wrong = REFUSE("its %lld elements are no row of %lld%s", (long long)opened->count,
                         (long long)row, shift ? " behind the shift" : "");

@@ -102,12 +102,10 @@ static void add(Rows *rows, const ProfileRow *more) {
 
 /* Writes the name of a call's layer: the layer pragma's, else the first component of the scope. */
 static void layer_name(char *name, size_t size, const ht_whose *call) {
-    if (*call->layer)
-        snprintf(name, size, "layer %s", call->layer);
+    if (*call->layer) snprintf(name, size, "layer %s", call->layer);
     else if (*call->scope)
         snprintf(name, size, "%.*s", (int)strcspn(call->scope, "."), call->scope);
-    else
-        snprintf(name, size, "-");
+    else snprintf(name, size, "-");
 }
 
 /* Returns the rows of this rank. */
@@ -160,14 +158,10 @@ static int compare_rows(const void *a, const void *b) {
  * word instead: tensors in caches are read faster than a large copy. */
 static void print_rate(double amount, double seconds, double machine, const char *above) {
     double rate = seconds > 0 ? amount / seconds : 0;
-    if (amount <= 0 || seconds <= 0)
-        fprintf(stderr, "  %12s  %6s", "-", "-");
-    else if (above && rate > machine && machine > 0)
-        fprintf(stderr, "  %12.3g  %6s", rate, above);
-    else if (machine > 0)
-        fprintf(stderr, "  %12.3g  %5.1f%%", rate, 100 * rate / machine);
-    else
-        fprintf(stderr, "  %12.3g  %6s", rate, "-");
+    if (amount <= 0 || seconds <= 0) fprintf(stderr, "  %12s  %6s", "-", "-");
+    else if (above && rate > machine && machine > 0) fprintf(stderr, "  %12.3g  %6s", rate, above);
+    else if (machine > 0) fprintf(stderr, "  %12.3g  %5.1f%%", rate, 100 * rate / machine);
+    else fprintf(stderr, "  %12.3g  %6s", rate, "-");
 }
 
 /* Prints the rows of one kind. Rates are those of all ranks together. */
@@ -182,10 +176,8 @@ static void print_table(const Rows *rows, RowKind kind, const char *title, doubl
         double seconds = row->seconds / ranks;
         fprintf(stderr, "%-32s  %10lld  %10.4f  %5.1f%%", row->name, (long long)row->runs, seconds,
                 whole > 0 ? 100 * seconds / whole : 0);
-        if (row->operations > 0)
-            fprintf(stderr, "  %10.4g", row->operations);
-        else
-            fprintf(stderr, "  %10s", "-");
+        if (row->operations > 0) fprintf(stderr, "  %10.4g", row->operations);
+        else fprintf(stderr, "  %10s", "-");
         print_rate(row->operations, seconds, machine->operations, NULL);
         print_rate(row->bytes, seconds, machine->bytes, "cached");
         fputs("\n", stderr);

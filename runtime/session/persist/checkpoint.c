@@ -51,10 +51,8 @@ static void end_writing(ht_session *session) {
     plan.rank = written->rank;
     plan.step = written->step;
     snprintf(plan.folder, sizeof plan.folder, "%s", written->folder);
-    if (writing_end(session->writing))
-        unsaved.count = 0;
-    else if (!plan.rank)
-        note_unsaved(plan.folder, plan.step);
+    if (writing_end(session->writing)) unsaved.count = 0;
+    else if (!plan.rank) note_unsaved(plan.folder, plan.step);
     session->writing = NULL;
 }
 

@@ -318,8 +318,7 @@ static void add_overlap(struct Copies *copies, Exchange *exchange, const Entry *
                       ? copy_range(&copies->files[entry->file]) + (begin - entry->head.at)
                       : NULL,
          *here = exchange->share + (begin - exchange->from);
-    if (there && rank == world_rank())
-        memcpy(here, there, (size_t)(end - begin));
+    if (there && rank == world_rank()) memcpy(here, there, (size_t)(end - begin));
     else if (there)
         exchange->sends[exchange->send_count++] =
             (HostTransfer){there, (size_t)(end - begin), rank};

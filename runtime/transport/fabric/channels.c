@@ -142,10 +142,8 @@ static bool next_out(Line *line) {
 }
 
 static void finish_out(Line *line) {
-    if (line->out.frame.kind == FRAME_ASK)
-        line->out.message->asked = true;
-    else
-        end_message(line, line->out.message);
+    if (line->out.frame.kind == FRAME_ASK) line->out.message->asked = true;
+    else end_message(line, line->out.message);
     line->out = (Stream){0};
 }
 

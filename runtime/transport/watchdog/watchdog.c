@@ -163,8 +163,7 @@ static bool is_lost(int rank, char *why, size_t size) {
             why, size,
             "rank %d has stopped%.140s: nothing was heard of its process for %d s (HETU_TIMEOUT)",
             rank, doing, seconds(watch.limit));
-    else
-        return false;
+    else return false;
     return true;
 }
 

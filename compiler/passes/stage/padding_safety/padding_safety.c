@@ -95,8 +95,7 @@ static bool follow(PaddingCheck *behind, const Op *op, const Op *own) {
     if (!call_find_factors(&call)) return call_refuse(&call, 0, "takes the length of a row apart");
     if (!check_arguments(&call)) return false;
     // 2: ranges of the results
-    if (rule->kind == RULE_VIEW)
-        copy_view(&call);
+    if (rule->kind == RULE_VIEW) copy_view(&call);
     else if (rule->body || rule->equations.count ? !follow_equations(&call) : !follow_kernel(&call))
         return false;
     keep_results(&call);

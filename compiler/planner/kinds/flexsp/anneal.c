@@ -200,10 +200,8 @@ static double block_power(const FlexspState *s, int start, int size) {
 /* Exchanges the groups of two blocks. */
 static void block_exchange(FlexspState *s, int a, int b, int size) {
     for (int i = 0; i < s->q->length_count; i++)
-        if (s->at[i] >= a && s->at[i] < a + size)
-            s->at[i] += b - a;
-        else if (s->at[i] >= b && s->at[i] < b + size)
-            s->at[i] += a - b;
+        if (s->at[i] >= a && s->at[i] < a + size) s->at[i] += b - a;
+        else if (s->at[i] >= b && s->at[i] < b + size) s->at[i] += a - b;
     for (int device = 0; device < size; device++) {
         Group group = s->group[a + device];
         s->group[a + device] = s->group[b + device];
@@ -267,10 +265,8 @@ static int step(FlexspState *s) {
     int dice = random_below(&s->random, 256);
     if (dice < 2) return block_form(s);
     if (dice < 6) return block_swap(s);
-    if (dice < 120)
-        sequence_move(s);
-    else
-        sequence_swap(s);
+    if (dice < 120) sequence_move(s);
+    else sequence_swap(s);
     return 1;
 }
 

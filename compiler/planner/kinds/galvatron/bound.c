@@ -98,10 +98,8 @@ static double longest_bound(const Relaxed *r, int *layers) {
     qsort(caps, (size_t)count, sizeof *caps, ascending);
     while (low < high && isfinite(free)) {
         int middle = (low + high) / 2;
-        if (isfinite(stages_least(r, r->ms, caps[middle], NULL)))
-            high = middle;
-        else
-            low = middle + 1;
+        if (isfinite(stages_least(r, r->ms, caps[middle], NULL))) high = middle;
+        else low = middle + 1;
     }
     for (int c = low;
          isfinite(free) && c < count && free + (r->p->microbatches - 1) * caps[c] < best; c++) {

@@ -137,10 +137,8 @@ static int cap_least(const Search *s, const double *caps, int count, GalvatronPl
     int low = 0, high = count;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (cap_try(s, caps[middle], plan))
-            high = middle;
-        else
-            low = middle + 1;
+        if (cap_try(s, caps[middle], plan)) high = middle;
+        else low = middle + 1;
     }
     return low;
 }

@@ -89,8 +89,7 @@ static void list_intervals(Bound *bound) {
         for (int i = 0; i < values.count; i++) {
             Interval *last =
                 bound->intervals.count ? &bound->intervals.at[bound->intervals.count - 1] : NULL;
-            if (last && values.at[i] <= last->low * ratio * (1 + 1e-12))
-                last->high = values.at[i];
+            if (last && values.at[i] <= last->low * ratio * (1 + 1e-12)) last->high = values.at[i];
             else
                 array_push(bound->arena, &bound->intervals, (Interval){values.at[i], values.at[i]});
         }

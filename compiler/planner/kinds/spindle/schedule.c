@@ -353,12 +353,9 @@ static double piece_place(Scheduler *s, const Choices *choices, int piece, const
     if (s->named) devices_list(s, pool, count);
     double end = start + choice->layers * allotment->ms;
     s->made.end[piece] = end;
-    if (count >= s->q->island)
-        islands_busy(s, count / s->q->island, start, end);
-    else if (pool == &s->free)
-        devices_busy(s, s->chosen.first, count, start, end);
-    else
-        scattered_busy(s, count, start, end);
+    if (count >= s->q->island) islands_busy(s, count / s->q->island, start, end);
+    else if (pool == &s->free) devices_busy(s, s->chosen.first, count, start, end);
+    else scattered_busy(s, count, start, end);
     for (int d = 0; s->tight && d < count; d++)
         device_hold(s, s->chosen.devices[d], o, around->layers, choice->layers);
     return start;

@@ -179,14 +179,10 @@ static void change(Search *s) {
     s->centre = -1;
     for (bool more = true; more; more = random_below(&s->random, 4) == 0) {
         int dice = random_below(&s->random, 16);
-        if (dice < 3)
-            place_move(s);
-        else if (dice < 6)
-            place_swap(s);
-        else if (dice < 12)
-            allotment_move(s);
-        else
-            layers_move(s);
+        if (dice < 3) place_move(s);
+        else if (dice < 6) place_swap(s);
+        else if (dice < 12) allotment_move(s);
+        else layers_move(s);
     }
 }
 
@@ -375,10 +371,8 @@ static void round_play(Round round) {
     pthread_t thread;
     bool threaded = !pthread_create(&thread, NULL, play, &beside);
     play(&round);
-    if (threaded)
-        pthread_join(thread, NULL);
-    else
-        play(&beside);
+    if (threaded) pthread_join(thread, NULL);
+    else play(&beside);
 }
 
 typedef struct Tournament {
