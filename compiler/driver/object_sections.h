@@ -9,8 +9,7 @@
  * options. A model that calls functions of other files waits: its programs are made when hetucc
  * links. Sources of one command line are parts of one program in the same way.
  *
- * Another linker refuses an object with waiting models, by an undefined symbol (emit/emit.h).
- */
+ * Another linker refuses an object with waiting models, by an undefined symbol (emit/emit.h). */
 #pragma once
 
 #include "driver/compile.h"

@@ -4,8 +4,7 @@
  *
  * hetucc takes the place of the C compiler: it reads the options that it knows, and keeps all
  * others, in order, for the C compiler. options_read first rewrites each unknown word as
- * --Xcc=WORD, so that argp can parse the whole line.
- */
+ * --Xcc=WORD, so that argp can parse the whole line. */
 #pragma once
 
 #include "support/array.h"

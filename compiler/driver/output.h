@@ -6,8 +6,7 @@
  *     ... the C compiler writes it ...
  *     output_finish(tools, written, "gpt.o", 0666);          // renames it
  *
- * Temporary files and unfinished outputs are removed when the process ends, also by a signal.
- */
+ * Temporary files and unfinished outputs are removed when the process ends, also by a signal. */
 #pragma once
 
 #include "driver/toolchain.h"

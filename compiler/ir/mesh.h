@@ -6,8 +6,7 @@
  *
  * Pass seed_layouts makes the meshes of a strategy. The pass replaces an axis that must cut two
  * factors of a merged dimension by one axis for each prime factor of its size: for 2 key-value
- * heads, `tp:4` becomes two axes of size 2.
- */
+ * heads, `tp:4` becomes two axes of size 2. */
 #pragma once
 
 #include "ir/dim.h"

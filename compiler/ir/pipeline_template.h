@@ -6,8 +6,7 @@
  *
  * Pipelines with equal meshes, layers, lengths and rows of a micro-batch share one template: the
  * operators of one micro-batch, laid out on the devices of the first of these pipelines. A template
- * has stages, each with its own mesh. Its pipelines may run different numbers of micro-batches.
- */
+ * has stages, each with its own mesh. Its pipelines may run different numbers of micro-batches. */
 #pragma once
 
 #include "ir/mesh.h"

@@ -9,8 +9,7 @@
  * Requires: pass differentiate.
  *
  * Leaves: a concatenation for each sum of such pieces (results of rules with clause `tiles`) that
- * fill the tensor and have no other use.
- */
+ * fill the tensor and have no other use. */
 #include "passes/differentiate/differentiate.h"
 #include "passes/pass_manager.h"
 

@@ -11,8 +11,7 @@
  * Option --bucket gives the size. The default is a sixteenth of all bytes that may share buckets,
  * so that little communication remains after backward, and at most 25 MiB. By default a bucket is
  * also full when its tensors times the devices of the exchange reach MOST_PIECES: each piece of a
- * tensor is packed by itself and needs a row in the tables.
- */
+ * tensor is packed by itself and needs a row in the tables. */
 #pragma once
 
 #include "ir/programs/device_programs.h"

@@ -23,8 +23,7 @@
  *   operands alone works in f32.
  * - Inputs, constants and values computed from them alone are f32: positions, ranks and comparisons
  *   have the exact numbers that were fed.
- * - A value that is not f32 in the source keeps its type.
- */
+ * - A value that is not f32 in the source keeps its type. */
 #include "passes/pass_manager.h"
 
 #define uthash_malloc(size) arena_alloc(lowering->arena, (size))

@@ -7,8 +7,7 @@
  * Requires: pass propagate_layouts.
  *
  * Leaves: a copy in the backward section of each forward conversion that gives devices more
- * elements than they had. Examples are gathers of keys, values, activations and parameters.
- */
+ * elements than they had. Examples are gathers of keys, values, activations and parameters. */
 #include "ir/analysis/phases.h"
 #include "passes/recompute/clone.h"
 

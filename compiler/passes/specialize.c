@@ -6,8 +6,7 @@
  * Requires: pass propagate_layouts.
  *
  * Leaves: module->devices->roles without storage, and module->devices->conversions. Reports
- * conversions for -Rcomm and -Wimplicit-reshard.
- */
+ * conversions for -Rcomm and -Wimplicit-reshard. */
 #include "cost/cost.h"
 #include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"

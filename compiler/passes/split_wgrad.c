@@ -9,8 +9,7 @@
  * Leaves, under zero_bubble: Op.is_wgrad, and operators ordered by phase. A wgrad operator leads
  * only to sums over micro-batches, through operators of its own layer. Conversions, views and
  * additions count in every layer. A message between visits stays in the backward phase at both
- * ends, because schedules have messages only between forward phases and between backward phases.
- */
+ * ends, because schedules have messages only between forward phases and between backward phases. */
 #include "ir/analysis/phases.h"
 #include "passes/pass_manager.h"
 

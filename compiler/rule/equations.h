@@ -8,8 +8,7 @@
  *
  * An elementwise equation runs in the first loop in which all values that it reads are known. Later
  * loops load a result from memory, and compute a local value again. If every value has all factors,
- * there are no rows, and there is one loop.
- */
+ * there are no rows, and there is one loop. */
 #pragma once
 
 #include "rule/rule.h"

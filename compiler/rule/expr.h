@@ -3,8 +3,7 @@
  *
  *     size(v) * 2 + n    EXPR_ADD(EXPR_MUL(EXPR_SIZE v, 2), EXPR_ATTR n)
  *
- * Constructors simplify 0 + x, 1 * x and -(-x), which keeps derivatives readable.
- */
+ * Constructors simplify 0 + x, 1 * x and -(-x), which keeps derivatives readable. */
 #pragma once
 
 #include <stdbool.h>

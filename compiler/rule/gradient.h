@@ -4,8 +4,7 @@
  *                                   the gradient of w: dy[i, j] * x[i, j], summed over i
  *
  * In a gradient with n operands, access n is dy, the gradient of the result, and access n + 1 is
- * the result. Terms are summed over the factors that the operand lacks.
- */
+ * the result. Terms are summed over the factors that the operand lacks. */
 #pragma once
 
 #include "rule/expr.h"

@@ -4,8 +4,7 @@
  *
  * has the OpDef {"scale", params {x: PARAM_TENSOR, by: PARAM_FLOAT}} and the Rule {RULE_BODY,
  * RULE_MAP, factors {i..}, results {y}, operands {x}, body EXPR_MUL(access 0, attribute 0)}.
- * grammar.h defines the notation of rules.
- */
+ * grammar.h defines the notation of rules. */
 #pragma once
 
 #include "rule/grammar.h"

@@ -6,8 +6,7 @@
  *
  * Code that formats or reads a number with a fraction, or classifies a character, uses these
  * functions, or runs between c_locale_enter and c_locale_leave. The user's functions are called in
- * the user's own locale, except models, which hetucc evaluates in the C locale.
- */
+ * the user's own locale, except models, which hetucc evaluates in the C locale. */
 #pragma once
 
 #include <locale.h>

@@ -4,8 +4,7 @@
  *   end (session/control/save_on_signal.c).
  * - Other ranks report their signals to rank 0 with their heartbeat (transport/watchdog).
  * - If main has its own handler for a signal, rank 0 calls that handler, and no rank ends.
- * - Before signals_heed, and at a second SIGTERM, a rank ends at once with a message.
- */
+ * - Before signals_heed, and at a second SIGTERM, a rank ends at once with a message. */
 #pragma once
 
 #include <stdbool.h>

@@ -4,8 +4,7 @@
  * their probabilities from lse.
  *
  * q, y: [b.., s, h, d]; k, v: [b.., t, g, d]; lse: [b.., s, h]; query head h reads key-value head h
- * / (heads / groups).
- */
+ * / (heads / groups). */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 #include "cpu/rows.h"

@@ -14,8 +14,7 @@
  *         free(scratch);
  *     }
  *
- * f32 views are read and written in place; only bf16 views go through scratch memory.
- */
+ * f32 views are read and written in place; only bf16 views go through scratch memory. */
 #pragma once
 
 #include <hetu/kernel.h>

@@ -9,8 +9,7 @@
  *
  * Backward: p = e^(scores - stats), ds = scale * p * (dy vT - sum(dy * y)), dv = pT dy, dk = dsT q,
  * dq = ds k; dk and dv are summed over the heads of a group. dq is not accumulated in memory by
- * several blocks, so cuDNN chooses an engine that gives the same bits in each run.
- */
+ * several blocks, so cuDNN chooses an engine that gives the same bits in each run. */
 #pragma once
 
 #include "cuda/cudnn_graph.h"

@@ -6,8 +6,7 @@
  *
  * - bf16 whose columns do not begin at multiples of 16 bytes: a copy with a padded pitch
  * - axes that would need many loops: copies with an order of axes that needs no loop
- * - a result whose epilogue cuBLASLt lacks: f32 sums, which contract_copy finishes
- */
+ * - a result whose epilogue cuBLASLt lacks: f32 sums, which contract_copy finishes */
 #include "cuda/autotune.h"
 #include "cuda/product.h"
 #include "cuda/views.h"

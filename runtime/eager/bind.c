@@ -1,8 +1,7 @@
 /* Binds a call of an operator to its rule by compiler/binding, as hetucc does at compile time.
  *
  * Example: under the rule y[b.., o] = x[b.., i] * w[i, o], operands x (2, 3, 4) and w (4, 5) give
- * 2 dimensions for b, the extents b = (2, 3), i = 4, o = 5, and the result y (2, 3, 5).
- */
+ * 2 dimensions for b, the extents b = (2, 3), i = 4, o = 5, and the result y (2, 3, 5). */
 #include "base/c_locale.h"
 #include "eager/operator.h"
 

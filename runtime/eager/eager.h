@@ -10,8 +10,7 @@
  *     eager_program_fetch(program, &named, to);
  *
  * Every failure ends the program by ht_fail with a message for the user. Nothing here is
- * thread-safe; one program runs at a time.
- */
+ * thread-safe; one program runs at a time. */
 #pragma once
 
 #include "session/core/eager.h"

@@ -12,8 +12,7 @@
  *
  * Operands are in the rule's order everywhere. Floating-point loops compute in float, or in double
  * if a tensor of the call is f64. Integer loops compute in int64_t and wrap around. An ellipsis is
- * one factor here; its extent is the product of its dimensions' extents.
- */
+ * one factor here; its extent is the product of its dimensions' extents. */
 #pragma once
 
 #include "binding/binding.h"

@@ -3,8 +3,7 @@
  * libhetu links this library after OpenMP's, so that the loader runs this library's constructor
  * first. Spinning threads are faster where each thread has its own core, and slower where threads
  * share a core: a rank of two threads on the two hyperthreads of a core runs at half its speed.
- * Variables that the user has set stay as they are. HETU_VERBOSE=1 prints the choice.
- */
+ * Variables that the user has set stay as they are. HETU_VERBOSE=1 prints the choice. */
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>

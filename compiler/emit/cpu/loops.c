@@ -6,8 +6,7 @@
  *                                          #pragma omp simd
  *                                              for (long i1 = 0; i1 < 256; i1++) ...
  *
- * Results do not depend on the number of threads, because every sum has a fixed order.
- */
+ * Results do not depend on the number of threads, because every sum has a fixed order. */
 #include "emit/cpu/loops.h"
 
 enum { CHUNK = 4096, COLUMNS = 64, PARTS = 64, PARALLEL = 1 << 14, SERIAL_OUTPUTS = 16 };

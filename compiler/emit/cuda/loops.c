@@ -6,8 +6,7 @@
  *
  * If tensors are aligned, a thread computes as many neighbouring elements at once as fit into 16
  * bytes of the smallest type. <hetu/cuda_loops.h> has the building blocks of the loops, and the
- * order in which threads add up a sum.
- */
+ * order in which threads add up a sum. */
 #include "emit/cuda/vector_lanes.h"
 #include "emit/words.h"
 

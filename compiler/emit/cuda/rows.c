@@ -6,8 +6,7 @@
  * Loops along a row give each thread the same elements every time. For a short row, a thread keeps
  * in registers (NAME_h) elements that several loops need. For a long row, the thread reloads them.
  * A thread reads only result elements that it wrote itself. All threads of a row compute the row's
- * values; one thread stores these values at the end, when no thread reads operands any more.
- */
+ * values; one thread stores these values at the end, when no thread reads operands any more. */
 #include "emit/cuda/vector_lanes.h"
 #include "emit/kernel/rows.h"
 #include "emit/words.h"

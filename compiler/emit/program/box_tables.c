@@ -5,8 +5,7 @@
  *     boxes 0, 0, 2, 2, 0, 4, 0: from box 0 on; rows [0, 2), step 2; columns [0, 4), step 0
  *
  * Neighbouring devices, and neighbouring boxes, often differ by constant steps; a row of a table is
- * such a run. So a table grows with the ways in which a tensor is cut, not with devices.
- */
+ * such a run. So a table grows with the ways in which a tensor is cut, not with devices. */
 #include "emit/program/tables.h"
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"

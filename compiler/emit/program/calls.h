@@ -85,8 +85,7 @@ int64_t value_buffer(const RoleWriter *writer, const Value *value);
 int64_t role_value_bytes(const RoleWriter *writer, const Value *value);
 
 /* Appends the argument for a tensor. Inputs are whole in their slots, collected rows in the arena.
- * Inside the loop over micro-batches both are passed as the micro-batch's rows.
- */
+ * Inside the loop over micro-batches both are passed as the micro-batch's rows. */
 void call_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value *value);
 
 /* Appends a copy of the bytes of `from`, unless `from` shares the storage of `to` or is empty. */

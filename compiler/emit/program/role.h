@@ -5,8 +5,7 @@
  *                                  gpt_linear_3(ht_arena(r, 640), ht_slot(r, 2)); ht_did(r);
  *                              }
  *
- * Pass specialize finds which devices share a role.
- */
+ * Pass specialize finds which devices share a role. */
 #pragma once
 
 #include "emit/emitter.h"

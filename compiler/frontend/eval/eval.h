@@ -11,8 +11,7 @@
  * chain of calls and unwind to eval_try.
  *
  * The arguments of ht_train and ht_infer are evaluated leniently: values known at run time only are
- * marked unknown. An unknown value is an error only where the evaluation depends on it.
- */
+ * marked unknown. An unknown value is an error only where the evaluation depends on it. */
 #pragma once
 
 #include "frontend/eval/call.h"

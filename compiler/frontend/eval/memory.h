@@ -6,8 +6,7 @@
  *     &a[1]              Val: id and generation of the object, offset 4
  *
  * A pointer contains the id of its object, so that every access is checked. The eight bytes of a
- * tensor hold the number of its Value.
- */
+ * tensor hold the number of its Value. */
 #pragma once
 
 #include "frontend/ctree.h"

@@ -5,8 +5,7 @@
  *     f(x) + g(y)     accepted, unless one function changes bytes that the other uses
  *
  * While operands are evaluated, their reads and stores of older objects are recorded as touches.
- * That an operand changes bytes which another uses is an error, unless gcc's order is known.
- */
+ * That an operand changes bytes which another uses is an error, unless gcc's order is known. */
 #pragma once
 
 #include "frontend/eval/memory.h"

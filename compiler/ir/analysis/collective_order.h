@@ -15,8 +15,7 @@
  *     w2 = reshard(shard2)    the place where the gather must have ended
  *     h2 = linear(h1, w2)     layer 2
  *
- * The gather's result and scratch space are in use from the operator where it begins.
- */
+ * The gather's result and scratch space are in use from the operator where it begins. */
 #pragma once
 
 #include "ir/module.h"

@@ -5,8 +5,7 @@
  *     2: z = add(h, y)           z, an output, from 2 to 3, the number of operators
  *
  * The loop over micro-batches repeats its operators, and stages run at the same time, so some
- * values need storage over a whole loop. Pass memory packs arenas by these intervals.
- */
+ * values need storage over a whole loop. Pass memory packs arenas by these intervals. */
 #pragma once
 
 #include "ir/programs/device_programs.h"
@@ -15,8 +14,7 @@
  * reads it; for outputs, the loss and new parameters, the number of operators. Exceptions: - A
  * value made before the loop over micro-batches and read in it lives to the loop's end. - So do
  * sums over micro-batches, collected rows, and values that another stage reads. - A value lives to
- * the last use of values that share its storage, and of unions that contain it.
- */
+ * the last use of values that share its storage, and of unions that contain it. */
 int *last_uses(Arena *arena, const Module *module);
 
 /* Returns the index of the operator from which on the results of `op` need storage on the devices

@@ -5,8 +5,7 @@
  *     %52 = reshard(%40) loop after                               PHASE_UPDATE, an async collective
  *
  * A schedule says when each stage runs a phase of a visit, and for which micro-batch. The operators
- * of a module stand in the order of their phases.
- */
+ * of a module stand in the order of their phases. */
 #pragma once
 
 #include "ir/module.h"

@@ -5,8 +5,7 @@
  * A slice may lie in its operand, and an operand of a concatenation in the concatenation's result.
  * Pass memory selects such values (passes/memory/alias_views.h) and sets Value.subview. Kernels
  * whose rule has the clause `pitch` read and write such a value in place; the slice or
- * concatenation itself copies nothing.
- */
+ * concatenation itself copies nothing. */
 #pragma once
 
 #include "ir/module.h"

@@ -5,8 +5,7 @@
  * 1. bind_counts: x has 3 dimensions, so `b..` stands for 2.
  * 2. bind_extents: b is 8 and 16, i is 64 (x and w agree), o is 32. The clause `size` gives
  *    extents that no operand has. A merged dimension, (h d), gives d when it is divided by h.
- * 3. result_type: y is f32[8, 16, 32].
- */
+ * 3. result_type: y is f32[8, 16, 32]. */
 #include "ir/bind/bind.h"
 
 /* ---- messages ---- */

@@ -5,8 +5,7 @@
  *     requires.c    evaluates the clause `requires`
  *     view.c        binds views (reshapes)
  *
- * ir/binding.h has an example.
- */
+ * ir/binding.h has an example. */
 #pragma once
 
 #include "binding/binding.h"

@@ -4,8 +4,7 @@
  *
  * has a PlannedConversion of one tensor, whose plan is an all-reduce. Operators with equal types
  * and layouts share one. Messages between two stages, and gradient buckets, are conversions of
- * several tensors, each of which belongs to an operator of its own (Op.convert.tensor).
- */
+ * several tensors, each of which belongs to an operator of its own (Op.convert.tensor). */
 #pragma once
 
 #include "ir/module.h"

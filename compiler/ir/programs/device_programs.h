@@ -15,8 +15,7 @@
  *     pipeline stage devices(2-3) mesh(tp:2)     template 0, too: 0 represents 2, 1 represents 3
  *
  * An operator of a stage has values on devices 0 and 1. Devices 2 and 3 run it on their own rows of
- * the batch. A device outside of pipelines represents itself.
- */
+ * the batch. A device outside of pipelines represents itself. */
 #pragma once
 
 #include "ir/module.h"

@@ -8,8 +8,7 @@
  *
  * A layout of unequal subgroups may give a device several boxes. Regions are memoized for each pair
  * of layout and type. For a value that an operator of a stage makes, a representative device stands
- * for all devices that it represents (ir/programs/device_programs.h).
- */
+ * for all devices that it represents (ir/programs/device_programs.h). */
 #pragma once
 
 #include "ir/module.h"

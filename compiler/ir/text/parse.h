@@ -7,8 +7,7 @@
  *     parse_bodies.c    pipeline templates and schedules
  *     parse_roles.c     roles and conversion plans
  *
- * Each function reads from the current token, and returns false or NULL after an error.
- */
+ * Each function reads from the current token, and returns false or NULL after an error. */
 #pragma once
 
 #include "ir/text/text.h"

@@ -14,8 +14,7 @@
  *     loss %40
  *
  * A position without a file is in the module's source. Objects that operators share are printed
- * once, with a number: call stacks, factored bindings, gradients, conversion plans.
- */
+ * once, with a number: call stacks, factored bindings, gradients, conversion plans. */
 #pragma once
 
 #include "ir/module.h"

@@ -1,6 +1,5 @@
 /* The verifier, except for storage (storage.c): names, bindings, types, conversions, order. After a
- * problem, the checks that rely on its absence are skipped.
- */
+ * problem, the checks that rely on its absence are skipped. */
 #include "ir/verify/verify.h"
 
 #include "ir/analysis/phases.h"

@@ -2,8 +2,7 @@
  *
  *     %5 = add(%3, %4) : f32[8, 4]        malformed IR: %4 is used before it is made
  *
- * Tests run it after each pass. Text of a user goes through the same checks.
- */
+ * Tests run it after each pass. Text of a user goes through the same checks. */
 #pragma once
 
 #include "ir/module.h"

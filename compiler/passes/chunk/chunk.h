@@ -8,8 +8,7 @@
  * A region begins with a product whose result is large. The region has all operators that read this
  * result, or large values computed from it, and all operators on paths between them. The region can
  * be cut if each operator computes rows independently or sums over rows. No operator of the region
- * may read the result of a second product of the region: that would cut whole layers.
- */
+ * may read the result of a second product of the region: that would cut whole layers. */
 #pragma once
 
 #include "ir/module.h"

@@ -7,8 +7,7 @@
  * Operands with rows are sliced for each chunk. Results with rows that operators outside read are
  * concatenated after the last chunk. Sums over rows are accumulated chunk by chunk. The operators
  * of a chunk follow those of the chunk before. If a part of the region is in the backward section,
- * the whole region runs there, and also forward operators that depend on the region.
- */
+ * the whole region runs there, and also forward operators that depend on the region. */
 #include "passes/chunk/chunk.h"
 
 /* A slice that this chunk has already. */

@@ -9,8 +9,7 @@
  * Requires: the forward section, with a gradient function on each operator that has one.
  *
  * Leaves: the gradient of every trained parameter on which the loss depends, and its update.
- * Gradient functions and operators without readers are removed.
- */
+ * Gradient functions and operators without readers are removed. */
 #include "passes/differentiate/differentiate.h"
 
 #include "passes/differentiate/gradient_rule.h"

@@ -5,8 +5,7 @@
  *
  * The gradient is dy times the derivative of the body, summed over the factors that x lacks. The
  * derived rule names every dimension (b.. becomes b0, b1), gives sizes that no operand determines,
- * and has the values of arguments as numbers.
- */
+ * and has the values of arguments as numbers. */
 #pragma once
 
 #include "ir/module.h"

@@ -12,8 +12,7 @@
  * splits) propagate along equations until nothing changes. Where the cuts of two sides do not
  * divide each other the equation is opaque and propagates nothing. The cuts split a class into
  * atoms, the major one first; a class of extent 1 has no atom. Corresponding atoms of the two sides
- * of an equation are united.
- */
+ * of an equation are united. */
 #pragma once
 
 #include "ir/module.h"

@@ -12,8 +12,7 @@
  *   factors do not match the rest of the model keeps dimensions without a factor, which no axis
  *   cuts;
  * - no dimensions of extent 1, and no reshapes that only regroup factors;
- * - names on factors; layouts that the source writes refer to the new dimensions.
- */
+ * - names on factors; layouts that the source writes refer to the new dimensions. */
 #include "passes/microbatch/cut.h"
 #include "passes/factor_dims/equal_dims.h"
 #include "passes/factor_dims/factor_dims.h"

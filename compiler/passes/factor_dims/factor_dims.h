@@ -14,8 +14,7 @@
  * a reshape splits the dimension. A single name on a merged dimension names the factor that has
  * this name in the reshape. If no factor has it, or if the dimension is `(g r)` of a rule, the name
  * is for all atoms: part 0, 1, 2, ... of the name. An axis that is too large for part 0 then
- * continues with part 1.
- */
+ * continues with part 1. */
 
 /* Returns the names of atoms, by representative atom. Reports an error if an atom has two names. */
 const DimName *atom_names(Arena *arena, const Module *module, const Classes *classes);

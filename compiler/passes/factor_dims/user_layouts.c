@@ -2,8 +2,7 @@
  *
  *     x : [b, 2304], {1:tp}    ->    x : [b, 3, 12, 64], {1:tp}    allowed if tp divides 3
  *
- * A dimension of extent 1 disappears, and its state becomes `dup`.
- */
+ * A dimension of extent 1 disappears, and its state becomes `dup`. */
 #include "passes/factor_dims/factor_dims.h"
 
 typedef struct Reader {

@@ -14,8 +14,7 @@
  *
  * Leaves: an operator of equations in the place of each group. A value that is used outside its
  * group is a result; all other values disappear. A result that its own operator reads is first
- * rounded to its type, as it would be in memory.
- */
+ * rounded to its type, as it would be in memory. */
 #include "passes/fuse/fuse.h"
 
 #include "passes/pass_manager.h"

@@ -7,8 +7,7 @@
  *     one group of two members with loops 0 (b) and 1 (i); member `a` has the loops {0, 1}
  *
  * A group has an index space: loops, numbered from 0. Every bound factor of a member is one of the
- * loops. Where members have rows, some loops go along the rows (rule/equations.h).
- */
+ * loops. Where members have rows, some loops go along the rows (rule/equations.h). */
 #pragma once
 
 #include "ir/module.h"

@@ -3,8 +3,7 @@
  *     y[i0, i1], z[i0, i1] = scale_gelu(x[i0, i1]) body(y[i0, i1] = 2 * x[i0, i1]; z[i0, i1] = ...)
  *
  * Values that only members read are local values. Values have the names from the members' rules,
- * with numbers where two have the same name.
- */
+ * with numbers where two have the same name. */
 #include "rule/build.h"
 #include "rule/equations.h"
 #include "passes/fuse/fuse.h"

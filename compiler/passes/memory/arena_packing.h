@@ -7,8 +7,7 @@
  * The packer places items one after another, each in the smallest gap between items whose lifetimes
  * overlap. The packer tries several orders and keeps the best: the order of the program; largest
  * items first; the highest items of the last attempt in front; random moves of one item. The packer
- * stops when the length is near the lower bound, or after a limited number of comparisons.
- */
+ * stops when the length is near the lower bound, or after a limited number of comparisons. */
 #pragma once
 
 #include "support/arena.h"

@@ -14,8 +14,7 @@
  * - if an elementwise operator can overwrite an operand without later readers;
  * - if it is the new value of a parameter.
  *
- * A role that needs more memory than its devices have is an error.
- */
+ * A role that needs more memory than its devices have is an error. */
 #include "cost/cost.h"
 #include "rule/equations.h"
 #include "ir/analysis/liveness.h"

@@ -8,8 +8,7 @@
  *
  * Split rules come first, in their order, where the operator's rule allows the cut. The price
  * decides about all other axes (price.h). Such an axis cuts a factor by which an operand is already
- * cut, passes partial sums through a linear operator, or leaves the operator whole.
- */
+ * cut, passes partial sums through a linear operator, or leaves the operator whole. */
 #pragma once
 
 #include "passes/seed_layouts/tensor_expert_splits.h"
@@ -111,8 +110,7 @@ const Version *cheapest_version(const Assigner *assigner, const Version *version
  * With a cluster file a price is in seconds of a step, for conversions and for computing
  * (cost/cost.h). If a device class does not give its speed, one operation counts as the time in
  * which the host's links move BYTES_AN_OPERATION. Without a cluster file a price is in bytes that a
- * device receives on average, and one operation counts as BYTES_AN_OPERATION.
- */
+ * device receives on average, and one operation counts as BYTES_AN_OPERATION. */
 
 /* Returns the price of converting a value from one sharding to another; infinite: impossible. */
 double price_conversion(const Assigner *assigner, const Value *value, const Sharding *from,

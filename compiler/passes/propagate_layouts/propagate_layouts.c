@@ -13,8 +13,7 @@
  * their first use, each made once for all users. The loss is whole on every device, outputs are
  * complete, and a parameter's new value has the parameter's layout. Under `zero 2` each micro-batch
  * converts a gradient to the layout of the optimizer's states. Under `zero 3` each layer gathers
- * its parameters and does not keep them.
- */
+ * its parameters and does not keep them. */
 #include "ir/analysis/phases.h"
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"

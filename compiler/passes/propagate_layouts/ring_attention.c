@@ -15,8 +15,7 @@
  * another factor (keys). The layouts of ring steps differ only in their devices. Results without
  * the second factor are joined step by step, as clause `reduction` or `merge` says. Results that
  * have it (gradients of keys) go to the device where their piece began, and are joined there as the
- * first factor's clause says. Ring steps along several axes count through the axes' coordinates.
- */
+ * first factor's clause says. Ring steps along several axes count through the axes' coordinates. */
 #include "passes/propagate_layouts/propagate_layouts.h"
 
 #include <string.h>

@@ -17,8 +17,7 @@
  *
  * Requires: the loop over micro-batches.
  *
- * Leaves: copies in the backward section; their OpSource.recomputes names the forward operator.
- */
+ * Leaves: copies in the backward section; their OpSource.recomputes names the forward operator. */
 #include "ir/analysis/phases.h"
 #include "passes/recompute/clone.h"
 

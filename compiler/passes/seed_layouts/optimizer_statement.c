@@ -9,8 +9,7 @@
  *
  * A trained parameter, its states and values that an optimizer rule keeps get the layout of the
  * states under NAME. Operators read a conversion of the parameter to the layout that it would have
- * without the statement. The conversion runs once, at the beginning of a step.
- */
+ * without the statement. The conversion runs once, at the beginning of a step. */
 #include "passes/seed_layouts/seed_layouts.h"
 
 #include <string.h>

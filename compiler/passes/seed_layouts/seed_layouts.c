@@ -18,8 +18,7 @@
  * - a layout on the new value of a parameter without states, which is updated in that layout.
  *
  * An input that micro-batches read in parts has no layout of its own. Layouts in the IR text after
- * this pass may be edited by hand: propagation starts from them.
- */
+ * this pass may be edited by hand: propagation starts from them. */
 #include "passes/seed_layouts/seed_layouts.h"
 #include "passes/seed_layouts/consumer_constraints.h"
 

@@ -12,8 +12,7 @@
  * Forward passes through visits in ascending order, backward in descending order. The readers of a
  * value are in its visit or later ones, so the contributions to its gradient come from these
  * visits. The visit that runs last adds the contributions. So the forward section is placed first,
- * visits are joined and numbered by it, and the backward section is placed by these numbers.
- */
+ * visits are joined and numbered by it, and the backward section is placed by these numbers. */
 #include "ir/analysis/phases.h"
 #include "passes/stage/stage.h"
 #include "strategy/layer_placement.h"

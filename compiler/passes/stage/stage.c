@@ -15,8 +15,7 @@
  * Leaves: values of the loop with the rows of one micro-batch; Op.stage and Op.visit; operators in
  * the order of their phases. With several pipelines or stages, a stage reads its own part of each
  * parameter, input and sum, and repeats operators that depend on no input. With one stage of one
- * pipeline only the types change.
- */
+ * pipeline only the types change. */
 #include "ir/analysis/phases.h"
 #include "passes/differentiate/differentiate.h"
 #include "passes/pass_manager.h"

@@ -16,8 +16,7 @@
  *    (session/control/recompile_command.h), and hetucc compiles it as for ht_prepare.
  *
  * No step waits for these processes. Example: rank 5 slows to rate 4; some steps later the program
- * trains under "balanced1", which gives rank 5 less work.
- */
+ * trains under "balanced1", which gives rank 5 less work. */
 
 void balance_turn(ht_program *program);
 bool balance_wants(const ht_program *program);
@@ -35,8 +34,7 @@ void balance_close(ht_session *session);
  * 3. The program switches once the time lost by staying exceeds the time of a switch.
  *
  * A thread plans the next batch while the current one trains. Example: rows of capacities 4096,
- * 1024, 1024 hold the lengths 900, 3000, 1000 and get sequences 1, 2, 0.
- */
+ * 1024, 1024 hold the lengths 900, 3000, 1000 and get sequences 1, 2, 0. */
 
 /* Updates the measured step time of the current strategy. */
 void dispatch_note(const ht_program *program, double seconds);
@@ -48,8 +46,7 @@ void dispatch_close(ht_session *session);
  *
  * A main that calls ht_told_to_end handles the signal itself. For a main that does not, but has
  * saved or loaded a checkpoint, the session saves between two steps as ht_save did last. The
- * session then ends the program with status 128 + signal.
- */
+ * session then ends the program with status 128 + signal. */
 
 /* Makes all ranks defer the signals, which otherwise end a rank at once. */
 void ending_heed(ht_session *session);

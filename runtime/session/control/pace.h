@@ -3,8 +3,7 @@
  * The clock runs (wall time) from pace_begin to pace_end: in the parts of a step, but not in
  * conversions, where ranks wait for each other. Asynchronous work of a GPU is not measured. The
  * kernel that took longest is kept, so that a rank that becomes idle can run it to measure its
- * rate. rates.c compares the times, balance.c decides when to make a new plan.
- */
+ * rate. rates.c compares the times, balance.c decides when to make a new plan. */
 #pragma once
 
 #include <hetu/kernel.h>

@@ -2,8 +2,7 @@
  *
  * Rank 0 runs hetucc in another process, which compiles one requested strategy at a time to a
  * shared object. Rank 0 then broadcasts the object, and all ranks load it. Its images are
- * registered if every rank could load them, in the order of the requests.
- */
+ * registered if every rank could load them, in the order of the requests. */
 #pragma once
 
 #include "session/core/image.h"

@@ -6,8 +6,7 @@
  * far from the planner's prediction, the prediction is used instead. Times below a twentieth of the
  * largest healthy time are mostly overhead and make no rank a straggler. An idle rank runs a kernel
  * of its last busy step, or a small product, to measure its rate. balance.c decides by these rates
- * when to make a new plan.
- */
+ * when to make a new plan. */
 #pragma once
 
 #include "session/control/pace.h"

@@ -4,8 +4,7 @@
  *     session_issue(session, &command, &(Payload){0});
  *
  * Command and Payload are tagged unions: `kind` says which member of both unions is set. Table
- * `commands` of commands.c has the function that carries out a command.
- */
+ * `commands` of commands.c has the function that carries out a command. */
 #pragma once
 
 #include "checkpoint/safetensors.h"

@@ -114,8 +114,7 @@ static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void),
  * 1. for the first program, the image under HETU_STRATEGY, if that is set
  * 2. the image under the newest program's strategy, if the variables have that strategy's values
  * 3. the first image that was compiled with the variables' present values
- * 4. the first image
- */
+ * 4. the first image */
 static int begin_with(ht_session *open, int first) {
     if (initial_strategy_word() && !open->program_count) return initial_strategy_begin(open, first);
     const char *strategy =

@@ -1,8 +1,7 @@
 /* The parameters of a session: this rank's pieces, shared by the programs that name them.
  *
  * Programs may use a parameter in different layouts. Each layout in use has a copy. Before a
- * program runs, param_refresh converts the newest copy to the program's layout.
- */
+ * program runs, param_refresh converts the newest copy to the program's layout. */
 #pragma once
 
 #include "session/data/boxes.h"

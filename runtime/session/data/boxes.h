@@ -5,8 +5,7 @@
  * element numbers that are contiguous in the piece's storage. Element numbers do not depend on the
  * shape, so a tensor can move between shapes. If several ranks hold an element, the first sends it.
  *
- * Example: columns 0 and 1 of a (2, 4) tensor are the stretches {0, 2, at 0} and {4, 6, at 2}.
- */
+ * Example: columns 0 and 1 of a (2, 4) tensor are the stretches {0, 2, at 0} and {4, 6, at 2}. */
 #pragma once
 
 #include <hetu/image.h>

@@ -77,8 +77,7 @@ void rendezvous_abandon(void);
  *      +- ./model        they end when rank 0 ends, even when it is killed
  *      +- ./model
  *
- * The ranks find each other like the ranks of heturun (transport/meet/rendezvous.h).
- */
+ * The ranks find each other like the ranks of heturun (transport/meet/rendezvous.h). */
 
 /* Starts ranks 1 to count - 1 and makes this process rank 0 of `count`. Ends the program if a
  * process or the folder where the ranks meet cannot be created. */

@@ -13,8 +13,7 @@
  * known of all other values.
  *
  * A tensor with k shorter dimensions has 2^k blocks. Block b is dropped along the j-th shorter
- * dimension if bit j of b is set. An assignment has such bits for shorter factors.
- */
+ * dimension if bit j of b is set. An assignment has such bits for shorter factors. */
 #pragma once
 
 #include "ir/module.h"
