@@ -258,8 +258,7 @@ static void refuse_merged(BindCall *call, int i, int dim, const RuleDim *merged,
            (long long)known, call->host->access_text(call, i));
 }
 
-/* Infers the one unknown factor of a merged dimension by division: extent 12 with a known factor of
- * 3 gives 4. Returns whether it did. */
+/* Infers the one unknown factor of a merged dimension: 4 for extent 12 with a known factor of 3. */
 static bool learn_merged(BindCall *call, int i, int dim, const RuleDim *merged) {
     int unknown = -1;
     int64_t known = 1, extent = call->tensors[i].extent[dim];

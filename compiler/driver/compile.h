@@ -65,8 +65,7 @@ bool source_is_ours(Driver *driver, const char *source);
 /* Returns the frontend's options for a source; `cluster` is the content of the cluster file. */
 FrontendOptions frontend_options(Driver *driver, const char *source, const struct Cluster *cluster);
 
-/* Returns the C compiler's command with the user's options for compiling (not for linking) and the
- * options that find hetu.h. */
+/* Returns the C compiler's command with the user's options for compiling and those for hetu.h. */
 Command compile_command(Driver *driver);
 
 /* Adds a source, with -x c when the source's name does not end in .c. */
@@ -103,8 +102,7 @@ const char *name_with(Arena *arena, const char *source, const char *suffix);
 /* Returns a name in which `_` replaces every character that make or a shell treats specially. */
 const char *name_plain(Arena *arena, const char *name);
 
-/* Returns the clang option for an option of gcc; NULL when clang needs none (language.c). Reports
- * an option that clang does not have. */
+/* Returns the clang option for an option of gcc; NULL if unneeded. Reports one that clang lacks. */
 const char *language_option(Diag *diag, const char *option);
 
 /* ---- options that replace a step (plan_option.c, list.c, resume_from_ir.c) ---- */

@@ -517,8 +517,7 @@ static bool return_input(const Options *options) {
     return true;
 }
 
-/* Returns whether -S or -fsyntax-only leaves a source to the C compiler. hetucc then checks its
- * models, without output. */
+/* Returns whether -S or -fsyntax-only leaves a source to the C compiler; its models are checked. */
 static bool checks(const Options *options) {
     return options_have(options, "-S") || options_have(options, "-fsyntax-only");
 }

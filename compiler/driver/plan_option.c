@@ -125,8 +125,7 @@ static int write_plan(Driver *driver, const char *path, const Text *strategy, co
     return 0;
 }
 
-/* Returns the path of the strategy: "train.strategy" beside a source of the command line, else in
- * the current folder. */
+/* Returns the path of the strategy: "train.strategy" beside a source, else in this folder. */
 static const char *plan_path(const Driver *driver, const Planned *planned) {
     const char *slash = strrchr(planned->source, '/');
     const char *source = planned->driver != driver && slash ? slash + 1 : planned->source;

@@ -4,8 +4,7 @@
  *     (edit a layout in gpt.ir)
  *     hetucc --resume=gpt.ir gpt.c -o gpt
  *
- * The sources are read again. Modules of the file replace the modules of the sources that have the
- * same model and strategy. */
+ * The sources are read again; the file's modules replace theirs of equal model and strategy. */
 #include "driver/compile.h"
 
 #include "ir/text/text.h"

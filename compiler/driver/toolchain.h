@@ -26,8 +26,7 @@ typedef struct Command {
     bool quiet; // messages are unusual: they are captured, in English, to find a killed child
 } Command;
 
-/* Finds where hetucc is installed, and removes temporary files when the process ends. Ends the
- * process with a message on failure. */
+/* Finds hetucc's installation; removes temporary files at exit. Ends with a message on failure. */
 void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run);
 
 /* command_cc_words returns the C compiler's command: the words of the environment variable CC, or

@@ -7,8 +7,7 @@
 struct LocalOp;
 struct Kernel;
 
-/* Appends the statements of a kernel's body to `out`, and to `before` the helper functions that
- * stand in front of the kernel. */
+/* Appends the statements of a kernel's body to `out`, and its helper functions to `before`. */
 typedef void LoopsWriter(Text *before, Text *out, const struct LocalOp *local,
                          const struct Kernel *kernel);
 

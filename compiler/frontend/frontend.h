@@ -44,8 +44,7 @@ typedef struct FrontendOptions {
     const char *const *backends;
 } FrontendOptions;
 
-/* Returns the file that --strategy=WORD names: the whole word, or the word up to its last colon;
- * NULL when neither is a file. */
+/* Returns the file that --strategy=WORD names: WORD, or its part up to the last colon; or NULL. */
 const char *frontend_strategy_file(Arena *arena, const char *word);
 
 /* Reads options->part and sets part->defined to the names that it defines; false after errors. */

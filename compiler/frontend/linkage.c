@@ -84,8 +84,7 @@ void linkage_absent(CUnit *unit, LinkNames *names) {
 
 /* ---- reading other sources ---- */
 
-/* Reads the first source not `taken` that defines one of the names, and sets *more if there is one.
- * Returns false after errors. */
+/* Reads the first source not `taken` that defines a name; *more: there is one. False: errors. */
 static bool read_next(CUnit *unit, const FrontendOptions *options, const LinkNames *names,
                       bool *taken, bool *more) {
     for (int n = 0; n < names->count; n++)

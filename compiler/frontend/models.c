@@ -300,8 +300,7 @@ static bool evaluate_rules(Eval *ev, const Arguments *arguments) {
     return true;
 }
 
-/* Gives the module the declared operators with clause `shift` or `row`, by which passes slice and
- * concatenate tensors. */
+/* Gives the module the operators with clause `shift` or `row`, to slice and concatenate tensors. */
 static void give_movers(const CUnit *cunit, Module *module) {
     for (int i = 0; i < cunit->operators.count; i++) {
         const OpDef *def = cunit->operators.at[i]->def;

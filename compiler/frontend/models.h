@@ -37,8 +37,7 @@ void models_walk(CUnit *unit, CVisit *visit, void *data);
 
 /* ---- models (models.c) ---- */
 
-/* Evaluates every model that ht_train or ht_infer names, once for each strategy, and appends a
- * module each time. Reports errors. */
+/* Evaluates all models of ht_train and ht_infer, once a strategy, and appends modules. */
 void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options);
 
 /* ---- pipelines that read shorter rows (evaluate_lengths.c) ---- */

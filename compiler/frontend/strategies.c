@@ -420,8 +420,7 @@ static bool has_axis(const Strategy *strategy, const char *axis) {
     return false;
 }
 
-/* Warns of an axis that no strategy of the program or the source has. Under a strategy that lacks
- * the axis, its size counts as 1. */
+/* Warns of an axis that no strategy of the program has. Without the axis, its size counts as 1. */
 static void check_written_axis(const Chooser *chooser, const UserLayoutAxis *axis) {
     bool found = false;
     for (int i = 0; i < chooser->list.count; i++)

@@ -86,8 +86,7 @@ static int piece_number(const Group *group, int position, int dim) {
     return number;
 }
 
-/* Returns the intervals of dimension `dim` that the device at `position` of subgroup g holds, as
- * fractions of the subgroup's part. */
+/* Returns what the device at `position` of subgroup g holds of `dim`, as fractions of g's part. */
 static Intervals make_piece(const Maker *maker, int g, int position, int dim) {
     const Group *group = &maker->layout->groups[g];
     int after = group->device_count;

@@ -27,8 +27,7 @@ typedef struct BoxList {
     const Range *ranges;
 } BoxList;
 
-/* Returns the common view of two checked layouts of a tensor of `shape`; it has no factors if the
- * tensor is empty. */
+/* Returns the common view of two checked layouts of a tensor of `shape`; no factors if empty. */
 CommonView view_common(Shape shape, const Layout *a, const Layout *b);
 
 /* Returns the boxes of a holding in the common view, in its region's order. */

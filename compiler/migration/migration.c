@@ -8,8 +8,7 @@
 
 /* ---- shapes that are factored differently ---- */
 
-/* A position in a shape, and the product of the extents since dimensions of both shapes last ended
- * together. */
+/* A position in a shape, and the product of extents since both shapes last ended a dimension. */
 typedef struct Walk {
     Shape shape;
     int *of, at;

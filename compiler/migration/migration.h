@@ -45,8 +45,7 @@ typedef struct Migrations {
     Array(const Migration *) at;
 } Migrations;
 
-/* Returns the migrations between every two strategies of each program of a unit. Its modules have
- * come through pass propagate_layouts. */
+/* Returns the migrations between a unit's strategies, by program, after pass propagate_layouts. */
 const Migrations *migrations_plan(Arena *arena, const Unit *unit);
 
 /* Reports migrations: bytes, messages, rounds, the most bytes of one sender, seconds (-Rswitch). */

@@ -129,8 +129,7 @@ static void drop_unused(Module *module) {
     module->devices->conversions.count = count;
 }
 
-/* Returns whether a bucket is full: its bytes reach the limit or, without --bucket, its tensors
- * times `devices` reach MOST_PIECES. */
+/* Returns whether a bucket is full: by bytes or, without --bucket, by tensors times `devices`. */
 static bool is_full(const Filler *filler, const ConversionKind *kind, int devices) {
     return kind->open_bytes >= kind->limit ||
            (!filler->given && (int64_t)kind->open.count * devices >= MOST_PIECES);

@@ -40,8 +40,7 @@ static void dump(const Module *module, const PassOptions *options, const char *p
     fprintf(options->out, "// %s after %s\n%s", module->name, pass, text_bytes(&text));
 }
 
-/* Finds the index of the last pass that the module has been through; -1: none. Returns false when
- * the module names an unknown pass. */
+/* Finds the index of the module's last pass; -1: none. Returns false: it names an unknown one. */
 static bool last_pass(const Module *module, int *last) {
     *last = -1;
     for (int p = 0; p < PASS_COUNT && module->last_pass; p++)

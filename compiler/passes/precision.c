@@ -162,8 +162,7 @@ static bool fixes_results(const Op *op) {
     return true;
 }
 
-/* Returns the widest type among the program's precision and the open operands that do not take the
- * type of another operand. */
+/* Returns the widest type of the program's precision and operands that take no other one's type. */
 static DType widest_type(Lowering *lowering, const Op *op) {
     DType widest = lowering->module->precision;
     for (int k = 0; k < op->operand_count; k++)

@@ -146,8 +146,7 @@ Segment task_segment(const Plan *plan, int task);
 int64_t segment_bytes(const Plan *plan, const Segment *segment);
 int64_t segments_bytes(const Plan *plan, const Segments *segments);
 
-/* Returns the bytes of the smallest element type in `count` lists of segments; 8 if all lists are
- * empty. */
+/* Returns the bytes of the smallest element type in `count` lists of segments; 8 if all empty. */
 int segments_element(const Plan *plan, const Segments *lists, int count);
 
 /* Returns the bytes of a collective's tensor, or of all messages of an exchange. */

@@ -1,5 +1,4 @@
-/* The planner of conversions: turns conversions into buckets and tasks, and these into the steps of
- * a plan. */
+/* The planner of conversions: turns conversions into buckets and tasks, and these into steps. */
 #include "reshard/reshard.h"
 
 #include "reshard/devices.h"

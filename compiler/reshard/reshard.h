@@ -58,8 +58,7 @@ bool conversion_plannable(const Conversion *conversion);
 /* Returns the cheapest plan found for a tensor. `cluster` NULL: one host with equal links. */
 const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion *conversion);
 
-/* Returns the plan of `count` tensors that are converted together. Their layouts must live as long
- * as the plan. */
+/* Returns the plan of `count` tensors that are converted together. Layouts must outlive it. */
 const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions,
                              int count);
 

@@ -77,8 +77,7 @@ static void sort_packets(PlanBuilder *planner, const Packet *packets, int count,
             packets[i];
 }
 
-/* Appends the message of packets that have one sender and one receiver; `segments` is storage for
- * the message's segments. */
+/* Appends the message of packets of one sender and receiver; `segments` is its storage. */
 static void add_message(PlanBuilder *planner, Messages *messages, const Packet *packets, int count,
                         Segment *segments) {
     Message message = {.sender = packets->sender,

@@ -39,6 +39,5 @@ void draft_equation(RuleDraft *draft, int value, const Expr *expr);
 /* Sets the clause `epilogue`; NULL: none. */
 void draft_epilogue(RuleDraft *draft, const char *epilogue);
 
-/* Finishes the rule and returns the operator `name` with it. Every operand is a tensor parameter;
- * the operator has no attributes. */
+/* Finishes the rule and returns operator `name` with it: tensor parameters, no attributes. */
 const OpDef *draft_op(RuleDraft *draft, const char *name);

@@ -179,8 +179,7 @@ static const Expr *vanishing(Arena *arena, const Expr *factor, const Expr *expr)
 
 /* ---- exponentials ---- */
 
-/* Returns whether an expression grows exponentially in the operand. The expression then overflows
- * while expr' / expr is still small. */
+/* Returns whether an expression grows exponentially: it overflows while expr' / expr is small. */
 static bool grows(const Expr *expr, By by) {
     bool wide, any = false, all = true;
     if (!depends(expr, by)) return false;
@@ -291,8 +290,7 @@ static bool is_decided(const Expr *condition, bool *holds) {
     }
 }
 
-/* Applies the chain rule: returns inner * outer, where `outer` is the derivative of a function with
- * these traits. */
+/* Applies the chain rule: inner * outer, `outer` the derivative of a function with these traits. */
 static const Expr *chained(Arena *arena, const Expr *inner, const Expr *outer, int traits) {
     bool holds;
     if (outer->kind == EXPR_SELECT && is_decided(outer->arg[0], &holds))

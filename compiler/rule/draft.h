@@ -95,8 +95,7 @@ const Expr *rule_body_primary(Tokens *tokens, void *context);
 /* Returns whether an equation computes value `value` (numbered as rule_value does). */
 bool rule_has_equation(const RuleDraft *draft, int value);
 
-/* Reads the left side of an equation and returns the number of its value: a result, or a new local
- * value; -1 after an error. */
+/* Reads an equation's left side. Returns the number of its result or new local value, or -1. */
 int rule_read_value(RuleDraft *draft);
 
 /* Reads all clauses up to the end of the text. */

@@ -1,5 +1,4 @@
-/* Expressions of rules: immutable trees that are printed as C, evaluated over arguments and sizes,
- * and differentiated (gradient.h).
+/* Expressions of rules: immutable trees, printed as C, evaluated, and differentiated (gradient.h)
  *
  *     size(v) * 2 + n    EXPR_ADD(EXPR_MUL(EXPR_SIZE v, 2), EXPR_ATTR n)
  *

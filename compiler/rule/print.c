@@ -1,5 +1,4 @@
-/* Prints a rule that a pass built: its body or equations, and the clauses size, replicate, dtype
- * and epilogue.
+/* Prints a rule of a pass: its body or equations, and clauses size, replicate, dtype, epilogue.
  *
  *     y[i..], z[i..] = name(x[i..]) body(z[i..] = 2 * x[i..]; y[i..] = expf(z[i..]))
  */

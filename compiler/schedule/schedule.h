@@ -1,5 +1,4 @@
-/* Pipeline schedules as tables: the order in which the devices of each stage run the phases of a
- * step, micro-batch by micro-batch.
+/* Pipeline schedules as tables: the order of phases and micro-batches on each stage's devices.
  *
  * A visit (model chunk, virtual pipeline stage) is a run of layers on one stage with no other stage
  * between. For each micro-batch a visit has a forward phase. In training it also has a backward

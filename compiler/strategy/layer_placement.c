@@ -264,8 +264,7 @@ static void check_visit(const Order *order, int visit) {
         }
 }
 
-/* Reports two visits in the wrong order: the strategy lists `first` before `second`, but data goes
- * the other way. */
+/* Reports two visits in the wrong order: data goes from `second`, listed later, to `first`. */
 static void check_listed(const Order *order, int first, int second) {
     const Visit *a = &order->placement->visits[first], *b = &order->placement->visits[second];
     if (!reaches(order, second, first) || reaches(order, first, second)) return;

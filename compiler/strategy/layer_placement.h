@@ -1,5 +1,4 @@
-/* Placement: finds which visit (model chunk) of which stage runs each layer of a model, and in
- * which order data passes the visits.
+/* Placement: finds which visit (model chunk) runs each layer, and in which order data passes them.
  *
  *     stage devices(0) layers(0-1, 4-5)      visits of stage 0: layers 0-1, layers 4-5
  *     stage devices(1) layers(2-3, 6-7)      visits of stage 1: layers 2-3, layers 6-7

@@ -210,8 +210,7 @@ void diag_finish(Diag *diag) {
                                      diag->errors - DIAG_MOST));
 }
 
-/* Returns the Levenshtein distance of two words of fewer than 64 bytes; INT_MAX when a word is
- * longer. */
+/* Returns the Levenshtein distance of two words of fewer than 64 bytes; INT_MAX: longer ones. */
 static int distance(const char *a, const char *b) {
     enum { MOST = 64 };
     if (strlen(a) >= MOST || strlen(b) >= MOST) return INT_MAX;

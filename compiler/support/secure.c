@@ -194,8 +194,7 @@ bool secure_is_descriptor(const char *path) {
            !strncmp(target, "/proc/self/fd/", 14);
 }
 
-/* Opens an existing output that is no plain file; waits up to a second for a pipe's reader. Returns
- * a descriptor, or -1 with errno set. */
+/* Opens an existing special file for output; waits a second for a pipe's reader. -1: see errno. */
 static int open_other(const char *path) {
     enum { TRIES = 100 };
     struct stat about;

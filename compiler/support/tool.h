@@ -33,8 +33,7 @@ struct argp_option;
 /* Reports a mistake in the command line and ends the process with status 2. */
 _Noreturn void tool_misused(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Parses the command line as argp_parse does. A word that is no option, or an option without its
- * value, is a mistake as above. */
+/* Parses the command line as argp_parse does; unknown options or absent values are mistakes. */
 void tool_parse(const struct argp *parser, int argc, char **argv, unsigned flags, void *input);
 
 /* Reads the line of a tool without options. `words` names its words, as in "[PASS] FILE"; there are
@@ -68,7 +67,6 @@ void tool_color_option(const char *word);
  * read; NULL: the variables say nothing, or an option has been given. */
 const char *tool_color_for_cc(void);
 
-/* Return the escape sequence that begins a place, a kind of message or a caret, and the one that
- * ends it; "" without colours. */
+/* Return the escape sequences around a place, a kind of message or a caret; "" without colours. */
 const char *tool_color(FILE *out, const char *what);
 const char *tool_color_end(FILE *out);

@@ -46,8 +46,7 @@ typedef struct Lexer {
 /* Starts a lexer at `text`, whose position is `at`. Skips a file's byte order mark. */
 Lexer lex_begin(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* Returns the next token; at the end of the text, TOKEN_END every time. Reports a comment without
- * an end, and bytes that are no UTF-8. */
+/* Returns the next token; at the end, TOKEN_END. Reports open comments, and bytes not UTF-8. */
 Token lex_next(Lexer *lexer);
 
 /* Appends the remaining tokens; the last is TOKEN_END. */

@@ -31,8 +31,7 @@ void fail_doing(const char *what);
 /* Returns the current operation, as set by fail_doing. */
 const char *fail_doing_what(void);
 
-/* Sets the current part of a step for messages, "backward, micro-batch 3"; NULL: none. Keeps the
- * pointer. */
+/* Sets a step's part for messages, "backward, micro-batch 3"; NULL: none. Keeps the pointer. */
 void fail_part(const char *part);
 
 /* Writes the current part and operation: " (backward, micro-batch 3) at gpt.c:42 h2"; "" if neither

@@ -24,8 +24,7 @@ void told_close(void);
 /* On rank 0: finds handlers that main has installed since the last call. */
 void told_look(void);
 
-/* signals_heed makes this rank defer signals to rank 0's decision; told_heeded returns whether it
- * was called. */
+/* signals_heed makes this rank defer to rank 0's decision; told_heeded returns whether it ran. */
 void signals_heed(void);
 bool told_heeded(void);
 
@@ -43,8 +42,7 @@ const char *told_name(int signal_number);
  * and whether ranks defer signals; other ranks: how many times each signal came. */
 uint32_t told_heartbeat(void);
 
-/* Handles the signal bits of a received heartbeat, from rank 0 or on rank 0. The receiving thread
- * calls it. */
+/* Handles the signal bits of a heartbeat to or of rank 0. The receiving thread calls it. */
 void told_hear(uint32_t heartbeat);
 
 /* On rank 0, a few times a second: calls main's handlers for signals of other ranks alone. */

@@ -247,8 +247,7 @@ static int by_name(const void *left, const void *right) {
                   (*(const SafeTensor *const *)right)->name);
 }
 
-/* Returns what is wrong with a tensor's offsets, given that the previous tensor ends at byte `end`;
- * NULL: nothing. */
+/* Returns what is wrong with a tensor's offsets after one that ends at byte `end`, or NULL. */
 static const char *between(const SafeTensor *before, const SafeTensor *tensor, int64_t end) {
     static char text[1024];
     enum { NAME = 256 };
@@ -277,8 +276,7 @@ static const char *twice(const SafeTensor **all, int count) {
     return NULL;
 }
 
-/* Returns why the tensors leave gaps, overlap, or do not fill a file of `size` bytes; NULL:
- * nothing is wrong. */
+/* Returns why tensors leave gaps, overlap, or do not fill a file of `size` bytes; or NULL. */
 static const char *placed_wrong(SafeFile *file, int64_t size) {
     const SafeTensor **all = memory_array(file->count + 1, sizeof *all);
     const char *wrong = NULL;

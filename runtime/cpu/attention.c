@@ -58,8 +58,7 @@ static void take_views(Attention *a, const ht_view *in, const ht_view *segments,
                 (long)a->groups);
 }
 
-/* Return the offset of query i, head h in a tensor like q (query_at), or of key j, key-value head g
- * in a tensor like k (key_at). */
+/* Return the offset of query i, head h as in q (query_at), or of key j, head g as in k (key_at). */
 static int64_t query_at(const Attention *a, int64_t pitch, int64_t b, int64_t i, int64_t h) {
     return (b * a->s + i) * pitch + h * a->d;
 }
@@ -262,8 +261,7 @@ static void fill_delta(const Backward *w) {
         w->delta[r] = dot_row(w->dy + r * d, w->y + r * d, d) - (w->dlse ? w->dlse[r] : 0);
 }
 
-/* Computes the gradients of all heads. A parallel task is one key-value head with its query heads,
- * so tasks never add to the same dk. */
+/* Computes all heads' gradients, a task for each key-value head: tasks never add to the same dk. */
 static void backward_all(const Backward *w) {
     int64_t groups = w->a.groups, tasks = w->a.batch * groups,
             shared = groups > 0 ? w->a.heads / groups : 0;

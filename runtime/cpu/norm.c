@@ -90,8 +90,7 @@ HT_CLONES static void add_row(float *restrict to, const float *restrict from, in
     for (int64_t i = 0; i < n; i++) to[i] += from[i];
 }
 
-/* Operands and results of a forward. mean is NULL if it is not subtracted (RMS norm); weight and
- * bias are optional vectors. */
+/* Operands and results of a forward. mean: NULL for RMS norm; weight, bias: optional vectors. */
 typedef struct Forward {
     int64_t rows;
     Rows y, x, weight, bias;
@@ -208,8 +207,7 @@ static void join_chunks(float *to, const float *parts, int64_t chunks, int64_t n
     for (int64_t c = 0; c < chunks; c++) add_row(to, parts + c * pitch, n);
 }
 
-/* Computes all gradients. The number of chunks depends on the number of rows alone, so results do
- * not depend on the number of threads. */
+/* Computes all gradients in chunks by rows: results do not depend on the number of threads. */
 static void backward_all(const Backward *b) {
     int64_t chunks = (b->rows + CHUNK_ROWS - 1) / CHUNK_ROWS, n = b->x.n;
     chunks = chunks > MAX_CHUNKS ? MAX_CHUNKS : chunks;

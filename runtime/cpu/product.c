@@ -1,5 +1,4 @@
-/* Tensor contractions in f32: by BLAS (sgemm) where the axes form a matrix product, else by plain
- * loops. */
+/* Tensor contractions in f32: by BLAS (sgemm) where axes form a matrix product, else by loops. */
 #include "device/contraction.h"
 #include "cpu/cpu.h"
 

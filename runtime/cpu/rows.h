@@ -49,12 +49,10 @@ typedef struct Copies {
     float *at[8];
 } Copies;
 
-/* Returns a whole view as f32: its own storage if it is f32, else a copy, converted by several
- * threads. */
+/* Returns a whole view as f32: its own storage if f32, else a copy made by several threads. */
 const float *view_load(const ht_view *view, const char *operator, Copies * copies);
 
-/* view_target returns the memory to which the caller writes a whole view as f32. view_store then
- * converts a bf16 view and stores it. */
+/* view_target returns memory for a whole view as f32, which view_store then converts and stores. */
 float *view_target(const ht_view *view, const char *operator, Copies * copies);
 void view_store(const ht_view *view, const float *from);
 

@@ -1,5 +1,4 @@
-/* ht_product for operands and results of any type: bf16 is widened to f32 on the way in and rounded
- * on the way out. */
+/* ht_product for operands and results of any type: bf16 is widened to f32 and rounded again. */
 #include "device/contraction.h"
 #include "cpu/cpu.h"
 #include "cpu/rows.h"

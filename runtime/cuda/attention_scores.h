@@ -1,5 +1,4 @@
-/* Masks of attention: sets scores to minus infinity by causality and by segments. Stores the rows
- * of results. C++ only. */
+/* Masks of attention: hides scores by causality and segments; stores rows of results. C++ only. */
 #pragma once
 
 #include "cuda/attention.h"

@@ -1,5 +1,4 @@
-/* Tiles: rows of matrices in shared memory, for the engines of attention (attention_engine.h). C++
- * only.
+/* Tiles: matrix rows in shared memory, for engines of attention (attention_engine.h). C++ only.
  *
  * A row of a tile has D elements, in pieces of 16 bytes. The pieces of a row are permuted
  * (swizzled), so that accesses to rows and to columns of pieces have no bank conflicts. */

@@ -33,8 +33,7 @@ static const Channel channel_alone = {.prepare = NULL,
                                       .close = NULL,
                                       .records = true};
 
-/* Returns whether every rank has a GPU of its own, by comparing the GPUs' identifiers. All ranks
- * get the same answer. */
+/* Returns whether each rank has a GPU of its own, by identifiers. All ranks get the same answer. */
 static bool each_has_own(int gpu) {
     cudaDeviceProp properties;
     HT_CUDA(cudaGetDeviceProperties(&properties, gpu));

@@ -80,8 +80,7 @@ void *cuda_scratch(int64_t bytes);
  * as the program. Equal contents share one copy. */
 const void *cuda_constant(const void *data, int64_t bytes);
 
-/* Ends the program if the device is at fault. Called before a library's error is reported, since
- * the fault may be its cause. */
+/* Ends the program if the device is at fault, which may be the cause of a library's error. */
 void cuda_check_device(void);
 
 /* Sets *number to the GPU of this rank. Returns NULL, or why there is none. */

@@ -27,8 +27,7 @@ typedef struct CudnnAttention {
     CudnnPitches pitch;
 } CudnnAttention;
 
-/* Numbers of a graph's tensors. stats: [b, h, s], f32, lse of each row. sums: scratch memory of
- * backward with the same shape. */
+/* Numbers of a graph's tensors. stats: [b, h, s], f32, lse of rows. sums: scratch of this shape. */
 enum {
     CUDNN_Q = 1,
     CUDNN_K,

@@ -13,8 +13,7 @@ enum { WIDEST = 128, BACKWARD_OPERANDS = 9 };
 
 /* ---- supported calls ---- */
 
-/* Returns whether cuDNN can address a tensor of the call: bf16, with rows of all heads at multiples
- * of 16 bytes. */
+/* Returns whether cuDNN can address a tensor: bf16, rows of all heads at multiples of 16 bytes. */
 static bool is_addressable(const ht_view *view) {
     const int64_t pitch = ht_view_pitch(view, view->rank - 2) * dtype_bytes(HT_BF16);
     return view->dtype == HT_BF16 && pitch % CUDNN_TENSOR_ALIGNMENT == 0 &&

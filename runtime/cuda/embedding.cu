@@ -220,8 +220,7 @@ __global__ void __launch_bounds__(GATHER_THREADS)
     }
 }
 
-/* Sums the partial sums of a run that begins in this chunk and continues in later chunks, and adds
- * the total to the table. */
+/* Adds the partial sums of a run that begins in this chunk and ends in a later one to the table. */
 template <int V>
 __global__ void __launch_bounds__(GATHER_THREADS)
     join_runs_device(float *table, int64_t n, Sorted sorted, int64_t rows) {

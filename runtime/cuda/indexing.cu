@@ -12,8 +12,7 @@
 
 enum { PLACE_THREADS = 256 };
 
-/* The lines of a tensor along a dimension. Element i of line (o, c) is number (o * length + i) *
- * inner + c. */
+/* A tensor's lines along a dimension: element i of line (o, c) is (o * length + i) * inner + c. */
 typedef struct Lines {
     int64_t length, inner;
 } Lines;

@@ -1,5 +1,4 @@
-/* Marks in the work of this rank's GPU, for the observers (session/observe/hooks.h), and names of
- * calls for NVTX.
+/* Marks in the work of this GPU, for observers (session/observe/hooks.h), and NVTX names.
  *
  * After device_look, calls are issued one by one in order. The compute stream waits for exchanges,
  * calls are not joined, and nothing is recorded. So each call lies between two marks. */

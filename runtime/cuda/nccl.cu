@@ -77,8 +77,7 @@ static void check_call(ncclResult_t result, const char *call, int line) {
 
 /* ---- communicators ---- */
 
-/* Creates the communicator of all ranks. Communicators split from it share its channels and memory,
- * since they inherit splitShare. */
+/* Creates the communicator of all ranks, whose channels and memory its splits share (splitShare) */
 static void open_world() {
     ncclUniqueId id;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -156,8 +155,7 @@ static void add_replica_groups(const ht_reshard *plan, const ht_reshard *owner,
     }
 }
 
-/* Adds a group of a plan. If the plan's devices are positions in a pipeline (kind >= 0), adds it
- * for each pipeline of that kind. */
+/* Adds a plan's group. If its devices are positions (kind >= 0): for each pipeline of that kind. */
 static void add_placed_group(const ht_reshard *plan, const ht_reshard *owner,
                              const ChannelPlans *plans, const ht_group *group) {
     if (plan->kind < 0) add_replica_groups(plan, owner, NULL, group);

@@ -70,8 +70,7 @@ static Matrix matrix_of(const Plan *p, const Tensor &tensor, const ht_axis *row,
             batch};
 }
 
-/* Classifies the axes by their current strides (m, n, k, batch, loops) and sets the matrices of the
- * product. */
+/* Classifies the axes by strides (m, n, k, batch, loops) and sets the product's matrices. */
 static void arrange(Plan *p) {
     p->c = contraction_of(p->rank, p->axes);
     p->batch = -1;
@@ -179,8 +178,7 @@ static bool is_column_bias(const Plan *p) {
     return true;
 }
 
-/* Returns whether the result is bf16 but an operand or the bias is f32, which cuBLASLt does not
- * support. */
+/* Returns whether the result is bf16 but an operand or bias f32, which cuBLASLt cannot do. */
 static bool is_narrowed(const ht_product_call *call) {
     return call->y_dtype == HT_BF16 &&
            (call->dtype == HT_F32 || (call->bias && call->bias_dtype == HT_F32));

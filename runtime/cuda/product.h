@@ -57,13 +57,11 @@ typedef struct Finish {
     ht_epilogue epilogue;
 } Finish;
 
-/* Computes y[..] = finish(from[..]). `axes` have the strides of y, of `from` (as x) and of the
- * bias. No axis is empty. */
+/* Computes y[..] = finish(from[..]). `axes`: strides of y, `from` (x), the bias; none is empty. */
 void contract_copy(const Finish &finish, const void *from, int rank, const ht_axis *axes);
 
 /* Computes any contraction, a thread or warp per result element. Only summed axes may be empty. */
 void contract_plain(const ht_product_call *call);
 
-/* Computes the sums of an operand that a call requests (bias gradients). Only summed axes may be
- * empty. */
+/* Computes an operand's sums for a call (bias gradients). Only summed axes may be empty. */
 void contract_sums(const ht_product_call *call);

@@ -1,5 +1,4 @@
-/* The streams of the CUDA runtime: a rank has a compute stream, and an exchange stream for
- * communication with other ranks.
+/* The streams of the CUDA runtime: a compute stream, and an exchange stream for communication.
  *
  * A conversion on the exchange stream begins when all earlier work of the compute stream is done.
  * The next work on the compute stream waits for the conversion; ht_compute_stream inserts the wait.

@@ -16,8 +16,7 @@
 #define CUDA_UNROLL
 #endif
 
-/* Returns the data of a view of f32, or nullptr if the operand is absent. Any other type ends the
- * program with the operator's name. */
+/* Returns a view of f32, or nullptr if absent. Other types end the program, naming the operator. */
 static inline float *view_f32(const ht_view *view, const char *name) {
     if (view->data && view->dtype != HT_F32)
         ht_fail("%s needs f32 here; cast the operand first", name);

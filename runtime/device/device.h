@@ -67,8 +67,7 @@ int device_mark(void);
 double device_marked(int mark);
 void device_marks_clear(void);
 
-/* Names all work issued from now on, for the device's profiler (NVTX); NULL ends the name. Returns
- * false if the device has no profiler. */
+/* Names all work issued from now on for NVTX; NULL ends the name. False: there is no profiler. */
 bool device_name(const char *name);
 
 /* Numbers that may differ between the steps of a program. */

@@ -14,8 +14,7 @@ static ht_dtype working_type(const ht_node *node, ht_dtype real) {
     return eager_is_integer(node) ? HT_I64 : real;
 }
 
-/* Returns memory for a node's elements in the working type: the node's own memory if the node has
- * that type, else a new buffer. */
+/* Returns memory for a node's elements in the working type: its own if of that type, else new. */
 static void *target_of(ht_node *node, ht_dtype real) {
     ht_dtype working = working_type(node, real);
     return working == node->dtype ? eager_data(node)
@@ -65,8 +64,7 @@ void operator_product(float *y, const float *x, const float *w, const float *bia
 
 /* ---- loops ---- */
 
-/* Returns the loops for the given combination of integer and floating-point tensors; absent tensors
- * match both. NULL: there are none. */
+/* Returns the loops for integer and floating-point tensors (absent: both); NULL: there are none. */
 static const OperatorVariant *find_variant(const OperatorVariants *variants,
                                            ht_node *const *tensors, int count) {
     uint32_t integers = 0, present = 0;

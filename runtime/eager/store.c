@@ -489,8 +489,7 @@ static void update_all(eager_program *program) {
     update_by_rules(program, norm);
 }
 
-/* Copies the new values into parameters and states. Copies all new values aside first, since they
- * may share memory with old values. */
+/* Copies the new values into parameters and states, all aside first: they may share memory. */
 static void assign_all(const eager_program *program) {
     for (int i = 0; i < program->trained_count; i++) {
         const Trained *t = &program->trained[i];

@@ -251,8 +251,7 @@ static void note(const AsyncExchange *async) {
             .stream = async->queue == HT_QUEUE_GRADIENTS ? HT_STREAM_SUMS : HT_STREAM_MESSAGES});
 }
 
-/* Removes a finished async exchange from its queue and wakes the waiting main thread. The caller
- * holds the lock. */
+/* Removes a finished exchange from its queue and wakes the main thread. The caller locks. */
 static void finish(Queue *queue, AsyncExchange *async) {
     AsyncExchange **link = &queue->first;
     while (*link != async) link = &(*link)->next;

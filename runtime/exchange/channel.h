@@ -127,8 +127,7 @@ const char *channel_verb(ht_verb verb);
 /* Carries out a step of local moves on host memory. */
 void channel_move_on_host(const ChannelRun *run, const ht_reshard_step *step);
 
-/* Independent steps (exchange/independent_steps.c), which a channel may issue together (NCCL: in
- * one group call). */
+/* Independent steps (exchange/independent_steps.c), which a channel may issue together (NCCL). */
 
 /* Returns the next collective after `step` that can be issued together with the collectives from
  * `first` to `step`: one of the same verb and group that is independent of these. Only local moves,

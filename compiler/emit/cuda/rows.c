@@ -76,8 +76,7 @@ static uint64_t loop_loads(const Team *team, int loop) {
     return set;
 }
 
-/* Returns the array with a thread's elements of a result: NAME_w, or the part of NAME_h for this
- * iteration. */
+/* Returns the array of a thread's elements of a result: NAME_w, or its part of NAME_h. */
 static const char *lanes_name(const Team *team, int result) {
     return arena_format(team->device.out->arena, team->held >> result & 1 ? "%s_h[j]" : "%s_w",
                         rows_name(team->rows, result));
@@ -273,8 +272,7 @@ static const char *emit_rows(Team *team) {
     return arena_format(arena, "%lld, %d", (long long)count, CUDA_THREADS);
 }
 
-/* Returns whether elements of a result in the set are not contiguous, so that a thread stores each
- * one separately. */
+/* Returns whether elements of a result in the set are not contiguous: each is stored separately. */
 static bool stores_apart(const LocalOp *local, const Nest *along, uint64_t tensors) {
     bool apart = false;
     for (int t = 0; nest_inner(along) && t < local->result_count; t++)

@@ -10,8 +10,7 @@ enum {
     LONG_INDEX = 1 << 30 // elements from which an index needs 64 bits
 };
 
-/* Chooses an index type for all elements of every tensor. No tensor has more elements than the
- * product of all factors. */
+/* Chooses an index type for all tensors' elements, at most the product of all factors. */
 Device device_of(Text *out, const LocalOp *local) {
     int64_t volume = 1;
     for (int f = 0; f < local->factor_count; f++) volume *= local->extent[f] ? local->extent[f] : 1;
@@ -27,8 +26,7 @@ static bool is_aligned(const LocalOp *local, const Tensor *tensor) {
            tensor_elements(tensor) * dtype_size(tensor->value->type.dtype) % VECTOR == 0;
 }
 
-/* Returns whether `width` neighbouring elements of a tensor along `inner` are aligned at every
- * index of the loops of `nest`. */
+/* Returns whether `width` neighbours of a tensor along `inner` are always aligned in `nest`. */
 static bool fits(const LocalOp *local, int tensor, const Nest *nest, const Loop *inner, int width) {
     for (int l = 0; nest && l < nest->count; l++)
         if (&nest->loop[l] != inner && nest->loop[l].stride[tensor] % width) return false;

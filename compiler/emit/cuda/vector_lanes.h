@@ -34,8 +34,7 @@ Device device_of(Text *out, const LocalOp *local);
  * tensor of the set `tensors` is aligned for fewer. `other` has the surrounding loops. */
 Lanes lanes_along(const LocalOp *local, uint64_t tensors, const Nest *nest, const Nest *other);
 
-/* Appends a tensor at the current lane: NAME_v[e] or NAME_v if it was loaded before, otherwise the
- * element itself. */
+/* Appends a tensor at the current lane: NAME_v[e] or NAME_v if loaded before, or the element. */
 void text_lane(Text *out, const LocalOp *local, int tensor, const Lanes *lanes,
                const Around *around);
 

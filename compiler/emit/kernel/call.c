@@ -21,8 +21,7 @@ static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d) 
                : tensor->value->type.extent[d];
 }
 
-/* Returns the extent of a dimension of a kernel's view: the product of the extents of the tensor's
- * dimensions that the view merges. */
+/* Returns a kernel view's extent: the product of the extents of the dimensions that it merges. */
 static int64_t written_extent(const LocalOp *local, const Tensor *tensor, int written,
                               bool global) {
     int64_t extent = 1;

@@ -59,8 +59,7 @@ void text_result_end(Text *out, const LocalOp *local);
  * yet. Returns whether a term has been written, before or by this call. */
 bool text_terms(Text *out, const LocalOp *local, uint32_t set, const Around *around, bool first);
 
-/* Appends a sum and the terms that are not summed, in the type in which kernels compute the result:
- * "(float)(sum + z[i0])". */
+/* Appends a sum and the other terms, in the kernels' type of the result: "(float)(sum + z[i0])". */
 void text_sum_value(Text *out, const LocalOp *local, const Around *around, const char *sum);
 
 /* Returns the operands that terms summed over exactly these factors read, as a set. */

@@ -49,8 +49,7 @@ static bool may_differ(const char *text, const char *at) {
            left != '/' && left != '%' && left != '[';
 }
 
-/* Returns the end of text that is copied unchanged: a preprocessor line, a comment, a word, or one
- * character. */
+/* Returns the end of text that is copied unchanged: a directive, comment, word, or character. */
 static const char *copied_end(const char *text, const char *at) {
     const char *end = NULL;
     if (*at == '#' && (at == text || at[-1] == '\n')) end = strchr(at, '\n');

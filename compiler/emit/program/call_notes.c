@@ -73,8 +73,7 @@ static const Value *whole_of(const Value *value) {
     return value;
 }
 
-/* Returns the work of a call: the work of an operator's rule, or the bytes that a copy, conversion
- * or sum of micro-batches moves. */
+/* Returns the work of a call: an operator's by its rule, or the bytes of a copy or conversion. */
 static Work call_work(const RoleWriter *writer, const Call *call) {
     const Op *op = call->op;
     int device = writer->role->devices[0];

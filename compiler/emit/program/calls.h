@@ -64,8 +64,7 @@ void calls_use(Calls *calls, const Kernel *kernel);
 /* Appends declarations of the kernels and tables that a role uses. */
 void calls_externs(Text *out, const RoleWriter *writer, const UsedKernels *used);
 
-/* Appends the function `name` that runs the calls, and the functions into which it is split, whose
- * names begin with `phase`. */
+/* Appends function `name`, which runs the calls, and those into which it is split, `phase`... */
 void calls_emit(Text *out, Calls *calls, const char *name, const char *phase);
 
 /* Returns notes on a list of calls, as rows of the tables `calls` and `made`: call_notes.c. */

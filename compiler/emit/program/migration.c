@@ -85,8 +85,7 @@ void emit_migrations(Text *out, Emitter *emitter, const char *const *names) {
               c_number(emitter->arena, all->at.count), NULL);
 }
 
-/* Returns which module of the unit the running program has already as the same program as module
- * `index`; -1: none. */
+/* Returns which module the running program has with the program of module `index`; -1: none. */
 static int like_module(const Unit *unit, int index) {
     for (int m = 0; m < unit->modules.count; m++)
         if (unit->links.at[m].layouts_only &&

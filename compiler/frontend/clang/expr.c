@@ -93,8 +93,7 @@ char *clang_unquoted(Reader *r, const char *quoted, int64_t *length) {
     return text;
 }
 
-/* Returns whether the preprocessor made a literal, or joined it from several: it does not stand in
- * a source as clang spells it. */
+/* Returns whether the preprocessor made or joined a literal, so that no source has it like this. */
 static bool is_made(Reader *r, CXCursor cursor, const char *text) {
     CXFile file;
     unsigned at;
@@ -348,8 +347,7 @@ static const CExpr *unexposed(Reader *r, CXCursor cursor) {
 
 /* ---- initializers ---- */
 
-/* Returns whether `...` follows the first bound of an array designator: 0 no, 1 yes, -1 when a
- * macro hides it. */
+/* Returns whether `...` follows an array designator's first bound: 0 no, 1 yes, -1: hidden. */
 static int is_range(Reader *r, CXCursor first, CXCursor second) {
     Extent a = clang_extent(r, first), b = clang_extent(r, second);
     const Source *source = clang_source(r, a.file);

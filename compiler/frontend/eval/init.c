@@ -161,8 +161,7 @@ static void enter(Filler *f, Position at) {
     f->level[++f->depth] = (Level){.type = member.type, .offset = member.offset};
 }
 
-/* Makes a declared field the next member; returns false if absent. clang's designators name the
- * anonymous members on the way, too. */
+/* Makes a field the next member; false: absent. clang's designators name anonymous members, too. */
 static bool find_field(Level *level, const void *decl) {
     for (int i = 0; i < level->type->fields.count; i++) {
         level->next = i;

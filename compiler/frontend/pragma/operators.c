@@ -149,8 +149,7 @@ static void check_gradient(CUnit *unit, const Rule *rule) {
         declared(unit, rule->grad.function, rule->grad.at, "void %s(ht_grad *g);");
 }
 
-/* Returns whether an operator takes the results of two calls of another operator and returns as
- * many results as one of these calls. */
+/* Returns whether an operator takes the results of two calls of another one and returns as many. */
 static bool joins(const Rule *joiner, const OpDef *joining, const Rule *rule) {
     bool fits = joiner->result_count == rule->result_count &&
                 joiner->operand_count == 2 * rule->result_count && !joining->attr_count;

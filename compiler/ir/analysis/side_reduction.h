@@ -12,6 +12,5 @@
  * product contracts; -1 if there is none. */
 int summed_operand(const Op *sum, const Op *product);
 
-/* Returns the product that stands right after `sum` in its phase and can compute `sum` as its side
- * reduction; NULL if there is none. */
+/* Returns the product right after `sum` in its phase whose side reduction `sum` can be, or NULL. */
 const Op *op_side_reduction(const Module *module, const Op *sum);

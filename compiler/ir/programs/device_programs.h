@@ -1,5 +1,4 @@
-/* Device programs (roles): devices that run the same operators on pieces of the same shapes share
- * one program.
+/* Device programs (roles): devices with equal operators on pieces of equal shapes share a program.
  *
  *     stage devices(0-3) mesh(dp:2, tp:2)     equal pieces: role 0 = devices 0, 1, 2, 3
  *     stage devices(4-5) mesh(tp:2 by 3:1)    unequal pieces: role 1 = device 4, role 2 = device 5

@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-/* The regions of a layout by position instead of by device. Layouts that differ only in their
- * devices share them. */
+/* A layout's regions by position, not device: layouts that differ only in devices share them. */
 typedef struct PositionRegions {
     int count;
     const Region *at;

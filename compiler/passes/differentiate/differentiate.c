@@ -183,8 +183,7 @@ static bool is_parameter(const Value *value) {
     return value->kind == VALUE_PARAM || (copy && copy->operands[0]->kind == VALUE_PARAM);
 }
 
-/* Adds the gradients of a RULE_BODY. Gradients of parameters come first, because they may be the
- * last readers of an activation. */
+/* Adds a RULE_BODY's gradients, parameters' first: these may be the last to read an activation. */
 static void body_gradients(Differentiator *diff) {
     const Op *op = diff->forward;
     for (int k = 0; k < op->operand_count; k++)

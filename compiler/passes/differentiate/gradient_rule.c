@@ -221,8 +221,7 @@ static void learn_all(const Deriver *deriver, bool *known) {
     }
 }
 
-/* Adds the bound factors as factors of the derived rule. A factor gets a size if its extent does
- * not follow from the operands. */
+/* Adds the bound factors as the derived rule's, with a size if no operand gives the extent. */
 static void add_factors(const Deriver *deriver, RuleDraft *draft) {
     const Binding *binding = deriver->op->binding;
     bool *known = arena_array(deriver->arena, bool, binding->factor_count + 1);

@@ -52,8 +52,7 @@ static bool term_vanishes(const Differentiator *diff, const Op *op, const Expr *
     return false;
 }
 
-/* Returns the only term of a sum that is not 0, if it is an operand: x for x + z with z = 0. NULL
- * otherwise. */
+/* Returns the only term of a sum that is not 0, if an operand: x for x + z with z = 0; or NULL. */
 static Value *remaining_operand(const Differentiator *diff, const Op *op) {
     enum { MOST = 8 };
     ExprTerm terms[MOST];

@@ -189,8 +189,7 @@ static bool nests(const Cuts *cuts, int64_t total) {
     return true;
 }
 
-/* Exchanges the cuts of the two sides of an equation, or marks the equation opaque. Returns whether
- * a class has new cuts. */
+/* Exchanges the cuts of an equation's sides, or marks it opaque. Returns whether any is new. */
 static bool exchange(Classes *classes, Cuts *by_class, Equation *equation) {
     int64_t total = product(classes, equation->left, equation->left_count);
     Cuts all = {0};

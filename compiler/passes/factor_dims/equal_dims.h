@@ -9,10 +9,9 @@
  * Every dimension of every value and every bound factor of every operator is a node. A rule that
  * puts a factor on a dimension unites both into one class. A merged dimension `(g r)` or a reshape
  * is an equation: two lists of nodes with equal products. Cuts (suffix products at which a class
- * splits) propagate along equations until nothing changes. Where the cuts of two sides do not
- * divide each other the equation is opaque and propagates nothing. The cuts split a class into
- * atoms, the major one first; a class of extent 1 has no atom. Corresponding atoms of the two sides
- * of an equation are united. */
+ * splits) propagate along equations until nothing changes. Where cuts of two sides do not divide
+ * each other, the equation is opaque. The cuts split a class into atoms, the major one first; a
+ * class of extent 1 has no atom. Corresponding atoms of the two sides of an equation are united. */
 #pragma once
 
 #include "ir/module.h"

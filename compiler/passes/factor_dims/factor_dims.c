@@ -256,8 +256,7 @@ static const Binding *view_binding(Factoring *factoring, const Op *op) {
                           intern(factoring->shared, &sides[1], sizeof *sides));
 }
 
-/* Returns whether a reshape only regroups: both sides have the same atoms, and the source writes no
- * layout for the result. */
+/* Returns whether a reshape only regroups: equal atoms on both sides, no layout in the source. */
 static bool only_regroups(Factoring *factoring, const Op *op) {
     int x[IR_MAX_RANK], y[IR_MAX_RANK];
     int m = value_atoms(factoring, op->operands[0], x),

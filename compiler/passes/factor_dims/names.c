@@ -82,8 +82,7 @@ static bool any_named(const Naming *naming, int node) {
     return false;
 }
 
-/* Puts one name on one dimension. Round 0 names single atoms and merged dimensions of rules, round
- * 1 all other dimensions. */
+/* Puts a name on a dimension. Round 0: single atoms and rules' merged dimensions; 1: all others. */
 static void name_class(Naming *naming, int node, const char *name, Position at, int round) {
     int count;
     bool direct = classes_atoms(naming->classes, node) <= 1 || parts_of(naming, node, true, &count);

@@ -95,8 +95,7 @@ static void match_dims(const Reader *reader, Shape written, Match *now) {
     }
 }
 
-/* Returns the number of pieces into which a group cuts dimension `dim` of the written layout;
- * negative if the pieces have weights. */
+/* Returns how many pieces a group makes of `dim` of the written layout; negative: with weights. */
 static int64_t group_pieces(const Group *group, int dim) {
     int64_t pieces = 1;
     bool weighted = false;

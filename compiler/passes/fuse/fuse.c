@@ -52,8 +52,7 @@ static bool is_joined(const Fuse *fuse, const Op *op) {
 }
 
 /* Returns whether two operators may be fused with regard to recomputation. A recomputed operator
- * must give the same bits as before. So it is fused with exactly the copies of the operators that
- * its first run is fused with. */
+ * must give the same bits, so it is fused with the copies of what its first run is fused with. */
 static bool run_alike(const Fuse *fuse, const Op *a, const Op *b) {
     if (!a->source->recomputes || !b->source->recomputes)
         return a->source->recomputes == b->source->recomputes;

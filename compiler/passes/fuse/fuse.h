@@ -47,8 +47,7 @@ void accumulate_in_place(Fuse *fuse);
  * fuse->users and leaves them outdated. Runs ir_number. */
 void join_pairs(Fuse *fuse);
 
-/* Moves a sum directly before a product whose kernel can also compute the sum. Requires
- * fuse->users. Runs ir_number. */
+/* Moves a sum before a product whose kernel can compute it. Needs fuse->users. Runs ir_number. */
 void place_side_reductions(Fuse *fuse);
 
 /* Moves forward conversions of parameters to the front if backward reads their results or the
@@ -65,8 +64,7 @@ FuseGroup *groups_joined(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, con
 /* Makes the group of a product and its epilogue (clause `epilogue`); NULL: there can be none. */
 FuseGroup *group_of_product(Fuse *fuse, Op *product, Op *applied);
 
-/* Returns whether the group can be one operator: its members run in the same phase, and no other
- * operator must run between them. */
+/* Returns whether a group can be one operator: one phase, and no other operator in between. */
 bool group_is_sound(Fuse *fuse, const FuseGroup *group);
 
 /* Returns whether a value can stay in registers: no pending reduction, one factor a dimension. */

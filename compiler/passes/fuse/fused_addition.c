@@ -13,8 +13,7 @@ typedef struct Adding {
     bool *runs_again; // by op index: another operator recomputes it
 } Adding;
 
-/* Returns the unused operand that an operator adds to a result (clause `plus`); -1: there is none,
- * or it is in use. */
+/* Returns the unused operand that an operator adds to a result (clause `plus`); -1: none. */
 static int free_operand(const Op *op, int result) {
     int plus = op->def->rule->results[op->binding->results[result].access].plus;
     for (int k = 0; plus >= 0 && k < op->operand_count; k++)
@@ -45,8 +44,7 @@ static bool read_behind(const Fuse *fuse, const Op *op, const Value *value, int 
     return true;
 }
 
-/* Returns whether the operator that makes a term can compute the whole sum, at its own place or at
- * that of the sum. */
+/* Returns whether a term's operator can compute the whole sum, at its own place or the sum's. */
 static bool may_add(const Adding *adding, const Op *sum, int term) {
     const Fuse *fuse = adding->fuse;
     const Value *value = sum->operands[term], *other = sum->operands[1 - term];

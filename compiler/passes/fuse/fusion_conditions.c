@@ -100,8 +100,7 @@ static void access_loops(const Member *member, const BoundAccess *access, int *l
     for (int d = 0; d < access->rank; d++) loops[d] = member->loop[access->dims[d].factors[0]];
 }
 
-/* Finds the loops of a value's dimensions, if some member reads or makes the value with all loops
- * of the group; false otherwise. */
+/* Finds the loops of a value's dimensions, if some member reads or makes it with all of them. */
 static bool value_loops(const FuseGroup *group, const Value *value, int *loops) {
     if (value->type.rank != group->rank) return false;
     for (int i = 0; i < group->members.count; i++) {
@@ -140,8 +139,7 @@ static void merge_members(Fuse *fuse, FuseGroup *joined, const FuseGroup *a, con
     }
 }
 
-/* Joins two groups to one index space in which `value` has the same loops; NULL: their spaces
- * differ. */
+/* Joins two groups to one index space with the same loops for `value`; NULL: spaces differ. */
 static FuseGroup *aligned(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, const Value *value) {
     int in_a[IR_MAX_FACTORS], in_b[IR_MAX_FACTORS], to[IR_MAX_FACTORS];
     if (a->rank != b->rank || !value_loops(a, value, in_a) || !value_loops(b, value, in_b))

@@ -127,8 +127,7 @@ static int dim_of_factor(const Op *op, const BoundAccess *bound, int factor) {
     return -1;
 }
 
-/* Returns whether a value has the extents of the whole except along `dim`. A value of extent 1
- * along `dim` may lack that dimension. */
+/* Returns whether a value has the extents of the whole but along `dim`, where 1 may be left out. */
 static bool fits_into(const Value *value, const Value *whole, int dim) {
     int lacking = whole->type.rank - value->type.rank;
     if (lacking < 0 || lacking > 1 || value->type.dtype != whole->type.dtype ||

@@ -7,8 +7,7 @@
 /* Ratio of the length to its lower bound at which packing stops. */
 #define NEAR 1.04
 
-/* Limits: comparisons of two items in further attempts, and attempts that move the highest items to
- * the front. */
+/* Limits: comparisons in further attempts, and attempts that move the highest items in front. */
 enum { MOST_COMPARISONS = 20000000, LIFTS = 16 };
 
 typedef struct Packer {

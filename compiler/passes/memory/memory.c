@@ -111,8 +111,7 @@ static void share_body(Memory *memory, Op *op) {
     }
 }
 
-/* Returns whether no loop after the one that makes the result reads the operand, and all reads are
- * at the indices of the result. */
+/* Returns whether no loop after the result's reads the operand, and all reads are at its index. */
 static bool read_before(const Op *op, const EquationPlan *plan, int operand, int result) {
     int made = plan->step[plan->equation[op->binding->results[result].access]].loop;
     for (int k = 0; k < op->operand_count; k++)

@@ -82,8 +82,7 @@ void choose_ring(const Assigner *assigner, const Op *op, Version *const *version
 /* Returns the constraint of operand k on the mesh of the current operator; NULL: none. */
 const UserConstraint *constraint_operand(const Assigner *assigner, const Op *op, int k);
 
-/* Return the sharding that an assignment requires of operand k, or gives result k; with ring steps,
- * in the first step. */
+/* Return the sharding that an assignment requires of operand k, or gives result k (ring step 0). */
 Sharding assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 

@@ -54,8 +54,7 @@ static bool convertible(StateKind before, StateKind after) {
            (before == STATE_DUP || after == STATE_DUP || before == after);
 }
 
-/* Cache key of the conversion of the first of several replica groups. Layouts and extents are
- * interned. */
+/* Cache key of a conversion of the first of the replica groups. Layouts, extents are interned. */
 typedef struct ReplicaGroupKey {
     const Layout *from, *to;
     const int64_t *extent;

@@ -441,8 +441,7 @@ static void reduce_gradients(Propagation *propagation, const Op *op, Value *cons
     }
 }
 
-/* Returns a new value in the layout of the old value, whose storage it takes. The update read the
- * old value as `operand`. */
+/* Returns a new value in layout and storage of the old one, which the update read as `operand` */
 static Value *stored(Propagation *propagation, const Op *op, Value *made, const Value *operand,
                      const Value *old) {
     if (operand == old &&
@@ -677,8 +676,7 @@ static void report_all_refused(Propagation *propagation) {
                    propagation->rules[bodies->stages.count]);
 }
 
-/* Returns the combined use of a rule of `turns` along one axis on all stages. Sets *cuts if the
- * axis has several devices. */
+/* Returns the use of a rule of `turns` along an axis on all stages. *cuts: has several devices. */
 static RuleUse turns_of(const Propagation *propagation, const char *dim, const char *axis,
                         bool *cuts) {
     const Module *module = propagation->module;

@@ -243,8 +243,7 @@ static bool add_joiners(Round *round) {
 
 /* ---- ring steps ---- */
 
-/* Appends an operator of the ring. If the replaced operator recomputes another one, links the new
- * operators of both in order. */
+/* Appends an operator of the ring. If the replaced one recomputes another, links both in order. */
 static void put(Round *round, Op *op) {
     Propagation *propagation = round->propagation;
     RingOps *kept = &propagation->ring_ops[round->op->index];

@@ -61,8 +61,7 @@ static RuleUse *rule_of_turns(const Assigner *assigner, const Op *op, int axis, 
     return NULL;
 }
 
-/* Returns whether the rule of an operator that is cut along factor g allows one ring step for each
- * piece of factor f. */
+/* Returns whether an operator cut along factor g allows a ring step for each piece of factor f. */
 static bool may_turn(const Op *op, int f, int g) {
     const Rule *rule = op->def->rule;
     int factor = op->binding->factors[f].factor;

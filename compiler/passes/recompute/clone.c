@@ -44,8 +44,7 @@ static bool runs_again(const Remaker *remaker, const Op *op) {
     return false;
 }
 
-/* Visits operators from the last to the first, so that all readers of a value have marked it before
- * its maker marks operands. */
+/* Visits operators from last to first: all readers of a value mark it before its maker does. */
 static void find_needs(Remaker *remaker) {
     const Module *module = remaker->module;
     for (int i = module->ops.count - 1; i >= 0; i--) {

@@ -1,5 +1,4 @@
-/* Recomputation: operators of the forward section run again in the backward section, so that their
- * results need not be kept.
+/* Recomputation: forward operators run again in the backward section; results are not kept.
  *
  *     before    h = gelu(x); ... dw = linear_dw(dy, h)
  *     after     h = gelu(x); ... h' = gelu(x) recomputes h; dw = linear_dw(dy, h')

@@ -22,8 +22,7 @@ typedef struct Sharding {
 /* Returns the sharding in which every device has the whole value. */
 Sharding sharding_whole(void);
 
-/* Cuts a dimension along an axis, inside the axes that already cut it. Does nothing for an axis of
- * size 1. */
+/* Cuts a dimension along an axis, inside the axes that cut it already. Skips an axis of size 1. */
 void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim, bool zigzag);
 
 /* Returns the number of pieces of a dimension. */

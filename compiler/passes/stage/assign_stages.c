@@ -104,8 +104,7 @@ static VisitEdges find_layer_edges(Staging *staging) {
     return edges;
 }
 
-/* Finds the visits in the order of the data flow, and the visit of each layer. Returns false after
- * an error (layers without a stage). */
+/* Finds the visits in order of the data flow, and each layer's; false: layers without a stage. */
 static bool place_layers(Staging *staging) {
     Module *module = staging->module;
     list_layers(staging);

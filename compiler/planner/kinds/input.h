@@ -21,8 +21,7 @@ typedef struct Field {
     const char *path; // "" is the whole input
 } Field;
 
-/* Reads a file ("-": the standard input) and returns the whole input as a field. The JSON lives
- * until input_close. */
+/* Reads a file ("-": standard input) and returns it as a field. It lives until input_close. */
 Field input_open(Arena *arena, const char *file);
 void input_close(Field any);
 
@@ -60,8 +59,7 @@ int *field_integers(Field list, int least, int low, int high, int *count);
 
 /* ---- tables by a number of devices: {"2": 119.5, "4": 104.1} ---- */
 
-/* Reads the entries, each above 0, into by_devices[0..most]; 0 where the table has none. A key that
- * is no number in 1..most is an error. */
+/* Reads the entries, each above 0, into by_devices[0..most], else 0. Keys must be in 1..most. */
 void degrees_read(Field table, double *by_devices, int most);
 
 /* Reports an error at the table if it has no entry for `devices` devices. */

@@ -1,5 +1,4 @@
-/* The candidates of rebalancing. In all functions `rates` are by device: the device's own slowness
- * times the slowness of its class. */
+/* The candidates of rebalancing. `rates` by device: its own slowness times that of its class. */
 #pragma once
 
 #include "planner/rebalance/layout_model.h"

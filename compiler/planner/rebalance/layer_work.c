@@ -112,8 +112,7 @@ static void weigh(Reader *reader) {
 
 /* ---- parameters ---- */
 
-/* Returns the layer of the first operator that reads a value, directly or through slices and
- * conversions, which have no layer. */
+/* Returns the layer of a value's first reader, through slices and conversions, which have none. */
 static int layer_reading(const Reader *reader, const Value *value) {
     for (int i = 0; i < reader->module->ops.count; i++) {
         const Op *op = reader->module->ops.at[i];

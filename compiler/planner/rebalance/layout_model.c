@@ -208,8 +208,7 @@ static int coordinate(const ModelStage *stage, int index, int axis) {
     return index % stage->mesh.at[axis].count;
 }
 
-/* Returns the fraction of a stage's work that its device number `index` has when a micro-batch has
- * `rows` rows. */
+/* Returns the fraction of a stage's work of its device `index` with `rows` rows a micro-batch. */
 static double layout_model_share(const LayoutModel *laid, const ModelStage *stage, int64_t rows,
                                  int index) {
     double share = 1;

@@ -31,8 +31,7 @@ static void swap_devices(int *a, int *b) {
     *b = device;
 }
 
-/* Lists pointers to all devices of stages, and after them to the idle devices, which it writes to
- * `idle`. Returns their number. */
+/* Lists pointers to all devices of stages, then to idle ones (in `idle`). Returns their number. */
 static int list_places(const LayoutModel *laid, int **places, int *idle) {
     int count = 0, idle_count = 0;
     bool used[laid->work->device_count];

@@ -13,8 +13,7 @@
 
 /* ---- words ---- */
 
-/* Returns a string as JSON; bytes that are not UTF-8, as in file names, become question marks. NULL
- * becomes null. */
+/* Returns a string as JSON; question marks for bytes that are not UTF-8. NULL becomes null. */
 static json_t *json_text(Arena *arena, const char *text) {
     json_t *exact = text ? json_string(text) : json_null();
     if (exact) return exact;

@@ -1,5 +1,4 @@
-/* The cluster as the search sees it: groups of devices of one class, ordered by host, and the bytes
- * that each device may use. */
+/* The search's cluster: groups of devices of one class, by host, and the bytes for each to use. */
 #pragma once
 
 #include "cluster/cluster.h"
@@ -24,8 +23,7 @@ typedef struct Fleet {
     int slowest; // index of the slowest group
 } Fleet;
 
-/* Returns the fleet of a cluster. `memory` limits the bytes of every device; 0: only the classes'
- * limits apply. */
+/* Returns a cluster's fleet. `memory` limits the bytes of every device; 0: the classes' limits. */
 Fleet devices_of(Arena *arena, const Cluster *cluster, int64_t memory);
 
 /* Returns the index of a device's group. */

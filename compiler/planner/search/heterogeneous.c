@@ -84,8 +84,7 @@ static void add_pipelines(Mixer *mixer, const int64_t *batch, int zero) {
     if (candidate.pipeline_count > 1) add_candidate(mixer, &candidate);
 }
 
-/* Adds candidates with a pipeline for each class: rows in proportion to the classes' speeds, and up
- * to two row units more or fewer. */
+/* Adds candidates with a pipeline a class: rows by speed, and up to two row units more or fewer. */
 static void add_class_pipelines(Mixer *mixer) {
     const SearchModel *model = model_of(mixer);
     int64_t units = model->batch / model->unit, batch[GROUPS_MOST] = {0};

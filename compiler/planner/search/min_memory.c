@@ -82,8 +82,7 @@ static void change_all(Search *search, CandidateList *list, const Candidate *can
                                 (Variant){rows.at[r], (Recompute)mode, zero});
 }
 
-/* Adds candidates that cut one dimension more or less along tp, with the candidate's ZeRO level and
- * with the highest level. */
+/* Adds candidates that cut one dimension more or less along tp, with its or the highest ZeRO. */
 static void change_splits(Search *search, CandidateList *list, const Candidate *candidate) {
     SplitListArray near = splits_near(search->arena, &search->model, candidate->splits);
     bool cut = false;

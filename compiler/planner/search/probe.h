@@ -1,5 +1,4 @@
-/* Probes: the costs of each layer on the devices of one small stage, read from the operators and
- * conversions of a compiled strategy. */
+/* Probes: the costs of each layer on one small stage's devices, read from a compiled strategy. */
 #pragma once
 
 #include <stdbool.h>

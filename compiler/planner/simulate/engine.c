@@ -191,8 +191,7 @@ static Engine engine_create(Arena *arena, const EngineProblem *problem, EngineSp
     return engine;
 }
 
-/* Processes the next event. Returns false when no task is in the heap. Changes of rates come before
- * tasks that end at the same time. */
+/* Processes the next event; false: no task is left. Rates change before tasks end at that time. */
 static bool next_event(Engine *engine) {
     const EngineProblem *problem = engine->problem;
     const EngineChange *change =

@@ -44,7 +44,6 @@ void max_min_leave(MaxMin *fair, int task);
 void max_min_disturb(MaxMin *fair, int resource);
 void max_min_disturb_device(MaxMin *fair, int device);
 
-/* Recomputes the speeds that depend on changes since the last call, and calls set_speed for each
- * speed that differs. */
+/* Recomputes speeds that depend on changes since the last call; set_speed gets each new one. */
 void max_min_settle(MaxMin *fair, double (*rate_of)(void *state, int resource),
                     void (*set_speed)(void *state, int task, double speed), void *state);

@@ -123,8 +123,7 @@ const Script *script_of(Scripts *scripts, int run, Phase phase, int visit) {
     return *slot;
 }
 
-/* Adds a conversion: once if all devices run it; if a stage does, once for each simulated pipeline
- * of the stage's template. */
+/* Adds a conversion: once if all devices run it, else for each simulated pipeline of the stage. */
 static void add_everywhere(Scripts *scripts, Script *script, const Op *op) {
     const Module *module = scripts->fold->module;
     if (op->stage == STAGE_ALL) add_conversion(scripts, script, op, -1);

@@ -64,8 +64,7 @@ void steps_table(Text *out, const SimulatedSteps *steps);
 void steps_json(Text *out, SimulatedSteps *const *steps, int count);
 void steps_trace(Text *out, SimulatedSteps *const *steps, int count);
 
-/* Writes the page of the report (planner/report/report.h) with the times of the first simulated
- * step. */
+/* Writes the page of the report (planner/report/report.h) with the first simulated step's times. */
 void steps_page(Text *out, SimulatedSteps *const *steps, int count);
 
 /* ---- use of time and memory (usage.c) ---- */

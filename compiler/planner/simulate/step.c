@@ -181,8 +181,7 @@ static void convert_inside(Builder *builder, const ScriptItem *item) {
     arena_destroy(scratch);
 }
 
-/* Records the actors' last tasks as the makers of their contributions to the gradient reductions of
- * an operator's results. */
+/* Records the actors' last tasks as makers of contributions to the results' gradient reductions. */
 static void note_made(Builder *builder, const Script *script, const Op *op) {
     const List *sums = &builder->made_by[op->index];
     for (int i = 0; sums->count && i < script->actor_count; i++) {

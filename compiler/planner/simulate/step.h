@@ -1,5 +1,4 @@
-/* Turns a step of a program into tasks of the engine: the computing and the conversions of each
- * actor, in the order of its table.
+/* Turns a program's step into the engine's tasks: actors' computing and conversions, by table.
  *
  * An actor's computing between two conversions is one task. A transfer of a conversion is one task,
  * in which all its actors take part. Conversions inside a phase block their actors. Messages

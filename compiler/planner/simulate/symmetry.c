@@ -43,8 +43,7 @@ static int slot_of(const struct TransferTable *table, const PlannedConversion *c
     return (run + 1) * table->conversions + conversion->number;
 }
 
-/* Returns, by device of a template's first pipeline, the device at the same position of pipeline
- * `run`; run -1: the device itself. */
+/* Returns, by device of the first pipeline, that at its position in `run`; run -1: itself. */
 static int *counterparts(Arena *arena, const Symmetry *fold, int run) {
     const Module *module = fold->module;
     int *own = arena_array(arena, int, fold->device_span);

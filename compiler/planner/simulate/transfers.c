@@ -130,8 +130,7 @@ static void hop_seconds(const Round *round, int root, double *all, double *ports
         }
 }
 
-/* Returns the round's seconds in the plan over its seconds by latency and bandwidth alone, on the
- * devices of the plan. */
+/* Returns the round's seconds over those by latency and bandwidth, on the plan's devices. */
 static double correction_of(const Round *round) {
     double all, ports, seconds = round->plan->steps.at[round->from].seconds;
     hop_seconds(round, -1, &all, &ports);

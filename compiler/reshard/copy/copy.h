@@ -19,8 +19,7 @@ typedef struct Route {
 
 typedef Array(Route) Routes;
 
-/* Appends all-gathers, and broadcasts if `broadcasts` is set, for transfers among closed groups.
- * Returns the remaining transfers. */
+/* Appends all-gathers (and `broadcasts`) for transfers among closed groups. Returns the others. */
 Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, bool broadcasts);
 
 /* Adds the routes of transfers, and the jobs that choose their senders. Divides transfers so finely

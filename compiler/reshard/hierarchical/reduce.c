@@ -160,8 +160,7 @@ static Devices *bringing_devices(const Tier *tier) {
     return bringing;
 }
 
-/* Returns a host's division of the value: among its targets that supply contributions, or, if there
- * are none, among all its targets. */
+/* Returns a host's division of the value among its targets that contribute, or all if none does. */
 static Division wanting_division(const Tier *tier, int host, const Devices *bringing) {
     Division division = {.host = host};
     for (int i = 0; i < bringing->count; i++)

@@ -44,8 +44,7 @@ static void find_ends(Hosts *hosts, const Transfer *transfer, const Ends *ends) 
     devices_by_host(hosts, &transfer->receivers, ends->receivers);
 }
 
-/* Splits a transfer into transfers inside the hosts that have the value, and an import for all
- * other hosts together. */
+/* Splits a transfer into ones inside the holders' hosts, and an import for all other hosts. */
 static void split_transfer(Hosts *hosts, const Transfer *transfer, const Ends *ends,
                            Imports *imports, Transfers *local) {
     Arena *arena = hosts->planner->arena;

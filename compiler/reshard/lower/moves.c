@@ -233,8 +233,7 @@ ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes) 
         .place = HT_SCRATCH, .offset = offset / lowering->unit, .count = bytes / lowering->unit};
 }
 
-/* Returns the moves that pack segments into scratch: from their origins or, if `received`, from the
- * places where results are stored. */
+/* Returns the moves that pack segments into scratch: from origins or (`received`) result places. */
 static MoveList make_packing(Lowering *lowering, const Segments *segments, int64_t offset,
                              bool received) {
     MoveList moves = {0};

@@ -33,8 +33,7 @@ int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap) {
 
 /* ---- one division ---- */
 
-/* A device that may do a part of a job: its load without the job, the most grains of the job that
- * it may do, and its index in the job. */
+/* A device that may do part of a job: load without it, most grains of it, and index in the job. */
 typedef struct Worker {
     int64_t load, limit;
     int index;

@@ -40,8 +40,7 @@ static struct {
     int count;
 } arrivals;
 
-/* Returns --strategy=WORD, where FILE or FILE:NAME gets an absolute path, so that the option does
- * not depend on the current folder. */
+/* Returns --strategy=WORD with an absolute path for FILE or FILE:NAME, valid in any folder. */
 static char *option_of(const char *word) {
     char *option = NULL, *colon = strrchr(word, ':'), *whole = realpath(word, NULL), *before = NULL;
     if (!whole && colon && (before = strndup(word, (size_t)(colon - word))))

@@ -52,6 +52,5 @@ pid_t recompile_start(const RecompileCommand *recipe, const char *tool, const ch
  * ended it (signal 0: not known); -1 if it still runs. `wait`: waits for its end. */
 int recompile_ended(pid_t maker, bool wait);
 
-/* Returns the path of a new file in the process's private folder (base/files.h); free() it. Returns
- * NULL and sets `reason` on failure. */
+/* Returns a new file's path in the process's private folder; free() it. NULL: see `reason`. */
 char *recompile_file(const char *kind, int number, const char *suffix, char *reason);

@@ -60,8 +60,7 @@ static void check_optimizers(const ht_optimizer *optimizer, ht_group_list groups
     check_operators(optimizer, groups);
 }
 
-/* Copies the hyperparameters of the optimizer, then of the groups' optimizers, to `hyper`, HT_HYPER
- * each. */
+/* Copies hyperparameters of the optimizer, then the groups', to `hyper`, HT_HYPER each. */
 static void take_numbers(float *hyper, const ht_optimizer *optimizer, ht_group_list groups) {
     memcpy(hyper, optimizer->hyper, sizeof optimizer->hyper);
     for (int g = 0; g < groups.count; g++)
@@ -95,8 +94,7 @@ static ht_program *new_program(ht_session *open, bool trains) {
     return open->handles[open->handle_count++] = program;
 }
 
-/* Opens a model without an image in the one-device library. Ends the program if the library is not
- * linked. */
+/* Opens a model without an image in the one-device library, which must be linked. */
 static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void),
                               const ht_optimizer *optimizer, const ht_program_options *options) {
     if (open->program_count || world_size() > 1 || !session_eager())

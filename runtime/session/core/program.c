@@ -117,8 +117,7 @@ static void prepare(const ht_image *image, Prepared *prepared) {
     *prepared = (Prepared){true, image_transfers(image) ? take_tags(image) : 0};
 }
 
-/* Prepares the channels of all strategies of a program for which there are enough ranks. Returns
- * the first message tag of `image`. */
+/* Prepares the channels of all strategies that fit the ranks. Returns the first tag of `image`. */
 static int open_channels(int image) {
     static Prepared *prepared;
     static int count;

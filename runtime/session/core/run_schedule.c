@@ -11,8 +11,7 @@
 
 enum { SHOWN = 64 }; // characters of a row's name in messages
 
-/* A message: one transfer for one micro-batch. Row number r means the time before row r; row_count
- * means the end of the step. */
+/* A message: a transfer for a micro-batch. Row r: the time before row r; row_count: the end. */
 typedef struct StageMessage {
     AsyncExchange async;
     int begins, ends;            // rows; begins -1: begins at ht_ready or ht_begin_ahead
@@ -118,8 +117,7 @@ static int tag_of(const Scan *scan, const ht_transfer *transfer) {
            (runs_once(transfer) ? transfer->number : plan_number(scan->image, transfer));
 }
 
-/* Adds a message that begins before row `begins`, unless settle delays it. Returns NULL if this
- * rank takes no part in the transfer. */
+/* Adds a message before row `begins`, unless settle delays it. NULL: this rank takes no part. */
 static StageMessage *add_message(Scan *scan, int number, const ht_row *row, int begins) {
     const ht_transfer *transfer = &scan->schedule->role->transfers[number];
     const ht_worker *worker = scan->worker;
@@ -321,8 +319,7 @@ static void scan_rows(Scan *scan) {
     for (int s = 0; s < schedule->rows->slot_count; s++) free(scan->slot[s].occupant);
 }
 
-/* Names the rows for messages: "backward of visit 1, micro-batch 3", or the part's name alone if
- * the part runs once. */
+/* Names the rows for messages: "backward of visit 1, micro-batch 3", or just the part if once. */
 static void name_rows(Schedule *schedule) {
     const ht_schedule *rows = schedule->rows;
     int *times = memory_array(schedule->role->part_count, sizeof *times);

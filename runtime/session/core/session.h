@@ -39,8 +39,7 @@ struct ht_session {
     Datasets datasets;           // on rank 0
 };
 
-/* ht_progress: prints the progress of a training. On a terminal it overwrites one line; elsewhere
- * it prints about twenty lines. */
+/* ht_progress: prints a training's progress: a line on a terminal, about twenty elsewhere. */
 
 /* The lines printed so far. */
 typedef struct Progress {

@@ -76,8 +76,7 @@ static bool stands_well(const Arrangement *all, const ht_image *image) {
     return well;
 }
 
-/* Returns the pipeline for `row`: one with free rows that the row fits, and that the fewest rows
- * fit; -1: there is none. */
+/* Returns the pipeline for `row`: with free rows that it fits and the fewest rows fit; -1: none. */
 static int tightest(const Arrangement *all, int64_t row) {
     int found = -1;
     for (int p = 0; p < all->pipelines; p++) {

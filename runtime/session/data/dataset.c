@@ -18,8 +18,7 @@
 
 typedef enum Element { U8, S8, U16, S16, U32, S32, S64, F32, F64, ELEMENTS } Element;
 
-/* For each element type: name for users, NumPy's code, size, and a bit mask of the input types that
- * can hold all its values. */
+/* By element type: user's name, NumPy's code, size, and a bit mask of input types that hold it. */
 static const struct {
     const char *name, *code;
     int bytes;

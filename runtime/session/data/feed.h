@@ -25,8 +25,7 @@ void feeds_check_once(const ht_fed *feeds);
  * that differs from the input's padding value: one device would have read it. */
 void padding_check(const ht_image_input *input, const void *data);
 
-/* Sets needs[d - 1], for each dimension d > 0 of the input, to the smallest extent that holds all
- * non-padding elements of the row. */
+/* Sets needs[d - 1], by dimension d > 0, to the least extent with all non-padding of the row. */
 void padding_needs(const ht_image_input *input, const void *row, int64_t *needs);
 
 /* Returns whether the pipeline that has row `place` of the batch reads rows to these extents. */

@@ -35,8 +35,7 @@ void hooks_step(int64_t step);
 /* Begins a part, whose calls follow (ht_did). */
 void hooks_phase(const ht_part *part);
 
-/* Attributes the time since the last mark to `name`. Keeps pointers to both texts. `at` is a place
- * in the source, or NULL. */
+/* Attributes the time since the last mark to `name`. Keeps both texts. `at`: a place, or NULL. */
 void hooks_mark(ht_stream_kind stream, const char *name, const char *at);
 
 /* A tensor of an operator that the one-device library has run. */

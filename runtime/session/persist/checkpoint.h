@@ -38,8 +38,7 @@ void checkpoint_wait(ht_session *session);
  * not written. Called before any other exit handler is registered. */
 void checkpoint_open(void);
 
-/* Waits until all checkpoints are on the disk, and prints a message if the last ones were not
- * written. All ranks call it together. */
+/* Waits until all checkpoints are on the disk; reports if the last were not. All ranks call it. */
 void checkpoint_close(ht_session *session);
 
 /* ---- in-memory checkpoints ---- */

@@ -80,8 +80,7 @@ static void find_hosts(struct Copies *copies) {
     free(host);
 }
 
-/* Finds the folder for HETU_COPIES. The first rank of a host creates the folder if needed, before
- * the host's other ranks look for it. */
+/* Finds the folder for HETU_COPIES, which a host's first rank creates before the others look. */
 static void find_folder(struct Copies *copies) {
     char *named = copies->folder;
     for (int turn = 0; turn < 2; turn++) {
@@ -250,8 +249,7 @@ static bool same_copy(const CopyHead *a, const CopyHead *b) {
            a->ranges == b->ranges && a->all == b->all && a->header_bytes == b->header_bytes;
 }
 
-/* Returns whether the entries from `first` on have all ranges of one checkpoint. If so, sets
- * copies->found. */
+/* Returns whether entries from `first` on are all of a checkpoint. If so, sets copies->found. */
 static bool take_whole(struct Copies *copies, const Entry *all, int first, int count) {
     int ranges = all[first].head.ranges, next = 0;
     int64_t end = 0;
@@ -360,8 +358,7 @@ static char *gather_header(struct Copies *copies) {
     return header;
 }
 
-/* Creates an in-memory file with the header, and zeros in place of the tensors. Returns its
- * descriptor; -1: failed. */
+/* Creates an in-memory file with the header, and zeros for tensors. Returns a descriptor, or -1. */
 static int header_file(const char *header, int64_t bytes, int64_t all) {
     int file = memfd_create("hetu", MFD_CLOEXEC);
     if (file >= 0 && write(file, header, (size_t)bytes) == bytes && !ftruncate(file, bytes + all))

@@ -22,8 +22,7 @@ enum { FORMAT = 2, PATH_SIZE = 1400, HEAD_SIZE = 32 };
 
 static const char MAGIC[8] = "hetu-at";
 
-/* Marks folders and unfinished files with their maker, "NODE.PROCESS", so that other processes can
- * see whether the maker is dead. */
+/* Marks folders and unfinished files with their maker, "NODE.PROCESS", to see if it is dead. */
 #define MARK "%016" PRIx64 ".%d"
 #define SCAN_MARK "%16" SCNx64 ".%d"
 
@@ -291,8 +290,7 @@ void rendezvous_file_keep(const Launch *launch, const RendezvousFile *record) {
     pthread_mutex_unlock(&written.lock);
 }
 
-/* Returns whether the file at the path is the one that this process wrote. A later run at the same
- * path replaces it. */
+/* Returns whether the file at the path is what this process wrote, not replaced by a later run. */
 static bool is_written(void) {
     struct stat about;
     return *written.file && !lstat(written.file, &about) && about.st_dev == written.device &&

@@ -94,8 +94,7 @@ _Noreturn static void end_all(const char *why) {
 
 static int seconds(int ticks) { return ticks / TICKS; }
 
-/* Ends this rank because the ranks have not met in time. Prints which ranks are stopped before the
- * launcher kills the others. */
+/* Ends this rank as ranks have not met in time. Prints which are stopped, before they are killed */
 _Noreturn static void end_start(void) {
     char stopped[512], why[1024];
     if (peers_stopped(stopped, sizeof stopped))

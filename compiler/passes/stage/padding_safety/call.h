@@ -5,12 +5,11 @@
  *     total = sum over s of loss[b, s]     safe: elements after 512 are 0
  *     m = max over s of x[b, s]            refused: elements after 512 may be larger
  *
- * In the padded batch a tensor has kept elements, which the shorter pipeline computes, too, and
- * dropped elements past its lengths, which that pipeline lacks. The analysis follows each operator
- * of the padded model with the ranges (rule/bounds.h) of its operands' kept and dropped elements.
- * Kept elements of results must depend only on kept elements, or on dropped elements without effect
- * there, such as 0 in a sum. The pragma `padding` gives the dropped elements of inputs; nothing is
- * known of all other values.
+ * In the padded batch a tensor has kept elements, which the shorter pipeline has, too, and dropped
+ * elements past its lengths. The analysis follows each operator of the padded model with the ranges
+ * (rule/bounds.h) of its operands' kept and dropped elements. Kept elements of results must depend
+ * only on kept elements, or on dropped elements without effect there, such as 0 in a sum. The
+ * pragma `padding` gives the dropped elements of inputs; nothing is known of all other values.
  *
  * A tensor with k shorter dimensions has 2^k blocks. Block b is dropped along the j-th shorter
  * dimension if bit j of b is set. An assignment has such bits for shorter factors. */
@@ -47,8 +46,7 @@ int padding_short_dims(const PaddingCheck *behind, const Value *value);
 /* Finds the shorter factors. Returns false for too many, or a shorter dimension without one. */
 bool call_find_factors(Call *call);
 
-/* Return the bit of a bound factor among the shorter factors (-1: it is not shorter), and the
- * rule's factor of a bit. */
+/* Return a bound factor's bit among the shorter factors (-1: none), and the rule's factor of it. */
 int call_bit(const Call *call, int factor);
 const Factor *call_factor(const Call *call, int bit);
 

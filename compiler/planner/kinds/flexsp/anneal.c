@@ -127,8 +127,7 @@ static int block_pick(FlexspState *s, int *degree) {
     return covered ? owner : start;
 }
 
-/* Collects in s->gathered, longest first, the sequences of the groups in [start, start + size).
- * Returns how many there are. */
+/* Collects, longest first, the sequences of groups in [start, start + size). Returns how many. */
 static int block_gather(FlexspState *s, int start, int size) {
     int count = 0;
     for (int x = 0; x < s->q->length_count; x++)

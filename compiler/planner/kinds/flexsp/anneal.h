@@ -19,8 +19,7 @@ typedef struct FlexspState FlexspState;
  * starts the random numbers of its moves. */
 FlexspState *flexsp_state(Arena *arena, const Flexsp *q, int batches, double fill, uint64_t seed);
 
-/* Anneals by `work` moves, from the best state so far if there is one. Temperatures fall from `hot`
- * times a micro-batch's time. */
+/* Anneals by `work` moves, from the best state if any, from `hot` times a micro-batch's time. */
 void flexsp_anneal(FlexspState *state, double hot, int64_t work);
 
 /* Returns the milliseconds of the best state seen in which every group fits; INFINITY: none. */

@@ -73,8 +73,7 @@ typedef struct FlexspLeast {
 } FlexspLeast;
 FlexspLeast flexsp_least(const Flexsp *q, int sequence);
 
-/* Returns the most tokens that a micro-batch holds: the number of devices times the most tokens
- * that a device holds at any degree. */
+/* Returns the most tokens of a micro-batch: devices times the most tokens of one at any degree. */
 double flexsp_tokens(const Flexsp *q);
 
 FlexspBound flexsp_bound(const Flexsp *q);

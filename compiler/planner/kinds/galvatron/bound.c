@@ -62,8 +62,7 @@ static void stage_relax(Relaxed *r, int stage) {
     }
 }
 
-/* Returns the least sum of `cost` over stages of at most `cap` ms each; writes their layers unless
- * `layers` is NULL. */
+/* Returns the least sum of `cost` over stages of at most `cap` ms; writes layers unless NULL. */
 static double stages_least(const Relaxed *r, const double *cost, double cap, int *layers) {
     int width = r->q->layers + 1, stages = r->p->stages;
     Arena *scratch = arena_create();

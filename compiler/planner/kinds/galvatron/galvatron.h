@@ -77,8 +77,7 @@ typedef struct GalvatronPlan {
     StagePlan stage[GALVATRON_STAGES];
 } GalvatronPlan;
 
-/* The lower bound of all plans: the least bound over pipelines, the pipeline that has it, and the
- * layers of its relaxed stages. */
+/* The lower bound of all plans: the least over pipelines, its pipeline, relaxed stages' layers. */
 typedef struct GalvatronBound {
     double value;
     int pipelines; // the number of pipelines that were bounded

@@ -25,8 +25,7 @@ static double exchange_ms(const Galvatron *q, const Strategy *s, double samples)
     return calls * (one + q->links.latency_ms);
 }
 
-/* Returns the milliseconds of the all-reduce of a layer's gradients over the g devices that hold
- * the same parameters. */
+/* Returns the ms of the all-reduce of a layer's gradients over g devices of equal parameters. */
 static double sync_ms(const Galvatron *q, const Strategy *s, int gpus) {
     int g = s->dp * s->ulysses;
     if (g == 1) return 0;

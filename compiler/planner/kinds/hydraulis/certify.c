@@ -87,8 +87,7 @@ static int most_pipelines(const Bound *bound, int index) {
                            : bound->gpus / bound->schemes->at[index].gpus;
 }
 
-/* A scheme's rows in the program. Weights are fractions of the time, so that the program's numbers
- * have one magnitude in any unit. */
+/* A scheme's rows in the program. Weights are fractions of the time: one magnitude in any unit. */
 typedef struct SchemeRows {
     const Scheme *scheme;
     int pipelines, weight, tokens; // rows: pipelines at most n_j; their weight; their tokens

@@ -144,8 +144,7 @@ static int most_layers(const Malleus *malleus, const DeviceKind *kind, double bo
     return (int)fmin(most, floor(bottleneck / kind->rate * (1 + 1e-12)));
 }
 
-/* Adds the columns of an interval: how many pipelines have such a bottleneck, and the layers of
- * their groups. */
+/* Adds an interval's columns: pipelines that have such a bottleneck, and layers of groups. */
 static void add_interval(Bound *bound, Program *program, const Interval *interval, double time,
                          bool integers) {
     const Malleus *malleus = bound->malleus;

@@ -189,8 +189,7 @@ static double slowest(const MalleusStage *stages, int count) {
     return most;
 }
 
-/* Returns the least sum of stage times under any bottleneck: one layer in each stage, all others in
- * the fastest. */
+/* Returns the least sum of stage times: one layer in each stage, all others in the fastest. */
 static double least_sum(const Malleus *malleus, const MalleusStage *stages, int count) {
     double sum = stages[0].rate * (malleus->layers - count);
     for (int i = 0; i < count; i++) sum += stages[i].rate;

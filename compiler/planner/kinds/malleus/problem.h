@@ -80,8 +80,7 @@ double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int co
 
 /* The upper level: which devices form groups, and which groups a pipeline has (search.c). */
 
-/* A group of tp >> size devices of a node: the consecutive devices from index `first` on when the
- * node's devices are sorted by rate. */
+/* A group of tp >> size devices of a node: from index `first` on in the node's order of rates. */
 typedef struct Group {
     int node, first, size;
     int owner; // the pipeline's number; the number of pipelines: the group is idle
@@ -93,8 +92,7 @@ typedef struct Grouping {
     Group *groups;
 } Grouping;
 
-/* Returns the groups of the least step time found; *time is INFINITY when no pipelines were found
- * that hold all layers. */
+/* Returns the groups of the least step time found; *time is INFINITY: none hold all layers. */
 Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budget, double *time);
 
 /* Writes a pipeline's groups as stages to `stages` (at most MOST_STAGES). Returns how many. */

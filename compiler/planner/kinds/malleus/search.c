@@ -259,8 +259,7 @@ static void step(Search *search, double temperature) {
     if (search->state.time < search->best.time) state_copy(malleus, &search->best, &search->state);
 }
 
-/* Anneals from the best state so far; the temperature falls from `hot` times its energy to 0.01% of
- * its energy. */
+/* Anneals from the best state so far, from `hot` times its energy down to 0.01% of its energy. */
 static void anneal(Search *search, double hot, long steps, const Budget *budget) {
     const double cold = 0.0001;
     state_copy(search->malleus, &search->state, &search->best);

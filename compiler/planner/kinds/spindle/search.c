@@ -417,8 +417,7 @@ static SpindlePlan *plan_copy(Arena *arena, const SpindlePlan *plan) {
     return copy;
 }
 
-/* Returns the better one of a plan (may be NULL) and the plan of a tournament's winner; NULL:
- * neither exists. */
+/* Returns the better of a plan (may be NULL) and a tournament's winner; NULL: neither exists. */
 static SpindlePlan *better_plan(Arena *arena, SpindlePlan *plan, const Tournament *t) {
     Arena *own = arena_create();
     const Search *winner = hold(own, t);
