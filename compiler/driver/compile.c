@@ -64,7 +64,6 @@ Target compile_target(const Options *options, const Cluster *cluster) {
                     .overlap = options->backend->overlaps && !options->passes.no_overlap};
 }
 
-/* Sets the target of each module of a unit. */
 static void set_target(const Options *options, const Unit *unit, const Cluster *cluster) {
     for (int i = 0; i < unit->modules.count; i++)
         unit->modules.at[i]->devices->target = compile_target(options, cluster);

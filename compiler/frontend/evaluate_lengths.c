@@ -23,7 +23,6 @@ void padding_give(const CUnit *unit, Module *module) {
     }
 }
 
-/* Checks one name of a pragma `padding`. */
 static void check_name(const CUnit *unit, const Pragma *pragma, int k, Module *const *modules,
                        int count) {
     Array(const char *) names = {0};
@@ -125,7 +124,6 @@ static bool check_inputs(const Module *module, const Module *other, const ShapeV
     return cut && padded;
 }
 
-/* Returns the types of a module's inputs. */
 static const Type *input_types(CUnit *unit, const Module *module) {
     Type *types = arena_array(unit->arena, Type, module->inputs.count);
     for (int i = 0; i < module->inputs.count; i++) types[i] = module->inputs.at[i]->type;

@@ -146,7 +146,6 @@ static void check_group(Eval *ev, const CExpr *expr, const Arguments *arguments,
                    optimizer->update->name);
 }
 
-/* Reads the groups of the call's options. */
 static void read_groups(Eval *ev, const CExpr *expr, Val options, Arguments *arguments) {
     Val groups = member(ev, expr, options, "the groups are", "groups");
     int64_t count = (int64_t)member(ev, expr, groups, "the groups are", "count").i;
@@ -247,7 +246,6 @@ static void finish_module(Module *module, Value *value) {
 
 /* ---- optimizers ---- */
 
-/* Copies the optimizers to the module. */
 static void take_optimizers(Module *module, const Arguments *arguments) {
     for (int g = 0; g < arguments->optimizers.count; g++) {
         const Optimizer *optimizer = &arguments->optimizers.at[g];
@@ -386,7 +384,6 @@ static bool any_failed(const Unit *unit) {
     return failed;
 }
 
-/* Returns whether group g of a module has this optimizer. */
 static bool same_optimizer(const Module *module, int g, const Optimizer *optimizer) {
     const ParamGroup *group = &module->optimizer->groups.at[g];
     const CFunction *function = optimizer->rule ? optimizer->rule : optimizer->function;

@@ -21,7 +21,6 @@ static int utf8_length(const unsigned char *at, const unsigned char *end) {
     return length > 1 && (overlong || outside) ? 0 : length;
 }
 
-/* Returns the position of an offset in bytes. */
 static Position position_of(const Source *source, int offset) {
     Position at = {source->file, 1, 1};
     for (int i = 0; i < offset && i < source->length; i++) {

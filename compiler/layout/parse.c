@@ -240,7 +240,6 @@ static void parse_union(Parser *parser, Layout *layout) {
     layout->top_weights = check_count(parser, &weights, groups.count, first);
 }
 
-/* Returns the token that mentions `device` for the second time. */
 static const Token *second_mention(const Parser *parser, int device) {
     bool seen = false;
     for (int i = 0; i < parser->mentions.count; i++) {

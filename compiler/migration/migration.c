@@ -127,7 +127,6 @@ static const char *conversion_key(Arena *arena, const Conversion *conversion) {
     return text_bytes(&text);
 }
 
-/* Returns the bytes of a tensor on each device. */
 static int64_t *bytes_by_device(const TensorMove *move, Module *module, const Value *value) {
     int64_t *bytes = arena_array(move->scratch, int64_t, move->device_count);
     for (int device = 0; device < move->device_count; device++)

@@ -158,7 +158,6 @@ static const char *first_reason(const Sums *sums) {
     return NULL;
 }
 
-/* Returns whether a group has the layout of the sum. */
 static bool is_whole(const Sums *sums, const Alike *group) {
     const Value *root = sums->root->results[0];
     return module_layouts_equal(sums->module, group->layout, root->layout, root->type);

@@ -147,7 +147,6 @@ static const Expr *combined(Arena *arena, By by, ExprKind kind, const Expr *a, c
 
 /* ---- products with factors that may be infinite ---- */
 
-/* Returns whether an expression is finite for finite operands. */
 static bool stays_finite(const Expr *expr) {
     switch (expr->kind) {
     case EXPR_NUMBER:

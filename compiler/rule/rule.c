@@ -30,7 +30,6 @@ static Bounds of_leaf(const Expr *leaf, void *context) {
     return bounds_open();
 }
 
-/* Returns whether an expression or a part of it is an infinite constant. */
 static bool has_infinity(const Expr *expr) {
     Bounds range = bounds_of(expr, of_leaf, NULL);
     bool found = bounds_is(range, HUGE_VAL) || bounds_is(range, -HUGE_VAL);

@@ -81,7 +81,6 @@ static bool is_ours(const struct sigaction *action) {
     return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal;
 }
 
-/* Returns whether an action is a handler of main. */
 static bool is_handled(const struct sigaction *action) {
     return !is_ours(action) && (action->sa_flags & SA_SIGINFO ||
                                 (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN));

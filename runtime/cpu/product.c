@@ -91,7 +91,6 @@ static void bias_run(float *y, int64_t step, const float *bias, int64_t bias_ste
         for (int64_t i = 0; i < n; i++) y[i * step] = bias ? bias[i * bias_step] : 0.0f;
 }
 
-/* Writes the bias, or zeros, to all of y. */
 static void write_bias(int rank, const ht_axis *axes, float *y, const float *bias) {
     Runs runs = runs_of(rank, axes);
 #pragma omp parallel for schedule(static) if (runs.total * runs.inner.extent > CPU_PARALLEL)

@@ -211,7 +211,6 @@ static const Entry *sort_lines(Entry *entry, int64_t count, int64_t length) {
     return to;
 }
 
-/* Returns the offset of element k of a line. */
 static __device__ inline int64_t element_of(const Lines &lines, int64_t line, int64_t k) {
     return (line / lines.inner * lines.length + k) * lines.inner + line % lines.inner;
 }

@@ -121,7 +121,6 @@ static size_t count_apart(size_t first) {
     return last - first;
 }
 
-/* Splits the world into `count` groups from `first` on. */
 static void split_world(size_t first, size_t count) {
     int color = NCCL_SPLIT_NOCOLOR, place = 0;
     ncclConfig_t apart = NCCL_CONFIG_INITIALIZER;

@@ -101,7 +101,6 @@ void world_leave(bool told) {
     if (world.in_turn) await_turn();
 }
 
-/* Ends all ranks. */
 static void end_all(int status) {
     abandon();
     if (world.kind && world.kind->abort) world.kind->abort(status);

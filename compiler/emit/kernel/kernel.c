@@ -155,7 +155,6 @@ static void check_kernel(RoleWriter *writer, const LocalOp *local, const char *k
     }
 }
 
-/* Declares a C kernel once. */
 static void declare_kernel(Emitter *emitter, const char *kernel) {
     char line[256];
     snprintf(line, sizeof line, "ht_kernel %s;\n", kernel);

@@ -32,7 +32,6 @@ static bool all_floats(const LocalOp *local) {
     return floats;
 }
 
-/* Finds the results that the product writes. */
 static void find_results(const LocalOp *local, Product *product) {
     const Rule *rule = local->rule;
     if (!rule->equations.count) return;

@@ -535,7 +535,6 @@ static void emit_rule_names(Image *image) {
     text_string(image->out, "    NULL,\n};\n\n");
 }
 
-/* Returns the digest of a module's text as C writes it. */
 static const char *text_digest(const Emitter *emitter, const Module *module) {
     return arena_format(emitter->arena, "0x%llx",
                         (unsigned long long)unit_links(emitter->unit, module)->digest);

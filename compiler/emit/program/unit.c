@@ -331,7 +331,6 @@ static void emit_kernels(Emitter *emitter, EmittedFiles *files) {
         emitter->backend->kernel_flags;
 }
 
-/* Returns whether two strategies have the same C identifier. */
 static bool same_identifier(Arena *arena, const Strategy *a, const Strategy *b) {
     return a == b || !strcmp(c_identifier(arena, a->name), c_identifier(arena, b->name));
 }

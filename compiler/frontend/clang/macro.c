@@ -191,7 +191,6 @@ static bool has_own_text(Reader *r, const SeenMacro *seen) {
            !strncmp(name, "__DBL_", 6) || !strncmp(name, "__LDBL_", 7);
 }
 
-/* Returns the longest word in the body of a macro. */
 static const char *longest_word(const Macro *macro) {
     const char *longest = "";
     for (int i = 0; i < macro->body.count; i++)

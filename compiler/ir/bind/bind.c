@@ -145,7 +145,6 @@ static void describe(Binder *binder) {
         binder->call.results[i] = bind_tensor(&rule->results[i], -1, 0, NULL);
 }
 
-/* Returns an access with its ellipses expanded. */
 static BoundAccess expand(Binder *binder, const BindTensor *tensor, int index) {
     int unused, rank = bind_rank(&binder->call, tensor, &unused);
     BoundDim *dims = arena_array(binder->arena, BoundDim, rank);

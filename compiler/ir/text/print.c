@@ -505,7 +505,6 @@ static const char *const init_names[] = {[INIT_ZEROS] = "zeros",
                                          [INIT_NORMAL] = "normal",
                                          [INIT_UNIFORM] = "uniform"};
 
-/* Prints a parameter and its states. */
 static void print_param(Printer *printer, const Parameter *param) {
     Text *out = printer->out;
     text_print(out, "param %%%d ", param->value->id);

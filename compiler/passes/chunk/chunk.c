@@ -50,7 +50,6 @@ static int64_t device_bytes(const Module *module, const Value *value, const int6
     return bytes;
 }
 
-/* Returns whether an operand has dimension `d` of the product's result. */
 static bool has_dim(const Op *product, int operand, int d) {
     const BoundAccess *access = &product->binding->operands[operand];
     const BoundDim *dim = &product->binding->results[0].dims[d];

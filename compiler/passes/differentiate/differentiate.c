@@ -100,7 +100,6 @@ Value *emit_fill(Differentiator *diff, const char *name, Type type, double numbe
     return emit_op(diff, draft_op(draft, name), NULL, 0, NULL);
 }
 
-/* Gives a gradient the dimension names of its value. */
 static void name_dims(Value *gradient, const Value *value) {
     if (gradient->kind == VALUE_RESULT && gradient->def->section != SECTION_FORWARD &&
         !gradient->dims)

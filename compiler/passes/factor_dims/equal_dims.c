@@ -149,7 +149,6 @@ static bool cuts_add(Arena *arena, Cuts *cuts, int64_t cut) {
     return true;
 }
 
-/* Returns the product of the extents of `count` nodes. */
 static int64_t product(const Classes *classes, const int *nodes, int count) {
     int64_t n = 1;
     for (int i = 0; i < count; i++) n *= classes->extent[nodes[i]];

@@ -81,7 +81,6 @@ static void place_value(Place *place, const Mesh *mesh, Value *value) {
     value->layout = sharding_layout(mesh, &sharding, module_interned(place->module));
 }
 
-/* Returns the parts of a value on stages. */
 static Values parts_of(Place *place, const Value *whole) { return place->parts[whole->id]; }
 
 /* Returns whether a value lies on all devices and stages have parts of it. */

@@ -125,7 +125,6 @@ static LoopPosition behind(LoopPosition turn) {
     return turn == LOOP_COUNT ? LOOP_BEFORE : LOOP_AFTER;
 }
 
-/* Adds two values of a stage that are terms of `value`. */
 static Op *add_two(Staging *staging, const Value *value, Value *a, Value *b) {
     Op *add =
         ir_op_like(staging->module, &(OpCall){value->def->def, (Value *[]){a, b}, 2, NULL}, a->def);

@@ -103,7 +103,6 @@ static const char *on_one_line(Arena *arena, const char *key) {
     return copy;
 }
 
-/* Returns the path of a member. */
 static const char *member_path(Field object, const char *key) {
     const char *shown = on_one_line(object.input->arena, key);
     return *object.path ? arena_format(object.input->arena, "%s.%s", object.path, shown) : shown;

@@ -132,7 +132,6 @@ static json_t *json_classes(Arena *arena, const Module *module, const TimelineRo
     return names;
 }
 
-/* Returns the devices of a stage in each pipeline of its group. */
 static json_t *json_stage_devices(Arena *arena, const Module *module, const PipelineGroup *group,
                                   int stage) {
     json_t *devices = json_array();

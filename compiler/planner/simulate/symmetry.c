@@ -112,7 +112,6 @@ static uint64_t changes_hash(const Changes *changes, int device) {
     return hash;
 }
 
-/* Returns the hash of the rows of a stage. */
 static uint64_t table_hash(const Schedule *schedule, int stage) {
     uint64_t hash = (uint64_t)schedule->slot_count[stage];
     for (int r = 0; r < schedule->row_count[stage]; r++) {
@@ -174,7 +173,6 @@ static void note_hops(Colours *colours, int slot) {
             mixed((uint64_t)(slot % colours->fold->table->conversions), bits_of(transfers->moving));
 }
 
-/* Returns the hash of the colours of a pipeline's devices. */
 static uint64_t run_hash(const Colours *colours, const Pipeline *pipeline) {
     uint64_t hash = 0;
     for (int s = 0; s < pipeline->stages.count; s++)

@@ -104,7 +104,6 @@ typedef struct Sender {
     int64_t sent; // elements sent so far of the current holder's share
 } Sender;
 
-/* Sends [lo, hi) of the transfer to a device. */
 static void send_part(Sender *sender, int device, int64_t lo, int64_t hi) {
     while (lo < hi) {
         while (sender->sent == sender->shares[sender->holder]) {

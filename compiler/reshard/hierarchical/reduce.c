@@ -26,7 +26,6 @@ typedef struct Tier {
     Transfers *inside;
 } Tier;
 
-/* Returns the holders of a contribution on a host. */
 static Devices holders_on(const Tier *tier, int source, int host) {
     Devices found = {0};
     const Devices *holders = &tier->task.sources[source];

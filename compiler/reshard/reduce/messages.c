@@ -67,7 +67,6 @@ static void take_up(Combining *combining, const Reduction *reduction) {
             index_set(combining->source, task->sources[p].at[h], p);
 }
 
-/* Adds bytes to the loads of all devices of a list. */
 static void add_loads(const Plan *plan, const Devices *devices, int64_t bytes, int64_t *load) {
     for (int i = 0; i < devices->count; i++) load[plan_slot(plan, devices->at[i])] += bytes;
 }

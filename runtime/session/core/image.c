@@ -48,7 +48,6 @@ static bool same_function(void (*a)(void), const char *a_name, void (*b)(void),
     return a_name && b_name ? !strcmp(a_name, b_name) : a == b && !a_name == !b_name;
 }
 
-/* Returns whether group g of an image has this optimizer. */
 static bool group_fits(const RegisteredImage *registered, int g, const char *names,
                        const ht_optimizer *optimizer) {
     const char *own = registered->image->groups[g], *const *rules =

@@ -108,7 +108,6 @@ static void layer_name(char *name, size_t size, const ht_whose *call) {
     else snprintf(name, size, "-");
 }
 
-/* Returns the rows of this rank. */
 static Rows own_rows(void) {
     Rows rows = {0};
     for (int64_t i = 0; i < profile.room; i++) {

@@ -268,7 +268,6 @@ static void await_higher(Acceptor *acceptor, const SocketKey *key) {
     }
 }
 
-/* Returns whether all ranks are on this machine. */
 static bool is_one_machine(void) {
     for (int rank = 0; rank < ground.size; rank++)
         if (ground.node_rank[rank] < 0) return false;

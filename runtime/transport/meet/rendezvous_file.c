@@ -126,7 +126,6 @@ static void name_file(char *path, const char *folder, const Launch *launch) {
     snprintf(path, PATH_SIZE, "%.1023s/meeting%s", folder, launch->run);
 }
 
-/* Returns whether one time is before another. */
 static bool is_before(const struct timespec *one, const struct timespec *other) {
     return one->tv_sec != other->tv_sec ? one->tv_sec < other->tv_sec
                                         : one->tv_nsec < other->tv_nsec;
@@ -238,7 +237,6 @@ static bool write_chosen(const Launch *launch, const RendezvousFile *record) {
     return false;
 }
 
-/* Writes the file to a private folder. */
 static void write_private(const Launch *launch, const RendezvousFile *record) {
     char folder[sizeof launch->path + 1], head[sizeof launch->path + 1];
     int error = ENOENT;

@@ -269,7 +269,6 @@ static int step(FlexspState *s) {
     return 1;
 }
 
-/* Restores the best state. */
 static void best_restore(FlexspState *s) {
     for (int g = 0; g < s->batches * s->q->gpus; g += s->group[g].size) {
         int degree = s->best_degree[g];

@@ -124,7 +124,6 @@ static Galvatron read_problem(Arena *arena, Field input) {
     return q;
 }
 
-/* Returns the devices of a stage. */
 static json_t *devices_json(const Pipeline *p, int stage) {
     json_t *devices = json_array();
     for (int d = 0; d < p->gpus[stage]; d++)

@@ -216,7 +216,6 @@ void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pip
     }
 }
 
-/* Sorts the stages by their positions. */
 static void sort_places(MalleusStage *stages, int count, const Room *room) {
     MalleusStage sorted[MOST_STAGES];
     for (int i = 0; i < count; i++) sorted[room->place[i]] = stages[i];

@@ -101,7 +101,6 @@ static int changed_pick(Search *s) {
     return s->centre = place;
 }
 
-/* Picks a piece that has layers. */
 static int piece_pick(Search *s) { return s->next.order[changed_pick(s)]; }
 
 /* Picks another place: any place or, half of the time, one nearby. */
