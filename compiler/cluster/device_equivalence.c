@@ -55,8 +55,6 @@ static void add_devices(Likeness *likeness, const int *devices, int count) {
     }
 }
 
-/* ---- links of pairs ---- */
-
 static bool has_end(const Likeness *likeness, const LinkEnd *end) {
     bool found = end->host >= 0 && likeness->host[end->host];
     for (int i = 0; i < end->device_count && !found; i++) found = likeness->place[end->devices[i]];

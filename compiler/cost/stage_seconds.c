@@ -39,8 +39,6 @@ static double op_time(Times *times, const Op *op, int device) {
             : work.operations);
 }
 
-/* ---- stages ---- */
-
 static const Role *role_of(const Module *module, int device) {
     return &module->devices->roles
                 ->at[module->devices->roles->role_of[roles_index(module->devices->roles, device)]];
@@ -99,8 +97,6 @@ double *times_of_stage(Times *times, const int *devices, int device_count, int s
     }
     return slowest;
 }
-
-/* ---- messages ---- */
 
 double *times_of_edges(Times *times, int body, const StageGraph *graph, bool backward) {
     const Module *module = times->module;

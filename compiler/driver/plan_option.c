@@ -10,8 +10,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- checks ---- */
-
 static bool check_options(const Options *options) {
     const struct {
         bool given;
@@ -103,8 +101,6 @@ static Planned find_models(Driver *driver) {
         complain("nothing that --plan is given trains or runs a model");
     return found.failed ? (Planned){0} : found;
 }
-
-/* ---- writing ---- */
 
 /* Returns the strategy's name: its file's name, with _ for all but letters and digits. */
 static const char *strategy_name(Driver *driver, const char *path) {

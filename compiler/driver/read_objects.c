@@ -50,8 +50,6 @@ static bool begins_with(Bytes bytes, const char *word) {
     return take(bytes, 0, head, sizeof head) && !memcmp(head, word, sizeof head);
 }
 
-/* ---- objects ---- */
-
 static bool is_ours(const char *names, const Elf64_Shdr *strings, const Elf64_Shdr *section) {
     static const char name[] = OBJECT_SECTION;
     return section->sh_name < strings->sh_size && !strcmp(names + section->sh_name, name);
@@ -80,8 +78,6 @@ static void add_object(Arena *arena, Bytes object, const char *member, ObjectSec
         if (text) array_push(arena, sections, (ObjectSection){member, text, table[i].sh_size});
     }
 }
-
-/* ---- archives ---- */
 
 /* Returns a member's name: "a.o" for "a.o/"; for "/12" the name at byte 12 of the long names. */
 static const char *member_name(Arena *arena, const struct ar_hdr *header, const char *names) {

@@ -4,8 +4,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- paths ---- */
-
 static const char *copied(Arena *arena, char *path) {
     const char *copy = path ? arena_string(arena, path) : NULL;
     free(path);
@@ -34,8 +32,6 @@ static const char *folder_of(Arena *arena, const char *path) {
     size_t length = (size_t)(strrchr(path, '/') - path);
     return arena_substring(arena, path, length ? length : 1);
 }
-
-/* ---- collecting ---- */
 
 /* Adds a file once; ignores a path that is no plain file, such as a header that was not found. */
 static void add_file(UserFiles *files, const char *path) {
@@ -134,8 +130,6 @@ UserFiles *user_files_find(Driver *driver) {
     files->root = common_folder(driver, files);
     return files;
 }
-
-/* ---- names ---- */
 
 const char *user_file_name(const UserFiles *files, const char *path) {
     const char *name = absolute_path(files->arena, path);

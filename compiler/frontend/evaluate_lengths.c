@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-/* ---- padding ---- */
-
 static const char *padding_name(const Pragma *pragma, int i) { return pragma->names.at[i]; }
 
 void padding_give(const CUnit *unit, Module *module) {
@@ -53,8 +51,6 @@ void padding_check(const CUnit *unit, Module *const *modules, int count) {
             check_name(unit, pragma, k, modules, count);
     }
 }
-
-/* ---- lengths ---- */
 
 /* Checks that `other`, with a pipeline's lengths, has the parameters of `module`. */
 static bool check_parameters(const Module *module, const Module *other, Position at) {

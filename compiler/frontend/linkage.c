@@ -3,8 +3,6 @@
 #include "frontend/models.h"
 #include "ir/unit.h"
 
-/* ---- definitions ---- */
-
 void linkage_defined(const CUnit *unit, LinkNames *names) {
     for (int i = 0; i < unit->functions.count; i++) {
         const CFunction *function = unit->functions.at[i];
@@ -17,8 +15,6 @@ void linkage_defined(const CUnit *unit, LinkNames *names) {
             array_push(unit->arena, names, var->name);
     }
 }
-
-/* ---- missing definitions ---- */
 
 typedef struct Search {
     CUnit *unit;
@@ -81,8 +77,6 @@ void linkage_absent(CUnit *unit, LinkNames *names) {
     for (int i = 0; i < unit->shapes.count && models_exist(unit); i++)
         find_variable(&search, unit->shapes.at[i]);
 }
-
-/* ---- reading other sources ---- */
 
 /* Reads the first source not `taken` that defines a name; *more: there is one. False: errors. */
 static bool read_next(CUnit *unit, const FrontendOptions *options, const LinkNames *names,

@@ -76,8 +76,6 @@ Source *source_of_text(Arena *arena, const char *file, const char *text) {
     return source;
 }
 
-/* ---- pragmas ---- */
-
 /* Reads the directive after `hash`, and records a pragma. Returns the token that ends the line. */
 static Token scan_directive(Lexer *lexer, Source *source, const Token *hash) {
     TokenList line = {0};

@@ -7,8 +7,6 @@ Step *add_step(PlanBuilder *planner, ht_verb verb) {
     return &planner->plan->steps.at[planner->plan->steps.count - 1];
 }
 
-/* ---- collectives ---- */
-
 /* Appends a broadcast or reduce: the group, the device at index `root` in front, and its part. */
 static void add_rooted(PlanBuilder *planner, const Devices *group, const Segments *parts, int root,
                        ht_verb verb) {
@@ -55,8 +53,6 @@ void add_countable_collective(PlanBuilder *planner, const Devices *group, Segmen
         add_each_rooted(planner, group, parts, verb);
     else add_collective(planner, *group, parts, verb);
 }
-
-/* ---- messages ---- */
 
 void send_segment(PlanBuilder *planner, int step, int sender, int receiver, Segment segment) {
     while (planner->outboxes.count <= step)

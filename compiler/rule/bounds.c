@@ -65,8 +65,6 @@ static Bounds remainder_of(Bounds a, Bounds b) {
     return is_finite(a) && is_finite(b) ? bounds_finite() : bounds_open();
 }
 
-/* ---- conditions ---- */
-
 static Bounds truth(bool certain, bool impossible) {
     return bounds_between(certain ? 1 : 0, impossible ? 0 : 1);
 }
@@ -90,8 +88,6 @@ static Bounds selected(Bounds condition, Bounds a, Bounds b) {
     bool holds = !condition.open && (condition.low > 0 || condition.high < 0);
     return holds ? a : bounds_hull(a, b);
 }
-
-/* ---- functions of math.h ---- */
 
 /* A function of one argument; `rising`: it never decreases. */
 typedef struct MathFunction {
@@ -135,8 +131,6 @@ static Bounds of_two(const char *name, Bounds a, Bounds b) {
         return bounds_number(pow(a.low, b.low));
     return is_finite(a) && is_finite(b) ? bounds_finite() : bounds_open();
 }
-
-/* ---- expressions ---- */
 
 Bounds bounds_of(const Expr *expr, BoundsLeaf *leaf, void *context) {
     Bounds of[3];

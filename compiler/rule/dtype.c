@@ -19,8 +19,6 @@ bool dtype_is_float(DType dtype) {
     return dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_F64;
 }
 
-/* ---- types of whole operators ---- */
-
 static bool is_integral_number(const Expr *number) {
     return !number->spelling || strspn(number->spelling, "0123456789") == strlen(number->spelling);
 }

@@ -115,8 +115,6 @@ EquationPlan equations_plan(Arena *arena, const Rule *rule) {
     return plan;
 }
 
-/* ---- absent operands ---- */
-
 typedef struct Presence {
     Arena *arena;
     const Rule *rule;

@@ -28,8 +28,6 @@ static bool parse_result(RuleDraft *draft) {
     return true;
 }
 
-/* ---- the right side ---- */
-
 /* Returns whether the right side is NAME(...) with no name of math.h; then the rule has no body. */
 static bool begins_call(const RuleDraft *draft) {
     const Tokens *tokens = &draft->tokens;
@@ -108,8 +106,6 @@ static bool parse_equation(RuleDraft *draft) {
     if (!tokens_expect(tokens, "=", "after the results")) return false;
     return begins_call(draft) ? parse_call(draft) : parse_body(draft);
 }
-
-/* ---- whole rules ---- */
 
 const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count) {
     const Token *first = tokens->token;

@@ -23,8 +23,6 @@ const RuleKernel *rule_kernel(const Rule *rule, const char *backend) {
     return found;
 }
 
-/* ---- infinite numbers ---- */
-
 static Bounds of_leaf(const Expr *leaf, void *context) {
     (void)leaf, (void)context;
     return bounds_open();
@@ -45,8 +43,6 @@ bool rule_has_infinity(const Rule *rule) {
         found = rule->factors[f].reduction == REDUCE_MAX || rule->factors[f].merge;
     return found;
 }
-
-/* ---- maps, reductions, products ---- */
 
 bool expr_is_product(const Expr *term, ProductTerm *product) {
     if (term->kind == EXPR_MUL)
@@ -100,8 +96,6 @@ bool rule_is_sum(const Rule *rule) {
            is_operand_in_place(rule, rule->body->arg[0]) &&
            is_operand_in_place(rule, rule->body->arg[1]);
 }
-
-/* ---- linearity ---- */
 
 /* Returns whether an expression has no operand of the set `in`; bit i: operand i. */
 static bool free_of(const Expr *expr, unsigned in) {

@@ -8,8 +8,6 @@ static const char *schedule_row_shown(Arena *arena, const ScheduleRow *row) {
                         row->microbatch);
 }
 
-/* ---- deadlocks ---- */
-
 static void nothing(void *state, int event, const WaitFor *waited, int count) {
     (void)state, (void)event, (void)waited, (void)count;
 }
@@ -19,8 +17,6 @@ const ScheduleCycle *schedule_cycle(Arena *arena, const StageGraph *graph,
     Waits waits = waits_create(arena, graph, schedule);
     return waits_visit(arena, &waits, nothing, NULL);
 }
-
-/* ---- whole tables ---- */
 
 typedef struct Checker {
     Arena *arena;

@@ -8,8 +8,6 @@
 static const char letters[] = "FBW";
 enum { ROWS_A_LINE = 16 };
 
-/* ---- writing ---- */
-
 void schedule_print(Text *out, const Schedule *schedule, const char *indent) {
     for (int s = 0; s < schedule->stage_count; s++) {
         text_print(out, "%sstage %d slots %d:", indent, s, schedule->slot_count[s]);
@@ -22,8 +20,6 @@ void schedule_print(Text *out, const Schedule *schedule, const char *indent) {
         text_string(out, "\n");
     }
 }
-
-/* ---- reading ---- */
 
 typedef Array(ScheduleRow) RowList;
 typedef Array(Position) PlaceList;

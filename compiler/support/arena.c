@@ -137,8 +137,6 @@ char *arena_format(Arena *arena, const char *format, ...) {
     return text;
 }
 
-/* ---- growing arrays ---- */
-
 /* Size of an array when it gets its first element, in bytes; at least one element. */
 enum { ARRAY_BYTES = 64 };
 

@@ -60,8 +60,6 @@ int reading_open(const char *path, const char **why) {
     return -1;
 }
 
-/* ---- pipes ---- */
-
 /* Waits until a pipe has bytes to read or ends; returns false after `seconds` seconds. */
 static bool await(int pipe, int seconds) {
     struct pollfd entry = {.fd = pipe, .events = POLLIN};
@@ -117,8 +115,6 @@ static void keep(const char *path, const Text *text) {
     *entry = (Kept){kept, name, bytes, text->length};
     kept = entry;
 }
-
-/* ---- inputs ---- */
 
 static bool read_file(int file, Text *text, size_t most, const char **why) {
     char piece[1 << 14];

@@ -20,8 +20,6 @@ static struct {
     pid_t process; // the process that opened the log; its child processes write no log
 } log_;
 
-/* ---- parts of the log ---- */
-
 /* Returns a text as JSON; question marks replace bytes that are not UTF-8. */
 static json_t *text_json(const char *text, size_t length) {
     json_t *json = json_stringn(text, length);
@@ -86,8 +84,6 @@ static json_t *location_json(const SarifPlace *place) {
     return location;
 }
 
-/* ---- opening, adding ---- */
-
 static void close_at_end(int status, void *argument) {
     (void)argument;
     if (!sarif_close(status) && !status) exit(1);
@@ -135,8 +131,6 @@ void sarif_add_note(const SarifPlace *place, const char *message) {
     json_object_set_new(location, "message", message_json(message));
     json_array_append_new(related, location);
 }
-
-/* ---- writing ---- */
 
 /* Returns the whole log, which then owns log_.results. */
 static json_t *log_json(int status) {

@@ -39,8 +39,6 @@ typedef struct Place {
     bool inner; // the next function is skipped
 } Place;
 
-/* ---- who calls ---- */
-
 /* Returns whether an object is loaded at its file's addresses (not position independent). */
 static bool is_fixed(const void *base) { return ((const ElfW(Ehdr) *)base)->e_type == ET_EXEC; }
 
@@ -89,8 +87,6 @@ void call_sites_note(ht_called *call, bool inner) {
 }
 
 void call_sites_like(ht_called *call, const ht_called *other) { add(call)->like = other; }
-
-/* ---- addr2line ---- */
 
 /* Prints the path of an object as one word of the shell. */
 static void print_object(FILE *out, const char *file) {

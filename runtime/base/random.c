@@ -94,8 +94,6 @@ void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name
     }
 }
 
-/* ---- permutations ---- */
-
 enum { ROUNDS = 8 };
 
 /* Computes one pass of a Feistel network over 2 * `bits` bits: in each round the halves swap, and

@@ -44,8 +44,6 @@ static long now(void) {
     return (long)time.tv_sec;
 }
 
-/* ---- the handler ---- */
-
 static void call_main(Taken *own, siginfo_t *info, void *context) {
     if (atomic_exchange(&own->inside, true)) // main's handler calls the handler that it replaced
         return;
@@ -74,8 +72,6 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     else if (!atomic_load(&own->handled) && (second || !atomic_load(&heeded))) end_now(own);
     errno = error;
 }
-
-/* ---- handlers ---- */
 
 static bool is_ours(const struct sigaction *action) {
     return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal;
@@ -129,8 +125,6 @@ void signals_heed(void) { atomic_store(&heeded, true); }
 
 bool told_heeded(void) { return atomic_load(&heeded); }
 
-/* ---- requests to end ---- */
-
 static bool has_come(const Taken *own) {
     return atomic_load(&own->count) || atomic_load(&own->elsewhere);
 }
@@ -153,8 +147,6 @@ const char *told_name(int number) {
         if (taken[i].number == number) return taken[i].name;
     return "a signal";
 }
-
-/* ---- other ranks ---- */
 
 /* Returns whether main handles a signal, including handlers that told_look has not found yet. */
 static bool main_handles(const Taken *own) {

@@ -83,8 +83,6 @@ DeviceRates device_rates(void) {
                          copy > 0 ? 2 * (double)bytes / copy : 0};
 }
 
-/* ---- storage ---- */
-
 /* The header in front of an allocation. */
 typedef union StorageHead {
     size_t mapped; // bytes mapped, including the header; 0: allocated by the C library

@@ -82,8 +82,6 @@ static void finish(const ht_product_call *call, const float *sums) {
     }
 }
 
-/* ---- sums of an operand ---- */
-
 enum { SUMMED_TOGETHER = 128 }; // sums that one pass over the summed axes computes
 
 /* The axes of an operand: `kept` axes remain in its sums, `gone` axes are summed over. */

@@ -30,8 +30,6 @@ typedef std::map<std::string, int> Known;
 
 static Known known;
 
-/* ---- text between ranks ---- */
-
 static std::string broadcast(std::string text) {
     int64_t bytes = (int64_t)text.size();
     world_broadcast(&bytes, sizeof bytes);
@@ -54,8 +52,6 @@ static std::string gather(const std::string &mine) {
         joined += all.substr(rank * most, (size_t)bytes[rank]);
     return joined;
 }
-
-/* ---- the file ---- */
 
 static const char *cache_path(void) { return getenv("HETU_CACHE"); }
 
@@ -111,8 +107,6 @@ static void write_cache(const char *path) {
     if (fresh) unlink(fresh);
     free(fresh);
 }
-
-/* ---- agreeing ---- */
 
 /* Settles the choices that rank 0's file has for its GPU, on all ranks. */
 static void settle_known(void) {

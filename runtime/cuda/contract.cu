@@ -117,8 +117,6 @@ void contract_plain(const ht_product_call *call) {
               CONTRACT_THREADS, 0, finish, p);
 }
 
-/* ---- sums of an operand ---- */
-
 enum { SUMS_PART = 64 }; // rows for each warp, unless blocks are limited
 
 /* Arguments of a sum of an operand: `gone` axes are summed over, `kept` axes remain. */

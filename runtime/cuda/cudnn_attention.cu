@@ -89,8 +89,6 @@ void cudnn_attention_forward(CudnnGraph *graph, const CudnnAttention &a) {
     graph->finish();
 }
 
-/* ---- backward ---- */
-
 /* Transposes x [b, h, s, t] to [b, h, t, s] in bf16. */
 static CudnnTensor turned(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &x) {
     CudnnTensor y = graph->between(STORED, {a.batch, a.heads, a.t, a.s},

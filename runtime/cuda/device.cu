@@ -67,13 +67,9 @@ int cuda_processors(void) { return device.processors; }
 
 int64_t cuda_shared_bytes(void) { return device.shared_bytes; }
 
-/* ---- channels ---- */
-
 void cuda_move_now(const ChannelRun *run, const ht_reshard_step *step) {
     cuda_move(run, step, ht_compute_stream());
 }
-
-/* ---- opening and closing ---- */
 
 extern "C" const char *device_open(void) {
     const char *missing = choose_gpu(&device.number);
@@ -103,8 +99,6 @@ extern "C" void device_close(void) {
     cuda_streams_close();
     device = {};
 }
-
-/* ---- memory ---- */
 
 extern "C" void *device_alloc(int64_t bytes) {
     void *memory = NULL;

@@ -52,8 +52,6 @@ extern "C" const float *device_numbers(const StepNumbers *numbers) {
     return step.device->hyper;
 }
 
-/* ---- faults ---- */
-
 static bool same_piece(const ht_view *a, const ht_view *b) {
     bool same = a->rank == b->rank;
     for (int d = 0; d < a->rank && same; d++)

@@ -62,8 +62,6 @@ void cuda_exchange_end(void) {
     streams.pending = true;
 }
 
-/* ---- waiting ---- */
-
 /* Ends the program if the channel reports that an exchange has failed. */
 static void check_ranks(void) {
     const Channel *channel = channel_of_device();

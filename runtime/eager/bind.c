@@ -8,8 +8,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* ---- for the library ---- */
-
 static bool host_count(const BindCall *bind, int factor, int64_t *value) {
     const Call *call = bind->context;
     *value = (int64_t)call->op->factors[factor].count(call->attr, NULL);
@@ -102,8 +100,6 @@ static BindCall describe(Call *call) {
                                        .each = op->factors[f].each};
     return bind;
 }
-
-/* ---- results ---- */
 
 static void add_extent(ht_dims *dims, int64_t extent) {
     if (dims->rank++ < HT_MAX_RANK) dims->extent[dims->rank - 1] = extent;

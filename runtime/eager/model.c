@@ -114,8 +114,6 @@ void ht_scope_leave(ht_scope_mark *mark) {
 
 int64_t ht_stream(void) { return eager_run.next_stream++; }
 
-/* ---- registration with the session ---- */
-
 static const EagerLibrary library = {
     eager_store_create,  eager_store_param,   eager_store_find,     eager_program_create,
     eager_program_shape, eager_program_step,  eager_program_tokens, eager_program_grad_norm,

@@ -12,8 +12,6 @@ static uint64_t mix_shape(uint64_t print, ht_dtype dtype, ht_dims dims) {
     return hash_bytes(print, dims.extent, (size_t)dims.rank * sizeof dims.extent[0]);
 }
 
-/* ---- parts of an evaluation ---- */
-
 void eager_trace_begin(Trace *trace) {
     if (!trace->print) trace->forward = -1;
     trace->at = trace->call = 0;
@@ -35,8 +33,6 @@ void eager_trace_backward(Trace *trace) {
     if (trace->whole && trace->at != trace->count) differs("the end of the gradients", "");
     trace->whole = true;
 }
-
-/* ---- events ---- */
 
 static void add(Trace *trace, uint64_t print) {
     if (trace->count == trace->room) {

@@ -20,8 +20,6 @@ static void emit_element(Text *out, const RowsPlace *place, int depth) {
         if (rows_stores(place->rows, e, place->loop)) emit_row_store(out, place, e, depth);
 }
 
-/* ---- rows ---- */
-
 /* Appends the values of the row that are known before a loop. */
 static void emit_row_values(Text *out, const Rows *rows, int loop, int depth) {
     RowsPlace place = place_before(rows, loop);
@@ -79,8 +77,6 @@ static void emit_rows(Text *out, const Rows *rows) {
         close_bracket(out, depth - 1);
     }
 }
-
-/* ---- elements ---- */
 
 static void emit_elements(Text *out, const Rows *rows) {
     RowsPlace place = place_in(rows, 0);

@@ -42,8 +42,6 @@ const int64_t *updated_slots_of(Arena *arena, const Module *module, const int64_
     return updated;
 }
 
-/* ---- buffers ---- */
-
 int64_t value_buffer(const RoleWriter *writer, const Value *value) {
     const Value *owner = role_storage(writer->module, writer->role, value);
     if (writer->slot_of[owner->id] >= 0) return ht_buffer_of_slot(writer->slot_of[owner->id]);

@@ -4,8 +4,6 @@
 
 enum { MANY_TOUCHES = 4096 };
 
-/* ---- side effects of expressions ---- */
-
 static Effects own_effects(const CExpr *expr) {
     bool increments = expr->kind == C_UNARY && expr->op >= OP_PRE_INC && expr->op <= OP_POST_DEC;
     if (expr->kind == C_ASSIGN || expr->kind == C_STATEMENT || increments) return EFFECTS_DIRECT;
@@ -25,8 +23,6 @@ Effects order_effects(const CExpr *expr) {
     }
     return (Effects)expr->effects;
 }
-
-/* ---- touches ---- */
 
 static void compact(Eval *ev);
 
@@ -111,8 +107,6 @@ static const Object *conflict(Eval *ev, const Order *order) {
     }
     return NULL;
 }
-
-/* ---- expressions ---- */
 
 Order order_begin(Eval *ev) {
     Order order = {.begin = ev->order.touches.count,

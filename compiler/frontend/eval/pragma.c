@@ -13,8 +13,6 @@ static Value *operand(Eval *ev, const CExpr *expr, Place *place) {
     return value;
 }
 
-/* ---- dims ---- */
-
 static const char *shown(Eval *ev, const Dim *dim) {
     Text text = {.arena = ev->arena};
     for (int i = 0; i < dim->count; i++)
@@ -50,8 +48,6 @@ static void name_dimensions(Eval *ev, const Pragma *pragma, const CExpr *expr) {
     value->dims = dims;
     value->dims_at = expr->at;
 }
-
-/* ---- shard and reshard ---- */
 
 /* Returns whether two layouts have the same text. */
 static bool same_layout(Eval *ev, const UserLayout *a, const UserLayout *b) {
@@ -95,8 +91,6 @@ void eval_pragma(Eval *ev, const Pragma *pragma) {
         else reshard(ev, pragma, pragma->operands.at[i]);
     }
 }
-
-/* ---- layer, recompute ---- */
 
 static int layer_number(Eval *ev, const CExpr *expr) {
     Val number = eval(ev, expr);

@@ -91,8 +91,6 @@ const Value *value_storage(const Value *value) {
     return value;
 }
 
-/* ---- representative devices ---- */
-
 /* The pipeline and stage of a device in the strategy. */
 typedef struct Post {
     int run;            // index into module->templates->runs; -1: in no pipeline

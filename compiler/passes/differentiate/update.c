@@ -77,8 +77,6 @@ static void update_params(Differentiator *diff) {
     }
 }
 
-/* ---- rules ---- */
-
 /* Returns whether an operator is a placeholder (ir/builtin.h). Sets *value to the
  * value that it stands for; NULL: there is none. */
 static bool find_given(const Differentiator *diff, const OpDef *const *given, const Op *op,

@@ -19,8 +19,6 @@ typedef struct Match {
     int64_t extent; // extent of the written dimension
 } Match;
 
-/* ---- layouts over mesh axes ---- */
-
 /* Returns the state on the first new dimension of dimension `number`; `dup` if there is none. */
 static UserLayoutState numbered(const Reader *reader, UserLayoutState state, int number) {
     const Value *value = reader->value;
@@ -76,8 +74,6 @@ static const UserLayout *renumber_states(const Reader *reader, UserLayout *writt
     written->states = states;
     return written;
 }
-
-/* ---- layouts over device numbers ---- */
 
 /* Finds the new dimensions of each dimension of `written`: the layout's view, or the tensor's shape
  * in the source. */

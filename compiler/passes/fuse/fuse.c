@@ -19,8 +19,6 @@
 
 #include "passes/pass_manager.h"
 
-/* ---- users ---- */
-
 static void want(Fuse *fuse, const Value *value) {
     if (value) fuse->wanted[value->id] = true;
 }
@@ -43,8 +41,6 @@ static void find_users(Fuse *fuse) {
         for (int s = 0; s < param->state_count; s++) want(fuse, param->states_updated[s]);
     }
 }
-
-/* ---- groups ---- */
 
 /* Returns whether an operator is fused with others. */
 static bool is_joined(const Fuse *fuse, const Op *op) {
@@ -114,8 +110,6 @@ static void find_groups(Fuse *fuse) {
     for (int i = 0; i < module->ops.count; i++) join_siblings(fuse, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) join_product(fuse, module->ops.at[i]);
 }
-
-/* ---- the new order ---- */
 
 typedef struct Order {
     Fuse *fuse;

@@ -31,8 +31,6 @@ static bool are_together(const PackItem *a, const PackItem *b) {
     return a->begin <= b->end && b->begin <= a->end;
 }
 
-/* ---- one attempt ---- */
-
 /* Returns the offset of the smallest gap that fits, between items whose lifetimes overlap this
  * item's; if no gap fits, returns the end of the last such item. */
 static int64_t find_gap(Packer *packer, const PackItem *item) {
@@ -74,8 +72,6 @@ static void attempt(Packer *packer) {
     for (int i = 0; i < packer->count; i++) packer->best[i] = packer->items[i].offset;
 }
 
-/* ---- orders ---- */
-
 /* Compares items: more bytes first, then longer lifetimes, then the order of the list. */
 static int compare_sizes(const void *a, const void *b) {
     const PackItem *x = *(PackItem *const *)a, *y = *(PackItem *const *)b;
@@ -111,8 +107,6 @@ static void move_one(Packer *packer) {
     memmove(packer->order + to + 1, packer->order + to, sizeof(PackItem *) * (size_t)(from - to));
     packer->order[to] = item;
 }
-
-/* ---- the whole ---- */
 
 /* Returns the lower bound: the most bytes that are alive at one time. Sizes are rounded up to the
  * alignment, because with small items no packing could otherwise come near the bound. */

@@ -28,8 +28,6 @@ bool microbatch_loops(const Module *module) {
            (module->strategy && module->strategy->pipelines.at[0].stages.count > 1);
 }
 
-/* ---- equal pipelines ---- */
-
 static bool same_axis(const MeshAxis *a, const MeshAxis *b) {
     if (!text_same(a->name, b->name) || a->count != b->count || !a->weights != !b->weights)
         return false;
@@ -57,8 +55,6 @@ static bool same_stages(const Pipeline *a, const Pipeline *b) {
         same = same_stage(&a->stages.at[i], &b->stages.at[i]);
     return same;
 }
-
-/* ---- rows ---- */
 
 /* Returns the rows of a pipeline's micro-batch: as written, else an equal part of the batch. */
 static int64_t rows_of(const Module *module, const Pipeline *pipeline, int64_t batch,
@@ -110,8 +106,6 @@ static bool check_units(const Module *module, int64_t unit) {
     }
     return true;
 }
-
-/* ---- bodies ---- */
 
 /* Returns the model's variant for a pipeline's padding lengths; NULL: the strategy's lengths. */
 static const Module *shorter_of(const LengthVariant *variants, int pipeline) {

@@ -158,8 +158,6 @@ static double bytes_price(const Assigner *assigner, double bytes) {
     return cluster_of(assigner) ? bytes / cluster_of(assigner)->local.bandwidth : bytes;
 }
 
-/* ---- computing ---- */
-
 /* Sets extent[f] to the average extent of a device's piece along bound factor f. */
 static void local_extents(const Mesh *mesh, const Op *op, const Assignment *assignment,
                           double *extent) {

@@ -20,8 +20,6 @@ bool op_in_step(const Module *module, const Op *op) {
            op->loop == (module->templates->at.count ? LOOP_EACH : LOOP_BEFORE);
 }
 
-/* ---- values to recompute ---- */
-
 /* Marks each operand as wanted, if the region of `op` may recompute it, or as kept. */
 static void need_operands(Remaker *remaker, const Op *op) {
     const Anew *anew = remaker->anew;
@@ -52,8 +50,6 @@ static void find_needs(Remaker *remaker) {
         if (op->section != SECTION_FORWARD || runs_again(remaker, op)) need_operands(remaker, op);
     }
 }
-
-/* ---- copies ---- */
 
 /* Copies an operator into its reader's section and visit, results with all their properties. */
 static Op *repeated(Module *module, const Op *op, Value *const *operands, const Op *reader) {

@@ -26,8 +26,6 @@
 
 #include <string.h>
 
-/* ---- compute-bound operators ---- */
-
 /* Operations for each byte of memory traffic above which an operator counts as compute-bound. */
 #define OPERATIONS_A_BYTE 32
 
@@ -40,8 +38,6 @@ static bool is_dear(Arena *scratch, const Op *op) {
     Work work = op_work(op, extent);
     return work.operations > OPERATIONS_A_BYTE * work.bytes;
 }
-
-/* ---- marked operators ---- */
 
 /* Returns the recompute option of an operator's stage: "full", "selective", or NULL. */
 static const char *stage_recompute(const Module *module, const Op *op) {
@@ -95,8 +91,6 @@ static int region_of(Arena *scratch, Intern *regions, const Module *module, cons
     }
     return **known;
 }
-
-/* ---- the pass ---- */
 
 /* Warns if a stage recomputes layers but the model has no layers. */
 static void check_layers(const Module *module) {

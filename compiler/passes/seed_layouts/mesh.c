@@ -11,8 +11,6 @@
 
 #include "cluster/cluster.h"
 
-/* ---- axes ---- */
-
 /* Returns the extent of the first factor of a dimension named `dim` that is split into two
  * neighbouring dimensions of the value; 0: the value has no such pair. */
 static int64_t run_head(const Value *value, const char *dim) {
@@ -85,8 +83,6 @@ static void add_axes(Module *module, Mesh *mesh, const MeshAxis *axis) {
     for (int rest = axis->count, p = 2; rest > 1; p++)
         for (; rest % p == 0; rest /= p) add_axis(module, mesh, axis, p, NULL);
 }
-
-/* ---- rules ---- */
 
 /* Adds the mesh rules of one `name:axis`. Each part of the axis cuts the name's first factor if the
  * part divides it evenly, else the next factor. `cut`: pieces of the first factor so far. */

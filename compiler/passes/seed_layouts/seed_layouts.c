@@ -37,8 +37,6 @@ typedef struct Place {
     const ConsumerConstraints *wanted;
 } Place;
 
-/* ---- layouts in the source ---- */
-
 /* Applies a state of a written layout to all parts of a mesh axis. An axis that the strategy lacks
  * counts as one device and changes nothing. */
 static void use_axis(const Mesh *mesh, const UserLayoutState *state, const char *name,
@@ -71,8 +69,6 @@ static void place_written(Module *module, const Mesh *mesh, Value *value) {
     value->layout_at = written->at;
     value->user_layout = NULL;
 }
-
-/* ---- the pass ---- */
 
 static void place_value(Place *place, const Mesh *mesh, Value *value) {
     place_written(place->module, mesh, value);

@@ -21,8 +21,6 @@ typedef struct Choice {
     Array(Candidate) list;
 } Choice;
 
-/* ---- existing strategies ---- */
-
 static void add(Choice *choice, LayoutModel *laid, const Strategy *known) {
     if (!laid) return;
     if (!known) minimize_moves(choice->arena, choice->now, laid, choice->rates);
@@ -47,8 +45,6 @@ static void add_known(Choice *choice, Module *const *modules, int count) {
             add(choice, layout_model_of(choice->arena, choice->work, strategy, &why), strategy);
     }
 }
-
-/* ---- the choice ---- */
 
 /* Returns the candidate that moves the fewest bytes among those within 1% of the fastest that are
  * not refused; at equal bytes the first, such as an existing strategy. NULL: all are refused. */
@@ -110,8 +106,6 @@ static int count_slow(const Choice *choice) {
     for (int d = 0; d < choice->work->device_count; d++) count += choice->rates[d] > slow * fastest;
     return count < MOST ? count : MOST;
 }
-
-/* ---- the answer ---- */
 
 static BalanceAnswer *refuse(Arena *arena, const char *error) {
     BalanceAnswer *answer = arena_new(arena, BalanceAnswer);

@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-/* ---- words ---- */
-
 const char *path_end(const char *path) {
     const char *slash = path ? strrchr(path, '/') : NULL;
     return slash ? slash + 1 : path ? path : "";
@@ -49,8 +47,6 @@ const char *layout_text(Arena *arena, const Layout *layout) {
     else text_string(&text, "by micro-batch");
     return text_bytes(&text);
 }
-
-/* ---- values ---- */
 
 static void add_value(Arena *arena, NamedValues *values, const char *kind, const char *name,
                       const Value *value) {

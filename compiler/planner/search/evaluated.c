@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- trying ---- */
-
 static bool is_tried(const Search *search, const char *text) {
     for (int i = 0; i < search->tried.count; i++)
         if (!strcmp(search->tried.at[i]->text, text)) return true;

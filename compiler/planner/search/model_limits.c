@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-/* ---- layers ---- */
-
 static int find_layer(const SearchModel *model, const Layer *layer) {
     for (int l = model->layer_count - 1; l >= 0; l--)
         if (layer_same(model->layers[l], layer)) return l;
@@ -66,8 +64,6 @@ int model_slot(const SearchModel *model, const Op *op) {
     return op->source->op >= 0 && op->source->op < first ? 0 : model->layer_count + 1;
 }
 
-/* ---- dimensions ---- */
-
 typedef Array(SearchDim) DimList;
 
 static void note_names(Arena *arena, DimList *list, const SearchModel *model, const Value *value,
@@ -95,8 +91,6 @@ static void find_dims(Arena *arena, SearchModel *model) {
     model->dim_count = list.count;
     model->dims = list.at;
 }
-
-/* ---- the batch ---- */
 
 /* Returns the name of the batch's dimension, which is the first dimension of the first input that
  * names it; NULL: no input does. */

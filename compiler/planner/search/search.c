@@ -8,8 +8,6 @@
 
 enum { BEST = 5, ROUNDS = 3, LOOKS = 2, SMALL_FLEET = 8 };
 
-/* ---- fast strategies ---- */
-
 /* Evaluates the best candidates of each variant by closed form. Returns how many were new. */
 static int try_round(Search *search, int most) {
     int first = search->tried.count, count = 0;
@@ -45,8 +43,6 @@ static void look_around(Search *search) {
         try_candidates(search, &list, round_size(search));
     }
 }
-
-/* ---- the whole search ---- */
 
 static bool prepare(Search *search, const SearchOptions *options) {
     Frontend *frontend = search->context.frontend;

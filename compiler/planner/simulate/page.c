@@ -43,8 +43,6 @@ static void split_groups(Arena *arena, const SimulatedSteps *steps, Simulation *
     }
 }
 
-/* ---- spans ---- */
-
 static void widen(Span *span, double begin, double end) {
     bool none = span->end < span->begin;
     span->begin = none ? begin : fmin(span->begin, begin);

@@ -21,8 +21,6 @@ Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked) {
     return scripts;
 }
 
-/* ---- seconds ---- */
-
 /* Records the rate that the cluster file lacks, unless one is recorded already. */
 static void note_unknown(Scripts *scripts, const Op *op, const Actor *actor, const Work *work) {
     const char *file = scripts->fold->module->devices->target.cluster_file;
@@ -45,8 +43,6 @@ static double op_seconds(Scripts *scripts, const Op *op, const Actor *actor) {
     if (!isfinite(seconds)) note_unknown(scripts, op, actor, &work);
     return isfinite(seconds) ? seconds : 0;
 }
-
-/* ---- items ---- */
 
 /* Adds the seconds of an operator to the last item; begins a new item if the last item is a
  * conversion or ends after a marked operator. */
@@ -75,8 +71,6 @@ static void add_conversion(Scripts *scripts, Script *script, const Op *op, int r
             scripts->arena, &script->items,
             (ScriptItem){op, arena_array(scripts->arena, double, script->actor_count), NULL});
 }
-
-/* ---- parts ---- */
 
 /* Sets the script's actors to those of a stage of a run; run -1: to all actors. */
 static void find_actors(Scripts *scripts, Script *script, int run, int stage) {
@@ -148,8 +142,6 @@ const Script *whole_script_of(Scripts *scripts, Phase phase) {
     }
     return scripts->whole[phase] = script;
 }
-
-/* ---- edges ---- */
 
 static const EdgeScript *make_edge(Scripts *scripts, int run, int edge, bool backward) {
     const Module *module = scripts->fold->module;

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-/* ---- the engine's problem ---- */
-
 static void add_changes(const Symmetry *fold, const Change *change, Arena *arena,
                         EngineChange *list, int *count) {
     bool *known = arena_array(arena, bool, fold->actor_count);

@@ -9,8 +9,6 @@
 
 #include <stdlib.h>
 
-/* ---- rows ---- */
-
 typedef Array(double) Ends; // by row: when its last task ends, seconds
 
 typedef struct Tracer {
@@ -36,8 +34,6 @@ static int take_row(const Tracer *tracer, int actor, Stream stream, const Engine
     ends->at[row] = span->end;
     return row;
 }
-
-/* ---- events ---- */
 
 static const char *task_name(Arena *arena, const ProgramTask *task) {
     if (task->op) return plan_name(task->op->convert.plan->plan);

@@ -6,8 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- time ---- */
-
 /* A task of an actor that takes time: its span and whether it computes. */
 typedef struct Busy {
     double begin, end;
@@ -63,8 +61,6 @@ ActorTime *usage_times(Arena *arena, const SimulatedSteps *steps) {
     arena_destroy(scratch);
     return times;
 }
-
-/* ---- memory ---- */
 
 /* Returns how many slots are occupied while a row of a stage runs. A slot is occupied from the
  * first to the last row of its visit and micro-batch. */

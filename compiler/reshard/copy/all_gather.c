@@ -23,8 +23,6 @@ typedef struct Gathering {
     SenderGroups groups;
 } Gathering;
 
-/* ---- groups ---- */
-
 static int transfer_bucket(const Plan *plan, const Transfer *transfer) {
     return plan->tasks.at[transfer->segment.task].bucket;
 }
@@ -90,8 +88,6 @@ static void add_groups(Gathering *gathering, int g) {
     }
 }
 
-/* ---- components ---- */
-
 /* Returns whether a collective suits the senders of a component: each holder serves a receiver
  * (otherwise messages balance better). With several senders, each sender must also be a target of
  * its own data, because an all-gather returns the data to it. */
@@ -129,8 +125,6 @@ static bool add_gather(Gathering *gathering, const Components *components, int c
     add_collective(planner, members, parts, HT_ALL_GATHER);
     return true;
 }
-
-/* ---- remaining transfers ---- */
 
 /* Appends the part of a transfer that collectives do not serve: all of it, some groups, or none. */
 static void add_rest(PlanBuilder *planner, const Transfer *transfer, const SenderGroup *groups,

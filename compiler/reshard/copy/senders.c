@@ -8,8 +8,6 @@
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"
 
-/* ---- routes ---- */
-
 /* Returns how many elements of a transfer form a part, which is passed on as a whole: a small
  * fraction of the load cap. Smaller parts would need more messages, and not balance better. */
 static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t unit, int64_t cap) {
@@ -66,8 +64,6 @@ void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, R
         }
     }
 }
-
-/* ---- rounds ---- */
 
 /* The exchanges of transfers: the current one, and the transfers of later ones. */
 typedef struct Rounds {

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-/* ---- bytes ---- */
-
 /* Adds the bytes that a device receives and sends; a count stops at INT64_MAX. */
 static void count_moved(Plan *plan, int device, int64_t received, int64_t sent) {
     int slot = plan_slot(plan, device);
@@ -62,8 +60,6 @@ void count_moves(PlanBuilder *planner) {
     for (int s = planner->first; s < planner->plan->steps.count; s++)
         count_step(planner->plan, &planner->plan->steps.at[s]);
 }
-
-/* ---- seconds ---- */
 
 Link group_link(const Plan *plan, const Devices *group) {
     Link slowest = cluster_link(plan->cluster, group->at[0], group->at[group->count - 1]);

@@ -37,8 +37,6 @@ static void *copy_once(const Copier *copier, const void *list, int count, size_t
                              sizeof *(array)->at * (size_t)(array)->count),                        \
      (array)->capacity = (array)->count)
 
-/* ---- the overlap ---- */
-
 static Region *copy_region(Arena *arena, const Region *region) {
     Region *copy = arena_copy(arena, region, sizeof *region);
     copy->boxes = COPY(arena, region->boxes, region->box_count);
@@ -73,8 +71,6 @@ static const Overlap *copy_overlap(const Copier *copier, const Overlap *overlap)
     }
     return copy;
 }
-
-/* ---- the plan ---- */
 
 static void copy_bucket(const Copier *copier, Bucket *bucket) {
     bucket->overlap = copy_overlap(copier, bucket->overlap);

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-/* ---- in place ---- */
-
 static bool task_in_place(const Plan *plan, const Task *task) {
     const Overlap *overlap = plan->buckets.at[task->bucket].overlap;
     for (int w = 0; w < task->targets.count; w++)
@@ -55,8 +53,6 @@ static void find_in_place(Plan *plan) {
     }
 }
 
-/* ---- groups ---- */
-
 static int group_index(Plan *plan, const Devices *devices) {
     for (int g = 0; g < plan->groups.count; g++)
         if (plan->groups.at[g].count == devices->count &&
@@ -71,8 +67,6 @@ static void number_groups(Plan *plan) {
         if (plan->steps.at[s].group.count)
             plan->steps.at[s].group_index = group_index(plan, &plan->steps.at[s].group);
 }
-
-/* ---- types ---- */
 
 /* Sorts segments by element size, the largest first, so that each segment is aligned when the list
  * is packed. Lowers *least (0: none yet) and step->dtype to the smallest element type. */
@@ -104,8 +98,6 @@ static void find_types(PlanBuilder *planner) {
             order_by_element(planner, &step->messages.at[i].segments, step, &least);
     }
 }
-
-/* ---- all together ---- */
 
 void finish_plan(PlanBuilder *planner) {
     Plan *plan = planner->plan;

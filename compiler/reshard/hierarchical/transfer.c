@@ -107,8 +107,6 @@ void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossin
     for (int i = 0; i < imports.count; i++) cross(hosts, &imports.at[i], crossing, local);
 }
 
-/* ---- flat plans ---- */
-
 /* Splits a transfer into ones inside the holders' hosts, and one from all holders to others. */
 static void split_near(Hosts *hosts, const Transfer *transfer, const Ends *ends, Transfers *near) {
     const Devices *holders = ends->holders, *receivers = ends->receivers;

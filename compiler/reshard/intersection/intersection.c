@@ -14,8 +14,6 @@ struct Entry {
     Entry *next;
 };
 
-/* ---- the grid ---- */
-
 /* Collects the places of cuts along factor `f`, ascending and without repetition. */
 static void collect_cuts(Arena *arena, Overlap *overlap, BoxList *const *boxes, int f) {
     Array(int64_t) cuts = {0};
@@ -78,8 +76,6 @@ static Entry **enter_holdings(Arena *arena, const Overlap *overlap, const BoxLis
             enter_box(arena, overlap, boxes[h].ranges + b * overlap->view.rank, h, lists);
     return lists;
 }
-
-/* ---- bundles ---- */
 
 /* Writes the key of a cell's bundle: the number of holdings of the first side, these holdings, and
  * the holdings of the second side. Returns the key's length. */
@@ -176,8 +172,6 @@ const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const L
     if (count) make_bundles(arena, overlap, lists[SIDE_FROM], lists[SIDE_TO], (int)count);
     return overlap;
 }
-
-/* ---- storage ---- */
 
 bool overlap_stays(const Overlap *overlap, const Bundle *bundle, int device) {
     int from = holdings_find(&overlap->side[SIDE_FROM], device),

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- shares ---- */
-
 /* The parts of one tensor in a collective. */
 typedef struct Share {
     int tensor;
@@ -82,8 +80,6 @@ static bool is_large(const Plan *plan, const Step *step, int64_t bytes) {
     double copies = 2 * (double)bytes / cluster_link(plan->cluster, device, device).bandwidth;
     return copies > rounds * group_link(plan, &step->group).latency;
 }
-
-/* ---- fusion ---- */
 
 static const Segment *first_segment(const Step *step) {
     for (int i = 0; i < step_part_count(step); i++)

@@ -30,8 +30,6 @@ typedef struct Reducer {
     Parts parts;
 } Reducer;
 
-/* ---- parts ---- */
-
 /* Returns the fewest and the most holders that a contribution has. */
 static Range count_holders(const Task *task) {
     Range range = {task->source_count ? task->sources[0].count : 0, 0};
@@ -107,8 +105,6 @@ static void add_candidate(Reducer *reducer, int t) {
     if (candidate.members.count) add_parts(reducer, &candidate);
     array_push(reducer->planner->arena, &reducer->candidates, candidate);
 }
-
-/* ---- collectives ---- */
 
 /* Marks the candidates all of whose parts are in closed components; excludes the components of all
  * other candidates, until nothing changes. */

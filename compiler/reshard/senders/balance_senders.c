@@ -31,8 +31,6 @@ int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap) {
     return fine > 1 ? fine : 1;
 }
 
-/* ---- one division ---- */
-
 /* A device that may do part of a job: load without it, most grains of it, and index in the job. */
 typedef struct Worker {
     int64_t load, limit;
@@ -130,8 +128,6 @@ static void divide(PlanBuilder *planner, Job *job, int64_t cap, int64_t *load, W
     for (int i = 0; i < count; i++)
         load[plan_slot(planner->plan, job->devices.at[i])] += job->units[i] * job->unit;
 }
-
-/* ---- all divisions ---- */
 
 /* Returns the job numbers, those with the fewest preferred devices first. */
 static const int *rank_jobs(PlanBuilder *planner, const Jobs *jobs, int most) {

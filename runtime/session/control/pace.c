@@ -42,8 +42,6 @@ void pace_step(bool reported) {
     wanted = reported;
 }
 
-/* ---- kernels ---- */
-
 /* Returns the number of elements of all results and operands. */
 static int64_t count_elements(const ht_call *call) {
     int64_t count = 0;

@@ -84,8 +84,6 @@ static char *optimizer_names(const ht_optimizer *optimizer, ht_group_list groups
     return named ? text : NULL;
 }
 
-/* ---- programs ---- */
-
 static ht_program *new_program(ht_session *open, bool trains) {
     ht_program *program = memory_array(1, sizeof *program);
     *program = (ht_program){.session = open, .trains = trains, .number = -1};

@@ -12,8 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- strategies that arrive ---- */
-
 /* Makes all ranks load the strategies that hetucc has compiled so far. */
 static void take_ready(ht_session *open) {
     size_t size;
@@ -39,8 +37,6 @@ void ht_prepare(ht_program *program, const char *strategy) {
     if (!strategy || !*strategy) ht_fail("ht_prepare was called without a strategy");
     if (!program->eager) prepare_request(session_image_program(program)->number, strategy);
 }
-
-/* ---- strategies ---- */
 
 /* Returns the names of a program's strategies: "a", "b". */
 static const char *strategy_names(int image) {

@@ -36,8 +36,6 @@ static void pause_briefly(void) {
     nanosleep(&(struct timespec){.tv_nsec = PAUSE * 1000000L}, NULL);
 }
 
-/* ---- starting ---- */
-
 /* Reads the command line of this process as it was before main changed anything. */
 static void read_command(void) {
     FILE *file = fopen("/proc/self/cmdline", "re");
@@ -152,8 +150,6 @@ void local_ranks_met(void) {
     pthread_join(local.watcher, NULL);
     private_remove(local.folder);
 }
-
-/* ---- ending ---- */
 
 static bool has_ended(int rank) {
     if (!local.process[rank] || waitpid(local.process[rank], NULL, WNOHANG))

@@ -1,8 +1,6 @@
 #include "passes/stage/stage.h"
 #include "passes/stage/padding_safety/call.h"
 
-/* ---- inputs and parameters ---- */
-
 /* Registers a value. Its blocks may have any finite elements so far. */
 static Bounds *new_blocks(PaddingCheck *behind, const Value *value, const Value *own) {
     behind->own[value->id] = own;
@@ -30,8 +28,6 @@ static void note_parameters(PaddingCheck *behind) {
             new_blocks(behind, parameter->states[s], own->states[s]);
     }
 }
-
-/* ---- operators ---- */
 
 static bool mentions(const Rule *rule, int attr) {
     bool found = rule->body && expr_mentions(rule->body, EXPR_ATTR, attr);

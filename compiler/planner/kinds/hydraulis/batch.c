@@ -74,8 +74,6 @@ static bool task_read(Arena *arena, Field input, Task *task) {
     return !input_error(input);
 }
 
-/* ---- the plan ---- */
-
 /* Returns the non-empty micro-batches of a pipeline as JSON. */
 static json_t *microbatches_json(Arena *arena, const Batch *batch, int pipeline, int count,
                                  SequencePlaces places) {

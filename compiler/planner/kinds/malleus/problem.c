@@ -3,8 +3,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- reading ---- */
-
 /* Memory in MB: of a layer, by stage; of the ends (embedding and head); and a device's room. */
 typedef struct Memory {
     double *per_layer, ends, room;
