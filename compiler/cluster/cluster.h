@@ -136,8 +136,7 @@ int cluster_sharing(const Cluster *cluster, int device);
 /* Returns the number of a device's host: 0 when the cluster is NULL or does not list the device. */
 int cluster_host(const Cluster *cluster, int device);
 
-/* Returns the lowest device of a layout that the cluster does not list; -1 when the cluster is NULL
- * or lists all devices of the layout. */
+/* Returns the lowest device of a layout that the cluster does not list; -1: none, or no cluster */
 int cluster_missing(const Cluster *cluster, const Layout *layout);
 
 /* Returns the link between two devices; assumes shared memory when the cluster is NULL. */

@@ -1,9 +1,7 @@
 #include "cost/stage_seconds.h"
 
-#include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 #include "cost/cost.h"
-#include "reshard/plan.h"
 
 #include <math.h>
 

@@ -5,7 +5,6 @@
 #include "cluster/cluster.h"
 #include "ir/text/text.h"
 #include "migration/migration.h"
-#include "passes/pass_manager.h"
 #include "planner/report/report.h"
 
 #include <hetu/version.h>
@@ -434,8 +433,7 @@ static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, con
     return worst;
 }
 
-/* Emits the files of a unit. With -c, the object also keeps what other files of the program need.
- * Returns false after errors. */
+/* Emits a unit's files. With -c, the object also keeps what others need. False after errors. */
 static bool emit_object(Driver *driver, EmittedFiles *files, const Unit *unit) {
     const char *section =
         driver->options->compile_only ? section_keep(driver, unit, unit->file) : NULL;

@@ -82,8 +82,7 @@ static bool needs_quotes(const char *word) {
     return false;
 }
 
-/* Appends a word to a variable of the Makefile, escaped for make and for the shell. Backslashes
- * before a # are doubled for make. */
+/* Appends a word to a Makefile's variable, escaped for make and for the shell. */
 static void add_word(Text *value, const char *word) {
     bool quoted = !*word || needs_quotes(word);
     text_string(value, quoted ? " '" : " ");

@@ -3,7 +3,6 @@
 #include "frontend/models.h"
 #include "frontend/strategies.h"
 #include "ir/unit.h"
-#include "strategy/strategy.h"
 
 #include <pthread.h>
 #include <stdlib.h>

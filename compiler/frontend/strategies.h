@@ -38,8 +38,7 @@ void strategies_give_shapes(CUnit *unit, const Strategy *strategy);
 bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeline *pipeline,
                              bool *good);
 
-/* Reports a strategy that splits a dimension which no pragma names; only warns for a strategy file,
- * which may serve several models. */
+/* Reports a split dimension that no pragma names; only warns in a strategy file. */
 void strategies_check_splits(CUnit *unit, const StrategyChoice *choice);
 
 /* Reports strategies that place layers or towers which no model has under that strategy. */

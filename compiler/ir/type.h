@@ -26,8 +26,7 @@ int64_t type_elements(Type type);
 
 bool type_equal(Type a, Type b);
 
-/* Returns whether a value and its gradient may have these types: the types are equal, or both are
- * floating-point types of one shape. */
+/* Returns whether a value and its gradient may have these types: equal, or both floating. */
 bool type_converts(Type a, Type b);
 
 /* Returns the shape of a type as text: "(3, 4)". */

@@ -5,7 +5,6 @@
 #include "support/array.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { MAX_DEVICE = 1 << 24, MAX_DEVICES = 1 << 20 };
 

@@ -2,7 +2,6 @@
 
 #include "ir/analysis/collective_order.h"
 #include "ir/programs/conversions.h"
-#include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
 #include "reshard/plan.h"
 #include "support/intern.h"

@@ -1,7 +1,6 @@
 #include "passes/pass_manager.h"
 #include "ir/text/text.h"
 #include "ir/verify/verify.h"
-#include "ir/programs/device_programs.h"
 #include "support/hash.h"
 
 #include <string.h>

@@ -65,8 +65,7 @@ void drop_empty_steps(PlanBuilder *planner);
 
 /* ---- finish (finish/): completion of a plan ---- */
 
-/* Completes the plan: numbers its groups, finds the types that steps move and the tensors that stay
- * in place, names and prices it. */
+/* Completes the plan: numbers groups, finds types and tensors in place, names and prices it. */
 void finish_plan(PlanBuilder *planner);
 
 /* Returns the plan's name (plan_name). */

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A cut: one state of each subgroup of both layouts, along which the devices can be split into
- * replica groups. */
+/* A cut: a state of each subgroup of both layouts that splits devices into replica groups. */
 typedef struct Cut {
     StateKind kind;
     int dim;          // STATE_SPLIT: dimension of the view

@@ -12,8 +12,6 @@
 
 #include "syntax/tokens.h"
 
-#include "syntax/lex.h"
-
 #include <string.h>
 
 /* Returns the table's entry for a call. */

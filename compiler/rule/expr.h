@@ -74,8 +74,7 @@ bool expr_mentions(const Expr *expr, ExprKind kind, int index);
 /* Returns the expression with every part that equals `pattern` replaced. */
 const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, const Expr *with);
 
-/* Returns the expression with every leaf replaced by what `leaf` returns. Simplifies negations as
- * the parser does. */
+/* Returns the expression with each leaf replaced by `leaf`; simplifies negations. */
 typedef const Expr *ExprLeafMap(const Expr *leaf, void *context);
 const Expr *expr_mapped(Arena *arena, const Expr *expr, ExprLeafMap *leaf, void *context);
 

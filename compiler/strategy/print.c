@@ -1,4 +1,3 @@
-#include "strategy/parser.h"
 #include "support/hash.h"
 
 static void print_shapes(Text *out, const ShapeValues *shapes) {

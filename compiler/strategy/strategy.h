@@ -32,8 +32,7 @@ struct Cluster;
 typedef struct Token Token;
 typedef struct Tokens Tokens;
 
-/* A rule `split NAME:AXIS*AXIS` or `turns NAME:AXIS*AXIS`: the dimension, and the axes that cut it,
- * the slowest axis first. */
+/* A rule `split NAME:AXIS*AXIS` or `turns NAME:AXIS*AXIS`: dimension; axes, slowest first. */
 typedef struct SplitRule {
     const char *dim;
     int axis_count;

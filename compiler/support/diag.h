@@ -68,8 +68,7 @@ const char *diag_closest(const char *word, const char *const *names, int count);
 /* Adds the note "did you mean" at `at` with the closest name; false when no name is close. */
 bool diag_suggest(Diag *diag, Position at, const char *word, const char *const *names, int count);
 
-/* Reports a bug of hetucc with its source line, on standard error or in the log, and ends the
- * process with status 2. */
+/* Reports a bug of hetucc with its source line, on standard error or in the log; exits with 2. */
 _Noreturn void report_bug(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 #define BUG(...) report_bug(__FILE__, __LINE__, __VA_ARGS__)

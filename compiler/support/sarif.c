@@ -4,7 +4,6 @@
 #include "support/secure.h"
 #include "support/tool.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -42,8 +42,7 @@ FILE *secure_create(const char *path);
 /* Opens an existing plain file and empties it; follows no link. NULL, with errno, on failure. */
 FILE *secure_rewrite(const char *path);
 
-/* Returns whether a path names an open descriptor, as /dev/stdout does, or lies in /proc; such a
- * path cannot be replaced by a file. */
+/* Returns whether a path is an open descriptor (/dev/stdout) or in /proc: it is not replaced. */
 bool secure_is_descriptor(const char *path);
 
 /* Returns why an output cannot be written, or NULL: another user's link leads to its folder; or it

@@ -25,8 +25,7 @@ extern "C" {
 /* Returns why a mode is not that of a plain file: "it is a folder, and no file"; NULL: it is. */
 const char *file_kind(mode_t mode);
 
-/* Opens a plain file for reading. Returns its descriptor, or -1 with the reason, which is kept
- * until the next call of this thread. */
+/* Opens a plain file for reading. Returns -1 with the reason, kept until the next call here. */
 int file_open_input(const char *path, const char **why);
 
 /* Is file_open_input for a stream; NULL: failed, with the reason unless `why` is NULL. */

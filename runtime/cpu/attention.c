@@ -202,8 +202,7 @@ typedef struct RowStatistics {
     float lse, delta;
 } RowStatistics;
 
-/* Replaces scores in `p` by probabilities, and `dp` by the gradient of the scores: scale * p * (dp
- * - delta). */
+/* Replaces scores in `p` by probabilities, `dp` by their gradient, scale * p * (dp - delta). */
 HT_CLONES static void score_gradient_row(float *restrict p, float *restrict dp, int64_t n,
                                          RowStatistics row, float scale) {
     float base = row.lse == -INFINITY ? 0.0f : row.lse, delta = row.delta;

@@ -241,8 +241,7 @@ void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }
 
 /* ---- order ---- */
 
-/* Returns an integer sort key of element i: keys compare as the elements do, NaN is the largest, -0
- * equals 0. */
+/* Returns an integer sort key of element i: as elements compare, NaN the largest, -0 equal to 0 */
 static int64_t order_of(const ht_view *x, int64_t i) {
     double value = 0;
     int64_t bits;

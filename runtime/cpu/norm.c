@@ -253,8 +253,7 @@ void ht_rms_norm_backward_kernel(const ht_call *call) {
     backward_all(&b);
 }
 
-/* Computes dx = rnorm * (dy - y * (dy . y)), or dx = rnorm * dy if the length was `clamped` to eps;
- * row->rstd is rnorm. */
+/* Computes dx = rnorm * (dy - y * (dy . y)), or rnorm * dy if `clamped`; rnorm: row->rstd. */
 HT_CLONES static void l2_backward_row(float *restrict dx, const float *restrict dy,
                                       const float *restrict y, const Row *row, bool clamped) {
     int64_t n = row->n;

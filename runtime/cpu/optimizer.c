@@ -2,8 +2,6 @@
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 
-#include <hetu/rt.h>
-
 #include <math.h>
 #include <stdbool.h>
 

@@ -1,11 +1,8 @@
 /* Kernels that move or make elements: slice, pad, concat, iota. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
-#include "cpu/rows.h"
 
 #include <hetu/rt.h>
-
-#include <stdlib.h>
 
 /* Rows of bytes; consecutive rows begin `pitch` bytes apart. */
 typedef struct Pitched {

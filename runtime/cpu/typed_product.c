@@ -3,7 +3,6 @@
 #include "cpu/cpu.h"
 #include "cpu/rows.h"
 
-#include <hetu/rt.h>
 #include <hetu/vector_math.h>
 
 #include <stdbool.h>

@@ -1,8 +1,6 @@
 /* Measures the variants of a kind of work, and caches the fastest variant. */
 #include "cuda/autotune.h"
 
-#include "cuda/cuda.h"
-
 #include <algorithm>
 #include <stdlib.h>
 #include <string.h>

@@ -8,9 +8,6 @@
 #include "base/files.h"
 #include "base/c_locale.h"
 #include "transport/world.h"
-#include "cuda/cuda.h"
-
-#include <hetu/rt.h>
 
 #include <algorithm>
 #include <cublasLt.h>
@@ -20,7 +17,6 @@
 #include <sstream>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 static const char heading[] = "hetu: the fastest ways of products, 1";

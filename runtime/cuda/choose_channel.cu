@@ -2,13 +2,8 @@
  * memory if ranks share one. A single rank exchanges nothing. */
 #include "cuda/channels.h"
 
-#include "base/fail.h"
 #include "transport/world.h"
 #include "exchange/async_exchange.h"
-#include "cuda/cuda.h"
-#include "cuda/streams.h"
-
-#include <hetu/rt.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,18 +2,13 @@
 #include "device/device.h"
 
 #include "base/fail.h"
-#include "transport/world.h"
 #include "cuda/channels.h"
 #include "cuda/cuda.h"
 #include "exchange/async_exchange.h"
 #include "cuda/autotune.h"
 #include "cuda/streams.h"
 
-#include <hetu/rt.h>
-
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <vector>
 
 static struct {

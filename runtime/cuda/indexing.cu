@@ -383,8 +383,7 @@ void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }
 
 /* ---- order ---- */
 
-/* Returns an integer sort key: keys compare as the elements do, NaN is the largest, -0 equals 0.
- * `descending` inverts the order. */
+/* Returns an integer sort key, inverted if `descending`: as elements, NaN largest, -0 as 0. */
 template <typename T> static __device__ inline int64_t order_of(T stored, bool descending) {
     int64_t order;
     if constexpr (std::is_integral_v<typename Computed<T>::type>) {

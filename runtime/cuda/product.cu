@@ -141,8 +141,7 @@ static int add_kind(const Plan *p, int *order, int count, int kind) {
     return count;
 }
 
-/* Plans a copy of a tensor that needs no loop: its axes are batch axes, `outer` axes, `inner` axes,
- * from the outermost to the innermost. */
+/* Plans a copy of a tensor that needs no loop; axes: batch, `outer`, `inner`, outermost first. */
 static void reorder(Plan *p, Tensor *tensor, int outer, int inner) {
     int order[HT_MAX_AXES], padded = add_kind(p, order, 0, inner);
     int count = add_kind(p, order, add_kind(p, order, padded, outer), IN_ALL);

@@ -6,7 +6,6 @@
 #include "eager/operator.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 static bool host_count(const BindCall *bind, int factor, int64_t *value) {
     const Call *call = bind->context;

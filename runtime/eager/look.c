@@ -4,7 +4,6 @@
 
 #include "base/memory.h"
 #include "base/call_sites.h"
-#include "cpu/cpu.h"
 #include "session/observe/hooks.h"
 
 #include <math.h>

@@ -1,7 +1,6 @@
 /* The functions of hetu.h that a model calls: parameters, inputs, outputs, scopes and shapes. */
 #include "eager/tape.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

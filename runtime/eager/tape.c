@@ -4,8 +4,6 @@
 #include "base/memory.h"
 #include "cpu/cpu.h"
 
-#include <hetu/rt.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

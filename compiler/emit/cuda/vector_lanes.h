@@ -1,5 +1,4 @@
-/* Lanes: neighbouring elements that a CUDA thread computes at once, for bodies (loops.c) and
- * equations (rows.c).
+/* Lanes: neighbours that a CUDA thread computes at once: bodies (loops.c), equations (rows.c).
  *
  *     f32, 4 lanes:    float x_v[4]; ht_load(x_v, x + i0 * 4);
  *                      for (int e = 0; e < 4; e++) y_v[e] = x_v[e] + bias_v;

@@ -9,7 +9,6 @@
 #include "rule/expr.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 int64_t tensor_elements(const Tensor *tensor) {

@@ -6,8 +6,7 @@
 
 /* ---- nests ---- */
 
-/* Appends a loop over a bound factor, merged with the previous loop if every tensor is contiguous
- * over both. */
+/* Appends a loop over a bound factor, merged with the last if tensors are contiguous over both. */
 static void nest_add(Nest *nest, const LocalOp *local, int factor, char letter) {
     if (local->extent[factor] == 1) return;
     Loop loop = {.extent = local->extent[factor]};

@@ -25,8 +25,7 @@ typedef struct Rows {
 
 Rows rows_of(Arena *arena, const LocalOp *local);
 
-/* A place in the text of a kernel: inside loop `loop` along the row, or before it if the nest
- * `contracted` is NULL. */
+/* A place in a kernel's text: in loop `loop` along the row, or before it (`contracted` NULL). */
 typedef struct RowsPlace {
     Around around; // the loops that enclose the place
     const Rows *rows;
@@ -56,8 +55,7 @@ bool rows_follows(const Rows *rows, int equation, int loop);
 /* Returns whether loop `loop` loads the value from memory: an earlier loop stored it. */
 bool rows_stored(const Rows *rows, int value, int loop);
 
-/* Appends an operand or value, from memory or from its variable. An AccessWriter; the context is
- * the place. */
+/* Appends an operand or value, from memory or its variable. An AccessWriter; context: the place */
 void text_row_access(Text *out, const LocalOp *local, int operand, void *place);
 
 /* Appends `const float NAME_v = VALUE;`, rounded if other equations read the stored value. VALUE is

@@ -212,8 +212,7 @@ static bool same_extents(const int64_t *boxes, int rank, int a) {
     return same;
 }
 
-/* Returns rows `box, lo, hi, step, ...` for runs of boxes. In a run, each box is the previous one
- * moved by the steps. */
+/* Returns rows `box, lo, hi, step, ...` for runs of boxes, each the previous one moved. */
 static Text box_runs(Arena *arena, const int64_t *boxes, int count, int rank, int *runs) {
     Text rows = {.arena = arena};
     *runs = 0;

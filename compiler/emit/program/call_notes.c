@@ -8,9 +8,7 @@
 
 #include "cost/cost.h"
 #include "emit/words.h"
-#include "hetu/rt.h"
 #include "ir/analysis/subviews.h"
-#include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
 

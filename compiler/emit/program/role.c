@@ -8,7 +8,6 @@
 #include "ir/analysis/collective_order.h"
 #include "ir/analysis/subviews.h"
 #include "ir/programs/conversions.h"
-#include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
 
 #include <string.h>

@@ -1,5 +1,4 @@
 #include "emit/emit.h"
-#include "ir/programs/device_programs.h"
 #include "emit/program/tables.h"
 #include "emit/words.h"
 #include "support/hash.h"
@@ -41,8 +40,7 @@ static Text begin_file(Emitter *emitter, const char *what) {
 
 /* ---- the main file ---- */
 
-/* Returns the name that the main file uses for a captured global: hetu_far_NAME for one that only
- * other sources declare. */
+/* Returns the main file's name for a captured global: hetu_far_NAME if only others declare it. */
 static const char *read_name(Arena *arena, const CapturedGlobal *read) {
     return read->far ? arena_format(arena, "hetu_far_%s", read->variable) : read->variable;
 }

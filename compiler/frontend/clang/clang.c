@@ -173,8 +173,7 @@ static bool is_revised(const Reader *r) {
     return revised;
 }
 
-/* Returns the error for a warning of libclang about code that the C compiler reads differently;
- * NULL for any other warning. */
+/* Returns the error for a libclang warning of code that the C compiler reads otherwise, or NULL */
 static const char *taken_otherwise(const Reader *r, const char *warning) {
     if (!strncmp(warning, "unknown attribute", 17) && strstr(warning, "scalar_storage_order"))
         return "the attribute scalar_storage_order cannot be evaluated at compile time; move it to "

@@ -1,7 +1,5 @@
 #include "frontend/eval/eval.h"
 
-#include "ir/module.h"
-
 #include <string.h>
 
 enum { MOST_DEPTH = 15000 };

@@ -1,7 +1,5 @@
 #include "frontend/eval/eval.h"
 
-#include "ir/module.h"
-
 #include <string.h>
 
 static bool is_number(const CExpr *expr) { return expr->kind == C_INT || expr->kind == C_FLOAT; }

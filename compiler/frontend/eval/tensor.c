@@ -3,7 +3,6 @@
 
 #include "ir/module.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 #include <uthash.h>

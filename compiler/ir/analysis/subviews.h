@@ -25,8 +25,7 @@ typedef struct BoundTensor {
  * pitch); 0 if the tensor is contiguous. */
 bool tensor_pitch(Module *module, const Op *op, BoundTensor tensor, int device, int64_t *pitch);
 
-/* Returns whether an operator copies nothing, because its operand is a subview of its result or the
- * other way round. */
+/* Returns whether an operator copies nothing: one of operand and result is the other's subview. */
 bool op_moves_nothing(const Op *op);
 
 /* Returns the slice of `whole` that is `value` itself or that `value` reshapes; NULL: none. */

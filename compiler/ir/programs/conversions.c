@@ -1,6 +1,5 @@
 #include "ir/programs/conversions.h"
 
-#include "ir/analysis_cache.h"
 #include "ir/programs/device_programs.h"
 #include "support/intern.h"
 

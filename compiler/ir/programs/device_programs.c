@@ -4,7 +4,6 @@
 #include "ir/analysis_cache.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/regions.h"
-#include "reshard/plan.h"
 #include "support/intern.h"
 
 int roles_index(const Roles *roles, int device) {

@@ -1,11 +1,9 @@
 #include "ir/text/parse.h"
 #include "ir/verify/verify.h"
 
-#include "ir/text/text.h"
 #include "cluster/cluster.h"
 #include "syntax/lex.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define uthash_malloc(size) arena_alloc(parser->arena, (size))

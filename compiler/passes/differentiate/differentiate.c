@@ -246,8 +246,7 @@ static void forget_functions(Module *module) {
     module->library->gradients.count = 0;
 }
 
-/* Numbers the operators of a model with several pipeline stages. Operators of a gradient get the
- * numbers of the forward operators. */
+/* Numbers a multi-stage model's operators; those of gradients as the forward operators. */
 static void number_units(Module *module) {
     bool stages = false;
     for (int p = 0; module->strategy && p < module->strategy->pipelines.count; p++)

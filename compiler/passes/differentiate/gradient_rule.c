@@ -197,8 +197,7 @@ static Access access_of(const Deriver *deriver, const char *name, const BoundAcc
                     .pitch = -1};
 }
 
-/* Marks as known each factor that is the only unknown one of a dimension of the access. Returns
- * whether it marked any. */
+/* Marks each factor that is the only unknown one of an access's dimension. Returns: any is. */
 static bool learn(const BoundAccess *access, bool *known) {
     bool learnt = false;
     for (int d = 0; d < access->rank; d++) {

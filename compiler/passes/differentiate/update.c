@@ -6,7 +6,6 @@
  */
 #include "passes/differentiate/differentiate.h"
 
-#include "hetu/rt.h"
 #include "ir/module.h"
 
 /* Returns whether the optimizer's operator is (p, g, states..., ?norm) -> (p, states...). */

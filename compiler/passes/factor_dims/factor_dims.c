@@ -14,7 +14,6 @@
  * - no dimensions of extent 1, and no reshapes that only regroup factors;
  * - names on factors; layouts that the source writes refer to the new dimensions. */
 #include "passes/microbatch/cut.h"
-#include "passes/factor_dims/equal_dims.h"
 #include "passes/factor_dims/factor_dims.h"
 #include "passes/pass_manager.h"
 
@@ -352,8 +351,7 @@ static void factor_ops(Factoring *factoring) {
     for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->binding = bindings[i];
 }
 
-/* Copies parameters that are outputs at the beginning, because training changes a parameter before
- * the output is fetched. */
+/* Copies parameters that are outputs at the start: training changes them before the fetch. */
 static void keep_outputs(Module *module) {
     const OpDef *copy = module_def(module, rule_inserted(module->arena, "copy", "y[i..] = x[i..]"));
     for (int i = 0; i < module->outputs.count; i++) {

@@ -73,8 +73,7 @@ static void take_operand(Module *module, Op *op, int operand, int result, Value 
     op->operands = values;
 }
 
-/* Removes the sum. The operator that makes the term moves to the sum's place, unless something
- * reads its other results earlier. */
+/* Removes the sum. The term's maker moves there, unless its other results are read earlier. */
 static void add_there(Adding *adding, Op *sum, int term) {
     Fuse *fuse = adding->fuse;
     Module *module = fuse->module;

@@ -175,8 +175,7 @@ static void add_member(Composer *composer, const Member *member) {
 
 /* ---- the rule ---- */
 
-/* Returns the extent over which members run along a loop: the rows of a micro-batch where their
- * tensors have only those. */
+/* Returns the extent of members along a loop: a micro-batch's rows if tensors have no more. */
 static int64_t loop_extent(const FuseGroup *group, int loop) {
     int64_t extent = group->extent[loop];
     for (int i = 0; i < group->members.count; i++) {

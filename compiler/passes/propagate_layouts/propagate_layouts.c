@@ -152,8 +152,7 @@ bool propagate_crosses_stages(const Value *value, const Op *user) {
            value->def->stage != user->stage;
 }
 
-/* Returns a version without pending reductions on the stage that makes the value, to be sent to the
- * stage of `user`. */
+/* Returns a version without pending reductions on the value's stage, to send to `user`'s stage */
 static const Version *completed(Propagation *propagation, const Value *original,
                                 const Version *from, const Op *user) {
     const Op *maker = from->value->def;
@@ -306,8 +305,7 @@ static const Layout *update_layout(const Propagation *propagation, const Paramet
     return like->layout ? like->layout : parameter->value->layout;
 }
 
-/* Finds the sharding to which a gradient, or a stage's contribution to it, is converted for the
- * update; false: there is none. */
+/* Finds the sharding to which a gradient, or a stage's part, is converted for the update. */
 static bool reduced_sharding(const Propagation *propagation, const Mesh *mesh,
                              const Value *gradient, Sharding *sharding) {
     const Layout *layout = propagation->reduced[gradient->id];

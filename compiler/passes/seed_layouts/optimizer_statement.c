@@ -71,8 +71,7 @@ static void replace_readers(Module *module, const Value *value, Value *by) {
     }
 }
 
-/* Inserts a conversion of the parameter to `layout` before all other operators, for the operators
- * that compute with it. */
+/* Inserts a parameter's conversion to `layout` before all operators, for all that compute. */
 static void add_computing(Module *module, Value *param, const Layout *layout) {
     Op place = op_place_at(param->at);
     Op *op = ir_op_like(module, &(OpCall){module->builtin->reshard, &param, 1, NULL}, &place);

@@ -212,8 +212,7 @@ static int reader_visit(const Op *op, const int *earliest) {
     return visit;
 }
 
-/* Finds the visits of a section's operators. An operator without operands from the loop runs in the
- * visit that reads its result first. */
+/* Finds the visits of a section's operators; without operands of the loop: the first reader's */
 static void assign_visits(Staging *staging, Section section, int *unit) {
     Module *module = staging->module;
     int last = staging->placement->visit_count - 1,

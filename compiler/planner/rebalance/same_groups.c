@@ -3,7 +3,6 @@
 #include "planner/rebalance/candidates.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- layers ---- */
 

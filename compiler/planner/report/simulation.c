@@ -1,10 +1,8 @@
 #include "planner/report/simulation.h"
 
 #include "ir/analysis/collective_order.h"
-#include "ir/programs/device_programs.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- groups ---- */
 

@@ -4,7 +4,6 @@
 #include "planner/search/model_limits.h"
 #include "cost/cost.h"
 #include "frontend/frontend.h"
-#include "passes/pass_manager.h"
 #include "planner/simulate/simulate.h"
 
 #include <errno.h>

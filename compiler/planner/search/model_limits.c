@@ -92,8 +92,7 @@ static void find_dims(Arena *arena, SearchModel *model) {
     model->dims = list.at;
 }
 
-/* Returns the name of the batch's dimension, which is the first dimension of the first input that
- * names it; NULL: no input does. */
+/* Returns the batch dimension's name: the first dimension of the first input with one; or NULL */
 static const char *batch_name(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++) {
         const Value *input = module->inputs.at[i];

@@ -1,6 +1,5 @@
 #include "planner/search/probe.h"
 
-#include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
 #include "planner/search/model_limits.h"
 #include "cost/cost.h"

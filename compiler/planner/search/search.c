@@ -4,8 +4,6 @@
 #include "planner/search/neighbours.h"
 #include "planner/search/tensor_parallel.h"
 
-#include "passes/pass_manager.h"
-
 enum { BEST = 5, ROUNDS = 3, LOOKS = 2, SMALL_FLEET = 8 };
 
 /* Evaluates the best candidates of each variant by closed form. Returns how many were new. */

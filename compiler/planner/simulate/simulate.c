@@ -1,5 +1,4 @@
 #include "planner/simulate/simulate.h"
-#include "cluster/cluster.h"
 
 #include <math.h>
 

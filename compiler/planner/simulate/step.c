@@ -3,11 +3,9 @@
 #include "planner/simulate/transfers.h"
 #include "ir/analysis/collective_order.h"
 #include "ir/programs/device_programs.h"
-#include "cost/stage_seconds.h"
 #include "schedule/wait.h"
 #include "planner/simulate/script.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 const char *stream_name(Stream stream) { return ht_stream_name((ht_stream_kind)stream); }

@@ -2,9 +2,6 @@
 
 #include "planner/simulate/changes.h"
 #include "planner/simulate/transfers.h"
-#include "ir/programs/device_programs.h"
-#include "cost/cost.h"
-#include "ir/programs/conversions.h"
 #include "reshard/plan.h"
 #include "schedule/schedule.h"
 

@@ -4,7 +4,6 @@
 #include "reshard/plan.h"
 
 #include "ir/programs/conversions.h"
-#include "ir/programs/device_programs.h"
 #include "planner/simulate/simulate.h"
 
 #include <stdlib.h>

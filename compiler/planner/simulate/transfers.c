@@ -1,7 +1,6 @@
 #include "planner/simulate/transfers.h"
 
 #include "cost/cost.h"
-#include "reshard/cost/communication.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* Lowers a plan for one device to the tables of <hetu/reshard.h>. */
 #include "reshard/lower/lower.h"
 
-#include "reshard/plan_builder.h"
 #include "support/intern.h"
 
 #include <stdlib.h>

@@ -8,7 +8,6 @@
 #include "reshard/cost/communication.h"
 #include "support/intern.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The parts of one tensor in a collective. */

@@ -3,8 +3,6 @@
 #include "reshard/plan_builder.h"
 #include "support/intern.h"
 
-#include <stdlib.h>
-
 /* Returns the number of holders of each contribution if all have equally many; else 0. */
 static int holders_each(const Task *task) {
     int each = task->sources[0].count;

@@ -106,8 +106,7 @@ static void sort_reducers(const PlanBuilder *planner, Index *places, Reduction *
     reduction->reducers = sorted;
 }
 
-/* Divides each value among its reducers that hold contributions; each reducer reduces its share and
- * then sends it to the other targets. */
+/* Divides a value among contributing reducers; each reduces its share and sends it to others. */
 static void choose_shares(PlanBuilder *planner, Reductions *reductions) {
     Jobs jobs = {0};
     Index *places = index_create(planner);

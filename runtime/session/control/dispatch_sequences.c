@@ -3,7 +3,6 @@
 #include "session/core/initial_strategy.h"
 #include "session/control/pace.h"
 #include "base/memory.h"
-#include "transport/world.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -3,7 +3,6 @@
 
 #include "device/device.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

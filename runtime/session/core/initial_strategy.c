@@ -1,6 +1,5 @@
 #include "session/core/initial_strategy.h"
 
-#include "base/fail.h"
 #include "session/control/prepare_strategy.h"
 #include "session/control/recompile_command.h"
 #include "transport/world.h"

@@ -12,7 +12,6 @@
 #include "base/memory.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,8 +93,7 @@ static int count_tags(const ht_image *image) {
     return count;
 }
 
-/* Reserves an image's message tags and returns the first. All ranks get the same tag, since they
- * prepare images in the same order. */
+/* Reserves an image's message tags and returns the first, equal on all ranks, which keep order */
 static int take_tags(const ht_image *image) {
     static int tags;
     int first = tags, count = count_tags(image);

@@ -9,7 +9,6 @@
 #include "session/data/boxes.h"
 #include "session/data/named_values.h"
 
-#include <errno.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>

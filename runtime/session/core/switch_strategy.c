@@ -1,7 +1,6 @@
 /* ht_switch, ht_prepare and ht_fit: the strategies of a program, on rank 0. */
 #include "session/core/session.h"
 
-#include "base/fail.h"
 #include "session/control/prepare_strategy.h"
 #include "session/control/control.h"
 #include "session/core/initial_strategy.h"

@@ -2,8 +2,6 @@
  * */
 #include "session/data/feed.h"
 
-#include "base/fail.h"
-
 #include <string.h>
 
 static double element_at(ht_dtype dtype, const void *data, int64_t i) {

@@ -1,6 +1,5 @@
 #include "session/observe/observers.h"
 
-#include "base/fail.h"
 #include "base/memory.h"
 #include "base/c_locale.h"
 #include "device/device.h"

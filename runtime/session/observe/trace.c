@@ -1,6 +1,5 @@
 #include "session/observe/observers.h"
 
-#include "base/fail.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/call_sites.h"

@@ -1,7 +1,5 @@
 #include "session/persist/checkpoint.h"
 
-#include "base/files.h"
-#include "base/hash.h"
 #include "base/memory.h"
 #include "checkpoint/writing.h"
 #include "session/persist/saved_tensors.h"

@@ -1,6 +1,5 @@
 #include "session/persist/checkpoint.h"
 
-#include "base/fail.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/c_locale.h"

@@ -2,7 +2,6 @@
 
 #include "transport/meet/rendezvous.h"
 #include "base/memory.h"
-#include "transport/fabric/queues.h"
 #include "transport/fabric/sockets.h"
 #include "transport/watchdog/watchdog.h"
 #include "transport/world.h"

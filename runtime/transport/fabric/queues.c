@@ -2,8 +2,6 @@
 
 #include "base/memory.h"
 
-#include <hetu/kernel.h>
-
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -105,8 +105,7 @@ double galvatron_handover(const Galvatron *q, const Pipeline *pipeline, const St
 double galvatron_ends(const Galvatron *q, const Pipeline *pipeline, int stage,
                       const Strategy *first, const Strategy *last);
 
-/* Returns a lower bound of the plans of one pipeline, and sets the layers of its relaxed stages;
- * INFINITY: no plan fits the memory. */
+/* Returns a lower bound of a pipeline's plans, sets relaxed stages' layers; INFINITY: none fits */
 double pipeline_bound(const Galvatron *q, const Pipeline *pipeline, int *layers);
 
 GalvatronPlan *galvatron_plan(Arena *arena, const Galvatron *q);

@@ -72,8 +72,7 @@ static int slowest(const SequenceExchanges *moves) {
     return most;
 }
 
-/* Returns whether two changed pipelines are both faster than the slower one was before; if so,
- * records their times. */
+/* Returns whether two changed pipelines both beat the old slower one; then records times. */
 static bool is_faster(SequenceExchanges *moves, int a, int b) {
     double most = fmax(moves->times[a], moves->times[b]) * (1 - 1e-9), own = time_of(moves, a),
            other = time_of(moves, b);

@@ -73,8 +73,7 @@ static Memory read_memory(Field field, int *stages) {
     return memory;
 }
 
-/* Returns how many layers fit into a stage's memory: (per_layer l + ends) tp / n <= bound - gap -
- * extra. */
+/* Returns how many layers fit: (per_layer l + ends) tp / n <= bound - gap - extra. */
 static int count_holds(const Malleus *malleus, const Memory *memory, int count, int stage,
                        int size) {
     double ends = stage == 0 || stage == count - 1 ? memory->ends : 0;
