@@ -545,8 +545,7 @@ static json_int_t entry_count(Reader *reader, const json_t *entry, const char *p
     return count ? json_integer_value(count) : 1;
 }
 
-/* Returns the number of the processor that an entry's devices share; a new processor gets the
- * number `next`. -1: each device has its own. */
+/* Returns the number of an entry's shared processor, `next` if new; -1: each device has its own. */
 static int read_processor(Reader *reader, const json_t *entry, const char *place, int host,
                           int next) {
     const json_t *value = json_object_get(entry, "processor");

@@ -168,8 +168,7 @@ double verb_seconds(ht_verb verb, int n, double bytes, const Link *link);
  * numbers, the measurement on the most processors is returned. NULL: there is none. */
 const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks, bool above);
 
-/* Returns the measurement of a verb by several groups at once whose number of devices is nearest to
- * `ranks`; NULL: there is no such measurement. */
+/* Returns the measurement of a verb whose number of devices is nearest to `ranks`, or NULL. */
 const Measured *link_crowded(const Link *link, ht_verb verb, int ranks);
 
 /* Returns the measurement of a broadcast or a reduction whose root has a processor for itself while

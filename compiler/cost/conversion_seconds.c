@@ -62,8 +62,7 @@ static void add_moved(const Plan *plan, const DeviceClass *class, const ht_resha
     }
 }
 
-/* Returns the traffic of a device from `step` to its next communication step. Advances `step` past
- * that communication step, or to -1 at the end. */
+/* Returns a device's traffic from `step` to its next communication step, and advances `step`. */
 static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_reshard_device *part,
                          int *step) {
     Moved sum = {0};

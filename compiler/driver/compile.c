@@ -391,8 +391,7 @@ static Command emitted_command(Driver *driver, const EmittedFile *file, const ch
     return command;
 }
 
-/* Writes an emitted file to the current folder (--save-temps), else to the temporary folder.
- * Returns its path; NULL after a message. */
+/* Writes an emitted file to this folder (--save-temps) or the temporary one. Returns its path. */
 static const char *write_emitted(Driver *driver, const EmittedFile *file) {
     if (driver->options->save_temps)
         return output_text(&driver->tools, file->name, file->text) ? file->name : NULL;

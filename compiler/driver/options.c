@@ -331,8 +331,7 @@ bool is_c_by_option(const char *source) {
     return !language || language->folder;
 }
 
-/* Returns the index of `word` among `words` (NULL at the end). If the word is missing, ends the
- * process with a message that lists `words`. */
+/* Returns the index of `word` among `words`. If it is missing, ends the process with a list. */
 static int choose(Arena *arena, const char *option, const char *word, const char *const *words) {
     const char *all = words[0];
     int count = 0;

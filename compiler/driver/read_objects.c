@@ -8,8 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes of an open file. The bytes are read, not mapped: a mapped file that another process
- * truncates would end hetucc by a signal. */
+/* Bytes of an open file, read, not mapped: one that is truncated would end hetucc by a signal. */
 typedef struct Bytes {
     int file;
     uint64_t begin, size;

@@ -394,8 +394,7 @@ static bool same_optimizer(const Module *module, int g, const Optimizer *optimiz
            text_same(group->after_name, optimizer->after_name);
 }
 
-/* Returns whether a module is the program that a call needs. Programs of one model differ in
- * strategy, kind, precision and optimizers. */
+/* Returns whether a module is the program of a call: strategy, kind, precision and optimizers. */
 static bool is_program(const Module *module, const Strategy *strategy, const Arguments *arguments) {
     if (module->strategy != strategy ||
         module->kind != (arguments->call->train ? MODULE_TRAIN : MODULE_INFER) ||

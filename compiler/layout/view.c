@@ -1,4 +1,3 @@
-/* Computes the common view of two layouts, and the regions of both layouts in this view. */
 #include "layout/view.h"
 
 #include "support/array.h"

@@ -1,4 +1,3 @@
-/* The planner of conversions: turns conversions into buckets and tasks, and these into steps. */
 #include "reshard/reshard.h"
 
 #include "reshard/devices.h"

@@ -1,4 +1,3 @@
-/* Element types, and the element types of operators and expressions. */
 #include "rule/rule.h"
 
 #include "binding/binding.h"
@@ -23,8 +22,7 @@ static bool is_integral_number(const Expr *number) {
     return !number->spelling || strspn(number->spelling, "0123456789") == strlen(number->spelling);
 }
 
-/* Returns whether an expression over integer operands has an integer value: no division, no call,
- * no floating-point number or argument. */
+/* Returns whether an integer expression has an integer value: no division, call, or float. */
 static bool is_integral(const OpDef *def, const Expr *expr) {
     switch (expr->kind) {
     case EXPR_NUMBER: return is_integral_number(expr);

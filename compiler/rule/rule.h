@@ -71,8 +71,7 @@ typedef struct OpDef {
  * Returns NULL after it reported errors. */
 const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count);
 
-/* Makes the operator `name` from the text of a rule that the compiler inserts. Every operand is a
- * tensor parameter; there are no attributes. */
+/* Makes the operator `name` from a rule's text: tensor parameters alone, without attributes. */
 const OpDef *rule_inserted(Arena *arena, const char *name, const char *text);
 
 /* Makes the operator that converts its operand to an element type. */

@@ -49,6 +49,5 @@ bool secure_is_descriptor(const char *path);
  * is a folder, a socket, a pipe that nobody reads, or another user's pipe or device. */
 const char *secure_output_wrong(const char *path);
 
-/* Writes an output: replaces a plain file by a complete new one, writes to any other file directly.
- * Returns false with the reason in *why. */
+/* Writes an output: replaces a plain file, writes to any other. False: the reason is in *why. */
 bool secure_write(const char *path, const char *bytes, size_t size, const char **why);

@@ -94,8 +94,7 @@ void private_remove(const char *path);
  * only this user and root can replace the folder or files in it. */
 char *private_parent(const char *parent);
 
-/* Removes those entries of a folder that begin with HEAD and that a dead process created, which
- * `dead` decides from the text after HEAD. */
+/* Removes entries of a folder that begin with HEAD and whose process is `dead` by the rest. */
 void private_sweep(const char *parent, const char *head, bool (*dead)(const char *mark));
 
 /* ---- this process's private folder ---- */

@@ -1,4 +1,3 @@
-/* Common functions of the CPU kernels. */
 #include "cpu/cpu.h"
 
 #include "base/memory.h"

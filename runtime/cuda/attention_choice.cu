@@ -1,4 +1,3 @@
-/* Chooses between the runtime's kernels and cuDNN's for a call of attention. */
 #include "cuda/attention_choice.h"
 
 #ifdef HETU_CUDNN

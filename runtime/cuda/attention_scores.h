@@ -10,8 +10,7 @@ static __device__ __forceinline__ int64_t attention_segment(const AttentionSegme
     return of.wide ? ((const int64_t *)of.at)[at] : ((const int *)of.at)[at];
 }
 
-/* Returns whether all rows and columns of a tile, from `row` and `column` on, are in one segment.
- * All lanes of a warp call it together. */
+/* Returns whether a tile from `row` and `column` on is in one segment. All lanes call it. */
 template <typename E>
 static __device__ __forceinline__ bool attention_one_segment(const AttentionSegments &rows,
                                                              const AttentionSegments &columns,

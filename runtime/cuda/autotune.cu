@@ -1,4 +1,3 @@
-/* Measures the variants of a kind of work, and caches the fastest variant. */
 #include "cuda/autotune.h"
 
 #include <algorithm>

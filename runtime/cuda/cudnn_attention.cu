@@ -1,4 +1,3 @@
-/* Attention as graphs of cuDNN operations. */
 #include "cuda/cudnn_attention.h"
 
 #include <float.h>

@@ -1,4 +1,3 @@
-/* Builds graphs of operations for cuDNN's backend API, and execution plans. */
 #include "cuda/cudnn_graph.h"
 
 #include <algorithm>

@@ -189,8 +189,7 @@ static Operands operands_of(const Plan *p, const void *x, const void *w, const v
     return {p->left_is_w ? w : x, p->left_is_w ? x : w, const_cast<void *>(y), bias, aux};
 }
 
-/* Returns whether cuBLASLt can write the sums of an operand. The sums must run along the axis of
- * the result's matrix that the operand has. */
+/* Returns whether cuBLASLt can write an operand's sums: along the result's axis that it has. */
 static bool takes_sums(const Plan *p) {
     const ht_product_call *call = p->call;
     const bool left = p->left_is_w == (call->sums_of_w != 0);

@@ -1,4 +1,3 @@
-/* Merges the axes of a contraction and chooses m, n and k. */
 #include "device/contraction.h"
 
 #include <stddef.h>

@@ -23,8 +23,7 @@ typedef struct Contraction {
  * enough. They are -1 if only dot products remain. Ends the program above HT_MAX_AXES axes. */
 Contraction contraction_of(int rank, const ht_axis *axes);
 
-/* contraction_axis returns axis i, or NULL for -1. contraction_size returns the number of
- * multiplications of the matrix product. */
+/* contraction_axis returns axis i, or NULL for -1; contraction_size counts multiplications. */
 const ht_axis *contraction_axis(const Contraction *c, int i);
 double contraction_size(const Contraction *c);
 

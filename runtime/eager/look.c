@@ -83,8 +83,7 @@ static uint32_t present_operands(const Entry *entry) {
     return present;
 }
 
-/* Returns the number of operations of a call: 0 for a view, the rule's number if the rule has one,
- * else one per element read or written. */
+/* Returns a call's operations: 0 for a view, the rule's number, else one an element. */
 static double operations_of(const Entry *entry) {
     double elements = 0;
     if (entry->op && entry->op->kind == OPERATOR_VIEW) return 0;

@@ -1,4 +1,3 @@
-/* Calls operators: computes their results in forward, and their operands' gradients in backward. */
 #include "eager/operator.h"
 
 #include "cpu/cpu.h"

@@ -1,4 +1,3 @@
-/* Nodes, the tape, and the step's memory. */
 #include "eager/tape.h"
 
 #include "base/memory.h"

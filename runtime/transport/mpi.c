@@ -1,4 +1,3 @@
-/* The transport between ranks that MPI connects. */
 #include "transport/mpi.h"
 
 #include "base/memory.h"

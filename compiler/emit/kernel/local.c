@@ -50,8 +50,7 @@ static bool is_own_name(const char *name, bool loops) {
     return strchr("aik", name[0]) && *digits && strspn(digits, "0123456789") == strlen(digits);
 }
 
-/* Returns whether a name looks like the variables in which generated functions keep elements of a
- * tensor: NAME_v, NAME_w, NAME_h, NAME_s. */
+/* Returns whether a name looks like the generated variables NAME_v, NAME_w, NAME_h, NAME_s. */
 static bool is_variable(const char *name) {
     size_t length = strlen(name);
     return length > 2 && name[length - 2] == '_' && strchr("vwhs", name[length - 1]);
@@ -185,8 +184,7 @@ static int term_most(const Expr *expr) {
     return expr->kind == EXPR_NEG ? term_most(expr->arg[0]) : 1;
 }
 
-/* Returns whether an expression divides by the extent of a contracted factor that is empty in the
- * whole tensor: the mean of no elements. */
+/* Returns whether an expression divides by an empty contracted factor: the mean of no elements. */
 static bool is_mean_of_nothing(const LocalOp *local, const Expr *expr) {
     const Binding *binding = local->op->binding;
     for (int f = 0; f < binding->factor_count && expr->kind == EXPR_DIV; f++)

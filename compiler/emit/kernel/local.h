@@ -51,8 +51,7 @@ typedef struct LocalOp {
     Term *terms; // terms of a RULE_BODY, or of the product before an epilogue
 } LocalOp;
 
-/* Fills in `local`. Returns false after it has reported an error: a tensor that lies in several
- * boxes, which the operator cannot take. */
+/* Fills in `local`. Returns false after an error: a tensor that lies in several boxes. */
 bool local_op(LocalOp *local, struct RoleWriter *writer, const Op *op);
 
 /* Makes a product compute the column sum of its operand as well, if its kernel can. */

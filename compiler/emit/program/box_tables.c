@@ -175,8 +175,7 @@ static PiecesText find_pieces(Arena *scratch, const Tables *tables, const Stored
 
 /* ---- runs ---- */
 
-/* Returns rows `{device, count, piece, step}`: `count` devices from `device` on, whose piece
- * numbers grow by `step` from device to device. */
+/* Returns rows `{device, count, piece, step}`: `count` devices whose pieces grow by `step`. */
 static Text device_runs(Arena *arena, const int *piece, int count, int *runs) {
     Text rows = {.arena = arena};
     *runs = 0;
@@ -312,8 +311,7 @@ static int write_stored(const Tables *tables, const Stored *stored) {
     return number;
 }
 
-/* Finds the values that a tensor with the rows of all micro-batches consists of: the parts of an
- * input, or the values that an output collects. */
+/* Finds the values of all micro-batches' rows of a tensor: an input's parts, or collected ones */
 static Stored stored_of(const Tables *tables, const Value *value) {
     const Module *module = tables->module;
     Arena *arena = tables->emitter->arena;

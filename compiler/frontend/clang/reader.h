@@ -81,8 +81,7 @@ typedef struct ReaderPragmas {
     Array(Token) weak; // names in pragmas `weak`
 } ReaderPragmas;
 
-/* A call over several lines of a macro with __LINE__, which gcc takes for the number of the first
- * line, and clang for that of the last. */
+/* A call over several lines of a macro with __LINE__: for gcc the first line, for clang the last */
 typedef struct OpenCall {
     const Source *source;
     int begin, end, last_line; // offsets in the source; number of the last line

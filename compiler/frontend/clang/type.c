@@ -232,8 +232,7 @@ static const CType *type_of(Reader *r, CXType clang) {
     return type;
 }
 
-/* Finds the type by clang's address first, since its key takes long to spell. A type with a
- * variable length is a new one each time. */
+/* Finds the type by clang's address first, faster than by key. Types of variable length are new. */
 const CType *clang_type(Reader *r, CXType clang) {
     SeenQualified *seen;
     int variable_arrays = r->variable_arrays;

@@ -8,8 +8,7 @@
 
 #include "ir/module.h"
 
-/* Returns which operand of the product `sum` reduces: it must sum over exactly the factors that the
- * product contracts; -1 if there is none. */
+/* Returns which operand of the product `sum` reduces, over just its contracted factors; or -1 */
 int summed_operand(const Op *sum, const Op *product);
 
 /* Returns the product right after `sum` in its phase whose side reduction `sum` can be, or NULL. */

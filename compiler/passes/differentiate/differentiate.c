@@ -255,8 +255,7 @@ static void number_units(Module *module) {
         op_change_source(module->arena, module->ops.at[i])->op = i;
 }
 
-/* Removes the operators of section update (assignments of the model, optimizer rules), which come
- * last, from the module and returns them. */
+/* Removes the operators of section update, which come last, from the module and returns them. */
 static Ops take_updates(Module *module) {
     Ops updates = {0};
     int count = module->ops.count;

@@ -87,8 +87,7 @@ static bool may_overwrite(const Op *op, int k) {
     return false;
 }
 
-/* Returns whether all readers of a value, except `row`, accept its strides. Views of the value get
- * the same storage and are checked, too. */
+/* Returns whether all readers of a value, and of its views, except `row`, accept its strides. */
 static bool is_taken(Views *views, Value *value, const Op *row) {
     const Readers *readers = &views->readers[value->id];
     bool taken = !views->fetched[value->id];

@@ -69,8 +69,7 @@ static Op *repeated(Module *module, const Op *op, Value *const *operands, const 
 
 static Value *needed_value(Remaker *remaker, Value *value, const Op *reader);
 
-/* Returns the slot for a value's copy in the visit of an operator. Each visit makes its own copy,
- * because visits run one after another. */
+/* Returns the slot for a value's copy in an operator's visit. Each visit makes its own copy. */
 static Value **copy_for(Remaker *remaker, const Value *value, const Op *reader) {
     return &remaker->copy[(ptrdiff_t)value->id * remaker->visits + reader->visit];
 }

@@ -1,4 +1,3 @@
-/* Lowers a plan for one device to the tables of <hetu/reshard.h>. */
 #include "reshard/lower/lower.h"
 
 #include "support/intern.h"

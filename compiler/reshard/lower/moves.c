@@ -201,8 +201,7 @@ static ht_move fold_progression(Lowering *lowering, const ht_move *move, int cou
     return folded;
 }
 
-/* Returns copies in which boxes at constant distances are folded into one move. So a group needs
- * one move instead of one for each device. */
+/* Returns copies with boxes at constant distances as one move, not one for each device. */
 static MoveList folded_copies(Lowering *lowering, MoveList moves) {
     for (int before = moves.count + 1; moves.count < before;) {
         before = moves.count;

@@ -1,4 +1,3 @@
-/* Reads FlexSP's input and writes its plan and its bound. */
 #include "planner/kinds/flexsp/flexsp.h"
 
 #include "planner/kinds/input.h"

@@ -1,4 +1,3 @@
-/* Reads Galvatron's input and writes its plan and its bound. */
 #include "planner/kinds/galvatron/galvatron.h"
 
 #include "planner/kinds/input.h"

@@ -117,8 +117,7 @@ static bool change_helps(SequenceExchanges *moves, int sequence) {
     return false;
 }
 
-/* Finds a move or a swap of a sequence of the slowest pipeline that shortens the step, and makes
- * it. Returns false when there is none. */
+/* Makes a move or a swap of a sequence of the slowest pipeline that shortens the step; or false */
 static bool step(SequenceExchanges *moves) {
     int pipeline = slowest(moves);
     for (int way = 0; way < 2; way++)

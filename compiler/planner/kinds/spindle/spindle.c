@@ -1,4 +1,3 @@
-/* Reads inputs and writes answers of kind spindle. */
 #include "planner/kinds/spindle/spindle.h"
 
 #include "planner/kinds/input.h"
