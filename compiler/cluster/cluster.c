@@ -202,11 +202,10 @@ static const char *find_quoted(const Reader *reader, const char *from, const cha
 static const char *find_entry(const char *from, size_t index) {
     int depth = 0;
     bool quoted = false;
-    for (const char *c = from; c && *c; c++) {
+    for (const char *c = from; c && *c; c++)
         if (*c == '"' && c[-1] != '\\') quoted = !quoted;
         else if (!quoted && *c == '{' && !depth++ && !index--) return c;
         else if (!quoted && *c == '}') depth--;
-    }
     return from;
 }
 

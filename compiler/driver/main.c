@@ -68,9 +68,7 @@ _Noreturn static void hand_over(Driver *driver) {
     Command command =
         whole_command(driver, arena_array(driver->arena, const char *, options->cc.source_count),
                       &none_waits, NULL);
-    if (options->output) {
-        command_add(&command, "-o", options->output, NULL);
-    }
+    if (options->output) command_add(&command, "-o", options->output, NULL);
     if (!options->cc.hand_over && !options->compile_only && options->cc.input_count)
         add_libraries(driver, &command);
     if (driver->prepares) command_add(&command, "-rdynamic", NULL);

@@ -70,9 +70,8 @@ static bool add_source(Driver *driver, UserFiles *files, const Item *item) {
     const char *list = temporary(&driver->tools, "files.d");
     Command command = compile_command(driver);
     command_add(&command, "-w", "-MM", "-MF", list, NULL);
-    if (item->kind == ITEM_DEVICE) {
+    if (item->kind == ITEM_DEVICE)
         command_add(&command, "-MG", "-x", driver->options->backend->folder->read_as, NULL);
-    }
     if (item->kind == ITEM_SOURCE) add_source_word(&command, item->text);
     else command_add(&command, item->text, NULL);
     if (command_run(&driver->tools, &command)) return false;

@@ -340,9 +340,8 @@ static bool shape_clause(RuleDraft *draft) {
     draft->shape_at = tokens->token->at;
     const char *name = tokens->token->text;
     draft->rule.shape_attr = rule_attr(draft, name, PARAM_SHAPE, PARAM_SHAPE);
-    if (draft->rule.shape_attr < 0) {
+    if (draft->rule.shape_attr < 0)
         return rule_unknown(draft, tokens->token->at, "a parameter of type ht_dims", name, NULL);
-    }
     tokens_next(tokens);
     return true;
 }

@@ -13,9 +13,8 @@ static bool parse_number(StrategyParser *parser, int64_t *value) {
     Tokens *tokens = parser->tokens;
     char *end;
     unsigned long long number = strtoull(tokens->token->text, &end, 0);
-    if (end[strspn(end, "uUlL")] || number > INT64_MAX) {
+    if (end[strspn(end, "uUlL")] || number > INT64_MAX)
         return tokens_error(tokens, "\"%s\" is not an integer", tokens->token->text);
-    }
     *value = parser->skimmed ? 1 : (int64_t)number;
     tokens_next(tokens);
     return true;

@@ -75,9 +75,7 @@ static void emit_elementwise(Text *out, const LocalOp *local, const Nest *output
         open = cpu_vector_loops(out, outputs, calls_functions(local->rule->body), &depth);
     text_string(out, outputs->count ? "\n" : "");
     emit_assignment(out, local, &around, depth);
-    if (open) {
-        close_bracket(out, depth - 2);
-    }
+    if (open) close_bracket(out, depth - 2);
 }
 
 /* ---- sums ---- */
@@ -187,9 +185,7 @@ static void emit_row_sums(const Sums *sums) {
         else emit_scalar_sum(sums, &addition, NULL, depth);
     }
     emit_sum_result(sums, "sum", depth);
-    if (outputs->count) {
-        close_bracket(out, depth - 1);
-    }
+    if (outputs->count) close_bracket(out, depth - 1);
 }
 
 static void emit_column_loop(Text *out, const Loop *inner, int depth) {

@@ -55,9 +55,7 @@ static void emit_row_loop(Text *out, const Rows *rows, int loop, int depth) {
         cpu_for(out, depth + l, &rows->inner.loop[l], last ? " {" : "");
     }
     emit_element(out, &place, depth + rows->inner.count);
-    if (rows->inner.count) {
-        close_bracket(out, depth + rows->inner.count - 1);
-    }
+    if (rows->inner.count) close_bracket(out, depth + rows->inner.count - 1);
 }
 
 static void emit_rows(Text *out, const Rows *rows) {
@@ -73,9 +71,7 @@ static void emit_rows(Text *out, const Rows *rows) {
         emit_row_loop(out, rows, loop, depth);
     }
     emit_row_values(out, rows, rows->plan.loop_count, depth);
-    if (outer->count) {
-        close_bracket(out, depth - 1);
-    }
+    if (outer->count) close_bracket(out, depth - 1);
 }
 
 static void emit_elements(Text *out, const Rows *rows) {
@@ -83,9 +79,7 @@ static void emit_elements(Text *out, const Rows *rows) {
     int depth = 1, open = cpu_vector_loops(out, &rows->outer, rows->calls, &depth);
     text_string(out, rows->outer.count ? " {\n" : "");
     emit_element(out, &place, depth);
-    for (int b = 0; b < open + (rows->outer.count > 0); b++) {
-        close_bracket(out, depth - 1 - b);
-    }
+    for (int b = 0; b < open + (rows->outer.count > 0); b++) close_bracket(out, depth - 1 - b);
 }
 
 void rows_cpu(Text *before, Text *out, const LocalOp *local, const Kernel *kernel) {

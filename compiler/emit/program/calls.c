@@ -356,9 +356,8 @@ void calls_emit(Text *out, Calls *calls, const char *name, const char *phase_nam
     stretches_find(calls->arena, keys, calls->count, &stretches);
     Writer writer = {.out = out, .calls = calls, .name = name, .body = {.arena = calls->arena}};
     text_print(out, "\n/* %s */\n\n", phase_name);
-    for (int s = 0; s < stretches.count; s++) {
+    for (int s = 0; s < stretches.count; s++)
         if (stretches.at[s].times > 1) emit_repeat(&writer, stretches.at[s]);
         else emit_plain(&writer, stretches.at[s]);
-    }
     text_print(out, "void %s(ht_worker *r)\n{\n%s}\n", name, text_bytes(&writer.body));
 }

@@ -145,13 +145,12 @@ static const CStmt *body(Reader *r, const char *file, int from, CXCursor cursor)
     Pragmas taken = {0}, marks = {0};
     const Scope *outer = r->body.scope;
     if (extent.file == file) take_pragmas(r, file, from, extent.begin, &taken);
-    for (int i = 0; i < taken.count; i++) {
+    for (int i = 0; i < taken.count; i++)
         if (pragma_marks(taken.at[i])) array_push(r->arena, &marks, taken.at[i]);
         else if (pragma_acts(taken.at[i]))
             diag_error(r->diag, taken.at[i]->at,
                        "the %s pragma may not be the body of a statement; put braces around it",
                        taken.at[i]->directive);
-    }
     const CStmt *stmt = clang_stmt(r, cursor);
     if (clang_getCursorKind(cursor) != CXCursor_DeclStmt) r->body.scope = outer;
     return marks.count ? marked(r, &marks, stmt) : stmt;

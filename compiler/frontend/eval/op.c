@@ -128,12 +128,10 @@ void operator_emit(Eval *ev, Op *op) {
 static Val store_results(Eval *ev, const Call *call, Op *op) {
     Place place = {call_result(ev, call), 0};
     const CType *type = call->function->result;
-    if (type->is_tensor) {
-        tensor_store(ev, place, op->results[0]);
-    } else {
+    if (type->is_tensor) tensor_store(ev, place, op->results[0]);
+    else
         for (int i = 0; i < op->result_count; i++)
             tensor_store(ev, (Place){place.object, type->fields.at[i].offset}, op->results[i]);
-    }
     return (Val){.type = type, .place = place};
 }
 

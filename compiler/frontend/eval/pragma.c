@@ -85,11 +85,10 @@ void eval_pragma(Eval *ev, const Pragma *pragma) {
     if (!ev->module || ev->build.gradient)
         eval_error(ev, pragma->at, "the %s pragma belongs into a model function",
                    pragma->directive);
-    for (int i = 0; i < pragma->operands.count; i++) {
+    for (int i = 0; i < pragma->operands.count; i++)
         if (pragma->kind == PRAGMA_DIMS) name_dimensions(ev, pragma, pragma->operands.at[i]);
         else if (pragma->kind == PRAGMA_SHARD) shard(ev, pragma, pragma->operands.at[i]);
         else reshard(ev, pragma, pragma->operands.at[i]);
-    }
 }
 
 static int layer_number(Eval *ev, const CExpr *expr) {

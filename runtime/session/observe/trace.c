@@ -99,11 +99,10 @@ static double aligned(const Writer *writer, double time) {
 
 static void print_string(FILE *out, const char *text) {
     fputc('"', out);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
         if (*c == '"' || *c == '\\') fprintf(out, "\\%c", *c);
         else if (*c < 0x20) fprintf(out, "\\u%04x", *c);
         else fputc(*c, out);
-    }
     fputc('"', out);
 }
 
