@@ -262,8 +262,7 @@ static Names inner_folders(const Folder *folder) {
     return names;
 }
 
-/* Makes a folder and adds it to `made`; accepts an existing folder that no other user controls.
- * Returns false after a message. */
+/* Makes a folder, or accepts one that no other user controls, and adds it to `made`. */
 static bool make_folder(Arena *arena, const char *path, Names *made) {
     struct stat found;
     if (!mkdir(path, 0777)) {

@@ -123,8 +123,7 @@ static bool check_inputs(Arena *arena, const Options *options) {
     return good;
 }
 
-/* Refuses what the backend cannot do: single objects when it makes whole folders, and sources in
- * another backend's language. */
+/* Refuses single objects when the backend makes folders, and sources in another's language. */
 static bool check_backend(const Driver *driver) {
     const Options *options = driver->options;
     if (driver->options->backend->folder && options->compile_only)

@@ -215,8 +215,7 @@ static char **plain_environment(Arena *arena) {
     return own;
 }
 
-/* Starts a command as child `slot`. Ends the process with a message when that fails: other commands
- * would fail as well. */
+/* Starts a command as child `slot`. Ends the process with a message when that fails. */
 static void start(const Command *command, int slot) {
     pid_t child;
     posix_spawn_file_actions_t actions;

@@ -1,5 +1,4 @@
-/* The frontend: from annotated C to modules. Its parts, in the order in which frontend.c calls
- * them:
+/* The frontend: from annotated C to modules. Its parts, in the order of frontend.c:
  *
  *     source.h      finds the lines `#pragma hspmd` of a file
  *     clang/        makes a C tree (ctree.h) of a translation unit; no other part uses libclang

@@ -1,5 +1,4 @@
-/* Chooses the strategies of a program, from its source or from strategy files, and checks the names
- * of the model in them.
+/* Chooses a program's strategies, in its source or in files, and checks the names in them.
  *
  *     #pragma hspmd strategy fast
  *     #pragma hspmd   stage devices(0-3) mesh(dp:2, tp:2)

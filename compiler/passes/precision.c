@@ -152,8 +152,7 @@ static Origin origin_of_operands(Lowering *lowering, const Op *op) {
     return origin;
 }
 
-/* Returns whether the rule or an argument fixes the types of all results. The operator then needs
- * its operands unrounded. */
+/* Returns whether the rule or an argument fixes the types of all results. */
 static bool fixes_results(const Op *op) {
     for (int r = 0; r < op->def->rule->result_count; r++) {
         ElementKind kind = op->def->rule->results[r].element.kind;

@@ -1,5 +1,4 @@
-/* Diagnostics: errors, warnings, remarks and notes with file, line, column and a caret, as C
- * compilers print them.
+/* Diagnostics: errors, warnings, remarks and notes with file, line, column and a caret.
  *
  *     gpt.c:12:26: error: the dimension "haeds" is named nowhere in the model
  *       12 | #pragma hspmd dims(q: batch, seq, haeds, _)

@@ -1,8 +1,7 @@
 /* Ends a rank after an error, with a message that says what the rank was doing. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
+#include <hetu/kernel.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -53,20 +52,11 @@ typedef struct FailNote {
 void fail_noted(const volatile FailNote *note);
 
 /* Ends the program as ht_fail does, with exit status `status`. */
-#ifdef __cplusplus
-[[noreturn]]
-#else
-_Noreturn
-#endif
-void fail_as(FailStatus status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+HT_NORETURN void fail_as(FailStatus status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Ends this rank at once with a message: `why`, and what it was doing. Any thread may call it. */
-#ifdef __cplusplus
-[[noreturn]]
-#else
-_Noreturn
-#endif
-void fail_end(const char *why);
+HT_NORETURN void fail_end(const char *why);
 
 #ifdef __cplusplus
 }

@@ -42,8 +42,7 @@ void row_store(const Rows *rows, int64_t r, const float *row);
 /* Returns the maximum of n elements, or NaN if one of them is NaN. */
 float row_peak(const float *x, int64_t n);
 
-/* The f32 copies that view_load and view_target made, at most 8; copies_free frees them. Initialize
- * with {0}. */
+/* The f32 copies of view_load and view_target, at most 8; copies_free frees them. Begins as {0}. */
 typedef struct Copies {
     int count;
     float *at[8];

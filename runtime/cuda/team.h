@@ -55,9 +55,8 @@ static inline dim3 team_threads(const Team &team) {
     return dim3((unsigned)(team.warps * HT_WARP), (unsigned)team.teams);
 }
 
-/* Calls work.operator()<T, V>(). T is the type in which the views are stored. V is the number of
- * neighbours in 16 bytes, if all rows of `n` elements and all `vectors` (of f32) begin at multiples
- * of 16 bytes; else 1. */
+/* Calls work.operator()<T, V>(). T is the views' type. V is the number of neighbours in 16 bytes,
+ * if all rows of `n` elements and `vectors` (of f32) begin at multiples of 16 bytes; else 1. */
 template <typename Work>
 static inline void with_vectors(const char *name, int64_t n,
                                 std::initializer_list<const ht_view *> views,

@@ -197,8 +197,7 @@ static bool mixes_floats(const Operator *op, const ht_tensors *operands) {
     return op->values.alike && types == (1u << HT_F32 | 1u << HT_BF16);
 }
 
-/* Returns the operands, with bf16 ones cast to f32 if bf16 and f32 are mixed, as in hetucc
- * (compiler/frontend/eval/op.c). */
+/* Returns the operands, bf16 cast to f32 if both occur, as in compiler/frontend/eval/op.c. */
 static const ht_tensors *promoted(const Operator *op, const ht_tensors *operands) {
     if (!mixes_floats(op, operands)) return operands;
     ht_tensors *wide = eager_alloc((size_t)op->operand_count * sizeof *wide);

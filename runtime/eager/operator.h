@@ -116,8 +116,7 @@ typedef struct Operator {
     OperatorValues values;
     /* Bit mask of operands that equal the result if all other operands are zero (x in x + 0). */
     uint32_t passes;
-    /* Bit masks of operands in which the results are jointly linear: if all are zero, so is the
-     * result. */
+    /* Bit masks of operands in which results are jointly linear: zero if all of them are zero. */
     const uint32_t *groups;
     OperatorVariants loops;
     OperatorWork *operations; // NULL: one operation per element read or written

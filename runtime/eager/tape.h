@@ -77,8 +77,7 @@ bool eager_is_integer(const ht_node *node);
 
 /* ---- the tape ---- */
 
-/* Copies an entry to the tape if an operand needs a gradient, and marks the floating-point results
- * as needing gradients, too. */
+/* Copies an entry to the tape if an operand needs a gradient, which its results then need, too. */
 void eager_record(const Entry *entry);
 
 /* Adds `gradient` to a node's gradient. Does not change `gradient`, which nodes may share. */

@@ -30,7 +30,6 @@ void channels_close(void);
 /* Returns the number of tags; valid tags are 0 to this number minus 1. */
 int channels_tags(void);
 
-/* post_begin starts a nonblocking message. post_done makes progress on it and returns whether it is
- * complete. */
+/* post_begin starts a nonblocking message. post_done advances it and returns whether it ended. */
 void post_begin(int lane, Post *post);
 bool post_done(int lane, Post *post);

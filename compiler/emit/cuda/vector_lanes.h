@@ -44,8 +44,7 @@ void text_place(Text *out, const LocalOp *local, int tensor, const Around *aroun
 void emit_loads(const Device *device, uint64_t tensors, const Lanes *lanes, const Around *around,
                 int depth);
 
-/* Returns the variable that counts the steps of a nest: the loop's index with one loop and one
- * lane, otherwise `number`. */
+/* Returns the variable that counts a nest's steps: the index of a single loop, or `number`. */
 const char *counter(const Nest *nest, const Lanes *lanes, const char *number);
 
 /* Returns the number of steps of a nest; a step computes all lanes. */

@@ -10,8 +10,7 @@ static bool tensor_has(const Tensor *tensor, int factor) {
     return false;
 }
 
-/* Returns whether one operand has a dimension of the result that the other lacks. Otherwise a loop
- * nest is as fast. */
+/* Returns whether one operand has a dimension of the result that the other operand lacks. */
 static bool product_is_matrix(const LocalOp *local, const Product *product) {
     bool alone = false;
     for (int f = 0; f < local->factor_count; f++)

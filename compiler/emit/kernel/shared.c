@@ -112,8 +112,7 @@ static void write_whole(Text *out, const KernelText *kernel) {
                kernel->prototype, kernel->body);
 }
 
-/* Appends a body with names of parameters in place of numbers. Drops `static` of tables, because
- * tables may contain parameters. */
+/* Appends a body with names of parameters in place of numbers. Drops `static` of tables. */
 static void write_with_parameters(Text *out, const Parted *parted, const int *which) {
     static const char TABLE[] = "    static const ";
     const char *done = parted->kernel->body, *end;

@@ -41,8 +41,7 @@ struct CLayout {
     bool clears;        // the list sets padding to zero, too
 };
 
-/* An aggregate whose members are being initialized in order. Without inner braces, several levels
- * are open. */
+/* An aggregate whose members are being initialized; without inner braces, several are open. */
 typedef struct Level {
     const CType *type;
     int64_t offset;

@@ -227,8 +227,7 @@ static BoundAccess view_access(Binder *binder, const int *factor, int count) {
                          .dims = intern(factoring->shared, dims, sizeof *dims * (size_t)count)};
 }
 
-/* Makes the binding of a reshape that does more than regroup: the atoms that both sides begin or
- * end with are factors. */
+/* Makes the binding of a reshape that does more than regroup: its factors are common end atoms. */
 static const Binding *view_binding(Factoring *factoring, const Op *op) {
     Binder *binder = arena_new(factoring->arena, Binder);
     binder->factoring = factoring;

@@ -48,8 +48,7 @@ static void name_run(Naming *naming, int node, const char *name, Position at) {
     }
 }
 
-/* Returns the nodes into which a rule's merged dimension (`compound`) or a reshape splits the class
- * of `node`; NULL: none. */
+/* Returns the nodes into which a rule's `compound` or a reshape splits the class of `node`. */
 static const int *parts_of(const Naming *naming, int node, bool compound, int *count) {
     int root = classes_root(naming->classes, node), index = naming->equation[compound][root];
     if (!index) return NULL;

@@ -58,8 +58,7 @@ static bool is_same_view(const Views *views, const Op *op) {
            module_layouts_equal(views->module, x->layout, y->layout, x->type);
 }
 
-/* Returns whether the kernel of an operator accepts the strides that a tensor has on all devices. k
- * counts operands, then results. */
+/* Returns whether the kernel of an operator accepts the strides of tensor k on all devices. */
 static bool takes_tensor(Views *views, const Op *op, int k) {
     Module *module = views->module;
     bool result = k >= op->operand_count;

@@ -77,8 +77,7 @@ static bool passes_sum(const Op *op) {
     return wanted != 0;
 }
 
-/* Returns the bound factor of an operator that the loop cuts; -1: none, or several, such as queries
- * and keys. */
+/* Returns the bound factor of an operator that the loop cuts; -1: none, or several factors. */
 static int loop_factor(const Op *op) {
     int found = -1;
     for (int k = 0; k < op->operand_count + op->result_count; k++) {

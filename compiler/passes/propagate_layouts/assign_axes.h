@@ -61,8 +61,7 @@ typedef struct Assigner {
 /* An assignment of mesh axes to an operator. For every axis it has the bound factor that the axis
  * cuts, ASSIGN_NONE, or ASSIGN_PASS + 1 - g: partial sums pass through the operands of group g (1,
  * 2, ...) of rule_linear. With `turns` of the strategy, axes of `ring_axes` cut another factor,
- * `ring_factor`, of the tensors that have it; the operator then runs in ring steps, one for each
- * piece (ring_attention.c). */
+ * `ring_factor`, of tensors that have it, in ring steps, one for each piece (ring_attention.c). */
 typedef struct Assignment {
     int factor[MESH_MOST];
     bool zigzag[MESH_MOST]; // a zigzag split
@@ -92,8 +91,7 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
 bool version_reaches(const Assigner *assigner, const Version *version);
 
 /* Return the newest version that the current operator may read, and the version that is cheapest to
- * convert to `to`. If it may read no version, all versions are candidates, and a message between
- * visits sends the value. */
+ * convert to `to`. If it may read none, all are candidates, and a message sends the value. */
 const Version *newest_version(const Assigner *assigner, const Version *versions);
 const Version *cheapest_version(const Assigner *assigner, const Version *versions,
                                 const Sharding *to, double *price);

@@ -78,8 +78,7 @@ static void note_origin(Propagation *propagation, const Op *op) {
 }
 
 /* Returns whether conversions of a value on its stage serve only one layer in one section: gathered
- * parameters under `zero 3`. Values from other stages are kept, because they are not sent again in
- * backward. */
+ * parameters under `zero 3`. Values of other stages are kept, not sent again. */
 static bool is_passing(const Propagation *propagation, const Value *original) {
     return module_zero(propagation->module) == 3 &&
            propagation->origin[original->id] == ORIGIN_PARAMETERS;
@@ -504,8 +503,7 @@ static void convert_gradients(Propagation *propagation, const Op *first) {
 /* ---- the pass ---- */
 
 /* Records that a value is a parameter's gradient or a stage's contribution to it. Also records the
- * layout on a mesh to which the value is converted. Under `zero 2` the terms of each micro-batch
- * are converted, too. */
+ * mesh layout to which the value is converted. Under `zero 2` each micro-batch's terms are, too. */
 static void begin_sum(Propagation *propagation, const Parameter *parameter, const Value *sum,
                       const Mesh *mesh, const Layout *layout) {
     const Op *def = sum->def;

@@ -7,8 +7,7 @@
  * rate) for a micro-batch; the unit is one row of the whole model on one healthy device of the
  * fastest class. m micro-batches take m max t + fill (sum t - max t); fill is 1 for gpipe and 1f1b,
  * and less if stages have several model chunks, or if parameters' gradients fill the bubble. A step
- * takes as long as the slowest pipeline. Layout conversions are left out, since both sides of a
- * comparison have them. */
+ * takes as long as the slowest pipeline. Layout conversions are left out: both sides have them. */
 #pragma once
 
 #include "planner/rebalance/layer_work.h"

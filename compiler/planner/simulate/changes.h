@@ -9,8 +9,7 @@
  *
  * `at` counts seconds from the begin of the first step. With a slowdown of x, devices compute x
  * times as long as their class. `bandwidth` is a factor of the cluster file's bandwidth, of a kind
- * of link or of all links of some devices. A later event replaces an earlier event of the same
- * devices or links. */
+ * of link or of all links of devices. A later event replaces one of the same devices or links. */
 #pragma once
 
 #include <stdbool.h>

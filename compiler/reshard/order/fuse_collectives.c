@@ -1,8 +1,7 @@
 /* Fuses collectives: each large tensor has its own; small tensors of the same kind share one.
  *
  * The data of a collective is contiguous, so parts of several tensors are packed before it and
- * unpacked afterwards. Fusion is faster as long as both copies take less time than the start of
- * another collective. */
+ * unpacked afterwards. Fusion is faster while both copies take less than another start. */
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"
 #include "reshard/cost/communication.h"

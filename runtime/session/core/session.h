@@ -111,8 +111,7 @@ void session_check_variables(void);
 bool session_ranks_fit(void);
 void session_explain_ranks(int argc, char **argv);
 
-/* Sets the number of threads for kernels: OMP_NUM_THREADS, else this rank's share of the node's
- * cores. */
+/* Sets the number of threads for kernels: OMP_NUM_THREADS, else this rank's share of the cores. */
 void session_set_threads(void);
 
 /* Returns the number of cores of this host. */

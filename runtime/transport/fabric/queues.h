@@ -27,7 +27,6 @@ void queues_seal(Queues *queues);
 
 void queues_close(Queues *queues);
 
-/* Copy to or from another rank of this machine as many bytes as possible without waiting. Return
- * the number of bytes. */
+/* Copy to or from another rank of this machine, without waiting. Return the number of bytes. */
 size_t queue_put(Queues *queues, int to, const void *data, size_t bytes);
 size_t queue_get(Queues *queues, int from, void *data, size_t bytes);

@@ -46,6 +46,5 @@ bool socket_read(int socket, void *data, size_t bytes, double deadline);
 ssize_t socket_put(int socket, const void *data, size_t bytes);
 ssize_t socket_get(int socket, void *data, size_t bytes);
 
-/* Returns the index of the first socket whose peer has closed the connection or died; -1: none.
- * Ignores negative entries. */
+/* Returns the index of the first socket whose peer is gone; -1: none. Ignores negative entries. */
 int socket_first_closed(const int *sockets, int count);

@@ -4,8 +4,7 @@
  * The bottleneck o is the time of the slowest stage. Under it a stage of rate y takes at most
  * floor(o / y) layers, and no more than its memory holds. All stages together must take L layers;
  * the sum of their times is least when the fast stages are filled first. So each o gives the least
- * sum. Only multiples of rates need to be tried for o, from the least one that has room for L
- * layers. */
+ * sum. Only multiples of rates are tried for o, from the least with room for L layers. */
 #include "planner/kinds/malleus/problem.h"
 
 #include <math.h>

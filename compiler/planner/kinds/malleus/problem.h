@@ -68,8 +68,7 @@ double malleus_rate(const Malleus *malleus, int node, int first, int size);
 /* Sets the trades of a pipeline of these stages; sorts the stages by rate. */
 void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pipeline *pipeline);
 
-/* Orders the stages and gives them the layers with which (microbatches - 1) most + sum is least.
- * Returns that time. */
+/* Gives ordered stages the layers with the least (microbatches - 1) most + sum. Returns that. */
 double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count, int microbatches);
 
 /* Returns the least time in which `count` pipelines finish all micro-batches; each gets at least
