@@ -87,10 +87,8 @@ typedef struct DeviceClass {
     Curve memory_bandwidth;             // bytes a second, by the bytes that are touched
     Curve row_bandwidth;                // the same for rows of ROW_BYTES that are not contiguous
     Curve page_bandwidth;               // the same for rows of PAGE_ROW_BYTES, each on another page
-    double combined[2][CLUSTER_DTYPES]; // elements a second of sums and of maxima, by ht_dtype; 0:
-                                        // unknown
-    Curve products[CLUSTER_DTYPES];     // by ht_dtype: operations a second of products, by their
-                                        // operations
+    double combined[2][CLUSTER_DTYPES]; // elements a second of sums and maxima, by ht_dtype; or 0
+    Curve products[CLUSTER_DTYPES];     // by ht_dtype: operations a second of products, by size
 } DeviceClass;
 
 typedef struct ClusterDevice {

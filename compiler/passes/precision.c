@@ -41,8 +41,7 @@ struct Copy {
 typedef enum Origin {
     ORIGIN_COMPUTED,
     ORIGIN_NUMBER, // constants of the program
-    ORIGIN_INPUT,  // inputs, operands of integer type, and values computed from these and constants
-                   // alone
+    ORIGIN_INPUT,  // inputs, integer operands, and values computed from these and constants
     ORIGIN_PARAM,  // a parameter itself
     ORIGIN_ASKED   // f32 that the model asks for, and values computed from it and constants
 } Origin;

@@ -23,8 +23,7 @@ typedef struct ReplicaGroups {
                      // devices, so that equal groups have equal plans; on a cluster, the devices of
                      // the first equivalent group
     int count, size; // number of replica groups, and of members of each group
-    const int *devices; // by replica group and member; member i of each group corresponds to member
-                        // i of the first
+    const int *devices; // by replica group and member; members i of all groups correspond
     int least, span;    // device numbers are in [least, least + span)
     // by device - least: the device's index within its replica group; -1: it takes no part
     const int *member;

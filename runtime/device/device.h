@@ -74,8 +74,7 @@ bool device_name(const char *name);
 typedef struct StepNumbers {
     float hyper[DEVICE_HYPER];
     int64_t step;
-    int64_t run; // number of earlier runs of the program under its strategy; does not depend on
-                 // `step`
+    int64_t run; // number of earlier runs of the program under its strategy
     uint64_t seed;
     int training;
 } StepNumbers;

@@ -33,8 +33,7 @@ typedef struct OperatorFactor {
     const char *name;
     bool ellipsis;
     bool contracted, maximum; // no result has the factor; its reduction is a maximum, not a sum
-    bool each; // each member of the variadic operand has its own extent; the factor's extent is
-               // their sum
+    bool each; // each member of the variadic operand has its own extent; their sum counts
     OperatorNumber *count, *size; // number of dimensions; extent (size clause); NULL: by operands
     uint32_t size_of;             // bit mask of the factors that `size` reads
 } OperatorFactor;

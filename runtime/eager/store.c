@@ -45,8 +45,7 @@ typedef struct Input {
 typedef struct Output {
     char *name;
     ht_node *node;
-    const void *kept; // copy of an output that shares memory with a parameter, taken before the
-                      // update; else NULL
+    const void *kept; // copy, before the update, of an output in a parameter's memory; else NULL
 } Output;
 
 struct eager_program {

@@ -108,9 +108,8 @@ void eager_run_kernel(ht_kernel *kernel, NodeList results, NodeList operands, co
 typedef struct Trace {
     int count, room, at; // `at`: index of the next hash to compare
     uint64_t *print;
-    int forward; // number of hashes of the forward part, the first ones; -1: first evaluation has
-                 // not ended
-    bool whole;  // the hashes of the backward part are complete
+    int forward;          // number of the forward part's hashes; -1: first evaluation has not ended
+    bool whole;           // the hashes of the backward part are complete
     int call, call_count; // for trace and profile: index of the next call; length of `calls`
     ht_called **calls;
 } Trace;

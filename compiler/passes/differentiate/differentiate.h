@@ -11,8 +11,7 @@ typedef struct Differentiator {
     Value **gradient; // by value id: the sum of its gradient so far
     Value **mapped;   // by value id of a gradient function: its copy in the module
     bool *wanted;     // by value id of a gradient function: its copy is needed
-    bool *vanishes; // by value id of a gradient function: it is 0, because no gradient arrives at a
-                    // result
+    bool *vanishes;   // by value id of a gradient function: it is 0, since a result has no gradient
     // the forward operator whose gradient is built, or `place`; new operators get its source
     // position
     const Op *forward;
@@ -20,8 +19,7 @@ typedef struct Differentiator {
     Section section;         // section of new operators
     struct RuleEntry *rules; // cache of derived rules
     const OpDef *sum;
-    Value *norm; // square of the norm of all gradients, after gradient clipping has asked for it;
-                 // NULL: none
+    Value *norm; // square of the norm of all gradients, for gradient clipping; NULL: none
 } Differentiator;
 
 /* Appends an operator to the module and returns its first result. Its source position is that of

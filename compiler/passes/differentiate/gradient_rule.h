@@ -22,8 +22,7 @@ typedef struct GradientRule {
     GradientKind kind;
     const OpDef *def;
     int operand_count;
-    const int *operands; // by operand of `def`: operand of the forward operator, GRADIENT_OF_RESULT
-                         // or THE_RESULT
+    const int *operands; // by operand of `def`: a forward operand, GRADIENT_OF_RESULT or THE_RESULT
 } GradientRule;
 
 /* Returns the element type of a value's gradient: the value's own. A bf16 copy of a wider value has

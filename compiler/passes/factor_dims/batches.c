@@ -6,8 +6,7 @@ typedef struct Batches {
     const Module *module;
     const Classes *classes;
     Arena *arena;
-    bool *beside;  // by atom: a parameter has it, or an operator has both it and the atom that
-                   // micro-batches cut
+    bool *beside;  // by atom: a parameter has it, or an operator with the atom of micro-batches
     bool *trained; // by value id: depends on a parameter
 } Batches;
 

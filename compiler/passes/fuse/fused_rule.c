@@ -37,8 +37,7 @@ typedef struct Composer {
     int given, inside;         // how many results, and how many local values, have numbers
     /* ---- the current member ---- */
     const Member *member;
-    int first; // index in `made` of its first value: its results, then the local values of its
-               // equations
+    int first; // index in `made` of its first value: results, then its equations' local values
 } Composer;
 
 /* ---- names ---- */

@@ -24,8 +24,7 @@ typedef struct Propagation {
     Array(const Value *) passing; // original values with versions for the current layer alone
     bool *recomputed;             // by op index: it is recomputed later
     Assignment **assigned;        // by op index, of recomputed operators: their assignments
-    RingOps *ring_ops; // by op index of a recomputed operator: the operators of the ring steps that
-                       // replace it
+    RingOps *ring_ops; // by op index of a recomputed operator: the operators of its ring steps
     Array(Op *) out;
 } Propagation;
 

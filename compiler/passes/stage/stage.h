@@ -25,8 +25,7 @@ typedef struct Staging {
     int values, ops; // counts of the module before the pass
     int *readers;    // by value id: number of reading operators, outputs and the loss included
     bool *dissolved; // by op index: an addition that a stage_union replaces
-    bool *loose;     // by op index: an addition that may be dissolved, so that no message between
-                     // visits is needed
+    bool *loose;     // by op index: an addition that may be dissolved to save a message
     const PipelineRun *run; // the first pipeline of the current template
     const Module *shorter;  // the variant of the model with the template's padding lengths; NULL:
                             // the template has the module's lengths

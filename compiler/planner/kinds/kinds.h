@@ -25,8 +25,7 @@ typedef struct PlanKind {
     const char *name;
     const char *what;      // one line for --help
     PlanFunction *plan;    // returns {...}: the kind's own format
-    PlanFunction *certify; // returns {"bound": number, "proof": {...}}; the proof lets a reader
-                           // check the bound
+    PlanFunction *certify; // returns {"bound": number, "proof": {...}}, to check the bound
 } PlanKind;
 
 /* All kinds; the last one has no name. */

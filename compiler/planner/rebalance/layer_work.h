@@ -6,8 +6,7 @@
 typedef struct ModelWork {
     int count; // the number of layers in the model's order; a model without layers has one, NULL
     const Layer *const *layers;
-    double *work; // by layer: its fraction of the computation of a step, forward and backward; the
-                  // sum is 1
+    double *work;        // by layer: its fraction of a step's computation, forward and backward
     double weights;      // the fraction of the work that computes parameters' gradients (wgrad)
     double *bytes;       // by layer: bytes of parameters and of their optimizer states
     int64_t batch, unit; // rows of the batch (0: none); least number of rows that may be split off

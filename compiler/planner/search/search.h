@@ -35,8 +35,7 @@ typedef struct SearchOptions {
     Target target;                   // without the cluster, which `frontend` gives
     CompileOptions compile;
     bool no_fuse;
-    int64_t memory; // bytes that a device may use at most, beside its class's limit; 0: no further
-                    // limit
+    int64_t memory;   // most bytes of a device, beside its class's limit; 0: no further limit
     const char *name; // name of the strategy
 } SearchOptions;
 

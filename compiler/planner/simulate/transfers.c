@@ -15,8 +15,7 @@ typedef struct Round {
     const int *device_of;
     int from, to; // its steps are [from, to)
     int kinds;    // number of link kinds
-    int *joined;  // union-find parent; the root is a transfer's first slot; -1: the slot is not
-                  // in the round
+    int *joined;  // union-find parent; the root is a transfer's first slot; -1: not in the round
     double *latency[2]; // by direction and slot: seconds
     double *seconds;    // busy seconds of port (slot * kinds + kind) * 2 + direction
 } Round;

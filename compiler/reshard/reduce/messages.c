@@ -32,8 +32,7 @@ struct Combining {
     PlanBuilder *planner;
     const Reduction *reduction; // the current reduction
     const Task *task;           // task of the current reduction
-    int64_t extra; // for each element: number of contributions that must be received beyond one for
-                   // each target
+    int64_t extra; // for each element: contributions to receive beyond one for each target
     int first;     // index of the reduction's first contribution
     Index *source; // by device: the contribution that the device holds
     Array(PlannedContribution) contributions;

@@ -7,8 +7,7 @@
 typedef struct Pool {
     double *from; // (gpus): ms from which a device is free
     int *device;  // (gpus): number of the device that `from` has at the same index
-    int *count;   // (islands): number of entries; the first is at the number of the island's first
-                  // device
+    int *count;   // (islands): number of entries, from the number of the island's first device on
 } Pool;
 
 /* The devices' times before a place of an order. */
