@@ -2,6 +2,7 @@
 #include "ir/text/text.h"
 #include "ir/verify/verify.h"
 #include "support/hash.h"
+#include "ir/programs/device_programs.h"
 
 #include <string.h>
 

@@ -11,6 +11,7 @@
 #include "rule/gradient.h"
 
 #include "syntax/tokens.h"
+#include "syntax/lex.h"
 
 #include <string.h>
 

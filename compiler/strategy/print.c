@@ -1,4 +1,5 @@
 #include "support/hash.h"
+#include "strategy/parser.h"
 
 static void print_shapes(Text *out, const ShapeValues *shapes) {
     for (int i = 0; i < shapes->count; i++)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <errno.h>
 
 #define SCHEMA "https://json.schemastore.org/sarif-2.1.0.json"
 

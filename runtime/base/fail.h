@@ -3,6 +3,9 @@
 
 #include <hetu/kernel.h>
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <hetu/rt.h>
 
 enum { CHUNK = 16384 }; // elements that one thread updates at a time
 

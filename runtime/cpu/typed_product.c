@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <hetu/rt.h>
 
 /* Returns the number of elements from the first to the last that the axes reach in a tensor; 0 if
  * the tensor is empty. `field` is the offset of the tensor's stride in an axis. */

@@ -1,4 +1,5 @@
 #include "cuda/autotune.h"
+#include "cuda/cuda.h"
 
 #include <algorithm>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/c_locale.h"
 #include "transport/world.h"
+#include "cuda/cuda.h"
 
 #include <algorithm>
 #include <cublasLt.h>
@@ -18,6 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <hetu/rt.h>
+#include <string.h>
 
 static const char heading[] = "hetu: the fastest ways of products, 1";
 

@@ -4,11 +4,15 @@
 
 #include "transport/world.h"
 #include "exchange/async_exchange.h"
+#include "base/fail.h"
+#include "cuda/cuda.h"
+#include "cuda/streams.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <vector>
+#include <hetu/rt.h>
 
 /* The channel of a single rank, which exchanges nothing. */
 static void begin_alone(AsyncExchange *async) { channel_carry_out(&async->run); }
@@ -16,9 +20,16 @@ static void begin_alone(AsyncExchange *async) { channel_carry_out(&async->run); 
 static void end_alone(AsyncExchange *) {}
 
 static const Channel channel_alone = {.prepare = NULL,
+                                      .begin = NULL,
+                                      .end = NULL,
                                       .move = cuda_move_now,
+                                      .communicate = NULL,
                                       .begin_async_exchange = begin_alone,
                                       .end_async_exchange = end_alone,
+                                      .forget_async_exchange = NULL,
+                                      .memory = NULL,
+                                      .check = NULL,
+                                      .close = NULL,
                                       .records = true};
 
 /* Returns whether each rank has a GPU of its own, by identifiers. All ranks get the same answer. */

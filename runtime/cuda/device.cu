@@ -7,9 +7,13 @@
 #include "exchange/async_exchange.h"
 #include "cuda/autotune.h"
 #include "cuda/streams.h"
+#include "transport/world.h"
 
 #include <stdlib.h>
 #include <vector>
+#include <hetu/rt.h>
+#include <stdio.h>
+#include <string.h>
 
 static struct {
     int number;

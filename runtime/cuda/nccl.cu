@@ -502,6 +502,7 @@ extern "C" const Channel channel_nccl = {.prepare = nccl_prepare,
                                          .begin_async_exchange = nccl_begin_async_exchange,
                                          .end_async_exchange = nccl_end_async_exchange,
                                          .forget_async_exchange = nccl_forget_async_exchange,
+                                         .memory = NULL,
                                          .check = nccl_check,
                                          .close = nccl_close,
                                          .records = true};

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/call_sites.h"
 #include "session/observe/hooks.h"
+#include "cpu/cpu.h"
 
 #include <math.h>
 #include <stdio.h>

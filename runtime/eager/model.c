@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <ctype.h>
 
 static ht_node *present(const char *function, ht_tensor x) { return eager_operand(function, x); }
 

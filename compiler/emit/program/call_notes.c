@@ -11,6 +11,8 @@
 #include "ir/analysis/subviews.h"
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
+#include "hetu/rt.h"
+#include "ir/programs/conversions.h"
 
 #include <math.h>
 #include <string.h>

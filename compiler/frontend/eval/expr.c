@@ -1,4 +1,5 @@
 #include "frontend/eval/eval.h"
+#include "ir/module.h"
 
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 #include <uthash.h>
+#include <ctype.h>
 
 struct Names {
     const char *key; // "p:", "i:" or "o:" and the name

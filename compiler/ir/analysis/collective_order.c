@@ -1,6 +1,7 @@
 #include "ir/analysis/collective_order.h"
 
 #include "ir/analysis/phases.h"
+#include "ir/programs/conversions.h"
 
 #include <stdlib.h>
 

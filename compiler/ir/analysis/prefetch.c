@@ -3,6 +3,7 @@
 #include "ir/analysis/collective_order.h"
 
 #include "ir/analysis/phases.h"
+#include "ir/programs/conversions.h"
 
 /* Returns whether a value is a parameter, or made of one by unary operators, such as a cast. */
 static bool is_of_parameter(const Value *value) {

@@ -2,6 +2,7 @@
 
 #include "ir/programs/device_programs.h"
 #include "support/intern.h"
+#include "ir/analysis_cache.h"
 
 ht_dtype dtype_runtime(DType dtype) {
     static const ht_dtype dtypes[] = {[DTYPE_F32] = HT_F32,

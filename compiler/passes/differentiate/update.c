@@ -7,6 +7,7 @@
 #include "passes/differentiate/differentiate.h"
 
 #include "ir/module.h"
+#include "hetu/rt.h"
 
 /* Returns whether the optimizer's operator is (p, g, states..., ?norm) -> (p, states...). */
 static bool check_update(const Module *module) {

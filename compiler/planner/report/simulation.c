@@ -1,8 +1,10 @@
 #include "planner/report/simulation.h"
 
 #include "ir/analysis/collective_order.h"
+#include "ir/programs/device_programs.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* ---- groups ---- */
 

@@ -1,6 +1,9 @@
 #include "planner/search/layers_on_stages.h"
 #include "planner/search/layer_costs.h"
 #include "planner/search/probe.h"
+#include "planner/search/devices.h"
+#include "planner/search/evaluate.h"
+#include "planner/search/model_limits.h"
 
 #include <math.h>
 

@@ -1,6 +1,7 @@
 #include "planner/simulate/transfers.h"
 
 #include "cost/cost.h"
+#include "reshard/cost/communication.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <errno.h>
 
 /* Prints a word as a shell reads it, in quotes where it needs them. */
 static void print_word(const char *word) {
