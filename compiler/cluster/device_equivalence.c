@@ -68,8 +68,7 @@ static void add_end(Likeness *likeness, const LinkEnd *end) {
     add_word(likeness, 0);
 }
 
-/* Adds the entries of `pairs` that join two of the devices, in the order of the file: the first
- * entry that matches gives the link. */
+/* Adds the entries of `pairs` that join two of the devices; the first that matches counts. */
 static void add_pairs(Likeness *likeness) {
     for (int p = 0; p < likeness->cluster->pair_count; p++) {
         const LinkPair *pair = &likeness->cluster->pairs[p];

@@ -80,8 +80,7 @@ typedef enum MemoryKind {
 
 const char *memory_kind_name(MemoryKind kind);
 
-/* The memory of a device of a role at the operator with the fullest arena. Parameters, states and
- * inputs are in memory all the time, and included. */
+/* The memory of a role's device at the operator with the fullest arena, parameters included. */
 typedef struct RoleMemory {
     int64_t bytes[MEMORY_KINDS];
     const Value *largest[MEMORY_KINDS]; // by kind: its largest value; NULL: it has no value

@@ -29,8 +29,7 @@ static bool same_strategy(Arena *arena, const Strategy *a, const Strategy *b) {
     return a == b || (a && b && !strcmp(text_bytes(&texts[0]), text_bytes(&texts[1])));
 }
 
-/* Returns how the module read from the file differs from the source's module; NULL when both are
- * the same model under the same strategy. */
+/* Returns how the file's module differs from the source's; NULL: model and strategy are equal. */
 static const char *find_difference(Arena *arena, const Module *own, const Module *read) {
     if (own->kind != read->kind || own->optimizer->state_count != read->optimizer->state_count ||
         own->optimizer->clip != read->optimizer->clip || own->precision != read->precision)

@@ -2,8 +2,7 @@
 #include "layout/layout.h"
 #include "support/arena.h"
 
-/* Converts a position in a group of spread_group to the position in the original group. The former
- * `dup` states are the last ones of the new group. */
+/* Converts a position in a group of spread_group to the position in the original group. */
 static int position_before(const Group *group, int index) {
     int coordinate[group->state_count + 1], position = 0;
     for (int pass = 0; pass < 2; pass++)

@@ -53,8 +53,7 @@ static Shape shape_shared(Arena *arena, Shape a, Shape b, int *of_a, int *of_b) 
     return (Shape){rank, extent};
 }
 
-/* Returns a layout of shape `fine` as a layout of a coarser shape. of[d] is the coarse dimension
- * that contains dimension d of `fine`. */
+/* Returns a layout of shape `fine` for a coarser shape; of[d]: the dimension that contains d. */
 static const Layout *layout_coarse(Arena *arena, const Layout *layout, Shape fine, const int *of) {
     Layout *coarse = arena_copy(arena, layout, sizeof *layout);
     Shape view = layout_view(layout, fine);

@@ -63,8 +63,7 @@ static Values distinct_values(Arena *arena, const Module *module) {
 
 typedef Array(int64_t) Words;
 
-/* Returns the class of the devices that were in class `before` and have pieces of this shape.
- * Devices of one class get the same pointer. */
+/* Returns the class of the devices of class `before` with pieces of this shape, as one pointer. */
 static const void *refined_class(Arena *arena, Intern *classes, Words *words, const void *before,
                                  const Region *region) {
     words->count = 0;
@@ -95,8 +94,7 @@ static void refine_classes(Arena *arena, Module *module, const Roles *roles, con
     }
 }
 
-/* Returns the class of each device by its index in roles->devices. Devices of one class (a role)
- * have pieces of equal shapes of all values. */
+/* Returns the class of each device. A class (a role) has pieces of equal shapes of all values. */
 static const void **find_classes(Arena *arena, Module *module, const Roles *roles,
                                  const Values *values) {
     const void **standing = arena_array(arena, const void *, roles->device_count),

@@ -50,8 +50,7 @@ Step *add_step(PlanBuilder *planner, ht_verb verb);
  * reduce-scatter with one part becomes a broadcast or reduce with that part's device as root. */
 void add_collective(PlanBuilder *planner, Devices group, Segments *parts, ht_verb verb);
 
-/* Appends the collective as add_collective does; if an int cannot count its elements, appends a
- * broadcast or reduce for each part instead. */
+/* Appends the collective, or, if an int cannot count its elements, one for each part. */
 void add_countable_collective(PlanBuilder *planner, const Devices *group, Segments *parts,
                               ht_verb verb);
 

@@ -135,8 +135,7 @@ static bool is_small(ExprKind kind, const Expr *a, const Expr *b) {
            value >= -INT32_MAX;
 }
 
-/* Returns a sum, difference or product, in floating point if integers might overflow: the
- * derivative of x * k * j is k * j. */
+/* Returns a sum, difference or product, in floating point if integers might overflow. */
 static const Expr *combined(Arena *arena, By by, ExprKind kind, const Expr *a, const Expr *b) {
     const Expr *all = expr_binary(arena, kind, a, b);
     if (all == a || all == b || is_small(kind, a, b) || !is_integral(a, by) || !is_integral(b, by))

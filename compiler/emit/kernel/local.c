@@ -42,8 +42,7 @@ bool value_turns(const Module *module, const Op *op, const Value *value) {
            (value->micro.kind == MICRO_ROWS && value_storage(value)->kind == VALUE_INPUT);
 }
 
-/* Returns whether generated functions use a name themselves: reserved words of a backend, loop
- * counters, and numbered names such as i0. */
+/* Returns whether generated functions use a name: reserved words, loop counters, i0 and the like */
 static bool is_own_name(const char *name, bool loops) {
     if (backend_word(name) || (loops && strlen(name) == 1 && strchr("ijke", *name))) return true;
     const char *digits = name + (strncmp(name, "at", 2) ? 1 : 2);

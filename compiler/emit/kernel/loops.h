@@ -21,8 +21,7 @@ typedef struct Nest {
     Loop loop[IR_MAX_FACTORS];
 } Nest;
 
-/* Return the loops over the elements of the result, and the loops over contracted factors, in the
- * order in which the operands have them. */
+/* Return the loops over the result, and over contracted factors in the order of the operands. */
 Nest nest_of_result(const LocalOp *local);
 Nest nest_of_sum(const LocalOp *local, uint32_t contracted);
 

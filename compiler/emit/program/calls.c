@@ -294,8 +294,7 @@ static int emit_turn(Text *out, const Repeat *repeat, const char *name) {
 
 /* ---- the list ---- */
 
-/* The function of a phase while it is written: `body` collects its statements, and `out` gets the
- * functions that these statements call. */
+/* A phase's function while it is written: `body` has its statements, `out` functions they call. */
 typedef struct Writer {
     Text *out;
     Calls *calls;

@@ -249,8 +249,7 @@ static void read_sources(Reader *r) {
         source_scan(r->arena, r->diag, r->files.sources.at[i]);
 }
 
-/* Parses again, with `_Pragma` turned into a declaration that keeps its text, if some file uses
- * `_Pragma`. Keeps the first tree when that fails. */
+/* Parses again, with `_Pragma` turned into declarations with its text, if some file uses it. */
 static void reparse_pragma_operators(Reader *r) {
     bool used = false;
     for (int i = 0; i < r->files.sources.count; i++)

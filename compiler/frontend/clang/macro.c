@@ -177,8 +177,7 @@ bool clang_line_is_open(Reader *r, CXCursor cursor, int line) {
 
 /* ---- macros that become strings ---- */
 
-/* Returns whether the C compiler spells a macro's body differently: libclang predefines it as a
- * limit, or one of clang's headers defines it.
+/* Returns whether the C compiler spells a macro's body differently: a limit, or a clang header's
  *
  *     INT_MAX   2147483647, 0x7fffffff in gcc
  *     NULL      ((void*)0), ((void *)0) in gcc

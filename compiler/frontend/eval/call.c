@@ -155,8 +155,7 @@ static void check_strong(Eval *ev, const Call *call) {
     eval_fail(ev);
 }
 
-/* Refuses an external function with the name of a library function: gcc may compute the call
- * itself, whatever the function's body says. */
+/* Refuses an external function named as a library function, which gcc may compute itself. */
 static void check_name(Eval *ev, const Call *call) {
     const CFunction *function = call->function;
     Val value;

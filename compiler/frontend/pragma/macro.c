@@ -63,8 +63,7 @@ static void substitute(Expander *x, const Macro *macro, const Arguments *argumen
     }
 }
 
-/* Appends the expansion of the macro used at `index`. Returns the index of the last token of the
- * use; -1 when the macro's arguments are missing. */
+/* Appends the expansion of the macro at `index`. Returns the use's last token's index, or -1. */
 static int expand_macro(Expander *x, const Macro *macro, const TokenList *list, int index,
                         TokenList *to) {
     Arguments *arguments = arena_new(x->arena, Arguments);

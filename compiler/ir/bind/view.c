@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-/* Writes the type that the shape argument gives. One extent may be -1: it follows from the number
- * of elements. Returns false after an error. */
+/* Writes the type of the shape argument; one extent may be -1. Returns false after an error. */
 static bool view_type(Binder *binder, Type *type) {
     const Attr *shape = &binder->attrs[binder->rule->shape_attr];
     Type from = binder->operands[0]->type;

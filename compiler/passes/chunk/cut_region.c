@@ -39,8 +39,7 @@ static bool is_argument(const Expr *expr, int *argument) {
     return is;
 }
 
-/* Finds the attribute that gives the number of dimensions before a tensor's second index. Returns
- * false if the rule has no such attribute. */
+/* Finds the attribute that gives the number of dimensions before a tensor's second index. */
 static bool front_argument(const Rule *rule, const Access *access, int factor, int *argument) {
     return access->dim_count > 1 && access->dims[0].count == 1 && access->dims[1].count == 1 &&
            access->dims[1].factors[0] == factor &&

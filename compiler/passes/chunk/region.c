@@ -226,8 +226,7 @@ static bool may_be_cut(const Module *module, const Op *op) {
            op->def->rule->kind != RULE_VIEW && !op->source->recompute && !op->source->chunk;
 }
 
-/* Removes an operator from the region. The operator does not depend on the product and cannot be
- * cut, such as a conversion of a parameter's type. */
+/* Removes an operator from the region that does not depend on the product and cannot be cut. */
 static void leave_out(Chunked *region, const Op *op) {
     region->in[op->index] = region->given[op->index] = false;
     region->needed[op->index] = true;

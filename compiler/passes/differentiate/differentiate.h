@@ -22,8 +22,7 @@ typedef struct Differentiator {
     Value *norm; // square of the norm of all gradients, for gradient clipping; NULL: none
 } Differentiator;
 
-/* Appends an operator to the module and returns its first result. Its source position is that of
- * diff->forward. A failure to bind is a bug. */
+/* Appends an operator at the position of diff->forward and returns its first result. */
 Value *emit_op(Differentiator *diff, const OpDef *def, Value *const *operands, int operand_count,
                const Attr *attrs);
 

@@ -77,8 +77,7 @@ static void update_params(Differentiator *diff) {
     }
 }
 
-/* Returns whether an operator is a placeholder (ir/builtin.h). Sets *value to the
- * value that it stands for; NULL: there is none. */
+/* Returns whether an operator is a placeholder (ir/builtin.h), and sets *value; NULL: none. */
 static bool find_given(const Differentiator *diff, const OpDef *const *given, const Op *op,
                        Value **value) {
     const Parameter *param =

@@ -240,8 +240,7 @@ static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int e
     return false;
 }
 
-/* Returns whether an operator outside the group needs a member and is needed by one. Such an
- * operator would have to run between members. */
+/* Returns whether an operator outside the group would have to run between its members. */
 static bool is_interrupted(Fuse *fuse, const FuseGroup *group) {
     int end = fuse->place[group->members.at[group->members.count - 1].op->index] + SPAN;
     fuse->walk++;

@@ -156,8 +156,7 @@ static bool must_copy(const Memory *memory, const Value *value, const Value *fro
            param_changes(memory->module, value_storage(from));
 }
 
-/* Gives results the storage of operands by clause inplace. The operand has no later reader, or is a
- * parameter or state that the optimizer updates. */
+/* Gives results the storage of operands (clause inplace) without later reader, or updated. */
 static void share_inplace(Memory *memory, Op *op) {
     const bool updates = op->def == memory->module->optimizer->op;
     for (int r = 0; r < op->result_count; r++) {

@@ -223,8 +223,7 @@ static Op *count_op(Loop *loop, const Op *op, const Op *user) {
     return copy;
 }
 
-/* Returns the copy of a value in the counting loop. The value depends on inputs alone. Sums that
- * this loop has computed are used directly. */
+/* Returns the copy of a value, which depends on inputs alone, in the counting loop. */
 static Value *counted(Loop *loop, Value *value, const Op *user) {
     if (!value || loop->counted[value->id]) return value ? loop->counted[value->id] : NULL;
     if (!value->def)

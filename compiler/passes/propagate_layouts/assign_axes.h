@@ -113,8 +113,7 @@ const Version *cheapest_version(const Assigner *assigner, const Version *version
 double price_conversion(const Assigner *assigner, const Value *value, const Sharding *from,
                         const Sharding *to);
 
-/* Returns the price of converting a value whose layout is no sharding of the current operator's
- * mesh, for example a value of another stage. */
+/* Returns the price of converting a value whose layout is no sharding of the operator's mesh. */
 double price_crossing(const Assigner *assigner, const Value *value, const Sharding *to);
 
 /* Returns the price of computing an operator, on the slowest device of the mesh. */

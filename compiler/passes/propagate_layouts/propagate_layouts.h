@@ -32,8 +32,7 @@ typedef struct Propagation {
 Value *propagate_converted(Propagation *propagation, Value *original, const Sharding *to,
                            const Op *user, const char *reason);
 
-/* Returns `original` in any layout: an existing version, or a new conversion of the newest one. A
- * parameter is converted from its own layout. */
+/* Returns `original` in any layout: an existing version, or a conversion of the newest one. */
 Value *propagate_laid_out(Propagation *propagation, Value *original, const Layout *layout,
                           const Op *user, const char *reason);
 

@@ -32,8 +32,7 @@ static int missing_device(Arena *arena, const Mesh *mesh, const Layout *layout) 
     return -1;
 }
 
-/* Returns whether a tensor may have the layout that it has under the other strategy; reports an
- * error at the statement otherwise. */
+/* Returns whether a tensor may have its layout of the other strategy; reports an error if not. */
 static bool may_lie(const Module *module, const Value *here, const Value *there,
                     const Layout *layout) {
     const Strategy *strategy = module->strategy;

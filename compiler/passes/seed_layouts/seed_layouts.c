@@ -37,8 +37,7 @@ typedef struct Place {
     const ConsumerConstraints *wanted;
 } Place;
 
-/* Applies a state of a written layout to all parts of a mesh axis. An axis that the strategy lacks
- * counts as one device and changes nothing. */
+/* Applies a state of a written layout to all parts of a mesh axis, if the strategy has the axis. */
 static void use_axis(const Mesh *mesh, const UserLayoutState *state, const char *name,
                      Sharding *sharding) {
     static const int8_t uses[] = {

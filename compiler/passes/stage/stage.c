@@ -148,8 +148,7 @@ static Value *add_part(Staging *staging, const Value *value, const Summands *sum
     return sum;
 }
 
-/* Adds the sum of a visit to the sum of other visits on its stage, after the loop; appends it to
- * `given` if the stage has no sum there yet. */
+/* Adds a visit's sum to its stage's, after the loop; appends it to `given` if it is the first. */
 static void add_visit(Staging *staging, const Value *value, Value *sum, LoopPosition turn,
                       Summands *given) {
     for (int i = 0; i < given->count; i++)

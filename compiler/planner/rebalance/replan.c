@@ -63,8 +63,7 @@ static Candidate *choose(const Choice *choice) {
     return best;
 }
 
-/* Returns whether hetucc might refuse a strategy: memory is limited, or the strategy divides the
- * batch and the strategy in force does not. */
+/* Returns whether hetucc might refuse a strategy: for memory, or since it divides the batch. */
 static bool may_be_refused(const Choice *choice, const LayoutModel *laid) {
     bool whole = choice->now->whole && choice->now->pipeline_count == 1,
          cut = !laid->whole || laid->pipeline_count > 1;

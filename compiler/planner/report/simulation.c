@@ -125,8 +125,7 @@ static void run_table(Simulation *simulation, Arena *arena, PipelineGroup *group
 
 /* ---- sums of gradients ---- */
 
-/* Returns when the last micro-batch of a group has ended a phase of a visit; the begin of the table
- * if no row of the table runs the phase. */
+/* Returns when a group's last micro-batch ended a phase of a visit; else the table's begin. */
 static double part_end(const PipelineGroup *group, Phase phase, int visit) {
     if (!phase_loops(phase) || phase == PHASE_COUNTING) return group->begin;
     SchedulePhase part = phase == PHASE_FORWARD    ? SCHEDULE_FORWARD

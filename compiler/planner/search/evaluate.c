@@ -70,8 +70,7 @@ static Running start(const EvaluationContext *context, const Evaluation *trial, 
     return (Running){process, ends[0], number};
 }
 
-/* Appends to `out` the bytes that a process has written. Returns whether the process has ended. The
- * output of a process that failed is dropped. */
+/* Appends the output of a process, unless it failed. Returns whether the process has ended. */
 static bool take(Running *running, Text *out) {
     char bytes[1 << 14];
     int status = 0;

@@ -28,8 +28,7 @@ static void add_candidate(Mixer *mixer, const Candidate *candidate) {
     array_push(mixer->arena, mixer->list, choice);
 }
 
-/* Returns whether a candidate is better than another: it alone fits; or it has fewer seconds, if
- * both fit; or less need, if neither fits. */
+/* Returns whether a candidate is better: it alone fits; or fewer seconds; or less need. */
 static bool is_better(double seconds, double need, double other_seconds, double other_need) {
     if ((need <= 1) != (other_need <= 1)) return need <= 1;
     return need <= 1 ? seconds < other_seconds : need < other_need;

@@ -17,8 +17,7 @@ typedef struct SearchModel SearchModel;
 
 enum { GROUPS_MOST = 4 }; // limit of the device classes of one strategy
 
-/* By group: the number of devices that are used, the number of equal stages that these devices
- * form, and the degree of tensor parallelism. */
+/* By group: devices in use, equal stages that they form, and the degree of tensor parallelism. */
 typedef struct Arrangement {
     int used[GROUPS_MOST + 1], stages[GROUPS_MOST + 1], tensor[GROUPS_MOST + 1]; // by group
     int count, order[GROUPS_MOST]; // the groups in the order of the pipeline

@@ -44,8 +44,7 @@ static double op_seconds(Scripts *scripts, const Op *op, const Actor *actor) {
     return isfinite(seconds) ? seconds : 0;
 }
 
-/* Adds the seconds of an operator to the last item; begins a new item if the last item is a
- * conversion or ends after a marked operator. */
+/* Adds an operator's seconds to the last item, or a new one after a conversion or marked one. */
 static void add_computing(Scripts *scripts, Script *script, const Op *op) {
     ScriptItem *last = script->items.count ? &script->items.at[script->items.count - 1] : NULL;
     if (!last || last->transfers || scripts->marked[last->op->index]) {

@@ -74,8 +74,7 @@ typedef struct Begun {
     int task;
 } Begun;
 
-/* Compares tasks by their begin. At equal begins, tasks that compute come before conversions, and
- * then tasks come in the order of creation. */
+/* Compares tasks by begin; at equal begins, computing before conversions, then by creation. */
 static int compare_begun(const void *a, const void *b) {
     const Begun *first = a, *second = b;
     if (first->begin != second->begin) return first->begin < second->begin ? -1 : 1;

@@ -63,8 +63,7 @@ typedef struct Division {
 
 typedef Array(Division) Divisions;
 
-/* Iterates over the finest slices of [lo, hi): after begin_slices, each call of next_slice returns
- * the end of the slice that begins at `lo`. */
+/* Iterates over the finest slices of [lo, hi): next_slice returns the end of the one at `lo`. */
 void begin_slices(Divisions *divisions);
 int64_t next_slice(Divisions *divisions, int64_t lo, int64_t hi);
 

@@ -137,8 +137,7 @@ typedef struct Holders {
     Devices all;   // SIDE_TO: all devices that hold the bundle
 } Holders;
 
-/* Returns the replica of the source, or the holders of the complete value, from which the target's
- * contributions can be made with the fewest bytes. */
+/* Returns the source's replica or holders for the target's contributions of the fewest bytes. */
 static const Replica *cheapest_source(PlanBuilder *planner, int bucket, int bundle,
                                       const Holders *source, const Replica *target) {
     const Replicas *replicas = &source->replicas;

@@ -54,8 +54,7 @@ static int64_t room_below(const Worker *workers, int count, int64_t level, int64
     return room;
 }
 
-/* Returns the size, in units, of the portions that preferred devices get: 1 if some units must be
- * theirs (job->least), else a grain. */
+/* Returns the units of a preferred portion: 1 if some must be theirs (job->least), else a grain */
 static int64_t first_step(const Job *job) { return job->least ? 1 : job->grain; }
 
 /* Returns how many grains the preferred devices do if none of them may exceed a level. */

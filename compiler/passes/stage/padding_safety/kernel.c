@@ -60,8 +60,7 @@ static bool is_unseen(const Call *call, unsigned assignment) {
 
 /* ---- the clause `shift` ---- */
 
-/* Returns the kept extent of a factor of the rule. Sets *bit to the factor's bit among the shorter
- * factors; -1: the factor is not shorter. */
+/* Returns the kept extent of a rule's factor; *bit: its bit among the shorter factors, or -1. */
 static int64_t front_of(const Call *call, int factor, int *bit) {
     const Binding *binding = call->own->binding;
     for (int f = 0; f < binding->factor_count; f++)

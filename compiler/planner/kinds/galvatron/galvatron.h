@@ -97,8 +97,7 @@ const Strategy *galvatron_strategies(Arena *arena, const Galvatron *q, const Pip
 double galvatron_change(const Galvatron *q, const Pipeline *pipeline, const Strategy *from,
                         const Strategy *to);
 
-/* Returns the milliseconds to pass activations between stages, for a stage whose first layer has
- * this strategy; 0 in a pipeline of one stage. */
+/* Returns the ms to pass activations to a stage whose first layer has this strategy, or 0. */
 double galvatron_handover(const Galvatron *q, const Pipeline *pipeline, const Strategy *first);
 
 /* Returns the MB of the embedding in the first stage and the head in the last. */

@@ -185,8 +185,7 @@ static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch,
     return fmin((double)batch->tokens, (double)most * batch->count);
 }
 
-/* Sets the numbers of micro-batches that fit in a time, none above the number of sequences. Returns
- * whether they suffice for the batch's tokens. */
+/* Sets the numbers of micro-batches that fit in a time. Returns whether they hold the batch. */
 static bool begin_with(const Dispatcher *dispatcher, const Batch *batch, double time,
                        Dispatch *dispatch) {
     double all = 0, tokens;

@@ -163,8 +163,7 @@ static double least_bottleneck(const Malleus *malleus, const MalleusStage *stage
     return fmax(stages[count - 1].rate, malleus->layers / rates * (1 - 1e-12));
 }
 
-/* Returns the least bottleneck, at least `bottleneck`, at which all layers have room; INFINITY:
- * there is none, and *lacking layers have no room. */
+/* Returns the least bottleneck from `bottleneck` on at which all layers have room, or INFINITY. */
 static double find_room(const Malleus *malleus, const MalleusStage *stages, int count,
                         double bottleneck, int *lacking) {
     Room room;
