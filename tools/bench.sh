@@ -1,8 +1,8 @@
 #!/bin/sh
 # Prints a table of measurements (tools/bench): training speed, compile time, memory; conversions of
-# layouts beside plain MPI, and their planning; compiling for thousands of devices; changes of
-# strategy beside a restart; published results beside planned and simulated ones. Without BUILD,
-# makes a release build in build/bench.
+# layouts, compared with plain MPI, and their planning; compiling for thousands of devices; changes
+# of strategy, compared with a restart; published results, compared with planned and simulated ones.
+# Without BUILD, makes a release build in build/bench.
 #
 #     tools/bench.sh [BUILD]
 set -eu

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs all tests: installs missing packages (Debian), builds with warnings as errors, runs every test,
-# then the compiler's tests under the address and undefined-behaviour sanitizers. The last lines give
-# the reasons of skips and the counts: "N passed, N failed, N skipped".
+# Installs missing packages (Debian), builds with warnings as errors, and runs every test. Then runs
+# the compiler's tests under the address and undefined-behaviour sanitizers. The last lines give the
+# reasons of skips and the counts: "N passed, N failed, N skipped".
 #
 #     tools/check.sh [--long]
 #

@@ -19,7 +19,7 @@ if [ "$(id -u)" != 0 ] || ! command -v debootstrap >/dev/null || ! command -v gi
     exit 77
 fi
 
-# The mounts stand in a namespace of this process and end with it.
+# The mounts are in a namespace of this process and end with it.
 if [ -z "${HETU_IN_NAMESPACE:-}" ]; then
     HETU_IN_NAMESPACE=1 exec unshare --mount --propagation private "$0" "$@"
 fi

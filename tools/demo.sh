@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs missing packages (Debian), builds, and trains examples/gpt on real text: first as a plain
-# C program on one device, then as hetucc's program on four ranks. Prints both losses side by side.
+# Installs missing packages (Debian), builds, and trains examples/gpt on real text, first as a C
+# program on one device, then by hetucc on four ranks. Prints both losses side by side.
 #
 #     tools/demo.sh [STEPS [STRATEGY]]      default: 100 dp2tp2 (examples/gpt/strategies)
 set -eu

@@ -1,11 +1,11 @@
 #!/bin/sh
 # Tests on a GPU: runs emitted programs and kernels, and compares with the CPU's results, PyTorch and
-# cuBLASLt. In two steps, since a machine with a GPU need not have what hetucc needs:
+# cuBLASLt. Runs in two steps, since a machine with a GPU need not have what hetucc needs:
 #
 #     tools/gpu_check.sh --prepare DIR [--build BUILD]     with hetucc: emits the programs into DIR
 #     tools/gpu_check.sh DIR [OPTIONS]                     with nvcc and a GPU; or DIR/check.sh
 #
-# The check takes at most 9 minutes and prints a table, which it also writes to results.json beside
+# The check takes at most 9 minutes and prints a table, which it also writes to results.json next to
 # the logs. OPTIONS are those of test/cuda/gpu/check.py.
 set -eu
 here=$(cd "$(dirname "$0")/.." && pwd)

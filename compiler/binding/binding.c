@@ -1,3 +1,5 @@
+/* Infers types, ranks and extents of a call, and reports mismatches. Which shapes a rule names:
+ * rule/grammar.h; broadcasting: ht_broadcast of include/hetu/ops.h. */
 #include "binding/binding.h"
 
 #include <stddef.h>

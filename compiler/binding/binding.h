@@ -46,7 +46,7 @@ typedef struct BindSource {
 
 typedef struct BindCall BindCall;
 
-/* What depends on how the program has its rules and reports errors. */
+/* Callbacks of the compiler or the runtime, each of which has rules and errors of its own form. */
 typedef struct BindHost {
     bool (*count)(const BindCall *call, int factor, int64_t *value);
     bool (*size)(const BindCall *call, int factor, int64_t *value); // false: not known yet
@@ -61,8 +61,8 @@ typedef struct BindHost {
 
 struct BindCall {
     const BindHost *host;
-    const void *context; // of the host
-    const char *name;    // of the operator
+    const void *context; // context of the host
+    const char *name;    // name of the operator
     int tensor_count, result_count, factor_count;
     int members; // number of tensors of the variadic operand
     BindTensor *tensors, *results;
@@ -98,8 +98,8 @@ ht_dtype bind_element(const BindCall *call, Element element);
  * only such ellipsis to *unknown; -1: there is none, -2: there are several. */
 int bind_rank(const BindCall *call, const BindTensor *tensor, int *unknown);
 
-/* Returns the bound factor of dimension k that `factor` stands for in tensor `member`, and the
- * factor of the rule that a bound factor belongs to. */
+/* Returns the bound factor of dimension k that `factor` stands for in tensor `member`. bind_factor
+ * returns the rule's factor of a bound factor. */
 int bind_bound(const BindCall *call, int factor, int member, int k);
 int bind_factor(const BindCall *call, int bound);
 

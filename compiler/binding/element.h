@@ -1,4 +1,4 @@
-/* What a rule says of a tensor: its element type, and the factors of its dimensions.
+/* Properties of a tensor in a rule: its element type, and the factors of its dimensions.
  *
  *     y[b.., (g r)] = x[b.., g, r] dtype(y: i32)    y: ELEMENT_FIXED HT_I32, dimensions {b}, {g, r}
  *                                                   x: ELEMENT_FOLLOWS, dimensions {b}, {g}, {r}

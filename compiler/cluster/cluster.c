@@ -1,4 +1,7 @@
+/* Reads the cluster file, and finds the link, class and measurements that hold between devices.
+ * Seconds made of them: communication_seconds.c, cost/computing.c. */
 #include "cluster/cluster.h"
+#include "cluster/measured.h"
 
 #include "support/array.h"
 #include "support/reading.h"
@@ -29,8 +32,8 @@ static const char *const verb_words[] = {
 
 const char *verb_word(ht_verb verb) { return verb_words[verb]; }
 
-/* Returns whether a measurement fits `ranks` devices better than the best so far. The side of
- * `ranks` that `above` selects counts first, then the distance, then more processors. */
+/* Returns whether a measurement fits `ranks` devices better than the best so far. Prefers the side
+ * of `ranks` that `above` selects, then the least distance, then more processors. */
 static bool tells_more(const Measured *own, const Measured *best, int ranks, bool above) {
     bool own_side = above ? own->ranks >= ranks : own->ranks <= ranks,
          best_side = above ? best->ranks >= ranks : best->ranks <= ranks;
@@ -216,7 +219,7 @@ static const char *find_entry(const char *from, size_t index) {
         (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
 
 /* Reports keys of an object that are not among the `count` names: as errors when the reader is
- * strict, else as warnings. Does nothing when `object` is no JSON object. */
+ * strict, else as warnings. Does nothing when `object` is not a JSON object. */
 static void check_keys(Reader *reader, const json_t *object, const char *place,
                        const char *const *names, int count) {
     const char *key;
@@ -380,7 +383,9 @@ static Link read_link_class(Reader *reader, const json_t *links, const char *nam
                      arena_format(reader->arena, "the link class \"%s\"", name));
 }
 
-static LinkEnd read_end(Reader *reader, const json_t *end, const char *place, int device_count) {
+/* Reads one end of `key`: a host, or a list of devices. */
+static LinkEnd read_end(Reader *reader, const json_t *end, const char *place, const char *key,
+                        int device_count) {
     const char *name = json_string_value(end);
     LinkEnd read = {.host = -1, .device_count = (int)json_array_size(end)};
     int *devices = arena_array(reader->arena, int, read.device_count);
@@ -395,8 +400,8 @@ static LinkEnd read_end(Reader *reader, const json_t *end, const char *place, in
     }
     read.devices = devices;
     if (!good && read.host < 0)
-        FAIL(reader, place,
-             "each end of \"between\" is a host of \"devices\" or a list of their numbers");
+        FAIL(reader, place, "each end of %s is a host of \"devices\" or a list of their numbers",
+             key);
     return read;
 }
 
@@ -414,11 +419,104 @@ static void read_pairs(Reader *reader, const json_t *list, Cluster *cluster) {
         if (json_array_size(between) != 2)
             FAIL(reader, place, "an entry of \"pairs\" needs a list \"between\" of two ends");
         for (size_t i = 0; json_array_size(between) == 2 && i < 2; i++)
-            pair->end[i] =
-                read_end(reader, json_array_get(between, i), place, cluster->device_count);
+            pair->end[i] = read_end(reader, json_array_get(between, i), place, "\"between\"",
+                                    cluster->device_count);
         pair->link = read_link(reader, entry, place, "an entry of \"pairs\"");
     }
     cluster->pairs = pairs;
+}
+
+/* ---- uplinks ---- */
+
+/* Marks the devices of "of": of a host, of a list of hosts, or of a list of devices. */
+static void mark_devices(Reader *reader, const json_t *of, const char *place, Cluster *cluster,
+                         bool *marked) {
+    const bool list = json_is_array(of) && json_is_string(json_array_get(of, 0));
+    for (size_t i = 0; i < (list ? json_array_size(of) : 1); i++) {
+        LinkEnd end = read_end(reader, list ? json_array_get(of, i) : of, place, "\"of\"",
+                               cluster->device_count);
+        for (int d = 0; d < cluster->device_count; d++) marked[d] |= end_has(cluster, &end, d);
+    }
+}
+
+/* Returns whether each host has all of its devices marked, or none. */
+static bool whole_hosts(Reader *reader, const Cluster *cluster, const bool *marked) {
+    int *first = arena_array(reader->arena, int, reader->hosts.count); // device + 1; 0: none yet
+    for (int d = 0; d < cluster->device_count; d++) {
+        int *known = &first[cluster_host(cluster, d)];
+        if (*known && marked[*known - 1] != marked[d]) return false;
+        *known = d + 1;
+    }
+    return true;
+}
+
+/* Returns the host of all marked devices; the number of hosts when they are on several. */
+static int only_host(const Cluster *cluster, const bool *marked) {
+    int host = -1;
+    for (int d = 0; d < cluster->device_count; d++)
+        if (marked[d])
+            host = host < 0 || host == cluster_host(cluster, d) ? cluster_host(cluster, d)
+                                                                : cluster->host_count;
+    return host;
+}
+
+static Uplink read_uplink(Reader *reader, const json_t *entry, const char *place, Cluster *cluster,
+                          bool *marked) {
+    const json_t *duplex = json_object_get(entry, "duplex");
+    const char *owner = "an entry of \"uplinks\"";
+    Uplink uplink = {.duplex = !duplex || json_is_true(duplex)};
+    check_keys(reader, entry, place, KEYS("of", "bandwidth", "in", "duplex"));
+    uplink.rate[0] = uplink.rate[1] = read_number(reader, entry, place, "bandwidth", owner);
+    if (json_object_get(entry, "in"))
+        uplink.rate[1] = read_number(reader, entry, place, "in", owner);
+    if (duplex && !json_is_boolean(duplex))
+        FAIL(reader, find_quoted(reader, place, "duplex"), "\"duplex\" is neither true nor false");
+    if (!uplink.duplex && json_object_get(entry, "in"))
+        FAIL(reader, find_quoted(reader, place, "in"),
+             "an uplink that is not \"duplex\" has one \"bandwidth\" for both directions");
+    mark_devices(reader, json_object_get(entry, "of"), place, cluster, marked);
+    uplink.host = whole_hosts(reader, cluster, marked) ? -1 : only_host(cluster, marked);
+    for (int d = 0; d < cluster->device_count; d++) uplink.device_count += marked[d];
+    if (uplink.host == cluster->host_count)
+        FAIL(reader, place, "the devices of an uplink are of several hosts, and not all of these");
+    return uplink;
+}
+
+/* Lists the uplinks of each device; `marked` has a row of all devices for each uplink. */
+static void list_uplinks(Reader *reader, const char *place, Cluster *cluster, const bool *marked) {
+    int devices = cluster->device_count, count = 0;
+    int *first = arena_array(reader->arena, int, devices + 1),
+        *list = arena_array(reader->arena, int, devices *UPLINKS_OF_DEVICE);
+    for (int d = 0; d < devices; d++) {
+        first[d] = count;
+        for (int u = 0; u < cluster->uplinks.count && !reader->failed; u++) {
+            if (!marked[(size_t)u * (size_t)devices + (size_t)d]) continue;
+            if (count - first[d] == UPLINKS_OF_DEVICE)
+                FAIL(reader, place, "device %d has more than %d uplinks", d, UPLINKS_OF_DEVICE);
+            else
+                list[count++] = u;
+        }
+    }
+    first[devices] = count;
+    cluster->uplinks.first = first;
+    cluster->uplinks.of_device = list;
+}
+
+static void read_uplinks(Reader *reader, const json_t *list, Cluster *cluster) {
+    const char *begin =
+        list ? find_quoted(reader, find_quoted(reader, reader->text, "links"), "uplinks") : NULL;
+    Arena *scratch = arena_create();
+    size_t devices = (size_t)cluster->device_count, index;
+    Uplink *uplinks = arena_array(reader->arena, Uplink, json_array_size(list));
+    bool *marked = arena_array(scratch, bool, json_array_size(list) * devices);
+    const json_t *entry;
+    if (list && !json_is_array(list))
+        FAIL(reader, begin, "the \"uplinks\" of \"links\" are no list");
+    json_array_foreach(list, index, entry) uplinks[index] =
+        read_uplink(reader, entry, find_entry(begin, index), cluster, &marked[index * devices]);
+    cluster->uplinks = (Uplinks){.count = (int)json_array_size(list), .at = uplinks};
+    list_uplinks(reader, begin, cluster, marked);
+    arena_destroy(scratch);
 }
 
 /* ---- devices ---- */
@@ -592,7 +690,7 @@ static const Cluster *read_cluster(Reader *reader, const json_t *top) {
     const json_t *links = json_object_get(top, "links");
     check_keys(reader, top, reader->text, KEYS("classes", "devices", "links"));
     check_keys(reader, links, find_quoted(reader, reader->text, "links"),
-               KEYS("local", "remote", "pairs"));
+               KEYS("local", "remote", "pairs", "uplinks"));
     read_classes(reader, json_object_get(top, "classes"));
     cluster->local = read_link_class(reader, links, "local");
     cluster->remote = read_link_class(reader, links, "remote");
@@ -600,6 +698,7 @@ static const Cluster *read_cluster(Reader *reader, const json_t *top) {
     cluster->host_count = reader->hosts.count;
     cluster->hosts = reader->hosts.at;
     read_pairs(reader, json_object_get(links, "pairs"), cluster);
+    read_uplinks(reader, json_object_get(links, "uplinks"), cluster);
     return reader->failed ? NULL : cluster;
 }
 

@@ -23,7 +23,8 @@
  *         "local": {"latency": 3e-6, "bandwidth": 2e11},
  *         "remote": {"latency": 1e-5, "bandwidth": 2.5e10},
  *         "pairs": [{"between": ["a", "b"], "latency": 2e-5, "bandwidth": 1e10},
- *                   {"between": [[0, 1], [2, 3]], ...}]
+ *                   {"between": [[0, 1], [2, 3]], ...}],
+ *         "uplinks": [{"of": "a", "bandwidth": 2.5e10}]   shared cards: uplinks.h
  *       }
  *     }
  *
@@ -44,6 +45,7 @@
 #pragma once
 
 #include "binding/binding.h"
+#include "cluster/uplinks.h"
 #include "hetu/reshard.h"
 #include "layout/layout.h"
 
@@ -60,15 +62,7 @@ typedef struct Curve {
  * point or above the last, the value of that point. Returns 0 for a curve that has no points. */
 double curve_at(const Curve *curve, double size);
 
-/* A measurement: seconds of a verb on `groups` groups of `ranks` devices at once, by bytes. */
-typedef struct Measured {
-    ht_verb verb;
-    bool one_way; // HT_EXCHANGE: half of the devices only send, the other half only receives
-    bool alone;   // HT_BROADCAST, HT_REDUCE: only the root has a processor for itself
-    int ranks, groups;
-    int64_t processors; // number of processors that the devices of all groups share
-    Curve seconds;
-} Measured;
+typedef struct Measured Measured;
 
 typedef struct Link {
     double latency;   // seconds a message
@@ -118,6 +112,7 @@ typedef struct Cluster {
     Link local, remote;
     int pair_count;
     const LinkPair *pairs;
+    Uplinks uplinks;
 } Cluster;
 
 /* Read a cluster file into the arena; return NULL after an error. cluster_read warns of unknown
@@ -155,29 +150,11 @@ int cluster_host_number(const Cluster *cluster, const char *name);
 /* Returns the class with a name; NULL: no device has it. */
 const DeviceClass *cluster_class_named(const Cluster *cluster, const char *name);
 
-/* Return the seconds, by latency and bandwidth, of a message, and of a verb among n devices: of a
- * ring, or of a chain for a broadcast or reduce. In an all-to-all or exchange, `bytes` is the sum
- * over all messages, and each device sends bytes / n. */
+/* Return the seconds, by latency and bandwidth, of a message, and of a verb among n devices. A
+ * broadcast or reduce is a chain, any other verb a ring. In an all-to-all or exchange, `bytes` is
+ * the sum over all messages, and each device sends bytes / n. */
 double link_seconds(const Link *link, double bytes);
 double verb_seconds(ht_verb verb, int n, double bytes, const Link *link);
-
-/* Returns the measurement of a verb by one group whose number of devices is nearest to `ranks`.
- * Numbers from `ranks` on come first when `above` is true, else numbers up to `ranks`. Of equal
- * numbers, the measurement on the most processors is returned. NULL: there is none. */
-const Measured *link_measured(const Link *link, ht_verb verb, bool one_way, int ranks, bool above);
-
-/* Returns the measurement of a verb whose number of devices is nearest to `ranks`, or NULL. */
-const Measured *link_crowded(const Link *link, ht_verb verb, int ranks);
-
-/* Returns the measurement of a broadcast or a reduction whose root has a processor for itself while
- * the other devices share theirs; NULL: there is no such measurement. */
-const Measured *link_alone(const Link *link, ht_verb verb);
-
-/* Returns the measurement of a verb on two devices that share a processor; NULL: there is none. */
-const Measured *link_in_turn(const Link *link, ht_verb verb, bool one_way);
-
-/* Returns how many devices of a measurement shared each processor, rounded up. */
-double measured_share(const Measured *measured);
 
 /* Returns the word for a verb that communicates: "all-reduce"; "send-receive" for exchanges. */
 const char *verb_word(ht_verb verb);

@@ -1,3 +1,4 @@
+/* Finds sets of devices whose classes and links are equal, so that they are planned once. */
 #include "cluster/cluster.h"
 
 #include "support/array.h"
@@ -81,6 +82,26 @@ static void add_pairs(Likeness *likeness) {
     }
 }
 
+/* ---- uplinks ---- */
+
+/* Adds each device's uplinks: their rates, and how many devices of the cluster share them. */
+static void add_uplinks(Likeness *likeness, const int *devices, int count) {
+    const Uplinks *uplinks = &likeness->cluster->uplinks;
+    int *number = arena_array(likeness->arena, int, uplinks->count + 1), numbers = 0;
+    for (int i = 0; i < count && uplinks->count; i++) {
+        if (devices[i] >= likeness->cluster->device_count) continue;
+        for (int u = uplinks->first[devices[i]]; u < uplinks->first[devices[i] + 1]; u++) {
+            const Uplink *own = &uplinks->at[uplinks->of_device[u]];
+            add_word(likeness, numbered(number, uplinks->of_device[u], &numbers));
+            add_number(likeness, own->rate[0]);
+            add_number(likeness, own->rate[1]);
+            add_word(likeness, own->duplex);
+            add_word(likeness, own->device_count);
+        }
+        add_word(likeness, 0);
+    }
+}
+
 const int *cluster_equivalent_devices(Intern *known, const Cluster *cluster, const int *devices,
                                       int count) {
     Arena *scratch = arena_create();
@@ -90,6 +111,7 @@ const int *cluster_equivalent_devices(Intern *known, const Cluster *cluster, con
                          .place = arena_array(scratch, int, cluster->device_count)};
     add_devices(&likeness, devices, count);
     add_pairs(&likeness);
+    add_uplinks(&likeness, devices, count);
     const int *own = intern(known, devices, sizeof *devices * (size_t)count);
     const int **first = intern_slot(known, likeness.words.at,
                                     sizeof *likeness.words.at * (size_t)likeness.words.count);

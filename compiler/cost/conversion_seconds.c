@@ -6,8 +6,8 @@
 
 enum { CACHE_LINE = 64, MOST_DEVICES = 64 };
 
-/* The memory traffic of moves: bytes, rows of contiguous elements, and pages. `pages` adds for each
- * row its distance from the row before, in pages, but at most 1. */
+/* The memory traffic of moves: bytes, rows of contiguous elements, and pages. `pages` is the sum
+ * over rows of the distance in pages from the row before, at most 1 each. */
 typedef struct Moved {
     double moves, rows, pages, bytes;
     double combining; // seconds of additions and maxima

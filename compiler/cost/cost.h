@@ -74,7 +74,7 @@ typedef enum MemoryKind {
     MEMORY_ACTIVATIONS, // results of forward operators
     MEMORY_TEMPORARIES, // other operators' results
     MEMORY_SCRATCH,     // scratch of conversions
-    MEMORY_GAPS,        // alignment and holes of the arena
+    MEMORY_GAPS,        // alignment and gaps of the arena
     MEMORY_KINDS
 } MemoryKind;
 
@@ -115,7 +115,7 @@ RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, in
 const Parameter *parameter_of(const Module *module, const Value *value);
 
 /* Returns, by value id, the parameter whose gradient the value holds, in any layout, type or shape;
- * NULL when the value is no gradient of a parameter. */
+ * NULL when the value is not a gradient of a parameter. */
 const Parameter *const *gradients_of(Arena *arena, const Module *module);
 
 /* Return where the source computes a value, and the value's name, or else its operator's name. */
@@ -129,9 +129,9 @@ int64_t *role_arena_use(Arena *arena, Module *module, const Role *role);
  * session may run all these programs. */
 int session_programs(const Unit *unit, const Strategy *strategy);
 
-/* Returns, by device of the unit, its bytes when one session runs all programs of a strategy: the
- * sum of their peaks, with parameters of equal layouts counted once
- * (runtime/session/core/params.h). Requires pass memory. */
+/* Returns, by device of the unit, its bytes when one session runs all programs of a strategy. Their
+ * peaks are added; parameters of equal layouts count once (runtime/session/core/params.h). Requires
+ * pass memory. */
 int64_t *session_bytes(Arena *arena, const Unit *unit, const Strategy *strategy);
 
 /* Refuses a strategy that does not fit: reports each role whose peak exceeds a device's memory. */
@@ -151,7 +151,7 @@ typedef struct CostRow {
 
 typedef struct RoleCost {
     const Role *role;
-    const DeviceClass *class; // of the role's first device; NULL: not known
+    const DeviceClass *class; // class of the role's first device; NULL: not known
     RoleMemory memory;
     int row_count;
     CostRow *rows; // in the program's order
@@ -167,6 +167,6 @@ typedef struct CostReport {
 /* Returns the costs of a module by role. Requires pass memory. */
 CostReport cost_report(Arena *arena, Module *module);
 
-/* Print the reports as a table, and as JSON (keys: README.md): an object with the list "models". */
+/* Print the reports as a table, and as JSON (keys: tools/manual/formats.md). */
 void cost_table(Text *out, const CostReport *reports, int count);
 void cost_json(Text *out, const CostReport *reports, int count);

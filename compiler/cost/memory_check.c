@@ -92,7 +92,7 @@ typedef struct MemoryArea {
     const Role *role;
     const int *last; // by value id: index of its last use
     bool kept;       // true: the slots; false: the arena
-    int64_t bytes;   // of one slot, or of the arena
+    int64_t bytes;   // bytes of one slot, or of the arena
     int count;       // number of slots; 1 for the arena
 } MemoryArea;
 

@@ -1,3 +1,5 @@
+/* Adds up the seconds of a stage's operators by phase, on its slowest device. Slowdown by overlap
+ * is not in these times: planner/simulate/engine.h. */
 #include "cost/stage_seconds.h"
 
 #include "ir/programs/device_programs.h"

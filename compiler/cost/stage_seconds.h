@@ -4,7 +4,7 @@
  *     times_of_stage(...)[PHASE_FORWARD * visit_count + 0] = 0.012    forward of the first chunk
  *
  * Times are seconds on the module's cluster. Without a cluster file they are numbers of operations,
- * and conversions take no time. */
+ * and conversions take no time. Slowdown by overlap is not in them: planner/simulate/engine.h. */
 #pragma once
 
 #include "ir/analysis/phases.h"
@@ -31,7 +31,7 @@ double *times_of_stage(Times *times, const int *devices, int device_count, int s
                        const StageGraph *graph);
 
 /* Returns the edge of the stage graph along which an operator sends its message, and sets *backward
- * to whether the message goes backward; -1: the operator is no message. */
+ * to whether the message goes backward; -1: the operator is not a message. */
 int op_edge(const Module *module, const StageGraph *graph, const Op *op, bool *backward);
 
 /* Returns, by edge of the graph of template `body`, the seconds of its forward or backward message;

@@ -1,3 +1,5 @@
+/* Runs the steps of a compilation, and the C compiler on each emitted file (flags: emit/backend.c).
+ * The order of the passes: passes/pass_manager.h. */
 #include "driver/compile.h"
 
 #include "driver/object_sections.h"

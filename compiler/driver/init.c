@@ -1,3 +1,4 @@
+/* hetucc --init: copies a first program into a folder. */
 #include "driver/compile.h"
 
 #include "driver/output.h"

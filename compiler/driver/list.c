@@ -13,7 +13,7 @@
 #include "driver/compile.h"
 
 #include "driver/object_sections.h"
-#include "planner/search/model_limits.h"
+#include "planner/search/search_model.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,3 +1,5 @@
+/* The command line of hetucc: every option, its help, and which words go to the C compiler. gcc's
+ * options that change what a model means: language.c. */
 #include "driver/options.h"
 
 #include "driver/output.h"
@@ -226,7 +228,7 @@ static void read_long(Line *line) {
     if (option->arg && !word[2 + length] && *line->next) copy(line);
 }
 
-/* Reads an option of hetucc that is one dash and a word, such as -std=c17; false: it is none. */
+/* Reads an option of hetucc that is one dash and a word, such as -std=c17; false: it is another. */
 static bool read_dashed_word(Line *line) {
     const char *word = *line->next;
     if (!strcmp(word, "-###")) put(line, "-#", "");
@@ -293,7 +295,8 @@ static void add_input(Reader *reader) {
     if (reader->in_c) add(reader, ITEM_FLAG, "-iquote", ".");
 }
 
-/* Sets the language of the next files (-x), and removes -x for C. Others are for the C compiler. */
+/* Sets the language of the following files, the value of -x. Removes the option for `c` and `none`.
+ * For any other language, the C compiler does everything. */
 static void set_language(Reader *reader, const char *language) {
     reader->in_c = !strcmp(language, "c");
     if (reader->in_c || !strcmp(language, "none")) reader->options->cc.items.count--;

@@ -1,3 +1,5 @@
+/* Writes outputs under temporary names, renames complete ones, and removes the rest at the end or
+ * at a signal. */
 #include "driver/output.h"
 
 #include "support/reading.h"
@@ -212,7 +214,7 @@ bool output_fill(const Toolchain *tools, const char *written, const char *path, 
     return good;
 }
 
-/* Returns a path in the private temporary folder: linkers remove their output before they write it,
+/* Returns a path in the private temporary folder. Linkers remove their output before they write it,
  * and elsewhere another user could put a link in its place. */
 const char *output_private(Toolchain *tools, const char *written) {
     return tools->dry_run ? written : temporary(tools, "output");

@@ -20,8 +20,8 @@ const char *temporary(Toolchain *tools, const char *name);
 /* Returns whether the folder for temporary files is almost full, and reports it if so. */
 bool temporary_full(const Toolchain *tools);
 
-/* Returns where to write an output: a new file beside `path`, or `path` itself when it is no plain
- * file; NULL after a message when nothing can be written there. */
+/* Returns where to write an output: a new file beside `path`, or `path` itself when it is not a
+ * plain file; NULL after a message when nothing can be written there. */
 const char *output_begin(Toolchain *tools, const char *path);
 
 /* Appends the bytes of a file. Returns false and sets errno if unreadable or above 256 MiB. */

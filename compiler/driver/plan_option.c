@@ -1,3 +1,5 @@
+/* hetucc --plan: finds the models, and writes the strategy file. The search itself:
+ * planner/search/search.h. */
 #include "driver/compile.h"
 
 #include "driver/object_sections.h"

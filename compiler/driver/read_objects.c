@@ -1,3 +1,4 @@
+/* Reads hetucc's section from ELF objects and archives. */
 #include "driver/object_sections.h"
 
 #include <ar.h>
@@ -14,7 +15,7 @@ typedef struct Bytes {
     uint64_t begin, size;
 } Bytes;
 
-/* Opens a file; the size is 0 when opening fails or the file is no plain file. */
+/* Opens a file; the size is 0 when opening fails or the file is not a plain file. */
 static Bytes open_bytes(const char *path) {
     struct stat found;
     int file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);

@@ -1,3 +1,4 @@
+/* Expands response files (@FILE) of the command line. */
 #include "driver/options.h"
 
 #include "driver/output.h"

@@ -1,3 +1,4 @@
+/* Finds the user's files that a program's folder needs, by the C compiler's -M. */
 #include "driver/folder.h"
 
 #include <stdlib.h>
@@ -33,7 +34,9 @@ static const char *folder_of(Arena *arena, const char *path) {
     return arena_substring(arena, path, length ? length : 1);
 }
 
-/* Adds a file once; ignores a path that is no plain file, such as a header that was not found. */
+/* ---- collecting ---- */
+
+/* Adds a file once. Ignores a path that is not a plain file, such as a missing header. */
 static void add_file(UserFiles *files, const char *path) {
     struct stat found;
     const char *name = absolute_path(files->arena, path);

@@ -1,3 +1,5 @@
+/* Which C compiler and tools hetucc runs (CC, PATH), and how their ends are reported. Flags:
+ * command.c; nvcc and the architectures of GPUs: runtime/program.mk. */
 #include "driver/toolchain.h"
 
 #include "driver/output.h"
@@ -57,7 +59,7 @@ static const char *find_prefix(Arena *arena) {
 }
 
 /* Asks the system to end this process with its parent when HETUCC_PARENT is the parent's process
- * id: a rank compiles a strategy while it trains, and a killed rank cannot end this process. */
+ * id. A rank compiles a strategy while it trains; a killed rank cannot end this process. */
 static void end_with_parent(void) {
     const char *parent = getenv("HETUCC_PARENT");
     long rank = parent ? strtol(parent, NULL, 10) : 0;
@@ -178,7 +180,7 @@ static void report_killed(const Command *command, int number) {
              strsignal(number), memory_hint(number), command_text(command));
 }
 
-/* Returns the line of a C compiler's output that tells of a child's end by a signal; NULL: none. */
+/* Returns the line of a C compiler's output that says that a signal ended a child; NULL: none. */
 static const char *killed_line(Arena *arena, const char *output) {
     static const char *const signs[] = {"signal terminated program", "terminated with signal",
                                         "command failed due to signal",

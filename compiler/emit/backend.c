@@ -1,3 +1,5 @@
+/* The table of backends: suffixes, flags of emitted files, functions of math.h, reserved words, and
+ * the kernels that a backend has. */
 #include "emit/backend.h"
 
 #include "emit/words.h"

@@ -1,5 +1,9 @@
+/* Names, literals and comments of emitted C. Tensors have the names of the operator's rule, with _
+ * where generated code uses such a name itself (tensor_name). Names of functions: kernel_for of
+ * kernel/kernel.c, module_name of program/unit.c. */
 #include "emit/words.h"
 
+#include "emit/backend.h"
 #include "emit/emit.h"
 #include "hetu/rt.h"
 
@@ -83,6 +87,31 @@ const char *file_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
+
+/* ---- names of tensors ---- */
+
+/* Returns whether generated functions use a name themselves: reserved words of a backend, loop
+ * counters, and numbered names such as i0. */
+static bool is_own_name(const char *name, bool loops) {
+    if (backend_word(name) || (loops && strlen(name) == 1 && strchr("ijke", *name))) return true;
+    const char *digits = name + (strncmp(name, "at", 2) ? 1 : 2);
+    return strchr("aik", name[0]) && *digits && strspn(digits, "0123456789") == strlen(digits);
+}
+
+/* Returns whether a name looks like the variables in which generated functions keep elements of a
+ * tensor: NAME_v, NAME_w, NAME_h, NAME_s. */
+static bool is_variable(const char *name) {
+    size_t length = strlen(name);
+    return length > 2 && name[length - 2] == '_' && strchr("vwhs", name[length - 1]);
+}
+
+const char *tensor_name(Arena *arena, const Rule *rule, const char *name, int number) {
+    bool taken = is_variable(name) || is_own_name(name, rule->kind != RULE_CALL);
+    return number < 0 ? arena_format(arena, "%s%s", name, taken ? "_" : "")
+                      : arena_format(arena, "%s_%d", name, number);
+}
+
+/* ---- places ---- */
 
 /* Returns the lines of the operators that were fused into this one: "+98+104". */
 static const char *lines_also(Arena *arena, const Op *op) {

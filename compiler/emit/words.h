@@ -11,6 +11,10 @@ const char *c_string(Arena *arena, const char *text);
 const char *c_comment(Arena *arena, const char *text);
 const char *c_number(Arena *arena, int64_t number);
 
+/* Returns a name for a tensor in emitted C that differs from names that generated functions use:
+ * `name` or, if `number` is not negative, NAME_NUMBER. */
+const char *tensor_name(Arena *arena, const Rule *rule, const char *name, int number);
+
 /* Returns a buffer (<hetu/rt.h>) as an element of a table: "640", "HT_KEPT + 64". */
 const char *c_buffer(Arena *arena, int64_t buffer);
 

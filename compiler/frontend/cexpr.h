@@ -31,11 +31,11 @@ typedef enum CExprKind {
     C_MEMBER,     // a.name or a->name: member
     C_INDEX,      // a[b]; a is a pointer or an array
     C_SELECT,     // a ? b : c; without b: a ?: c
-    C_LITERAL,    // (type){...}: the initializer is a
+    C_LITERAL,    // (type){...}; `a` is the initializer
     C_INIT,       // {args}
-    C_DESIGNATED, // in C_INIT: designators and value a
+    C_DESIGNATED, // in C_INIT: designators and `a`, the value
     C_STATEMENT,  // ({...})
-    C_REFUSED     // the evaluator cannot do this: text is the message, args are the operands
+    C_REFUSED     // the evaluator cannot do this: `text` is the message, `args` the operands
 } CExprKind;
 
 typedef enum COperation {
@@ -69,7 +69,7 @@ typedef enum COperation {
     OP_PRE_DEC,
     OP_POST_INC,
     OP_POST_DEC,
-    OP_SIZEOF // of a type of variable length
+    OP_SIZEOF // sizeof of a type of variable length
 } COperation;
 
 typedef struct CDesignator {
@@ -78,7 +78,7 @@ typedef struct CDesignator {
     const CExpr *first, *last; // indices of an array: [first] or [first ... last]
 } CDesignator;
 
-/* A string: its bytes with the null byte, and their number. For C_REFUSED a message. */
+/* A string: its bytes with the null byte, and their number. C_REFUSED: a message. */
 typedef struct CText {
     const char *bytes;
     int64_t length;

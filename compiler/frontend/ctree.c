@@ -1,3 +1,4 @@
+/* Names, scopes and types of the C tree: lookup across sources, and C's usual conversions. */
 #include "frontend/ctree.h"
 
 #include "rule/rule.h"

@@ -1,3 +1,4 @@
+/* Runs the steps of frontend.h on a source, and evaluates its models under each strategy. */
 #include "frontend/clang/clang.h"
 #include "frontend/eval/eval.h"
 #include "frontend/models.h"

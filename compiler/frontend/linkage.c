@@ -1,3 +1,6 @@
+/* Finds the source that defines a function or variable that models need, and checks that the main
+ * file can name it. */
+
 #include "frontend/clang/clang.h"
 #include "frontend/eval/eval.h"
 #include "frontend/models.h"

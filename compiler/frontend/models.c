@@ -1,3 +1,5 @@
+/* Makes a module for each model and strategy: which optimizer updates which parameter (groups), in
+ * which precision. What bf16 then changes: passes/precision.c. */
 #include "frontend/models.h"
 
 #include "frontend/eval/eval.h"

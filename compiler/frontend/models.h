@@ -62,9 +62,9 @@ void padding_check(const CUnit *unit, Module *const *modules, int count);
 
 /* ---- feeds and fetches (feeds.c) ---- */
 
-/* Reports each feed that fits no input of its name in any module of the program that it feeds. The
- * element type and the number of bytes must fit. Reports each fetch of a name that the model lacks,
- * or to an array too small for the values.
+/* Reports each feed that fits no input in any module of its program: the name, the element type and
+ * the number of bytes must fit. Reports each fetch of a name that the model lacks, or to an array
+ * too small for the values.
  *
  * A feed or fetch is checked where its program is a variable that is assigned once, and where the
  * length of its array is known. The runtime checks all others. */

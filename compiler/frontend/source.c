@@ -1,3 +1,4 @@
+/* Reads sources as UTF-8, and finds lines of pragmas. */
 #include "frontend/source.h"
 
 #include "support/reading.h"
@@ -6,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Returns the length of the UTF-8 sequence at `at`; 0 when the bytes are no UTF-8. */
+/* Returns the length of the UTF-8 sequence at `at`; 0 when the bytes are not UTF-8. */
 static int utf8_length(const unsigned char *at, const unsigned char *end) {
     int length = *at < 0x80                  ? 1
                  : *at >= 0xC2 && *at < 0xE0 ? 2

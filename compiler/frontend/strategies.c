@@ -1,3 +1,5 @@
+/* Chooses strategies by --strategy: from pragmas or files; resolves names of dimensions, axes,
+ * layers and constants, and sets shape variables. Syntax: strategy/parse.c. */
 #include "frontend/strategies.h"
 
 #include "frontend/eval/eval.h"
@@ -26,7 +28,7 @@ typedef struct Chooser {
 
 /* ---- names in strategies ---- */
 
-/* Sets *value to the constant `name`, an enumerator or a macro; false if there is no such one. */
+/* Sets *value to the constant `name`, an enumerator or a macro; false if there is none. */
 static bool constant_value(void *state, const char *name, int64_t *value) {
     const Chooser *chooser = state;
     CName what = cunit_lookup(chooser->unit, name);

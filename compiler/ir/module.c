@@ -1,3 +1,5 @@
+/* Builds and changes the IR: values, operators, types; equal calls share bindings. Rules on shapes:
+ * bind/bind.c. */
 #include "ir/module.h"
 #include "ir/analysis_cache.h"
 
@@ -30,7 +32,7 @@ struct CallTable {
     Arena *arena;
     CallEntry *calls;
     DefEntry *defs;
-    Text key; // of the call that is looked up
+    Text key; // key of the call that is looked up
 };
 
 Module *module_create(Arena *arena, Diag *diag, const char *name) {

@@ -58,7 +58,7 @@ typedef enum ModuleKind { MODULE_TRAIN, MODULE_INFER } ModuleKind;
 typedef struct Target {
     const char *cluster_file;      // NULL: none
     const struct Cluster *cluster; // prices conversions; NULL: one host with equal links
-    bool overlap;                  // ZeRO's collectives run beside computing, and take more memory
+    bool overlap;                  // ZeRO's collectives overlap with computing; needs more memory
 } Target;
 
 /* The source of a module. Only `file` and `at` are part of the text form. */

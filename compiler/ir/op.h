@@ -57,7 +57,7 @@ typedef struct OpSource {
 
 /* The plan of a conversion, after pass specialize (ir/programs/conversions.h). */
 typedef struct OpConversion {
-    const struct PlannedConversion *plan; // NULL: the operator is no conversion
+    const struct PlannedConversion *plan; // NULL: the operator is not a conversion
     int tensor;                           // index into plan->tensors
 } OpConversion;
 
@@ -94,7 +94,7 @@ struct Function {
     Array(Value *) returns;
 };
 
-extern const OpSource op_no_source; // of an operator that corresponds to nothing in the source
+extern const OpSource op_no_source; // source of an operator without a place in the source
 
 /* Gives an operator a private copy of its source, and returns the copy for the caller to change. */
 OpSource *op_change_source(Arena *arena, Op *op);

@@ -1,3 +1,4 @@
+/* Finds the programs of one model under several strategies. */
 #include "ir/unit.h"
 
 #include <string.h>

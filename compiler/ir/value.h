@@ -55,9 +55,9 @@ struct Value {
     const char *name; // for a result, the C variable that holds it; NULL: unknown
     Type type;
     const Dim *dims;               // names, by dimension; NULL: no names
-    Position dims_at;              // of the pragma `dims` that named them; file NULL: none
+    Position dims_at;              // position of the pragma `dims` that named them; file NULL: none
     const UserLayout *user_layout; // the source's layout, until pass seed_layouts; NULL: none
-    Position layout_at;            // of that layout in the source; file NULL: none
+    Position layout_at;            // position of that layout in the source; file NULL: none
     const Layout *layout;          // set for all values after pass propagate_layouts
     Micro micro;                   // after pass factor_dims
     const Chunk *chunk;            // after pass chunk: its rows of a larger tensor; NULL: all
@@ -66,7 +66,7 @@ struct Value {
     Op *def;                // VALUE_RESULT: the operator that computes it
     int index;              // among the results of `def`, the parameters, the inputs or the states
     Position at;
-    const double *padding; // of an input: the number that fills padding elements; NULL: none. Not
+    const double *padding; // inputs: the number that fills padding elements; NULL: none. Not
                            // part of the text form
 };
 

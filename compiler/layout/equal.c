@@ -15,7 +15,8 @@ static int64_t intersect(int rank, const Range *a, const Range *b, int64_t *corn
     return volume;
 }
 
-/* The boxes of a holding. A search begins at `next`: the lists of two holdings are mostly alike. */
+/* The boxes of a holding. A search for a box begins at `next`, since two lists usually have the
+ * same order. */
 typedef struct BoxSearch {
     const Holding *holding;
     BoxList boxes;

@@ -1,3 +1,4 @@
+/* Computes with exact fractions; where a cut is rounded: fraction_floor. */
 #include "layout/zigzag.h"
 
 #include "support/diag.h"

@@ -1,3 +1,4 @@
+/* Groups devices that hold replicas of the same elements. */
 #include "layout/holding.h"
 
 #include "support/intern.h"
@@ -20,7 +21,7 @@ static const int *smallest_devices(Arena *arena, const Region *regions, const in
     return smallest;
 }
 
-/* Writes a key that is equal for devices of one holding. Returns its bytes. */
+/* Writes a key that is equal for devices of the same holding. Returns its bytes. */
 static size_t holding_key(const Holding *holding, int64_t *key) {
     size_t n = 0;
     key[n++] = holding->replica;

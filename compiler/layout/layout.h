@@ -110,26 +110,27 @@ int64_t layout_denominator(const int64_t *weights, int count);
 
 /* Reads a layout in device numbers from the tokens, up to `close`, which stays the current token;
  * `close` NULL: up to the end. Returns NULL after it reported an error: bad notation, a repeated
- * device, counts whose product is not the number of devices, a wrong number of weights. */
+ * device, a wrong number of weights, or counts whose product is not the devices' number. */
 Layout *layout_parse(Tokens *tokens, const char *close);
 
 /* Reads a layout from a whole text, which begins at `at`. */
 Layout *layout_parse_text(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* Checks a layout against a shape; its text begins at `at`. Returns false after an error: a missing
- * dimension, a view that does not factor it, two kinds of reduction, inexact cuts. */
+/* Checks a layout against a shape; its text begins at `at`. Returns false after an error: a
+ * dimension that the shape lacks, a view that does not factor it, two kinds of reduction, inexact
+ * cuts. */
 bool layout_check(Diag *diag, Position at, const Layout *layout, Shape shape);
 
 /* Returns whether the cuts of a layout are exact fractions, without reporting errors. */
 bool layout_fits(const Layout *layout, Shape shape);
 
-/* Returns the layout in which replicas are sharded: devices that a `dup` top or `dup` states give
- * equal elements divide these as evenly as possible, so that each element is held once. A
- * subgroup under a `dup` top gets a share of every finest slice, by its number of devices. Scalars
- * and layouts without an exact cut stay replicated. The layout must have no pending reductions.
+/* Returns the layout in which replicas are sharded: devices that hold equal elements by a `dup` top
+ * or `dup` states divide these as evenly as possible. Each element is then held once. A subgroup
+ * under a `dup` top gets a share of every finest slice, by its number of devices. Scalars and
+ * layouts without an exact cut stay replicated. The layout must have no pending reductions.
  *
- * Without weights, a device holds fewer elements than the product over dimensions of (its fraction
- * of the extent + one row for each finest slice that it shares). */
+ * Without weights, a device holds fewer elements than a product over dimensions: (its fraction of
+ * the extent + one row for each finest slice that it shares). */
 const Layout *layout_shard_replicas(Arena *arena, const Layout *layout, Shape shape);
 
 /* Appends the canonical text of a layout, from which layout_parse makes an equal layout. */

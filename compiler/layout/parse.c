@@ -20,7 +20,7 @@ typedef struct Parser {
     Tokens tokens;
     Arena *arena;
     const char *close; // token that ends the layout; NULL: the end of the text
-    const char *begin; // begin of the text, from which columns count
+    const char *begin; // start of the text, from which columns count
     Array(Mention) mentions;
     bool failed;
 } Parser;
@@ -219,7 +219,7 @@ static bool parse_top(Parser *parser, Layout *layout) {
     return true;
 }
 
-/* Reads the weights of the top and its subgroups, which must be equally many. */
+/* Reads the weights of the top, if it has any, and its subgroups, one for each weight. */
 static void parse_union(Parser *parser, Layout *layout) {
     Array(Group) groups = {0};
     Numbers weights = {0};

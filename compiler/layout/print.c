@@ -1,3 +1,4 @@
+/* Prints layouts in the notation of layout.h. */
 #include "layout/layout.h"
 
 void layout_print_weights(Text *out, const int64_t *weights, int count) {

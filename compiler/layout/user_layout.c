@@ -1,3 +1,5 @@
+/* Parses and prints layouts over mesh axes, as pragmas `shard` and `reshard` have them (sharding
+ * constraints). */
 #include "layout/user_layout.h"
 #include "support/array.h"
 #include "syntax/tokens.h"

@@ -1,3 +1,4 @@
+/* Computes the pieces of a cut: weighted, even, or an early and a late one (zigzag). */
 #include "layout/zigzag.h"
 
 bool layout_has_zigzag(const Layout *layout, int dim) {

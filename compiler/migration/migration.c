@@ -1,3 +1,5 @@
+/* Decides which parameters and states move at a switch of strategies, and in which batches, so that
+ * memory stays low. Who carries them out: session/core/program.c. */
 #include "migration/migration.h"
 
 #include "ir/programs/regions.h"
@@ -185,7 +187,7 @@ static const MigrationPlan *plan_for(TensorMove *move, const Conversion *convers
 /* ---- batches ---- */
 
 /* Returns by how many bytes some device would exceed its storage before the migration, if the
- * current batch took one more tensor of a kind: the largest number of any device. */
+ * current batch took one more tensor of a kind. The largest number of any device counts. */
 static int64_t level_with(const TensorMove *move, const MoveKind *kind) {
     int64_t most = INT64_MIN;
     for (int d = 0; d < move->device_count; d++) {
@@ -285,7 +287,7 @@ const Migrations *migrations_plan(Arena *arena, const Unit *unit) {
 /* Traffic of all batches of a migration. */
 typedef struct Sum {
     int64_t bytes, messages, busiest; // busiest: the most bytes that one device sends
-    int rounds;                       // of the batch with the most rounds
+    int rounds;                       // rounds of the batch with the most rounds
     double seconds;
 } Sum;
 

@@ -47,7 +47,7 @@ static void find_uses(Tile *tile) {
                 tile->sum_of[module->ops.at[i]->operands[k]->id] = module->ops.at[i];
 }
 
-/* Collects the pieces that nested sums add. Returns false if a term is no piece or used twice. */
+/* Collects the pieces that nested sums add. False: a term is not a piece, or is used twice. */
 static bool gather(const Tile *tile, const Op *sum, Pieces *pieces) {
     for (int k = 0; k < 2; k++) {
         const Value *value = sum->operands[k];

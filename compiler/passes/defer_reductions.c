@@ -1,5 +1,5 @@
-/* Pass defer_reductions: adds values of one layout before they are converted, so that a sum needs
- * one conversion for each layout.
+/* Pass defer_reductions: adds values of the same layout before they are converted, so that a sum
+ * needs one conversion for each layout.
  *
  *     before    n = reshard(a{sum:tp}) + reshard(b{sum:tp}) + c{dup:tp}      two all-reduces
  *     after     n = reshard(a + b) + c                                       one all-reduce

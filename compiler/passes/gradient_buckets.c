@@ -1,3 +1,6 @@
+/* Decides which gradients share an all-reduce or reduce-scatter, and how large buckets are. When a
+ * bucket starts: ir/analysis/collective_order.h. No sum is divided by the number of ranks, as
+ * a mean divides by the whole batch: microbatch/microbatch.c. */
 #include "passes/gradient_buckets.h"
 
 #include "ir/analysis/collective_order.h"
@@ -81,8 +84,8 @@ static int compare_indices(const void *a, const void *b) {
     return (*(Op *const *)a)->index - (*(Op *const *)b)->index;
 }
 
-/* Closes the bucket: if there are several operators in the bucket, gives them one conversion, with
- * a tensor for each operator in the order of module->ops. */
+/* Closes the bucket. Several operators in a bucket get one conversion, with a tensor for each
+ * operator in the order of module->ops. */
 static void close_bucket(Filler *filler, ConversionKind *kind) {
     Module *module = filler->module;
     if (kind->open.count > 1) {
@@ -126,7 +129,8 @@ static void drop_unused(Module *module) {
     module->devices->conversions.count = count;
 }
 
-/* Returns whether a bucket is full: by bytes or, without --bucket, by tensors times `devices`. */
+/* Returns whether a bucket is full: its bytes reach the limit or, without --bucket, it has
+ * MOST_PIECES pieces (a piece of each tensor on each device). */
 static bool is_full(const Filler *filler, const ConversionKind *kind, int devices) {
     return kind->open_bytes >= kind->limit ||
            (!filler->given && (int64_t)kind->open.count * devices >= MOST_PIECES);

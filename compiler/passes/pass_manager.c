@@ -1,3 +1,5 @@
+/* Runs the passes, with --print-after, --stop-after and the verifier. Their order:
+ * pass_manager.h. */
 #include "passes/pass_manager.h"
 #include "ir/text/text.h"
 #include "ir/verify/verify.h"

@@ -1,4 +1,5 @@
-/* Pass precision, mixed precision: chooses the element types of a module that runs in bf16.
+/* Pass precision, mixed precision: chooses the element types of a module that runs in bf16. There
+ * is no loss scaling.
  *
  *     hot = cast(one_hot(id), f32)     f32: the model asks for it
  *     seat = cumsum(hot)               f32, because hot is f32
@@ -7,7 +8,8 @@
  *     first = argmax(x)                works on x in f32, because x is an input
  *     z = add(y, x)                    bf16, the type of y, which x takes
  *
- * A parameter itself stays f32, the master copy of mixed precision; its uses are cast.
+ * A parameter itself stays f32, the master copy of mixed precision; its uses are cast. So gradients
+ * of parameters are summed and reduced in f32 (gradient_dtype of differentiate/gradient_rule.c).
  *
  * Requires: the forward section with gradient functions, in the element types of the source.
  *
@@ -119,8 +121,8 @@ static bool is_open(const Op *op, int k) {
            dtype_is_float(op->operands[k]->type.dtype);
 }
 
-/* Returns whether the operator must work in the types of the source: an open operand is not f32 in
- * the source, or the operator's kernel lacks the program's precision. */
+/* Returns whether the operator must work in the types of the source. True if an open operand is not
+ * f32 there, or the operator's kernel lacks the program's precision. */
 static bool keeps_source(Lowering *lowering, const Op *op) {
     const Rule *rule = op->def->rule;
     for (int k = 0; k < op->operand_count; k++)

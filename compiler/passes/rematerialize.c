@@ -1,4 +1,5 @@
-/* Pass rematerialize: repeats conversions that enlarge a value in backward, to free their results.
+/* Pass rematerialize: repeats, in the backward section, conversions that enlarge a value, instead
+ * of keeping their results. Activation checkpointing (JAX's remat): recompute/recompute.c.
  *
  *     before    k' = reshard(k)      an all-gather from {seq:cp} to {dup:cp}, kept for backward
  *     after     k' = reshard(k)      forward

@@ -4,12 +4,14 @@
  *     stage 0: F0 F1 B0 F2 B1 B2
  *     stage 1: F0 B0 F1 B1 F2 B2
  *
+ * The tables themselves: schedule/gpipe_1f1b_zero_bubble.c.
  * Which collectives begin early: ir/analysis/collective_order.h, prefetch.c.
  *
  * Requires: pass specialize, which orders operators by phase.
  *
  * Leaves: PipelineRun.schedule, a table for which schedule_check has proved that no stage waits
- * forever. Pipelines of one template with equal numbers of micro-batches share a table. */
+ * forever. Pipelines of the same template with equal numbers of micro-batches share a table.
+ */
 #include "ir/analysis/phases.h"
 #include "passes/pass_manager.h"
 

@@ -94,7 +94,8 @@ static void refine_classes(Arena *arena, Module *module, const Roles *roles, con
     }
 }
 
-/* Returns the class of each device. A class (a role) has pieces of equal shapes of all values. */
+/* Returns the class of each device by its index in roles->devices. Devices of the same class (a
+ * role) have pieces of equal shapes of all values. */
 static const void **find_classes(Arena *arena, Module *module, const Roles *roles,
                                  const Values *values) {
     const void **standing = arena_array(arena, const void *, roles->device_count),

@@ -1,3 +1,4 @@
+/* Finds groups of devices that may form a collective, by connected components (union-find). */
 #include "reshard/devices.h"
 
 #include "support/intern.h"

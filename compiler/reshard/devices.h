@@ -40,8 +40,9 @@ int index_find(const Index *index, int device);
 /* Returns whether a collective may have exactly these devices. */
 bool may_collect(const PlanBuilder *planner, const Devices *devices);
 
-/* Equal sets of a component form their own collective if each set has at least this many devices
- * and, on average, at least this many sets are equal. A device may act in several collectives. */
+/* Equal sets of a component form their own collective under two conditions: each has at least this
+ * many devices, and on average at least this many are equal. A device may act in several
+ * collectives. */
 enum { COLLECTIVE_MANY = 4 };
 
 /* The components of sets of devices: two sets are in one component if they share devices, directly
@@ -68,7 +69,7 @@ typedef struct ClosedGroup {
     int leading; // number of leaders
 } ClosedGroup;
 
-/* Returns the devices of a component if its sets are equal and may form a collective, else none:
- * first the sets' leaders, each once, then the other devices, ascending. Fills `places`. */
+/* Returns the devices of a component if its sets are equal and may form a collective, else none.
+ * The sets' leaders come first, each once, then the other devices, ascending. Fills `places`. */
 ClosedGroup closed_group(const PlanBuilder *planner, const Components *components, int component,
                          const int *leaders, Index *places);

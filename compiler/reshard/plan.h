@@ -3,9 +3,10 @@
  * order/stages.c makes the steps of a conversion; reshard.h has the map of this folder. read_plan.c
  * has the functions that read a plan.
  *
- * A plan is a list of steps in one order for all devices. A step moves segments, parts of bundles
- * (intersection/intersection.h), by a collective in a group or by a batch of messages. A plan names
- * devices and segments only; plan_device lowers it to one device's tables (<hetu/reshard.h>).
+ * A plan is a list of steps in the same order for all devices. A step moves segments, parts of
+ * bundles (intersection/intersection.h), by a collective in a group or by a batch of messages. A
+ * plan names devices and segments only; plan_device lowers it, for one device, to the tables of
+ * <hetu/reshard.h>.
  *
  *     [0-3]{sum:4} to [0-3]{0:4}     one step: HT_REDUCE_SCATTER, group 0-3, a segment for each
  *

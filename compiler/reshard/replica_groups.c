@@ -1,3 +1,4 @@
+/* Finds equal conversions on disjoint devices (process groups), so that one is planned for all. */
 #include "reshard/replica_groups.h"
 #include "support/array.h"
 
@@ -294,8 +295,8 @@ static bool same_view(const Layout *a, const Layout *b) {
                       !memcmp(a->view_dim, b->view_dim, sizeof *a->view_dim * rank)));
 }
 
-/* Splits along pairs of `dup` states, unless a reduction is pending: all copies of a reduction
- * share its work, which is done once so that all copies get the same bits. */
+/* Splits along pairs of `dup` states, unless a reduction is pending. All copies of a reduction
+ * share its work, which is done once, so that they get the same bits. */
 static void fold_pairs(Folding *folding) {
     Cut cut;
     if (layout_partial(side_of(folding, 0)) != STATE_DUP ||

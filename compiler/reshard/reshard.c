@@ -1,3 +1,5 @@
+/* The planner of conversions: turns conversions into buckets and tasks, and these into the steps of
+ * a plan. reshard.h lists the files in the order of their calls. */
 #include "reshard/reshard.h"
 
 #include "reshard/devices.h"

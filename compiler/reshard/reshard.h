@@ -15,7 +15,7 @@
  *     intersection/  buckets.c         plans tensors that are converted alike as one
  *                    intersection.c    finds what both layouts have in common: bundles of cells,
  *                                      each with its holders on either side
- *                    tasks.c           finds which contributions make which value, and for whom
+ *                    tasks.c           finds the contributions and target devices of each value
  *     order/         flat_or_hierarchical.c  makes the steps several times and takes the cheapest:
  *                                      by cost/communication.c, on a cluster by cost/resources.c
  *                    stages.c          orders the steps: all at once, or first inside hosts, then

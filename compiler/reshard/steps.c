@@ -1,3 +1,4 @@
+/* Appends collectives and messages to a plan; where counts exceed an int, collectives are split. */
 #include "reshard/plan_builder.h"
 #include "reshard/devices.h"
 

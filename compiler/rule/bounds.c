@@ -1,3 +1,4 @@
+/* Interval arithmetic on expressions of rules. */
 #include "rule/bounds.h"
 
 #include <float.h>

@@ -1,3 +1,4 @@
+/* Builds the rules of operators that passes insert: gradients, casts, fused loops. */
 #include "rule/build.h"
 
 #include "rule/draft.h"
@@ -78,7 +79,7 @@ static Access numbered(Numbering *numbering, const Access *access) {
     return copy;
 }
 
-/* Renumbers the factor of a size. An ExprLeafMap. */
+/* Renumbers the factor of a size. Implements ExprLeafMap. */
 static const Expr *numbered_leaf(const Expr *leaf, void *context) {
     const Numbering *numbering = context;
     return leaf->kind == EXPR_SIZE

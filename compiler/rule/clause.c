@@ -81,7 +81,7 @@ static bool size_item(RuleDraft *draft) {
     return summed && (factor->size = expr_leaf(draft->arena, EXPR_SIZE, draft->size_sum_of));
 }
 
-/* Reads a floating-point argument, or else calls rule_integer_primary. An ExprPrimary. */
+/* Reads a floating-point argument, or else calls rule_integer_primary. Implements ExprPrimary. */
 static const Expr *number_primary(Tokens *tokens, void *context) {
     RuleDraft *draft = context;
     int attr = tokens->token->kind == TOKEN_NAME
@@ -288,7 +288,7 @@ static bool shift_clause(RuleDraft *draft) {
                 two_factors(draft, &draft->rule.copy.whole, &draft->rule.copy.part)) != NULL;
 }
 
-/* Reports a name where a number must stand. An ExprPrimary. */
+/* Reports a name where a number must stand. Implements ExprPrimary. */
 static const Expr *no_primary(Tokens *tokens, void *context) {
     RULE_ERROR((RuleDraft *)context, tokens->token->at,
                "expected a number or a function of numbers, as in neutral(x: logf(0)), not %s",

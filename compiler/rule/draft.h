@@ -70,7 +70,7 @@ bool rule_unknown(RuleDraft *draft, Position at, const char *what, const char *n
                   const char *const *names);
 void rule_unknown_factor(RuleDraft *draft, Position at, const char *name);
 
-/* Reads size(f) or an argument in an integer expression. An ExprPrimary; `context` is the draft. */
+/* Implements ExprPrimary in an integer expression: size(f) or an argument. `context`: the draft. */
 const Expr *rule_integer_primary(Tokens *tokens, void *context);
 
 /* Sets the factors of all leaves size(f) in a body that has been read completely. */
@@ -89,7 +89,7 @@ int rule_read_operand(RuleDraft *draft);
 /* Returns whether two accesses have the same indices. */
 bool rule_dims_equal(const Access *a, const Access *b);
 
-/* Reads accesses, arguments and size(f) of bodies. An ExprPrimary; `context` is the draft. */
+/* Implements ExprPrimary in bodies: accesses, arguments and size(f). `context`: the draft. */
 const Expr *rule_body_primary(Tokens *tokens, void *context);
 
 /* Returns whether an equation computes value `value` (numbered as rule_value does). */

@@ -1,3 +1,5 @@
+/* Element types, and the element types of operators and expressions. Nothing is promoted: binding
+ * refuses operands of different types (check_alike of binding/binding.c). */
 #include "rule/rule.h"
 
 #include "binding/binding.h"

@@ -10,7 +10,7 @@ bool dtype_is_float(DType dtype);
 
 /* Returns the type of a sum or a gradient of values: f32 for bf16, i64 for i32, else the type
  * itself. Kernels add in their own types: <hetu/product.h>, sum_type of emit/kernel/loops.c, and
- * fold of runtime/exchange/rounds.c. */
+ * fold of runtime/exchange/collective_rounds.c. */
 DType dtype_wide(DType dtype);
 
 /* Return the name of a type, "f32", and its size in bytes. */

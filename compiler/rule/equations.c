@@ -1,3 +1,4 @@
+/* Decides which loop along a row computes which equation, and what is computed again. */
 #include "rule/equations.h"
 
 #include "rule/expr.h"
@@ -16,7 +17,7 @@ static const bool *inner_factors(Arena *arena, const Rule *rule) {
     return inner;
 }
 
-/* Returns whether a tensor has elements along rows; true if the plan has no rows. */
+/* Returns whether a tensor has a factor that goes along rows; true if the plan has no rows. */
 static bool is_along(const Rule *rule, const EquationPlan *plan, const Access *access) {
     for (int f = 0; plan->rows && f < rule->factor_count; f++)
         if (plan->inner[f] && access_has(access, f)) return true;
@@ -55,8 +56,8 @@ static int known_at(const EquationPlan *plan, const Expr *expr) {
 typedef struct Planning {
     const Rule *rule;
     EquationPlan *plan;
-    EquationStep *steps; // of the plan
-    uint32_t *reads;     // of the plan
+    EquationStep *steps; // steps of the plan
+    uint32_t *reads;     // reads of the plan
 } Planning;
 
 /* Notes that `loop` computes an expression, and the local values that it reads. */

@@ -1,3 +1,5 @@
+/* Makes, simplifies (0 + x, 1 * x), evaluates and prints expressions. Derivatives: derivative.c;
+ * C's constants of models: frontend/eval. */
 #include "rule/expr.h"
 
 #include "support/arena.h"

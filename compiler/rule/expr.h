@@ -12,7 +12,7 @@ typedef struct Arena Arena;
 typedef struct Text Text;
 typedef struct Tokens Tokens;
 
-/* The value of an attribute (an argument that is no tensor), known at compile time. */
+/* The value of an attribute (an argument that is not a tensor), known at compile time. */
 typedef struct Attr {
     int64_t i;           // PARAM_INT, PARAM_DTYPE
     double f;            // PARAM_FLOAT
@@ -107,7 +107,8 @@ typedef struct ProductTerm {
     const Expr *scale;     // NULL: none
 } ProductTerm;
 
-/* Adds a term's factors to `product`, which the caller zeroes. False: the term is no product. */
+/* Adds the factors of a term to `product`, which the caller zeroes. Returns false if the term is
+ * not such a product. */
 bool expr_is_product(const Expr *term, ProductTerm *product);
 
 /* Converts the numbers and functions of an expression from float to double. */

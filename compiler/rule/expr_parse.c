@@ -1,3 +1,4 @@
+/* Parses expressions of rules by precedence. */
 #include "rule/expr.h"
 
 #include "syntax/lex.h"

@@ -1,3 +1,4 @@
+/* The table of functions of math.h in rules, with their derivatives. */
 #include "rule/gradient.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+/* The gradient of an expression for one operand. Derivatives: derivative.c; the rule that passes
+ * insert: passes/differentiate/gradient_rule.c. */
 #include "rule/gradient.h"
 
 #include "rule/rule.h"

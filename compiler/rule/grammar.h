@@ -67,7 +67,7 @@
  *   kernel(f), kernel(cuda: f) the C function that computes a RULE_CALL, on all back ends or on one
  *   body(v[i..] = ...; ...)   equations, so that the compiler can write the kernel and fuse it with
  *                             its neighbours. An equation may use the values of those before it; a
- *                             value that is no result is local. Terms are summed over the factors
+ *                             value that is not a result is local. Terms are summed over factors
  *                             that the value lacks. A value has all factors, or all but those along
  *                             a row, which are then never cut
  *   grad(g), grad(none)       a C function that builds the gradient; none: no gradient flows

@@ -28,7 +28,10 @@ static bool parse_result(RuleDraft *draft) {
     return true;
 }
 
-/* Returns whether the right side is NAME(...) with no name of math.h; then the rule has no body. */
+/* ---- the right side ---- */
+
+/* Returns whether the right side is NAME(...) with a name that is not a function of math.h; then
+ * the rule has no body. */
 static bool begins_call(const RuleDraft *draft) {
     const Tokens *tokens = &draft->tokens;
     if (tokens->token->kind != TOKEN_NAME || !tokens_before(tokens, "(")) return false;

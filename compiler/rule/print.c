@@ -21,7 +21,7 @@ void rule_print_access(Text *out, const Rule *rule, const Access *access) {
     text_string(out, "]");
 }
 
-/* Prints a leaf as the rule writes it. An ExprLeaf. */
+/* Prints a leaf as the rule writes it. Implements ExprLeaf. */
 static void print_leaf(Text *out, const Expr *leaf, void *context) {
     const Rule *rule = context;
     switch (leaf->kind) {

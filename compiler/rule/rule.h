@@ -58,7 +58,8 @@ typedef struct Rule {
     RuleGrad grad;
 } Rule;
 
-/* An operator: a C function with a rule. Attributes are its parameters that are no tensors. */
+/* An operator: a C function with a rule. Its attributes are the parameters that are not tensors, in
+ * order. */
 typedef struct OpDef {
     const char *name;
     Position at;
@@ -97,7 +98,7 @@ void rule_linear(const Rule *rule, int *group);
 /* Returns the kind of the parameter that is attribute `index`. */
 ParamKind opdef_attr_kind(const OpDef *def, int index);
 
-/* Returns whether results may be infinite although no operand is: an expression has an infinite
- * constant such as logf(0), or an empty piece gives an infinite result. An empty piece is a
- * maximum over no elements, or a piece of clause `merge` without elements that a row reads. */
+/* Returns whether results may be infinite although no operand is. Causes are an infinite constant
+ * in an expression, such as logf(0), and the result of an empty piece. An empty piece is a maximum
+ * over no elements, or a piece of clause `merge` without elements that a row reads. */
 bool rule_has_infinity(const Rule *rule);

@@ -1,3 +1,4 @@
+/* Proves that a schedule has no deadlock, and that slots are not taken twice. */
 #include "schedule/wait.h"
 
 static const char *const part_words[] = {"forward", "backward", "weights"};
@@ -110,9 +111,9 @@ static bool taken_error(const Checker *checker, int stage, int row, int visit, i
     return false;
 }
 
-/* Returns whether no two pairs of visit and micro-batch use one slot at the same time, and no slot
- * passes between visits within a micro-batch. A pair uses its slot from its first row to its last.
- * Reports the first error. */
+/* Returns whether slots are exclusive: no two pairs of visit and micro-batch use one at a time, and
+ * none passes between visits within a micro-batch. A pair uses its slot from its first row to its
+ * last. Reports the first error. */
 static bool slots_are_apart(const Checker *checker, int stage) {
     typedef struct Owner {
         int visit, microbatch, rows;

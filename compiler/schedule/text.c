@@ -1,3 +1,4 @@
+/* Prints and parses schedules: F0:3/1. */
 #include "schedule/schedule.h"
 
 #include "syntax/lex.h"
@@ -24,7 +25,7 @@ void schedule_print(Text *out, const Schedule *schedule, const char *indent) {
 typedef Array(ScheduleRow) RowList;
 typedef Array(Position) PlaceList;
 
-/* Returns the value of a text of decimal digits; -1: the text is no such number or too large. */
+/* Returns the value of a text of decimal digits; -1: the text is not such a number or too large. */
 static int number_in(const char *text) {
     int64_t number = 0;
     for (; *text >= '0' && *text <= '9' && number < INT32_MAX; text++)

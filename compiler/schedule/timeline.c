@@ -1,3 +1,4 @@
+/* Computes when rows and transfers run; the pipeline's bubble follows from it. */
 #include "schedule/timeline.h"
 
 #include "schedule/wait.h"

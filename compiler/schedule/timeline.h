@@ -10,7 +10,7 @@ typedef struct TimelineCosts {
 } TimelineCosts;
 
 typedef struct Span {
-    double begin, end; // seconds from the begin of the step
+    double begin, end; // seconds from the start of the step
 } Span;
 
 typedef struct TimelineTransfer {

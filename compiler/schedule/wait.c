@@ -1,3 +1,4 @@
+/* Says which row or transfer waits for which; one graph for checker, simulator and timeline. */
 #include "schedule/wait.h"
 
 /* Returns the edges by the visit where they begin (`end` 0) or end (`end` 1). */

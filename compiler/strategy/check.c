@@ -1,3 +1,4 @@
+/* Checks a strategy by itself: axes, splits, `turns`, layers, lengths. */
 #include "strategy/parser.h"
 
 #include "layout/layout.h"

@@ -1,3 +1,4 @@
+/* Parses integer expressions and lists of strategies. */
 #include "strategy/parser.h"
 
 #include "syntax/lex.h"
@@ -8,7 +9,7 @@
 
 enum { MOST_DEPTH = 100 };
 
-/* Reads a number token as C does; its value is 1 in a skimmed strategy. */
+/* Reads a number token as C does; its value is 1 in a strategy that is not wanted. */
 static bool parse_number(StrategyParser *parser, int64_t *value) {
     Tokens *tokens = parser->tokens;
     char *end;

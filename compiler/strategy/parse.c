@@ -1,3 +1,5 @@
+/* Parses strategies: split, turns, zero, optimizer, schedule. Pipelines, stages, devices:
+ * parse_stage.c. */
 #include "strategy/parser.h"
 
 #include "syntax/lex.h"
@@ -184,7 +186,8 @@ static void open_strategy(StrategyParser *parser, const char *name, Position at,
     array_push(tokens->arena, parser->list, parser->open);
 }
 
-/* Ends a strategy. Unless it has errors or is skimmed, checks it, by default on device 0. */
+/* Ends a strategy. If the strategy has no errors and is wanted, checks it, with a pipeline on
+ * device 0 if it has none. */
 static void close_strategy(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     Strategy *strategy = parser->open;

@@ -1,3 +1,5 @@
+/* Parses pipeline, stage and idle with their clauses: microbatches, rows, mesh, layers,
+ * recompute. */
 #include "strategy/parser.h"
 
 #include "syntax/lex.h"
@@ -73,7 +75,8 @@ static bool parse_mesh_item(StrategyParser *parser, void *to) {
     return true;
 }
 
-/* Returns whether the token is a layer's name: no integer constant, and it begins no range. */
+/* Returns whether the current token is a layer's name: it is not an integer constant and begins no
+ * range. */
 static bool at_plain_name(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     const StrategyNames *names = parser->names;
@@ -139,7 +142,7 @@ static const struct StageClause {
                      {"recompute", parse_recompute}};
 enum { STAGE_CLAUSES = sizeof stage_clauses / sizeof *stage_clauses };
 
-/* Reports a word that is no clause of the statement. Returns false. */
+/* Reports a word that is not a clause of the statement. Returns false. */
 static bool unknown_clause(StrategyParser *parser, const char *statement, const char *const *words,
                            int count) {
     Tokens *tokens = parser->tokens;

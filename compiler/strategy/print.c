@@ -1,3 +1,5 @@
+/* Prints a strategy as parse.c reads it; a digest that compares strategies. */
+#include "strategy/parser.h"
 #include "support/hash.h"
 #include "strategy/parser.h"
 

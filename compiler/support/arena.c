@@ -1,3 +1,4 @@
+/* Allocates from blocks that double. */
 #include "support/arena.h"
 
 #include "support/array.h"

@@ -1,3 +1,4 @@
+/* Prints errors with carets; limits them (DIAG_MOST); suggests words (diag_closest). */
 #include "support/diag.h"
 
 #include "support/reading.h"

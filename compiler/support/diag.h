@@ -51,7 +51,7 @@ void diag_log(Diag *diag);
 /* Prints errors as warnings from now on (--known); diag_errors still counts them. */
 void diag_soften(Diag *diag);
 
-/* Prints a text of several lines that is no diagnostic, such as a table. */
+/* Prints a text of several lines that is not a diagnostic, such as a table. */
 void diag_text(Diag *diag, const char *text);
 
 /* Returns how many errors were reported. */

@@ -1,3 +1,4 @@
+/* The hash table behind interning and maps. */
 #include "support/intern.h"
 #include "support/arena.h"
 

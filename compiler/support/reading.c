@@ -1,3 +1,4 @@
+/* Reads files and pipes, with timeouts. */
 #include "support/reading.h"
 
 #include "support/text.h"
@@ -12,8 +13,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* Timeouts in seconds: until a writer opens a named pipe (COMING), between two writes to this pipe
- * (SILENT), and between two writes to a pipe of a shell (SHELL_SILENT). */
+/* Timeouts in seconds: until a writer opens a named pipe (COMING), between two writes to it
+ * (SILENT), and between two writes to a shell's pipe (SHELL_SILENT). */
 enum { COMING = 1, SILENT = 10, SHELL_SILENT = 600 };
 
 /* A pipe that was read. */

@@ -1,3 +1,4 @@
+/* Writes diagnostics for editors and CI as SARIF (--diagnostics). */
 #include "support/sarif.h"
 
 #include "support/diag.h"

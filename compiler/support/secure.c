@@ -1,3 +1,4 @@
+/* Refuses paths that another user could have led elsewhere (symbolic links, /tmp). */
 #include "support/secure.h"
 
 #include <dirent.h>
@@ -194,7 +195,8 @@ bool secure_is_descriptor(const char *path) {
            !strncmp(target, "/proc/self/fd/", 14);
 }
 
-/* Opens an existing special file for output; waits a second for a pipe's reader. -1: see errno. */
+/* Opens an existing output that is not a plain file; waits up to a second for a pipe's reader.
+ * Returns a descriptor, or -1 with errno set. */
 static int open_other(const char *path) {
     enum { TRIES = 100 };
     struct stat about;

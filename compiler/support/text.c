@@ -1,3 +1,4 @@
+/* Growing text buffers, and templates with $name. */
 #include "support/text.h"
 
 #include "support/arena.h"

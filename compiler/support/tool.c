@@ -1,3 +1,4 @@
+/* Parses options of all tools by argp; --help, --version, colours. */
 #include "support/tool.h"
 
 #include "support/diag.h"
@@ -67,7 +68,7 @@ const char *tool_closest_option(const struct argp_option *table, const char *wor
     return diag_closest(typed, names, count);
 }
 
-/* Reports a word that is no option, with the option that it resembles. */
+/* Reports a word that is not an option, with the option that it resembles. */
 _Noreturn static void refuse_option(const struct argp_option *table, const char *word) {
     const char *closest = !strncmp(word, "--", 2) ? tool_closest_option(table, word) : NULL;
     tool_misused("unknown option %.*s; %s%s%s", (int)strcspn(word, "="), word,
@@ -75,8 +76,8 @@ _Noreturn static void refuse_option(const struct argp_option *table, const char 
                  closest ? "?" : "");
 }
 
-/* Refuses the first word that is no option of the table, or that lacks its value. getopt_long finds
- * it as in argp_parse, which would say so in another form. */
+/* Refuses the first word that is not an option of the table, or that lacks its value. argp_parse
+ * would find the same word by getopt_long, but word the message otherwise. */
 static void check_options(const struct argp_option *table, int argc, char **argv, bool in_order) {
     static const struct argp_option nothing[] = {{0}};
     const struct argp_option *table_of = table ? table : nothing;

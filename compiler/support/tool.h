@@ -33,7 +33,8 @@ struct argp_option;
 /* Reports a mistake in the command line and ends the process with status 2. */
 _Noreturn void tool_misused(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Parses the command line as argp_parse does; unknown options or absent values are mistakes. */
+/* Parses the command line as argp_parse does. A word that is not an option, or an option without
+ * its value, is reported by tool_misused. */
 void tool_parse(const struct argp *parser, int argc, char **argv, unsigned flags, void *input);
 
 /* Reads the line of a tool without options. `words` names its words, as in "[PASS] FILE"; there are
@@ -45,7 +46,7 @@ void tool_read_words(const char *words, const char *what, int least, int most, i
  * Returns the value; NULL: the word is another one. */
 const char *tool_value(const char *name, char **argv, int *at);
 
-/* Sets the options that a tool has beside hetucc's; `names` ends with NULL. */
+/* Sets the options that a tool has besides hetucc's; `names` ends with NULL. */
 void tool_own_options(const char *const *names);
 
 /* Returns the option of an argp table, or of the tool's own, that a misspelled word such as

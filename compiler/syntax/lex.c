@@ -1,3 +1,4 @@
+/* Splits text into tokens, as C does. */
 #include "syntax/lex.h"
 
 #include "support/text.h"

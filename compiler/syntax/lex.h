@@ -18,7 +18,7 @@ typedef enum TokenKind {
     TOKEN_STRING,    // with its quotes
     TOKEN_CHARACTER, // in single quotes
     TOKEN_MARK,      // one character, or two such as `->`
-    TOKEN_BAD,       // bytes that are no UTF-8, or refused by a parser; reported already
+    TOKEN_BAD,       // bytes that are not UTF-8, or refused by a parser; reported already
     TOKEN_LINE,      // the end of a line
     TOKEN_END        // the end of the text
 } TokenKind;
@@ -46,7 +46,8 @@ typedef struct Lexer {
 /* Starts a lexer at `text`, whose position is `at`. Skips a file's byte order mark. */
 Lexer lex_begin(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* Returns the next token; at the end, TOKEN_END. Reports open comments, and bytes not UTF-8. */
+/* Returns the next token; at the end of the text, TOKEN_END every time. Reports a comment without
+ * an end, and bytes that are not UTF-8. */
 Token lex_next(Lexer *lexer);
 
 /* Appends the remaining tokens; the last is TOKEN_END. */

@@ -1,3 +1,4 @@
+/* Steps of parsers over tokens, and their errors. */
 #include "syntax/tokens.h"
 
 #include "syntax/lex.h"

@@ -19,9 +19,9 @@ typedef struct ht_noted {
 #define ht_save(session, folder, ...) ht_save_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
 void ht_save_with(ht_session *session, const char *folder, const ht_noted *notes);
 
-/* Makes an in-memory checkpoint in shared memory (Gemini) for a folder of checkpoints: each rank's
- * part on its own host, and on another host if there is one. The copies survive the ranks: when
- * ranks die, heturun restarts them, and ht_resume reads the copies. A call takes the time of a
+/* Makes an in-memory checkpoint in shared memory (Gemini) for a folder of checkpoints. Each rank's
+ * part is kept on its own host, and on another host if there is one. The copies survive the ranks:
+ * when ranks die, heturun restarts them, and ht_resume reads the copies. A call takes the time of a
  * copy; it may be made every few steps. Without heturun the call does nothing. The copies are
  * removed when the run ends. */
 #define ht_remember(session, folder, ...) ht_remember_with((session), (folder), (ht_noted[]){__VA_ARGS__ __VA_OPT__(,) {0}})
@@ -50,8 +50,8 @@ int64_t ht_resume(ht_session *session, const char *folder);
  *     ht_save(session, "runs/a"); */
 bool ht_told_to_end(ht_session *session);
 
-/* Loads parameters, and the optimizer states and numbers that exist, from a safetensors file (F32,
- * F16 or BF16), or from all such files of a folder. A missing parameter or another shape ends the
+/* Loads parameters, and existing optimizer states and numbers, from a safetensors file (F32, F16 or
+ * BF16), or from all such files of a folder. A missing parameter or another shape ends the
  * program. */
 void ht_load(ht_session *session, const char *path);
 

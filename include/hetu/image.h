@@ -1,4 +1,4 @@
-/* image.h: the tables that hetucc writes of a program: its image, and migrations between images. */
+/* image.h: tables that hetucc writes for a program: its image, and migrations between images. */
 #ifndef HETU_IMAGE_H
 #define HETU_IMAGE_H
 
@@ -47,7 +47,7 @@ typedef struct ht_image_param {
 typedef struct ht_padding {
     double value;
     int rank, count;
-    const int64_t *extent; // of the input; the first dimension is the batch's rows
+    const int64_t *extent; // extents of the input; the first dimension is the batch's rows
     const int64_t *rows;   // 1 + rank numbers a pipeline: first row, end of the rows, and how many elements are read along each other dimension
 } ht_padding;
 
@@ -72,7 +72,7 @@ typedef enum ht_number { HT_SIGNED, HT_UNSIGNED, HT_FLOATING } ht_number;
 
 typedef struct ht_image_read {
     const char *name, *at; // "seq", "gpt.c:30"
-    int64_t first, count;  // index of the first element, and how many; `first` -1: the variable is no array
+    int64_t first, count;  // index of the first element, and how many; `first` -1: not an array
     ht_number kind;
     int size;         // bytes of an element
     const void *then; // the values that hetucc read
@@ -115,8 +115,8 @@ typedef struct ht_image {
     const ht_schedule *const *schedule; // by number
     int plan_count;
     const ht_reshard *const *plan; // conversions of the program
-    uint64_t digest;               // of the evaluated model under the strategy; 0: the program does not call ht_prepare
-    uint64_t strategy_digest;      // of the strategy's text; 0 for one device
+    uint64_t digest;               // digest of the evaluated model under the strategy; 0: the program does not call ht_prepare
+    uint64_t strategy_digest;      // digest of the strategy's text; 0 for one device
 } ht_image;
 
 /* Parameters and states that one conversion moves in a switch of strategies; `from` and `to` are

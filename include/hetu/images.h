@@ -1,4 +1,5 @@
 /* images.h: layers for images (batch, channels, height, width): convolutions, pooling, resampling.
+ * Devices have the dimensions along which windows slide whole: there is no halo exchange.
  *
  * Names and meanings are PyTorch's unless a comment says otherwise. Optional arguments are named:
  * ht_conv2d(x, w, bias, .stride = {2, 1}), with the numbers of the height and of the width;

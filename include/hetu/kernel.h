@@ -56,7 +56,7 @@ typedef struct ht_view {
     int64_t pitch;               // elements from one row to the next (ht_view_pitch); 0: the piece is contiguous
 } ht_view;
 
-/* An attribute: an argument of an operator that is no tensor. */
+/* An attribute: an argument of an operator that is not a tensor. */
 typedef struct ht_attr {
     int64_t i;    // integers and dtypes
     double f;     // floating point
@@ -67,7 +67,7 @@ typedef struct ht_call {
     const ht_view *result;  // in the rule's order
     const ht_view *operand; // in the rule's order; the members of a variadic operand follow each other
     int result_count, operand_count;
-    const ht_attr *attr; // the operator's arguments that are no tensors, in order
+    const ht_attr *attr; // the operator's arguments that are not tensors, in order
     const float *hyper;  // optimizers: the hyper-parameters of this step (ht_optimizer.hyper); NULL elsewhere
     int64_t step;        // training steps begun before this one
     int training;        // 0 under ht_infer

@@ -1,4 +1,5 @@
-/* layers.h: layers, made of operators: norms and attention with masks. Included by hetu.h.
+/* layers.h: layers, made of operators: batch, group and instance norm, attention with masks. Layer
+ * norm and RMS norm are operators in ops.h. Included by hetu.h.
  *
  * Names and meanings are PyTorch's unless a comment says otherwise; images are (batch, channels,
  * height, width).

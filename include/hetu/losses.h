@@ -78,7 +78,7 @@ static inline ht_tensor ht_kl_div_with(ht_tensor x, ht_tensor target, ht_kl_opti
 /* ---- classes ---- */
 
 typedef struct ht_cross_entropy_options {
-    ht_tensor weight; // of each class
+    ht_tensor weight; // weight of each class
     int64_t ignore_index;
     float label_smoothing;
     float z_loss; // factor of an added term, the square of log(sum(exp(x))) (Chowdhery et al., PaLM, 2022); not PyTorch's
@@ -128,7 +128,7 @@ static inline ht_tensor ht_cross_entropy_loss_with(ht_tensor x, ht_tensor target
     return o.reduction == HT_REDUCE_MEAN ? ht_div(ht_sum(loss), ht_sum(weight)) : ht_reduced(loss, o.reduction);
 }
 
-/* Returns the symmetric loss of pairs (Radford et al., CLIP, 2021): row i of a and row i of b are a
+/* Returns the symmetric loss of pairs (Radford et al., CLIP, 2021). Row i of a and row i of b are a
  * pair, with an L2 norm of 1. `scale` is a tensor of one element that multiplies the logits. */
 static inline ht_tensor ht_contrastive_loss(ht_tensor a, ht_tensor b, ht_tensor scale)
 {

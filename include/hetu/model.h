@@ -1,4 +1,4 @@
-/* model.h: the parts of a model function beside operators: tensors, parameters, states, inputs,
+/* model.h: the parts of a model function besides operators: tensors, parameters, states, inputs,
  * outputs, scopes, optimizers, and a user's own operators. Included by hetu.h.
  */
 #ifndef HETU_MODEL_H
@@ -159,11 +159,11 @@ typedef struct ht_grad {
     const ht_tensor *dy; // gradient of each result
     const ht_tensor *y;  // the results
     const ht_tensor *x;  // the operands, in the rule's order
-    const ht_attr *attr; // the arguments that are no tensors
+    const ht_attr *attr; // the arguments that are not tensors
     ht_tensor *dx;       // gradient of each operand, to be set
 } ht_grad;
 
-/* The body of an operator on one device: ht_apply runs `kernel` on whole tensors, writes the
+/* The body of an operator on one device. ht_apply runs `kernel` on whole tensors, writes the
  * results and records `gradient` (NULL: no gradient flows) for backward. Kernel and gradient are
  * those that the operator's pragma names. See examples/custom. */
 typedef struct ht_result {

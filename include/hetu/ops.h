@@ -678,7 +678,7 @@ static inline void ht_mass_gradient(ht_grad *g)
 #pragma hspmd op loss[b..] = target[b..] == -100 ? 0 : logf(mass[b..]) + (peak[b..] - hit[b..]) dtype(loss: mass, hit: mass, peak: mass, target: integer)
 ht_tensor ht_nll(ht_tensor mass, ht_tensor hit, ht_tensor peak, ht_tensor target);
 
-/* Returns weight[target], or 0 where the target is no class. */
+/* Returns weight[target], or 0 where the target is not a class. */
 #pragma hspmd op y[b..] = at[v] == target[b..] ? weight[v] : 0 dtype(y: weight, target: integer, at: integer)
 ht_tensor ht_pick(ht_tensor weight, ht_tensor target, ht_tensor at);
 
@@ -828,9 +828,9 @@ static inline void ht_cumsum_back_gradient(ht_grad *g)
     g->dx[0] = ht_cumsum_at(g->dy[0], g->x[2], g->x[1], (int)g->attr[0].i);
 }
 
-/* Returns the rank of each element in a stable sort along dimension dim: the number of smaller
- * elements (larger ones under `descending`), plus the number of equal ones before it. NaN is the
- * largest. z is x again. */
+/* Returns the rank of each element in a stable sort along dimension dim. It counts the smaller
+ * elements (larger ones under `descending`), and the equal ones before it. NaN is the largest. z is
+ * x again. */
 #pragma hspmd op y[a..{dim}, i, c..] = rank(x[a.., j, c..], z[a.., i, c..], at[i], from[j]) \
     reduction(+: j) dtype(y: i32, at: integer, from: integer) types(f32, bf16, f64, i32, i64) kernel(ht_rank_kernel) grad(none)
 ht_tensor ht_rank_at(ht_tensor x, ht_tensor z, ht_tensor at, ht_tensor from, int dim, int descending);

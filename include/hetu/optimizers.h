@@ -71,7 +71,7 @@ static inline ht_optimizer ht_adafactor_with(ht_adafactor_options o)
 
 /* ---- Muon ---- */
 
-/* Returns a matrix with the singular vectors of x, and singular values near 1: five steps of the
+/* Returns a matrix with the singular vectors of x, and singular values near 1, by five steps of the
  * Newton-Schulz iteration with the coefficients of Jordan et al., 2024. */
 static inline ht_tensor ht_orthogonalized(ht_tensor x)
 {

@@ -33,7 +33,7 @@ typedef struct ht_product_call {
     void *y;
     ht_dtype y_dtype;
     const void *x, *w;
-    ht_dtype dtype;   // of x and of w
+    ht_dtype dtype;   // type of x and of w
     const void *bias; // NULL: absent; an axis of the bias is an axis of y
     ht_dtype bias_dtype;
     float *sums;   // output (NULL: none): x or w, summed over the summed axes, with strides b; excludes a bias

@@ -55,8 +55,8 @@ typedef struct ht_worker {
     int training;
     uint64_t seed;
     int device;
-    const ht_pipeline *pipeline; // of this device
-    int position;                // of this device in ht_pipeline.device
+    const ht_pipeline *pipeline; // pipeline of this device
+    int position;                // index of this device in ht_pipeline.device
 
     struct AsyncExchanges *async_exchanges; // transfers under way; private to the runtime
     struct Observer *observer;                  // observer for HETU_TRACE, HETU_PROFILE or HETU_NAN; NULL: no observer is on
@@ -86,8 +86,8 @@ static inline int64_t ht_buffer_place(int64_t buffer) { return buffer < 0 ? -1 -
 #define HT_SHARED_BODY static __attribute__((noinline))
 #endif
 
-/* Return an address: ht_arena of a byte offset in the arena, ht_slot of a slot, ht_kept of a byte
- * offset in the activation buffer, ht_at of any buffer number. */
+/* Return an address: ht_arena in the arena and ht_kept in the activation buffer, by byte offset;
+ * ht_slot by slot; ht_at by any buffer number. */
 static inline ht_address ht_arena(const ht_worker *r, int64_t offset) { return HT_ADDRESS(r->arena + offset); }
 
 static inline ht_address ht_slot(const ht_worker *r, int64_t slot) { return HT_ADDRESS(r->slot[slot]); }
@@ -159,8 +159,8 @@ void ht_end_ahead(const ht_worker *r, int number);
  * accumulation). */
 void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count, ht_dtype dtype);
 
-/* Fills `count` elements of a result whose operands are empty on this device: with 0, or for a
- * maximum with the lowest value (minus infinity for floating point). */
+/* Fills `count` elements of a result whose operands are empty on this device, with 0. For a
+ * maximum, fills in the lowest value (minus infinity for floating point). */
 void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum);
 
 #ifdef __cplusplus

@@ -23,7 +23,7 @@ typedef enum ht_queue {
     HT_QUEUES
 } ht_queue;
 
-/* A conversion that carries tensors between parts on different devices, beside computing.
+/* A conversion that carries tensors between parts on different devices and overlaps with computing.
  *
  * HT_QUEUE_STAGES: a sender begins the transfer when the sending part has run. A device that only
  * receives begins the transfer as soon as no earlier row uses the slot. The transfer ends before
@@ -79,7 +79,7 @@ typedef struct ht_part {
     int call_count;
     const unsigned short *call; // by call, in order of execution: index into `calls`
     const ht_called *calls;
-    const ht_made *made;   // of `calls`
+    const ht_made *made;   // the elements that `calls` write and read
     const int64_t *buffer; // buffers of each call in order: its results, then its operands
     int whose_count;
     const ht_whose *whose; // one entry for the first call, and one for each change
@@ -104,8 +104,8 @@ typedef struct ht_image_role {
     const ht_transfer *transfers;
 } ht_image_role;
 
-/* A pipeline: the stages that run the model for some rows of the batch. Pipelines of one kind share
- * roles and conversion plans, which name devices by position. */
+/* A pipeline: the stages that run the model for some rows of the batch. Pipelines of the same kind
+ * share roles and conversion plans, which name devices by position. */
 typedef struct ht_pipeline {
     int kind;
     int64_t microbatches, rows, first_row; // micro-batches a step; rows a micro-batch; the pipeline's first row within the batch

@@ -52,7 +52,7 @@ static inline ht_tensor ht_permute(ht_tensor x, ht_dims dims)
     return x;
 }
 
-/* Joins 1 to 256 tensors of one shape along a new dimension. */
+/* Joins 1 to 256 tensors of the same shape along a new dimension. */
 static inline ht_tensor ht_stack(ht_tensors xs, int dim)
 {
     enum { MOST = 256 };

@@ -1,3 +1,4 @@
+/* Numbers and messages in the C locale. */
 #include "base/c_locale.h"
 
 #include <pthread.h>

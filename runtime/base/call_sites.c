@@ -1,3 +1,4 @@
+/* Finds source lines of operators by return addresses and addr2line. */
 #include "base/call_sites.h"
 
 #include "base/memory.h"

@@ -1,3 +1,5 @@
+/* Prints a failing rank's message and ends it. Which rank is blamed:
+ * transport/watchdog/watchdog.c. */
 #include "base/fail.h"
 
 #include "base/files.h"

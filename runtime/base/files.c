@@ -1,3 +1,4 @@
+/* Opens and creates files and private folders without following others' links. */
 #include "base/files.h"
 #include "base/c_locale.h"
 

@@ -28,22 +28,24 @@ const char *file_kind(mode_t mode);
 /* Opens a plain file for reading. Returns -1 with the reason, kept until the next call here. */
 int file_open_input(const char *path, const char **why);
 
-/* Is file_open_input for a stream; NULL: failed, with the reason unless `why` is NULL. */
+/* Does the same as file_open_input, but returns a stream. On failure, returns NULL and sets *why
+ * unless `why` is NULL. */
 FILE *file_read_input(const char *path, const char **why);
 
 /* Opens a plain file that only this user may write. Follows no link. Returns -1 with the reason. */
 int file_open_own(const char *path, const char **why);
 
-/* Does the same as file_open_own, but returns a stream; NULL with the reason. */
+/* Does the same as file_open_own, but returns a stream, or NULL with the reason. */
 FILE *file_read_own(const char *path, const char **why);
 
-/* Returns whether another user can have put the entry at a path there: the entry's owner is neither
- * this user nor the folder's owner, and all users may write in the folder. */
+/* Returns whether another user can have put the entry at a path there. True if all users may write
+ * in the folder, and the entry's owner is neither this user nor the folder's owner. */
 bool file_is_foreign(const char *path);
 
 /* Returns whether another user can have chosen what a path leads to. That is possible if nothing
- * exists there yet. It is also possible if another user owns a component of the path, or of a link
- * on it, in a folder that all may write. The owner of the program's file is trusted. */
+ * exists there yet. It is also possible if another user owns a component of the path or of a link
+ * on it, in a folder that all users may write. Files of the owner of the running program's file are
+ * trusted. */
 bool file_is_led(const char *path);
 
 /* ---- outputs ---- */

@@ -96,7 +96,7 @@ void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name
 
 enum { ROUNDS = 8 };
 
-/* Computes one pass of a Feistel network over 2 * `bits` bits: in each round the halves swap, and
+/* Computes one pass of a Feistel network over 2 * `bits` bits. In each round the halves swap, and
  * one half is XORed with a hash of the other. */
 static uint64_t feistel(uint64_t seed, uint64_t stream, int bits, uint64_t x) {
     uint64_t mask = ((uint64_t)1 << bits) - 1, left = x >> bits, right = x & mask;

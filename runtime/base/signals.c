@@ -1,3 +1,5 @@
+/* Counts SIGTERM, SIGUSR1 and SIGUSR2 until a step ends. What then happens:
+ * session/control/save_on_signal.c. */
 #include "base/signals.h"
 
 #include "base/fail.h"

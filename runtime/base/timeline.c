@@ -1,3 +1,4 @@
+/* Keeps the events of each thread until HETU_TRACE writes them. */
 #include "base/timeline.h"
 
 #include "base/memory.h"

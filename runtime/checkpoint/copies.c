@@ -1,3 +1,5 @@
+/* Files of in-memory checkpoints: two for each range, one always valid. Which host keeps a copy:
+ * session/persist/memory_checkpoints.c. */
 #include "checkpoint/copies.h"
 
 #include "base/files.h"

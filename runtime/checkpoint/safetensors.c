@@ -1,3 +1,5 @@
+/* Writes and checks headers of safetensors files. Which tensors, under which names:
+ * session/persist/saved_tensors.c. */
 #include "checkpoint/safetensors.h"
 
 #include "base/memory.h"

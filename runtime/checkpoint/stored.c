@@ -1,3 +1,4 @@
+/* Reads tensors of other programs' checkpoints: names by patterns, transposed, F16 and BF16. */
 #include "checkpoint/stored.h"
 
 #include "base/files.h"

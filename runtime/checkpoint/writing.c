@@ -1,3 +1,4 @@
+/* Writes a checkpoint's files in a thread, syncs and renames them, and removes old ones (keep). */
 #include "checkpoint/writing.h"
 
 #include "base/files.h"

@@ -1,4 +1,4 @@
-/* Writes a checkpoint beside the training, all ranks together.
+/* Writes a checkpoint while training goes on, all ranks together.
  *
  * 1. Each rank writes one range of the file FOLDER/step-N.part.
  * 2. Each rank writes FOLDER/step-N.part.RANK with the checksums of its range.

@@ -3,6 +3,8 @@
  * for softmax, 2018; Dao: FlashAttention-2, 2023). Backward recomputes the blocks of scores, and
  * their probabilities from lse.
  *
+ * Packed sequences: a query sees keys of its own segment alone (operand `segments` in ops.h).
+ *
  * q, y: [b.., s, h, d]; k, v: [b.., t, g, d]; lse: [b.., s, h]; query head h reads key-value head h
  * / (heads / groups). */
 #include "cpu/cpu.h"
@@ -58,7 +60,8 @@ static void take_views(Attention *a, const ht_view *in, const ht_view *segments,
                 (long)a->groups);
 }
 
-/* Return the offset of query i, head h as in q (query_at), or of key j, head g as in k (key_at). */
+/* Return the offset of query i, head h in a tensor like q, and of key j, key-value head g in a
+ * tensor like k. */
 static int64_t query_at(const Attention *a, int64_t pitch, int64_t b, int64_t i, int64_t h) {
     return (b * a->s + i) * pitch + h * a->d;
 }

@@ -1,3 +1,5 @@
+/* Common functions of the CPU kernels. Instruction sets (AVX2, AVX-512): HT_CLONES of
+ * <hetu/vector_math.h>. */
 #include "cpu/cpu.h"
 
 #include "base/memory.h"

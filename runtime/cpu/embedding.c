@@ -1,4 +1,5 @@
-/* Embedding and its backward: looks up rows of a table by token; adds gradients to these rows. */
+/* Embedding and its backward: looks up rows of a table by token; adds gradients to these rows. Of a
+ * cut table (vocabulary parallelism), rows of other devices are 0, and a reduction joins them. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 #include "cpu/rows.h"
@@ -37,7 +38,7 @@ HT_CLONES static void add_row(float *restrict to, const float *restrict from, in
 }
 
 /* Arguments of backward: the table's gradient, its initial values (NULL: zeros), the result's
- * gradient, and the table's row of each of `count` tokens (-1: on another device). */
+ * gradient, and for `count` tokens the row of the table (-1: on another device). */
 typedef struct TableGradient {
     float *table;
     const float *more;

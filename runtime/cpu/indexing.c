@@ -114,8 +114,8 @@ void ht_gather_kernel(const ht_call *call) {
     free(index.entry);
 }
 
-/* Adds element i of `from` to element k of `to`, both of one type. Sums of bf16 go to `wide`, an
- * f32 array with as many elements as `to`. */
+/* Adds element i of `from` to element k of `to`, both of the same type. Sums of bf16 go to `wide`,
+ * an f32 array with as many elements as `to`. */
 static void add(const ht_view *to, float *wide, int64_t k, const ht_view *from, int64_t i) {
     switch (to->dtype) {
     case HT_F32: ((float *)to->data)[k] += ((const float *)from->data)[i]; return;

@@ -90,7 +90,8 @@ HT_CLONES static void add_row(float *restrict to, const float *restrict from, in
     for (int64_t i = 0; i < n; i++) to[i] += from[i];
 }
 
-/* Operands and results of a forward. mean: NULL for RMS norm; weight, bias: optional vectors. */
+/* Operands and results of forward. mean is NULL if it is not subtracted (RMS norm); weight and bias
+ * are optional vectors. */
 typedef struct Forward {
     int64_t rows;
     Rows y, x, weight, bias;
@@ -167,7 +168,8 @@ void ht_l2_norm_kernel(const ht_call *call) {
     forward_all(&f);
 }
 
-/* Operands and results of a backward. mean is NULL for RMS norm; weight and dbias may be NULL. */
+/* Operands and results of backward. mean is NULL for RMS norm; weight is an optional vector; dbias
+ * may be NULL. */
 typedef struct Backward {
     int64_t rows;
     Rows dx, dy, x, weight, more; // more: rows to add to dx; may be absent

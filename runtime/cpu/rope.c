@@ -1,4 +1,5 @@
-/* Rotary position embedding. */
+/* Rotary position embedding. Without operand `position`, positions count in the whole sequence,
+ * also where devices have parts of it. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 #include "cpu/rows.h"

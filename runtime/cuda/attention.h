@@ -40,7 +40,7 @@ typedef struct AttentionShape {
     float scale;                   // 1 / sqrt(d)
     int q_pitch, k_pitch, v_pitch; // elements from one row of all heads to the next
     AttentionPlaces queries, keys;
-    AttentionSegments segments, key_segments; // of queries and keys
+    AttentionSegments segments, key_segments; // segments of queries and of keys
 } AttentionShape;
 
 /* Returns the shape of a call. `in` has q, k, v; `segments` has the segments of the queries and of

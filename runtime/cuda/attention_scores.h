@@ -43,7 +43,7 @@ attention_hide_segments(const AttentionSegments &rows, const AttentionSegments &
 }
 
 /* Sets scores to minus infinity for keys beyond the last one and, under `causal`, for keys after
- * the query. If sums run over queries (`keys_in_rows`), also for queries beyond the last one: their
+ * the query. If sums run over queries (`keys_in_rows`), also for queries beyond the last one. Their
  * elements are 0, but the product with a key may be NaN. */
 template <typename E, bool keys_in_rows>
 static __device__ __forceinline__ void attention_hide_edges(const AttentionShape &a, int row,

@@ -23,7 +23,8 @@
 #include <string>
 #include <vector>
 
-/* The first version of cuDNN whose attention is right for keys that are no multiple of 128. */
+/* The first version of cuDNN whose attention supports numbers of keys that are not multiples of 128
+ * correctly. */
 enum { CUDNN_LEAST_VERSION = 91600 };
 
 /* CUDNN_RANK: dimensions of every tensor; CUDNN_TENSOR_ALIGNMENT: bytes. */

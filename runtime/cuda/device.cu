@@ -20,10 +20,10 @@ static struct {
     int processors, shared_bytes;
 } device;
 
-/* Returns whether an error is a fault of the device or the machine: uncorrectable memory and NVLink
- * errors, a lost device (Xid 79 is an unknown error), a driver that fails. Numbers are used because
- * CUDA 12 lacks names of CUDA 13. Illegal addresses, illegal instructions and failed launches are
- * the program's errors. */
+/* Returns whether an error is a fault of the device or the machine. These are uncorrectable memory
+ * and NVLink errors, a lost device (Xid 79 is an unknown error), a failing driver. Numbers are used
+ * because CUDA 12 lacks names of CUDA 13. Illegal addresses, illegal instructions and failed
+ * launches are the program's errors. */
 static bool is_device_fault(cudaError_t code) {
     static const int faults[] = {
         35,  // cudaErrorInsufficientDriver

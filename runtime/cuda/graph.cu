@@ -1,8 +1,8 @@
 /* CUDA graphs. The first step issues its work call by call; later ones replay a recording.
  *
- * A recording depends only on data that is fixed when its program is created: the addresses of
- * parameters, inputs and arena, the roles' call lists, the channel. Numbers that differ between
- * steps are in CudaStep. HETU_GRAPH=0 turns recording off. */
+ * A recording depends only on data that are fixed with its program: the addresses of parameters,
+ * inputs and arena, the roles' call lists, the channel. Numbers that differ between steps are in
+ * CudaStep. HETU_GRAPH=0 turns recording off. */
 #include "transport/watchdog/watchdog.h"
 #include "device/device.h"
 #include "cuda/streams.h"

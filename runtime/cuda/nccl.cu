@@ -4,7 +4,7 @@
  *
  * - conversions on the exchange stream (cuda/streams.h): one communicator of all ranks, and one for
  *   each other group of the plans. All ranks make the calls in the order of the program.
- * - gradient buckets: one stream and separate communicators. All ranks begin them in one order
+ * - gradient buckets: one stream and separate communicators. All ranks begin them in the same order
  *   (compiler/ir/analysis/collective_order.h).
  * - messages between stages: a stream and separate communicators for each plan, since a message may
  *   begin at any time, and no message waits for a message of another plan.
@@ -112,7 +112,8 @@ static bool meet(const GroupComm &a, const GroupComm &b) {
     return false;
 }
 
-/* Returns how many groups from `first` on, of one owner and disjoint, one ncclCommSplit makes. */
+/* Returns how many groups from `first` on have the same owner and are pairwise disjoint, so that
+ * one ncclCommSplit makes them all. */
 static size_t count_apart(size_t first) {
     size_t last = first + 1;
     for (; last < nccl.groups.size() && nccl.groups[last].owner == nccl.groups[first].owner; last++)
@@ -404,7 +405,7 @@ static ncclComm_t find_comm(const ChannelRun *run, const ht_reshard_step *step, 
     return comm_for(run, group);
 }
 
-/* Issues a step. Consecutive independent collectives of one verb share one NCCL group call. An
+/* Issues a step. Consecutive independent collectives of the same verb share one NCCL group call. An
  * example is a gradient bucket whose large tensors are not packed
  * (compiler/reshard/order/fuse_collectives.c). */
 static void nccl_communicate(const ChannelRun *run, const ht_reshard_step *step) {

@@ -1,19 +1,20 @@
-/* Layer norm, RMS norm and L2 norm over the last dimension. */
+/* Layer norm, RMS norm and L2 norm over the last dimension. Warps of a row, and blocks: team.h. */
 #include "operators/kernels.h"
 #include "cuda/team.h"
 
 enum {
-    FORWARD_BLOCKS = 8,    // most blocks of a forward for each multiprocessor
-    BACKWARD_THREADS = 768 // threads of a backward for each multiprocessor
+    FORWARD_BLOCKS = 8,    // most blocks of the forward kernel for each multiprocessor
+    BACKWARD_THREADS = 768 // threads of the backward kernel for each multiprocessor
 };
 
-/* Threads of a forward for which the registers of a multiprocessor suffice. */
+/* Threads of the forward kernel for which the registers of a multiprocessor suffice. */
 template <typename T, int V>
 constexpr int FORWARD_THREADS = V == 1           ? 512
                                 : sizeof(T) == 2 ? 1024
                                                  : 768;
 
-/* Operands and results of a forward. mean, weight and bias may be NULL. */
+/* Operands and results of forward. mean is NULL for norms that do not subtract it; weight and bias
+ * are vectors or NULL. */
 typedef struct Forward {
     const void *x;
     void *y;
@@ -123,7 +124,7 @@ void ht_l2_norm_kernel(const ht_call *call) {
 
 /* ---- backward ---- */
 
-/* Operands and results of a backward. mean is NULL for norms that do not subtract it; weight is a
+/* Operands and results of backward. mean is NULL for norms that do not subtract it; weight is a
  * vector or NULL. `part` has the sums of each block over its rows: n numbers for dweight, then n
  * for dbias unless dbias is NULL. */
 typedef struct Backward {

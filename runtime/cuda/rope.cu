@@ -18,8 +18,8 @@ typedef struct Rope {
     Places sequence;
 } Rope;
 
-/* Rotates V neighbouring pairs (x[i], x[i + half]) of up to ROPE_HEADS heads at one place. Angles
- * are computed in double, since positions may be large. */
+/* Rotates V neighbouring pairs (x[i], x[i + half]) of up to ROPE_HEADS heads at one position.
+ * Angles are computed in double, since positions may be large. */
 template <typename T, int V>
 __global__ void __launch_bounds__(ROPE_THREADS) rope_device(T *y, const T *x, Rope rope) {
     const int64_t vectors = rope.half / V, place = ht_thread() / vectors,

@@ -1,4 +1,4 @@
-/* Softmax over rows. */
+/* Softmax over rows. Warps of a row, and blocks: team.h. */
 #include "operators/kernels.h"
 #include "cuda/team.h"
 

@@ -1,3 +1,5 @@
+/* Creates the compute and exchange streams, and their waits. Streams of gradient buckets and
+ * messages: nccl.cu. */
 #include "cuda/streams.h"
 
 #include "cuda/multi_tensor.h"

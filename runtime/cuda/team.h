@@ -55,8 +55,9 @@ static inline dim3 team_threads(const Team &team) {
     return dim3((unsigned)(team.warps * HT_WARP), (unsigned)team.teams);
 }
 
-/* Calls work.operator()<T, V>(). T is the views' type. V is the number of neighbours in 16 bytes,
- * if all rows of `n` elements and `vectors` (of f32) begin at multiples of 16 bytes; else 1. */
+/* Calls work.operator()<T, V>(). T is the type in which the views are stored. V neighbours fill 16
+ * bytes if all rows of `n` elements and all `vectors` (of f32) begin at multiples of 16 bytes; else
+ * V is 1. */
 template <typename Work>
 static inline void with_vectors(const char *name, int64_t n,
                                 std::initializer_list<const ht_view *> views,
@@ -161,7 +162,7 @@ static __device__ inline float team_max(float value) {
     return top[0];
 }
 
-/* Computes dx = finish(dy, y, dot, row) with dot = dy . y: the backward of softmax and L2 norm. */
+/* Computes dx = finish(dy, y, dot, row) with dot = dy . y: backward of softmax and L2 norm. */
 template <typename T, int V, typename Finish>
 __global__ void __launch_bounds__(TEAM_MOST_THREADS)
     team_dot_device(T *dx, const T *dy, const T *y, Team team, Finish finish) {

@@ -19,8 +19,9 @@ typedef struct Contraction {
 } Contraction;
 
 /* Returns the contraction of the axes, none of which is empty. m, n and k form the largest matrix
- * product that BLAS can take: each matrix has a stride of 1 and a leading dimension that is large
- * enough. They are -1 if only dot products remain. Ends the program above HT_MAX_AXES axes. */
+ * product that BLAS can take. Each matrix has a stride of 1 and a leading dimension that is large
+ * enough. m, n and k are -1 if only dot products remain. Ends the program if there are more than
+ * HT_MAX_AXES axes. */
 Contraction contraction_of(int rank, const ht_axis *axes);
 
 /* contraction_axis returns axis i, or NULL for -1; contraction_size counts multiplications. */

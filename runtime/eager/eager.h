@@ -1,6 +1,6 @@
 /* The one-device library: runs a model as plain C, without hetucc.
  *
- * A program evaluates its model function anew each step. Operators compute at once and record
+ * A program evaluates its model function in each step. Operators compute at once and record
  * themselves on the step's tape. Backward then runs the tape in reverse (reverse-mode automatic
  * differentiation). The session (runtime/session/core/session.c) is the only caller:
  *

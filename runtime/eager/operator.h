@@ -82,7 +82,7 @@ typedef struct OperatorGradient {
     OperatorVariants loops;
 } OperatorGradient;
 
-/* The backward of an operator. */
+/* The backward pass of an operator. */
 typedef struct OperatorBackward {
     bool exists;
     void (*function)(ht_grad *g);      // NULL: `gradients` of the rule apply

@@ -61,7 +61,7 @@ struct eager_program {
     int trained_count, input_count, output_count;
     Trained *trained;
     Input *inputs;
-    Output *outputs; // of the last step; the first is the model's value, ""
+    Output *outputs; // outputs of the last step; the first is the model's value, ""
 };
 
 static void *allocate(size_t bytes) {

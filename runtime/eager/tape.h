@@ -21,7 +21,7 @@ typedef struct ht_node {
     struct ht_node *gradient; // NULL: none yet
     bool owns_gradient; // `gradient` is this node's own sum, which further gradients may change
     bool used;          // an operator or gradient function read the node (check_ignored)
-    eager_param *param; // parameter that the node is; NULL: the node is none
+    eager_param *param; // the parameter; NULL: the node is not a parameter
     int64_t evaluation; // number of the evaluation that created the node
     int64_t number;     // number of the node, counted from 1 in its evaluation
 } ht_node;
@@ -92,7 +92,8 @@ ht_node *eager_gradient_of(ht_node *node);
 /* Runs the tape in reverse from `loss`, whose gradient is 1. */
 void eager_backward(ht_node *loss);
 
-/* Adds an <hetu/ops.h> operator's gradients by its rule. Ends the program if it has none. */
+/* Adds the gradients of the operands of an <hetu/ops.h> operator, by its rule. Ends the program if
+ * the rule has no gradient. */
 void operator_backward(const Entry *entry);
 
 /* Calls a kernel once on whole tensors, in the locale of main. */
@@ -133,7 +134,7 @@ void eager_trace_name(const char *kind, const char *name, ht_dtype dtype, ht_dim
 /* Reports a finished call to the hooks (session/observe/hooks.h): trace, profile and NaN check. */
 void eager_look(const char *name, const Entry *entry);
 
-/* Reports the backward of an entry whose gradient its rule gives. */
+/* Reports the backward pass of an entry, if the gradient comes from the operator's rule. */
 void eager_look_backward(const Entry *entry);
 
 /* Reports the optimizer update of a parameter; creates *note if it is NULL. */

@@ -1,10 +1,12 @@
+/* Threads that drive messages beside computing on CPUs: order of a tag, waits, memory of
+ * reductions. */
 #include "exchange/async_exchange.h"
 
 #include "base/fail.h"
 #include "base/memory.h"
 #include "base/c_locale.h"
 #include "base/timeline.h"
-#include "exchange/rounds.h"
+#include "exchange/collective_rounds.h"
 #include "exchange/staging.h"
 #include "transport/post.h"
 #include "transport/watchdog/watchdog.h"
@@ -39,7 +41,7 @@ typedef enum Progress {
 /* Progress of one run of an async exchange. */
 typedef struct ExchangeState {
     bool begun;            // earlier exchanges have ended, and there is memory for reductions
-    double since;          // begin of the run, for the timeline
+    double since;          // start of the run, for the timeline
     int64_t receive_bytes; // most bytes that a round receives for reductions
     Progress progress;
     void *mark;
@@ -403,7 +405,7 @@ void async_exchange_end_on_thread(AsyncExchange *async) {
     watchdog_end_wait();
 }
 
-/* Counts a run, and ends the program if an exchange in `after` has another number of runs: the
+/* Counts a run, and ends the program if an exchange in `after` has another number of runs. The
  * `ended` flag of that exchange would be left from its previous run. */
 static void count_run(AsyncExchange *async) {
     async->runs++;

@@ -1,7 +1,7 @@
-/* Async exchanges: conversions that run beside computing.
+/* Async exchanges: conversions that overlap with computing.
  *
  * An async exchange is one run of a plan. Its rank continues with other work until it needs the
- * result. Async exchanges with one tag run in the order in which they begin. Exchanges with
+ * result. Async exchanges with the same tag run in the order in which they begin. Exchanges with
  * different tags are independent, but `after` may name exchanges that must end before one begins,
  * because the later one uses their memory.
  *
@@ -50,7 +50,7 @@ void async_exchange_end(AsyncExchange *async);
 void async_exchange_forget(AsyncExchange *async);
 
 /* These functions do the same on threads, for channels that exchange through host memory.
- * async_exchanges_prepare starts the threads unless they run already or no plan runs beside
+ * async_exchanges_prepare starts the threads unless they run already or no plan overlaps with
  * computing. All ranks call it together. */
 void async_exchanges_prepare(const ChannelPlans *plans);
 void async_exchange_begin_on_thread(AsyncExchange *async);

@@ -1,8 +1,9 @@
+/* Chooses the host channel, MPI or fabric, and runs local steps. GPUs: cuda/choose_channel.cu. */
 #include "exchange/channel.h"
 
 #include "exchange/async_exchange.h"
 #include "exchange/copy_boxes.h"
-#include "exchange/rounds.h"
+#include "exchange/collective_rounds.h"
 #include "transport/fabric/fabric.h"
 
 static const Channel *own; // the device's channel; NULL: the host's channel is used

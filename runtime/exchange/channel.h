@@ -32,7 +32,7 @@ typedef struct ChannelRun {
 typedef struct ChannelPlans {
     int count, pipeline_count;
     const ht_reshard *const *plan;
-    /* By plan: bit mask (1 << HT_QUEUE_...) of the queues that run it beside computing; 0: none. */
+    /* By plan: bit mask (1 << HT_QUEUE_...) of the queues that overlap it with computing. */
     const unsigned *queues;
     const ht_pipeline *pipelines;
 } ChannelPlans;
@@ -128,10 +128,10 @@ void channel_move_on_host(const ChannelRun *run, const ht_reshard_step *step);
 
 /* Independent steps (exchange/independent_steps.c), which a channel may issue together (NCCL). */
 
-/* Returns the next collective after `step` that can be issued together with the collectives from
- * `first` to `step`: one of the same verb and group that is independent of these. Only local moves,
- * which run first, may lie in between. Returns NULL if there is none, or if the devices of the plan
- * have different steps: all members of a group must issue the same calls. */
+/* Returns the next collective after `step` that can be issued together with those from `first` to
+ * `step`. It has their verb and group, and is independent of them. Only local moves, which run
+ * first, may lie in between. Returns NULL if there is none, or if the devices of the plan have
+ * different steps. All members of a group must issue the same calls. */
 const ht_reshard_step *steps_next_together(const ChannelRun *run, const ht_reshard_step *first,
                                            const ht_reshard_step *step);
 

@@ -1,3 +1,4 @@
+/* Copies, adds and fills strided boxes on the CPU. */
 #include "exchange/copy_boxes.h"
 
 #include <hetu/rt.h>

@@ -1,3 +1,4 @@
+/* Finds collectives that touch different memory, so that NCCL runs them as one group. */
 #include "exchange/channel.h"
 
 /* An access of a step to a range of memory. */

@@ -1,3 +1,4 @@
+/* Packs device memory into host buffers, for GPUs without NCCL. */
 #include "exchange/staging.h"
 
 #include "base/memory.h"

@@ -2,8 +2,10 @@
  *
  * libhetu links this library after OpenMP's, so that the loader runs this library's constructor
  * first. Spinning threads are faster where each thread has its own core, and slower where threads
- * share a core: a rank of two threads on the two hyperthreads of a core runs at half its speed.
- * Variables that the user has set stay as they are. HETU_VERBOSE=1 prints the choice. */
+ * share a core. A rank of two threads on the two hyperthreads of a core runs at half its speed.
+ * Variables that the user has set stay as they are. HETU_VERBOSE=1 prints the choice. All variables
+ * of a program: tools/manual/command-line.md; each is read where it acts.
+ */
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -111,6 +113,8 @@ __attribute__((constructor)) static void choose_defaults(void) {
     bool sleep = shares_cores(&host), yield = host.ranks > host.processors;
     if (!chosen && sleep) setenv("OMP_WAIT_POLICY", "passive", 1);
     if (yield) setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
+    // Open MPI's puts over TCP halve the bandwidth of messages in both directions at once.
+    setenv("OMPI_MCA_btl_tcp_flags", "send", 0);
     choose_kernels();
     if (number_of("HETU_VERBOSE") && !number_of("OMPI_COMM_WORLD_RANK") && !number_of("HETU_RANK"))
         fprintf(stderr,

@@ -19,14 +19,14 @@ typedef struct WorldKind {
     void (*abort)(int status);
     void (*abandon)(void); // removes the files of an unfinished open; NULL: not needed
     void (*forget)(void);  // closes a forked child process's connections; NULL: not needed
-    void (*check)(void);   // as world_check; NULL: not needed
+    void (*check)(void);   // carries out world_check; NULL: not needed
     bool ended_together;   // the launcher ends all ranks when one is gone
-    void (*broadcast)(void *data, size_t bytes); // functions of world.h call broadcast to least
+    void (*broadcast)(void *data, size_t bytes); // world.h's functions call broadcast, ..., least
     void (*gather)(const void *mine, size_t bytes, void *all);
     void (*exchange)(const HostTransfer *sends, int send_count, const HostTransfer *receives,
                      int receive_count);
     int (*least)(int mine);
-    void (*open_lanes)(void); // functions of post.h call open_lanes to done
+    void (*open_lanes)(void); // functions of post.h call open_lanes, ..., done
     void (*close_lanes)(void);
     int (*tags)(void);
     void (*begin)(int lane, Post *post);

@@ -86,7 +86,7 @@ def main():
     a.add_argument("--seed", type=int, default=1)
     a.add_argument("--real", action="store_true")
     a.add_argument("--ranks", type=int, default=0)
-    a.add_argument("--mpirun", default="mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 -q --timeout 300")
+    a.add_argument("--mpirun", default="mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 --timeout 300")
     a.add_argument("--pmpi")
     a = a.parse_args()
     random.seed(a.seed)

@@ -1,5 +1,5 @@
 /* Cluster files, and the seconds of plans by what they measured. test/resharding/hierarchical.c has conversions across hosts. */
-#include "cluster/cluster.h"
+#include "cluster/measured.h"
 #include "reshard/plan.h"
 #include "support/text.h"
 

@@ -19,11 +19,12 @@ SIMULATE, MODEL, FOLDER = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
 WIDTH, RATE = 64, 1e9
 
 
-def cluster(name, latency=1e-18, bandwidth=1e30, rate=RATE, count=64, **more):
+def cluster(name, latency=1e-18, bandwidth=1e30, rate=RATE, count=64, hosts=None, uplinks=(), **more):
     device = {"arithmetic": 1e30, "products": {"f32": [[1, rate]]}}
     links = {"latency": latency, "bandwidth": bandwidth}
     path = FOLDER / f"{name}.cluster.json"
-    path.write_text(json.dumps({"classes": {"a": {**device, **more}}, "devices": [{"class": "a", "host": "h", "count": count}], "links": {"local": links, "remote": links}}))
+    path.write_text(json.dumps({"classes": {"a": {**device, **more}}, "devices": hosts or [{"class": "a", "host": "h", "count": count}],
+                                "links": {"local": links if not hosts else {"latency": 1e-18, "bandwidth": 1e30}, "remote": links, "uplinks": list(uplinks)}}))
     return path
 
 
@@ -156,6 +157,40 @@ def folded():
     near("half the rates", halved["steps"][0], 2 * together["steps"][0], 1e-12)
 
 
+def hosts_of(count, devices):
+    return [{"class": "a", "host": f"h{h}", "count": devices} for h in range(count)]
+
+
+def cards(count, bandwidth):
+    return [{"of": f"h{h}", "bandwidth": bandwidth} for h in range(count)]
+
+
+def shared_cards():
+    """Sums over two hosts of d devices: each device has its part of the bytes; d parts pass one card."""
+    bandwidth, bytes_ = 2e9, 4 * 960 * 1000
+    for devices in 2, 4:
+        lines = f"split batch:dp\nstage devices(0-{2 * devices - 1}) mesh(dp:{2 * devices})"
+        for shared in False, True:
+            here = cluster("cards", bandwidth=bandwidth, rate=1e30, hosts=hosts_of(2, devices), uplinks=cards(2, bandwidth) if shared else ())
+            model, _ = simulate("cards", lines, here, "-DSUMMED", "-DCOUNT=960000", f"-DROWS={2 * devices}", "--bucket=1")
+            near(f"all-reduce on 2 hosts of {devices}, {'shared cards' if shared else 'cards of their own'}", model["steps"][0], bytes_ / bandwidth / (1 if shared else devices), 1e-3)
+
+
+def folded_cards():
+    """The same to the bit when hosts share their cards, all behind one switch or behind two."""
+    text = "\n".join(f"pipeline microbatches(3) rows(4)\nstage devices({8 * p}-{8 * p + 3}) mesh(dp:4) layers(0-1)\nstage devices({8 * p + 4}-{8 * p + 7}) mesh(dp:4) layers(2-3)" for p in range(4))
+    lines, options, before = "split batch:dp\n" + text, ("-DROWS=48",), 0
+    switches = [{"of": [f"h{h}" for h in range(8 * s, 8 * s + 8)], "bandwidth": 1e6} for s in range(2)]
+    for what, uplinks in ("none", []), ("cards", cards(16, 1e9)), ("switches", cards(16, 1e9) + switches):
+        here = cluster("shared", latency=3e-6, bandwidth=1e9, hosts=hosts_of(16, 2), uplinks=uplinks)
+        together, _ = simulate("shared", lines, here, *options)
+        alone, _ = simulate("shared", lines, here, *options, "--each-device")
+        print(f"folded, {what}:", together["steps"][0], alone["steps"][0], len(together["actors"]))
+        near("together and alone", together["steps"][0], alone["steps"][0], 1e-12)
+        assert len(together["actors"]) < len(alone["actors"]) == 32 and together["steps"][0] > before, together
+        before = together["steps"][0]
+
+
 FREE = cluster("free")
 equal_stages(FREE)
 unequal_stages(FREE)
@@ -164,3 +199,5 @@ messages()
 rings()
 slower(FREE)
 folded()
+shared_cards()
+folded_cards()

@@ -70,10 +70,10 @@ INPUTS = {
 SECONDS = 30  # in which all ends on a machine that is loaded; 5 on one that is not
 
 
-def made(bench, kind, ending=""):
-    """Something of a kind, with an ending. `closed` is a folder where there is no ending, since a folder is asked for."""
+def made(bench, kind, ending="", name="input"):
+    """Something of a kind, with a name and an ending. `closed` is a folder where there is no ending, since a folder is asked for."""
     def make():
-        path = bench.path(f"input.{kind}{ending}")
+        path = bench.path(f"{name}.{kind}{ending}")
         if ending.startswith("/"):
             path = bench.path(f"folder.{kind}") / ending[1:]
             path.parent.mkdir(exist_ok=True)
@@ -83,7 +83,7 @@ def made(bench, kind, ending=""):
         if kind == "closed":
             path.chmod(0)
         return path
-    return bench.once(("kind", kind, ending), make)
+    return bench.once(("kind", name, kind, ending), make)
 
 
 def prepared(bench):
@@ -279,8 +279,8 @@ def no_outputs(bench, kind):
     """An output that is a folder, a socket, or a pipe that nobody reads, is named, and nothing is waited for."""
     wrong, folder = [], private(bench, f"outputs.{kind}")
     for name, (ending, _) in OUTPUTS.items():
-        said, status = ended(command_of(bench, name, made(bench, kind, ending)), folder)
-        if status != 1 or {"pipe": "it is a pipe that nobody reads", "folder": "it is a folder", "socket": "it is a socket"}[kind] not in said or f"input.{kind}{ending}" not in said:
+        said, status = ended(command_of(bench, name, made(bench, kind, ending, "output")), folder)
+        if status != 1 or {"pipe": "it is a pipe that nobody reads", "folder": "it is a folder", "socket": "it is a socket"}[kind] not in said or f"output.{kind}{ending}" not in said:
             wrong.append(f"{name}: exit {status}\n{said}")
     if wrong:
         raise Failure("\n".join(wrong))

@@ -3,9 +3,9 @@
 
     bench.py BUILD
 
-Training speed of a GPT beside OpenBLAS; compile time; memory beside a closed form; conversions of
-layouts beside plain MPI, and the time to plan them (planning.c). Compiling for many devices comes
-from scale.py, changes of strategy from switching.py, published results from known.py.
+Measures the training speed of a GPT, compared with OpenBLAS; compile time; memory, compared with a
+closed form; conversions of layouts, compared with plain MPI; planning them (planning.c). scale.py
+compiles for many devices, switching.py changes strategies, known.py has published results.
 """
 import math
 import os
@@ -124,8 +124,8 @@ def memory(build, work):
 
 
 def conversions(build):
-    """Returns the rows for conversions (textbook.c): of each size the slowest beside plain MPI."""
-    said = run("mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-q", "-np", "4", build / "tools" / "bench" / "textbook", statuses=(0, 1))
+    """Returns the rows for conversions (textbook.c): of each size the slowest against plain MPI."""
+    said = run("mpirun", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", "4", build / "tools" / "bench" / "textbook", statuses=(0, 1))
     measured = [line.split(maxsplit=4) for line in said.splitlines()]
     rows = []
     for size, label in ((4 << 10, "4 KiB"), (16 << 20, "16 MiB")):

@@ -6,7 +6,7 @@
 Fails when a pair is further apart than allowed. HSPMD (Hetu v2): a Llama of 32B parameters on 16
 H800 and 32 H20; device speed is fitted to the published 6.05 s of one strategy, and predicts the
 other's time. Malleus: 70B on 64 A800 with stragglers. Hydraulis and FlexSP: batches of unequal
-lengths. Galvatron: a node of slow devices beside one of fast devices.
+lengths. Galvatron: a node of slow and one of fast devices.
 """
 import json
 import pathlib

@@ -15,7 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GPT = ROOT / "examples" / "gpt" / "gpt.c"
 SIZES = dict(EMBED=12288, HEADS=96, LAYERS=96, SEQ=2048, VOCAB=51200)
 DEVICES = (64, 1024, 4096)
-SECONDS, MEMORY, TABLES, GROWTH = 3.0, 1e9, 4e6, 1.5  # limits of a compilation; GROWTH: of 4,096
+SECONDS, MEMORY, TABLES, GROWTH = 3.0, 1e9, 4e6, 1.5  # limits of a compilation; GROWTH: 4,096
                                                       # devices over 1,024
 TRIES = 5
 
@@ -35,7 +35,7 @@ def one_kind(devices):
 
 
 def two_kinds(devices):
-    """Returns pipelines of 4 stages of 8 devices and as many of 8 stages of 4, and the rows."""
+    """Returns pipelines of 4 stages x 8 devices, as many of 8 x 4, and the rows of the batch."""
     lines = []
     for first in range(0, devices, 64):
         lines += ["  pipeline microbatches(16) rows(1)", *stages(first, 4, 1, 8), "  pipeline microbatches(8) rows(2)", *stages(first + 32, 8, 1, 4)]
@@ -43,7 +43,7 @@ def two_kinds(devices):
 
 
 def wide_kinds(devices):
-    """Returns pipelines of 4 stages of 8 devices and twice as many of 8 stages of 2, and the rows.
+    """Returns pipelines of 4 stages x 8 devices, twice as many of 8 x 2, and the rows of the batch.
 
     Devices of the second kind have four times the share of the others.
     """

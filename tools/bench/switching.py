@@ -5,7 +5,7 @@
 
 12 layers with AdamW on 8 ranks of this machine (switching.c). Changes go between strategies of the
 binary, to a strategy that is compiled while the program runs, and, for comparison, through a
-checkpoint and a restart. The same program with few parameters shows the time beside the transfer.
+checkpoint and a restart. The same program with few parameters shows the time without the transfer.
 """
 import os
 import pathlib
@@ -16,7 +16,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 RANKS, TIMES = 8, 5
-WIDTHS = {"thin": 8, "wide": 256}  # EMBED of the program; `thin` has next to nothing to move
+WIDTHS = {"thin": 8, "wide": 256}  # EMBED of the program; `thin` has almost nothing to move
 PAIRS = (("tp8", "dp8"), ("dp8", "pipes"), ("pipes", "tp8"))
 NEW = """strategy {name}
   split heads:tp  ffn:tp

@@ -1,4 +1,4 @@
-/* Times common conversions ("textbook") beside the plain MPI calls, on four ranks of one machine:
+/* Times common conversions ("textbook") and the plain MPI calls, on four ranks of one machine:
  *
  *     mpirun -np 4 textbook [SECONDS]
  *

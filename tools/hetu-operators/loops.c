@@ -37,7 +37,7 @@ static const char *real_type(const Loops *loops) { return loops->wide ? "double"
 
 /* ---- operands and factors of an expression ---- */
 
-/* Returns the tensor of a leaf; NULL where the leaf is no tensor. */
+/* Returns the tensor of a leaf; NULL where the leaf is not a tensor. */
 static const Access *leaf_access(const Loops *loops, const Expr *leaf) {
     const Rule *rule = loops->rule;
     if (leaf->kind == EXPR_ACCESS)

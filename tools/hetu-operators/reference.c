@@ -4,7 +4,7 @@
  *
  * Each operator is a list entry: its prototype, the comment above it, its rule, and the default
  * values of arguments. A macro such as `ht_sum(x, ...)` replaces the function behind it,
- * `ht_sum_with`, and inherits its comment and rule. For a header without operators, such as
+ * `ht_sum_over`, and inherits its comment and rule. For a header without operators, such as
  * grammar.h with the grammar of rules, the opening comment is copied. */
 #include "operators.h"
 

@@ -11,7 +11,7 @@ static bool is_tensors(ParamKind kind) { return kind == PARAM_TENSOR || kind == 
 
 /* ---- integers over arguments and extents ---- */
 
-/* Writes a leaf (an ExprLeaf); the context is the OpDef. */
+/* Writes a leaf. Implements ExprLeaf; `context` is the OpDef. */
 static void write_leaf(Text *out, const Expr *leaf, void *context) {
     if (leaf->kind == EXPR_SIZE) text_print(out, "(Wide)size[%d]", leaf->index);
     else
@@ -80,7 +80,7 @@ static int first_of(const Rule *rule, const Access *value) {
 }
 
 /* Writes the number of floating-point operations of a value, counted as in
- * compiler/cost/computing.c: by term, over the factors of the term and of the value. */
+ * compiler/cost/computing.c: by term, over the term's and value's factors. */
 static void write_value_operations(Text *out, const Rule *rule, const Access *value,
                                    const Expr *expr) {
     ExprTerm terms[MOST_TERMS];

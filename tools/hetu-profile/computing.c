@@ -1,3 +1,4 @@
+/* Times kernels, a layer, and computing beside communication. */
 #include "computing.h"
 
 #include "base/memory.h"

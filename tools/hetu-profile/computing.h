@@ -26,8 +26,8 @@ double computing_seconds(const Sample *sample);
  * *count. All ranks call it together. */
 double layer_seconds(Work *works, int room, int *count);
 
-/* Returns the time of matrix products and exchanges with a neighbour at once, divided by the
- * longer time of the two alone: from 1, full overlap, to 2, no overlap. All ranks call it. */
+/* Returns the time of matrix products and exchanges with a neighbour at once, divided by the longer
+ * time of the two alone. 1: full overlap; 2: no overlap. All ranks call it. */
 double overlap_of_both(void);
 
 #endif

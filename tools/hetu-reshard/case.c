@@ -1,3 +1,4 @@
+/* Parses a case, and checks that it can be planned. */
 #include "case.h"
 
 #include <ctype.h>
@@ -47,7 +48,7 @@ static bool read_dtype(Diag *diag, Position at, const char *text, Case *conversi
 typedef struct ShapeReader {
     Diag *diag;
     Position at;      // where `text` begins
-    const char *text; // of the case
+    const char *text; // text of the case
     const char *next; // the unread rest
 } ShapeReader;
 

@@ -2,9 +2,10 @@
  *
  * Measurements use the planner's conversions and the program's channel. A link's latency and
  * bandwidth come from two ranks that send to each other at once. Each verb (collective) is also
- * timed by bytes: on two ranks of a host, on more ranks, on all ranks, and on two ranks that share
+ * timed by bytes, on two ranks of a host, on more ranks, on all ranks, and on two ranks that share
  * a processor. The time of copies within a device's memory is subtracted, since the planner
- * predicts these copies separately. */
+ * predicts these copies separately. Hosts whose ranks are slower together than alone share a card;
+ * hosts that are slower together than each alone share a switch. */
 #include "timing.h"
 
 #include "cost/cost.h"
@@ -19,6 +20,9 @@
 #include <unistd.h>
 
 enum { NAME_BYTES = 64, LEAST_MESSAGE = 1 << 9, LEAST_BYTES = 1 << 13, MOST_BYTES = 1 << 24 };
+
+/* Seconds of the longest messages that are measured: longer ones take in proportion. */
+static const double LONG_RUN = 0.06;
 
 /* Seconds for each point in each pass. Disturbances of the machine last a while, so the best value
  * of several passes counts for each point. */
@@ -251,11 +255,12 @@ static void add_verb(json_t *list, int number, const Groups *of, const Cluster *
         Set set = set_of(arena, verbs[number].text, of, bytes);
         const Plan *plan = set.plan;
         bool right = is_verb(plan, verbs[number].verb, of->groups);
+        double seconds = right ? exchange_seconds(&set, machine) : 0;
         if (right)
             series_add(&series, (number == SEND ? 2 : 1) * step_bytes(plan, &plan->steps.at[0]),
-                       exchange_seconds(&set, machine));
+                       seconds);
         arena_destroy(arena);
-        if (!right) break;
+        if (!right || seconds > LONG_RUN) break;
     }
     Curve seconds = {series.count, series.at};
     if (series.count)
@@ -302,24 +307,33 @@ static void add_in_turn(json_t *list, const int *ranks, int count, const Cluster
         }
 }
 
-/* Returns the seconds of a conversion between two devices. */
-static double pair_seconds(const char *pattern, const int *devices, int64_t bytes) {
+/* Returns the seconds of a conversion of `bytes` bytes on `count` devices. */
+static double bytes_seconds(const char *pattern, const int *devices, int count, int64_t bytes) {
     Arena *arena = arena_create();
-    Set set = set_of(arena, pattern, &(Groups){devices, 2, 1, false}, bytes);
+    Set set = set_of(arena, pattern, &(Groups){devices, count, 1, false}, bytes);
     double seconds = time_set(&set, BUDGET);
     arena_destroy(arena);
     return seconds;
 }
 
-/* Measures the link of two devices by an exchange in both directions. Returns the link as a JSON
- * object, which then owns `measured`. */
+/* Returns the bytes a second of a conversion: by the difference between a small tensor and one of
+ * MOST_BYTES at most, larger ones until they take LONG_RUN. */
+static double bytes_rate(const char *pattern, const int *devices, int count, double *shortest) {
+    double longest = 0;
+    int64_t bytes = MOST_BYTES / 64;
+    *shortest = bytes_seconds(pattern, devices, count, 1);
+    while ((longest = bytes_seconds(pattern, devices, count, bytes)) < LONG_RUN &&
+           bytes < MOST_BYTES)
+        bytes *= 2;
+    return (double)bytes / (longest > 2 * *shortest ? longest - *shortest : longest);
+}
+
+/* Measures the link of two devices: its latency by an exchange, its bandwidth by messages in one
+ * direction. Returns the link as a JSON object, which then owns `measured`. */
 static json_t *measure_link(const int *devices, json_t *measured) {
-    const char *both = verbs[SEND_RECEIVE].text;
-    double shortest = pair_seconds(both, devices, 1),
-           longest = pair_seconds(both, devices, MOST_BYTES);
-    double moving = longest > 2 * shortest ? longest - shortest : longest;
-    return json_pack("{s:f,s:f,s:o}", "latency", shortest, "bandwidth", MOST_BYTES / 2 / moving,
-                     "measured", measured);
+    double shortest, latency = bytes_seconds(verbs[SEND_RECEIVE].text, devices, 2, 1);
+    return json_pack("{s:f,s:f,s:o}", "latency", latency, "bandwidth",
+                     bytes_rate(verbs[SEND].text, devices, 2, &shortest), "measured", measured);
 }
 
 /* Measures the link within a host, on 2, 3, 4, 8, ... and all ranks, by one group, and by all
@@ -371,6 +385,138 @@ static json_t *measure_links(const Hosts *hosts, const Cluster *machine) {
     json_object_del(remote, "between");
     return json_pack("{s:o,s:o,s:o}", "local", local ? local : json_copy(remote), "remote", remote,
                      "pairs", pairs);
+}
+
+/* ---- uplinks ---- */
+
+/* Sending of the first ranks of some hosts, or of all ranks of one, to ranks of other hosts. */
+typedef struct Flows {
+    int count;    // of senders, and of receivers
+    int *devices; // the senders, then the receivers
+} Flows;
+
+/* Returns the bytes a second of all flows together, sent at once; backwards with `into`. */
+static double flows_rate(Arena *arena, const Flows *flows, bool into) {
+    int *devices = arena_array(arena, int, 2 * flows->count);
+    double shortest;
+    for (int i = 0; i < 2 * flows->count; i++)
+        devices[i] = flows->devices[into ? (i + flows->count) % (2 * flows->count) : i];
+    return bytes_rate(verbs[SEND].text, devices, 2 * flows->count, &shortest);
+}
+
+/* Returns the flows of the senders to ranks of hosts outside: to the first rank of each such host,
+ * then to the second ranks, and so on, until no rank is left. */
+static Flows flows_out(Arena *arena, const Hosts *hosts, const int *senders, int count,
+                       const bool *inside) {
+    Flows flows = {0, arena_array(arena, int, 2 * count)};
+    int *receivers = arena_array(arena, int, count), *ranks = arena_array(arena, int, world_size());
+    bool any = true;
+    for (int place = 0; any && flows.count < count; place++) {
+        any = false;
+        for (int host = 0; host < hosts->count && flows.count < count; host++) {
+            if (inside[host] || place >= host_ranks(hosts, host, ranks)) continue;
+            receivers[flows.count++] = ranks[place];
+            any = true;
+        }
+    }
+    for (int i = 0; i < flows.count; i++) {
+        flows.devices[i] = senders[i];
+        flows.devices[flows.count + i] = receivers[i];
+    }
+    return flows;
+}
+
+/* Returns the sum of the rates of flows when each is alone. */
+static double rates_alone(Arena *arena, const Flows *flows, bool into) {
+    double sum = 0;
+    for (int i = 0; i < flows->count; i++) {
+        int pair[] = {flows->devices[i], flows->devices[flows->count + i]};
+        sum += flows_rate(arena, &(Flows){1, pair}, into);
+    }
+    return sum;
+}
+
+/* Flows that share nothing are as fast together as alone; noise makes them a little slower. */
+static const double SHARED = 0.8;
+
+/* Adds an uplink of hosts when their senders are slower together than alone, out or in. Returns
+ * whether it did. `of` is the JSON of the hosts. */
+static bool add_uplink(Arena *arena, const Flows *flows, json_t *of, json_t *uplinks) {
+    double out = flows_rate(arena, flows, false), in = flows_rate(arena, flows, true);
+    bool shared = flows->count > 1 && (out < SHARED * rates_alone(arena, flows, false) ||
+                                       in < SHARED * rates_alone(arena, flows, true));
+    if (shared)
+        json_array_append_new(uplinks,
+                              json_pack("{s:O,s:f,s:f}", "of", of, "bandwidth", out, "in", in));
+    json_decref(of);
+    return shared;
+}
+
+/* Adds the cards of hosts of several ranks. */
+static void add_cards(Arena *arena, const Hosts *hosts, json_t *uplinks) {
+    int *ranks = arena_array(arena, int, world_size());
+    for (int host = 0; host < hosts->count; host++) {
+        bool *inside = arena_array(arena, bool, hosts->count);
+        inside[host] = true;
+        int count = host_ranks(hosts, host, ranks);
+        Flows flows = flows_out(arena, hosts, ranks, count, inside);
+        add_uplink(arena, &flows, json_string(hosts->name[ranks[0]]), uplinks);
+    }
+}
+
+/* Returns whether two hosts are slower together than alone when they send to two others. */
+static bool hosts_share(Arena *arena, const Hosts *hosts, const int *first, int a, int b) {
+    bool *inside = arena_array(arena, bool, hosts->count);
+    inside[a] = inside[b] = true;
+    Flows flows = flows_out(arena, hosts, (const int[]){first[a], first[b]}, 2, inside);
+    return hosts->of[flows.devices[2]] != hosts->of[flows.devices[3]] &&
+           flows_rate(arena, &flows, false) < SHARED * rates_alone(arena, &flows, false);
+}
+
+/* Adds the switches that several hosts share: sets of hosts, found by comparing each host with the
+ * first host of each set. */
+static void add_switches(Arena *arena, const Hosts *hosts, json_t *uplinks) {
+    int *first = arena_array(arena, int, hosts->count),
+        *set = arena_array(arena, int, hosts->count),
+        *ranks = arena_array(arena, int, world_size());
+    for (int host = 0; host < hosts->count; host++) {
+        host_ranks(hosts, host, ranks);
+        first[host] = ranks[0];
+        set[host] = host;
+        for (int other = 0; other < host && set[host] == host && hosts->count > 3; other++)
+            if (set[other] == other && hosts_share(arena, hosts, first, other, host))
+                set[host] = other;
+    }
+    for (int head = 0; head < hosts->count; head++) {
+        bool *inside = arena_array(arena, bool, hosts->count);
+        json_t *names = json_array();
+        int count = 0, *senders = arena_array(arena, int, hosts->count);
+        for (int host = head; host < hosts->count; host++)
+            if (set[host] == head) {
+                senders[count++] = first[host];
+                inside[host] = true;
+                json_array_append_new(names, json_string(hosts->name[first[host]]));
+            }
+        Flows flows = flows_out(arena, hosts, senders, count, inside);
+        if (count > 1)
+            add_uplink(arena, &flows, names, uplinks);
+        else
+            json_decref(names);
+    }
+}
+
+/* Measures which cards and switches the ranks share; NULL: none. */
+static json_t *measure_uplinks(const Hosts *hosts) {
+    Arena *arena = arena_create();
+    json_t *uplinks = json_array();
+    if (hosts->count > 1) {
+        add_cards(arena, hosts, uplinks);
+        add_switches(arena, hosts, uplinks);
+    }
+    arena_destroy(arena);
+    if (json_array_size(uplinks)) return uplinks;
+    json_decref(uplinks);
+    return NULL;
 }
 
 /* ---- the file ---- */
@@ -461,6 +607,8 @@ void measure_cluster(const char *path, double limit) {
         keep_best(cluster, again, false);
         json_decref(again);
     }
+    json_t *uplinks = measure_uplinks(&hosts);
+    if (uplinks) json_object_set_new(json_object_get(cluster, "links"), "uplinks", uplinks);
     if (!world_rank()) write_file(cluster, path);
     json_decref(cluster);
     arena_destroy(arena);

@@ -1,3 +1,4 @@
+/* Prints a plan as a table or JSON. */
 #include "case.h"
 
 #include "cost/cost.h"

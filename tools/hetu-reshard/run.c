@@ -1,3 +1,4 @@
+/* Runs a plan on files of pieces. */
 #include "case.h"
 
 #include "base/files.h"

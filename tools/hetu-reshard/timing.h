@@ -9,8 +9,8 @@
  * and not in the next, which changes times by a factor of 2. */
 int pin_rank(void);
 
-/* Returns the seconds of a conversion of cases until the last device is done: the minimum over
- * batches of runs, which take about `budget` seconds in all. All ranks call it together and get the
+/* Returns the seconds of a conversion of cases until the last device is done. Takes the minimum
+ * over batches of runs, for about `budget` seconds in all. All ranks call it together and get the
  * same value. */
 double time_set(const Set *set, double budget);
 

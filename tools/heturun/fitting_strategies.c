@@ -1,3 +1,4 @@
+/* Chooses the first strategy that fits the slots left. */
 #include "fitting_strategies.h"
 
 #include "cluster/cluster.h"

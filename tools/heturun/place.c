@@ -1,3 +1,4 @@
+/* Locks a slots file by a private folder, so that two heturun do not share slots. */
 #include "place.h"
 
 #include "support/tool.h"

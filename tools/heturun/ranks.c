@@ -1,3 +1,4 @@
+/* Starts and ends the processes of ranks, with their environment and signals. */
 #include "ranks.h"
 
 #include "support/tool.h"

@@ -1,3 +1,4 @@
+/* Starts ranks on other hosts by a remote shell (ssh), and ends them there. */
 #include "ranks.h"
 
 #include "support/tool.h"

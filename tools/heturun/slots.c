@@ -1,3 +1,4 @@
+/* Reads the slots file, again when it changes. */
 #include "slots.h"
 
 #include "support/reading.h"

@@ -90,7 +90,7 @@ typedef struct Sums {
     int64_t volume; // product of the local extents of all factors
 } Sums;
 
-/* The terms over one set of factors inside their loops, and the variable that accumulates them. */
+/* The terms that are summed over one set of factors, their loops, and the variable of the sum. */
 typedef struct Addition {
     uint32_t set;
     const Around *around;

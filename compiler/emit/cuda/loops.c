@@ -22,7 +22,7 @@ typedef struct KernelBody {
     const Nest *outputs;
 } KernelBody;
 
-/* Appends an operand at the current lane. An AccessWriter. */
+/* Appends an operand at the current lane. Implements AccessWriter. */
 static void text_operand_lane(Text *out, const LocalOp *local, int operand, void *context) {
     const Around *around = context;
     text_lane(out, local, local->result_count + operand, around->more, around);

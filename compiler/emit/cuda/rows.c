@@ -32,7 +32,7 @@ static bool goes_along(const Team *team, int tensor) {
     return along;
 }
 
-/* Appends an operand or value, from a variable or from memory. An AccessWriter. */
+/* Appends an operand or value, from a variable or from memory. Implements AccessWriter. */
 static void text_access(Text *out, const LocalOp *local, int operand, void *context) {
     const RowsPlace *place = context;
     const Team *team = place->around.more;

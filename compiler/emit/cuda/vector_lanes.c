@@ -1,3 +1,5 @@
+/* Decides how many neighbouring elements a CUDA thread loads at once (lanes_along), and the sizes
+ * of launches. */
 #include "emit/cuda/vector_lanes.h"
 
 #include "emit/words.h"

@@ -22,7 +22,7 @@ static void emit_float(Text *out, double value, bool wide) {
 }
 
 /* Returns whether the operator computes in f64: an operand or the first result is f64, or no tensor
- * is floating point, because integer constants may not be exact in f32. */
+ * is floating point. f32 may not represent integer constants exactly. */
 static bool is_wide(const LocalOp *local) {
     bool floating = false;
     for (int t = 0; t < local->tensor_count; t++) {
@@ -66,7 +66,7 @@ typedef struct Leaves {
     void *context;
 } Leaves;
 
-/* Appends a leaf. An ExprLeaf; the context is a Leaves. */
+/* Appends a leaf. Implements ExprLeaf; `context` is a Leaves. */
 static void emit_leaf(Text *out, const Expr *leaf, void *context) {
     const Leaves *leaves = context;
     switch (leaf->kind) {

@@ -1,3 +1,5 @@
+/* Chooses how an operator is computed (kernel_body): a C kernel, ht_product, or generated loops;
+ * kernels with one key share a function. Fusion: passes/fuse. */
 #include "emit/kernel/kernel.h"
 
 #include "emit/emitter.h"

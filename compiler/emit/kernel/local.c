@@ -1,7 +1,10 @@
+/* Finds the local shapes and terms of an operator on the devices of a role. Names of tensors in
+ * emitted C: emit/words.c. */
 #include "emit/kernel/local.h"
 
 #include "emit/kernel/kernel.h"
 #include "emit/emitter.h"
+#include "emit/words.h"
 #include "ir/programs/device_programs.h"
 #include "ir/analysis/side_reduction.h"
 #include "ir/analysis/subviews.h"
@@ -40,26 +43,6 @@ bool value_turns(const Module *module, const Op *op, const Value *value) {
     bool collects = op->def == module->builtin->collect && value == op->results[0];
     return collects ||
            (value->micro.kind == MICRO_ROWS && value_storage(value)->kind == VALUE_INPUT);
-}
-
-/* Returns whether generated functions use a name: reserved words, loop counters, i0 and the like */
-static bool is_own_name(const char *name, bool loops) {
-    if (backend_word(name) || (loops && strlen(name) == 1 && strchr("ijke", *name))) return true;
-    const char *digits = name + (strncmp(name, "at", 2) ? 1 : 2);
-    return strchr("aik", name[0]) && *digits && strspn(digits, "0123456789") == strlen(digits);
-}
-
-/* Returns whether a name looks like the generated variables NAME_v, NAME_w, NAME_h, NAME_s. */
-static bool is_variable(const char *name) {
-    size_t length = strlen(name);
-    return length > 2 && name[length - 2] == '_' && strchr("vwhs", name[length - 1]);
-}
-
-/* Returns a name for a tensor in emitted C that differs from names that generated functions use. */
-static const char *tensor_name(Arena *arena, const Rule *rule, const char *name, int number) {
-    bool taken = is_variable(name) || is_own_name(name, rule->kind != RULE_CALL);
-    return number < 0 ? arena_format(arena, "%s%s", name, taken ? "_" : "")
-                      : arena_format(arena, "%s_%d", name, number);
 }
 
 /* Sets the local extents of a tensor, and of its factors if this device has some of its elements.
@@ -269,8 +252,9 @@ static bool same_local(Module *module, const Value *value, int device, int other
     return !memcmp(own, its, sizeof *own * (size_t)value->type.rank);
 }
 
-/* Returns whether all devices that compute a sum have pieces of one shape in a product. All devices
- * with a sum must get the same bits, so all or none use this product. */
+/* Returns whether all devices that compute a sum have pieces of the same shape in a product.
+ * Devices with the same sum must get the same bits, so either all compute it with this product or
+ * none does. */
 static bool runs_alike(const LocalOp *local, RoleWriter *writer, const Op *sum) {
     bool alike = true;
     for (int r = 0; r < writer->module->devices->roles->role_count && alike; r++) {

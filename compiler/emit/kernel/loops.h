@@ -34,8 +34,8 @@ int64_t nest_volume(const Nest *nest, int first, int last);
 /* Returns the innermost loop; NULL when there is none. */
 const Loop *nest_inner(const Nest *nest);
 
-/* The context in which a term is written: the loops that enclose the term, the writer of operands,
- * and the C text of a number that differs between devices, "at[$n]". */
+/* The context in which a term is written: its enclosing loops, the writer of operands, and
+ * "at[$n]", the C text of a number that differs between devices. */
 typedef struct Around {
     const Nest *outputs, *contracted;
     AccessWriter *access; // writer of operands, whose context is this struct
@@ -47,7 +47,7 @@ typedef struct Around {
 void text_index(Text *out, const Around *around, int tensor);
 void text_tensor(Text *out, const LocalOp *local, int tensor, const Around *around);
 
-/* Appends the element of an operand in the same way. An AccessWriter. */
+/* Appends the element of an operand in the same way. Implements AccessWriter. */
 void text_element(Text *out, const LocalOp *local, int operand, void *around);
 
 /* Append the text around a new element of the result: "y[i0] = ht_bf16_store(" and ");\n". */

@@ -1,3 +1,5 @@
+/* Writes what all backends share of kernels with loops along rows (sums, norms), and where their
+ * values are rounded. Which loop computes which equation: rule/equations.c. */
 #include "emit/kernel/rows.h"
 
 #include "rule/expr.h"

@@ -55,11 +55,12 @@ bool rows_follows(const Rows *rows, int equation, int loop);
 /* Returns whether loop `loop` loads the value from memory: an earlier loop stored it. */
 bool rows_stored(const Rows *rows, int value, int loop);
 
-/* Appends an operand or value, from memory or its variable. An AccessWriter; context: the place */
+/* Appends an operand or value, from memory or from its variable. Implements AccessWriter; `place`
+ * is a RowsPlace. */
 void text_row_access(Text *out, const LocalOp *local, int operand, void *place);
 
 /* Appends `const float NAME_v = VALUE;`, rounded if other equations read the stored value. VALUE is
- * the equation's value; with `sum`, `sum` plus the terms without elements along the row. */
+ * the equation's value or, given `sum`, that plus the terms without elements along the row. */
 void emit_row_value(Text *out, const RowsPlace *place, int equation, const char *sum, int depth);
 
 /* Appends the statements of a loop for one element: values, then `NAME_s += TERMS;`. Stores must

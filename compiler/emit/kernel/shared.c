@@ -80,8 +80,8 @@ static long number_at(const Parted *parted, int index) {
     return strtol(parted->at[index], NULL, 10);
 }
 
-/* Returns whether each kernel of a group has equal numbers at two places; if both are one place,
- * whether all kernels have the same number there. */
+/* Returns whether each kernel of a group has equal numbers at two places; if both are the same
+ * place, whether all kernels have the same number there. */
 static bool same_numbers(const Sharing *sharing, int one, int other) {
     for (int i = 0; i < sharing->count; i++)
         if (number_at(sharing->at[i], one) != number_at(sharing->at[one == other ? 0 : i], other))

@@ -192,8 +192,8 @@ static Text device_runs(Arena *arena, const int *piece, int count, int *runs) {
     return rows;
 }
 
-/* Returns whether box `b` continues the run that begins with box `a`: whether the step from box
- * b - 1 to `b` equals the step from `a` to a + 1. */
+/* Returns whether box `b` continues the run that begins with box `a`. True if the step from box b -
+ * 1 to `b` equals that from `a` to a + 1. */
 static bool goes_on(const int64_t *boxes, int rank, int a, int b) {
     const int64_t *first = boxes + (ptrdiff_t)a * 2 * rank, *last = boxes + (ptrdiff_t)b * 2 * rank;
     bool on = true;
@@ -311,7 +311,8 @@ static int write_stored(const Tables *tables, const Stored *stored) {
     return number;
 }
 
-/* Finds the values of all micro-batches' rows of a tensor: an input's parts, or collected ones */
+/* Finds the values of which a tensor with the rows of all micro-batches consists: parts of an
+ * input, or values that an output collects. */
 static Stored stored_of(const Tables *tables, const Value *value) {
     const Module *module = tables->module;
     Arena *arena = tables->emitter->arena;

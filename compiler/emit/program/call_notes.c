@@ -85,8 +85,8 @@ static Work call_work(const RoleWriter *writer, const Call *call) {
     return op_device_work(writer->module, op, device);
 }
 
-/* Returns whether a call may have infinite results though its operands in the notes are finite: a
- * copy, a conversion, an operator with an infinite argument, or a rule that allows infinities. */
+/* Returns whether a call may have infinite results although its operands in the notes are finite.
+ * True for copies, conversions, infinite arguments, and rules that allow infinities. */
 static bool is_endless(const Call *call) {
     const Op *op = call->op;
     bool endless = call->makes || op->convert.plan || rule_has_infinity(op->def->rule);

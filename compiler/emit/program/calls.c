@@ -1,3 +1,4 @@
+/* Finds repeated calls (layers) in a phase and rolls them into loops; cuts long functions. */
 #include "emit/program/calls.h"
 
 #include "emit/words.h"

@@ -85,7 +85,8 @@ void emit_migrations(Text *out, Emitter *emitter, const char *const *names) {
               c_number(emitter->arena, all->at.count), NULL);
 }
 
-/* Returns which module the running program has with the program of module `index`; -1: none. */
+/* Returns a module of the unit that the running program already has, of the same program as module
+ * `index`; -1: none. */
 static int like_module(const Unit *unit, int index) {
     for (int m = 0; m < unit->modules.count; m++)
         if (unit->links.at[m].layouts_only &&

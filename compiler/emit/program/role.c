@@ -1,3 +1,5 @@
+/* Sorts a role's operators into phases; places the starts and waits of async collectives,
+ * prefetches and messages. Which those are: ir/analysis/phases.c, prefetch.c. */
 #include "emit/program/role.h"
 
 #include "emit/kernel/kernel.h"

@@ -1,3 +1,4 @@
+/* Decides which files are emitted, what each contains, and a program's fingerprint. */
 #include "emit/emit.h"
 #include "emit/program/tables.h"
 #include "emit/words.h"

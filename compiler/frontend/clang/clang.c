@@ -1,3 +1,5 @@
+/* Parses sources with libclang, and turns its diagnostics into hetucc's. Which constructs are
+ * refused: expr.c, stmt.c, type.c, predefined.c. */
 #include "frontend/clang/reader.h"
 
 #include "ir/unit.h"

@@ -50,8 +50,8 @@ static CExpr *with_operands(Reader *r, CXCursor cursor, CExprKind kind, int coun
     return expr;
 }
 
-/* Gives an expression that is no lvalue a pointer type instead of an array type. libclang shows the
- * array type with which a parameter was declared. */
+/* Gives an expression that is not an lvalue a pointer type instead of an array type. libclang shows
+ * the array type with which a parameter was declared. */
 static CExpr *decayed(Reader *r, CExpr *expr) {
     const CType *from = expr->a ? expr->a->type : NULL;
     if (expr->type->kind == CT_ARRAY)
@@ -93,7 +93,8 @@ char *clang_unquoted(Reader *r, const char *quoted, int64_t *length) {
     return text;
 }
 
-/* Returns whether the preprocessor made or joined a literal, so that no source has it like this. */
+/* Returns whether the preprocessor made a literal, or joined it from several. A source then does
+ * not have clang's spelling of the literal. */
 static bool is_made(Reader *r, CXCursor cursor, const char *text) {
     CXFile file;
     unsigned at;
@@ -234,7 +235,7 @@ static const CExpr *unary(Reader *r, CXCursor cursor) {
     return expr->op == OP_DEREFERENCE ? expr : decayed(r, expr);
 }
 
-/* Reads a ? b : c, which is no lvalue. */
+/* Reads a ? b : c, which is not an lvalue. */
 static const CExpr *conditional(Reader *r, CXCursor cursor) {
     CExpr *expr = with_operands(r, cursor, C_SELECT, 3, "this conditional expression");
     for (int i = 0; expr->kind == C_SELECT && i < 3; i++)
@@ -307,7 +308,7 @@ static const CExpr *call(Reader *r, CXCursor cursor) {
 /* ---- conversions, and expressions that libclang does not expose ---- */
 
 /* Reads a conversion. Where it seems to turn a pointer into an array or a function, returns the
- * pointer: libclang then shows the type with which a parameter was declared. */
+ * pointer. libclang then shows the type with which a parameter was declared. */
 static const CExpr *cast(Reader *r, CXCursor cursor, CXCursor inner) {
     const CExpr *a = clang_expr(r, inner);
     CExpr *expr = node(r, cursor, C_CAST);

@@ -100,7 +100,7 @@ static unsigned offset_of(CXSourceLocation location) {
     return offset;
 }
 
-/* Return the offsets of a token's begin and end. */
+/* Return the offsets of a token's start and end. */
 static unsigned begin_of(const Search *search, const FileTokens *tokens, unsigned i) {
     return offset_of(clang_getRangeStart(clang_getTokenExtent(search->r->tu, tokens->at[i])));
 }

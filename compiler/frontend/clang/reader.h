@@ -37,7 +37,7 @@ typedef struct OwnMacro {
 
 typedef Array(OwnMacro) OwnMacros;
 
-/* A definition of a macro, which leads to the earlier definition. */
+/* A definition of a macro, with a link to the earlier definition. */
 typedef struct SeenMacro SeenMacro;
 struct SeenMacro {
     const char *name;
@@ -81,7 +81,8 @@ typedef struct ReaderPragmas {
     Array(Token) weak; // names in pragmas `weak`
 } ReaderPragmas;
 
-/* A call over several lines of a macro with __LINE__: for gcc the first line, for clang the last */
+/* A call over several lines of a macro with __LINE__. gcc expands it to the number of the first
+ * line, clang to that of the last. */
 typedef struct OpenCall {
     const Source *source;
     int begin, end, last_line; // offsets in the source; number of the last line

@@ -1,3 +1,4 @@
+/* Begins an evaluation, and reports its errors with the chain of calls. */
 #include "frontend/eval/eval.h"
 
 #include <uthash.h>

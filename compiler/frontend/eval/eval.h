@@ -70,7 +70,7 @@ typedef struct Build {
 } Build;
 
 struct Eval {
-    Arena *arena; // of the C tree and of the module
+    Arena *arena; // arena of the C tree and of the module
     Diag *diag;
     CUnit *unit;
     Arena *scratch;

@@ -1,3 +1,5 @@
+/* Evaluates expressions, so that constants fold: lvalues, assignments, conversions. Operators on
+ * numbers: number.c; order of operands: order.c. */
 #include "frontend/eval/eval.h"
 #include "ir/module.h"
 

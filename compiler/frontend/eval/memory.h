@@ -142,7 +142,7 @@ void place_assign(Eval *ev, Place to, Place from, const CType *type);
 
 /* Marks the padding of a struct, or of an array of structs; does nothing outside functions. */
 void place_mark_padding(Eval *ev, Place place, const CType *type);
-/* Returns the number of bits of a type that are no padding, whichever member each union holds. */
+/* Returns the number of bits of a type that are not padding, whichever member each union holds. */
 int64_t place_member_bits(Eval *ev, const CType *type);
 
 /* Set bytes to known zeros, and set the Knowledge of bytes. */

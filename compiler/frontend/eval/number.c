@@ -211,8 +211,8 @@ static Val pointers(Eval *ev, const Binary *e) {
                             (uint64_t)(int64_t)(int32_t)b.i);
 }
 
-/* Refuses an operation whose result is a NaN with a sign that C leaves open: a compiler may return
- * either of two NaNs of different signs, and may compute NaN * -1 as a negation. */
+/* Refuses an operation whose result is a NaN with a sign that C leaves open. Of two NaNs of
+ * different signs, a compiler may return either; it may compute NaN * -1 as a negation. */
 static void check_sign(Eval *ev, const Binary *e) {
     COperation op = e->op;
     Val a = e->a, b = e->b;

@@ -1,3 +1,4 @@
+/* Detects unsequenced side effects by the bytes that operands touch. */
 #include "frontend/eval/eval.h"
 
 #include <stdlib.h>

@@ -63,7 +63,7 @@ static bool differs(const Eval *ev, const Binary *e, double result) {
            (second && fused(second, sign, x) != result);
 }
 
-/* Returns whether options cannot change a number: it is no NaN, infinity, subnormal or -0. */
+/* Returns whether options cannot change a number: it is not NaN, infinity, subnormal or -0. */
 static bool is_plain(const Val *value) {
     int class = value->type->kind == CT_FLOAT ? fpclassify((float)value->f) : fpclassify(value->f);
     return class == FP_NORMAL || (class == FP_ZERO && !signbit(value->f));

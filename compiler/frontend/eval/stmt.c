@@ -1,3 +1,5 @@
+/* Evaluates statements: loops of a model are unrolled here, `if` takes one branch. MOST_STEPS ends
+ * endless loops. */
 #include "frontend/eval/eval.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+/* Parses C expressions inside pragmas. */
 #include "frontend/pragma/pragma.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* Expands macros inside pragmas, as the preprocessor would. */
 #include "frontend/pragma/pragma.h"
 #include "support/text.h"
 

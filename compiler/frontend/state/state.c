@@ -1,3 +1,5 @@
+/* Refuses models that depend on mutable globals. Who changes what: changes.c; what a program must
+ * still have when it starts: reads.c. */
 #include "frontend/state/state.h"
 
 static const bool *bytes_read(Eval *ev, const Object *object) {

@@ -5,7 +5,7 @@
  *     g1 = reshard(dw1) begins     all-reduce of dw1, while backward goes on
  *     w1 = adam(w1, g1)            update: waits for g1
  *
- * All devices begin the collectives in one order: the order in which the devices of the first
+ * All devices begin the collectives in the same order: the order in which the devices of the first
  * pipeline template compute the operands. So NCCL cannot deadlock (cuda/nccl.cu).
  *
  * A prefetch does the same for parameters under `zero 3`: the all-gather of a layer's parameters
@@ -36,7 +36,7 @@ typedef struct AsyncCollectives {
  * begin. Conversions that move no bytes are left out. */
 AsyncCollectives module_async_collectives(Arena *arena, const Module *module);
 
-/* Returns the operator before which a conversion begins, after pass specialize: the first operator
- * of the preceding layer, or of its own layer if that layer is the first of its phase. The maker of
- * the operand always comes earlier. For a conversion that is no prefetch, returns `op`. */
+/* Returns the operator before which a conversion begins, after pass specialize. It is the first
+ * operator of the preceding layer, or of its own one if this is the first of its phase. The maker
+ * of the operand always comes earlier. For a conversion that is not a prefetch, returns `op`. */
 const Op *op_prefetch_point(const Module *module, const Op *op);

@@ -1,3 +1,4 @@
+/* Computes live ranges. Offsets made of them: passes/memory/arena_packing.c. */
 #include "ir/analysis/liveness.h"
 
 #include "ir/analysis/collective_order.h"

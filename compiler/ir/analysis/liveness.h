@@ -11,10 +11,11 @@
 #include "ir/programs/device_programs.h"
 
 /* Returns, by value id, the index of the operator that reads the value last, or makes it if none
- * reads it; for outputs, the loss and new parameters, the number of operators. Exceptions: - A
- * value made before the loop over micro-batches and read in it lives to the loop's end. - So do
- * sums over micro-batches, collected rows, and values that another stage reads. - A value lives to
- * the last use of values that share its storage, and of unions that contain it. */
+ * reads it; for outputs, the loss and new parameters, the number of operators. Exceptions:
+ * - a value made before the loop over micro-batches and read in it lives to the loop's end;
+ * - so do sums over micro-batches, collected rows, and values that another stage reads;
+ * - a value lives to the last use of values that share its storage, and of unions that contain it.
+ */
 int *last_uses(Arena *arena, const Module *module);
 
 /* Returns the index of the operator from which on the results of `op` need storage on the devices

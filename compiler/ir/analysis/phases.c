@@ -1,3 +1,5 @@
+/* Says which phase runs an operator, which messages cross stages, which collectives overlap with
+ * computing (op_is_async), and sorts operators by phase. */
 #include "ir/analysis/phases.h"
 
 #include <stdlib.h>

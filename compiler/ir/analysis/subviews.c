@@ -1,3 +1,4 @@
+/* Strides and offsets of values inside others. Which values lie so: passes/memory/alias_views.c. */
 #include "ir/analysis/subviews.h"
 #include "ir/programs/regions.h"
 

@@ -191,7 +191,7 @@ static const BoundFactor *bound_factors(Binder *binder) {
     return factors;
 }
 
-/* Binds a rule that is no view, in the steps of the file's header. NULL: an error was reported. */
+/* Binds a non-view rule, in the steps of the file's header. NULL: an error was reported. */
 static const Binding *bind_rule(Binder *binder, Type *types) {
     BindCall *call = &binder->call;
     describe(binder);

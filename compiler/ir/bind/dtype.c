@@ -1,4 +1,4 @@
-/* Element types of operators, while they are bound and behind that. */
+/* Element types of operators, while they are bound and afterwards. */
 #include "ir/bind/bind.h"
 
 void bind_check_remainders(Binder *binder) {

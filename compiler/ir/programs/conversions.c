@@ -1,3 +1,4 @@
+/* Plans each distinct conversion once for a module. How it is planned: reshard/reshard.h. */
 #include "ir/programs/conversions.h"
 
 #include "ir/programs/device_programs.h"

@@ -22,7 +22,7 @@ typedef struct PlannedConversion {
     const Op *user;       // the first operator with this conversion; NULL: none yet
     ReplicaGroups groups; // set by conversion_plan
     const Plan *plan;     // plan for the first replica group
-    Position at;          // of its line in IR text; file NULL: a pass made it
+    Position at;          // position of its line in IR text; file NULL: a pass made it
 } PlannedConversion;
 
 /* Appends an empty conversion to module->devices->conversions and returns it. */

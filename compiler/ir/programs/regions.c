@@ -1,3 +1,5 @@
+/* Finds the local shape of a value on a device, memoized. The definition, with extents that do not
+ * divide: layout/region.c. */
 #include "ir/programs/regions.h"
 
 #include "ir/analysis_cache.h"
@@ -194,7 +196,7 @@ bool value_local(Module *module, const Value *value, int device, int64_t *extent
 /* ---- pieces of several boxes ---- */
 
 /* Returns whether a kernel may run on any piece of each factor: no factor has the clause
- * `replicate` or offset, and every contracted factor has a reduction. */
+ * `replicate` or `offset`, and each contracted one has a reduction. */
 static bool free_factors(const Op *op) {
     for (int f = 0; f < op->binding->factor_count; f++) {
         int number = op->binding->factors[f].factor;
@@ -225,7 +227,7 @@ static const Value *tensor_value(const Op *op, int k) {
 }
 
 bool op_takes_elements(const Op *op) {
-    const BoundAccess *first = NULL; // of the first tensor that is no scalar
+    const BoundAccess *first = NULL; // access of the first tensor that is not a scalar
     bool takes = op->def->rule->kind != RULE_VIEW && free_factors(op);
     for (int k = 0; takes && k < op->operand_count + op->result_count; k++) {
         const BoundAccess *access = tensor_access(op, k);

@@ -34,8 +34,9 @@ bool value_local(Module *module, const Value *value, int device, int64_t *extent
  * micro-batches read in parts, these are the bytes of all micro-batches. */
 int64_t value_local_bytes(Module *module, const Value *value, int device);
 
-/* Returns whether an operator may run on any set of elements, in any order: each tensor but scalars
- * has all factors in one order, and no factor has the clause `replicate` or offset. */
+/* Returns whether an operator may run on any set of elements, in any order. True if each tensor,
+ * scalars aside, has all factors of the operator in the same order, and none has the clause
+ * `replicate` or `offset`. */
 bool op_takes_elements(const Op *op);
 
 /* Writes the local extents of a tensor of an operator. A tensor of several boxes counts as one row

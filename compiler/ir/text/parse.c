@@ -1,3 +1,5 @@
+/* Parses a module's IR text, line by line. One operator: parse_op.c; types and layouts:
+ * parse_value.c. */
 #include "ir/text/parse.h"
 #include "ir/verify/verify.h"
 

@@ -1,3 +1,4 @@
+/* Parses an operator's line and its attributes; print.c writes them. */
 #include "ir/text/parse.h"
 #include "ir/programs/conversions.h"
 #include "ir/verify/verify.h"

@@ -1,3 +1,4 @@
+/* Parses a value's type, names, layout and attributes; print.c writes them. */
 #include "ir/text/parse.h"
 
 #include "ir/verify/verify.h"

@@ -1,3 +1,5 @@
+/* Prints a module as IR text (--emit=ir, --print-after). A new attribute goes here and into
+ * parse_op.c or parse_value.c. */
 #include "ir/text/text.h"
 
 #include "ir/programs/conversions.h"

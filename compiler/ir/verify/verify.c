@@ -245,7 +245,7 @@ static void check_visit(Verifier *verifier, const Op *op, const Value *operand) 
 }
 
 /* Checks that a message goes from forward to forward of a later visit, or from backward to backward
- * of an earlier visit: schedules support no other messages. */
+ * of an earlier visit. Schedules support no other messages. */
 static void check_crossing(Verifier *verifier, const Op *op) {
     const Op *maker = op_crosses_stages(verifier->module, op) && op->loop == LOOP_EACH
                           ? op->operands[0]->def

@@ -7,9 +7,9 @@
 
 #include "ir/module.h"
 
-/* Returns whether a module is well formed. Prints each problem as a bug of the compiler: an operand
- * used before it is made, a type that contradicts its binding, a value of another module, or, after
- * pass memory, a read of a storage that holds another value. */
+/* Returns whether a module is well formed. Prints each problem as a bug of the compiler. Problems
+ * are operands used before they are made, types that contradict bindings, values of other modules,
+ * and, after pass memory, reads of storage that holds another value. */
 bool ir_verify(Module *module);
 
 /* Return whether a module, or an operator, that was read from text at `at` is well formed. Report
@@ -17,8 +17,8 @@ bool ir_verify(Module *module);
 bool ir_verify_text(Module *module, Position at);
 bool ir_verify_op(Module *module, const Op *op, Position at);
 
-/* Checks a value's layout that fits its shape: the devices are the strategy's, no view, and no
- * pending reduction for parameters, states and inputs. Returns false after an error at `at`. */
+/* Checks a value's layout that fits its shape: it is on the strategy's devices and has no view;
+ * parameters, states and inputs have no pending reduction. Returns false after an error at `at`. */
 bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, Position at);
 
 /* ---- shared by verify.c and storage.c ---- */
@@ -26,7 +26,7 @@ bool ir_verify_layout(Module *module, const Value *value, const Layout *layout, 
 typedef struct Verifier {
     Module *module;
     Arena *scratch;
-    Position at;        // of the text; file NULL: problems are bugs of the compiler
+    Position at;        // position of the text; file NULL: problems are bugs of the compiler
     const Value **made; // by id: the value, once it is made
     int problems;
 } Verifier;

@@ -59,8 +59,8 @@ static bool has_dim(const Op *product, int operand, int d) {
     return has;
 }
 
-/* Returns the number of rows of a product's result on a device: the product of the extents of
- * dimensions that come from the same operand as dimension `cut`. */
+/* Returns the rows of a product's result on a device: the product of extents of the dimensions that
+ * come from the same operand as dimension `cut`. */
 static int64_t device_rows(const Module *module, const Op *product, int cut, const int64_t *parts) {
     const Value *value = product->results[0];
     int64_t rows = 1;

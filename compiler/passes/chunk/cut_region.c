@@ -22,7 +22,7 @@ typedef struct Cutter {
     const SliceConcat *movers;
     Ops out;
     int count;           // number of chunks
-    int number;          // of the current chunk, from 0
+    int number;          // number of the current chunk, from 0
     int before;          // number of chunks of regions that were cut earlier
     Value **own;         // by value id: its counterpart in the current chunk
     Value **sum;         // by value id: the accumulated sum over rows
@@ -209,7 +209,7 @@ static void make(Op *op, Value *value) {
     value->index = 0;
 }
 
-/* Gives operators outside a result of the region: the accumulated sum, or concatenated slices. */
+/* Makes a result that operators outside the region read: the accumulated sum, or joined slices. */
 static void give(Cutter *cutter, const Op *op, Value *value) {
     const Chunked *region = cutter->region;
     int dim = region->dim[value->id] - 1;

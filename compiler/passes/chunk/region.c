@@ -168,8 +168,8 @@ static bool rows_alone(const Op *op, int bound) {
            !(rule->causal.when && (rule->causal.from == number || rule->causal.to == number));
 }
 
-/* Returns whether a result without rows is a sum over them that can be accumulated: every term has
- * rows, and the result is f32 or f64. */
+/* Returns whether a result without rows is a sum over them that can be accumulated. True if every
+ * term has rows, and the result is f32 or f64. */
 static bool adds_rows(const Op *op, int bound, const Value *result) {
     const Rule *rule = op->def->rule;
     int dim;

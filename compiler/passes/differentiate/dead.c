@@ -1,4 +1,4 @@
-/* Dead code elimination.
+/* Dead code elimination. Equal operators are not merged (no common subexpression elimination).
  *
  *     before    a = f(x); b = g(a); loss = h(x)     nothing reads b
  *     after     loss = h(x)

@@ -1,3 +1,6 @@
+/* Derives gradients of rules that are expressions. Gradients of kernels (layer norm, softmax,
+ * attention) are functions beside their prototypes in include/hetu/ops.h. gradient_dtype: the type
+ * of a gradient, f32 for parameters that are cast to bf16. */
 #include "passes/differentiate/gradient_rule.h"
 
 #include "rule/build.h"
@@ -95,8 +98,8 @@ static bool mentions_absent(const Deriver *deriver, const Expr *expr) {
     return false;
 }
 
-/* Returns whether the result is the value of the body without rounding: nothing is summed, and the
- * result's type is not narrower than float or the type of an operand. */
+/* Returns whether the result is the body's value without rounding: nothing is summed, and the
+ * result's type is at least as wide as float and every operand's. */
 static bool result_is_body(const Deriver *deriver) {
     DType dtype = deriver->op->results[0]->type.dtype;
     if (deriver->rule->form != RULE_MAP) return false;
@@ -157,7 +160,8 @@ static const Expr *gradient_expression(Deriver *deriver) {
 
 /* ---- arguments and sizes ---- */
 
-/* Replaces accesses by positions, arguments by numbers, sizes by products. An ExprLeafMap. */
+/* Replaces accesses by their positions, arguments by numbers, and sizes by products of sizes of
+ * bound factors. Implements ExprLeafMap. */
 static const Expr *derived_leaf(const Expr *leaf, void *context) {
     const Deriver *deriver = context;
     const Binding *binding = deriver->op->binding;

@@ -1,3 +1,5 @@
+/* Refuses inputs that do not share the batch which micro-batches cut. Which dimension is the batch:
+ * microbatch_input of passes/microbatch/cut.c. */
 #include "passes/factor_dims/factor_dims.h"
 #include "passes/microbatch/cut.h"
 

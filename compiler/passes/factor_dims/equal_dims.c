@@ -1,3 +1,5 @@
+/* Decides which dimensions are one, and into which factors each splits. Names of the factors:
+ * names.c. */
 #include "passes/factor_dims/equal_dims.h"
 #include "passes/microbatch/cut.h"
 
@@ -96,7 +98,7 @@ static void relate_access(Classes *classes, const Op *op, const Value *value,
     }
 }
 
-/* Relates the two sides of a reshape, from the last dimension on: the shortest runs of dimensions
+/* Relates the two sides of a reshape, from the last dimension on. The shortest runs of dimensions
  * with equal products are united (one to one) or make an equation. A run also takes the preceding
  * dimensions of extent 1 that only one side has. */
 static void relate_view(Classes *classes, const Op *op) {

@@ -29,9 +29,9 @@ const UserLayout *factor_written(Module *module, const Value *value, Type source
 
 /* ---- batches (batches.c) ---- */
 
-/* Reports each input whose rows occur in values that depend on parameters, but in no operator with
- * rows of micro-batches. The loop cuts only one batch, so every device would compute all rows of a
- * second batch. Does nothing where the batch is not cut.
+/* Reports each input that is a second batch: its rows occur in values that depend on parameters,
+ * but not in operators with rows of micro-batches. The loop cuts only one batch, so every device
+ * would compute all rows of another. Does nothing where the batch is not cut.
  *
  *     vision = ht_mean(tower(ht_input("v", HT_F32, ht_shape(16, 8))))    the batch: 16 rows
  *     audio = ht_mean(tower(ht_input("a", HT_F32, ht_shape(8, 8))))      error: another task

@@ -1,3 +1,4 @@
+/* Decides which named dimension of the source is which factor (heads inside a qkv matrix). */
 #include "passes/factor_dims/factor_dims.h"
 
 /* Names of atoms that have been found so far. */

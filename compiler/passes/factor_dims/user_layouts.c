@@ -103,7 +103,8 @@ static int64_t group_pieces(const Group *group, int dim) {
     return weighted ? -1 : pieces;
 }
 
-/* Returns whether a cut of a dimension is one of its first factor, which the pieces divide. */
+/* Returns whether cutting a dimension is cutting its first factor: there is one factor, or the
+ * pieces divide the first one. */
 static bool cuts_first(const Reader *reader, const Layout *layout, int dim, const Match *now) {
     int64_t first = now->gone ? 1 : reader->value->type.extent[now->dim];
     for (int g = 0; g < layout->group_count; g++) {

@@ -154,7 +154,8 @@ static bool waits(const Fuse *fuse, const Op *op) {
     return group && group->members.at[group->members.count - 1].op->index > op->index;
 }
 
-/* Orders the operators anew: a group where its last member was, or where its results are needed. */
+/* Reorders the operators. A group stands where its last member was, or earlier if its results are
+ * needed earlier. */
 static void reorder(Fuse *fuse) {
     Module *module = fuse->module;
     Order order = {.fuse = fuse, .placed = arena_array(fuse->arena, bool, module->ops.count)};

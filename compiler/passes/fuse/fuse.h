@@ -23,7 +23,7 @@ typedef struct FuseGroup {
     const int64_t *extent; // global extents of the loops
     bool rows;             // some loops go along rows
     uint32_t inner;        // bit l: loop l goes along rows
-    const char *epilogue;  // of a product with an epilogue; NULL: other groups
+    const char *epilogue;  // epilogue of a product; NULL: the group has none
 } FuseGroup;
 
 typedef Array(Op *) Users;

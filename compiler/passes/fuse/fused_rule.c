@@ -98,7 +98,7 @@ static const Expr *size_leaf(const Composer *composer, int factor) {
     return size;
 }
 
-/* Converts a leaf of a member's rule to the group's rule. An ExprLeafMap. */
+/* Converts a leaf of a member's rule to the group's rule. Implements ExprLeafMap. */
 static const Expr *group_leaf(const Expr *leaf, void *context) {
     Composer *composer = context;
     const Op *op = composer->member->op;

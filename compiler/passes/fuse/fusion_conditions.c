@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* Limits of a group: the distance between its first and last member, so that values are not kept
- * for long, and the number of its tensors. */
+/* Limits of a group: the distance between its first and last member (so that values are not kept
+ * for long), the number of tensors. */
 enum { SPAN = 24, MOST_TENSORS = 24 };
 
 /* Returns whether an operator is a member. */

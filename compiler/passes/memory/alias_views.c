@@ -1,3 +1,4 @@
+/* Decides where slices and concatenations copy nothing. In-place updates and reshapes: memory.c. */
 #include "passes/memory/alias_views.h"
 
 #include "ir/analysis/phases.h"

@@ -1,3 +1,4 @@
+/* Assigns offsets to buffers by live ranges. */
 #include "passes/memory/arena_packing.h"
 #include "ir/programs/device_programs.h"
 

@@ -217,7 +217,7 @@ static void share_op(Memory *memory, Op *op) {
 }
 
 /* Gives a new value the storage of the old value, if it is made after the last reader of the old
- * value, and not by the optimizer's operator. */
+ * value. Does nothing if the optimizer's operator gave it a storage. */
 static void share_update(Memory *memory, const Value *old, Value *made) {
     if (made && made != old && made->def && !made->storage &&
         memory->last[old->id] < made->def->index)

@@ -1,3 +1,5 @@
+/* Decides how many rows each micro-batch of each pipeline has, and refuses a batch that does not
+ * fit. */
 #include "passes/microbatch/cut.h"
 #include "strategy/layer_placement.h"
 

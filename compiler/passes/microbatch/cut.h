@@ -1,5 +1,5 @@
 /* Cuts the batch into micro-batches. Pass factor_dims marks the batch's dimension by these
- * functions; pass microbatch makes the loop (loop.c).
+ * functions; pass microbatch makes the loop (microbatch.c).
  *
  *     batch of 32 rows, pipeline microbatches(4) rows(2), pipeline microbatches(8) rows(3)
  *     runs: rows 0-7 in 4 micro-batches of 2, rows 8-31 in 8 micro-batches of 3

@@ -1,6 +1,6 @@
 /* Pass microbatch: turns the step into a loop over micro-batches (gradient accumulation).
  *
- *     pipeline microbatches(4) rows(2)
+ *     pipeline microbatches(4) rows(2)      (rows of each pipeline: cut.c)
  *
  *     before    forward and backward on 8 rows, the optimizer
  *     after     before the loop   gathers of parameters and other work equal in every iteration
@@ -61,8 +61,8 @@ static bool any_after(const Loop *loop, const Op *op) {
     return false;
 }
 
-/* Returns whether contributions to sums pass through an operator: it is a view, or its
- * contributions are exactly one group of operands in which its rule is linear. */
+/* Returns whether contributions to sums pass through an operator: a view, or one whose
+ * contributions are exactly a group of operands in which its rule is linear. */
 static bool passes_sum(const Op *op) {
     int group[64] = {0}, wanted = 0;
     if (op->def->rule->kind == RULE_VIEW) return true;

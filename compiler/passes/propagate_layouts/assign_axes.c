@@ -1,3 +1,6 @@
+/* Decides for each operator which mesh axis cuts which dimension: split rules first, then layouts
+ * of the source (user_constraints.c), then the price (price.c). Ring or Ulysses:
+ * ulysses_or_ring.c. */
 #include "passes/propagate_layouts/assign_axes.h"
 #include "ir/analysis/phases.h"
 
@@ -81,8 +84,8 @@ static Share share_of(const Assigner *assigner, const Op *op, Version *const *ve
                : SHARE_NO;
 }
 
-/* Returns a group of operands in which the rule is linear (rule_linear): all are partial sums along
- * the axis, or scalars beside at least one partial sum. 0: there is none. */
+/* Returns a group of operands in which the rule is linear (rule_linear). All are partial sums along
+ * the axis, or scalars, with at least one partial sum. 0: there is none. */
 static int partial_group(const Assigner *assigner, const Op *op, Version *const *versions,
                          int axis) {
     int group[64] = {0};

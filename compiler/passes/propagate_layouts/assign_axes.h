@@ -59,7 +59,7 @@ typedef struct Assigner {
 } Assigner;
 
 /* An assignment of mesh axes to an operator. For every axis it has the bound factor that the axis
- * cuts, ASSIGN_NONE, or ASSIGN_PASS + 1 - g: partial sums pass through the operands of group g (1,
+ * cuts, or ASSIGN_NONE. ASSIGN_PASS + 1 - g: partial sums pass through the operands of group g (1,
  * 2, ...) of rule_linear. With `turns` of the strategy, axes of `ring_axes` cut another factor,
  * `ring_factor`, of tensors that have it, in ring steps, one for each piece (ring_attention.c). */
 typedef struct Assignment {
@@ -113,7 +113,7 @@ const Version *cheapest_version(const Assigner *assigner, const Version *version
 double price_conversion(const Assigner *assigner, const Value *value, const Sharding *from,
                         const Sharding *to);
 
-/* Returns the price of converting a value whose layout is no sharding of the operator's mesh. */
+/* Returns the price of converting a value whose layout is not a sharding of the operator's mesh. */
 double price_crossing(const Assigner *assigner, const Value *value, const Sharding *to);
 
 /* Returns the price of computing an operator, on the slowest device of the mesh. */

@@ -1,4 +1,4 @@
-/* Operators on tensors whose layouts are no shardings of a mesh, such as parameters that several
+/* Operators on tensors whose layouts are not shardings of a mesh, such as parameters that several
  * stages read. Elementwise operators and reductions may keep such a layout (stays_in_pieces).
  *
  *     w : {dup} over devices 0, 1 and {dup} over 2, 3 (union of two stages)
@@ -19,8 +19,8 @@ static bool in_pieces(const Propagation *propagation, const Value *value, const 
     return pieces;
 }
 
-/* Returns whether an operator keeps its operands' layout: an operator of the update, one that
- * depends on parameters alone, or one for whose result the source asks for this layout. */
+/* Returns whether an operator keeps its operands' layout. True if it belongs to the update, depends
+ * on parameters alone, or the source asks for this layout of its result. */
 static bool stays_in_pieces(const Propagation *propagation, const Op *op, const Layout *layout) {
     const Value *result = op->results[0];
     return op->section == SECTION_UPDATE || propagation->origin[result->id] == ORIGIN_PARAMETERS ||
@@ -28,7 +28,8 @@ static bool stays_in_pieces(const Propagation *propagation, const Op *op, const 
             module_layouts_equal(propagation->module, result->layout, layout, result->type));
 }
 
-/* Returns the layout of all operands that is no sharding of the mesh; NULL: unusable here. */
+/* Returns the layout that all operands share and that is not a sharding of the mesh; NULL: the
+ * operator cannot use it. */
 static const Layout *common_pieces(const Propagation *propagation, const Op *op) {
     const Layout *common = NULL;
     for (int k = 0; k < op->operand_count; k++) {

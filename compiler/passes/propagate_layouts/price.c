@@ -1,3 +1,4 @@
+/* Prices a conversion and an operator while layouts propagate, in seconds or bytes. */
 #include "passes/propagate_layouts/assign_axes.h"
 
 #include "ir/programs/conversions.h"

@@ -13,7 +13,11 @@
  * their first use, each made once for all users. The loss is whole on every device, outputs are
  * complete, and a parameter's new value has the parameter's layout. Under `zero 2` each micro-batch
  * converts a gradient to the layout of the optimizer's states. Under `zero 3` each layer gathers
- * its parameters and does not keep them. */
+ * its parameters and does not keep them.
+ *
+ * Which axis cuts which dimension of an operator, and so its result's layout: assign_axes.h.
+ * Gradients of pipelines with different tp degrees: propagate_union.
+ */
 #include "ir/analysis/phases.h"
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"
@@ -295,8 +299,8 @@ static void propagate_op(Propagation *propagation, Op *op) {
     }
 }
 
-/* Returns the layout in which a parameter is updated: the layout of its states or, without states,
- * the layout that pass seed_layouts gave the new value. NULL: the parameter is not updated. */
+/* Returns the layout in which a parameter is updated: that of its states or, without states, the
+ * one that pass seed_layouts gave the new value. NULL: the parameter is not updated. */
 static const Layout *update_layout(const Propagation *propagation, const Parameter *parameter) {
     const Op *op = propagation->update[parameter->value->index];
     if (!op) return NULL;
@@ -693,8 +697,8 @@ static RuleUse turns_of(const Propagation *propagation, const char *dim, const c
     return all;
 }
 
-/* Reports rules of `turns` without effect: operators need the pieces together, or no operator of a
- * trained model has pieces along one dimension and sums over another. */
+/* Reports rules of `turns` without effect. Either operators need the pieces together, or no
+ * operator of a trained model has pieces along one dimension and sums over another. */
 static void report_turns(const Propagation *propagation) {
     const Module *module = propagation->module;
     for (int i = 0; module->strategy && i < module->strategy->turns.count; i++) {

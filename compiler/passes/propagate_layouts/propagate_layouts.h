@@ -10,7 +10,7 @@ typedef enum Origin { ORIGIN_CONSTANTS, ORIGIN_PARAMETERS, ORIGIN_INPUTS } Origi
 
 typedef struct Propagation {
     Module *module;
-    const Mesh *mesh; // of the current operator, as in `assigner`
+    const Mesh *mesh; // mesh of the current operator, as in `assigner`
     Arena *arena;     // scratch
     Assigner assigner;
     RuleUse **rules; // by stage, then for all devices: an array by split rule of the mesh
@@ -55,7 +55,7 @@ void propagate_result(Propagation *propagation, Op *op, int k, const Layout *mad
 /* Returns the reason for converting operand k, for messages. */
 const char *propagate_reason(Propagation *propagation, const Op *op, int k);
 
-/* Lays out an operator on operands whose layouts are no shardings of a mesh (non_mesh_layouts.c).
+/* Lays out an operator on operands whose layouts are not shardings of a mesh (non_mesh_layouts.c).
  * Its results have the same layout. Equal pieces count once in a reduction. Returns false and
  * changes nothing if the operator cannot use the layout. */
 bool propagate_non_mesh(Propagation *propagation, Op *op);

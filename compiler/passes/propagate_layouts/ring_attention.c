@@ -166,8 +166,8 @@ static const Binding *refined_binding(const Round *round, const Binding *whole, 
     return factors.count <= IR_MAX_FACTORS ? binding : NULL;
 }
 
-/* Returns whether devices can join the pieces of results that they have: each axis cuts the same
- * factor of the joiner everywhere, and the joiner's rule allows this cut. */
+/* Returns whether devices can join the pieces of results that they have. True if each axis cuts the
+ * same factor of the joiner everywhere, and the joiner's rule allows this cut. */
 static bool joins_pieces(const Round *round, const Op *joiner, const int *result) {
     int count = joiner->result_count;
     for (int a = 0; a < round->propagation->mesh->axis_count; a++) {

@@ -1,3 +1,4 @@
+/* Copies the forward operators that backward runs again. Which ones: recompute.c. */
 #include "ir/analysis/phases.h"
 #include "passes/recompute/clone.h"
 

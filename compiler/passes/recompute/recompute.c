@@ -1,5 +1,5 @@
 /* Pass recompute: activation checkpointing. Runs marked operators again in the backward section,
- * instead of keeping their results.
+ * instead of keeping their results. Nothing is offloaded to the host.
  *
  *     stage devices(0-3) recompute(selective)
  *
@@ -61,7 +61,7 @@ static bool is_marked(Arena *scratch, const Module *module, const Op *op) {
 }
 
 typedef struct RegionKey {
-    const char *tower, *name; // of the layer; NULL: outside of layers
+    const char *tower, *name; // names of the tower and the layer; NULL: outside of layers
     int64_t number;           // -1: outside of layers
     int64_t stage, visit;
 } RegionKey;
@@ -70,8 +70,8 @@ static const char *shared_text(Intern *shared, const char *text) {
     return text ? intern(shared, text, strlen(text) + 1) : NULL;
 }
 
-/* Returns the number of an operator's region: its layer if its stage has the option, otherwise
- * minus the number of the statement that the pragma marks. */
+/* Returns the number of an operator's region: its layer if its stage has the option, else minus the
+ * number of the pragma's statement. */
 static int region_of(Arena *scratch, Intern *regions, const Module *module, const Op *op,
                      int *count) {
     RegionKey key;

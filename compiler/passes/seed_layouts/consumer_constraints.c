@@ -1,3 +1,4 @@
+/* Keeps a parameter whole along an axis that its readers use for another dimension. */
 #include "passes/seed_layouts/consumer_constraints.h"
 
 #include "passes/seed_layouts/tensor_expert_splits.h"

@@ -42,8 +42,8 @@ static const MeshAxis *find_axis(const Stage *stage, const char *name) {
     return NULL;
 }
 
-/* Returns whether a split rule needs the axis in prime factors: some prime factors cut the first
- * factor of a merged dimension, and the others cut the next. */
+/* Returns whether a split rule needs the axis in prime factors. True if some of these cut the first
+ * factor of a merged dimension, the others the next. */
 static bool must_factor(const Module *module, const MeshAxis *axis) {
     const Strategy *strategy = module->strategy;
     for (int i = 0; !axis->weights && i < strategy->splits.count; i++)

@@ -24,6 +24,10 @@ void place_as_home(Module *module, const Module *program);
  *
  *     stage 0 on devices 0, 1: {dup:dp}   stage 1 on devices 2, 3: {dup:dp}
  *     union of copies (TOP_DUP):          {dup} over 0, 1 and {dup} over 2, 3
+ *
+ * So pipelines of different tp degrees add up a gradient: propagate_union of propagate_layouts.c
+ * makes a union of sums (TOP_SUM), and reshard/intersection/intersection.h cuts the gradient
+ * wherever any of them cuts it.
  */
 
 /* Returns the union of the layouts of values on stages: a subgroup for each stage in each pipeline.

@@ -1,3 +1,5 @@
+/* Converts between shardings (axes on dimensions, as PartitionSpec) and layouts on device
+ * numbers. */
 #include "passes/seed_layouts/sharding.h"
 
 #include <string.h>

@@ -40,8 +40,8 @@ bool sharding_equal(const Mesh *mesh, const Sharding *a, const Sharding *b);
 /* Returns the layout of a sharding. Equal shardings give the same pointer, from `shared`. */
 const Layout *sharding_layout(const Mesh *mesh, const Sharding *sharding, Intern *shared);
 
-/* Returns the layout after pieces have moved: along axis a, the device at coordinate c has the
- * piece that the device at (c + moved[a]) modulo the axis's size had. */
+/* Returns the layout after pieces have moved. Along axis a, coordinate c now has the piece that
+ * coordinate (c + moved[a]) modulo the axis's size had. */
 const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, const int *moved,
                                     Intern *shared);
 

@@ -1,4 +1,6 @@
 /* Implements the choice of factors that split rules cut, by the names of tensors' dimensions.
+ * Sequence parallelism is `split heads:tp ffn:tp seq:tp`: operators without heads and ffn, such as
+ * norms, are cut along seq.
  * Which tokens an expert takes, and its capacity, are the model's own (test/users/models/moe.c). */
 #include "passes/seed_layouts/tensor_expert_splits.h"
 
@@ -27,8 +29,8 @@ static bool all_results_have(const Op *op, int f) {
     return true;
 }
 
-/* Returns whether a tensor has a dimension without factors, which cannot be cut: a merged dimension
- * whose factors do not match the rest of the model. */
+/* Returns whether a tensor has a dimension without factors, which cannot be cut. It is merged, and
+ * its factors do not match the rest of the model. */
 static bool has_opaque(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         for (int d = 0; op->operands[k] && d < op->binding->operands[k].rank; d++)

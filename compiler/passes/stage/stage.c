@@ -166,8 +166,8 @@ static void add_visit(Staging *staging, const Value *value, Value *sum, LoopPosi
     array_push(staging->arena, given, sum);
 }
 
-/* Makes the terms that stages contribute to a value which is read after the loop: sums of terms on
- * one stage, accumulated over micro-batches if there is an `accumulation`. */
+/* Makes the terms that stages contribute to a value which is read after the loop. Terms of one
+ * stage are summed, and accumulated over micro-batches if there is an `accumulation`. */
 static void add_summands(Staging *staging, const Op *accumulation, Value *value) {
     Value *read = accumulation ? accumulation->results[0] : value;
     Summands summands = find_summands(staging, value);

@@ -6,8 +6,8 @@
 #include "ir/unit.h"
 #include "strategy/layer_placement.h"
 
-/* The copy of a value in a visit that neither makes the value nor receives it first: the result of
- * a conversion that passes the value on. */
+/* The copy of a value in a visit that neither makes the value nor receives it first. It is the
+ * result of a conversion that passes the value on. */
 typedef struct Handed Handed;
 struct Handed {
     int stage, visit;
@@ -30,7 +30,7 @@ typedef struct Staging {
     const Module *shorter;  // the variant of the model with the template's padding lengths; NULL:
                             // the template has the module's lengths
     Array(const Layer *) layers;
-    Placement *placement; // of the layers in the template
+    Placement *placement; // placement of the layers in the template
     int *visit;           // by op index: its visit in the template; -1: outside of the loop
     Value **copy;         // by value id: its copy in the template, for values that the loop makes
     Value **held;    // by stage and value id: its copy there, for values that the loop only reads
@@ -66,8 +66,8 @@ int stage_of(const Staging *staging, const Op *op);
  * whether an operator after the loop reads the value. */
 void find_loose(Staging *staging, const bool *read);
 
-/* Returns the terms of a value, each in one visit: the value itself, or the operands of additions
- * over several visits that have no other reader. */
+/* Returns the terms of a value, each in one visit: the value itself, or operands of additions over
+ * several visits without another reader. */
 Summands find_summands(Staging *staging, Value *value);
 
 /* ---- padding safety (padding_safety/) ---- */

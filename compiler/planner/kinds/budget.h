@@ -10,9 +10,9 @@
 #include <time.h>
 
 typedef struct Budget {
-    double limit;  // of the search in seconds; INFINITY: there is no limit
+    double limit;  // time limit of the search in seconds; INFINITY: there is no limit
     double effort; // factor of the usual work
-    uint64_t seed; // of the random numbers of local searches
+    uint64_t seed; // seed of the random numbers of local searches
     struct timespec begin;
 } Budget;
 

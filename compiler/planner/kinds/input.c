@@ -1,3 +1,4 @@
+/* Reads planners' JSON, and reports what is wrong with it. */
 #include "planner/kinds/input.h"
 
 #include "support/diag.h"

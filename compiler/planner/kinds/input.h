@@ -34,14 +34,16 @@ const char *input_error(Field any);
 /* Reports an error at a field; the reason has printf's format. */
 void field_refuse(Field field, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Reports keys that are not in `keys` (which ends with NULL), and values that are no object. */
+/* Reports keys of an object that are not in `keys` (which ends with NULL), and values that are not
+ * objects. */
 void field_keys(Field object, const char *const *keys);
 
 /* Returns an object's member under a key; without it an error. Ask field_has for optional keys. */
 Field field_get(Field object, const char *key);
 bool field_has(Field object, const char *key);
 
-/* Returns the length of a list; 0 after an error: no list, or fewer than `least` entries. */
+/* Returns the length of a list. If the value is not a list, or has fewer than `least` entries,
+ * reports an error and returns 0. */
 int field_count(Field list, int least);
 Field field_at(Field list, int index);
 
@@ -52,14 +54,15 @@ double field_positive(Field field);
 int field_integer(Field field, int low, int high);
 const char *field_string(Field field);
 
-/* Returns a list of at least `least` numbers, each above 0; the count into *count. */
+/* Returns a list of at least `least` numbers, each above 0; sets *count. */
 double *field_positives(Field list, int least, int *count);
-/* Returns a list of at least `least` integers in low .. high; the count into *count. */
+/* Returns a list of at least `least` integers in low .. high; sets *count. */
 int *field_integers(Field list, int least, int low, int high, int *count);
 
 /* ---- tables by a number of devices: {"2": 119.5, "4": 104.1} ---- */
 
-/* Reads the entries, each above 0, into by_devices[0..most], else 0. Keys must be in 1..most. */
+/* Reads the entries, each above 0, into by_devices[0..most]; 0 where the table has none. A key that
+ * is not a number in 1..most is an error. */
 void degrees_read(Field table, double *by_devices, int most);
 
 /* Reports an error at the table if it has no entry for `devices` devices. */

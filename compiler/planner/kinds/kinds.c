@@ -1,3 +1,4 @@
+/* The table of hetu-plan's kinds. --limit and --effort as steps: budget_work. */
 #include "planner/kinds/kinds.h"
 
 #include "planner/kinds/flexsp/flexsp.h"

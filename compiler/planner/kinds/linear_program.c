@@ -1,3 +1,4 @@
+/* Solves linear and integer programs by GLPK. */
 #include "planner/kinds/linear_program.h"
 
 #include "support/array.h"

@@ -1,3 +1,4 @@
+/* Computes the work and the bytes of a model's layers from their operators. */
 #include "planner/rebalance/layer_work.h"
 
 #include "ir/programs/device_programs.h"
@@ -186,7 +187,7 @@ static void find_dims(Reader *reader) {
             note_dims(reader, reader->module->ops.at[i]->results[r]);
 }
 
-/* Returns the number of hosts when each has equally many devices with consecutive numbers; else 1.
+/* Returns the number of hosts if all have the same number of consecutive devices; else 1.
  */
 static int count_hosts(const Cluster *cluster, int devices) {
     int count = 1;
@@ -202,8 +203,11 @@ static int count_hosts(const Cluster *cluster, int devices) {
 static double least_bandwidth(const Cluster *cluster) {
     const double usual = 1e9;
     if (!cluster) return usual;
-    return cluster->host_count > 1 ? fmin(cluster->local.bandwidth, cluster->remote.bandwidth)
-                                   : cluster->local.bandwidth;
+    double least = cluster->local.bandwidth;
+    if (cluster->host_count > 1) least = fmin(least, cluster->remote.bandwidth);
+    for (int d = 0; d < uplink_directions(cluster); d++)
+        least = fmin(least, uplink_rate(cluster, d));
+    return least;
 }
 
 ModelWork *model_work(Arena *arena, Module *module) {

@@ -16,9 +16,9 @@ typedef struct ModelWork {
     int64_t *extents;
     int device_count;
     double *slow;     // by device: the time of its class over that of the fastest class
-    int hosts;        // each with equally many consecutive devices; 1: hosts are not told apart
+    int hosts;        // each with as many consecutive devices; 1: hosts are not distinguished
     bool limited;     // the cluster file limits the memory of devices
-    double bandwidth; // of the slowest link between devices, bytes a second
+    double bandwidth; // bandwidth of the slowest link between devices, bytes a second
 } ModelWork;
 
 ModelWork *model_work(Arena *arena, Module *module);

@@ -1,3 +1,4 @@
+/* Predicts the step time of a strategy at given rates, and the bytes that a switch moves. */
 #include "planner/rebalance/layout_model.h"
 
 #include <math.h>

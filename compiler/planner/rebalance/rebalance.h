@@ -1,5 +1,5 @@
-/* Rebalancing (load balancing, replanning for stragglers): finds a strategy for a model some of
- * whose devices have become slow, starting from the strategy in force.
+/* Rebalancing (load balancing, replanning for stragglers): after some devices have become slow,
+ * finds a strategy for a model, starting from the strategy in force.
  *
  *     BalanceRequest request = {.rates = rates, .now = "base", .base = "base", .name =
  *         "balanced1"};

@@ -1,3 +1,5 @@
+/* Chooses among candidate strategies around stragglers. Who makes them: same_groups.c, regroup.c;
+ * when it is asked: session/control/balance.c. */
 #include "planner/rebalance/rebalance.h"
 
 #include "planner/rebalance/candidates.h"
@@ -47,7 +49,7 @@ static void add_known(Choice *choice, Module *const *modules, int count) {
 }
 
 /* Returns the candidate that moves the fewest bytes among those within 1% of the fastest that are
- * not refused; at equal bytes the first, such as an existing strategy. NULL: all are refused. */
+ * not refused; at equal bytes, the one listed first. NULL: all are refused. */
 static Candidate *choose(const Choice *choice) {
     const double within = 1.01;
     double fastest = INFINITY;

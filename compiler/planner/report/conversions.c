@@ -1,3 +1,4 @@
+/* Lists a program's conversions with their bytes and seconds, for --report and -Rcomm. */
 #include "planner/report/simulation.h"
 #include "ir/programs/conversions.h"
 

@@ -1,3 +1,4 @@
+/* Writes the report as JSON, and into the page. Timeline: simulation.c. */
 #include "planner/report/report.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"

@@ -1,7 +1,7 @@
 /* The report of a compiled program: hetucc --report.
  *
  * The report lists the devices of each pipeline and stage, one step as a timeline, the memory of
- * each role and all conversions. The output is JSON (its keys are in README.md) or an HTML page
+ * each role and all conversions. The output is JSON (keys: tools/manual/formats.md) or an HTML page
  * that contains the JSON and draws it without a network.
  *
  * simulation.c computes when each stage runs what, by the seconds of cost/stage_seconds.c;

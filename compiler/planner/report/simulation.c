@@ -1,3 +1,5 @@
+/* Computes a step's timeline from schedules and seconds; contention of links and slowdown by
+ * overlap are in planner/simulate alone. */
 #include "planner/report/simulation.h"
 
 #include "ir/analysis/collective_order.h"
@@ -125,7 +127,8 @@ static void run_table(Simulation *simulation, Arena *arena, PipelineGroup *group
 
 /* ---- sums of gradients ---- */
 
-/* Returns when a group's last micro-batch ended a phase of a visit; else the table's begin. */
+/* Returns when the last micro-batch of a group has ended a phase of a visit; the start of the table
+ * if no row of the table runs the phase. */
 static double part_end(const PipelineGroup *group, Phase phase, int visit) {
     if (!phase_loops(phase) || phase == PHASE_COUNTING) return group->begin;
     SchedulePhase part = phase == PHASE_FORWARD    ? SCHEDULE_FORWARD
@@ -141,8 +144,8 @@ static double part_end(const PipelineGroup *group, Phase phase, int visit) {
     return end;
 }
 
-/* Returns the time when the result of an operator is complete on all stages that run the operator,
- * and earlier gradient reductions on these stages have ended (`busy`, by group and stage). */
+/* Returns the time when the result of an operator is complete on all stages that run it. Earlier
+ * gradient reductions on these stages have ended by then (`busy`, by group and stage). */
 static double made_at(const Simulation *simulation, const Op *maker, double *const *busy) {
     double begin = 0;
     for (int g = 0; g < simulation->groups.count; g++)

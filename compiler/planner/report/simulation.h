@@ -16,7 +16,7 @@
 
 /* The row of the timeline that shows one stage of a group. */
 typedef struct TimelineRow {
-    const Stage *stage; // of the strategy; NULL: the batch runs as a whole
+    const Stage *stage; // stage of the strategy; NULL: the batch runs as a whole
     int device_count;   // devices of the stage in the group's first pipeline
     const int *devices;
     double *times;       // seconds by phase and visit, as times_of_stage returns them
@@ -46,7 +46,7 @@ typedef struct Simulation {
     Times times;
     Array(PipelineGroup) groups;
     Array(SimulatedMessage) collectives;
-    double length; // of the step, in the unit of `times`
+    double length; // length of the step, in the unit of `times`
 } Simulation;
 
 /* Returns the timeline of a step, in operations if a rate is unknown. Requires all passes. */
@@ -69,7 +69,7 @@ typedef struct ConversionRow {
     int64_t runs;               // number of runs of all conversions of the row in a step
     int64_t bytes;              // bytes that all devices receive in a step
     int64_t received;           // the most bytes that one device receives
-    double seconds;             // of all runs
+    double seconds;             // seconds of all runs
     Array(const char *) scopes; // by conversion; NULL: it has no scope
 } ConversionRow;
 

@@ -1,3 +1,4 @@
+/* Prints -Rmemory, -Rsharding and -Rcomm. */
 #include "planner/report/report.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
@@ -44,7 +45,7 @@ static void print_largest(Text *out, const Module *module, KeptValues *values) {
     }
 }
 
-/* Devices of a role that have equally many slots, each for a micro-batch. */
+/* Devices of a role with the same number of slots, each for a micro-batch. */
 typedef struct EqualSlots {
     int slots, count;
     int *devices;

@@ -1,3 +1,4 @@
+/* Lists the named values of a program and prints their layouts. */
 #include "planner/report/values.h"
 
 #include "cost/cost.h"

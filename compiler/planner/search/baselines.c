@@ -1,3 +1,4 @@
+/* Makes the plain strategies (one stage or equal stages, dp x tp) that every search tries. */
 #include "planner/search/neighbours.h"
 
 #include "planner/search/evaluated.h"

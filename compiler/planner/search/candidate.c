@@ -1,8 +1,9 @@
+/* Prints a candidate as a strategy file, and in words. */
 #include "planner/search/candidate.h"
 
 #include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
-#include "planner/search/model_limits.h"
+#include "planner/search/search_model.h"
 #include "support/text.h"
 #include "support/array.h"
 
@@ -38,7 +39,7 @@ static void print_axis(Text *out, const char *name, int count, const int *weight
 }
 
 /* Prints how a pipeline divides its rows. With `own`, leaves out the rows of a micro-batch, so that
- * each program divides its own batch: a strategy of one pipeline requires this if the batches of
+ * each program divides its own batch. A strategy of one pipeline requires this if the batches of
  * programs differ in size. */
 static void print_rows(Text *out, const SearchPipeline *pipeline, bool own) {
     if (pipeline->rows) text_print(out, " microbatches(%lld)", (long long)pipeline->microbatches);

@@ -63,8 +63,8 @@ void candidate_print(Text *out, const Candidate *candidate, const EvaluationCont
  * layers; 16 x 4 rows; zero 1; tp cuts heads ffn". */
 void candidate_describe(Text *out, const Candidate *candidate, const Fleet *devices);
 
-/* Returns a text that is equal for candidates of one kind. Such candidates differ only in ZeRO,
- * recomputation, layers by stage, weights and cut dimensions. */
+/* Returns a text that is equal for candidates of the same kind. Such candidates differ only in
+ * ZeRO, recomputation, layers by stage, weights and cut dimensions. */
 const char *candidate_kind(Arena *arena, const Candidate *candidate, const Fleet *devices);
 
 /* Returns a copy in an arena; it shares `splits` with the original. */

@@ -1,3 +1,4 @@
+/* Groups devices by class and host, with the memory that each may use (--memory). */
 #include "planner/search/devices.h"
 
 /* Returns the devices of a class, sorted by host, then by number. */

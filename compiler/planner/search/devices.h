@@ -1,4 +1,5 @@
-/* The search's cluster: groups of devices of one class, by host, and the bytes for each to use. */
+/* The cluster as the search sees it: groups of devices of the same class, ordered by host, and the
+ * bytes that each device may use. */
 #pragma once
 
 #include "cluster/cluster.h"

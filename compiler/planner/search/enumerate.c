@@ -1,10 +1,10 @@
+/* Goes through stages, dp, tp, ZeRO levels and rows, and keeps the best by closed form.
+ * Recomputation and layers of stages: layers_on_stages.c. */
 #include "planner/search/enumerate.h"
 
 #include "planner/search/layers_on_stages.h"
 #include "planner/search/layer_costs.h"
-#include "planner/search/model_limits.h"
-#include "planner/search/devices.h"
-#include "planner/search/evaluate.h"
+#include "planner/search/search_model.h"
 #include "planner/search/space.h"
 
 #include <stdlib.h>
@@ -56,7 +56,8 @@ static Candidate candidate_of(Arena *arena, Profile *profile, const Correction *
     return candidate;
 }
 
-/* Returns the only group that a choice uses; -1: several groups, or no single pipeline. */
+/* Returns the only group whose devices a choice uses; -1: the choice uses several groups, or is not
+ * a single pipeline. */
 static int lone_group(const Profile *profile, const Choice *choice) {
     int lone = -1, groups = profile->context->devices->group_count;
     if (choice->other || choice->shape.used[groups < GROUPS_MOST ? groups : GROUPS_MOST]) return -1;

@@ -28,8 +28,8 @@ void candidates_sort_by_need(Arena *arena, CandidateList *list);
 CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *correction,
                               double least);
 
-/* Strategies for several device classes that are no single pipeline of equal stages: a pipeline for
- * each class, and weights along an axis (heterogeneous.c). */
+/* Strategies for several device classes, except one pipeline of equal stages: a pipeline for each
+ * class, and weights along an axis (heterogeneous.c). */
 
 typedef Array(Choice) ChoiceList;
 

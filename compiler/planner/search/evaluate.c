@@ -1,7 +1,8 @@
+/* Compiles and simulates a strategy in a child process: its seconds, and whether it fits. */
 #include "planner/search/evaluate.h"
 
 #include "planner/search/devices.h"
-#include "planner/search/model_limits.h"
+#include "planner/search/search_model.h"
 #include "cost/cost.h"
 #include "frontend/frontend.h"
 #include "planner/simulate/simulate.h"

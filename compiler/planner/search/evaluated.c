@@ -1,3 +1,4 @@
+/* Keeps what was evaluated, corrects closed forms by it, and picks the best. */
 #include "planner/search/evaluated.h"
 
 #include "support/array.h"
@@ -131,7 +132,7 @@ double real_need(const Search *search, const TriedStrategy *tried) {
     return most ? (double)tried->verdict.peak / (double)most : 0;
 }
 
-/* Corrects the predictions of a variant, by its strategies in tried.at[first] and later: multiplies
+/* Corrects the predictions of a variant, by its strategies in tried.at[first] and later. Multiplies
  * each correction by the median ratio of evaluated to predicted bytes or seconds. */
 static void correct(Search *search, int variant, int first) {
     int count = search->tried.count - first, used = 0;

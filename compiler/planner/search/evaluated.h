@@ -6,7 +6,7 @@
 #include "planner/search/enumerate.h"
 #include "planner/search/evaluate.h"
 #include "planner/search/layer_costs.h"
-#include "planner/search/model_limits.h"
+#include "planner/search/search_model.h"
 
 enum { ENUMERATED = 400, VARIANTS_MOST = 36 };
 

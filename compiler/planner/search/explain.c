@@ -1,6 +1,7 @@
+/* Prints the plan, the runners-up, and what bounds each: computing, communication or idling. */
 #include "planner/search/evaluated.h"
 #include "planner/search/devices.h"
-#include "planner/search/model_limits.h"
+#include "planner/search/search_model.h"
 
 #include <math.h>
 #include <string.h>

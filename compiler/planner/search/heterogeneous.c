@@ -1,9 +1,11 @@
+/* Strategies for clusters of several device classes: a pipeline for each class, or weights on an
+ * axis. */
 #include "planner/search/enumerate.h"
 #include "planner/search/layers_on_stages.h"
 #include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
 #include "planner/search/layer_costs.h"
-#include "planner/search/model_limits.h"
+#include "planner/search/search_model.h"
 #include "planner/search/probe.h"
 
 #include <math.h>
@@ -306,7 +308,7 @@ static DeviceGroup part_on(const Mixer *mixer, int group, int host) {
     return part;
 }
 
-/* Adds the strategies of one stage on each host with several classes, if hosts are several. */
+/* Adds the strategies of one stage on each host with several classes, if hosts are two or more. */
 static void add_weights_of_hosts(Mixer *mixer) {
     const Fleet *devices = mixer->profile->context->devices;
     DeviceGroup *parts = arena_array(mixer->arena, DeviceGroup, mixer->groups);

@@ -1,7 +1,9 @@
+/* Profiles layers by probes: which degrees and rows are probed, and the largest tp. The costs of
+ * one probe: probe.c. */
 #include "planner/search/layer_costs.h"
 #include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
-#include "planner/search/model_limits.h"
+#include "planner/search/search_model.h"
 #include "planner/search/probe.h"
 
 #include <math.h>

@@ -57,7 +57,7 @@ int profile_most_tensor(const Profile *profile, int group);
 /* The numbers that describe a probe's strategy. */
 typedef struct ProbeShape {
     int group, tensor; // index of the devices' group; degree of tensor parallelism
-    int64_t rows;      // of a micro-batch; 0: the batch as a whole
+    int64_t rows;      // rows of a micro-batch; 0: the batch as a whole
     Recompute recompute;
     int zero;
 } ProbeShape;

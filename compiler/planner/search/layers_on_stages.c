@@ -1,9 +1,13 @@
+/* Divides layers among stages, chooses what stages recompute, and predicts seconds and bytes in
+ * closed form. */
 #include "planner/search/layers_on_stages.h"
 #include "planner/search/layer_costs.h"
 #include "planner/search/probe.h"
 #include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
-#include "planner/search/model_limits.h"
+#include "planner/search/layer_costs.h"
+#include "planner/search/search_model.h"
+#include "planner/search/probe.h"
 
 #include <math.h>
 

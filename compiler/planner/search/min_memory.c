@@ -1,3 +1,4 @@
+/* Searches for the strategy with the least memory when none fits. */
 #include "planner/search/neighbours.h"
 
 #include "planner/search/evaluated.h"
@@ -82,7 +83,8 @@ static void change_all(Search *search, CandidateList *list, const Candidate *can
                                 (Variant){rows.at[r], (Recompute)mode, zero});
 }
 
-/* Adds candidates that cut one dimension more or less along tp, with its or the highest ZeRO. */
+/* Adds candidates with one more or one less dimension cut along tp, with the candidate's ZeRO level
+ * and with the highest level. */
 static void change_splits(Search *search, CandidateList *list, const Candidate *candidate) {
     SplitListArray near = splits_near(search->arena, &search->model, candidate->splits);
     bool cut = false;

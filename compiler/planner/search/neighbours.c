@@ -1,3 +1,4 @@
+/* Changes rows, layers, recomputation and ZeRO of a strategy by one step. */
 #include "planner/search/neighbours.h"
 
 #include "planner/search/evaluated.h"

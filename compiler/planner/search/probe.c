@@ -1,7 +1,8 @@
+/* Reads a layer's seconds and bytes from a small compiled strategy. */
 #include "planner/search/probe.h"
 
 #include "planner/search/evaluate.h"
-#include "planner/search/model_limits.h"
+#include "planner/search/search_model.h"
 #include "cost/cost.h"
 #include "ir/analysis/liveness.h"
 #include "ir/analysis/phases.h"

@@ -1,3 +1,4 @@
+/* Runs the rounds of the search, and decides when it ends. The space: enumerate.h. */
 #include "planner/search/search.h"
 
 #include "planner/search/evaluated.h"

@@ -7,7 +7,7 @@
  * seconds of a step. enumerate.c drops strategies by closed form before any is simulated. The files
  * in the order of the search:
  *
- *     model_limits.h     the parts of a model that can be divided: layers, rows, dimensions
+ *     search_model.h     the parts of a model that can be divided: layers, rows, dimensions
  *     devices.h          the cluster by class and host, and how many bytes a device may have
  *     candidate.h        a strategy as the search handles it, and its text
  *     evaluate.h         compiles a strategy in a process of its own: seconds and bytes, in all or
@@ -22,7 +22,8 @@
  *     neighbours.h       moves to similar strategies; baselines; minimum memory if none fits
  *     explain.h          prints the plan and its reasons
  *
- * The same input gives the same plan: nothing depends on parallel processes, addresses, or time. */
+ * The same input gives the same plan: nothing depends on how many processes run at once, on
+ * addresses, or on time. */
 #pragma once
 
 #include "cluster/cluster.h"
@@ -35,7 +36,7 @@ typedef struct SearchOptions {
     Target target;                   // without the cluster, which `frontend` gives
     CompileOptions compile;
     bool no_fuse;
-    int64_t memory;   // most bytes of a device, beside its class's limit; 0: no further limit
+    int64_t memory;   // the most bytes of a device, besides its class's limit; 0: no limit
     const char *name; // name of the strategy
 } SearchOptions;
 

@@ -1,9 +1,11 @@
+/* The shapes of one pipeline: numbers of stages, orders of classes, degrees, rows of
+ * micro-batches. */
 #include "planner/search/space.h"
 #include "planner/search/layers_on_stages.h"
 #include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
 #include "planner/search/layer_costs.h"
-#include "planner/search/model_limits.h"
+#include "planner/search/search_model.h"
 
 #include <math.h>
 
@@ -147,7 +149,8 @@ static void find_links(const Profile *profile, PipelinePlan *plan) {
         int list[256], count = 0;
         for (int i = 0; i < stage->device_count && count < 256; i += stage->tensor)
             list[count++] = stage->devices[i];
-        plan->stages[s].link = devices_link(devices, list, count);
+        plan->stages[s].link = uplinks_shared(devices->cluster, devices_link(devices, list, count),
+                                              stage->devices, stage->device_count, stage->tensor);
         if (s + 1 < plan->stage_count)
             plan->stages[s].ahead =
                 cluster_link(devices->cluster, stage->devices[stage->device_count - 1],

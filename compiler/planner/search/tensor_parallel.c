@@ -1,8 +1,10 @@
+/* Tries sets of dimensions that tp cuts. A degree need not divide a dimension (layout/region.c).
+ * The largest tp: layer_costs.c; fewer key-value heads than tp: passes/seed_layouts/mesh.c. */
 #include "planner/search/tensor_parallel.h"
 
 #include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
-#include "planner/search/model_limits.h"
+#include "planner/search/search_model.h"
 #include "planner/search/probe.h"
 #include "planner/search/layer_costs.h"
 
@@ -20,7 +22,7 @@ enum { NAMES_MOST = 16, TRIED_DEGREE = 4, ORDERS = 10 };
 /* The dimensions that are cut, as indices of the model's dimensions. */
 typedef struct Set {
     int count, names[NAMES_MOST];
-    double seconds, bytes; // of a step; of a device; INFINITY: hetucc refuses the set
+    double seconds, bytes; // seconds of a step, bytes of a device; INFINITY: hetucc refuses the set
 } Set;
 
 typedef Array(Set) SetList;
@@ -153,8 +155,8 @@ static int group_of_trials(const Fleet *fleet) {
     return best < 0 && fleet->group_count > 1 ? fleet->group_count : best;
 }
 
-/* Returns the degree at which sets are evaluated: the number of devices of a host, or of the group
- * if hosts have one, at most TRIED_DEGREE. */
+/* Returns the degree at which sets are evaluated, at most TRIED_DEGREE: the number of devices of a
+ * host or, if hosts have one device, of the group. */
 static int degree_of_trials(const DeviceGroup *group) {
     int most = group->host_most > 1 ? group->host_most : group->count;
     return most < TRIED_DEGREE ? most : TRIED_DEGREE;
@@ -222,8 +224,8 @@ static bool same_numbers(const Set *a, const Set *b) {
     return a->bytes == b->bytes && a->seconds == b->seconds;
 }
 
-/* Writes, after lists[0], the sets that need little more memory than the best set; of sets with
- * equal bytes and seconds, one. Returns the number of lists. */
+/* Writes, after lists[0], the sets that need little more memory than the best set. Keeps one of the
+ * sets with equal bytes and seconds. Returns the number of lists. */
 static int list_thrifty(Trier *trier, const Set *best, SplitList *lists, int most) {
     const Set **sorted = arena_array(trier->arena, const Set *, trier->tried.count + 1),
               *last = best;

@@ -1,3 +1,4 @@
+/* Reads the events of a simulation: slow devices and links. */
 #include "planner/simulate/changes.h"
 
 #include "cluster/cluster.h"
@@ -119,4 +120,14 @@ Changes changes_read(Arena *arena, const Cluster *cluster, const char *path, con
     *error = input_error(top) ? arena_string(arena, input_error(top)) : NULL;
     input_close(top);
     return read;
+}
+
+bool change_of_uplink(const Cluster *cluster, const Change *change, int uplink) {
+    int found = 0;
+    for (int i = 0; i < change->device_count; i++)
+        for (int u = cluster->uplinks.first[change->devices[i]];
+             u < cluster->uplinks.first[change->devices[i] + 1]; u++)
+            found += cluster->uplinks.of_device[u] == uplink;
+    return !change->computing && (change->kind < 0 || change->kind == LINK_REMOTE) &&
+           found == cluster->uplinks.at[uplink].device_count;
 }

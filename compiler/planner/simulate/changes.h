@@ -7,7 +7,7 @@
  *                 {"at": 2, "link": "remote", "bandwidth": 0.1},
  *                 {"at": 2, "link": ["a", "b"], "bandwidth": 0.1}]}
  *
- * `at` counts seconds from the begin of the first step. With a slowdown of x, devices compute x
+ * `at` counts seconds from the start of the first step. With a slowdown of x, devices compute x
  * times as long as their class. `bandwidth` is a factor of the cluster file's bandwidth, of a kind
  * of link or of all links of devices. A later event replaces one of the same devices or links. */
 #pragma once
@@ -33,3 +33,9 @@ typedef struct Changes {
 
 /* Reads a file of events. Sets *error to a line with file, key and reason, or to NULL. */
 Changes changes_read(Arena *arena, const Cluster *cluster, const char *path, const char **error);
+
+/* Returns whether a change slows an uplink: it is one of the remote or all links of all devices of
+ * the uplink. */
+bool change_of_uplink(const Cluster *cluster, const Change *change, int uplink);
+
+#endif

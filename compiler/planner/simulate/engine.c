@@ -1,3 +1,5 @@
+/* Runs tasks event by event, and slows a device that computes and communicates at once (rate_now).
+ * Shares of links: max_min.c. */
 #include "planner/simulate/engine.h"
 
 #include "planner/simulate/max_min.h"

@@ -1,3 +1,4 @@
+/* Shares links and processors among tasks (contention), max-min fair. */
 #include "planner/simulate/max_min.h"
 
 #include "support/diag.h"
@@ -129,7 +130,7 @@ static void freeze(MaxMin *fair, int task, double speed) {
     }
 }
 
-/* Returns the sum of the shares of a resource's tasks whose speeds still grow. Sums them anew,
+/* Returns the sum of the shares of a resource's tasks whose speeds still grow. Sums them again,
  * since differences would leave rounding errors. */
 static double growing_weight(const MaxMin *fair, int resource, const int *grows) {
     double weight = 0;

@@ -13,7 +13,7 @@ typedef struct MaxMinUser {
 typedef struct MaxMinUsers {
     int first, count; // first entry of the list (-1: it is empty); number of tasks
     int seen;         // scratch: how many of these tasks the search for a connected set has met
-    double weight;    // sum of all shares; FAIR_STALE: must be summed anew
+    double weight;    // sum of all shares; FAIR_STALE: must be summed again
 } MaxMinUsers;
 
 #define FAIR_STALE (-1.0)

@@ -53,7 +53,7 @@ static const Span no_span = {1, 0};
 
 static Span whole_span(const Span *span) { return span->end < span->begin ? (Span){0, 0} : *span; }
 
-/* A group with its spans. Until settle, the table's spans count from the begin of the step. */
+/* A group with its spans. Until settle, the table's spans count from the start of the step. */
 typedef struct Spans {
     const SimulatedSteps *steps;
     PipelineGroup *group;
@@ -82,8 +82,8 @@ static Spans spans_create(Arena *arena, const SimulatedSteps *steps, PipelineGro
     return spans;
 }
 
-/* Widens the span of a row of the table, or of the part before or after the table. If the batch
- * runs as a whole, rows are numbered by phase. */
+/* Widens the span of a row of the schedule's table, or of the time before or after the table. If
+ * the batch runs as a whole, a row is a phase. */
 static void take_row(Spans *spans, const ProgramRow *row) {
     const Actor *actor = &spans->steps->fold.actors[row->actor];
     double begin = spans->steps->spans[row->first].begin, end = spans->steps->spans[row->last].end;
@@ -131,7 +131,7 @@ static double table_begin(const Spans *spans) {
     return isfinite(begin) ? begin : 0;
 }
 
-/* Makes the spans of the table count from its begin, as the report expects. */
+/* Makes the spans of the table count from its start, as the report expects. */
 static void settle(Spans *spans) {
     double begin = spans->group->begin = table_begin(spans);
     for (int s = 0; s < spans->group->graph.stage_count; s++) {

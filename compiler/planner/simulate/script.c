@@ -1,3 +1,5 @@
+/* Turns a phase's operators into seconds of computing and conversions, for the actors of a
+ * stage. */
 #include "planner/simulate/script.h"
 
 #include "ir/programs/device_programs.h"

@@ -1,6 +1,22 @@
+/* Builds the simulator's tasks and runs them. Events: engine.c; tasks: step.c. */
 #include "planner/simulate/simulate.h"
 
 #include <math.h>
+
+/* ---- the engine's problem ---- */
+
+/* Adds the changes of uplinks, each that stands for others once. */
+static void add_uplink_changes(const Symmetry *fold, const Change *change, Arena *arena,
+                               EngineChange *list, int *count) {
+    const Cluster *cluster = fold->module->devices->target.cluster;
+    bool *known = arena_array(arena, bool, fold->uplink_count);
+    for (int d = 0; d < uplink_directions(cluster); d++) {
+        int own = fold->uplink_of[d];
+        if (known[own] || !change_of_uplink(cluster, change, d / 2)) continue;
+        known[own] = true;
+        list[(*count)++] = (EngineChange){change->at, symmetry_uplink(fold, own), change->rate};
+    }
+}
 
 static void add_changes(const Symmetry *fold, const Change *change, Arena *arena,
                         EngineChange *list, int *count) {
@@ -22,8 +38,8 @@ static void add_changes(const Symmetry *fold, const Change *change, Arena *arena
 
 static EngineProblem problem_of(Arena *arena, const Program *program, const Changes *changes) {
     const Symmetry *fold = program->fold;
-    int per_actor = fold->ports + 1, most = fold->actor_count * per_actor,
-        change_count = changes ? changes->count : 0;
+    int per_actor = fold->ports + 1, own = fold->actor_count * per_actor,
+        most = own + fold->uplink_count, change_count = changes ? changes->count : 0;
     EngineResource *resources = arena_array(arena, EngineResource, most);
     double *overlap = arena_array(arena, double, fold->actor_count);
     EngineChange *list = arena_array(arena, EngineChange, (size_t)change_count * (size_t)most);
@@ -38,11 +54,14 @@ static EngineProblem problem_of(Arena *arena, const Program *program, const Chan
                              NULL,
                              NULL};
     for (int r = 0; r < most; r++)
-        resources[r] = (EngineResource){1, r / per_actor, r % per_actor == 0};
+        resources[r] = r >= own ? (EngineResource){1, -1, false}
+                                : (EngineResource){1, r / per_actor, r % per_actor == 0};
     for (int a = 0; a < fold->actor_count; a++)
         overlap[a] = fold->actors[a].class ? fold->actors[a].class->overlap : 1;
-    for (int c = 0; c < change_count; c++)
+    for (int c = 0; c < change_count; c++) {
         add_changes(fold, &changes->at[c], arena, list, &problem.change_count);
+        add_uplink_changes(fold, &changes->at[c], arena, list, &problem.change_count);
+    }
     return problem;
 }
 

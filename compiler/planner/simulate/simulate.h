@@ -33,12 +33,12 @@ typedef struct ActorTime {
 
 typedef struct MemoryPoint {
     double at;     // seconds
-    int64_t bytes; // in use from then on
+    int64_t bytes; // bytes in use from then on
 } MemoryPoint;
 
 typedef struct ActorMemory {
     int64_t peak;  // reserved by the program: parameters, states, inputs, its arena and slots
-    int64_t arena; // of these, the arena and slots
+    int64_t arena; // bytes of the arena and slots among these
     int64_t used;  // the most bytes in use at one time
     int point_count;
     const MemoryPoint *points; // the bytes in use over time
@@ -58,8 +58,8 @@ typedef struct SimulatedSteps {
 
 SimulatedSteps *steps_simulate(Arena *arena, Module *module, const SimulateOptions *options);
 
-/* Write simulated steps as a table, as JSON (its keys are in README.md: an object with the list
- * "models"), and as a trace of Chrome's format. */
+/* Write simulated steps as a table, as JSON (keys: tools/manual/formats.md), and as a trace of
+ * Chrome's format. */
 void steps_table(Text *out, const SimulatedSteps *steps);
 void steps_json(Text *out, SimulatedSteps *const *steps, int count);
 void steps_trace(Text *out, SimulatedSteps *const *steps, int count);

@@ -1,3 +1,4 @@
+/* Makes the tasks of a step: what overlaps with computing, and what each task waits for. */
 #include "planner/simulate/step.h"
 
 #include "planner/simulate/transfers.h"
@@ -29,7 +30,7 @@ typedef struct Builder {
     int *self;         // by actor: its number
     double *pending;   // by actor: seconds of computing that are not a task yet
     int *last;         // by actor: its last task; -1: it has none yet
-    List *extra;       // by actor: the tasks that its next task waits for beside the last one
+    List *extra;       // by actor: the tasks that its next task waits for besides the last one
     Array(Sum) sums;
     List *made_by; // by operator: the gradient reductions of its results
 } Builder;
@@ -230,7 +231,8 @@ typedef struct Table {
     const Waits *waits;
     int *place; // by actor: its index among the pipeline's actors; -1: it is in another pipeline
     int width;  // the number of the pipeline's actors
-    int *done;  // by event and actor index: the task with which the actor ends the event; or -1
+    int *done;  // by event and actor index: the task with which the actor ends the event; -1: the
+                // event is not the actor's
     const WaitFor *waited; // the events that the present event waits for
     int waited_count;
 } Table;
@@ -376,8 +378,8 @@ static const bool *marked_makers(const Builder *builder) {
     return marked;
 }
 
-/* Makes a gradient reduction wait, on each actor, for the task tasks->state[actor]: the last one
- * that contributes to this reduction or an earlier one. */
+/* Makes a gradient reduction wait, on each actor, for the task tasks->state[actor]. It is the last
+ * one that contributes to this reduction or an earlier one. */
 static void wait_as_sum(Builder *builder, const ConversionTasks *tasks, int actor, List *waits) {
     add_wait(builder->arena, waits, ((const int *)tasks->state)[actor]);
 }
@@ -417,7 +419,7 @@ static void run_whole(Builder *builder, Phase phase, int microbatch, bool last, 
     add_row(builder, script, last, row);
 }
 
-/* Adds, at the begin of a step, the tasks that count each micro-batch's elements. */
+/* Adds, at the start of a step, the tasks that count each micro-batch's elements. */
 static void run_counts(Builder *builder) {
     int64_t most = module_microbatches(builder->module);
     if (!whole_script_of(&builder->scripts, PHASE_COUNTING)->items.count) return;

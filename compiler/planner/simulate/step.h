@@ -2,10 +2,10 @@
  *
  * An actor's computing between two conversions is one task. A transfer of a conversion is one task,
  * in which all its actors take part. Conversions inside a phase block their actors. Messages
- * between stages and gradient reductions run beside computing, in streams of their own. Rows and
- * messages wait as in schedule/wait.h. Gradient reductions begin in one order on all devices, each
- * when the device's contribution of the last micro-batch is complete. The update begins when the
- * device's reductions have ended. */
+ * between stages and gradient reductions overlap with computing, in streams of their own. Rows and
+ * messages wait as in schedule/wait.h. Gradient reductions begin in the same order on all devices,
+ * each when the device's contribution of the last micro-batch is complete. The update begins when
+ * the device's reductions have ended. */
 #pragma once
 
 #include "hetu/trace.h"
@@ -27,7 +27,7 @@ typedef struct ProgramTask {
     Stream stream;
     Phase phase;
     int step, run, stage, visit, microbatch; // -1: the task belongs to no run, stage, ...
-    int edge;                                // of a message: the edge of the pipeline's stage graph
+    int edge;                                // messages: the edge of the pipeline's stage graph
     const Op *op;                            // the conversion; NULL: the task computes
     const ActorTransfer *transfer;
     int actor_count;

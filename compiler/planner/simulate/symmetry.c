@@ -1,3 +1,4 @@
+/* Finds devices that behave alike, by colour refinement. */
 #include "planner/simulate/symmetry.h"
 
 #include "planner/simulate/changes.h"
@@ -92,13 +93,15 @@ static void find_conversions(Symmetry *fold) {
 
 /* ---- colours ---- */
 
-/* The colours of devices. Devices of one colour were not distinguished so far. The arrays but
+/* The colours of devices. Devices of the same colour were not distinguished so far. The arrays but
  * `index` are indexed like module->devices->roles->devices. */
 typedef struct Colours {
     const Symmetry *fold;
     int count, *of;
     int *index; // by device number: the array index
     uint64_t *found;
+    int uplinks, *uplink; // the same of the directions of uplinks: number of colours, colours
+    uint64_t *passed;
 } Colours;
 
 static uint64_t changes_hash(const Changes *changes, int device) {
@@ -142,12 +145,15 @@ static uint64_t ports_hash(const SimulatedTransfer *transfer, int member, int *n
     return hash;
 }
 
-/* Returns the hash of the colours of a transfer's members and of their ports. */
+/* Returns the hash of the colours of a transfer's members, of their ports and of its uplinks. */
 static uint64_t transfer_hash(const Colours *colours, int slot, const SimulatedTransfer *transfer) {
     uint64_t members = 0;
     for (int m = 0, port = 0; m < transfer->member_count; m++)
         members += mixed((uint64_t)colours->of[colours->index[transfer->members[m]]],
                          ports_hash(transfer, m, &port));
+    for (int u = 0; u < transfer->uplink_count; u++)
+        members += mixed((uint64_t)colours->uplink[transfer->uplinks[u].direction] + 1,
+                         bits_of(transfer->uplinks[u].share));
     const struct TransferTable *table = colours->fold->table;
     uint64_t own =
         mixed((uint64_t)(slot % table->conversions), (uint64_t)(slot >= table->conversions));
@@ -164,6 +170,9 @@ static void note_hops(Colours *colours, int slot) {
         for (int m = 0, port = 0; m < transfer->member_count; m++)
             colours->found[colours->index[transfer->members[m]]] +=
                 mixed(hash, ports_hash(transfer, m, &port));
+        for (int u = 0; u < transfer->uplink_count; u++)
+            colours->passed[transfer->uplinks[u].direction] +=
+                mixed(hash, bits_of(transfer->uplinks[u].share));
     }
     for (int m = 0; m < transfers->copier_count; m++)
         colours->found[colours->index[transfers->copiers[m]]] +=
@@ -205,28 +214,36 @@ static int compare_shades(const void *a, const void *b) {
     return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Gives different colours to devices of one colour with different hashes, and numbers colours by
- * their first devices. Returns whether there are more colours than before. */
-static bool split(Colours *colours) {
-    int devices = colours->fold->module->devices->roles->device_count, before = colours->count;
+/* Gives different colours to entries of the same colour with different hashes; numbers colours by
+ * their first entries. Returns the number of colours. */
+static int split(int *colour, const uint64_t *found, int entries) {
     Arena *scratch = arena_create();
-    Shade *shades = arena_array(scratch, Shade, devices);
-    int *number = arena_array(scratch, int, devices), *group = arena_array(scratch, int, devices),
-        groups = 0;
-    for (int i = 0; i < devices; i++) shades[i] = (Shade){colours->of[i], i, colours->found[i]};
-    qsort(shades, (size_t)devices, sizeof *shades, compare_shades);
-    for (int i = 0; i < devices; i++) {
+    Shade *shades = arena_array(scratch, Shade, entries);
+    int *number = arena_array(scratch, int, entries), *group = arena_array(scratch, int, entries),
+        groups = 0, count = 0;
+    for (int i = 0; i < entries; i++) shades[i] = (Shade){colour[i], i, found[i]};
+    if (entries) qsort(shades, (size_t)entries, sizeof *shades, compare_shades);
+    for (int i = 0; i < entries; i++) {
         groups += i && (shades[i].colour != shades[i - 1].colour ||
                         shades[i].found != shades[i - 1].found);
         group[shades[i].index] = groups;
     }
-    colours->count = 0;
-    for (int i = 0; i < devices; i++) {
-        if (!number[group[i]]) number[group[i]] = ++colours->count;
-        colours->of[i] = number[group[i]] - 1;
+    for (int i = 0; i < entries; i++) {
+        if (!number[group[i]]) number[group[i]] = ++count;
+        colour[i] = number[group[i]] - 1;
     }
     arena_destroy(scratch);
-    return colours->count > before;
+    return count;
+}
+
+/* Splits the colours of devices and of uplinks. Returns whether there are more than before. */
+static bool split_all(Colours *colours) {
+    const Module *module = colours->fold->module;
+    int before = colours->count + colours->uplinks;
+    colours->count = split(colours->of, colours->found, module->devices->roles->device_count);
+    colours->uplinks =
+        split(colours->uplink, colours->passed, uplink_directions(module->devices->target.cluster));
+    return colours->count + colours->uplinks > before;
 }
 
 static void refine(Colours *colours) {
@@ -234,24 +251,41 @@ static void refine(Colours *colours) {
     do {
         memset(colours->found, 0,
                sizeof *colours->found * (size_t)fold->module->devices->roles->device_count);
+        for (int d = 0; d < uplink_directions(fold->module->devices->target.cluster); d++)
+            colours->passed[d] = 0;
         for (int slot = 0;
              slot < fold->table->conversions * (fold->module->templates->runs.count + 1); slot++)
             if (fold->table->used[slot]) note_hops(colours, slot);
         note_runs(colours);
-    } while (split(colours));
+    } while (split_all(colours));
+}
+
+/* Returns the hash of the changes of a direction of an uplink. */
+static uint64_t uplink_hash(const Cluster *cluster, const Changes *changes, int direction) {
+    uint64_t hash = 0;
+    for (int c = 0; c < changes->count; c++)
+        if (change_of_uplink(cluster, &changes->at[c], direction / 2))
+            hash = mixed(hash, (uint64_t)c + 1);
+    return hash;
 }
 
 static Colours colours_of(const Symmetry *fold, const Changes *changes, bool alone) {
     const Roles *roles = fold->module->devices->roles;
+    const Cluster *cluster = fold->module->devices->target.cluster;
+    int directions = uplink_directions(cluster);
     Colours colours = {.fold = fold,
                        .of = arena_array(fold->arena, int, roles->device_count),
                        .index = arena_array(fold->arena, int, fold->device_span),
-                       .found = arena_array(fold->arena, uint64_t, roles->device_count)};
+                       .found = arena_array(fold->arena, uint64_t, roles->device_count),
+                       .uplink = arena_array(fold->arena, int, directions),
+                       .passed = arena_array(fold->arena, uint64_t, directions)};
     for (int i = 0; i < roles->device_count; i++) {
         colours.index[roles->devices[i]] = i;
         colours.found[i] = alone ? (uint64_t)i : own_hash(fold, changes, i);
     }
-    split(&colours);
+    for (int d = 0; d < directions; d++)
+        colours.passed[d] = alone ? (uint64_t)d : uplink_hash(cluster, changes, d);
+    split_all(&colours);
     if (!alone) refine(&colours);
     return colours;
 }
@@ -300,9 +334,47 @@ static void find_stands(Symmetry *fold) {
 
 /* ---- transfers of actors ---- */
 
-static ActorTransfer actor_transfer(const Symmetry *fold, const SimulatedTransfer *transfer) {
+/* A transfer, its hash and its number; equal hashes stand beside each other. */
+typedef struct HashedTransfer {
+    uint64_t hash;
+    int number;
+} HashedTransfer;
+
+/* Returns the share that equal transfers use of a direction of an uplink. */
+static double uplink_share(const SimulatedTransfers *transfers, const HashedTransfer *equal,
+                           int count, int direction) {
+    double share = 0;
+    for (int i = 0; i < count; i++) {
+        const SimulatedTransfer *transfer = &transfers->at[equal[i].number];
+        for (int u = 0; u < transfer->uplink_count; u++)
+            share += transfer->uplinks[u].direction == direction ? transfer->uplinks[u].share : 0;
+    }
+    return share;
+}
+
+/* Adds the uses of uplinks of equal transfers to `use`, each uplink that stands for others once.
+ * Returns their number. */
+static int add_uplinks(const Symmetry *fold, const SimulatedTransfers *transfers,
+                       const HashedTransfer *equal, int count, EngineUse *use) {
+    const SimulatedTransfer *first = &transfers->at[equal->number];
+    int uses = 0;
+    for (int u = 0; u < first->uplink_count; u++) {
+        int direction = first->uplinks[u].direction, known = 0,
+            resource = symmetry_uplink(fold, fold->uplink_of[direction]);
+        while (known < uses && use[known].resource != resource) known++;
+        if (known == uses)
+            use[uses++] = (EngineUse){resource, uplink_share(transfers, equal, count, direction)};
+    }
+    return uses;
+}
+
+/* Returns the transfer between actors that stands for `equals` equal transfers. */
+static ActorTransfer actor_transfer(const Symmetry *fold, const SimulatedTransfers *transfers,
+                                    const HashedTransfer *equal, int equals) {
+    const SimulatedTransfer *transfer = &transfers->at[equal->number];
     int *actors = arena_array(fold->arena, int, transfer->member_count), count = 0, uses = 0;
-    EngineUse *use = arena_array(fold->arena, EngineUse, transfer->port_count);
+    EngineUse *use =
+        arena_array(fold->arena, EngineUse, transfer->port_count + transfer->uplink_count);
     for (int m = 0, port = 0; m < transfer->member_count; m++) {
         int actor = fold->actor_of[transfer->members[m]], known = 0;
         while (known < count && actors[known] != actor) known++;
@@ -312,40 +384,44 @@ static ActorTransfer actor_transfer(const Symmetry *fold, const SimulatedTransfe
                                           transfer->ports[port].share};
         if (known == count) actors[count++] = actor;
     }
+    uses += add_uplinks(fold, transfers, equal, equals, use + uses);
     return (ActorTransfer){transfer, count, uses, actors, use};
 }
 
 static int compare_hashes(const void *a, const void *b) {
-    const uint64_t *x = a, *y = b;
-    if (x[0] != y[0]) return x[0] < y[0] ? -1 : 1;
-    return (x[1] > y[1]) - (x[1] < y[1]);
+    const HashedTransfer *x = a, *y = b;
+    if (x->hash != y->hash) return x->hash < y->hash ? -1 : 1;
+    return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Returns, by transfer, whether it is the first among transfers that are equal between actors. */
-static bool *first_hops(Arena *arena, const Colours *colours, int slot) {
+/* Returns the transfers of a conversion, sorted by hash: equal ones between actors together. */
+static HashedTransfer *hashed_transfers(Arena *arena, const Colours *colours, int slot) {
     const SimulatedTransfers *transfers = &colours->fold->table->transfers[slot];
-    uint64_t(*hashes)[2] = arena_alloc(arena, sizeof *hashes * (size_t)transfers->count);
-    bool *first = arena_array(arena, bool, transfers->count);
-    for (int h = 0; h < transfers->count; h++) {
-        hashes[h][0] = transfer_hash(colours, slot, &transfers->at[h]);
-        hashes[h][1] = (uint64_t)h;
-    }
-    qsort(hashes, (size_t)transfers->count, sizeof *hashes, compare_hashes);
+    HashedTransfer *hashed = arena_array(arena, HashedTransfer, transfers->count);
     for (int h = 0; h < transfers->count; h++)
-        first[hashes[h][1]] = !h || hashes[h][0] != hashes[h - 1][0];
-    return first;
+        hashed[h] = (HashedTransfer){transfer_hash(colours, slot, &transfers->at[h]), h};
+    if (transfers->count) qsort(hashed, (size_t)transfers->count, sizeof *hashed, compare_hashes);
+    return hashed;
 }
 
 static void fold_slot(const Symmetry *fold, const Colours *colours, int slot) {
     const SimulatedTransfers *transfers = &fold->table->transfers[slot];
     ActorTransfers *folded = &fold->table->folded[slot];
     Arena *scratch = arena_create();
-    const bool *first = first_hops(scratch, colours, slot);
+    const HashedTransfer *hashed = hashed_transfers(scratch, colours, slot);
+    const HashedTransfer **first = arena_array(scratch, const HashedTransfer *, transfers->count);
     bool *known = arena_array(scratch, bool, fold->actor_count);
     ActorTransfer *list = arena_array(fold->arena, ActorTransfer, transfers->count);
     int *copiers = arena_array(fold->arena, int, fold->actor_count);
+    // Fold in the order of the rounds, which is that of the transfers' numbers.
     for (int h = 0; h < transfers->count; h++)
-        if (first[h]) list[folded->count++] = actor_transfer(fold, &transfers->at[h]);
+        if (!h || hashed[h].hash != hashed[h - 1].hash) first[hashed[h].number] = &hashed[h];
+    for (int h = 0; h < transfers->count; h++) {
+        int equals = 0, behind = first[h] ? (int)(first[h] - hashed) : transfers->count;
+        while (behind + equals < transfers->count && hashed[behind + equals].hash == first[h]->hash)
+            equals++;
+        if (first[h]) list[folded->count++] = actor_transfer(fold, transfers, first[h], equals);
+    }
     for (int m = 0; m < transfers->copier_count; m++) {
         int actor = fold->actor_of[transfers->copiers[m]];
         if (!known[actor]) copiers[folded->copier_count++] = actor;
@@ -382,6 +458,8 @@ Symmetry symmetry_create(Arena *arena, Module *module, const Changes *changes, b
     find_conversions(&fold);
     Colours colours = colours_of(&fold, changes, alone);
     make_actors(&fold, &colours);
+    fold.uplink_of = colours.uplink;
+    fold.uplink_count = colours.uplinks;
     find_stands(&fold);
     for (int slot = 0; slot < slots; slot++)
         if (fold.table->used[slot]) fold_slot(&fold, &colours, slot);

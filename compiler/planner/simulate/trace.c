@@ -1,5 +1,5 @@
 /* Writes simulated steps as a trace in Chrome's format: a process for each actor, and in it a row
- * for each stream. A task that runs beside another of its stream, such as one of several
+ * for each stream. A task that overlaps with another of its stream, such as one of several
  * reductions, goes to an additional row. */
 #include "reshard/plan.h"
 
@@ -74,7 +74,8 @@ typedef struct Begun {
     int task;
 } Begun;
 
-/* Compares tasks by begin; at equal begins, computing before conversions, then by creation. */
+/* Compares tasks by their start. Of tasks that start together, those that compute come before
+ * conversions, then tasks come in the order of creation. */
 static int compare_begun(const void *a, const void *b) {
     const Begun *first = a, *second = b;
     if (first->begin != second->begin) return first->begin < second->begin ? -1 : 1;

@@ -1,3 +1,5 @@
+/* Finds which ports a conversion loads, and for how long. The steps' own seconds:
+ * reshard/cost/communication.c. */
 #include "planner/simulate/transfers.h"
 
 #include "cost/cost.h"
@@ -8,6 +10,12 @@
 
 enum { OUT, IN, NUMBERS = 64 };
 
+/* The busy seconds of an uplink's direction with the messages of a transfer. */
+typedef struct PassedUplink {
+    int root, direction;
+    double seconds;
+} PassedUplink;
+
 /* The state while a round is analysed. Arrays are by slot of the plan. */
 typedef struct Round {
     Arena *arena;
@@ -16,9 +24,12 @@ typedef struct Round {
     const int *device_of;
     int from, to; // its steps are [from, to)
     int kinds;    // number of link kinds
-    int *joined;  // union-find parent; the root is a transfer's first slot; -1: not in the round
-    double *latency[2]; // by direction and slot: seconds
-    double *seconds;    // busy seconds of port (slot * kinds + kind) * 2 + direction
+    int *joined;  // union-find parent; the root is a transfer's first slot; -1: the slot is not
+                  // in the round
+    double *latency[2];         // by direction and slot: seconds
+    double *seconds;            // busy seconds of port (slot * kinds + kind) * 2 + direction
+    Array(PassedUplink) passed; // uplinks, by transfer
+    double uplinks;             // seconds of the busiest uplink
 } Round;
 
 /* ---- slots of a transfer ---- */
@@ -83,6 +94,84 @@ static void load_collective(Round *round, const Step *step) {
     }
 }
 
+/* ---- loads of uplinks ---- */
+
+/* Adds the loads of the transfer with a slot to `passed` and to those of the round, in bytes. */
+static void take_loads(Round *round, int slot, UplinkLoads *own, UplinkLoads *all) {
+    for (int i = 0; i < own->passed_count; i++) {
+        int direction = own->passed[i];
+        double seconds = own->bytes[direction] / uplink_rate(round->cluster, direction);
+        array_push(round->arena, &round->passed,
+                   (PassedUplink){root_of(round, slot), direction, seconds});
+        all->bytes[direction] += seconds;
+        round->uplinks = fmax(round->uplinks, all->bytes[direction]);
+    }
+    uplink_loads_clear(own);
+}
+
+static int compare_passed(const void *a, const void *b) {
+    const PassedUplink *x = a, *y = b;
+    return x->root != y->root ? (x->root > y->root) - (x->root < y->root)
+                              : (x->direction > y->direction) - (x->direction < y->direction);
+}
+
+/* Finds what each transfer sends through uplinks, once it is known which slots are one transfer. */
+static void load_round(Round *round) {
+    if (!uplink_directions(round->cluster)) return;
+    UplinkLoads own = uplink_loads(round->arena, round->cluster),
+                all = uplink_loads(round->arena, round->cluster);
+    for (int s = round->from; s < round->to; s++) {
+        const Step *step = &round->plan->steps.at[s];
+        int count = step->group.count, *devices = arena_array(round->arena, int, count);
+        for (int i = 0; i < step->messages.count; i++) {
+            const Message *message = &step->messages.at[i];
+            int sender = plan_slot(round->plan, message->sender),
+                receiver = plan_slot(round->plan, message->receiver);
+            uplink_loads_message(&own, round->device_of[sender], round->device_of[receiver],
+                                 (double)message->bytes);
+            take_loads(round, sender, &own, &all);
+        }
+        for (int i = 0; i < count; i++)
+            devices[i] = round->device_of[plan_slot(round->plan, step->group.at[i])];
+        if (step->verb == HT_EXCHANGE || step->verb == HT_ALL_TO_ALL) continue;
+        uplink_loads_collective(&own, step->verb, devices, count, step_bytes(round->plan, step));
+        take_loads(round, plan_slot(round->plan, step->group.at[0]), &own, &all);
+    }
+    qsort(round->passed.at, (size_t)round->passed.count, sizeof *round->passed.at, compare_passed);
+    // Join the entries of one transfer and direction.
+    int count = 0;
+    for (int i = 0; i < round->passed.count; i++) {
+        PassedUplink *last = count ? &round->passed.at[count - 1] : NULL;
+        if (last && !compare_passed(last, &round->passed.at[i]))
+            last->seconds += round->passed.at[i].seconds;
+        else
+            round->passed.at[count++] = round->passed.at[i];
+    }
+    round->passed.count = count;
+}
+
+/* Returns the index of a transfer's first entry of `passed`. */
+static int first_passed(const Round *round, int root) {
+    int from = 0, to = round->passed.count;
+    while (from < to) {
+        int middle = (from + to) / 2;
+        if (round->passed.at[middle].root < root)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+/* Returns the seconds of the busiest uplink of transfer `root`; root -1: of all transfers. */
+static double uplink_seconds(const Round *round, int root) {
+    double seconds = root < 0 ? round->uplinks : 0;
+    for (int i = first_passed(round, root);
+         root >= 0 && i < round->passed.count && round->passed.at[i].root == root; i++)
+        seconds = fmax(seconds, round->passed.at[i].seconds);
+    return seconds;
+}
+
 static Round round_create(Arena *arena, const Cluster *cluster, const Plan *plan,
                           const int *device_of, int from) {
     int slots = plan->device_count;
@@ -103,6 +192,7 @@ static Round round_create(Arena *arena, const Cluster *cluster, const Plan *plan
         for (int i = 0; i < step->messages.count; i++) add_message(&round, &step->messages.at[i]);
         if (step->verb != HT_EXCHANGE && step->verb != HT_ALL_TO_ALL) load_collective(&round, step);
     }
+    load_round(&round);
     return round;
 }
 
@@ -116,9 +206,10 @@ static double slot_seconds(const Round *round, int slot, int way) {
     return seconds;
 }
 
-/* Sets *all and *ports to the longest time of a slot of transfer `root`, with and without
- * latencies; root -1: over all transfers. */
+/* Sets *all and *ports to the longest time of a slot of transfer `root`, or of an uplink that it
+ * passes, with and without latencies; root -1: over all transfers. */
 static void hop_seconds(const Round *round, int root, double *all, double *ports) {
+    double latency = 0, uplink = uplink_seconds(round, root);
     *all = *ports = 0;
     for (int s = 0; s < round->plan->device_count; s++)
         for (int way = 0;
@@ -126,7 +217,10 @@ static void hop_seconds(const Round *round, int root, double *all, double *ports
             double seconds = slot_seconds(round, s, way);
             *ports = fmax(*ports, seconds);
             *all = fmax(*all, round->latency[way][s] + seconds);
+            latency = fmax(latency, round->latency[way][s]);
         }
+    *ports = fmax(*ports, uplink);
+    if (uplink > 0) *all = fmax(*all, latency + uplink);
 }
 
 /* Returns the round's seconds over those by latency and bandwidth, on the plan's devices. */
@@ -175,6 +269,14 @@ static SimulatedTransfer hop_of(Arena *arena, const Round *round, int number, in
             if (seconds > 0) array_push(arena, &ports, (TransferPort){m, port, seconds / most});
         }
     }
+    Array(TransferUplink) uplinks = {0};
+    for (int i = first_passed(round, root);
+         i < round->passed.count && round->passed.at[i].root == root; i++)
+        array_push(
+            arena, &uplinks,
+            (TransferUplink){round->passed.at[i].direction, round->passed.at[i].seconds / most});
+    transfer.uplinks = uplinks.at;
+    transfer.uplink_count = uplinks.count;
     transfer.members = members;
     transfer.member_count = count;
     transfer.ports = ports.at;

@@ -4,7 +4,8 @@
  * directly or through others, are one transfer, which they begin and end together. A transfer has a
  * latency, then moves bytes for `work` seconds, if no other transfer uses its links. Meanwhile it
  * uses a share of each of its ports. A device has a port out and a port in for each kind of link
- * (cluster_link_kind). Alone, the rounds of a plan take plan_seconds: latency and bandwidth,
+ * (cluster_link_kind). Transfers between hosts also use shares of the uplinks that they pass, which
+ * other devices use, too. Alone, the rounds of a plan take plan_seconds: latency and bandwidth,
  * corrected by measurements. If each device receives only a few bytes, such as a loss, all rounds
  * are one transfer of all devices, without work. */
 #pragma once
@@ -21,13 +22,19 @@ typedef struct TransferPort {
     double share;
 } TransferPort;
 
+typedef struct TransferUplink {
+    int direction; // of cluster/uplinks.h
+    double share;
+} TransferUplink;
+
 typedef struct SimulatedTransfer {
     int round;
     ht_verb verb;
     double latency, work; // seconds
-    int member_count, port_count;
+    int member_count, port_count, uplink_count;
     const int *members;        // devices, ascending
     const TransferPort *ports; // by member, and then by port
+    const TransferUplink *uplinks;
 } SimulatedTransfer;
 
 typedef struct SimulatedTransfers {

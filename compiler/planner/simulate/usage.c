@@ -1,3 +1,4 @@
+/* Adds up simulated time by kind (computing, waiting, ...) and memory over time. */
 #include "planner/simulate/simulate.h"
 #include "ir/programs/device_programs.h"
 
@@ -25,7 +26,8 @@ static double uncovered(double begin, double end, double *until) {
     return fmax(end - from, 0);
 }
 
-/* Returns an actor's times from its tasks, ordered by begin; `length`: seconds of all steps. */
+/* Returns the times of an actor from its tasks in the order of their starts; `length` is the length
+ * of all steps in seconds. */
 static ActorTime sum_up(const BusyList *list, double length) {
     ActorTime time = {0};
     double computed = 0, covered = 0, communicated = 0, all = 0, talks = 0;
@@ -84,7 +86,7 @@ static int64_t given_bytes(const RoleMemory *memory) {
            memory->bytes[MEMORY_INPUTS];
 }
 
-/* The memory of devices of a role with equally many slots, and the use of their arena. */
+/* The memory of devices of a role with the same number of slots, and the use of their arena. */
 typedef struct RoleUse {
     const Role *role;
     int slots, visits;
@@ -115,7 +117,7 @@ static RoleUse role_use(Arena *arena, Module *module, const Role *role, int slot
 
 typedef Array(RoleUse) RoleUses;
 
-/* Returns the use of an actor's role, made once for all actors with equally many slots. */
+/* Returns the use of an actor's role, made once for all actors with as many slots. */
 static const RoleUse *use_of(Arena *arena, RoleUses *uses, Module *module, const Actor *actor) {
     int slots = device_slots(module, actor->role, actor->devices[0]);
     for (int u = uses->count - 1; u >= 0; u--)

@@ -16,8 +16,8 @@ static bool is_countable(const Plan *plan, const Messages *messages, const int *
     return bytes / element <= INT32_MAX;
 }
 
-/* Returns the devices of a component of messages if an all-to-all can carry the messages: at least
- * three devices, each sends to every other, and an int counts the elements. Else returns none. */
+/* Returns the devices of a component of messages if an all-to-all can carry them: at least three
+ * devices, each sends to all others, an int counts the elements. Else returns none. */
 static Devices mutual_devices(PlanBuilder *planner, const Messages *messages, const int *order,
                               int count, Index *index) {
     Devices devices = {0};

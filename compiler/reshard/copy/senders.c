@@ -19,8 +19,8 @@ static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t un
     return width < 2 ? 1 : volume / ((volume + width - 1) / width);
 }
 
-/* Returns a transfer's job. Holders send each element once, and the remainder of less than one part
- * to all receivers. A grain sends one part to all other receivers; holders or receivers do it. */
+/* Returns a transfer's job. Holders always send each element once, and the elements after the last
+ * whole part to all receivers. A grain: any device sends one part to all other receivers. */
 static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap) {
     int64_t volume = transfer->segment.hi - transfer->segment.lo,
             others = transfer->receivers.count - 1,

@@ -1,3 +1,5 @@
+/* Counts a plan's bytes, and prices its steps by latency and bandwidth. By measurements and shared
+ * processors: resources.c; links' formulas: cluster/communication_seconds.c. */
 #include "reshard/cost/communication.h"
 
 #include <string.h>
@@ -79,6 +81,15 @@ double step_bytes(const Plan *plan, const Step *step) {
     return bytes;
 }
 
+void load_uplinks(const Plan *plan, const Step *step, UplinkLoads *loads) {
+    for (int i = 0; i < step->messages.count; i++)
+        uplink_loads_message(loads, step->messages.at[i].sender, step->messages.at[i].receiver,
+                             (double)step->messages.at[i].bytes);
+    if (step->verb != HT_EXCHANGE && step->verb != HT_ALL_TO_ALL)
+        uplink_loads_collective(loads, step->verb, step->group.at, step->group.count,
+                                step_bytes(plan, step));
+}
+
 static double collective_seconds(const Plan *plan, const Step *step) {
     Link link = group_link(plan, &step->group);
     return verb_seconds(step->verb, step->group.count, step_bytes(plan, step), &link);
@@ -106,7 +117,8 @@ static double longest_of(const double *seconds, int count) {
     return longest;
 }
 
-/* Returns whether two steps are priced as simultaneous: of one verb and stage, no exchanges. */
+/* Returns whether two steps are priced as simultaneous: they have the same stage and the same verb,
+ * and are not exchanges. */
 static bool go_together(const Step *a, const Step *b) {
     return a->verb == b->verb && a->stage == b->stage && a->verb != HT_EXCHANGE;
 }

@@ -1,4 +1,8 @@
+/* Prices steps on a measured cluster: corrections by size and number of ranks, and devices that
+ * share a processor. */
 #include "reshard/cost/communication.h"
+
+#include "cluster/measured.h"
 
 #include <math.h>
 #include <string.h>
@@ -10,6 +14,7 @@ struct Resources {
     int *processor; // by slot: the first slot on the same processor, which stands for the processor
     double *ready;  // by processor: the time when it is free, in seconds from the first step
     double *sent, *received, *sums; // scratch, by slot
+    UplinkLoads loads;              // scratch
 };
 
 static void clear(const Resources *resources, double *entries) {
@@ -68,8 +73,8 @@ static double verb_touched(ht_verb verb, int ranks) {
     }
 }
 
-/* Returns the ratio, at least 1, of a measurement's seconds to the seconds measured for the same
- * number of devices with the least sharing of processors. */
+/* Returns the ratio, at least 1, of a measurement's seconds to those measured for as many devices
+ * with the least sharing of processors. */
 static double longer(const Link *link, const Measured *measured, double bytes) {
     double size = bytes * (measured->verb == HT_ALL_TO_ALL ? measured->ranks : 1);
     return fmax(point_correction(measured, link, size) /
@@ -102,9 +107,9 @@ typedef struct Collectives {
     double bytes;         // bytes of the largest collective
 } Collectives;
 
-/* Returns how many times longer simultaneous collectives take if their devices share processors:
- * the product of powers of two measured factors, one for devices of one group and one for several
- * groups on a processor. Without measurements of several groups, all groups count as one group. */
+/* Returns how many times longer simultaneous collectives take if their devices share processors.
+ * Multiplies two measured factors, each to a power: for devices of one group, and for several
+ * groups, on a processor. Without measurements of several groups, all groups count as one group. */
 static double crowding(const Link *link, const Collectives *all, double bytes) {
     ht_verb verb = all->verb;
     int ranks = all->ranks;
@@ -202,8 +207,8 @@ static double sending_seconds(const Link *link, bool one_way, int devices, doubl
     return plain * (each > all ? each : all);
 }
 
-/* Returns the larger of two times in seconds: that of the device with the most bytes as if it had
- * one peer, and that of all devices together on shared processors and memory. */
+/* Returns the seconds of the slower one: the device with the most bytes as if it had one peer, or
+ * all devices together on shared processors and memory. */
 static double way_seconds(const Link *link, bool one_way, const Traffic *traffic) {
     double busiest = sending_seconds(link, one_way, 2, traffic->bytes, traffic->largest);
     double even = traffic->total / traffic->devices * (one_way ? 2 : 1);
@@ -231,8 +236,8 @@ static bool find_exchanging(const Link *link, Exchanging *found) {
 }
 
 /* Returns the measured seconds of messages of `bytes` if devices touch `touched` bytes in all. The
- * slower of two rates counts: that of one message, which has its own start, and that of all touched
- * bytes, which may exceed the caches. */
+ * slower of two rates counts: of one message, which has its own start, and of all touched bytes,
+ * which may exceed the caches. */
 static double message_seconds(const Link *link, const Measured *measured, double bytes,
                               double touched) {
     double whole = fmax(touched / (measured->one_way ? 2 : 2 * measured->ranks), bytes);
@@ -339,9 +344,9 @@ static double sized_seconds(const Link *link, const Collectives *all, double byt
            lonely(link, all->verb, all->others, bytes);
 }
 
-/* Returns the seconds of collectives by the slower of two rates: that of one collective, which has
- * its own start, and that of all bytes that the plan's devices touch, which may exceed the caches.
- * Groups that share no processor with each other are priced like one group alone. */
+/* Returns the seconds of collectives. The slower of two rates counts: of one collective, which has
+ * its own start, and of all touched bytes, which may exceed the caches. Groups that share no
+ * processor with each other are priced like one group alone. */
 static double touching_seconds(const Resources *resources, const Link *link,
                                const Collectives *all) {
     bool apart = all->inner > 1 && all->inner >= all->share;
@@ -411,8 +416,8 @@ static double collective_seconds(const Resources *resources, int from, int to,
     return divided * pow(rooted / divided, part) + combining;
 }
 
-/* Returns the seconds of all-to-alls as if each device sent equally many bytes, but at least the
- * seconds of their messages as an exchange. */
+/* Returns the seconds of all-to-alls as if all devices sent the same number of bytes, but at least
+ * those of an exchange of the same messages. */
 static double all_to_all_seconds(const Resources *resources, int from, int to,
                                  const Traffic *traffic) {
     const Link *link = &traffic->link;
@@ -437,6 +442,27 @@ static double measured_seconds(const Resources *resources, int from, int to, dou
     if (verb == HT_EXCHANGE) return exchange_seconds(resources, from, to, &traffic);
     if (verb == HT_ALL_TO_ALL) return all_to_all_seconds(resources, from, to, &traffic);
     return collective_seconds(resources, from, to, &traffic, seconds);
+}
+
+/* ---- uplinks ---- */
+
+/* Returns the seconds of the busiest uplink in the steps [from, to), as of one message with all of
+ * its bytes; 0 when no uplink is passed. */
+static double uplinks_seconds(Resources *resources, int from, int to) {
+    const Plan *plan = resources->plan;
+    UplinkLoads *loads = &resources->loads;
+    double seconds = 0;
+    if (!uplink_directions(plan->cluster)) return 0;
+    uplink_loads_clear(loads);
+    for (int s = from; s < to; s++) load_uplinks(plan, &plan->steps.at[s], loads);
+    Link link = steps_link(plan, from, to);
+    for (int i = 0; i < loads->passed_count; i++) {
+        double bytes = loads->bytes[loads->passed[i]],
+               rate = uplink_rate(plan->cluster, loads->passed[i]);
+        seconds = fmax(seconds, (link.latency + bytes / rate) *
+                                    correction(&link, HT_EXCHANGE, true, 2, bytes));
+    }
+    return seconds;
 }
 
 /* ---- processors ---- */
@@ -466,7 +492,8 @@ Resources *resources_create(PlanBuilder *planner) {
                              .ready = arena_array(planner->arena, double, count),
                              .sent = arena_array(planner->arena, double, count),
                              .received = arena_array(planner->arena, double, count),
-                             .sums = arena_array(planner->arena, double, count)};
+                             .sums = arena_array(planner->arena, double, count),
+                             .loads = uplink_loads(planner->arena, plan->cluster)};
     for (int i = 0; i < count; i++)
         resources->touched += plan_touched_bytes(plan, plan->devices[i]);
     for (int i = 0; i < count && plan->cache && plan->cluster->local.measured_count; i++)
@@ -484,8 +511,8 @@ static int acting_device(const Step *step, int index) {
     return index % 2 ? message->receiver : message->sender;
 }
 
-/* Returns the time when the processors of the steps' devices are all free. If `until` is not
- * negative, sets the ready time of these processors to it. */
+/* Returns the time when the processors of the steps' devices are all free. Sets the ready time of
+ * these processors to `until` unless that is negative. */
 static double seats_ready(Resources *resources, int from, int to, double until) {
     double latest = 0;
     for (int s = from; s < to; s++)
@@ -501,7 +528,9 @@ static double seats_ready(Resources *resources, int from, int to, double until) 
 
 double resources_take(Resources *resources, int from, int to, double seconds) {
     double last = 0, begin = seats_ready(resources, from, to, -1);
-    seats_ready(resources, from, to, begin + measured_seconds(resources, from, to, seconds));
+    seats_ready(resources, from, to,
+                begin + fmax(measured_seconds(resources, from, to, seconds),
+                             uplinks_seconds(resources, from, to)));
     for (int i = 0; i < resources->plan->device_count; i++)
         last = resources->ready[i] > last ? resources->ready[i] : last;
     return last;

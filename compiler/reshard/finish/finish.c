@@ -28,8 +28,8 @@ static void mark_moved(Plan *plan, const Segments *segments, bool reduced) {
     }
 }
 
-/* Finds the buckets that can be converted in place: only all-reduces move their data, in one step
- * or through scratch, and each target has the same place in storage as its source. */
+/* Finds the buckets that can be converted in place. Only all-reduces move their data, in one step
+ * or through scratch, and each target has its source's place in storage. */
 static void find_in_place(Plan *plan) {
     for (int s = 0; s < plan->buckets.count; s++)
         plan->buckets.at[s].in_place = plan->buckets.at[s].nothing = true;

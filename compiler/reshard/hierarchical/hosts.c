@@ -1,3 +1,4 @@
+/* Groups devices by host for two-level collectives. */
 #include "reshard/hierarchical/hierarchical.h"
 
 #include <string.h>

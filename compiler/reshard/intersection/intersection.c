@@ -1,3 +1,4 @@
+/* Cuts a tensor where either layout cuts it, and bundles cells with equal holders. */
 #include "reshard/intersection/intersection.h"
 
 #include "reshard/reshard.h"

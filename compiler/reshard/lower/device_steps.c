@@ -1,3 +1,4 @@
+/* Finds the steps in which each device takes part. */
 #include "reshard/lower/lower.h"
 
 static void place_task(const Plan *plan, DeviceSteps *device_steps, int *stamp, int number) {

@@ -123,8 +123,8 @@ void lower_collective(Lowering *lowering, const Step *step, const StepPlace *ste
 /* Shared parts: the parts of all devices in a collective as one list, with moves made once for all
  * devices of equal storage, so lowering takes time linear in the group (shared_parts.c). */
 
-/* The purpose of moves: pack segments from their origins into scratch, find the places where
- * results are stored, unpack from scratch to the places where results are stored. */
+/* The purpose of moves of segments: pack them from their origins into scratch, find the places
+ * where results are stored, or unpack them from scratch to these places. */
 typedef enum Way { WAY_PACK, WAY_FIND, WAY_UNPACK } Way;
 
 /* Returns the parts of all devices in a step, in turn; valid until the next step is lowered. */

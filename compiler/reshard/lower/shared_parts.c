@@ -1,3 +1,4 @@
+/* Builds parts and moves once for all devices that have the same ones. */
 #include "reshard/lower/lower.h"
 
 #include "support/intern.h"

@@ -8,8 +8,9 @@
 
 enum { ATTEMPTS = 4 };
 
-/* The most peers of a device for which messages replace its collectives: with more, a plan would
- * grow with the square of the devices. Collectives move at most twice the necessary bytes. */
+/* The most peers of a device for which messages replace its collectives. With more peers, the size
+ * of a plan would grow with the square of the devices. Collectives move at most twice the necessary
+ * bytes. */
 enum { MOST_PEERS = 64 };
 
 /* The most devices of a collective across hosts that is also tried as messages. */
@@ -161,7 +162,7 @@ static const Attempt *choose(const Choice *choice) {
 }
 
 /* Tries plans on one host: first with collectives of all closed groups, then without collectives
- * that overload a device, at last without any. */
+ * that overload a device, finally without any. */
 static void try_collectives(Choice *choice) {
     make_attempt(choice);
     raise_to_even(choice, &choice->attempts[0]);

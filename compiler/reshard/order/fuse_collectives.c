@@ -1,7 +1,8 @@
 /* Fuses collectives: each large tensor has its own; small tensors of the same kind share one.
  *
  * The data of a collective is contiguous, so parts of several tensors are packed before it and
- * unpacked afterwards. Fusion is faster while both copies take less than another start. */
+ * unpacked afterwards. Fusion is faster as long as both copies take less time than the start of
+ * another collective. A value is converted once for all its readers: propagate_layouts.c. */
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"
 #include "reshard/cost/communication.h"
@@ -143,7 +144,7 @@ static void fuse(Fusion *fusion, const Step *steps, int count) {
 }
 
 /* Returns a number that is equal for adjacent steps of one stage that do not depend on each other;
- * -1: the step is no collective that may be fused. */
+ * -1: the step is not a collective that may be fused. */
 static int phase_of(const Step *step) {
     switch (step->verb) {
     case HT_ALL_REDUCE: return 0;

@@ -1,9 +1,13 @@
-/* Recognises all-reduces and makes their steps. */
+/* Recognises all-reduces and makes their steps. Pipelines of different tp degrees:
+ * intersection/intersection.h cuts a gradient where any of them cuts it, and each part is reduced
+ * by itself. How ranks carry an all-reduce out: runtime/exchange/collective_rounds.h, mpi.c. */
 #include "reshard/reduce/reduce.h"
 #include "reshard/plan_builder.h"
 #include "support/intern.h"
 
-/* Returns the number of holders of each contribution if all have equally many; else 0. */
+#include <stdlib.h>
+
+/* Returns the number of holders of each contribution if it is the same for all; else 0. */
 static int holders_each(const Task *task) {
     int each = task->sources[0].count;
     for (int p = 1; p < task->source_count; p++)

@@ -174,7 +174,7 @@ static void take_all(Combining *combining, int device, int except, int depth, Ra
         if (p != own && p != except) add_leaf(combining, combining->first + p, device, depth, part);
 }
 
-/* Lets one device combine a whole part. If the device is no target, the result is in scratch. */
+/* Lets one device combine a whole part. If the device is not a target, the result is in scratch. */
 static void combine_alone(Combining *combining, int device, bool wants, Range part) {
     if (part.lo == part.hi) return;
     take_all(combining, device, -1, 0, part);

@@ -6,7 +6,8 @@
  * reduce-scatter, or a reduce if one device keeps all parts (reduce_scatter.c). All other values
  * are reduced by messages (messages.c).
  *
- * The order in which contributions are added: runtime/exchange/rounds.h on hosts, NCCL on GPUs.
+ * The order in which contributions are added: runtime/exchange/collective_rounds.h on hosts, NCCL
+ * on GPUs.
  *
  *     {sum:4} to {dup:4}: all-reduce    {sum:4} to {0:4}: reduce-scatter    {sum:4} to [0]: reduce
  */
@@ -51,7 +52,7 @@ typedef struct Combining Combining;
  * round, and the transfers of each value to its other targets. */
 Combining *combining_plan(PlanBuilder *planner, Reductions *reductions);
 
-/* Adds a job for each contribution with several holders; adds the others' bytes to plan->sent. */
+/* Adds a job for each contribution with several holders, and the bytes of others to plan->sent. */
 void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs);
 
 /* Fills the exchanges with messages once the jobs are divided. */

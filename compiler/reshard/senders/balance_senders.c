@@ -3,7 +3,7 @@
  * Step 1: divide the jobs one after another, each as well as the current loads allow. Step 2:
  * divide again the jobs that overloaded devices take part in, until nothing changes. Each division
  * minimises the sum of the squares of the loads' excess over the cap, given the other jobs. This
- * sum of squares is convex, so the iteration reaches its minimum over all divisions: a device stays
+ * sum of squares is convex, so the iteration reaches its minimum over all divisions. A device stays
  * above the cap only when no exchange of work could relieve it. */
 #include "reshard/senders/balance_senders.h"
 
@@ -31,7 +31,10 @@ int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap) {
     return fine > 1 ? fine : 1;
 }
 
-/* A device that may do part of a job: load without it, most grains of it, and index in the job. */
+/* ---- one division ---- */
+
+/* A device that may do a part of a job: its load without the job, the most grains that it may do,
+ * and its index in the job. */
 typedef struct Worker {
     int64_t load, limit;
     int index;
@@ -88,8 +91,8 @@ static int64_t find_level(const Job *job, const Worker *workers, int64_t cap) {
     return high;
 }
 
-/* Divides the grains of a part of a job among its devices: the least loaded devices first, each up
- * to the level, or to the lowest sufficient level above it. */
+/* Divides the grains of a part of a job among its devices, the least loaded first. Each gets up to
+ * the level, or to the lowest sufficient level above it. */
 static void share_out(const Job *part, Worker *workers, int64_t level) {
     int64_t left = part->grains;
     level = find_level(part, workers, level);

@@ -7,7 +7,7 @@
 
 #include "reshard/plan_builder.h"
 
-/* A job: units of work that the preferred devices (the first ones) do in any case, and indivisible
+/* A job: units of work that the preferred devices (the first ones) always do, and indivisible
  * grains of units that any device may do. The other devices do only grains that would raise the
  * loads of preferred devices above the cap. */
 typedef struct Job {

@@ -1,5 +1,5 @@
-/* ht_balance, load balancing: decides when a straggler's rate has changed enough for a new plan,
- * has the plan made and compiled, and switches to it if the steps left repay the cost. */
+/* ht_balance, load balancing. When a straggler's rate has changed enough, has a new plan made and
+ * compiled; switches to it if the steps left repay the cost. */
 #include "session/control/control.h"
 
 #include "session/control/prepare_strategy.h"
@@ -80,7 +80,7 @@ static const char *strategy_of(int image) {
 }
 
 /* Returns whether to switch back to the first strategy: the program runs under another one, all
- * ranks are healthy, and the step time under the first strategy is known. */
+ * ranks are healthy, and the first one's step time is known. */
 static bool is_healed(const Balance *balance) {
     for (int r = 0; r < balance->rates->count; r++)
         if (balance->asked.rates[r] != 1) return false;

@@ -60,8 +60,8 @@ void ending_resumed(ht_session *session, const char *folder);
  * ht_told_to_end and has neither saved nor loaded a checkpoint. */
 int ending_signal(const ht_session *session);
 
-/* Saves and ends the program after a signal, unless main calls ht_told_to_end. Does nothing unless
- * main's loop, which goes on with `next`, is at the point of its last save. */
+/* Saves and ends the program after a signal, unless main calls ht_told_to_end. Acts only at the
+ * point of main's loop at which main saved last; `next` is the program that main runs next. */
 void ending_check(const ht_program *next);
 
 /* Before a step of `next`: calls ending_check, and notes which program trains. */

@@ -1,3 +1,5 @@
+/* ht_dispatch: gives each batch the strategy with the least predicted time, and its sequences
+ * rows. */
 #include "session/control/control.h"
 
 #include "session/core/initial_strategy.h"

@@ -1,3 +1,4 @@
+/* Measures a rank's computing time, without waits, and times its longest kernel. */
 #include "base/timeline.h"
 #include "session/control/pace.h"
 

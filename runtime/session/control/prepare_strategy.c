@@ -1,3 +1,4 @@
+/* ht_prepare: compiles strategies beside the training, and loads them on all ranks or none. */
 #include "session/control/prepare_strategy.h"
 
 #include "base/files.h"

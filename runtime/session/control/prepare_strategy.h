@@ -22,9 +22,9 @@ bool prepare_any_pending(void);
  * notes the result for prepare_strategy_name. */
 void prepare_load(const void *object, size_t size);
 
-/* On rank 0: returns the name of the strategy that was requested as `word`, or `word` itself if
- * there was no such request or it has not arrived. Returns NULL with *reason if the request failed,
- * or if a failed request of unknown name may have been meant. */
+/* On rank 0: returns the name of the strategy requested as `word`, or `word` itself if there was no
+ * such request or it has not arrived. Returns NULL with *reason if the request failed, or if a
+ * failed request of unknown name may have been meant. */
 const char *prepare_strategy_name(const char *word, const char **reason);
 
 /* On rank 0: returns whether a failed request may succeed if it is made again. */

@@ -1,3 +1,4 @@
+/* Decides how slow each rank is. When that leads to a new plan: balance.c. */
 #include "session/control/rates.h"
 
 #include "base/memory.h"

@@ -1,3 +1,4 @@
+/* Runs hetucc again for ht_prepare and ht_balance; what must be unchanged. */
 #include "session/control/recompile_command.h"
 
 #include "base/files.h"

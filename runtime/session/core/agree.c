@@ -1,3 +1,4 @@
+/* Refuses ranks whose executables differ. */
 #include "session/core/session.h"
 
 #include "transport/world.h"

@@ -49,7 +49,7 @@ static int *find_images(const ht_session *session, const Command *command) {
 }
 
 /* Switches a program to another strategy: parameters and optimizer state are resharded. The
- * programs that follow it have no state of their own and are created anew. */
+ * programs that follow it have no state of their own and are created again. */
 static void switch_program(ht_session *session, const Command *command, Payload *payload) {
     (void)payload;
     int *images = find_images(session, command), own = command->switching.program;

@@ -50,11 +50,11 @@ typedef struct Command {
         } arrive;
         struct {
             int program;
-            bool report;                               // rank 0 wants each rank's computing time
+            bool report;                               // rank 0 needs each rank's computing time
             bool check;                                // HETU_CHECK is set on rank 0
             float hyper[HT_HYPER];                     // hyperparameters of the first optimizer
             int more;                                  // number of optimizers after the first
-            unsigned char fed[PROGRAM_MAX_INPUTS / 8]; // bit i: input i was fed anew
+            unsigned char fed[PROGRAM_MAX_INPUTS / 8]; // bit i: input i was fed again
         } run;
         struct {
             int program, index; // index: number of the output or input

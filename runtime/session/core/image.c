@@ -1,3 +1,4 @@
+/* Finds the compiled program of a model by function, optimizer and type. */
 #include "session/core/image.h"
 
 #include <hetu/version.h>

@@ -33,7 +33,7 @@ const ht_migration *image_migration(const ht_image *from, const ht_image *to);
 bool image_reads_agree(int index);
 
 /* Sets *value to the value of an integer variable at compile time. Returns false if the model did
- * not read the variable, or it is no integer. */
+ * not read the variable, or it is not an integer. */
 bool image_read_integer(int index, const void *variable, int64_t *value);
 
 /* Ends the program if a variable has another value than the image's model read at compile time.

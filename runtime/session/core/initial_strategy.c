@@ -1,3 +1,4 @@
+/* Decides under which strategy a run begins (HETU_STRATEGY), and which have enough ranks. */
 #include "session/core/initial_strategy.h"
 
 #include "session/control/prepare_strategy.h"

@@ -35,8 +35,8 @@ typedef struct Params {
 ParamCopy *params_open(Params *params, const ht_image_param *image, int ranks, uint64_t seed,
                        Param **param);
 
-/* Counts one user less, and frees the copy after its last user unless the parameter has no other
- * copy. All ranks call it together. */
+/* Removes one user, and frees the copy after its last user unless the parameter has no other copy.
+ * All ranks call it together. */
 void param_release(Param *param, ParamCopy *copy);
 
 /* Returns the first copy with the newest values. */

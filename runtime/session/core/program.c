@@ -1,3 +1,4 @@
+/* Opens a program: memory, channels, message tags; switches strategies; runs steps. */
 #include "session/core/program.h"
 
 #include "exchange/async_exchange.h"

@@ -10,7 +10,7 @@
 /* ---- the schedule of a step ---- */
 
 /* Runs a pipeline schedule on this rank: its rows (one part for one micro-batch) in order, and the
- * begin and end of each transfer. */
+ * start and end of each transfer. */
 
 typedef struct Schedule Schedule;
 

@@ -62,8 +62,8 @@ void session_close(ht_session *closed) {
     if (main_here) told_close();
 }
 
-/* What ht_open leaves to the first call of the session, so that main answers --help and mistakes in
- * its options before ranks are counted. */
+/* State of ht_open that the session's first call handles, so that main answers --help and mistakes
+ * in its options before ranks are counted. */
 static struct {
     bool wrong, started; // another number of ranks runs than is needed; the program started ranks
     int argc;

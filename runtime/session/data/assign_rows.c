@@ -1,3 +1,4 @@
+/* Gives rows of a batch to pipelines that read them whole. */
 #include "session/data/rows.h"
 
 #include "base/memory.h"
@@ -76,7 +77,8 @@ static bool stands_well(const Arrangement *all, const ht_image *image) {
     return well;
 }
 
-/* Returns the pipeline for `row`: with free rows that it fits and the fewest rows fit; -1: none. */
+/* Returns the pipeline for `row`: of those with free rows that the row fits, the one that the
+ * fewest rows fit; -1: none. */
 static int tightest(const Arrangement *all, int64_t row) {
     int found = -1;
     for (int p = 0; p < all->pipelines; p++) {

@@ -1,3 +1,5 @@
+/* Moves feeds, fetches and parameters between ranks by element number. Conversions inside a step:
+ * exchange/reshard.c. */
 #include "session/data/boxes.h"
 
 #include "transport/world.h"

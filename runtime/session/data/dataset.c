@@ -1,3 +1,5 @@
+/* Reads .npy, .bin and raw files: row by shuffled index (permutation_place), converted to the
+ * input's type. */
 #include "session/data/dataset.h"
 #include "session/data/feed.h"
 

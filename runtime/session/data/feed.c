@@ -1,3 +1,4 @@
+/* Checks arrays of ht_feed by type and size. */
 #include "session/data/feed.h"
 
 #include "exchange/copy_boxes.h"

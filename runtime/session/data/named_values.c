@@ -1,3 +1,4 @@
+/* Finds a value by its name for ht_fetch, or suggests one. */
 #include "session/data/named_values.h"
 
 #include "base/memory.h"

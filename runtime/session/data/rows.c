@@ -1,3 +1,4 @@
+/* ht_dataset: which rows a step reads, when an epoch ends, seeks and resumes. */
 #include "session/data/rows.h"
 
 #include "base/memory.h"

@@ -17,9 +17,9 @@ void rows_free(ht_fed *feeds);
 
 /* ---- rows of pipelines ---- */
 
-/* Assigns the rows of a dataset's batch to pipelines with padding lengths (pragma padding): each
- * row to a pipeline that reads all elements of the row except padding. Example: pipelines of
- * lengths 4096 and 1024 with one row each; the longer row goes to the first. */
+/* Assigns the rows of a dataset's batch to pipelines with padding lengths (pragma padding). The
+ * pipeline of a row reads all of its elements except padding. Example: pipelines of lengths 4096
+ * and 1024 with one row each; the longer row goes to the first. */
 
 /* An input that a dataset feeds. */
 typedef struct AssignedInput {

@@ -1,3 +1,4 @@
+/* HETU_PROFILE: prints seconds and rates by operator, layer and stream. */
 #include "session/observe/observers.h"
 
 #include "base/memory.h"

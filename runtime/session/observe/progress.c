@@ -1,3 +1,4 @@
+/* Decides when ht_progress prints a line: loss, speed, time left. */
 #include "session/core/session.h"
 
 #include "base/c_locale.h"
@@ -7,7 +8,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-enum { LINES = 20 };               // lines of a whole training, if standard error is no terminal
+enum { LINES = 20 };               // lines of a whole training, if standard error is not a terminal
 static const double REFRESH = 0.2; // seconds between two lines on a terminal
 static const double APART = 10;    // most seconds between two lines, if not on a terminal
 

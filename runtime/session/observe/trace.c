@@ -1,3 +1,4 @@
+/* HETU_TRACE: aligns the ranks' clocks and writes one file. */
 #include "session/observe/observers.h"
 
 #include "base/files.h"

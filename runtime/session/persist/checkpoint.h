@@ -14,9 +14,9 @@ typedef struct CheckpointRequest {
     const SafeNote *notes; // numbers of ht_note, on rank 0
 } CheckpointRequest;
 
-/* Saves a checkpoint. Returns when the values are copied; they are written beside the training. The
- * copy waits while an older checkpoint is being written, and is dropped if a newer one comes first.
- * All ranks call it together. */
+/* Saves a checkpoint. Returns when the values are copied; a thread writes them while training goes
+ * on. The copy waits while an older checkpoint is being written, and is dropped if a newer one
+ * comes first. All ranks call it together. */
 void checkpoint_save(ht_session *session, const char *folder, const CheckpointRequest *request);
 
 /* Loads a file, or the files of a folder. Returns on all ranks why it failed; NULL: loaded. With a

@@ -1,3 +1,4 @@
+/* ht_remember: each range is also on the next host; finds the newest complete copy. */
 #include "session/persist/checkpoint.h"
 
 #include "base/hash.h"
@@ -25,7 +26,7 @@ typedef struct Entry {
 struct Copies {
     char *folder;           // folder of HETU_COPIES on this host
     bool failed;            // no checkpoint can be taken; the error has been printed
-    uint64_t start, number; // as in CopyHead: of this run; of its last checkpoint
+    uint64_t start, number; // as in CopyHead: this run's start; its last checkpoint's number
     int partner; // rank on another host that keeps a replica of this rank's range; -1: one host
     bool *keeps; // by rank r: whether this rank keeps the range of r
     int local, locals; // index of this rank on its host; number of ranks there
@@ -303,7 +304,7 @@ typedef struct Exchange {
     char *share;  // memory of the share
 } Exchange;
 
-/* Transfers the bytes common to a range and the share of `rank`: adds a send or a receive, or
+/* Transfers the bytes common to a range and the share of `rank`. Adds a send or a receive, or
  * copies the bytes if both are on this rank. */
 static void add_overlap(struct Copies *copies, Exchange *exchange, const Entry *entry, int rank) {
     int64_t from, to, begin = entry->head.at, end = begin + entry->head.bytes;

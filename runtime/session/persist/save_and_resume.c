@@ -39,8 +39,8 @@ static int add_note(SafeNote *notes, int count, const char *key, const char *val
     return count + 1;
 }
 
-/* Collects the metadata of a checkpoint: the seed, the steps and optimizers of each program that
- * trains, the positions of the datasets, and the numbers of ht_note. */
+/* Collects a checkpoint's metadata: the seed, the steps and optimizers of each program that trains,
+ * the positions of the datasets, and the numbers of ht_note. */
 static int take_notes(const ht_session *open, const ht_noted *noted, SafeNote *notes) {
     char key[4 * NOTE_ROOM], value[NOTE_ROOM];
     int count = add_note(notes, 0, "format", "hetu");
@@ -233,7 +233,8 @@ static bool take_checkpoint(ht_session *open, const char *folder, int64_t step) 
     return !reason;
 }
 
-/* Ends the program if a folder cannot be read: training would begin anew, and write over it. */
+/* Ends the program if a folder is there and cannot be read: training would start from scratch, and
+ * overwrite what was learnt. */
 static void check_folder(const char *folder) {
     DIR *there = opendir(folder);
     if (!there && errno != ENOENT)

@@ -1,3 +1,4 @@
+/* Names and order of saved tensors, independent of the strategy. */
 #include "session/persist/saved_tensors.h"
 
 #include "base/memory.h"

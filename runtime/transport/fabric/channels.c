@@ -1,3 +1,4 @@
+/* Messages on lanes without MPI: always rendezvous, the receiver asks first; no eager threshold. */
 #include "transport/fabric/fabric.h"
 
 #include "base/memory.h"

@@ -1,3 +1,4 @@
+/* Connects ranks by sockets, and by shared memory on one machine. */
 #include "transport/fabric/fabric.h"
 
 #include "transport/meet/rendezvous.h"

@@ -1,3 +1,4 @@
+/* Ring buffers in shared memory; MOST_ROOM and ALL_ROOM limit their sizes. */
 #include "transport/fabric/queues.h"
 
 #include "base/memory.h"

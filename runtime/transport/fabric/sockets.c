@@ -1,3 +1,4 @@
+/* TCP connections: addresses, keys, keep-alive, Nagle. */
 #include "transport/fabric/sockets.h"
 #include "base/c_locale.h"
 #include "base/hash.h"

@@ -1,3 +1,4 @@
+/* Serves callers of a listening socket at once, and drops silent ones. */
 #include "transport/meet/acceptor.h"
 
 #include "transport/fabric/sockets.h"

@@ -1,3 +1,4 @@
+/* Finds rank, size and local rank in the variables of heturun, torchrun, mpirun and srun. */
 #include "transport/meet/rendezvous.h"
 
 #include "base/files.h"

@@ -1,3 +1,4 @@
+/* Finds, and ends, stopped processes of this run. */
 
 #include "transport/meet/rendezvous.h"
 

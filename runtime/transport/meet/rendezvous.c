@@ -1,3 +1,4 @@
+/* Rank 0 collects all ranks, without MPI. Where its address is written: rendezvous_file.c. */
 #include "transport/meet/rendezvous.h"
 
 #include "base/memory.h"

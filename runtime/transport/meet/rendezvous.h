@@ -88,5 +88,5 @@ void local_ranks_met(void);
 /* Waits until the started ranks have ended; kills those that do not end within some seconds. */
 void local_ranks_close(void);
 
-/* Forgets the started ranks, without waiting for them. For a forked child process. */
+/* Forgets the started ranks without waiting for them, in a forked child process. */
 void local_ranks_forget(void);

@@ -1,3 +1,4 @@
+/* Decides where the rendezvous file is, and whom it is trusted from. */
 #include "transport/meet/rendezvous_file.h"
 
 #include "base/files.h"
@@ -31,7 +32,7 @@ static struct {
     pthread_mutex_t lock;   // held to write or remove the file; rendezvous_file_abandon keeps it
     char folder[PATH_SIZE]; // private folder of the file; "": the file is at the user's path
     char file[PATH_SIZE];   // path of the file; "": there is no file
-    dev_t device;           // `device` and `inode` tell the file from another file at its path
+    dev_t device;           // `device` and `inode` distinguish it from a later file at its path
     ino_t inode;
 } written = {.lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 

@@ -1,3 +1,5 @@
+/* Starts further ranks of a program that was run without a launcher, their standard output
+ * discarded. Whether: session/core/start_ranks.c. */
 #include "transport/meet/rendezvous.h"
 
 #include "base/c_locale.h"
@@ -82,7 +84,7 @@ static void set_environment(int rank) {
     setenv("HETU_RENDEZVOUS", meeting, 1);
 }
 
-/* In the child process: runs the program anew. The child dies with the thread that started it. */
+/* In the child process: runs the program again. The child dies with the thread that started it. */
 static _Noreturn void become(int rank, pid_t parent) {
     int nothing = open("/dev/null", O_RDWR);
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,3 +1,4 @@
+/* Sends and hears heartbeats over connections of their own. */
 #include "transport/watchdog/heartbeat.h"
 
 #include "base/memory.h"

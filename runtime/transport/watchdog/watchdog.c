@@ -1,3 +1,5 @@
+/* Decides that a rank is dead or hangs, and ends the run. HETU_TIMEOUT's default:
+ * transport/world.c. */
 #include "transport/watchdog/watchdog.h"
 
 #include "transport/meet/rendezvous.h"
@@ -18,7 +20,7 @@
 #include <unistd.h>
 
 enum {
-    TICKS = 10,                // per second
+    TICKS = 10,                // ticks per second
     TICK = 1000000000 / TICKS, // nanoseconds
     NAP = 1000000,             // nanoseconds
     GRACE = 4                  // ticks between a closed connection and the end of all ranks
@@ -32,7 +34,7 @@ typedef enum WatchStage {
     STAGE_OVER
 } WatchStage;
 
-/* A failure of a rank at a task beside the training. */
+/* A failure of a rank at a background task. */
 typedef struct Failure {
     int task, error, rank;
 } Failure;

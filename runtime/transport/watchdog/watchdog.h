@@ -33,9 +33,9 @@ void watchdog_end_wait(void);
 /* Reports progress within a wait. */
 void watchdog_report_progress(void);
 
-/* Reports to rank 0, with the next heartbeat, that this rank failed at a task beside the training
- * (writing a checkpoint). Task numbers grow. `error` is an errno, or a negative number if another
- * rank may know the cause. Any thread may call it. */
+/* Reports to rank 0, with the next heartbeat, that this rank failed at a background task (writing a
+ * checkpoint). Task numbers grow. `error` is an errno, or a negative number if another rank may
+ * know the cause. Any thread may call it. */
 void watchdog_report_failure(int task, int error);
 
 /* On rank 0: returns the error of a rank that failed at a task, and sets *rank; 0: none. */
@@ -44,7 +44,7 @@ int watchdog_failure_of(int task, int *rank);
 /* Waits a moment after another rank was found dead: the watch can print which died first. */
 void watchdog_wait_for_cause(void);
 
-/* Ends the watch in a forked child process, which is no rank. */
+/* Ends the watch in a forked child process, which is not a rank. */
 void watchdog_forget(void);
 
 #ifdef __cplusplus

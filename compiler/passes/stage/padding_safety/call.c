@@ -1,3 +1,4 @@
+/* Finds an operator's padded dimensions, and reports why padding cannot be dropped. */
 #include "passes/stage/padding_safety/call.h"
 
 static bool padding_shortens(const PaddingCheck *behind, const Value *value, int d) {

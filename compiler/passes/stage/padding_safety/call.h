@@ -43,7 +43,7 @@ typedef struct Call {
 /* Returns the number of shorter dimensions of a value. */
 int padding_short_dims(const PaddingCheck *behind, const Value *value);
 
-/* Finds the shorter factors. Returns false for too many, or a shorter dimension without one. */
+/* Finds the shorter factors. Returns false if they are too many or a shorter dimension has none. */
 bool call_find_factors(Call *call);
 
 /* Return a bound factor's bit among the shorter factors (-1: none), and the rule's factor of it. */

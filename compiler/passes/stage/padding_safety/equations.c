@@ -1,3 +1,4 @@
+/* Follows ranges of kept and dropped elements through rules that are expressions. */
 #include "passes/stage/padding_safety/call.h"
 #include "rule/equations.h"
 
@@ -45,8 +46,8 @@ static unsigned term_bits(const Call *call, const Expr *expr, const Access *valu
     return bits;
 }
 
-/* Returns the range of a term, summed over the factors that the value lacks. `assignment` is of the
- * value's factors. Sets bits of *more for factors along which dropped elements contribute. */
+/* Returns the range of a term, summed over factors that the value lacks. `assignment` has bits of
+ * the value's factors. Sets bits of *more for factors along which dropped elements contribute. */
 static Bounds term_range(Call *call, const Expr *term, const Access *value, unsigned assignment,
                          unsigned *more) {
     bool sums = false;

@@ -1,3 +1,5 @@
+/* Says for kernels, by clauses of their rules, whether results ignore dropped padding. Rules of
+ * equations: equations.c. */
 #include "passes/stage/padding_safety/call.h"
 
 /* Returns whether a group of operands in which the operator is linear is 0 in an assignment. */
@@ -154,8 +156,8 @@ static bool counts_for_nothing(const Call *call, const Access *result, unsigned 
            (!(assignment & ~summed) && linear_zero(call, assignment));
 }
 
-/* Returns whether the clause `causal` says that nothing is added to a result in this assignment:
- * the result sums over indices that do not see its own index. */
+/* Returns whether, by the clause `causal`, nothing is added to a result in this assignment: it sums
+ * over indices that do not see its own. */
 static bool is_unseeing(const Call *call, const Access *result, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
     bool sums = rule->causal.when && !access_has(result, rule->causal.from) &&

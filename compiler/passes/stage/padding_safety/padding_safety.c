@@ -1,3 +1,4 @@
+/* Walks the operators and refuses a model whose results would change if padding were dropped. */
 #include "passes/stage/stage.h"
 #include "passes/stage/padding_safety/call.h"
 

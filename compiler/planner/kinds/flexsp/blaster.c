@@ -1,4 +1,5 @@
-#include "planner/kinds/flexsp/anneal.h"
+/* Cuts a batch of sequences into micro-batches by a dynamic program (FlexSP's blaster). */
+#include "planner/kinds/flexsp/anneal_groups.h"
 
 #include <math.h>
 

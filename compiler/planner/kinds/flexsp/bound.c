@@ -32,8 +32,8 @@ double flexsp_tokens(const Flexsp *q) {
 }
 
 /* Returns the bound. Each micro-batch takes b1 and the time of its sequences. All sequences
- * together take at least their area divided by the devices, and some micro-batch takes at least as
- * long as the longest sequence alone. */
+ * together take at least their area divided by the devices. Some micro-batch takes at least as long
+ * as the longest sequence alone. */
 FlexspBound flexsp_bound(const Flexsp *q) {
     FlexspBound bound = {0};
     double tokens = 0;

@@ -1,3 +1,6 @@
+/* Reads FlexSP's input and writes its plan and its bound. blaster.c cuts a batch into
+ * micro-batches, anneal_groups.c chooses groups' degrees and sequences, tournament.c the starts and
+ * the number of micro-batches. */
 #include "planner/kinds/flexsp/flexsp.h"
 
 #include "planner/kinds/input.h"
@@ -27,8 +30,8 @@ static void read_degrees(Field list, Flexsp *q) {
     }
 }
 
-/* Returns how many tokens of token_mb each fit beside the states. A value that differs from an
- * integer only by rounding becomes this integer. */
+/* Returns how many tokens of token_mb each fit in memory with the states. A value that differs from
+ * an integer only by rounding becomes this integer. */
 static double tokens_held(double memory_mb, double states_mb, double token_mb) {
     const double rounding = 1e-9;
     double tokens = (memory_mb - states_mb) / token_mb, whole = nearbyint(tokens);

@@ -66,8 +66,8 @@ double flexsp_work(const Flexsp *q, int sequence);
 /* Returns the milliseconds of a group whose sequences have `work` and `tokens` in all. */
 double flexsp_time(const Flexsp *q, int degree, double work, double tokens);
 
-/* The least costs of a sequence over the degrees that hold it: `area` in device-milliseconds,
- * `alone` in milliseconds without the constant b1. */
+/* The least costs of a sequence, over the degrees at which it fits in memory: `area` in
+ * device-milliseconds, `alone` in milliseconds without the constant b1. */
 typedef struct FlexspLeast {
     double area, alone;
 } FlexspLeast;

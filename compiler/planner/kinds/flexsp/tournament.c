@@ -3,7 +3,7 @@
  * Round 1: the starts of every number of micro-batches anneal with equal work. Round 2: the KEPT
  * best states of each number anneal further, cooler and with more work each. Round 3: so does the
  * best third of all states. */
-#include "planner/kinds/flexsp/anneal.h"
+#include "planner/kinds/flexsp/anneal_groups.h"
 
 #include <math.h>
 

@@ -39,7 +39,7 @@ static double mixture_least(const Strategy *s, int count, double each, double we
     return least;
 }
 
-/* Returns the factor of a stage's time in the bound by the mean of all stages. */
+/* Returns the factor of a stage's time in the bound that replaces the longest stage by the mean. */
 static double mean_weight(const Pipeline *p) { return 1 + (p->microbatches - 1.0) / p->stages; }
 
 /* Fills in the entries of one stage. */
@@ -88,8 +88,8 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Returns the bound by the longest stage. For each time that this stage can have, it is the least
- * sum of stages that take no longer, plus this time for each micro-batch but the first. */
+/* Returns the bound by the longest stage. For each time t that it can take, adds t for each
+ * micro-batch but the first to the least sum of stages of at most t. Returns the least total. */
 static double longest_bound(const Relaxed *r, int *layers) {
     int count = r->p->stages * (r->q->layers + 1), low = 0, high = count, at[GALVATRON_STAGES];
     double *caps = arena_copy(r->arena, r->ms, sizeof *caps * (size_t)count),

@@ -1,5 +1,5 @@
-/* Finds the best plan of one pipeline: all pairs of strategies for each stage, then a dynamic
- * program over the stages under a cap of the longest stage's time. */
+/* Finds the best plan of one pipeline. For each stage it tries all pairs of strategies; a dynamic
+ * program over the stages has a cap on the longest stage's time. */
 #include "planner/kinds/galvatron/galvatron.h"
 
 #include "support/array.h"
@@ -60,16 +60,16 @@ static void fronts_make(Search *s) {
     }
 }
 
-/* A state of the dynamic program: the time and unhidden synchronisation of the first stages with
- * some layers, and the number of layers and the plan of the last of these stages. */
+/* A state of the dynamic program, for the first stages with some layers: their time and unhidden
+ * synchronisation, and the last stage's number of layers and plan. */
 typedef struct Label {
     double ms, left;
     int layers;
     const StagePlan *last;
 } Label;
 
-/* Runs the dynamic program under a cap: for every number of stages and layers, the least sum of
- * time and unhidden synchronisation of stage plans of at most `cap` ms. */
+/* Runs the dynamic program under a cap. For every number of stages and layers, finds the least sum
+ * of time and unhidden synchronisation, with stages of at most `cap` ms. */
 static const Label *labels_make(const Search *s, Arena *arena, double cap) {
     int width = s->q->layers + 1, stages = s->p->stages;
     Label *label = arena_array(arena, Label, (stages + 1) * width);

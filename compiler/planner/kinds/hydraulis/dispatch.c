@@ -1,3 +1,5 @@
+/* Assigns sequences to micro-batches (bin packing), and chooses their number by local search. Moves
+ * afterwards: exchanges.c; the set of strategies: strategies.c. */
 #include "planner/kinds/hydraulis/dispatch.h"
 
 #include <math.h>
@@ -176,7 +178,7 @@ static int best_number(const Scheme *scheme, double per_token, double time, int 
 }
 
 /* Returns the tokens that the pipelines must take if sequences are divisible: the batch's tokens,
- * but at most the largest micro-batch's tokens times the number of sequences. */
+ * at most those of the largest micro-batch for each sequence. */
 static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch,
                             const Dispatch *dispatch) {
     int most = 0;
@@ -294,7 +296,8 @@ static bool change_one(Dispatcher *dispatcher, const Batch *batch, Dispatch *dis
     return false;
 }
 
-/* Makes the first change of two runs that shortens the step. Returns false when there is none. */
+/* Makes the first change of a pair of runs that shortens the step. Returns false when there is
+ * none. */
 static bool change_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {
     for (Run less = {0, -1}; less.last + 1 < dispatch->count;) {
         less = run_from(dispatch, less.last + 1);
@@ -342,7 +345,7 @@ static void kick(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch,
 }
 
 /* Starts with one micro-batch for each sequence, dealt round robin to the pipelines that hold it.
- * Dispatching the longest first then always finds room: pipelines that hold a long sequence also
+ * Dispatching the longest first then always finds room. Pipelines that hold a long sequence also
  * hold shorter ones, so one of their micro-batches is empty. Returns false when no pipeline holds
  * the longest sequence. */
 static bool deal_numbers(Dispatcher *dispatcher, const Batch *batch, Dispatch *dispatch) {

@@ -1,3 +1,4 @@
+/* Moves and swaps sequences between micro-batches while the step gets shorter. */
 #include "planner/kinds/hydraulis/dispatch.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+/* Reads Hydraulis's input, and weighs sequences under each scheme. */
 #include "planner/kinds/hydraulis/problem.h"
 
 #include <stdlib.h>

@@ -112,8 +112,8 @@ static int count_like(const Malleus *malleus, int node) {
     return count;
 }
 
-/* Adds to the program how `count` nodes with the same rates are cut into groups: a flow from the
- * fastest device to the end after the slowest. */
+/* Adds to the program how `count` nodes with the same rates are cut into groups. A group is an edge
+ * of a flow, from its first device to the device after its last one. */
 static void add_nodes(Bound *bound, Program *program, int node, int count, bool integers) {
     const Malleus *malleus = bound->malleus;
     int *rows = arena_array(bound->arena, int, malleus->per_node + 1);

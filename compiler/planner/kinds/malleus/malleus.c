@@ -1,3 +1,5 @@
+/* Shares micro-batches among pipelines, and writes the plan. Groups: search.c; layers of stages:
+ * pipeline.c. */
 #include "planner/kinds/malleus/malleus.h"
 
 #include "planner/kinds/malleus/problem.h"

@@ -246,7 +246,8 @@ static double pipeline_time(const Pipeline *pipeline, int microbatches) {
     return least;
 }
 
-/* Returns how many micro-batches, with fractions, a pipeline does in a time; *slope: per unit. */
+/* Returns how many micro-batches, fractions included, a pipeline finishes within `time`; *slope is
+ * how many more in a unit of time. */
 static double done_within(const Pipeline *pipeline, double time, double *slope) {
     double most = -INFINITY;
     for (int i = 0; i < pipeline->trade_count; i++) {
@@ -275,8 +276,8 @@ static double share_smoothly(const Malleus *malleus, const Pipeline *pipelines, 
     return time;
 }
 
-/* Gives each pipeline the whole micro-batches that it finishes in a time. Returns how many are
- * missing; negative when there are too many. */
+/* Gives each pipeline the whole micro-batches that it finishes within `time`. Returns how many are
+ * then left, negative when too many were given. */
 static int give(const Malleus *malleus, const Pipeline *pipelines, int count, double time,
                 int *microbatches) {
     int missing = malleus->microbatches;

@@ -1,3 +1,4 @@
+/* Reads Malleus's input: rates, groups, and the layers that fit into a stage's memory. */
 #include "planner/kinds/malleus/problem.h"
 
 #include <math.h>

@@ -1,3 +1,5 @@
+/* Decides which devices form tensor-parallel groups, and which groups form pipelines, by
+ * annealing. */
 #include "planner/kinds/malleus/problem.h"
 
 #include "planner/kinds/budget.h"
@@ -9,7 +11,7 @@
 typedef struct State {
     Grouping grouping;
     Pipeline *pipelines;
-    double time;   // of a step; INFINITY when a pipeline cannot hold the layers
+    double time;   // time of a step; INFINITY when a pipeline cannot hold the layers
     double energy; // the quantity that annealing minimises; see weigh
 } State;
 
@@ -87,8 +89,8 @@ static void weigh(const Search *search, State *state) {
 /* ---- the beginning ---- */
 
 /* Appends the paper's groups of a node to `grouping`: those with the largest sum of speeds 1 / y,
- * found from the fastest device on. Each halving counts 0.8 of the speed, since small groups hold
- * few layers; the paper prefers full groups, too. */
+ * found from the fastest device on. Each halving of a group counts 0.8 of its speed, since small
+ * groups hold few layers. The paper prefers full groups, too. */
 static void group_node(Arena *arena, const Malleus *malleus, int node, Grouping *grouping) {
     int count = malleus->per_node, *last = arena_array(arena, int, count + 1);
     double *most = arena_array(arena, double, count + 1);

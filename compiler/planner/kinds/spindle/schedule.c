@@ -1,3 +1,5 @@
+/* Places pieces on devices and in time, in a given order. search.c chooses the order, the layers of
+ * pieces and the numbers of their devices. */
 #include "planner/kinds/spindle/schedule.h"
 
 #include <math.h>
@@ -49,12 +51,12 @@ struct Scheduler {
     int first;         // the checkpoint from which the last schedule was made
     int last;          // the checkpoint from which the last schedule equals the one kept
     Pool free;         // while a schedule is made: all devices
-    double lost, busy; // as in Checkpoint
+    double lost, busy; // milliseconds as in Checkpoint
     Pool roomy;        // scratch: the devices of `free` that have room for a piece
     Chosen chosen;
     Held held;
     double *tail;           // (operators): lower bound of the ms from its end to the end of all
-    int64_t work, of_piece; // of all schedules so far; of placing one piece
+    int64_t work, of_piece; // work of all schedules so far; work of placing one piece
     Weights weights;
 };
 
@@ -387,7 +389,7 @@ static bool is_kept_from(const Scheduler *s, int place) {
            !memcmp(s->free.from, kept, sizeof *kept * (size_t)s->q->gpus);
 }
 
-/* Returns the times of a schedule that ends as the kept one. */
+/* Returns the times of a schedule that ends like the kept one. */
 static ScheduleTimes schedule_same(Scheduler *s, int place) {
     double last = 0;
     s->last = place;

@@ -33,7 +33,7 @@ typedef struct Choices {
 
 typedef struct Scheduler Scheduler;
 
-/* The weights of the terms of a search's objective beside the end of the last slice. */
+/* The weights of the terms of a search's objective besides the end of the last slice. */
 typedef struct Weights {
     double mean;    // weight of the mean end of the devices
     double penalty; // weight of the states that fit nowhere, as a fraction of a device's memory
@@ -41,7 +41,8 @@ typedef struct Weights {
 
 Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights);
 
-/* A range of places of an order: from the first to the last that differs in order or piece. */
+/* The changed range of an order: the first and the last index with another piece, or with a piece
+ * of another choice. */
 typedef struct Places {
     int first, last;
 } Places;

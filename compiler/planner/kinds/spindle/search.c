@@ -153,8 +153,8 @@ static void allotment_move(Search *s) {
     if (p->allotment != old) changed_at(s, s->next.place[piece], s->next.place[piece]);
 }
 
-/* Moves one layer, two, or all from a piece to another one of its operator, which gets a random
- * allotment when it had no layers. */
+/* Moves one, two or all layers from a piece to another piece of its operator. A piece that had no
+ * layers gets a random allotment. */
 static void layers_move(Search *s) {
     int from = piece_pick(s),
         to = from / PIECES * PIECES +
@@ -255,7 +255,7 @@ static void find_critical(Search *s, double same) {
 static void anneal(Search *s, double hot, double cold, int64_t work) {
     enum {
         REORDER = 100, // steps between two sorts of the order
-        OF_STEP = 60   // work of a step beside the work of its schedule
+        OF_STEP = 60   // work of a step without the work of its schedule
     };
     const double same = 1e-9; // relative difference of times that is rounding
     if (isfinite(s->best_ms)) choices_copy(&s->now, &s->best, s->pieces);
@@ -353,7 +353,7 @@ typedef struct Round {
     Search **player;
     int first, count; // every second player, from number `first` on
     double hot, cold;
-    int64_t work; // of each player
+    int64_t work; // work of each player
 } Round;
 
 static void *play(void *argument) {
@@ -383,8 +383,9 @@ typedef struct Tournament {
 
 /* Holds a tournament and returns the winner. Players begin with faster or with more efficient
  * allotments and anneal with equal work. The best ones continue from where they are, with more work
- * each and cooler. Half of the players weigh the mean end of devices more, better where devices
- * have many pieces each and worse with few; every second one weighs states without room more. */
+ * each and cooler. Half of the players give the mean end of devices more weight. That is better
+ * where devices have many pieces each, and worse where they have few; every second one weighs
+ * states without room more. */
 static Search *hold(Arena *arena, const Tournament *t) {
     enum { PLAYERS = 12, STARTS = 6, ROUNDS = 3, MORE = 8 };
     static const int LEFT[ROUNDS] = {PLAYERS, 4, 2};
@@ -426,8 +427,8 @@ static SpindlePlan *better_plan(Arena *arena, SpindlePlan *plan, const Tournamen
     return plan;
 }
 
-/* Holds tournaments from different starts while there is work for them: each has the usual work,
- * or a third of all work before it when that is more. More work never finds a worse plan, since it
+/* Holds tournaments from different starts while there is work for them. Each has the usual work, or
+ * a third of all work before it when that is more. More work never finds a worse plan, since it
  * begins with the same tournaments. Below the usual work there is one tournament. */
 static SpindlePlan *find_plan(Arena *arena, Tournament all, int64_t usual) {
     enum { PLAYERS = 16 }; // limit of the players of a tournament

@@ -3,8 +3,8 @@
  * The devices of a micro-batch are numbered; a group of degree d starts at a multiple of d. So 2^k
  * devices from a multiple of 2^k on are a block of whole groups, unless one larger group covers
  * them. There are four moves: a sequence goes to another group; two sequences are swapped; the
- * groups of a block are formed anew (random degrees, then the longest sequence first to the group
- * that finishes it soonest); two blocks of different micro-batches are swapped.
+ * groups of a block are replaced (random degrees, then the longest sequence first to the group that
+ * finishes it soonest); two blocks of different micro-batches are swapped.
  *
  * The maximum over groups is smoothed: the time of a micro-batch is (sum d/gpus t^p)^(1/p), and p
  * doubles while the temperature falls. A group that exceeds its memory counts as slower; the
@@ -32,6 +32,6 @@ FlexspPlan *flexsp_state_plan(Arena *arena, const FlexspState *state);
  * large groups are together (blaster.c). */
 
 /* Returns the batches + 1 places where `order` (sequences, longest first) is cut into
- * micro-batches: the cuts with the least sum of estimated times in which each micro-batch uses at
+ * micro-batches. The cuts have the least sum of estimated times in which each micro-batch uses at
  * most `fill` of the memory; if there are none, cuts of about equal tokens. */
 const int *flexsp_cuts(Arena *arena, const Flexsp *q, const int *order, int batches, double fill);

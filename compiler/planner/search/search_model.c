@@ -1,4 +1,5 @@
-#include "planner/search/model_limits.h"
+/* Finds what of a model can be divided: layers, rows of the batch, named dimensions. */
+#include "planner/search/search_model.h"
 
 #include "ir/unit.h"
 #include "support/text.h"

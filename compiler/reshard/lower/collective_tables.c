@@ -1,4 +1,5 @@
-/* Lowers collectives to a device's tables. */
+/* Lowers collectives to a device's tables. Which collective a conversion becomes:
+ * reshard/reduce/reduce.h for all-reduce and reduce-scatter, reshard/copy/copy.h for the others. */
 #include "reshard/lower/lower.h"
 
 #include "support/intern.h"

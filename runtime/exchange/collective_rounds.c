@@ -1,4 +1,6 @@
-#include "exchange/rounds.h"
+/* The algorithm of collectives on hosts without MPI, and of async ones: every rank sends to every
+ * other directly; no ring, tree or halving. Blocking collectives are MPI's: mpi.c. */
+#include "exchange/collective_rounds.h"
 
 #include "base/memory.h"
 #include "exchange/copy_boxes.h"

@@ -1,4 +1,5 @@
-/* The limits of a model: which layers, rows of the batch and dimensions a strategy may divide. */
+/* The model as the search sees it: which layers, rows of the batch and dimensions a strategy may
+ * divide. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,10 +32,10 @@ typedef struct SearchModel {
     int op_count; // number of operators of all modules
 } SearchModel;
 
-/* Returns limits with the module and its batch alone, from a unit as the frontend makes it. */
+/* Returns a model with the module and its batch alone, from a unit as the frontend makes it. */
 SearchModel model_begin(const Unit *unit);
 
-/* Completes the limits after pass factor_dims. */
+/* Completes the model after pass factor_dims. */
 void model_survey(Arena *arena, SearchModel *model);
 
 /* Sets the layers of the model from its module alone, before or after any pass. */

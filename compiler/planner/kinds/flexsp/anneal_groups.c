@@ -1,4 +1,6 @@
-#include "planner/kinds/flexsp/anneal.h"
+/* Decides sequence-parallel degrees and which group computes which sequence, by simulated
+ * annealing. Number of micro-batches: tournament.c. */
+#include "planner/kinds/flexsp/anneal_groups.h"
 
 #include "planner/kinds/budget.h"
 
@@ -163,7 +165,7 @@ static int group_soonest(const FlexspState *s, const Group *groups, int count, i
     return best;
 }
 
-/* Forms the groups of a block anew if annealing accepts the change. Returns the work, in moves. */
+/* Forms new groups of a block if annealing accepts the change. Returns the work, in moves. */
 static int block_form(FlexspState *s) {
     int degree, start = block_pick(s, &degree), size = s->q->degree[degree].size,
                 batch = batch_of(s, start);
@@ -211,7 +213,7 @@ static void block_exchange(FlexspState *s, int a, int b, int size) {
     }
 }
 
-/* Swaps two blocks of one size of different micro-batches, if accepted. Returns the work. */
+/* Swaps two blocks of the same size of different micro-batches, if accepted. Returns the work. */
 static int block_swap(FlexspState *s) {
     int degree, a = block_pick(s, &degree), size = s->q->degree[degree].size, gpus = s->q->gpus;
     int batch_a = batch_of(s, a), batch_b = random_below(&s->random, s->batches);
