@@ -493,8 +493,7 @@ static void list_uplinks(Reader *reader, const char *place, Cluster *cluster, co
             if (!marked[(size_t)u * (size_t)devices + (size_t)d]) continue;
             if (count - first[d] == UPLINKS_OF_DEVICE)
                 FAIL(reader, place, "device %d has more than %d uplinks", d, UPLINKS_OF_DEVICE);
-            else
-                list[count++] = u;
+            else list[count++] = u;
         }
     }
     first[devices] = count;

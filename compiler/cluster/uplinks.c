@@ -83,10 +83,8 @@ static int inside(const UplinkLoads *loads, int uplink) {
 static void load_rooted(UplinkLoads *loads, ht_verb verb, const int *devices, int count,
                         double bytes) {
     for (int i = 1; i < count; i++)
-        if (verb == HT_BROADCAST)
-            uplink_loads_message(loads, devices[0], devices[i], bytes);
-        else
-            uplink_loads_message(loads, devices[i], devices[0], bytes);
+        if (verb == HT_BROADCAST) uplink_loads_message(loads, devices[0], devices[i], bytes);
+        else uplink_loads_message(loads, devices[i], devices[0], bytes);
 }
 
 void uplink_loads_collective(UplinkLoads *loads, ht_verb verb, const int *devices, int count,

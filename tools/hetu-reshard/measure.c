@@ -498,10 +498,8 @@ static void add_switches(Arena *arena, const Hosts *hosts, json_t *uplinks) {
                 json_array_append_new(names, json_string(hosts->name[first[host]]));
             }
         Flows flows = flows_out(arena, hosts, senders, count, inside);
-        if (count > 1)
-            add_uplink(arena, &flows, names, uplinks);
-        else
-            json_decref(names);
+        if (count > 1) add_uplink(arena, &flows, names, uplinks);
+        else json_decref(names);
     }
 }
 

@@ -144,8 +144,7 @@ static void load_round(Round *round) {
         PassedUplink *last = count ? &round->passed.at[count - 1] : NULL;
         if (last && !compare_passed(last, &round->passed.at[i]))
             last->seconds += round->passed.at[i].seconds;
-        else
-            round->passed.at[count++] = round->passed.at[i];
+        else round->passed.at[count++] = round->passed.at[i];
     }
     round->passed.count = count;
 }
@@ -155,10 +154,8 @@ static int first_passed(const Round *round, int root) {
     int from = 0, to = round->passed.count;
     while (from < to) {
         int middle = (from + to) / 2;
-        if (round->passed.at[middle].root < root)
-            from = middle + 1;
-        else
-            to = middle;
+        if (round->passed.at[middle].root < root) from = middle + 1;
+        else to = middle;
     }
     return from;
 }
