@@ -82,8 +82,6 @@ static void add_pairs(Likeness *likeness) {
     }
 }
 
-/* ---- uplinks ---- */
-
 /* Adds each device's uplinks: their rates, and how many devices of the cluster share them. */
 static void add_uplinks(Likeness *likeness, const int *devices, int count) {
     const Uplinks *uplinks = &likeness->cluster->uplinks;

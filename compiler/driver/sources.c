@@ -34,8 +34,6 @@ static const char *folder_of(Arena *arena, const char *path) {
     return arena_substring(arena, path, length ? length : 1);
 }
 
-/* ---- collecting ---- */
-
 /* Adds a file once. Ignores a path that is not a plain file, such as a missing header. */
 static void add_file(UserFiles *files, const char *path) {
     struct stat found;

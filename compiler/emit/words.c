@@ -88,8 +88,6 @@ const char *file_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* ---- names of tensors ---- */
-
 /* Returns whether generated functions use a name themselves: reserved words of a backend, loop
  * counters, and numbered names such as i0. */
 static bool is_own_name(const char *name, bool loops) {
@@ -110,8 +108,6 @@ const char *tensor_name(Arena *arena, const Rule *rule, const char *name, int nu
     return number < 0 ? arena_format(arena, "%s%s", name, taken ? "_" : "")
                       : arena_format(arena, "%s_%d", name, number);
 }
-
-/* ---- places ---- */
 
 /* Returns the lines of the operators that were fused into this one: "+98+104". */
 static const char *lines_also(Arena *arena, const Op *op) {

@@ -28,8 +28,6 @@ static bool parse_result(RuleDraft *draft) {
     return true;
 }
 
-/* ---- the right side ---- */
-
 /* Returns whether the right side is NAME(...) with a name that is not a function of math.h; then
  * the rule has no body. */
 static bool begins_call(const RuleDraft *draft) {

@@ -16,8 +16,7 @@
  * its parameters and does not keep them.
  *
  * Which axis cuts which dimension of an operator, and so its result's layout: assign_axes.h.
- * Gradients of pipelines with different tp degrees: propagate_union.
- */
+ * Gradients of pipelines with different tp degrees: propagate_union. */
 #include "ir/analysis/phases.h"
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"

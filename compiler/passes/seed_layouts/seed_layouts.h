@@ -27,8 +27,7 @@ void place_as_home(Module *module, const Module *program);
  *
  * So pipelines of different tp degrees add up a gradient: propagate_union of propagate_layouts.c
  * makes a union of sums (TOP_SUM), and reshard/intersection/intersection.h cuts the gradient
- * wherever any of them cuts it.
- */
+ * wherever any of them cuts it. */
 
 /* Returns the union of the layouts of values on stages: a subgroup for each stage in each pipeline.
  * `top` says whether subgroups are copies or contributions to a sum. With one subgroup the result

@@ -5,8 +5,7 @@
  * Every axis that replicates the parameter cuts the states, along one dimension. For gradients
  * (level 2) see propagate_layouts.c (kept_layout, reduce_gradients), for parameters (level 3)
  * seed_layouts.c (place_parameter). Reduce-scatter or all-reduce follows from these layouts:
- * reshard/reduce/reduce.h.
- */
+ * reshard/reduce/reduce.h. */
 #include "passes/seed_layouts/seed_layouts.h"
 
 #include <string.h>

@@ -187,8 +187,7 @@ static void find_dims(Reader *reader) {
             note_dims(reader, reader->module->ops.at[i]->results[r]);
 }
 
-/* Returns the number of hosts if all have the same number of consecutive devices; else 1.
- */
+/* Returns the number of hosts if all have the same number of consecutive devices; else 1. */
 static int count_hosts(const Cluster *cluster, int devices) {
     int count = 1;
     for (int d = 1; d < devices; d++)

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-/* ---- the engine's problem ---- */
-
 /* Adds the changes of uplinks, each that stands for others once. */
 static void add_uplink_changes(const Symmetry *fold, const Change *change, Arena *arena,
                                EngineChange *list, int *count) {

@@ -31,8 +31,6 @@ int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap) {
     return fine > 1 ? fine : 1;
 }
 
-/* ---- one division ---- */
-
 /* A device that may do a part of a job: its load without the job, the most grains that it may do,
  * and its index in the job. */
 typedef struct Worker {
