@@ -3,6 +3,8 @@
 #include "planner/search/enumerate.h"
 
 #include "planner/search/layers_on_stages.h"
+#include "planner/search/devices.h"
+#include "planner/search/evaluate.h"
 #include "planner/search/layer_costs.h"
 #include "planner/search/search_model.h"
 #include "planner/search/space.h"

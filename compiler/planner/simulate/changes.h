@@ -37,5 +37,3 @@ Changes changes_read(Arena *arena, const Cluster *cluster, const char *path, con
 /* Returns whether a change slows an uplink: it is one of the remote or all links of all devices of
  * the uplink. */
 bool change_of_uplink(const Cluster *cluster, const Change *change, int uplink);
-
-#endif
