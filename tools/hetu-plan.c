@@ -52,22 +52,15 @@ static uint64_t read_seed(const char *text) {
 
 static error_t read_option(int key, char *value, struct argp_state *state) {
     Options *options = state->input;
-    if (key == KEY_CERTIFY)
-        options->certify = true;
-    else if (key == KEY_LIMIT)
-        options->limit = read_number("limit", value);
-    else if (key == KEY_EFFORT)
-        options->effort = read_number("effort", value);
-    else if (key == KEY_SEED)
-        options->seed = read_seed(value);
-    else if (key == ARGP_KEY_ARG && state->arg_num == 0)
-        options->kind = value;
-    else if (key == ARGP_KEY_ARG && state->arg_num == 1)
-        options->file = value;
+    if (key == KEY_CERTIFY) options->certify = true;
+    else if (key == KEY_LIMIT) options->limit = read_number("limit", value);
+    else if (key == KEY_EFFORT) options->effort = read_number("effort", value);
+    else if (key == KEY_SEED) options->seed = read_seed(value);
+    else if (key == ARGP_KEY_ARG && state->arg_num == 0) options->kind = value;
+    else if (key == ARGP_KEY_ARG && state->arg_num == 1) options->file = value;
     else if (key == ARGP_KEY_ARG || (key == ARGP_KEY_END && state->arg_num < 2))
         tool_misused("expected a kind of plan and a file, KIND INPUT.json; --help lists the kinds");
-    else
-        return ARGP_ERR_UNKNOWN;
+    else return ARGP_ERR_UNKNOWN;
     return 0;
 }
 
@@ -95,10 +88,8 @@ static int run(const Options *options, const PlanKind *kind) {
     json_t *answer = input_error(input)
                          ? NULL
                          : (options->certify ? kind->certify : kind->plan)(arena, input, &budget);
-    if (answer)
-        json_dumpf(answer, stdout, JSON_COMPACT);
-    else
-        tool_message(stderr, "error", "%s", input_error(input));
+    if (answer) json_dumpf(answer, stdout, JSON_COMPACT);
+    else tool_message(stderr, "error", "%s", input_error(input));
     if (answer) putchar('\n');
     json_decref(answer);
     input_close(input);

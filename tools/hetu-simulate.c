@@ -60,24 +60,16 @@ static Request read_words(Arena *arena, int argc, char **argv) {
     array_push(arena, &request.rest, argv[0]);
     for (int i = 1; i < argc; i++) {
         const char *text;
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "--usage"))
-            print_help();
-        else if (!strcmp(argv[i], "--json"))
-            request.json = true;
-        else if (!strcmp(argv[i], "--each-device"))
-            request.alone = true;
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "--usage")) print_help();
+        else if (!strcmp(argv[i], "--json")) request.json = true;
+        else if (!strcmp(argv[i], "--each-device")) request.alone = true;
         else if (!strncmp(argv[i], "--json=", 7) || !strncmp(argv[i], "--each-device=", 14))
             tool_misused("the option %.*s takes no value", (int)strcspn(argv[i], "="), argv[i]);
-        else if ((text = tool_value("--events", argv, &i)))
-            request.events = text;
-        else if ((text = tool_value("--trace", argv, &i)))
-            request.trace = text;
-        else if ((text = tool_value("--report", argv, &i)))
-            request.page = text;
-        else if ((text = tool_value("--steps", argv, &i)))
-            request.steps = read_count(text);
-        else
-            array_push(arena, &request.rest, argv[i]);
+        else if ((text = tool_value("--events", argv, &i))) request.events = text;
+        else if ((text = tool_value("--trace", argv, &i))) request.trace = text;
+        else if ((text = tool_value("--report", argv, &i))) request.page = text;
+        else if ((text = tool_value("--steps", argv, &i))) request.steps = read_count(text);
+        else array_push(arena, &request.rest, argv[i]);
     }
     array_push(arena, &request.rest, NULL);
     return request;

@@ -145,10 +145,8 @@ int bind_rank(const BindCall *call, const BindTensor *tensor, int *unknown) {
     for (int d = 0; d < tensor->dim_count; d++) {
         int factor = tensor->dims[d].factors[0],
             count = tensor->dims[d].count > 1 ? 1 : call->factors[factor].count;
-        if (count < 0)
-            *unknown = *unknown == -1 ? factor : -2;
-        else
-            rank += count;
+        if (count < 0) *unknown = *unknown == -1 ? factor : -2;
+        else rank += count;
     }
     return rank;
 }
@@ -262,18 +260,15 @@ static void refuse_merged(BindCall *call, int i, int dim, const RuleDim *merged,
            (long long)known, call->host->access_text(call, i));
 }
 
-/* Infers the one unknown factor of a merged dimension by division: extent 12 with a known factor of
- * 3 gives 4. Returns whether it did. */
+/* Infers the one unknown factor of a merged dimension: 4 for extent 12 with a known factor of 3. */
 static bool learn_merged(BindCall *call, int i, int dim, const RuleDim *merged) {
     int unknown = -1;
     int64_t known = 1, extent = call->tensors[i].extent[dim];
     for (int k = 0; k < merged->count; k++) {
         int bound = bind_bound(call, merged->factors[k], call->tensors[i].member, 0);
         if (call->extent[bound] < 0 && unknown >= 0) return false;
-        if (call->extent[bound] < 0)
-            unknown = bound;
-        else
-            known *= call->extent[bound];
+        if (call->extent[bound] < 0) unknown = bound;
+        else known *= call->extent[bound];
     }
     if (unknown >= 0 ? known == 0 || extent % known != 0 : extent != known) {
         refuse_merged(call, i, dim, merged, known, unknown >= 0);
@@ -282,8 +277,7 @@ static bool learn_merged(BindCall *call, int i, int dim, const RuleDim *merged) 
     return unknown >= 0 && know(call, unknown, extent / known, i, dim);
 }
 
-/* Learns from the dimensions of an operand that have one factor, or from the merged ones. Returns
- * whether an extent is new. */
+/* Learns from an operand's single-factor or merged dimensions. Returns whether an extent is new. */
 static bool learn_operand(BindCall *call, int i, bool merged) {
     const BindTensor *x = &call->tensors[i];
     bool learnt = false;
@@ -293,10 +287,8 @@ static bool learn_operand(BindCall *call, int i, bool merged) {
         for (int k = 0; k < repeats && !call->failed; k++, dim++) {
             int bound = bind_bound(call, own->factors[0], x->member, k);
             if (merged != (own->count > 1)) continue;
-            if (merged)
-                learnt |= learn_merged(call, i, dim, own);
-            else if (call->extent[bound] < 0)
-                learnt |= know(call, bound, x->extent[dim], i, dim);
+            if (merged) learnt |= learn_merged(call, i, dim, own);
+            else if (call->extent[bound] < 0) learnt |= know(call, bound, x->extent[dim], i, dim);
             else if (call->extent[bound] != x->extent[dim])
                 refuse_extent(call, bound, i, dim, x->extent[dim]);
         }
@@ -344,10 +336,8 @@ bool bind_shape(const int64_t *asked, int rank, int64_t elements, int64_t *exten
     int open = -1;
     for (int d = 0; d < rank; d++) {
         extent[d] = asked[d];
-        if (asked[d] == -1 && open < 0)
-            open = d;
-        else if (asked[d] < 0 || __builtin_mul_overflow(known, asked[d], &known))
-            return false;
+        if (asked[d] == -1 && open < 0) open = d;
+        else if (asked[d] < 0 || __builtin_mul_overflow(known, asked[d], &known)) return false;
     }
     if (open < 0) return known == elements;
     if (known == 0 || elements % known != 0) return false;

@@ -8,8 +8,7 @@
  *     bind_counts     x has 3 dimensions, so `b..` stands for 2; the bound factors are b, b, i, o
  *     bind_extents    b is 8 and 16, i is 64 (x and w agree), o is 32
  */
-#ifndef BINDING_BINDING_H
-#define BINDING_BINDING_H
+#pragma once
 
 #include "binding/element.h"
 
@@ -104,8 +103,5 @@ int bind_rank(const BindCall *call, const BindTensor *tensor, int *unknown);
 int bind_bound(const BindCall *call, int factor, int member, int k);
 int bind_factor(const BindCall *call, int bound);
 
-/* Writes the shape that is asked for, with the extent that one -1 stands for. Returns false when it
- * does not hold `elements` elements. */
+/* Writes the shape that is asked for, -1 replaced. Returns false unless it holds `elements`. */
 bool bind_shape(const int64_t *asked, int rank, int64_t elements, int64_t *extent);
-
-#endif

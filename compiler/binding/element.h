@@ -3,8 +3,7 @@
  *     y[b.., (g r)] = x[b.., g, r] dtype(y: i32)    y: ELEMENT_FIXED HT_I32, dimensions {b}, {g, r}
  *                                                   x: ELEMENT_FOLLOWS, dimensions {b}, {g}, {r}
  */
-#ifndef BINDING_ELEMENT_H
-#define BINDING_ELEMENT_H
+#pragma once
 
 /* The source of an operand's or result's element type (clause `dtype`). */
 typedef enum ElementKind {
@@ -26,5 +25,3 @@ typedef struct RuleDim {
     int count;
     const int *factors;
 } RuleDim;
-
-#endif

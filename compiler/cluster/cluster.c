@@ -8,7 +8,6 @@
 
 #include <jansson.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -206,14 +205,10 @@ static const char *find_quoted(const Reader *reader, const char *from, const cha
 static const char *find_entry(const char *from, size_t index) {
     int depth = 0;
     bool quoted = false;
-    for (const char *c = from; c && *c; c++) {
-        if (*c == '"' && c[-1] != '\\')
-            quoted = !quoted;
-        else if (!quoted && *c == '{' && !depth++ && !index--)
-            return c;
-        else if (!quoted && *c == '}')
-            depth--;
-    }
+    for (const char *c = from; c && *c; c++)
+        if (*c == '"' && c[-1] != '\\') quoted = !quoted;
+        else if (!quoted && *c == '{' && !depth++ && !index--) return c;
+        else if (!quoted && *c == '}') depth--;
     return from;
 }
 
@@ -297,8 +292,7 @@ static Curve read_curve(Reader *reader, const json_t *list, const char *place, c
     return (Curve){count, points};
 }
 
-/* Returns a curve from a list of points, or from one number for all sizes; an empty curve when the
- * key is missing. */
+/* Returns a curve from points, or from one number for all sizes; an empty one without the key. */
 static Curve read_rate(Reader *reader, const json_t *object, const char *place, const char *key,
                        const char *owner) {
     const json_t *value = json_object_get(object, key);
@@ -499,8 +493,7 @@ static void list_uplinks(Reader *reader, const char *place, Cluster *cluster, co
             if (!marked[(size_t)u * (size_t)devices + (size_t)d]) continue;
             if (count - first[d] == UPLINKS_OF_DEVICE)
                 FAIL(reader, place, "device %d has more than %d uplinks", d, UPLINKS_OF_DEVICE);
-            else
-                list[count++] = u;
+            else list[count++] = u;
         }
     }
     first[devices] = count;
@@ -648,8 +641,7 @@ static json_int_t entry_count(Reader *reader, const json_t *entry, const char *p
     return count ? json_integer_value(count) : 1;
 }
 
-/* Returns the number of the processor that an entry's devices share; a new processor gets the
- * number `next`. -1: each device has its own. */
+/* Returns the number of an entry's shared processor, `next` if new; -1: each device has its own. */
 static int read_processor(Reader *reader, const json_t *entry, const char *place, int host,
                           int next) {
     const json_t *value = json_object_get(entry, "processor");

@@ -42,8 +42,7 @@
  * other half. "groups": 2: two groups ran at once, and the bytes are one group's. "processors": 2:
  * all devices shared two processors. "alone": true: the root of a broadcast or reduction had its
  * own processor. `hetu-reshard --measure` writes such a file. */
-#ifndef CLUSTER_CLUSTER_H
-#define CLUSTER_CLUSTER_H
+#pragma once
 
 #include "binding/binding.h"
 #include "cluster/uplinks.h"
@@ -82,10 +81,8 @@ typedef struct DeviceClass {
     Curve memory_bandwidth;             // bytes a second, by the bytes that are touched
     Curve row_bandwidth;                // the same for rows of ROW_BYTES that are not contiguous
     Curve page_bandwidth;               // the same for rows of PAGE_ROW_BYTES, each on another page
-    double combined[2][CLUSTER_DTYPES]; // elements a second of sums and of maxima, by ht_dtype; 0:
-                                        // unknown
-    Curve products[CLUSTER_DTYPES];     // by ht_dtype: operations a second of products, by their
-                                        // operations
+    double combined[2][CLUSTER_DTYPES]; // elements a second of sums and maxima, by ht_dtype; or 0
+    Curve products[CLUSTER_DTYPES];     // by ht_dtype: operations a second of products, by size
 } DeviceClass;
 
 typedef struct ClusterDevice {
@@ -132,8 +129,7 @@ int cluster_sharing(const Cluster *cluster, int device);
 /* Returns the number of a device's host: 0 when the cluster is NULL or does not list the device. */
 int cluster_host(const Cluster *cluster, int device);
 
-/* Returns the lowest device of a layout that the cluster does not list; -1 when the cluster is NULL
- * or lists all devices of the layout. */
+/* Returns the lowest device of a layout that the cluster does not list; -1: none, or no cluster */
 int cluster_missing(const Cluster *cluster, const Layout *layout);
 
 /* Returns the link between two devices; assumes shared memory when the cluster is NULL. */
@@ -171,5 +167,3 @@ const char *verb_word(ht_verb verb);
  *     two hosts of 8 equal devices: {0,1} ~ {2,3} ~ {8,9}, but not {0,8} */
 const int *cluster_equivalent_devices(Intern *known, const Cluster *cluster, const int *devices,
                                       int count);
-
-#endif

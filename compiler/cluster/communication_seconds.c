@@ -1,6 +1,5 @@
-/* The seconds of a message and of a collective by latency and bandwidth, for the passes, the
- * planner and the simulator alike. reshard/cost/resources.c corrects them by a cluster file's
- * measurements.
+/* The seconds of a message and of a collective by latency and bandwidth, for passes, planner and
+ * simulator alike. reshard/cost/resources.c corrects them by measurements.
  *
  *     latency a, bytes n, bandwidth b, ranks p
  *     message                             a + n / b

@@ -56,8 +56,6 @@ static void add_devices(Likeness *likeness, const int *devices, int count) {
     }
 }
 
-/* ---- links of pairs ---- */
-
 static bool has_end(const Likeness *likeness, const LinkEnd *end) {
     bool found = end->host >= 0 && likeness->host[end->host];
     for (int i = 0; i < end->device_count && !found; i++) found = likeness->place[end->devices[i]];
@@ -71,8 +69,7 @@ static void add_end(Likeness *likeness, const LinkEnd *end) {
     add_word(likeness, 0);
 }
 
-/* Adds the entries of `pairs` that join two of the devices, in the order of the file: the first
- * entry that matches gives the link. */
+/* Adds the entries of `pairs` that join two of the devices; the first that matches counts. */
 static void add_pairs(Likeness *likeness) {
     for (int p = 0; p < likeness->cluster->pair_count; p++) {
         const LinkPair *pair = &likeness->cluster->pairs[p];
@@ -84,8 +81,6 @@ static void add_pairs(Likeness *likeness) {
         add_end(likeness, &pair->end[1]);
     }
 }
-
-/* ---- uplinks ---- */
 
 /* Adds each device's uplinks: their rates, and how many devices of the cluster share them. */
 static void add_uplinks(Likeness *likeness, const int *devices, int count) {

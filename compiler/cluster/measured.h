@@ -1,6 +1,5 @@
 /* Measurements of collectives on a link, by which latency and bandwidth are corrected. */
-#ifndef CLUSTER_MEASURED_H
-#define CLUSTER_MEASURED_H
+#pragma once
 
 #include "cluster/cluster.h"
 
@@ -33,5 +32,3 @@ const Measured *link_in_turn(const Link *link, ht_verb verb, bool one_way);
 
 /* Returns how many devices of a measurement shared each processor, rounded up. */
 double measured_share(const Measured *measured);
-
-#endif

@@ -36,8 +36,6 @@ double uplink_rate(const Cluster *cluster, int direction) {
     return cluster->uplinks.at[direction / 2].rate[direction % 2];
 }
 
-/* ---- loads ---- */
-
 UplinkLoads uplink_loads(Arena *arena, const Cluster *cluster) {
     int directions = uplink_directions(cluster);
     return (UplinkLoads){.cluster = cluster,
@@ -83,10 +81,8 @@ static int inside(const UplinkLoads *loads, int uplink) {
 static void load_rooted(UplinkLoads *loads, ht_verb verb, const int *devices, int count,
                         double bytes) {
     for (int i = 1; i < count; i++)
-        if (verb == HT_BROADCAST)
-            uplink_loads_message(loads, devices[0], devices[i], bytes);
-        else
-            uplink_loads_message(loads, devices[i], devices[0], bytes);
+        if (verb == HT_BROADCAST) uplink_loads_message(loads, devices[0], devices[i], bytes);
+        else uplink_loads_message(loads, devices[i], devices[0], bytes);
 }
 
 void uplink_loads_collective(UplinkLoads *loads, ht_verb verb, const int *devices, int count,
@@ -109,8 +105,6 @@ void uplink_loads_collective(UplinkLoads *loads, ht_verb verb, const int *device
     }
     count_members(loads, devices, count, -1);
 }
-
-/* ---- rings ---- */
 
 Link uplinks_shared(const Cluster *cluster, Link link, const int *devices, int count, int rings) {
     if (!uplink_directions(cluster)) return link;

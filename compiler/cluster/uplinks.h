@@ -10,8 +10,7 @@
  * second out of the devices and, without `in`, into them. Unless `duplex`, both directions share
  * `bandwidth`. Messages from a to b pass a's card out, and b's and the switch's in; messages from b
  * to c pass no uplink of the switch. A device without an uplink has a card of its own: `remote`. */
-#ifndef CLUSTER_UPLINKS_H
-#define CLUSTER_UPLINKS_H
+#pragma once
 
 #include "hetu/reshard.h"
 
@@ -73,5 +72,3 @@ void uplink_loads_collective(UplinkLoads *loads, ht_verb verb, const int *device
 /* Returns a link whose bandwidth is at most its share of each uplink, when `rings` rings run at
  * once: ring r of devices[r], devices[r + rings], ... up to, not with, devices[count]. */
 Link uplinks_shared(const Cluster *cluster, Link link, const int *devices, int count, int rings);
-
-#endif

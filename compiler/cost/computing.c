@@ -89,8 +89,7 @@ static bool is_repeated(const Op *op, int k) {
     return false;
 }
 
-/* Returns the number of elements read and written, and their bytes in *bytes. An operand that is
- * passed twice counts once. */
+/* Returns the elements read and written, and *bytes. An operand passed twice counts once. */
 static double touched_elements(const Piece *piece, double *bytes) {
     const Op *op = piece->op;
     double total = 0;

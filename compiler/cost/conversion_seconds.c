@@ -1,5 +1,4 @@
-/* The seconds of layout conversions: communication steps, and copies in a device's own memory
- * between them. */
+/* The seconds of layout conversions: communication steps, and local copies between them. */
 #include "cost/cost.h"
 #include "reshard/plan.h"
 
@@ -45,8 +44,7 @@ static double move_volume(const ht_move *move) {
     return volume;
 }
 
-/* Adds the traffic of a step. A copy reads and writes; a combination writes twice, since it also
- * reads its target; a fill writes. */
+/* Adds a step's traffic. A copy reads and writes, a combination writes twice, a fill writes. */
 static void add_moved(const Plan *plan, const DeviceClass *class, const ht_reshard_step *step,
                       Moved *sum) {
     for (int m = 0; m < step->move_count; m++) {
@@ -64,8 +62,7 @@ static void add_moved(const Plan *plan, const DeviceClass *class, const ht_resha
     }
 }
 
-/* Returns the traffic of a device from `step` to its next communication step. Advances `step` past
- * that communication step, or to -1 at the end. */
+/* Returns a device's traffic from `step` to its next communication step, and advances `step`. */
 static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_reshard_device *part,
                          int *step) {
     Moved sum = {0};
@@ -116,8 +113,7 @@ static double mean_touched(const Cluster *cluster, const Plan *plan, int host) {
     return bytes / count;
 }
 
-/* Returns a device's copier. Devices that share a processor also share its caches, so `touched` is
- * their host's mean. */
+/* Returns a device's copier. Devices of a processor share caches: `touched` is the host's mean. */
 static Copier copier_of(const Cluster *cluster, const Plan *plan, int device) {
     const ClusterDevice *own = &cluster->devices[device];
     Copier copier = {plan_device(plan, device),        own->class, 0, own->processor,

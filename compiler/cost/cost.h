@@ -9,13 +9,11 @@
  *                                                            conversion: hetucc --emit=cost
  *
  * Layout propagation, the report, planners and the simulator read the same functions. Without a
- * cluster file there are operations and bytes but no seconds: nothing is assumed about machines
- * that nobody has described.
+ * cluster file there are operations and bytes but no seconds: unknown machines get no guesses.
  *
  * Operations are those of the rule as it is written. Each +, -, *, /, comparison, function of
- * math.h and addition to a sum is one; a product has 2 m n k. The rule of a kernel gives their
- * number in its clause `operations`. Bytes are those of every operand, read once, and of every
- * result, written once.
+ * math.h and addition to a sum is one; a product has 2 m n k. A kernel's rule gives their number in
+ * its clause `operations`. Bytes are those of every operand and every result, once each.
  *
  *     seconds of a call = start + max(operations / rate, bytes / memory bandwidth)
  *
@@ -28,8 +26,7 @@
  *
  * This folder reads the IR: bindings of rules, roles and plans. The cluster's description, which
  * the resharding planner reads too, is in cluster/cluster.h. */
-#ifndef COST_COST_H
-#define COST_COST_H
+#pragma once
 
 #include "cluster/cluster.h"
 #include "ir/programs/device_programs.h"
@@ -83,8 +80,7 @@ typedef enum MemoryKind {
 
 const char *memory_kind_name(MemoryKind kind);
 
-/* The memory of a device of a role at the operator with the fullest arena. Parameters, states and
- * inputs are in memory all the time, and included. */
+/* The memory of a role's device at the operator with the fullest arena, parameters included. */
 typedef struct RoleMemory {
     int64_t bytes[MEMORY_KINDS];
     const Value *largest[MEMORY_KINDS]; // by kind: its largest value; NULL: it has no value
@@ -115,8 +111,7 @@ typedef Array(KeptValue) KeptValues;
 RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, int slots,
                               KeptValues *values);
 
-/* Returns the parameter that a value holds, perhaps as a view, a copy or in another layout; NULL:
- * none. */
+/* Returns the parameter that a value holds, as a view, a copy or in another layout; NULL: none. */
 const Parameter *parameter_of(const Module *module, const Value *value);
 
 /* Returns, by value id, the parameter whose gradient the value holds, in any layout, type or shape;
@@ -139,8 +134,7 @@ int session_programs(const Unit *unit, const Strategy *strategy);
  * pass memory. */
 int64_t *session_bytes(Arena *arena, const Unit *unit, const Strategy *strategy);
 
-/* Refuses a strategy whose peak memory exceeds a device: reports each role with a peak above the
- * memory of one of its devices. */
+/* Refuses a strategy that does not fit: reports each role whose peak exceeds a device's memory. */
 void memory_check(Module *module);
 
 /* ---- the report ---- */
@@ -176,5 +170,3 @@ CostReport cost_report(Arena *arena, Module *module);
 /* Print the reports as a table, and as JSON (keys: tools/manual/formats.md). */
 void cost_table(Text *out, const CostReport *reports, int count);
 void cost_json(Text *out, const CostReport *reports, int count);
-
-#endif

@@ -5,8 +5,6 @@
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
 
-#include <string.h>
-
 const char *memory_kind_name(MemoryKind kind) {
     static const char *const names[MEMORY_KINDS] = {"parameters", "states",      "inputs",
                                                     "gradients",  "activations", "temporaries",
@@ -255,8 +253,7 @@ const char *value_called(const Value *value) {
     return value->name ? value->name : value->def ? value->def->def->name : "a value";
 }
 
-/* Returns advice, for error messages, that would lower a kind's bytes on a stage, such as a clause
- * that the strategy does not use yet. */
+/* Returns advice that would lower a kind's bytes on a stage, such as a clause not used yet. */
 static const char *advice(const Module *module, const RoleMemory *memory, const Stage *stage,
                           MemoryKind kind) {
     // the kinds that levels 1, 2 and 3 of ZeRO divide

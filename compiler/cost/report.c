@@ -116,10 +116,8 @@ static const char *kind_name(const Module *module) {
 
 /* Prints a role's devices as ranges: "[0-3,6]". */
 static void print_seconds(Text *out, double seconds) {
-    if (isnan(seconds))
-        text_print(out, " %10s", "-");
-    else
-        text_print(out, " %10.3g", seconds);
+    if (isnan(seconds)) text_print(out, " %10s", "-");
+    else text_print(out, " %10.3g", seconds);
 }
 
 static void print_row(Text *out, const CostRow *row) {

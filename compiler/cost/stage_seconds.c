@@ -2,10 +2,8 @@
  * is not in these times: planner/simulate/engine.h. */
 #include "cost/stage_seconds.h"
 
-#include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 #include "cost/cost.h"
-#include "reshard/plan.h"
 
 #include <math.h>
 
@@ -40,8 +38,6 @@ static double op_time(Times *times, const Op *op, int device) {
             ? work_seconds(cluster_class(times->module->devices->target.cluster, device), &work)
             : work.operations);
 }
-
-/* ---- stages ---- */
 
 static const Role *role_of(const Module *module, int device) {
     return &module->devices->roles
@@ -101,8 +97,6 @@ double *times_of_stage(Times *times, const int *devices, int device_count, int s
     }
     return slowest;
 }
-
-/* ---- messages ---- */
 
 double *times_of_edges(Times *times, int body, const StageGraph *graph, bool backward) {
     const Module *module = times->module;

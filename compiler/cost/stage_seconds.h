@@ -5,8 +5,7 @@
  *
  * Times are seconds on the module's cluster. Without a cluster file they are numbers of operations,
  * and conversions take no time. Slowdown by overlap is not in them: planner/simulate/engine.h. */
-#ifndef COST_STAGE_SECONDS_H
-#define COST_STAGE_SECONDS_H
+#pragma once
 
 #include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"
@@ -38,5 +37,3 @@ int op_edge(const Module *module, const StageGraph *graph, const Op *op, bool *b
 /* Returns, by edge of the graph of template `body`, the seconds of its forward or backward message;
  * all tensors of an edge are one message. */
 double *times_of_edges(Times *times, int body, const StageGraph *graph, bool backward);
-
-#endif

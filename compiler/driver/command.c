@@ -35,10 +35,8 @@ void add_headers(Driver *driver, Command *command) {
 }
 
 void add_source_word(Command *command, const char *source) {
-    if (is_c_by_option(source))
-        command_add(command, "-x", "c", source, "-x", "none", NULL);
-    else
-        command_add(command, source, NULL);
+    if (is_c_by_option(source)) command_add(command, "-x", "c", source, "-x", "none", NULL);
+    else command_add(command, source, NULL);
 }
 
 void command_add_item(Command *command, const Item *item) {
@@ -135,8 +133,7 @@ const char *absolute_name(Arena *arena, const char *path) {
     return whole;
 }
 
-/* Adds an option for each folder of an environment variable, since the running program may lack the
- * variables of compile time. */
+/* Adds an option for each folder of an environment variable, which the running program may lack. */
 static void add_folders(Command *recipe, const char *variable, const char *option) {
     const char *folders = getenv(variable);
     for (size_t length; folders && *folders; folders += length + (folders[length] == ':')) {

@@ -7,7 +7,6 @@
 #include "cluster/cluster.h"
 #include "ir/text/text.h"
 #include "migration/migration.h"
-#include "passes/pass_manager.h"
 #include "planner/report/report.h"
 #include "support/tool.h"
 
@@ -67,7 +66,6 @@ Target compile_target(const Options *options, const Cluster *cluster) {
                     .overlap = options->backend->overlaps && !options->passes.no_overlap};
 }
 
-/* Sets the target of each module of a unit. */
 static void set_target(const Options *options, const Unit *unit, const Cluster *cluster) {
     for (int i = 0; i < unit->modules.count; i++)
         unit->modules.at[i]->devices->target = compile_target(options, cluster);
@@ -194,8 +192,7 @@ static const char *symbol_prefix(const Driver *driver, const char *source) {
                      alone ? "" : arena_format(driver->arena, "_%08x", hash_word(source)));
 }
 
-/* Returns "hetucc 0.1.0 -O1 -DWIDTH=64": the version and the options that change a program, without
- * names of folders. */
+/* Returns "hetucc 0.1.0 -O1 -DWIDTH=64": version and options that change a program, no folders. */
 static const char *maker_text(const Driver *driver) {
     Text text = {.arena = driver->arena};
     text_string(&text, "hetucc " HETU_VERSION);
@@ -211,8 +208,7 @@ static const char *maker_text(const Driver *driver) {
 
 /* ---- the command that ht_prepare runs ---- */
 
-/* Adds the files of the program: first the source or object of the unit's models, then the other
- * parts that the models need. */
+/* Adds the files of the program: first the models' source or object, then what the models need. */
 static void recipe_files(Driver *driver, const Unit *unit, Command *recipe) {
     const char *first =
                    driver->part ? absolute_name(driver->arena, driver->part->object) : unit->file,
@@ -352,8 +348,7 @@ static Command main_command(Driver *driver) {
     return command;
 }
 
-/* Adds options that find the headers of an emitted file, and that keep the temporary folder's name
- * out of debug information. */
+/* Adds options that find an emitted file's headers and hide the temporary folder's name from -g. */
 static void add_places(Driver *driver, const EmittedFile *file, Command *command) {
     if (!driver->options->save_temps)
         command_add(command,
@@ -364,8 +359,7 @@ static void add_places(Driver *driver, const EmittedFile *file, Command *command
         command_add(command, "-idirafter", ".", NULL);
 }
 
-/* Returns whether the last -O is -O0. Emitted files are then compiled without optimization, too,
- * which is fast. */
+/* Returns whether the last -O is -O0. Emitted files are then compiled so, too, which is fast. */
 static bool is_unoptimised(const Options *options) {
     bool unoptimised = false;
     for (int i = 0; i < options->cc.items.count; i++)
@@ -399,8 +393,7 @@ static Command emitted_command(Driver *driver, const EmittedFile *file, const ch
     return command;
 }
 
-/* Writes an emitted file to the current folder (--save-temps), else to the temporary folder.
- * Returns its path; NULL after a message. */
+/* Writes an emitted file to this folder (--save-temps) or the temporary one. Returns its path. */
 static const char *write_emitted(Driver *driver, const EmittedFile *file) {
     if (driver->options->save_temps)
         return output_text(&driver->tools, file->name, file->text) ? file->name : NULL;
@@ -425,8 +418,7 @@ static int merge(Driver *driver, const char *const *parts, int count, const char
     return command_run(&driver->tools, &command) ? 1 : 0;
 }
 
-/* Returns the exit status: 1 when the user's source or lack of space made a command fail, 2 for a
- * bug of hetucc. */
+/* Returns the exit status: 1 if the user's source or lack of space failed a command, 2: a bug. */
 static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, const int *status) {
     int worst = 0;
     for (int i = 0; i < files->count; i++)
@@ -442,8 +434,7 @@ static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, con
     return worst;
 }
 
-/* Emits the files of a unit. With -c, the object also keeps what other files of the program need.
- * Returns false after errors. */
+/* Emits a unit's files. With -c, the object also keeps what others need. False after errors. */
 static bool emit_object(Driver *driver, EmittedFiles *files, const Unit *unit) {
     const char *section =
         driver->options->compile_only ? section_keep(driver, unit, unit->file) : NULL;

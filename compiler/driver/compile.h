@@ -4,10 +4,8 @@
  *
  * command.c writes the C compiler's command lines, compile.c runs the steps, waiting.c runs them
  * for sources that objects keep. Nothing of a model's compilation is cached. folder.c leaves
- * emitted files that do not change, and caches the runtime's objects (HETU_RUNTIME_CACHE).
- */
-#ifndef DRIVER_COMPILE_H
-#define DRIVER_COMPILE_H
+ * emitted files that do not change, and caches the runtime's objects (HETU_RUNTIME_CACHE). */
+#pragma once
 
 #include "driver/options.h"
 #include "driver/output.h"
@@ -68,8 +66,7 @@ bool source_is_ours(Driver *driver, const char *source);
 /* Returns the frontend's options for a source; `cluster` is the content of the cluster file. */
 FrontendOptions frontend_options(Driver *driver, const char *source, const struct Cluster *cluster);
 
-/* Returns the C compiler's command with the user's options for compiling (not for linking) and the
- * options that find hetu.h. */
+/* Returns the C compiler's command with the user's options for compiling and those for hetu.h. */
 Command compile_command(Driver *driver);
 
 /* Adds a source, with -x c when the source's name does not end in .c. */
@@ -106,23 +103,22 @@ const char *name_with(Arena *arena, const char *source, const char *suffix);
 /* Returns a name in which `_` replaces every character that make or a shell treats specially. */
 const char *name_plain(Arena *arena, const char *name);
 
-/* Returns the clang option for an option of gcc; NULL when clang needs none (language.c). Reports
- * an option that clang does not have. */
+/* Returns the clang option for an option of gcc; NULL if unneeded. Reports one that clang lacks. */
 const char *language_option(Diag *diag, const char *option);
 
 /* ---- options that replace a step (plan_option.c, list.c, resume_from_ir.c) ---- */
 
-/* Finds a strategy for the model of the sources on the cluster (--plan). Writes the strategy to the
- * file that -o names, else to one named like the source, and prints the reasons for it. Returns the
- * exit status. */
+/* Finds a strategy for the sources' model on the cluster (--plan). Writes it to the file that -o
+ * names, else to one named like the source, and prints the reasons. Returns the exit status. */
 int plan_make(Driver *driver);
 
-/* Prints what the models have and which strategies there are (--strategies). Returns the exit
- * status. */
+/* Prints what the models have and the strategies (--strategies). Returns the exit status. */
 int list_make(Driver *driver);
 
 /* Replaces modules of the unit by the --resume file's modules of the same model and strategy.
  * Returns false after errors: a module belongs to none of the sources, or its model has changed. */
 bool unit_resume(Driver *driver, Unit *unit);
 
-#endif
+/* Copies the files of examples/start, as they are installed, into a folder, which is made if it is
+ * missing. Replaces no file. Prints what to do next. Returns the exit status. */
+int init_folder(const Toolchain *tools, const char *folder);

@@ -84,8 +84,7 @@ static bool needs_quotes(const char *word) {
     return false;
 }
 
-/* Appends a word to a variable of the Makefile, escaped for make and for the shell. Backslashes
- * before a # are doubled for make. */
+/* Appends a word to a Makefile's variable, escaped for make and for the shell. */
 static void add_word(Text *value, const char *word) {
     bool quoted = !*word || needs_quotes(word);
     text_string(value, quoted ? " '" : " ");
@@ -111,10 +110,8 @@ static void add_option(Text *value, const char *option, const char *argument) {
 static void add_include_folder(Text *value, const UserFiles *user, const char *option,
                                const char *path) {
     const char *name = user_folder_name(user, path);
-    if (name && !strcmp(option, "-I"))
-        add_word(value, arena_format(value->arena, "-I%s", name));
-    else if (name)
-        add_option(value, option, name);
+    if (name && !strcmp(option, "-I")) add_word(value, arena_format(value->arena, "-I%s", name));
+    else if (name) add_option(value, option, name);
     else if (!strcmp(option, "-isystem") || !strcmp(option, "-idirafter"))
         add_option(value, option, path);
 }
@@ -122,10 +119,8 @@ static void add_include_folder(Text *value, const UserFiles *user, const char *o
 /* Adds an option to `preprocessor` when the preprocessor reads it, else to `compiler`. */
 static void add_flag(const Folder *folder, const Item *item, Text *preprocessor, Text *compiler) {
     const char *text = item->text;
-    if (begins(text, "-D") || begins(text, "-U"))
-        add_word(preprocessor, text);
-    else if (begins(text, "-I"))
-        add_include_folder(preprocessor, folder->user, "-I", text + 2);
+    if (begins(text, "-D") || begins(text, "-U")) add_word(preprocessor, text);
+    else if (begins(text, "-I")) add_include_folder(preprocessor, folder->user, "-I", text + 2);
     else if (item->value &&
              (!strcmp(text, "-isystem") || !strcmp(text, "-iquote") || !strcmp(text, "-idirafter")))
         add_include_folder(preprocessor, folder->user, text, item->value);
@@ -134,8 +129,7 @@ static void add_flag(const Folder *folder, const Item *item, Text *preprocessor,
                    user_file_name(folder->user, item->value)
                        ? user_file_name(folder->user, item->value)
                        : item->value);
-    else
-        add_option(compiler, text, item->value);
+    else add_option(compiler, text, item->value);
 }
 
 /* The user's options and files in the Makefile. */
@@ -270,8 +264,7 @@ static Names inner_folders(const Folder *folder) {
     return names;
 }
 
-/* Makes a folder and adds it to `made`; accepts an existing folder that no other user controls.
- * Returns false after a message. */
+/* Makes a folder, or accepts one that no other user controls, and adds it to `made`. */
 static bool make_folder(Arena *arena, const char *path, Names *made) {
     struct stat found;
     if (!mkdir(path, 0777)) {
@@ -289,8 +282,7 @@ static bool make_folder(Arena *arena, const char *path, Names *made) {
 /* Sets *bytes to the content of a file of the folder; false after a message. */
 static bool content(const Folder *folder, const FolderFile *file, Text *bytes) {
     *bytes = (Text){.arena = folder->driver->arena};
-    if (file->text)
-        text_string(bytes, file->text);
+    if (file->text) text_string(bytes, file->text);
     else if (!file_read(file->from, bytes)) {
         complain("cannot read %s: %s", file->from, strerror(errno));
         return false;
@@ -440,12 +432,9 @@ static const char *runtime_cache(Arena *arena, bool *good) {
     if (named && (!*named || !strcmp(named, "0"))) return NULL;
     if (named && *named != '/' && (here = getcwd(NULL, 0)))
         path = arena_format(arena, "%s/%s", here, named);
-    else if (named)
-        path = named;
-    else if (base && *base == '/')
-        path = arena_format(arena, "%s/hetu", base);
-    else if (home && *home == '/')
-        path = arena_format(arena, "%s/.cache/hetu", home);
+    else if (named) path = named;
+    else if (base && *base == '/') path = arena_format(arena, "%s/hetu", base);
+    else if (home && *home == '/') path = arena_format(arena, "%s/.cache/hetu", home);
     free(here);
     const char *wrong = path ? cache_wrong(arena, &path) : NULL;
     if (path && !wrong) return path;

@@ -5,8 +5,7 @@
  *     include, runtime              copies of hetucc's installed files
  *     source                        copies of the user's files (sources.c)
  */
-#ifndef DRIVER_FOLDER_H
-#define DRIVER_FOLDER_H
+#pragma once
 
 #include "driver/compile.h"
 
@@ -59,5 +58,3 @@ bool folder_write(const Folder *folder, const char *path);
 /* Writes the folder, builds the program there, and copies it to `written`, which output_begin
  * returned for `program`. Keeps the folder only with --save-temps. Returns the exit status. */
 int folder_build(const Folder *folder, const char *written, const char *program);
-
-#endif

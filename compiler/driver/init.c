@@ -1,5 +1,5 @@
 /* hetucc --init: copies a first program into a folder. */
-#include "driver/init.h"
+#include "driver/compile.h"
 
 #include "driver/output.h"
 #include "support/reading.h"

@@ -53,8 +53,7 @@ static void add_value(Arena *arena, NamedDims *dims, const Value *value) {
         }
 }
 
-/* After pass factor_dims, adds the extents of names: for each, the product of the value's extents
- * that have the name. */
+/* After pass factor_dims, adds each name's extent: the product of the value's extents so named. */
 static void add_factors(Arena *arena, NamedDims *dims, const Value *value) {
     for (int i = 0; i < dims->count; i++) {
         int64_t extent = 1;

@@ -2,7 +2,7 @@
  *     gpt.c, layers.o  ─▶ make_waiting: objects for models that waited
  *                      ─▶ compile_source: an object for each source
  *                      ─▶ whole_command: the C compiler links them with libhetu */
-#include "driver/init.h"
+#include "driver/compile.h"
 #include "driver/folder.h"
 #include "driver/object_sections.h"
 #include "ir/text/text.h"
@@ -14,7 +14,6 @@
 #include "support/tool.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,10 +53,8 @@ static Command whole_command(Driver *driver, const char *const *objects, const P
         const Item *item = &options->cc.items.at[i];
         const char *object =
             item->kind == ITEM_SOURCE ? objects[source++] : made_of(item, waiting, made);
-        if (item->kind == ITEM_SOURCE && !object)
-            add_source_word(&command, item->text);
-        else
-            command_add(&command, object ? object : item->text, NULL);
+        if (item->kind == ITEM_SOURCE && !object) add_source_word(&command, item->text);
+        else command_add(&command, object ? object : item->text, NULL);
         if (item->value) command_add(&command, item->value, NULL);
     }
     if (options->compile_only) command_add(&command, "-c", NULL);
@@ -71,9 +68,7 @@ _Noreturn static void hand_over(Driver *driver) {
     Command command =
         whole_command(driver, arena_array(driver->arena, const char *, options->cc.source_count),
                       &none_waits, NULL);
-    if (options->output) {
-        command_add(&command, "-o", options->output, NULL);
-    }
+    if (options->output) command_add(&command, "-o", options->output, NULL);
     if (!options->cc.hand_over && !options->compile_only && options->cc.input_count)
         add_libraries(driver, &command);
     if (driver->prepares) command_add(&command, "-rdynamic", NULL);
@@ -260,8 +255,7 @@ static bool translate_folder(Driver *driver, const Units *units) {
     return folder && folder_write(folder, path);
 }
 
-/* Checks that there are sources, and that no object has a waiting model: --emit and --stop-after
- * work on sources alone. */
+/* Checks that there are sources and no object with a waiting model, for --emit and --stop-after. */
 static bool check_sources(Driver *driver) {
     const Options *options = driver->options;
     if (options->backend->folder && options->emit == EMIT_C && !options->output)
@@ -282,8 +276,7 @@ static int translate(Driver *driver) {
     Units units = {0};
     if (!check_sources(driver)) return 1;
     bool good = read_units(driver, &units);
-    if (good && driver->options->emit == EMIT_IR)
-        good = translate_ir(driver, &units);
+    if (good && driver->options->emit == EMIT_IR) good = translate_ir(driver, &units);
     else if (good && driver->options->emit >= EMIT_COST && !driver->options->stop_after)
         good = translate_cost(driver, &units);
     else if (good && driver->options->emit == EMIT_C && !driver->options->stop_after)
@@ -522,8 +515,7 @@ static bool return_input(const Options *options) {
     return true;
 }
 
-/* Returns whether -S or -fsyntax-only leaves a source to the C compiler. hetucc then checks its
- * models, without output. */
+/* Returns whether -S or -fsyntax-only leaves a source to the C compiler; its models are checked. */
 static bool checks(const Options *options) {
     return options_have(options, "-S") || options_have(options, "-fsyntax-only");
 }

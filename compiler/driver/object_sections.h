@@ -9,10 +9,8 @@
  * options. A model that calls functions of other files waits: its programs are made when hetucc
  * links. Sources of one command line are parts of one program in the same way.
  *
- * Another linker refuses an object with waiting models, by an undefined symbol (emit/emit.h).
- */
-#ifndef DRIVER_OBJECT_SECTIONS_H
-#define DRIVER_OBJECT_SECTIONS_H
+ * Another linker refuses an object with waiting models, by an undefined symbol (emit/emit.h). */
+#pragma once
 
 #include "driver/compile.h"
 
@@ -76,5 +74,3 @@ typedef Array(ObjectSection) ObjectSections;
 /* Adds the sections of an object or archive (also a thin one); the bytes live in the arena. Adds
  * nothing when the file cannot be read or is neither; an object is 64-bit little-endian ELF. */
 void object_sections(Arena *arena, const char *path, ObjectSections *sections);
-
-#endif

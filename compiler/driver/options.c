@@ -263,15 +263,12 @@ static void read_long(Line *line) {
 /* Reads an option of hetucc that is one dash and a word, such as -std=c17; false: it is another. */
 static bool read_dashed_word(Line *line) {
     const char *word = *line->next;
-    if (!strcmp(word, "-###"))
-        put(line, "-#", "");
+    if (!strcmp(word, "-###")) put(line, "-#", "");
     else if (begins(word, "-std=") || !strcmp(word, "-Wimplicit-reshard") ||
              !strcmp(word, "-Wno-implicit-reshard") || !strcmp(word, "-save-temps"))
         put(line, "-%s", word);
-    else if (begins(word, "-R"))
-        put(line, "%s", word);
-    else
-        return false;
+    else if (begins(word, "-R")) put(line, "%s", word);
+    else return false;
     line->next++;
     if (!strcmp(word, "-R")) {
         check_next(line, word);
@@ -341,10 +338,8 @@ static void add_input(Reader *reader) {
  * For any other language, the C compiler does everything. */
 static void set_language(Reader *reader, const char *language) {
     reader->in_c = !strcmp(language, "c");
-    if (reader->in_c || !strcmp(language, "none"))
-        reader->options->cc.items.count--;
-    else
-        reader->options->cc.hand_over = true;
+    if (reader->in_c || !strcmp(language, "none")) reader->options->cc.items.count--;
+    else reader->options->cc.hand_over = true;
 }
 
 static void set_value(Reader *reader, const char *value) {
@@ -378,8 +373,7 @@ bool is_c_by_option(const char *source) {
     return !language || language->folder;
 }
 
-/* Returns the index of `word` among `words` (NULL at the end). If the word is missing, ends the
- * process with a message that lists `words`. */
+/* Returns the index of `word` among `words`. If it is missing, ends the process with a list. */
 static int choose(Arena *arena, const char *option, const char *word, const char *const *words) {
     const char *all = words[0];
     int count = 0;
@@ -429,8 +423,7 @@ static void find_diagnostics(Reader *reader, char **words) {
     for (; *words; words++)
         if (begins(*words, option) && (*words)[sizeof option - 1] == '=')
             set_diagnostics(reader, *words + sizeof option);
-        else if (!strcmp(*words, option) && words[1])
-            set_diagnostics(reader, *++words);
+        else if (!strcmp(*words, option) && words[1]) set_diagnostics(reader, *++words);
 }
 
 static int read_known(const char *value) {

@@ -4,10 +4,8 @@
  *
  * hetucc takes the place of the C compiler: it reads the options that it knows, and keeps all
  * others, in order, for the C compiler. options_read first rewrites each unknown word as
- * --Xcc=WORD, so that argp can parse the whole line.
- */
-#ifndef DRIVER_OPTIONS_H
-#define DRIVER_OPTIONS_H
+ * --Xcc=WORD, so that argp can parse the whole line. */
+#pragma once
 
 #include "support/array.h"
 
@@ -98,12 +96,9 @@ void options_read(Arena *arena, Options *options, int argc, char **argv);
 
 /* ---- response files (response.c) ---- */
 
-/* Returns the words of a command line with each @FILE replaced by the words in FILE, as C compilers
- * do. NULL ends both lists.
+/* Returns the words of a command line, each @FILE replaced by FILE's words. NULL ends both lists.
  *
  * White space separates the words of a file; quotes and backslashes protect it. A file may name
  * other files. An @FILE that does not exist stays as it is. A file that cannot be read, or that
  * names itself, ends the process with status 1. */
 char **response_expand(Arena *arena, char **words);
-
-#endif

@@ -6,10 +6,8 @@
  *     ... the C compiler writes it ...
  *     output_finish(tools, written, "gpt.o", 0666);          // renames it
  *
- * Temporary files and unfinished outputs are removed when the process ends, also by a signal.
- */
-#ifndef DRIVER_OUTPUT_H
-#define DRIVER_OUTPUT_H
+ * Temporary files and unfinished outputs are removed when the process ends, also by a signal. */
+#pragma once
 
 #include "driver/toolchain.h"
 
@@ -26,8 +24,7 @@ bool temporary_full(const Toolchain *tools);
  * plain file; NULL after a message when nothing can be written there. */
 const char *output_begin(Toolchain *tools, const char *path);
 
-/* Appends the bytes of a file. Returns false and sets errno if it is unreadable or above 256
- * MiB. */
+/* Appends the bytes of a file. Returns false and sets errno if unreadable or above 256 MiB. */
 bool file_read(const char *path, Text *bytes);
 
 /* Writes bytes to `written`, which output_begin returned for `path`; false after a message. */
@@ -60,5 +57,3 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Makes complain print warnings instead of errors. */
 void complain_softly(void);
-
-#endif

@@ -92,8 +92,6 @@ static Planned find_models(Driver *driver) {
     return found.failed ? (Planned){0} : found;
 }
 
-/* ---- writing ---- */
-
 /* Returns the strategy's name: its file's name, with _ for all but letters and digits. */
 static const char *strategy_name(Driver *driver, const char *path) {
     char *name = arena_string(driver->arena, name_with(driver->arena, path, ""));
@@ -113,8 +111,7 @@ static int write_plan(Driver *driver, const char *path, const Text *strategy, co
     return 0;
 }
 
-/* Returns the path of the strategy: "train.strategy" beside a source of the command line, else in
- * the current folder. */
+/* Returns the path of the strategy: "train.strategy" beside a source, else in this folder. */
 static const char *plan_path(const Driver *driver, const Planned *planned) {
     const char *slash = strrchr(planned->source, '/');
     const char *source = planned->driver != driver && slash ? slash + 1 : planned->source;

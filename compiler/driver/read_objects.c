@@ -9,8 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes of an open file. The bytes are read, not mapped: a mapped file that another process
- * truncates would end hetucc by a signal. */
+/* Bytes of an open file, read, not mapped: one that is truncated would end hetucc by a signal. */
 typedef struct Bytes {
     int file;
     uint64_t begin, size;
@@ -51,8 +50,6 @@ static bool begins_with(Bytes bytes, const char *word) {
     return take(bytes, 0, head, sizeof head) && !memcmp(head, word, sizeof head);
 }
 
-/* ---- objects ---- */
-
 static bool is_ours(const char *names, const Elf64_Shdr *strings, const Elf64_Shdr *section) {
     static const char name[] = OBJECT_SECTION;
     return section->sh_name < strings->sh_size && !strcmp(names + section->sh_name, name);
@@ -81,8 +78,6 @@ static void add_object(Arena *arena, Bytes object, const char *member, ObjectSec
         if (text) array_push(arena, sections, (ObjectSection){member, text, table[i].sh_size});
     }
 }
-
-/* ---- archives ---- */
 
 /* Returns a member's name: "a.o" for "a.o/"; for "/12" the name at byte 12 of the long names. */
 static const char *member_name(Arena *arena, const struct ar_hdr *header, const char *names) {
@@ -133,9 +128,7 @@ static void add_archive(Arena *arena, const char *path, Bytes archive, bool thin
 void object_sections(Arena *arena, const char *path, ObjectSections *sections) {
     Bytes file = open_bytes(path);
     bool thin = begins_with(file, "!<thin>\n");
-    if (thin || begins_with(file, ARMAG))
-        add_archive(arena, path, file, thin, sections);
-    else
-        add_object(arena, file, NULL, sections);
+    if (thin || begins_with(file, ARMAG)) add_archive(arena, path, file, thin, sections);
+    else add_object(arena, file, NULL, sections);
     close_bytes(file);
 }

@@ -15,14 +15,10 @@ typedef Array(char *) Words;
 /* Returns the word at *at, where no white space is; moves *at to the end of the word. */
 static char *next_word(Arena *arena, const char **at) {
     char *word = arena_alloc(arena, strlen(*at) + 1), *end = word, quote = 0;
-    for (; **at && (quote || !strchr(" \t\r\n\v\f", **at)); ++*at) {
-        if (**at == '\\' && (*at)[1])
-            *end++ = *++*at;
-        else if (quote ? **at == quote : **at == '\'' || **at == '"')
-            quote = quote ? 0 : **at;
-        else
-            *end++ = **at;
-    }
+    for (; **at && (quote || !strchr(" \t\r\n\v\f", **at)); ++*at)
+        if (**at == '\\' && (*at)[1]) *end++ = *++*at;
+        else if (quote ? **at == quote : **at == '\'' || **at == '"') quote = quote ? 0 : **at;
+        else *end++ = **at;
     *end = 0;
     return word;
 }

@@ -4,8 +4,7 @@
  *     (edit a layout in gpt.ir)
  *     hetucc --resume=gpt.ir gpt.c -o gpt
  *
- * The sources are read again. Modules of the file replace the modules of the sources that have the
- * same model and strategy. */
+ * The sources are read again; the file's modules replace theirs of equal model and strategy. */
 #include "driver/compile.h"
 
 #include "ir/text/text.h"
@@ -30,8 +29,7 @@ static bool same_strategy(Arena *arena, const Strategy *a, const Strategy *b) {
     return a == b || (a && b && !strcmp(text_bytes(&texts[0]), text_bytes(&texts[1])));
 }
 
-/* Returns how the module read from the file differs from the source's module; NULL when both are
- * the same model under the same strategy. */
+/* Returns how the file's module differs from the source's; NULL: model and strategy are equal. */
 static const char *find_difference(Arena *arena, const Module *own, const Module *read) {
     if (own->kind != read->kind || own->optimizer->state_count != read->optimizer->state_count ||
         own->optimizer->clip != read->optimizer->clip || own->precision != read->precision)
@@ -100,8 +98,7 @@ bool unit_resume(Driver *driver, Unit *unit) {
     if (!ir_parse(driver->arena, driver->diag, file, text.bytes, &modules)) return false;
     for (int i = 0; i < modules.count; i++) {
         const ReadModule *read = &modules.at[i];
-        if (text_same(read->module->source->file, unit->file))
-            resume_module(driver, unit, read);
+        if (text_same(read->module->source->file, unit->file)) resume_module(driver, unit, read);
         else if (!is_source(driver->options, read->module->source->file))
             diag_error(
                 driver->diag, read->at, "%s, which this module is of, is not among the sources",

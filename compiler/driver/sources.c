@@ -5,8 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* ---- paths ---- */
-
 static const char *copied(Arena *arena, char *path) {
     const char *copy = path ? arena_string(arena, path) : NULL;
     free(path);
@@ -35,8 +33,6 @@ static const char *folder_of(Arena *arena, const char *path) {
     size_t length = (size_t)(strrchr(path, '/') - path);
     return arena_substring(arena, path, length ? length : 1);
 }
-
-/* ---- collecting ---- */
 
 /* Adds a file once. Ignores a path that is not a plain file, such as a missing header. */
 static void add_file(UserFiles *files, const char *path) {
@@ -75,13 +71,10 @@ static bool add_source(Driver *driver, UserFiles *files, const Item *item) {
     const char *list = temporary(&driver->tools, "files.d");
     Command command = compile_command(driver);
     command_add(&command, "-w", "-MM", "-MF", list, NULL);
-    if (item->kind == ITEM_DEVICE) {
+    if (item->kind == ITEM_DEVICE)
         command_add(&command, "-MG", "-x", driver->options->backend->folder->read_as, NULL);
-    }
-    if (item->kind == ITEM_SOURCE)
-        add_source_word(&command, item->text);
-    else
-        command_add(&command, item->text, NULL);
+    if (item->kind == ITEM_SOURCE) add_source_word(&command, item->text);
+    else command_add(&command, item->text, NULL);
     if (command_run(&driver->tools, &command)) return false;
     add_file(files, item->text);
     if (!driver->tools.dry_run) add_rule(files, file_text(driver->arena, list));
@@ -137,8 +130,6 @@ UserFiles *user_files_find(Driver *driver) {
     files->root = common_folder(driver, files);
     return files;
 }
-
-/* ---- names ---- */
 
 const char *user_file_name(const UserFiles *files, const char *path) {
     const char *name = absolute_path(files->arena, path);

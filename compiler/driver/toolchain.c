@@ -217,8 +217,7 @@ static char **plain_environment(Arena *arena) {
     return own;
 }
 
-/* Starts a command as child `slot`. Ends the process with a message when that fails: other commands
- * would fail as well. */
+/* Starts a command as child `slot`. Ends the process with a message when that fails. */
 static void start(const Command *command, int slot) {
     pid_t child;
     posix_spawn_file_actions_t actions;
@@ -263,8 +262,7 @@ static const char *take_output(const Toolchain *tools, int slot, int status) {
     child_output[slot] = NULL;
     if (text.length && sarif_has_stderr())
         sarif_add(status ? SARIF_ERROR : SARIF_WARNING, NULL, text_bytes(&text));
-    else
-        fwrite(text_bytes(&text), 1, text.length, stderr);
+    else fwrite(text_bytes(&text), 1, text.length, stderr);
     return text_bytes(&text);
 }
 
@@ -274,10 +272,8 @@ static int note_end(const Toolchain *tools, const Command *command, int slot, in
     int status = status_of(ended);
     const char *output = take_output(tools, slot, status);
     // A shell that runs the compiler also returns 128 + the number of the signal.
-    if (status > 128 && status <= 128 + MOST_SIGNAL)
-        report_killed(command, status - 128);
-    else if (status && report_killed_child(command, output))
-        status = 128 + SIGKILL;
+    if (status > 128 && status <= 128 + MOST_SIGNAL) report_killed(command, status - 128);
+    else if (status && report_killed_child(command, output)) status = 128 + SIGKILL;
     return status;
 }
 

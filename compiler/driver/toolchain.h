@@ -4,8 +4,7 @@
  *     command_add(&command, "-c", "gpt.c", "-o", "gpt.o", NULL);
  *     int status = command_run(tools, &command);
  */
-#ifndef DRIVER_TOOLCHAIN_H
-#define DRIVER_TOOLCHAIN_H
+#pragma once
 
 #include "support/array.h"
 #include "support/text.h"
@@ -27,8 +26,7 @@ typedef struct Command {
     bool quiet; // messages are unusual: they are captured, in English, to find a killed child
 } Command;
 
-/* Finds where hetucc is installed, and removes temporary files when the process ends. Ends the
- * process with a message on failure. */
+/* Finds hetucc's installation; removes temporary files at exit. Ends with a message on failure. */
 void toolchain_open(Toolchain *tools, Arena *arena, bool dry_run);
 
 /* command_cc_words returns the C compiler's command: the words of the environment variable CC, or
@@ -48,5 +46,3 @@ void command_run_all(const Toolchain *tools, const Command *commands, int count,
 
 /* Replaces this process by the command. */
 _Noreturn void command_become(const Toolchain *tools, const Command *command);
-
-#endif

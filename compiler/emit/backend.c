@@ -10,15 +10,11 @@
 #define EXTREMES                                                                                   \
     {"fmaxf", "ht_fmaxf"}, {"fminf", "ht_fminf"}, {"fmax", "ht_fmax"}, {"fmin", "ht_fmin"}
 
-/* ---- C for CPUs ---- */
-
 /* <hetu/vector_math.h> has variants of some functions that vectorise. */
 static const char *const CPU_FUNCTIONS[][2] = {
     {"expf", "ht_expf"}, {"tanhf", "ht_tanhf"}, EXTREMES, {NULL, NULL}};
 
 static const char CPU_WORDS[] = "r at where sum part c end call result operand attr axes s";
-
-/* ---- CUDA ---- */
 
 static const char *const CUDA_FUNCTIONS[][2] = {EXTREMES, {NULL, NULL}};
 
@@ -48,8 +44,6 @@ static const BackendFolder CUDA_FOLDER = {
     .compiler_variable = "NVCC",
     .compiler_home = "/usr/local/cuda/bin",
     .read_as = "c++"};
-
-/* ---- the table ---- */
 
 static const Backend BACKENDS[] = {
     {.name = "cpu",

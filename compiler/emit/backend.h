@@ -1,15 +1,13 @@
 /* Backends: the table in backend.c has a row for each backend, with everything that the compiler
  * knows of the backend. Emitted programs have the same structure for all backends. */
-#ifndef EMIT_BACKEND_H
-#define EMIT_BACKEND_H
+#pragma once
 
 #include "rule/rule.h"
 
 struct LocalOp;
 struct Kernel;
 
-/* Appends the statements of a kernel's body to `out`, and to `before` the helper functions that
- * stand in front of the kernel. */
+/* Appends the statements of a kernel's body to `out`, and its helper functions to `before`. */
 typedef void LoopsWriter(Text *before, Text *out, const struct LocalOp *local,
                          const struct Kernel *kernel);
 
@@ -64,5 +62,3 @@ const char *backend_kernel_clause(Arena *arena, const Backend *backend);
 bool backend_word(const char *name);
 
 LoopsWriter loops_cpu, loops_cuda, rows_cpu, rows_cuda;
-
-#endif

@@ -3,8 +3,7 @@
  *     gpt.c under a strategy of two stages  ->  gpt.main.c, gpt.image.c, gpt.kernels.c,
  *                                               gpt.role0.c, gpt.role1.c
  */
-#ifndef EMIT_EMIT_H
-#define EMIT_EMIT_H
+#pragma once
 
 #include "emit/backend.h"
 #include "support/array.h"
@@ -46,5 +45,3 @@ void emit_part(EmittedFiles *files, const Unit *unit, const EmitOptions *options
 /* Returns the operand of #include for a file; the operand has no escapes. A name with a quote gets
  * angle brackets (found with -idirafter). NULL: C cannot spell the name. */
 const char *c_include(Arena *arena, const char *path);
-
-#endif

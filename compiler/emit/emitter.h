@@ -1,6 +1,5 @@
 /* State of the emitter while it writes the files of one unit, and of one role. */
-#ifndef EMIT_EMITTER_H
-#define EMIT_EMITTER_H
+#pragma once
 
 #include "emit/backend.h"
 #include "ir/programs/device_programs.h"
@@ -98,5 +97,3 @@ const char *fingerprint_name(const Emitter *emitter);
  * number of rows, call one body with parameters. The C compiler translates that body once. Divisors
  * and array extents stay constants, since they help the optimiser. */
 void write_kernels(Text *out, const KernelTexts *kernels, bool share);
-
-#endif

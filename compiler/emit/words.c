@@ -22,12 +22,9 @@ const char *c_string(Arena *arena, const char *text) {
     Text out = {.arena = arena};
     for (const char *c = text; *c; c++) {
         unsigned char byte = (unsigned char)*c;
-        if (byte == '"' || byte == '\\')
-            text_print(&out, "\\%c", byte);
-        else if (byte < 32 || byte > 126 || byte == '?')
-            text_print(&out, "\\%03o", byte);
-        else
-            text_append(&out, c, 1);
+        if (byte == '"' || byte == '\\') text_print(&out, "\\%c", byte);
+        else if (byte < 32 || byte > 126 || byte == '?') text_print(&out, "\\%03o", byte);
+        else text_append(&out, c, 1);
     }
     return text_bytes(&out);
 }
@@ -91,8 +88,6 @@ const char *file_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* ---- names of tensors ---- */
-
 /* Returns whether generated functions use a name themselves: reserved words of a backend, loop
  * counters, and numbered names such as i0. */
 static bool is_own_name(const char *name, bool loops) {
@@ -113,8 +108,6 @@ const char *tensor_name(Arena *arena, const Rule *rule, const char *name, int nu
     return number < 0 ? arena_format(arena, "%s%s", name, taken ? "_" : "")
                       : arena_format(arena, "%s_%d", name, number);
 }
-
-/* ---- places ---- */
 
 /* Returns the lines of the operators that were fused into this one: "+98+104". */
 static const char *lines_also(Arena *arena, const Op *op) {

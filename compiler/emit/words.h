@@ -1,6 +1,5 @@
 /* Names, literals and comments of emitted C. */
-#ifndef EMIT_WORDS_H
-#define EMIT_WORDS_H
+#pragma once
 
 #include "ir/module.h"
 #include "support/text.h"
@@ -34,5 +33,3 @@ const char *file_name(const char *path);
 
 /* Returns the place of an operator in the source and its scope: "gpt.c:42 h3"; NULL: no scope. */
 const char *op_place(Arena *arena, const Op *op, const char *scope);
-
-#endif

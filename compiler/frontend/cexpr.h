@@ -4,8 +4,7 @@
  *                         a: C_CAST to double of C_VAR h
  *                         b: C_BINARY OP_MUL of C_CAST to double of C_INT 2, C_VAR rate
  */
-#ifndef FRONTEND_CEXPR_H
-#define FRONTEND_CEXPR_H
+#pragma once
 
 #include "frontend/ctype.h"
 #include "support/diag.h"
@@ -160,13 +159,10 @@ CExpr *cexpr_new(Arena *arena, CExprKind kind, const CType *type, Position at);
 /* Returns the function that an expression names or takes the address of; NULL: it does neither. */
 CFunction *cexpr_function(const CExpr *expr);
 
-/* Returns the value that an initializer list gives member number `index`, called `name`; NULL when
- * it gives none. */
+/* Returns the value that an initializer list gives member `index`, called `name`; NULL: none. */
 const CExpr *cexpr_member(const CExpr *list, int index, const char *name);
 
 /* Call `visit` for every expression in a statement or expression, itself too; NULL is allowed. */
 typedef void CVisit(const CExpr *expr, void *data);
 void cexpr_walk(const CExpr *expr, CVisit *visit, void *data);
 void cstmt_walk(const CStmt *stmt, CVisit *visit, void *data);
-
-#endif

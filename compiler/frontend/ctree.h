@@ -5,14 +5,12 @@
  *     ctype.h, cexpr.h     types; expressions and statements
  *     ctree.h              variables, functions, the unit
  *
- * Every expression has its type, so that implicit conversions are explicit nodes (C_CAST). A
- * construct that the evaluator cannot do is a C_REFUSED node with a message, which is an error only
- * when it is evaluated.
+ * Every expression has its type, so that implicit conversions are explicit nodes (C_CAST). What the
+ * evaluator cannot do is a C_REFUSED node with a message, an error only when evaluated.
  *
  * A construct from a macro's argument has the position of the argument; any other construct from a
  * macro has the position of the macro's use. */
-#ifndef FRONTEND_CTREE_H
-#define FRONTEND_CTREE_H
+#pragma once
 
 #include "frontend/cexpr.h"
 
@@ -155,5 +153,3 @@ CName cunit_lookup_beside(const CUnit *unit, const OpDef *def, const char *name)
 CName cunit_shared(const CUnit *unit, const char *name);
 void cunit_share(CUnit *unit, const char *name, CName what);
 void cunit_declare(CUnit *unit, const char *name, CName what);
-
-#endif

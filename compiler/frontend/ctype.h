@@ -3,8 +3,7 @@
  *     struct config { int layers; float *rates; };
  *     CT_STRUCT "struct config", 16 bytes: layers CT_INT at 0, rates CT_POINTER to CT_FLOAT at 8
  */
-#ifndef FRONTEND_CTYPE_H
-#define FRONTEND_CTYPE_H
+#pragma once
 
 #include "support/array.h"
 
@@ -75,5 +74,3 @@ bool ctype_is_floating(const CType *type);
 /* Return a type after integer promotion, and the type of C's usual arithmetic conversions. */
 const CType *ctype_promoted(const CTypes *types, const CType *type);
 const CType *ctype_common(const CTypes *types, const CType *a, const CType *b);
-
-#endif

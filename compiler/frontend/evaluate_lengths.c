@@ -9,8 +9,6 @@
 
 #include <string.h>
 
-/* ---- padding ---- */
-
 static const char *padding_name(const Pragma *pragma, int i) { return pragma->names.at[i]; }
 
 void padding_give(const CUnit *unit, Module *module) {
@@ -23,7 +21,6 @@ void padding_give(const CUnit *unit, Module *module) {
     }
 }
 
-/* Checks one name of a pragma `padding`. */
 static void check_name(const CUnit *unit, const Pragma *pragma, int k, Module *const *modules,
                        int count) {
     Array(const char *) names = {0};
@@ -54,8 +51,6 @@ void padding_check(const CUnit *unit, Module *const *modules, int count) {
             check_name(unit, pragma, k, modules, count);
     }
 }
-
-/* ---- lengths ---- */
 
 /* Checks that `other`, with a pipeline's lengths, has the parameters of `module`. */
 static bool check_parameters(const Module *module, const Module *other, Position at) {
@@ -125,7 +120,6 @@ static bool check_inputs(const Module *module, const Module *other, const ShapeV
     return cut && padded;
 }
 
-/* Returns the types of a module's inputs. */
 static const Type *input_types(CUnit *unit, const Module *module) {
     Type *types = arena_array(unit->arena, Type, module->inputs.count);
     for (int i = 0; i < module->inputs.count; i++) types[i] = module->inputs.at[i]->type;

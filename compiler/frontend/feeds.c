@@ -135,14 +135,11 @@ static const CExpr *dataset_input(const CExpr *call) {
     return said || !fields ? said : field_of(fields, "name");
 }
 
-/* Reads a feed by ht_feed, ht_feed_n or ht_dataset into *fed; false for any other expression, and
- * when the input's name is unknown. */
+/* Reads ht_feed, ht_feed_n or ht_dataset into *fed; false: another call, or an unknown name. */
 static bool is_fed(const CExpr *expr, Fed *fed) {
     const CExpr *call = without_casts(expr), *fields = fields_of(expr), *name = NULL;
-    if (is_call(call, "ht_dataset_with"))
-        name = dataset_input(call);
-    else if (fields && fields->args.count >= 5)
-        name = without_casts(fields->args.at[0]);
+    if (is_call(call, "ht_dataset_with")) name = dataset_input(call);
+    else if (fields && fields->args.count >= 5) name = without_casts(fields->args.at[0]);
     if (!name || name->kind != C_STRING) return false;
     *fed = (Fed){name->text.bytes, fields ? array_of(fields) : NULL, name->at};
     return true;
@@ -201,10 +198,8 @@ static void check_feed(const Search *search, const CExpr *maker, const Fed *fed)
             return;
         found = input ? input : found;
     }
-    if (found)
-        report(search, fed, found);
-    else if (own)
-        report_unknown(search, fed, own);
+    if (found) report(search, fed, found);
+    else if (own) report_unknown(search, fed, own);
 }
 
 static void check_run(const CExpr *expr, void *data) {

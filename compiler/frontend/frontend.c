@@ -1,11 +1,9 @@
 /* Runs the steps of frontend.h on a source, and evaluates its models under each strategy. */
 #include "frontend/clang/clang.h"
 #include "frontend/eval/eval.h"
-#include "frontend/linkage.h"
 #include "frontend/models.h"
 #include "frontend/strategies.h"
 #include "ir/unit.h"
-#include "strategy/strategy.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -32,8 +30,7 @@ static void add_shape_variable(Frontend *run, CVar *var) {
     eval_destroy(ev);
 }
 
-/* Lists the user's operators without a body in this file. Operators of hetu's headers have their
- * bodies in the library. */
+/* Lists the user's operators without a body in this file. hetu's have theirs in the library. */
 static void find_bodiless(Frontend *run) {
     for (int i = 0; i < run->cunit->operators.count; i++) {
         const CFunction *function = run->cunit->operators.at[i]->function;
@@ -147,8 +144,7 @@ static void with_deep_stack(void *(*work)(void *), void *data) {
     if (pthread_attr_setstacksize(&attributes, (size_t)1 << 30) ||
         pthread_create(&thread, &attributes, work, data))
         work(data);
-    else
-        pthread_join(thread, NULL);
+    else pthread_join(thread, NULL);
     pthread_attr_destroy(&attributes);
 }
 

@@ -1,5 +1,4 @@
-/* The frontend: from annotated C to modules. Its parts, in the order in which frontend.c calls
- * them:
+/* The frontend: from annotated C to modules. Its parts, in the order of frontend.c:
  *
  *     source.h      finds the lines `#pragma hspmd` of a file
  *     clang/        makes a C tree (ctree.h) of a translation unit; no other part uses libclang
@@ -11,8 +10,7 @@
  *     state/        checks which variables of the program models read and change
  *
  *     ht_tensor mlp(...) { return ht_matmul(x, w); }   ─▶   %3 = matmul(%1, %2) */
-#ifndef FRONTEND_FRONTEND_H
-#define FRONTEND_FRONTEND_H
+#pragma once
 
 #include "support/diag.h"
 
@@ -45,8 +43,7 @@ typedef struct FrontendOptions {
     const char *const *backends;
 } FrontendOptions;
 
-/* Returns the file that --strategy=WORD names: the whole word, or the word up to its last colon;
- * NULL when neither is a file. */
+/* Returns the file that --strategy=WORD names: WORD, or its part up to the last colon; or NULL. */
 const char *frontend_strategy_file(Arena *arena, const char *word);
 
 /* Reads options->part and sets part->defined to the names that it defines; false after errors. */
@@ -74,5 +71,3 @@ Unit *frontend_under(Frontend *frontend, const char *text);
 Unit *frontend_survey(Frontend *frontend);
 
 void frontend_close(Frontend *frontend);
-
-#endif

@@ -1,13 +1,10 @@
 /* Finds the source that defines a function or variable that models need, and checks that the main
  * file can name it. */
-#include "frontend/linkage.h"
 
 #include "frontend/clang/clang.h"
 #include "frontend/eval/eval.h"
 #include "frontend/models.h"
 #include "ir/unit.h"
-
-/* ---- definitions ---- */
 
 void linkage_defined(const CUnit *unit, LinkNames *names) {
     for (int i = 0; i < unit->functions.count; i++) {
@@ -21,8 +18,6 @@ void linkage_defined(const CUnit *unit, LinkNames *names) {
             array_push(unit->arena, names, var->name);
     }
 }
-
-/* ---- missing definitions ---- */
 
 typedef struct Search {
     CUnit *unit;
@@ -57,10 +52,8 @@ static void find_in_rule(Search *search, const OpDef *def) {
 static void find_function(Search *search, const CFunction *function) {
     if (search->functions[function->number]) return;
     search->functions[function->number] = true;
-    if (function->op)
-        find_in_rule(search, function->op->def);
-    else if (function->body)
-        cstmt_walk(function->body, find_in_expression, search);
+    if (function->op) find_in_rule(search, function->op->def);
+    else if (function->body) cstmt_walk(function->body, find_in_expression, search);
     else if (!function->system && !function->library && !function->is_static &&
              !builtin_find(function->name))
         add_name(search, function->name);
@@ -75,10 +68,8 @@ static void find_variable(Search *search, const CVar *var) {
 
 static void find_in_expression(const CExpr *expr, void *data) {
     Search *search = data;
-    if (expr->kind == C_FUNCTION)
-        find_function(search, expr->function);
-    else if (expr->kind == C_VAR)
-        find_variable(search, expr->var);
+    if (expr->kind == C_FUNCTION) find_function(search, expr->function);
+    else if (expr->kind == C_VAR) find_variable(search, expr->var);
 }
 
 void linkage_absent(CUnit *unit, LinkNames *names) {
@@ -91,10 +82,7 @@ void linkage_absent(CUnit *unit, LinkNames *names) {
         find_variable(&search, unit->shapes.at[i]);
 }
 
-/* ---- reading other sources ---- */
-
-/* Reads the first source not `taken` that defines one of the names, and sets *more if there is one.
- * Returns false after errors. */
+/* Reads the first source not `taken` that defines a name; *more: there is one. False: errors. */
 static bool read_next(CUnit *unit, const FrontendOptions *options, const LinkNames *names,
                       bool *taken, bool *more) {
     for (int n = 0; n < names->count; n++)

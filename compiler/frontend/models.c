@@ -148,7 +148,6 @@ static void check_group(Eval *ev, const CExpr *expr, const Arguments *arguments,
                    optimizer->update->name);
 }
 
-/* Reads the groups of the call's options. */
 static void read_groups(Eval *ev, const CExpr *expr, Val options, Arguments *arguments) {
     Val groups = member(ev, expr, options, "the groups are", "groups");
     int64_t count = (int64_t)member(ev, expr, groups, "the groups are", "count").i;
@@ -249,7 +248,6 @@ static void finish_module(Module *module, Value *value) {
 
 /* ---- optimizers ---- */
 
-/* Copies the optimizers to the module. */
 static void take_optimizers(Module *module, const Arguments *arguments) {
     for (int g = 0; g < arguments->optimizers.count; g++) {
         const Optimizer *optimizer = &arguments->optimizers.at[g];
@@ -302,8 +300,7 @@ static bool evaluate_rules(Eval *ev, const Arguments *arguments) {
     return true;
 }
 
-/* Gives the module the declared operators with clause `shift` or `row`, by which passes slice and
- * concatenate tensors. */
+/* Gives the module the operators with clause `shift` or `row`, to slice and concatenate tensors. */
 static void give_movers(const CUnit *cunit, Module *module) {
     for (int i = 0; i < cunit->operators.count; i++) {
         const OpDef *def = cunit->operators.at[i]->def;
@@ -368,8 +365,7 @@ static void make_module(CUnit *cunit, Unit *unit, const FrontendOptions *options
     }
 }
 
-/* Returns whether a module of the function failed already, of either kind and under any strategy:
- * the errors would be the same. */
+/* Returns whether a module of the function failed already: the errors would be the same. */
 static bool has_failed(const Unit *unit, const CFunction *function) {
     for (int i = 0; i < unit->modules.count; i++) {
         const Module *module = unit->modules.at[i];
@@ -390,7 +386,6 @@ static bool any_failed(const Unit *unit) {
     return failed;
 }
 
-/* Returns whether group g of a module has this optimizer. */
 static bool same_optimizer(const Module *module, int g, const Optimizer *optimizer) {
     const ParamGroup *group = &module->optimizer->groups.at[g];
     const CFunction *function = optimizer->rule ? optimizer->rule : optimizer->function;
@@ -401,8 +396,7 @@ static bool same_optimizer(const Module *module, int g, const Optimizer *optimiz
            text_same(group->after_name, optimizer->after_name);
 }
 
-/* Returns whether a module is the program that a call needs. Programs of one model differ in
- * strategy, kind, precision and optimizers. */
+/* Returns whether a module is the program of a call: strategy, kind, precision and optimizers. */
 static bool is_program(const Module *module, const Strategy *strategy, const Arguments *arguments) {
     if (module->strategy != strategy ||
         module->kind != (arguments->call->train ? MODULE_TRAIN : MODULE_INFER) ||

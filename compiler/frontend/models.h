@@ -3,8 +3,7 @@
  *     ht_program *gpt = ht_train(session, gpt_loss, ht_sgd(.lr = 0.1f));    one module per strategy
  *     ht_step(gpt, ht_feed("tokens", tokens));    checked: type and size of the input "tokens"
  */
-#ifndef FRONTEND_MODELS_H
-#define FRONTEND_MODELS_H
+#pragma once
 
 #include "frontend/ctree.h"
 #include "frontend/frontend.h"
@@ -38,8 +37,7 @@ void models_walk(CUnit *unit, CVisit *visit, void *data);
 
 /* ---- models (models.c) ---- */
 
-/* Evaluates every model that ht_train or ht_infer names, once for each strategy, and appends a
- * module each time. Reports errors. */
+/* Evaluates all models of ht_train and ht_infer, once a strategy, and appends modules. */
 void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options);
 
 /* ---- pipelines that read shorter rows (evaluate_lengths.c) ---- */
@@ -72,4 +70,28 @@ void padding_check(const CUnit *unit, Module *const *modules, int count);
  * length of its array is known. The runtime checks all others. */
 void feeds_check(CUnit *cunit, const Unit *made);
 
-#endif
+/* ---- other sources of the program (linkage.c) ---- */
+
+/* Links the sources of a program: finds the functions and variables that models need from other
+ * sources, and reads these sources into the C tree.
+ *
+ *     model.c:  ht_train(session, loss, ...)    loss calls block(), which is absent
+ *     layers.c: block()                         linkage_read reads layers.c */
+
+typedef Array(const char *) LinkNames;
+
+/* Adds the functions and variables of the unit's first source that other sources may use. */
+void linkage_defined(const CUnit *unit, LinkNames *names);
+
+/* Adds the functions and variables that evaluation of the models may need and that no source read
+ * so far defines, each once. The search starts at the arguments of ht_train and ht_infer and
+ * follows all bodies, initial values and rules. */
+void linkage_absent(CUnit *unit, LinkNames *names);
+
+/* Reads the sources that models need. Each missing name is taken from the first source that defines
+ * it, as a linker does. Returns false after errors. */
+bool linkage_read(CUnit *unit, const FrontendOptions *options);
+
+/* Reports names that the main file needs but cannot use: static in another source, or not declared
+ * there. Such names are models, functions of optimizers, and shape variables. */
+void linkage_check(CUnit *unit, const Unit *made);

@@ -22,7 +22,6 @@ static int utf8_length(const unsigned char *at, const unsigned char *end) {
     return length > 1 && (overlong || outside) ? 0 : length;
 }
 
-/* Returns the position of an offset in bytes. */
 static Position position_of(const Source *source, int offset) {
     Position at = {source->file, 1, 1};
     for (int i = 0; i < offset && i < source->length; i++) {
@@ -78,8 +77,6 @@ Source *source_of_text(Arena *arena, const char *file, const char *text) {
     return source;
 }
 
-/* ---- pragmas ---- */
-
 /* Reads the directive after `hash`, and records a pragma. Returns the token that ends the line. */
 static Token scan_directive(Lexer *lexer, Source *source, const Token *hash) {
     TokenList line = {0};
@@ -96,10 +93,8 @@ static Token scan_directive(Lexer *lexer, Source *source, const Token *hash) {
                         .end = (int)(end.start - source->text)};
     found.tokens.at = line.at + passed;
     found.tokens.count = line.count - passed;
-    if (ours)
-        array_push(lexer->arena, &source->lines, found);
-    else
-        array_push(lexer->arena, &source->strays, found);
+    if (ours) array_push(lexer->arena, &source->lines, found);
+    else array_push(lexer->arena, &source->strays, found);
     return end;
 }
 

@@ -1,8 +1,7 @@
 /* Source files as text, and the lines `#pragma hspmd` in them.
  *
  *     12 | #pragma hspmd dims(x: batch, seq)    PragmaLine: tokens dims ( x : batch , seq ) END */
-#ifndef FRONTEND_SOURCE_H
-#define FRONTEND_SOURCE_H
+#pragma once
 
 #include "syntax/lex.h"
 
@@ -21,8 +20,7 @@ typedef struct Source {
     bool has_pragma_operator; // the file uses `_Pragma`
 } Source;
 
-/* Reads a whole file. Returns NULL if missing, a directory, empty, not UTF-8, or with null
- * bytes. */
+/* Reads a whole file. Returns NULL if missing, a folder, empty, not UTF-8, or with null bytes. */
 Source *source_read(Arena *arena, Diag *diag, const char *file);
 
 /* Makes a source of a given text. */
@@ -30,5 +28,3 @@ Source *source_of_text(Arena *arena, const char *file, const char *text);
 
 /* Finds the pragmas of a file, also those under `#if 0`. */
 void source_scan(Arena *arena, Diag *diag, Source *source);
-
-#endif

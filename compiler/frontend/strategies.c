@@ -107,8 +107,7 @@ static void note_names(Chooser *chooser, const StrategyList *list, Position at, 
     diag_suggest(chooser->diag, at, name, names.at, names.count);
     if (list->count)
         diag_note(chooser->diag, (Position){0}, "%s has %s", where, listed(chooser->arena, list));
-    else
-        diag_note(chooser->diag, (Position){0}, "%s has no strategies", where);
+    else diag_note(chooser->diag, (Position){0}, "%s has no strategies", where);
 }
 
 static void several_strategies(Chooser *chooser, const StrategyList *list, const char *where,
@@ -213,8 +212,7 @@ static TokenList gather_lines(const CUnit *unit, int first, int end) {
     return tokens;
 }
 
-/* Reads the strategies of the source or, if it has none, of the other sources that its models need.
- * Returns false after errors. */
+/* Reads the strategies of the source or, without any, of others that its models need. */
 static bool read_sources(Chooser *chooser) {
     const CUnit *unit = chooser->unit;
     Token *own = gather_lines(unit, 0, unit->own_pragmas).at;
@@ -268,10 +266,8 @@ static bool is_taken(Chooser *chooser, const Strategy *strategy) {
 static void choose_word(Chooser *chooser) {
     const char *file = frontend_strategy_file(chooser->arena, chooser->word);
     ChosenStrategy found = {find_strategy(&chooser->list, chooser->word), false};
-    if (!found.strategy && file)
-        found = (ChosenStrategy){read_file(chooser, file), true};
-    else if (!found.strategy)
-        unknown_word(chooser);
+    if (!found.strategy && file) found = (ChosenStrategy){read_file(chooser, file), true};
+    else if (!found.strategy) unknown_word(chooser);
     if (found.strategy && !is_taken(chooser, found.strategy))
         array_push(chooser->arena, chooser->choice, found);
 }
@@ -426,8 +422,7 @@ static bool has_axis(const Strategy *strategy, const char *axis) {
     return false;
 }
 
-/* Warns of an axis that no strategy of the program or the source has. Under a strategy that lacks
- * the axis, its size counts as 1. */
+/* Warns of an axis that no strategy of the program has. Without the axis, its size counts as 1. */
 static void check_written_axis(const Chooser *chooser, const UserLayoutAxis *axis) {
     bool found = false;
     for (int i = 0; i < chooser->list.count; i++)
@@ -475,10 +470,8 @@ static void find_words(Chooser *chooser, const FrontendOptions *options, bool ot
         chooser->word = options->strategies[i];
         const char *file = frontend_strategy_file(chooser->arena, chooser->word);
         if (find_strategy(&chooser->list, chooser->word)) continue;
-        if (file)
-            find_in_file(chooser, file);
-        else if (!others || strchr(chooser->word, '/'))
-            unknown_word(chooser);
+        if (file) find_in_file(chooser, file);
+        else if (!others || strchr(chooser->word, '/')) unknown_word(chooser);
     }
 }
 
@@ -508,10 +501,8 @@ void strategies_choose(CUnit *unit, Macros macros, const FrontendOptions *option
     Chooser chooser = chooser_begin(unit, macros, choice);
     chooser.names.state = &chooser;
     if (!read_sources(&chooser) || !models_exist(unit)) return;
-    if (text)
-        choose_text(&chooser, text);
-    else
-        choose(&chooser, options);
+    if (text) choose_text(&chooser, text);
+    else choose(&chooser, options);
     if (!diag_errors(unit->diag)) // after errors, strategies may be missing from the list
         check_optimizers(&chooser);
     check_written_axes(&chooser);

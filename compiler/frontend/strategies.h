@@ -1,11 +1,9 @@
-/* Chooses the strategies of a program, from its source or from strategy files, and checks the names
- * of the model in them.
+/* Chooses a program's strategies, in its source or in files, and checks the names in them.
  *
  *     #pragma hspmd strategy fast
  *     #pragma hspmd   stage devices(0-3) mesh(dp:2, tp:2)
  *     #pragma hspmd end strategy */
-#ifndef FRONTEND_STRATEGIES_H
-#define FRONTEND_STRATEGIES_H
+#pragma once
 
 #include "frontend/frontend.h"
 #include "frontend/pragma/pragma.h"
@@ -43,11 +41,8 @@ void strategies_give_shapes(CUnit *unit, const Strategy *strategy);
 bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeline *pipeline,
                              bool *good);
 
-/* Reports a strategy that splits a dimension which no pragma names; only warns for a strategy file,
- * which may serve several models. */
+/* Reports a split dimension that no pragma names; only warns in a strategy file. */
 void strategies_check_splits(CUnit *unit, const StrategyChoice *choice);
 
 /* Reports strategies that place layers or towers which no model has under that strategy. */
 void strategies_check_layers(const Unit *unit);
-
-#endif

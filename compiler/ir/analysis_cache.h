@@ -6,8 +6,7 @@
  *
  * The cache is no part of the IR: text that is printed and parsed again begins with an empty one.
  */
-#ifndef IR_ANALYSIS_CACHE_H
-#define IR_ANALYSIS_CACHE_H
+#pragma once
 
 #include "support/intern.h"
 
@@ -22,5 +21,3 @@ typedef struct AnalysisCache {
     Intern *sharded_replicas;    // module_layout_shard_replicas
     Intern *equivalent_devices;  // module_equivalent_devices
 } AnalysisCache;
-
-#endif

@@ -6,8 +6,7 @@
  *     operands    x: 0, 1, 2   w: 3, 2
  *     results     y: 0, 1, 3
  */
-#ifndef IR_BINDING_H
-#define IR_BINDING_H
+#pragma once
 
 #include <stdint.h>
 
@@ -37,5 +36,3 @@ typedef struct Binding {
     const BoundFactor *factors;
     const BoundAccess *operands, *results;
 } Binding;
-
-#endif

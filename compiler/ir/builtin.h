@@ -6,8 +6,7 @@
  *     %40 = union(%38, %39)        a tensor whose parts %38 and %39 lie on two stages
  *     %41 = collect(%12)           the rows of %12 of all micro-batches
  */
-#ifndef IR_BUILTIN_H
-#define IR_BUILTIN_H
+#pragma once
 
 typedef struct OpDef OpDef; // rule/rule.h
 typedef struct Module Module;
@@ -33,5 +32,3 @@ typedef enum OptimizerPlaceholder {
 
 /* Returns the definition of a placeholder in the module's library. */
 const OpDef *placeholder_def(Module *module, OptimizerPlaceholder placeholder);
-
-#endif

@@ -1,6 +1,5 @@
 /* Names of dimensions, from the pragma `dims` of the source. */
-#ifndef IR_DIM_H
-#define IR_DIM_H
+#pragma once
 
 #include <stdbool.h>
 #include <string.h>
@@ -12,8 +11,7 @@ typedef struct DimName {
     int part;
 } DimName;
 
-/* The names of one dimension: none, one, or, before pass factor_dims, one for each factor that a
- * reshape splits it into. */
+/* A dimension's names: none, one, or, before pass factor_dims, one for each factor of a reshape. */
 typedef struct Dim {
     int count;
     const DimName *names;
@@ -24,10 +22,7 @@ static inline bool dim_equal(DimName a, DimName b) {
     return a.name && b.name && a.part == b.part && !strcmp(a.name, b.name);
 }
 
-/* Returns the name of dimension d after pass factor_dims; empty if d has none, or `dims` is
- * NULL. */
+/* Returns the name of dimension d after pass factor_dims; empty if none, or `dims` is NULL. */
 static inline DimName dim_name(const Dim *dims, int d) {
     return dims && dims[d].count ? dims[d].names[0] : (DimName){0};
 }
-
-#endif

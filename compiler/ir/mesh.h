@@ -6,10 +6,8 @@
  *
  * Pass seed_layouts makes the meshes of a strategy. The pass replaces an axis that must cut two
  * factors of a merged dimension by one axis for each prime factor of its size: for 2 key-value
- * heads, `tp:4` becomes two axes of size 2.
- */
-#ifndef IR_MESH_H
-#define IR_MESH_H
+ * heads, `tp:4` becomes two axes of size 2. */
+#pragma once
 
 #include "ir/dim.h"
 #include "support/array.h"
@@ -37,5 +35,3 @@ typedef struct Mesh {
     const int *devices;
     Array(MeshRule) rules;
 } Mesh;
-
-#endif

@@ -3,6 +3,8 @@
 #include "ir/module.h"
 #include "ir/analysis_cache.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The parts that equal calls share. */
@@ -333,6 +335,28 @@ int64_t op_extent(const Op *op, int factor) {
     return rows < 0 ? length : rows;
 }
 
+/* Returns a non-negative floating-point number, spelled so that C reads back the same value. */
+static const Expr *float_number(Arena *arena, double value, bool wide) {
+    const Expr *zero = expr_number(arena, 0, NULL),
+               *minus_one = expr_negative(arena, expr_number(arena, 1, NULL));
+    if (isinf(value))
+        return expr_negative(arena, expr_call(arena, wide ? "log" : "logf", &zero, 1));
+    if (isnan(value)) return expr_call(arena, wide ? "sqrt" : "sqrtf", &minus_one, 1);
+    char *digits = arena_format(arena, wide ? "%.17g" : "%.9g", value);
+    const char *point = strpbrk(digits, ".e") ? "" : ".0";
+    return expr_number(arena, strtod(digits, NULL),
+                       arena_format(arena, "%s%s%s", digits, point, wide ? "" : "f"));
+}
+
+const Expr *argument_number(Arena *arena, const Op *op, int attr) {
+    bool floating = opdef_attr_kind(op->def, attr) == PARAM_FLOAT;
+    double value = floating ? op->attrs[attr].f : (double)op->attrs[attr].i;
+    const Expr *number =
+        floating ? float_number(arena, fabs(value), op->results[0]->type.dtype == DTYPE_F64)
+                 : expr_number(arena, fabs(value), NULL);
+    return value < 0 ? expr_negative(arena, number) : number;
+}
+
 /* Returns the most micro-batches of a pipeline of template `body`; `body` -1: of any pipeline. */
 static int64_t most_microbatches(const Module *module, int body) {
     int64_t most = 1;
@@ -410,8 +434,7 @@ const Layout *module_layout_shard_replicas(Module *module, const Layout *layout,
     // compute the layout for devices 0, 1, ..., then rename these to the layout's devices
     const Layout *numbered = layout_intern(shared, layout_renumbered(scratch, layout)), *spread;
     int count;
-    if (numbered == layout)
-        spread = layout_shard_replicas(scratch, layout, type_shape(type));
+    if (numbered == layout) spread = layout_shard_replicas(scratch, layout, type_shape(type));
     else
         spread = layout_of_devices(scratch, module_layout_shard_replicas(module, numbered, type),
                                    layout_devices(scratch, layout, &count));

@@ -11,8 +11,7 @@
  * (passes/pass_manager.h) changes a module in place. ir/text/text.h prints and parses modules, and
  * ir/verify/verify.h says whether one is well formed. Options of the command line are in
  * PassContext, other programs in ModuleLinks (ir/unit.h), memoized results in an AnalysisCache. */
-#ifndef IR_MODULE_H
-#define IR_MODULE_H
+#pragma once
 
 #include "ir/builtin.h"
 #include "ir/op.h"
@@ -146,8 +145,7 @@ Op *ir_clone(Module *module, const Op *op, Value *const *operands);
  * (rule->result_count). Returns NULL after it reported an error; `diag` NULL: reports none. */
 const Binding *ir_bind(Arena *arena, Diag *diag, Position at, const OpCall *call, Type *types);
 
-/* Binds an operator again after the element types of its operands changed, and sets the types of
- * its results. A failure is a bug. */
+/* Binds an operator again after its operands' element types changed; sets its results' types. */
 void ir_rebind(Module *module, Op *op);
 
 /* Returns the devices on which an operator runs. */
@@ -190,11 +188,8 @@ Intern *module_interned(Module *module);
 /* Returns the table of equivalent devices of the module's cluster (cluster/cluster.h). */
 Intern *module_equivalent_devices(Module *module);
 
-/* Returns whether two layouts are equal (layout_equal), memoized. The layouts must live as long as
- * the module. */
+/* Returns whether two layouts are equal (layout_equal), memoized. They must outlive the module. */
 bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type);
 
 /* Returns layout_shard_replicas of a layout, memoized for layouts that differ in devices alone. */
 const Layout *module_layout_shard_replicas(Module *module, const Layout *layout, Type type);
-
-#endif

@@ -3,8 +3,7 @@
  *
  *     %9 = ht_linear(%7, %3, -) layer 5 scope "h5" loop each stage 1 visit 2 : f32[8, 64]
  */
-#ifndef IR_OP_H
-#define IR_OP_H
+#pragma once
 
 #include "ir/binding.h"
 #include "ir/mesh.h"
@@ -119,4 +118,8 @@ bool op_operand_dtype(Arena *arena, const Op *op, int operand, DType *dtype);
  * extent where the tensors have the rows of a micro-batch, or the padding length of a pipeline. */
 int64_t op_extent(const Op *op, int factor);
 
-#endif
+/* Returns the value of attribute `attr` of a call, which is no shape, as a number in a rule's text.
+ *
+ *     ht_scale(x, 0.5)  with the rule  y[i..] = x[i..] * by    ->    y[i..] = x[i..] * 0.5f
+ */
+const Expr *argument_number(Arena *arena, const Op *op, int attr);

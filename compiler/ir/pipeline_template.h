@@ -6,10 +6,8 @@
  *
  * Pipelines with equal meshes, layers, lengths and rows of a micro-batch share one template: the
  * operators of one micro-batch, laid out on the devices of the first of these pipelines. A template
- * has stages, each with its own mesh. Its pipelines may run different numbers of micro-batches.
- */
-#ifndef IR_PIPELINE_TEMPLATE_H
-#define IR_PIPELINE_TEMPLATE_H
+ * has stages, each with its own mesh. Its pipelines may run different numbers of micro-batches. */
+#pragma once
 
 #include "ir/mesh.h"
 
@@ -59,5 +57,3 @@ static inline const PipelineRun *template_first_run(const PipelineTemplates *bod
     while (bodies->runs.at[first].template_index != body) first++;
     return &bodies->runs.at[first];
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Types of tensors: an element type and a global shape, f32[8, 64]. */
-#ifndef IR_TYPE_H
-#define IR_TYPE_H
+#pragma once
 
 #include "layout/layout.h"
 #include "rule/dtype.h"
@@ -27,11 +26,8 @@ int64_t type_elements(Type type);
 
 bool type_equal(Type a, Type b);
 
-/* Returns whether a value and its gradient may have these types: the types are equal, or both are
- * floating-point types of one shape. */
+/* Returns whether a value and its gradient may have these types: equal, or both floating. */
 bool type_converts(Type a, Type b);
 
 /* Returns the shape of a type as text: "(3, 4)". */
 const char *type_shape_text(Arena *arena, Type type);
-
-#endif

@@ -1,11 +1,9 @@
-/* Units: the modules and strategies of one source file, and the data that the emitter needs to
- * register them.
+/* Units: the modules and strategies of one source file, and data to register them.
  *
  *     ht_train(gpt_loss, ...), strategies dp4 and tp4        modules 0: gpt_loss under dp4
  *                                                                    1: gpt_loss under tp4
  */
-#ifndef IR_UNIT_H
-#define IR_UNIT_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -91,5 +89,3 @@ ModuleLinks *unit_links(const Unit *unit, const Module *module);
 
 /* Sets links.optimizer_program of each module whose strategy has `optimizer NAME`. */
 void unit_find_optimizer_programs(const Unit *unit);
-
-#endif

@@ -4,8 +4,7 @@
  *
  *     %7 : f32[8, 64] dims(batch, embed) layout<[0-3]{0:4}>
  */
-#ifndef IR_VALUE_H
-#define IR_VALUE_H
+#pragma once
 
 #include "ir/dim.h"
 #include "ir/type.h"
@@ -75,5 +74,3 @@ struct Value {
 static inline bool value_cut_along(const Value *value, int d) {
     return value->micro.kind == MICRO_ROWS && value->micro.dim == d;
 }
-
-#endif

@@ -2,8 +2,7 @@
  * storage, and the same contribution. */
 #include "layout/view.h"
 
-/* Returns the number of elements that two boxes share; writes the corner and the extents of their
- * intersection. */
+/* Returns how many elements two boxes share; writes their intersection's corner and extents. */
 static int64_t intersect(int rank, const Range *a, const Range *b, int64_t *corner,
                          int64_t *extents) {
     int64_t volume = 1;
@@ -51,8 +50,7 @@ static bool same_elements(Arena *arena, const CommonView *view, const Holding *a
     return true;
 }
 
-/* Returns whether a holding has the same devices, replica and contribution as holding `number` of
- * the other layout. */
+/* Returns whether a holding has devices, replica and contribution of the other layout's `number` */
 static bool same_devices(const Holding *holding, const Holdings *others, int number) {
     const Holding *other = &others->list.at[number];
     if (holding->devices.count != other->devices.count || holding->replica != other->replica ||

@@ -1,5 +1,5 @@
 /* Computes with exact fractions; where a cut is rounded: fraction_floor. */
-#include "layout/fraction.h"
+#include "layout/zigzag.h"
 
 #include "support/diag.h"
 

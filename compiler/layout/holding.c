@@ -5,8 +5,7 @@
 
 #include <stdlib.h>
 
-/* Returns, by index of `devices`, the smallest device of its replica or, if `partial`, of its
- * contribution. */
+/* Returns, by index of `devices`, the smallest device of its replica (`partial`: contribution) */
 static const int *smallest_devices(Arena *arena, const Region *regions, const int *devices,
                                    int count, bool partial) {
     int *smallest = arena_array(arena, int, count), **names = arena_array(arena, int *, count);
@@ -88,10 +87,8 @@ int holdings_find(const Holdings *holdings, int device) {
     int low = 0, high = holdings->device_count;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (holdings->members[middle].device < device)
-            low = middle + 1;
-        else
-            high = middle;
+        if (holdings->members[middle].device < device) low = middle + 1;
+        else high = middle;
     }
     return low < holdings->device_count && holdings->members[low].device == device
                ? holdings->members[low].holding

@@ -2,8 +2,7 @@
  *
  *     [0-3]{0:2,dup:2}: two holdings, devices {0, 1} with the first half and {2, 3} with the second
  */
-#ifndef LAYOUT_HOLDING_H
-#define LAYOUT_HOLDING_H
+#pragma once
 
 #include "layout/layout.h"
 #include "support/array.h"
@@ -35,5 +34,3 @@ Holdings holdings_of(Arena *arena, const Layout *layout, Shape shape);
 
 /* Returns the index of a device's holding; -1 when the device is not in the layout. */
 int holdings_find(const Holdings *holdings, int device);
-
-#endif

@@ -21,8 +21,7 @@
  * weight. Of several states that cut one dimension, each cuts the parts that the states before it
  * leave, as if they were contiguous; so two cuts by 2 equal one by 4. layout_region defines the
  * rest. Two layouts are equal if all their regions are equal. */
-#ifndef LAYOUT_LAYOUT_H
-#define LAYOUT_LAYOUT_H
+#pragma once
 
 #include "support/diag.h"
 #include "support/intern.h"
@@ -52,8 +51,7 @@ typedef struct State {
     int column;             // column in the layout's text, from 0, for carets
 } State;
 
-/* A subgroup: an ordered list of devices and of states, the last state fastest; the states' counts
- * multiply to device_count. */
+/* A subgroup: devices and states in order, the last fastest; counts multiply to device_count. */
 typedef struct Group {
     int device_count, state_count;
     const int *devices;
@@ -83,8 +81,7 @@ typedef struct Box {
     Range dim[LAYOUT_MAX_RANK];
 } Box;
 
-/* The storage of a box: the offset of its first element, in elements, and the extents of the stored
- * tensor that contains it. */
+/* A box's storage: its first element's offset, and the extents of the tensor that contains it. */
 typedef struct Placing {
     int64_t at;
     int64_t extent[LAYOUT_MAX_RANK];
@@ -164,19 +161,15 @@ const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, in
 /* Returns the largest number of elements of a tensor of `shape` that a device holds. */
 int64_t layout_most(const Layout *layout, Shape shape);
 
-/* Returns whether both layouts give every device the same elements of a tensor of `shape`, in the
- * same order of storage, and the same contributions. The numbering of replicas and contributions
- * does not matter. */
+/* Returns whether both layouts give every device the same elements of a tensor of `shape`, in one
+ * order, and the same contributions. Numbers of replicas and contributions do not matter. */
 bool layout_equal(const Layout *a, const Layout *b, Shape shape);
 
 /* Returns STATE_SUM or STATE_MAX when reductions are pending, else STATE_DUP. */
 StateKind layout_partial(const Layout *layout);
 
-/* Returns whether a zigzag split cuts a dimension of the view, so that a piece may consist of
- * several ranges. */
+/* Returns whether a zigzag split cuts a dimension of the view: pieces may have several ranges. */
 bool layout_has_zigzag(const Layout *layout, int dim);
 
 /* Returns the devices of a layout in its own order; *count is their number. */
 const int *layout_devices(Arena *arena, const Layout *layout, int *count);
-
-#endif

@@ -5,7 +5,6 @@
 #include "support/array.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { MAX_DEVICE = 1 << 24, MAX_DEVICES = 1 << 20 };
 
@@ -58,8 +57,7 @@ static int64_t parse_number(Parser *parser, const char *what, int64_t least, int
     const Token *token = here(parser);
     char *rest;
     int64_t value = strtoll(token->text, &rest, 10);
-    if (token->kind != TOKEN_NUMBER || *rest)
-        FAIL(parser, token, "expected %s", what);
+    if (token->kind != TOKEN_NUMBER || *rest) FAIL(parser, token, "expected %s", what);
     else if (value < least || value > most)
         FAIL(parser, token, "%s must be from %lld to %lld", what, (long long)least,
              (long long)most);
@@ -115,8 +113,7 @@ static State parse_state(Parser *parser) {
     state.kind = parse_kind(parser);
     if (state.kind == STATE_SPLIT && here(parser)->kind == TOKEN_NUMBER)
         state.dim = (int)parse_number(parser, "a dimension", 0, LAYOUT_MAX_RANK - 1);
-    else if (state.kind == STATE_SPLIT)
-        unknown_state(parser);
+    else if (state.kind == STATE_SPLIT) unknown_state(parser);
     expect(parser, ":", "after what a state does");
     state.count = (int)parse_number(parser, "the count of a state", 1, MAX_DEVICES);
     const Token *first = here(parser) + 1;
@@ -242,7 +239,6 @@ static void parse_union(Parser *parser, Layout *layout) {
     layout->top_weights = check_count(parser, &weights, groups.count, first);
 }
 
-/* Returns the token that mentions `device` for the second time. */
 static const Token *second_mention(const Parser *parser, int device) {
     bool seen = false;
     for (int i = 0; i < parser->mentions.count; i++) {
@@ -386,8 +382,7 @@ static bool check_group_weights(Diag *diag, Position at, const Group *group, int
 }
 
 /* Returns whether all cuts of a dimension are exact. Under a split of the top, subgroups cut its
- * parts; an inner split cuts the ranges between the cuts of two subgroups. `diag` NULL: reports no
- * error. */
+ * parts; an inner split cuts ranges between two subgroups' cuts. `diag` NULL: reports no error. */
 static bool check_weights(Diag *diag, Position at, const Layout *layout, int dim) {
     Denominators found = {1, 1, 1};
     for (int g = 0; g < layout->group_count; g++)

@@ -16,8 +16,7 @@ void layout_print_devices(Text *out, const int *devices, int count, int least) {
 }
 
 static void print_state(Text *out, const State *state) {
-    if (state->kind == STATE_SPLIT)
-        text_print(out, "%d:%d", state->dim, state->count);
+    if (state->kind == STATE_SPLIT) text_print(out, "%d:%d", state->dim, state->count);
     else
         text_print(out, "%s:%d",
                    state->kind == STATE_DUP   ? "dup"

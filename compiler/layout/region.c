@@ -86,8 +86,7 @@ static int piece_number(const Group *group, int position, int dim) {
     return number;
 }
 
-/* Returns the intervals of dimension `dim` that the device at `position` of subgroup g holds, as
- * fractions of the subgroup's part. */
+/* Returns what the device at `position` of subgroup g holds of `dim`, as fractions of g's part. */
 static Intervals make_piece(const Maker *maker, int g, int position, int dim) {
     const Group *group = &maker->layout->groups[g];
     int after = group->device_count;
@@ -248,10 +247,8 @@ static int find_edge(const Maker *maker, Fraction place) {
     int low = 0, high = maker->edge_count - 1;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (fraction_compare(maker->edges[middle], place) < 0)
-            low = middle + 1;
-        else
-            high = middle;
+        if (fraction_compare(maker->edges[middle], place) < 0) low = middle + 1;
+        else high = middle;
     }
     return low;
 }
@@ -287,15 +284,13 @@ static Ranges make_ranges(const Maker *maker, int g, int position, int dim) {
         part = (Interval){cut_at(maker->top_before, layout->group_count, g),
                           cut_at(maker->top_before, layout->group_count, g + 1)};
     for (int i = 0; i < own.count; i++)
-        if (cuts_slices(layout, dim))
-            add_slices(maker, &ranges, own.at[i], part, n);
+        if (cuts_slices(layout, dim)) add_slices(maker, &ranges, own.at[i], part, n);
         else if (cut)
             add_range(maker->scratch, &ranges,
                       (Interval){fraction_between(part.lo, part.hi, own.at[i].lo),
                                  fraction_between(part.lo, part.hi, own.at[i].hi)},
                       n);
-        else
-            add_range(maker->scratch, &ranges, own.at[i], n);
+        else add_range(maker->scratch, &ranges, own.at[i], n);
     return ranges;
 }
 

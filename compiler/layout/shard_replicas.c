@@ -2,8 +2,7 @@
 #include "layout/layout.h"
 #include "support/arena.h"
 
-/* Converts a position in a group of spread_group to the position in the original group. The former
- * `dup` states are the last ones of the new group. */
+/* Converts a position in a group of spread_group to the position in the original group. */
 static int position_before(const Group *group, int index) {
     int coordinate[group->state_count + 1], position = 0;
     for (int pass = 0; pass < 2; pass++)
@@ -17,8 +16,7 @@ static int position_before(const Group *group, int index) {
     return position;
 }
 
-/* Returns the group with its `dup` states turned into further cuts of dimension `dim`; each device
- * keeps a part of its elements. */
+/* Returns the group with its `dup` states as further cuts of dimension `dim`. */
 static Group spread_group(Arena *arena, const Group *group, int dim) {
     State *states = arena_array(arena, State, group->state_count + 1);
     int *devices = arena_array(arena, int, group->device_count), count = 0;

@@ -129,10 +129,8 @@ void user_layout_print(Text *out, const UserLayout *written) {
     for (int s = 0; s < written->state_count; s++) {
         const UserLayoutState *state = &written->states[s];
         text_string(out, s ? ", " : "");
-        if (state->kind == STATE_SPLIT && !state->name)
-            text_print(out, "%d", state->dim);
-        else
-            text_string(out, state->kind == STATE_SPLIT ? state->name : kinds[state->kind]);
+        if (state->kind == STATE_SPLIT && !state->name) text_print(out, "%d", state->dim);
+        else text_string(out, state->kind == STATE_SPLIT ? state->name : kinds[state->kind]);
         for (int a = 0; a < state->axis_count; a++)
             text_print(out, a ? "*%s" : ":%s", state->axes[a].name);
         text_string(out, state->zigzag ? " zigzag" : "");

@@ -1,12 +1,10 @@
-/* Layouts in a model's source, in the pragmas `shard` and `reshard`: with device numbers, or over
- * mesh axes that a strategy defines.
+/* Layouts in a model's source (`shard`, `reshard`): with device numbers, or over a strategy's axes.
  *
  *     [0-3]{0:4}            device numbers: a layout
  *     {batch:dp, 1:tp*ep}   axes: dimensions by name or number, and the axes that cut them, the
  *                           slowest first; `seq:cp zigzag`
  */
-#ifndef LAYOUT_USER_LAYOUT_H
-#define LAYOUT_USER_LAYOUT_H
+#pragma once
 
 #include "layout/layout.h"
 
@@ -32,8 +30,7 @@ typedef struct UserLayout {
     const UserLayoutState *states;
 } UserLayout;
 
-/* Reads a layout from the tokens, up to `close`, which stays the current token (NULL: up to the
- * end). Returns NULL after an error. */
+/* Reads a layout up to token `close`, which stays current (NULL: the end). NULL: an error. */
 const UserLayout *user_layout_parse(Tokens *tokens, const char *close);
 
 /* Prints the layout; the text parses back. */
@@ -41,5 +38,3 @@ void user_layout_print(Text *out, const UserLayout *written);
 
 /* Returns whether the layout names the axis. */
 bool user_layout_names(const UserLayout *written, const char *axis);
-
-#endif

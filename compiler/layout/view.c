@@ -1,4 +1,3 @@
-/* Computes the common view of two layouts, and the regions of both layouts in this view. */
 #include "layout/view.h"
 
 #include "support/array.h"
@@ -61,10 +60,8 @@ static void refine(CommonView *view, const Layout *const *layouts, int dim) {
     bool nests = true;
     for (int i = 0; i + 1 < count; i++) nests = nests && strides[i] % strides[i + 1] == 0;
     view->flat[dim] = !nests;
-    if (!nests)
-        add_factor(view, dim, view->shape.extent[dim], 1);
-    else if (count == 1)
-        add_factor(view, dim, 1, 1);
+    if (!nests) add_factor(view, dim, view->shape.extent[dim], 1);
+    else if (count == 1) add_factor(view, dim, 1, 1);
     else
         for (int i = 0; i + 1 < count; i++)
             add_factor(view, dim, strides[i] / strides[i + 1], strides[i + 1]);
@@ -193,8 +190,7 @@ static void add_boxes(Arena *arena, const CommonView *view, const Layout *layout
         if (view->flat[d]) {
             Ranges flat = flat_ranges(arena, part, box->dim + first);
             add_list(&product, (BoxList){flat.count, flat.at}, 1);
-        } else
-            add_nested(&product, view, part, box->dim + first, d);
+        } else add_nested(&product, view, part, box->dim + first, d);
     }
     int total = 1;
     for (int p = 0; p < product.count; p++) total *= product.list[p].count;

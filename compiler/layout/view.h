@@ -6,8 +6,7 @@
  *     12 as (3*4) and as (4*3): strides 4 and 3 do not divide each other, so the dimension is flat
  *     12 as (4*3) and as (2*6): common factors 2, 2, 3
  */
-#ifndef LAYOUT_VIEW_H
-#define LAYOUT_VIEW_H
+#pragma once
 
 #include "layout/holding.h"
 
@@ -28,8 +27,7 @@ typedef struct BoxList {
     const Range *ranges;
 } BoxList;
 
-/* Returns the common view of two checked layouts of a tensor of `shape`; it has no factors if the
- * tensor is empty. */
+/* Returns the common view of two checked layouts of a tensor of `shape`; no factors if empty. */
 CommonView view_common(Shape shape, const Layout *a, const Layout *b);
 
 /* Returns the boxes of a holding in the common view, in its region's order. */
@@ -40,12 +38,9 @@ BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding)
 int64_t view_storage(const CommonView *view, const Holding *holding, const int64_t *corner,
                      int64_t *strides);
 
-/* Returns whether two holdings store a box at the same offset and in the same order. The box must
- * lie within a single box of each holding. */
+/* Returns whether two holdings store a box, within a box of each, at one offset and in one order */
 bool view_same_storage(const CommonView *view, const Holding *a, const Holding *b,
                        const int64_t *corner, const int64_t *extents);
 
 /* Returns boxes that together contain the elements [lo, hi), numbered row-major over `extents`. */
 BoxList range_boxes(Arena *arena, const int64_t *extents, int rank, int64_t lo, int64_t hi);
-
-#endif

@@ -75,10 +75,7 @@ static Intervals cut_several(Arena *arena, const Intervals *parts, const State *
 
 void cut_intervals(Arena *arena, Intervals *parts, const State *state, const int64_t *before,
                    int k) {
-    if (parts->count > 1)
-        *parts = cut_several(arena, parts, state, before, k);
-    else if (state->zigzag)
-        *parts = zigzag_interval(arena, parts->at[0], state, before, k);
-    else
-        parts->at[0] = interval_piece(parts->at[0], state, before, k);
+    if (parts->count > 1) *parts = cut_several(arena, parts, state, before, k);
+    else if (state->zigzag) *parts = zigzag_interval(arena, parts->at[0], state, before, k);
+    else parts->at[0] = interval_piece(parts->at[0], state, before, k);
 }

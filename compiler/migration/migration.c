@@ -3,11 +3,69 @@
 #include "migration/migration.h"
 
 #include "ir/programs/regions.h"
-#include "migration/shape.h"
 #include "reshard/plan.h"
 #include "support/intern.h"
 
 #include <string.h>
+
+/* ---- shapes that are factored differently ---- */
+
+/* A position in a shape, and the product of extents since both shapes last ended a dimension. */
+typedef struct Walk {
+    Shape shape;
+    int *of, at;
+    int64_t product;
+} Walk;
+
+static void step(Walk *walk, int dim) {
+    walk->product *= walk->shape.extent[walk->at];
+    walk->of[walk->at++] = dim;
+}
+
+static bool ended(const Walk *walk) { return walk->at == walk->shape.rank; }
+
+/* Skips extents of 1, which fit any dimension. */
+static void take_ones(Walk *walk, int dim) {
+    while (!ended(walk) && walk->shape.extent[walk->at] == 1) step(walk, dim);
+}
+
+/* Returns the finest shape of which both shapes of a tensor are views, which two modules have
+ * factored differently. Sets of_a[d] and of_b[d] to the dimension of the result that contains
+ * dimension d of `a` and of `b`. No extent may be 0.
+ *
+ *     [8, 6] and [4, 2, 6]   ->   [8, 6]
+ *     [6, 4] and [2, 12]     ->   [24]
+ */
+static Shape shape_shared(Arena *arena, Shape a, Shape b, int *of_a, int *of_b) {
+    int64_t *extent = arena_array(arena, int64_t, a.rank + b.rank + 1);
+    Walk left = {a, of_a, 0, 1}, right = {b, of_b, 0, 1};
+    int rank = 0;
+    // a dimension ends where the products of both sides are equal
+    while (!ended(&left) || !ended(&right)) {
+        left.product = right.product = 1;
+        do
+            step((left.product <= right.product && !ended(&left)) || ended(&right) ? &left : &right,
+                 rank);
+        while (left.product != right.product ||
+               (left.product == 1 && !(ended(&left) && ended(&right))));
+        take_ones(&left, rank);
+        take_ones(&right, rank);
+        extent[rank++] = left.product;
+    }
+    return (Shape){rank, extent};
+}
+
+/* Returns a layout of shape `fine` for a coarser shape; of[d]: the dimension that contains d. */
+static const Layout *layout_coarse(Arena *arena, const Layout *layout, Shape fine, const int *of) {
+    Layout *coarse = arena_copy(arena, layout, sizeof *layout);
+    Shape view = layout_view(layout, fine);
+    int *dim = arena_array(arena, int, view.rank + 1);
+    for (int d = 0; d < view.rank; d++) dim[d] = of[layout->view_rank ? layout->view_dim[d] : d];
+    coarse->view_rank = view.rank;
+    coarse->view = view.extent;
+    coarse->view_dim = dim;
+    return coarse;
+}
 
 /* ---- tensors ---- */
 
@@ -70,7 +128,6 @@ static const char *conversion_key(Arena *arena, const Conversion *conversion) {
     return text_bytes(&text);
 }
 
-/* Returns the bytes of a tensor on each device. */
 static int64_t *bytes_by_device(const TensorMove *move, Module *module, const Value *value) {
     int64_t *bytes = arena_array(move->scratch, int64_t, move->device_count);
     for (int device = 0; device < move->device_count; device++)

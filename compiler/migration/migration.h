@@ -4,13 +4,11 @@
  *
  * Parameters and optimizer states are converted in batches (`windows`). For each batch a device
  * allocates the new storage, all tensors of the batch move by one plan, and the device frees the
- * old storage. So a device needs little more memory than under the strategy that needs more. Each
- * sender sends a receiver one message a round. A tensor with equal layouts under both strategies
- * is in no batch: its storage is kept. Elements that a device already has are not sent to it. Of
- * several devices with an element, the one with the fewest bytes to send sends it
- * (reshard_plan_messages). */
-#ifndef MIGRATION_MIGRATION_H
-#define MIGRATION_MIGRATION_H
+ * old storage. So a device needs little more memory than under the larger strategy. Each sender
+ * sends a receiver one message a round. A tensor with equal layouts is in no batch: its storage is
+ * kept. Elements that a device has are not sent to it. Of several devices with an element, the one
+ * with the fewest bytes sends it (reshard_plan_messages). */
+#pragma once
 
 #include "ir/unit.h"
 #include "reshard/replica_groups.h"
@@ -47,12 +45,8 @@ typedef struct Migrations {
     Array(const Migration *) at;
 } Migrations;
 
-/* Returns the migrations between every two strategies of each program of a unit. Its modules have
- * come through pass propagate_layouts. */
+/* Returns the migrations between a unit's strategies, by program, after pass propagate_layouts. */
 const Migrations *migrations_plan(Arena *arena, const Unit *unit);
 
-/* Reports each migration on standard error: bytes, messages, rounds, the most bytes that one device
- * sends, seconds (-Rswitch). */
+/* Reports migrations: bytes, messages, rounds, the most bytes of one sender, seconds (-Rswitch). */
 void migrations_report(const Migrations *migrations, const Unit *unit);
-
-#endif

@@ -9,8 +9,7 @@
  * Requires: pass differentiate.
  *
  * Leaves: a concatenation for each sum of such pieces (results of rules with clause `tiles`) that
- * fill the tensor and have no other use.
- */
+ * fill the tensor and have no other use. */
 #include "passes/differentiate/differentiate.h"
 #include "passes/pass_manager.h"
 
@@ -53,10 +52,8 @@ static bool gather(const Tile *tile, const Op *sum, Pieces *pieces) {
     for (int k = 0; k < 2; k++) {
         const Value *value = sum->operands[k];
         if (!value->def || tile->sum_of[value->id] != sum) return false;
-        if (value->def->def->rule->tiles.op)
-            array_push(tile->arena, pieces, value->def);
-        else if (!is_sum(value->def) || !gather(tile, value->def, pieces))
-            return false;
+        if (value->def->def->rule->tiles.op) array_push(tile->arena, pieces, value->def);
+        else if (!is_sum(value->def) || !gather(tile, value->def, pieces)) return false;
     }
     return true;
 }

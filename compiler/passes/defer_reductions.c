@@ -9,8 +9,7 @@
  *
  * Requires: pass propagate_layouts, which converts the operands of each addition separately.
  *
- * Leaves: sums with fewer conversions, whose terms are in another order. A sum does not change if
- * no conversion would be saved.
+ * Leaves: sums with fewer conversions, whose terms are in another order. Other sums do not change.
  */
 #include "ir/analysis/phases.h"
 #include "passes/pass_manager.h"
@@ -63,8 +62,7 @@ static void count_readers(Sums *sums) {
     }
 }
 
-/* Returns whether an operator adds two values elementwise, and both have the layout and the
- * micro-batch of its result. */
+/* Returns whether an operator adds two values of the layout and micro-batch of its result. */
 static bool is_sum(Module *module, const Op *op) {
     if (!op_adds_alike(op) || op->run_in_place) return false;
     for (int k = 0; k < 2; k++)
@@ -160,7 +158,6 @@ static const char *first_reason(const Sums *sums) {
     return NULL;
 }
 
-/* Returns whether a group has the layout of the sum. */
 static bool is_whole(const Sums *sums, const Alike *group) {
     const Value *root = sums->root->results[0];
     return module_layouts_equal(sums->module, group->layout, root->layout, root->type);
@@ -222,10 +219,8 @@ void pass_defer_reductions(Module *module, const PassContext *context) {
     // 2: rebuild the list of operators with the new sums
     for (int i = 0; i < module->ops.count; i++) {
         sums.root = module->ops.at[i];
-        if (better[i])
-            add_anew(&sums, better[i]);
-        else if (!sums.inside[i])
-            array_push(module->arena, &sums.out, sums.root);
+        if (better[i]) add_anew(&sums, better[i]);
+        else if (!sums.inside[i]) array_push(module->arena, &sums.out, sums.root);
     }
     module->ops.at = sums.out.at;
     module->ops.count = sums.out.count;

@@ -5,7 +5,6 @@
 
 #include "ir/analysis/collective_order.h"
 #include "ir/programs/conversions.h"
-#include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
 #include "reshard/plan.h"
 #include "support/intern.h"
@@ -36,8 +35,7 @@ static void add_devices(Arena *arena, Words *words, const int *devices, int coun
     for (int i = 0; i < count; i++) array_push(arena, words, devices[i]);
 }
 
-/* Adds the address of a layout to a key. Keys are only compared for equality, so the emitted
- * program does not depend on addresses. */
+/* Adds a layout's address to a key. Keys are only compared, so addresses change no output. */
 static void add_layout(Arena *arena, Words *words, const Layout *layout) {
     int part[sizeof layout / sizeof(int)];
     memcpy(part, &layout, sizeof layout);
@@ -111,8 +109,7 @@ static void find_limit(const Filler *filler, ConversionKind *kind) {
                                                   : GRADIENT_BUCKET_BYTES;
 }
 
-/* Drops conversions that no operator uses, renumbers the other conversions, and sets the user of
- * each to the first operator that uses it. */
+/* Drops unused conversions, renumbers the others, and sets each one's user to the first. */
 static void drop_unused(Module *module) {
     int count = 0;
     for (int c = 0; c < module->devices->conversions.count; c++)

@@ -11,10 +11,8 @@
  * Option --bucket gives the size. The default is a sixteenth of all bytes that may share buckets,
  * so that little communication remains after backward, and at most 25 MiB. By default a bucket is
  * also full when its tensors times the devices of the exchange reach MOST_PIECES: each piece of a
- * tensor is packed by itself and needs a row in the tables.
- */
-#ifndef PASSES_GRADIENT_BUCKETS_H
-#define PASSES_GRADIENT_BUCKETS_H
+ * tensor is packed by itself and needs a row in the tables. */
+#pragma once
 
 #include "ir/programs/device_programs.h"
 
@@ -24,5 +22,3 @@ enum { GRADIENT_BUCKET_BYTES = 25 << 20, MIN_GRADIENT_BUCKETS = 16, MOST_PIECES 
  * the new conversions, and drops unused ones. Requires a plan of every conversion; each async
  * operator has a conversion of its tensor alone. `bytes` is --bucket; 0: not given. */
 void fill_gradient_buckets(Module *module, const Roles *roles, int64_t bytes);
-
-#endif

@@ -3,8 +3,8 @@
 #include "passes/pass_manager.h"
 #include "ir/text/text.h"
 #include "ir/verify/verify.h"
-#include "ir/programs/device_programs.h"
 #include "support/hash.h"
+#include "ir/programs/device_programs.h"
 
 #include <string.h>
 
@@ -42,8 +42,7 @@ static void dump(const Module *module, const PassOptions *options, const char *p
     fprintf(options->out, "// %s after %s\n%s", module->name, pass, text_bytes(&text));
 }
 
-/* Finds the index of the last pass that the module has been through; -1: none. Returns false when
- * the module names an unknown pass. */
+/* Finds the index of the module's last pass; -1: none. Returns false: it names an unknown one. */
 static bool last_pass(const Module *module, int *last) {
     *last = -1;
     for (int p = 0; p < PASS_COUNT && module->last_pass; p++)
@@ -102,9 +101,8 @@ static bool run_variants(const PassRunner *runner, const Module *module, const M
     return good;
 }
 
-/* Runs a pass over a module unless the module has been through it. First runs it over the module of
- * the strategy that the statement `optimizer` names, from which this module takes layouts. Returns
- * false after errors. */
+/* Runs a pass over a module unless it has been through. First runs it over the module that the
+ * statement `optimizer` names, which gives layouts. Returns false after errors. */
 static bool run_linked(const PassRunner *runner, Module *module, const Pass *pass) {
     ModuleLinks *links = unit_links(runner->unit, module);
     int last;
@@ -204,8 +202,7 @@ static const struct FormPart {
              [FORM_SCHEDULED] = {"schedules of its pipelines", "schedule", runs_scheduled},
              [FORM_STORED] = {"storage", "memory", roles_have_storage}};
 
-/* Finds the form of a module. Reports an error at `at` and returns false where the module lacks a
- * part of that form. */
+/* Finds a module's form. Reports an error at `at` and returns false where a part is missing. */
 static bool find_form(const Module *module, Position at, Form *form) {
     int last;
     if (!last_pass(module, &last)) {

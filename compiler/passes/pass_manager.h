@@ -4,8 +4,7 @@
  *     model.c -frontend-> IR of the model -precision ... fuse-> IR with layouts and conversions
  *             -specialize, schedule, memory-> device programs, schedules, storage -emit-> C
  */
-#ifndef PASSES_PASS_MANAGER_H
-#define PASSES_PASS_MANAGER_H
+#pragma once
 
 #include "ir/unit.h"
 
@@ -50,9 +49,8 @@ bool pass_run_one(Module *module, const char *name, Position at);
 /* Returns the names of all passes in order; NULL ends them. */
 const char *const *pass_names(void);
 
-/* The passes in the order in which they run: PASS(name, from, to, leaves). A pass takes a module
- * whose form (Form of pass_manager.c) is between `from` and `to`, and leaves it in the form
- * `leaves`. */
+/* The passes in the order in which they run: PASS(name, from, to, leaves). A pass takes a module of
+ * a form (Form of pass_manager.c) from `from` to `to`, and leaves it in `leaves`. */
 #define PASSES(PASS)                                                                               \
     PASS(precision, MODEL, FACTORED, MODEL)              /* element types */                       \
     PASS(differentiate, MODEL, FACTORED, MODEL)          /* backward and update sections */        \
@@ -76,5 +74,3 @@ const char *const *pass_names(void);
 #define DECLARE_PASS(name, from, to, leaves)                                                       \
     void pass_##name(Module *module, const PassContext *context);
 PASSES(DECLARE_PASS)
-
-#endif

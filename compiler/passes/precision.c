@@ -25,8 +25,7 @@
  *   operands alone works in f32.
  * - Inputs, constants and values computed from them alone are f32: positions, ranks and comparisons
  *   have the exact numbers that were fed.
- * - A value that is not f32 in the source keeps its type.
- */
+ * - A value that is not f32 in the source keeps its type. */
 #include "passes/pass_manager.h"
 
 #define uthash_malloc(size) arena_alloc(lowering->arena, (size))
@@ -44,8 +43,7 @@ struct Copy {
 typedef enum Origin {
     ORIGIN_COMPUTED,
     ORIGIN_NUMBER, // constants of the program
-    ORIGIN_INPUT,  // inputs, operands of integer type, and values computed from these and constants
-                   // alone
+    ORIGIN_INPUT,  // inputs, integer operands, and values computed from these and constants
     ORIGIN_PARAM,  // a parameter itself
     ORIGIN_ASKED   // f32 that the model asks for, and values computed from it and constants
 } Origin;
@@ -155,8 +153,7 @@ static Origin origin_of_operands(Lowering *lowering, const Op *op) {
     return origin;
 }
 
-/* Returns whether the rule or an argument fixes the types of all results. The operator then needs
- * its operands unrounded. */
+/* Returns whether the rule or an argument fixes the types of all results. */
 static bool fixes_results(const Op *op) {
     for (int r = 0; r < op->def->rule->result_count; r++) {
         ElementKind kind = op->def->rule->results[r].element.kind;
@@ -165,8 +162,7 @@ static bool fixes_results(const Op *op) {
     return true;
 }
 
-/* Returns the widest type among the program's precision and the open operands that do not take the
- * type of another operand. */
+/* Returns the widest type of the program's precision and operands that take no other one's type. */
 static DType widest_type(Lowering *lowering, const Op *op) {
     DType widest = lowering->module->precision;
     for (int k = 0; k < op->operand_count; k++)

@@ -9,8 +9,7 @@
  * Requires: pass propagate_layouts.
  *
  * Leaves: a copy in the backward section of each forward conversion that gives devices more
- * elements than they had. Examples are gathers of keys, values, activations and parameters.
- */
+ * elements than they had. Examples are gathers of keys, values, activations and parameters. */
 #include "ir/analysis/phases.h"
 #include "passes/recompute/clone.h"
 
@@ -51,8 +50,7 @@ static bool same_devices(Arena *scratch, const Layout *a, const Layout *b) {
     return a_count == b_count && !memcmp(of_a, of_b, sizeof *of_a * (size_t)a_count);
 }
 
-/* Returns whether a conversion gives devices more elements of a value than they had, on the same
- * devices. */
+/* Returns whether a conversion gives the same devices more elements of a value than they had. */
 static bool enlarges(Arena *scratch, const Module *module, const Op *op) {
     const double rounding = 1e-9;
     if (op->def != module->builtin->reshard || op_crosses_stages(module, op)) return false;

@@ -10,8 +10,7 @@
  * Requires: pass specialize, which orders operators by phase.
  *
  * Leaves: PipelineRun.schedule, a table for which schedule_check has proved that no stage waits
- * forever. Pipelines of the same template with equal numbers of micro-batches share a table.
- */
+ * forever. Pipelines of the same template with equal numbers of micro-batches share a table. */
 #include "ir/analysis/phases.h"
 #include "passes/pass_manager.h"
 

@@ -1,5 +1,4 @@
-/* Pass specialize: finds roles, the sets of devices with pieces of equal shapes, and plans each
- * distinct conversion.
+/* Pass specialize: finds roles, devices with pieces of equal shapes, and plans each conversion.
  *
  *     stage devices(0-3) mesh(tp:4)                  one role
  *     stage devices(0-3) mesh(tp:4 by 3:3:2:2)       two roles: devices 0-1 and 2-3
@@ -7,8 +6,7 @@
  * Requires: pass propagate_layouts.
  *
  * Leaves: module->devices->roles without storage, and module->devices->conversions. Reports
- * conversions for -Rcomm and -Wimplicit-reshard.
- */
+ * conversions for -Rcomm and -Wimplicit-reshard. */
 #include "cost/cost.h"
 #include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"
@@ -65,8 +63,7 @@ static Values distinct_values(Arena *arena, const Module *module) {
 
 typedef Array(int64_t) Words;
 
-/* Returns the class of the devices that were in class `before` and have pieces of this shape.
- * Devices of one class get the same pointer. */
+/* Returns the class of the devices of class `before` with pieces of this shape, as one pointer. */
 static const void *refined_class(Arena *arena, Intern *classes, Words *words, const void *before,
                                  const Region *region) {
     words->count = 0;
@@ -183,8 +180,7 @@ static void use_message(Module *module, Intern *messages, Op *op) {
         array_push(module->arena, &(*message)->tensors,
                    (ConvertedTensor){op->results[0]->type, op->operands[0]->layout,
                                      op->results[0]->layout});
-    else
-        *message = conversion_of(module, op);
+    else *message = conversion_of(module, op);
     conversion_use(*message, (*message)->tensors.count - 1, op);
 }
 
@@ -218,10 +214,8 @@ static void plan_conversions(Module *module, const CompileOptions *options, cons
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
         if (op->def != module->builtin->reshard) continue;
-        if (op_crosses_stages(module, op))
-            use_message(module, messages, op);
-        else
-            use_conversion(module, known, op);
+        if (op_crosses_stages(module, op)) use_message(module, messages, op);
+        else use_conversion(module, known, op);
     }
     // 2: plan conversions, and join gradients into buckets
     for (int c = 0; c < module->devices->conversions.count; c++)

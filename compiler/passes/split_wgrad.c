@@ -9,8 +9,7 @@
  * Leaves, under zero_bubble: Op.is_wgrad, and operators ordered by phase. A wgrad operator leads
  * only to sums over micro-batches, through operators of its own layer. Conversions, views and
  * additions count in every layer. A message between visits stays in the backward phase at both
- * ends, because schedules have messages only between forward phases and between backward phases.
- */
+ * ends, because schedules have messages only between forward phases and between backward phases. */
 #include "ir/analysis/phases.h"
 #include "passes/pass_manager.h"
 
@@ -37,8 +36,7 @@ static bool is_backward(const Op *op) {
     return op->loop == LOOP_EACH && op->section == SECTION_BACKWARD;
 }
 
-/* Returns the lead of `maker` through one reader of its result. LEAD_LAYER becomes LEAD_OTHER if
- * the reader is in another layer. */
+/* Returns the lead of `maker` through a reader of its result; LEAD_OTHER if in another layer. */
 static Lead seen_by(const Weighing *weighing, const Op *maker, const Op *reader) {
     if (!loop_repeats(reader->loop) || op_gathers(weighing->module, reader)) return LEAD_SUMS;
     if (!is_backward(reader) || op_crosses_stages(weighing->module, reader)) return LEAD_OTHER;

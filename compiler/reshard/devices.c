@@ -122,7 +122,6 @@ static void number_sets(const Plan *plan, const Devices *sets, int set_count, Jo
             joining->size[number[representative(joined, i)] - 1]++;
 }
 
-/* Returns whether each set contains all devices of its component. */
 static bool all_full(const Devices *sets, int set_count, const int *component, const int *size) {
     for (int s = 0; s < set_count; s++)
         if (sets[s].count != size[component[s]]) return false;
@@ -217,7 +216,6 @@ bool may_collect(const PlanBuilder *planner, const Devices *devices) {
     return !planner->messages;
 }
 
-/* Returns whether the index contains all devices of a set. */
 static bool all_indexed(const Index *places, const Devices *set) {
     for (int k = 0; k < set->count; k++)
         if (index_find(places, set->at[k]) < 0) return false;

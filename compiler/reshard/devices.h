@@ -1,7 +1,5 @@
-/* Lists of devices: an index of positions in a list, and groups of connected devices (devices_find
- * is in plan.h). */
-#ifndef RESHARD_DEVICES_H
-#define RESHARD_DEVICES_H
+/* Lists of devices: positions in a list, groups of connected devices (devices_find: plan.h). */
+#pragma once
 
 #include "reshard/plan_builder.h"
 
@@ -75,5 +73,3 @@ typedef struct ClosedGroup {
  * The sets' leaders come first, each once, then the other devices, ascending. Fills `places`. */
 ClosedGroup closed_group(const PlanBuilder *planner, const Components *components, int component,
                          const int *leaders, Index *places);
-
-#endif

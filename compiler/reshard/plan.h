@@ -14,8 +14,7 @@
  * tensor with another, uncut dimension in front. So planning time grows with the number of
  * different conversions. A bundle of a bucket has the elements of its first tensor, then those of
  * its second tensor, and so on. */
-#ifndef RESHARD_PLAN_H
-#define RESHARD_PLAN_H
+#pragma once
 
 #include "hetu/reshard.h"
 #include "reshard/intersection/intersection.h"
@@ -139,8 +138,7 @@ int devices_find(const Devices *devices, int device);
 int step_part_count(const Step *step);
 bool step_reduces(const Step *step);
 
-/* Return a task's bucket, the bytes of one element, and its whole range as a segment with the
- * origin of its contributions. */
+/* Return a task's bucket, the bytes of an element, and its range as a segment with its origin. */
 const Bucket *task_bucket(const Plan *plan, int task);
 int task_element(const Plan *plan, int task);
 Segment task_segment(const Plan *plan, int task);
@@ -149,8 +147,7 @@ Segment task_segment(const Plan *plan, int task);
 int64_t segment_bytes(const Plan *plan, const Segment *segment);
 int64_t segments_bytes(const Plan *plan, const Segments *segments);
 
-/* Returns the bytes of the smallest element type in `count` lists of segments; 8 if all lists are
- * empty. */
+/* Returns the bytes of the smallest element type in `count` lists of segments; 8 if all empty. */
 int segments_element(const Plan *plan, const Segments *lists, int count);
 
 /* Returns the bytes of a collective's tensor, or of all messages of an exchange. */
@@ -165,5 +162,3 @@ const ht_reshard_device *plan_device(const Plan *plan, int device);
 
 /* Returns the whole plan in the form that the run-time library executes. */
 const ht_reshard *plan_lowered(Arena *arena, const Plan *plan, const char *name);
-
-#endif

@@ -1,7 +1,6 @@
 /* The state of the planner while it makes a plan, and the functions of the folders of reshard/ that
  * build the plan. Load balancing uses the plan's counts of bytes as loads. */
-#ifndef RESHARD_PLAN_BUILDER_H
-#define RESHARD_PLAN_BUILDER_H
+#pragma once
 
 #include "cluster/cluster.h"
 #include "reshard/plan.h"
@@ -51,8 +50,7 @@ Step *add_step(PlanBuilder *planner, ht_verb verb);
  * reduce-scatter with one part becomes a broadcast or reduce with that part's device as root. */
 void add_collective(PlanBuilder *planner, Devices group, Segments *parts, ht_verb verb);
 
-/* Appends the collective as add_collective does; if an int cannot count its elements, appends a
- * broadcast or reduce for each part instead. */
+/* Appends the collective, or, if an int cannot count its elements, one for each part. */
 void add_countable_collective(PlanBuilder *planner, const Devices *group, Segments *parts,
                               ht_verb verb);
 
@@ -66,8 +64,7 @@ void drop_empty_steps(PlanBuilder *planner);
 
 /* ---- finish (finish/): completion of a plan ---- */
 
-/* Completes the plan: numbers its groups, finds the types that steps move and the tensors that stay
- * in place, names and prices it. */
+/* Completes the plan: numbers groups, finds types and tensors in place, names and prices it. */
 void finish_plan(PlanBuilder *planner);
 
 /* Returns the plan's name (plan_name). */
@@ -94,5 +91,3 @@ void find_buckets(PlanBuilder *planner, const Conversion *conversions, int count
 
 /* Makes the tasks of the buckets: the contributions to each value, and its target devices. */
 void find_tasks(PlanBuilder *planner);
-
-#endif

@@ -3,15 +3,11 @@
 
 #include "support/intern.h"
 
-/* ---- devices ---- */
-
 int devices_find(const Devices *devices, int device) {
     for (int i = 0; i < devices->count; i++)
         if (devices->at[i] == device) return i;
     return -1;
 }
-
-/* ---- tasks and segments ---- */
 
 int ht_dtype_size(ht_dtype dtype) {
     static const int sizes[] = {
@@ -59,8 +55,6 @@ bool step_reduces(const Step *step) {
     return step->verb == HT_ALL_REDUCE || step->verb == HT_REDUCE_SCATTER ||
            step->verb == HT_REDUCE;
 }
-
-/* ---- the plan ---- */
 
 PlanCache *plan_cache_create(Arena *arena, int device_count) {
     PlanCache *cache = arena_new(arena, PlanCache);

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A cut: one state of each subgroup of both layouts, along which the devices can be split into
- * replica groups. */
+/* A cut: a state of each subgroup of both layouts that splits devices into replica groups. */
 typedef struct Cut {
     StateKind kind;
     int dim;          // STATE_SPLIT: dimension of the view
@@ -217,7 +216,6 @@ static Shape part_shape(const Folding *folding, const Cut *cut) {
     return shape;
 }
 
-/* Numbers the members of the first `replica_group_count` replica groups. */
 static void number_members(Arena *arena, ReplicaGroups *replica_groups, int replica_group_count) {
     int *member = arena_array(arena, int, replica_groups->span);
     for (int i = 0; i < replica_groups->span; i++) member[i] = -1;
@@ -290,7 +288,6 @@ static ReplicaGroups one_replica_group(Arena *arena, const Conversion *conversio
     return replica_groups;
 }
 
-/* Returns whether both layouts have the same view. */
 static bool same_view(const Layout *a, const Layout *b) {
     size_t rank = (size_t)a->view_rank;
     return a->view_rank == b->view_rank &&

@@ -6,14 +6,12 @@
  * size of a replica group, not with the number of devices.
  *
  * On a cluster links are shared, so all devices of a conversion are one replica group. Equivalent
- * sets of devices (cluster_equivalent_devices) take the names of the first set, so that equal
- * conversions are planned once.
+ * sets (cluster_equivalent_devices) take the first one's names: equal conversions are planned once.
  *
  *     ReplicaGroups groups = replica_groups_of(arena, cluster, alike, conversions, count);
  *     const Plan *plan = reshard_plan_all(arena, cluster, groups.first, count);
  */
-#ifndef RESHARD_REPLICA_GROUPS_H
-#define RESHARD_REPLICA_GROUPS_H
+#pragma once
 
 #include "cluster/cluster.h"
 #include "reshard/reshard.h"
@@ -25,8 +23,7 @@ typedef struct ReplicaGroups {
                      // devices, so that equal groups have equal plans; on a cluster, the devices of
                      // the first equivalent group
     int count, size; // number of replica groups, and of members of each group
-    const int *devices; // by replica group and member; member i of each group corresponds to member
-                        // i of the first
+    const int *devices; // by replica group and member; members i of all groups correspond
     int least, span;    // device numbers are in [least, least + span)
     // by device - least: the device's index within its replica group; -1: it takes no part
     const int *member;
@@ -44,5 +41,3 @@ int replica_groups_name(const ReplicaGroups *replica_groups, int device);
 
 /* Returns the bytes that all replica groups receive; `plan` is that of the first group. */
 int64_t replica_groups_bytes(const ReplicaGroups *replica_groups, const Plan *plan);
-
-#endif

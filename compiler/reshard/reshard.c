@@ -6,7 +6,6 @@
 #include "reshard/plan_builder.h"
 #include "support/intern.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Returns whether the list begins with the devices of a layout's holdings. */

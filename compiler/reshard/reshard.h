@@ -34,8 +34,7 @@
  *                    copy.c            copies the plan without scratch data
  *     lower/         lower.c           makes one device's tables of <hetu/reshard.h>, on demand
  */
-#ifndef RESHARD_RESHARD_H
-#define RESHARD_RESHARD_H
+#pragma once
 
 #include "hetu/reshard.h"
 #include "cluster/cluster.h"
@@ -56,12 +55,10 @@ typedef struct Conversion {
 enum { RESHARD_MOST_CELLS = 1 << 28 };
 bool conversion_plannable(const Conversion *conversion);
 
-/* Returns the cheapest plan found for a tensor, never NULL. `cluster` NULL: one host with equal
- * links. */
+/* Returns the cheapest plan found for a tensor. `cluster` NULL: one host with equal links. */
 const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion *conversion);
 
-/* Returns the plan of `count` tensors that are converted together. Their layouts must live as long
- * as the plan. */
+/* Returns the plan of `count` tensors that are converted together. Layouts must outlive it. */
 const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions,
                              int count);
 
@@ -81,8 +78,7 @@ int64_t plan_bytes_sent(const Plan *plan, int device);
 /* Returns the bytes of scratch that a device needs to run the plan; a multiple of 64. */
 int64_t plan_scratch_bytes(const Plan *plan, int device);
 
-/* Returns whether every tensor may be converted in its own storage; then `from` and `to` may be one
- * buffer. */
+/* Returns whether every tensor may be converted in place: `from` and `to` may be one buffer. */
 bool plan_in_place(const Plan *plan);
 
 /* Returns whether the plan does nothing if `from` and `to` are one buffer. */
@@ -95,5 +91,3 @@ double plan_seconds(const Plan *plan);
  * "all-gather", "all-to-all", "broadcast", "reduce", "permute", "send-receive", or a sequence such
  * as "reduce-scatter, all-gather". */
 const char *plan_name(const Plan *plan);
-
-#endif

@@ -8,10 +8,7 @@ Step *add_step(PlanBuilder *planner, ht_verb verb) {
     return &planner->plan->steps.at[planner->plan->steps.count - 1];
 }
 
-/* ---- collectives ---- */
-
-/* Appends a broadcast or reduce: the group with the device at index `root` in front, and that
- * device's part. */
+/* Appends a broadcast or reduce: the group, the device at index `root` in front, and its part. */
 static void add_rooted(PlanBuilder *planner, const Devices *group, const Segments *parts, int root,
                        ht_verb verb) {
     Step *step = add_step(planner, verb);
@@ -55,11 +52,8 @@ void add_countable_collective(PlanBuilder *planner, const Devices *group, Segmen
                               ht_verb verb) {
     if (is_divided(verb) && !parts_countable(planner->plan, parts, group->count))
         add_each_rooted(planner, group, parts, verb);
-    else
-        add_collective(planner, *group, parts, verb);
+    else add_collective(planner, *group, parts, verb);
 }
-
-/* ---- messages ---- */
 
 void send_segment(PlanBuilder *planner, int step, int sender, int receiver, Segment segment) {
     while (planner->outboxes.count <= step)
@@ -80,8 +74,7 @@ static void sort_packets(PlanBuilder *planner, const Packet *packets, int count,
             packets[i];
 }
 
-/* Appends the message of packets that have one sender and one receiver; `segments` is storage for
- * the message's segments. */
+/* Appends the message of packets of one sender and receiver; `segments` is its storage. */
 static void add_message(PlanBuilder *planner, Messages *messages, const Packet *packets, int count,
                         Segment *segments) {
     Message message = {.sender = packets->sender,

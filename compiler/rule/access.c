@@ -1,5 +1,4 @@
-/* Reads accesses, and the leaves of expressions in rules. parse.c and clause.c, which read whole
- * rules, call these functions.
+/* Reads accesses and leaves of expressions in rules, for parse.c and clause.c.
  *
  *     x[b.., (g r)]    an operand: factors b, g, r, of which (g r) is one dimension
  *     size(i)          a leaf EXPR_SIZE; factor i may appear later in a body
@@ -93,8 +92,7 @@ static const char **param_names(const RuleDraft *draft, bool tensors) {
 /* Sets the factor of a leaf size(f). Returns false after an error. */
 static bool resolve_size(RuleDraft *draft, const ForwardSize *size) {
     int factor = size->leaf->index = rule_factor(draft, size->name);
-    if (factor < 0)
-        rule_unknown_factor(draft, size->at, size->name);
+    if (factor < 0) rule_unknown_factor(draft, size->at, size->name);
     else if (size->ellipsis && !draft->factors.at[factor].ellipsis)
         RULE_ERROR(draft, size->at, "'%s' stands for one dimension, not for any number of them",
                    size->name);
@@ -115,10 +113,8 @@ static const Expr *size_of_factor(RuleDraft *draft, bool later) {
     size.at = tokens->token->at;
     tokens_next(tokens);
     size.ellipsis = tokens_take(tokens, "..");
-    if (later)
-        array_push(draft->arena, &draft->forward, size);
-    else if (!resolve_size(draft, &size))
-        return NULL;
+    if (later) array_push(draft->arena, &draft->forward, size);
+    else if (!resolve_size(draft, &size)) return NULL;
     if (!tokens_expect(tokens, ")", "after the factor")) return rule_fail(draft), NULL;
     return size.leaf;
 }

@@ -3,8 +3,7 @@
  *     y[b.., (g r)] = x[b.., g, r]      factors b (an ellipsis), g, r
  *                                       access y: dimensions {b}, {g, r}; access x: {b}, {g}, {r}
  */
-#ifndef RULE_ACCESS_H
-#define RULE_ACCESS_H
+#pragma once
 
 #include "binding/element.h"
 #include "rule/dtype.h"
@@ -26,8 +25,7 @@ typedef struct Factor {
     Position merge_at;         // position of the operator's name
 } Factor;
 
-/* A tensor of the rule and the factors of its dimensions: a result, an operand, or a local value of
- * the clause `body`. */
+/* A tensor of the rule and its dimensions' factors: a result, an operand, or a value of `body` */
 typedef struct Access {
     const char *name;
     Position at;
@@ -48,5 +46,3 @@ typedef struct Access {
 
 /* Returns whether a dimension of the access has the factor. */
 bool access_has(const Access *access, int factor);
-
-#endif

@@ -30,8 +30,7 @@ Bounds bounds_hull(Bounds a, Bounds b) {
                             : bounds_between(fmin(a.low, b.low), fmax(a.high, b.high));
 }
 
-/* Clamps a bound to finite numbers if `finite`: finite operands are assumed to give a finite
- * result. */
+/* Clamps a bound to finite numbers if `finite`: finite operands are taken to give such results. */
 static double clamped(double bound, bool finite) {
     return finite ? fmax(-DBL_MAX, fmin(DBL_MAX, bound)) : bound;
 }
@@ -53,8 +52,7 @@ static Bounds product(Bounds a, Bounds b) {
     return range;
 }
 
-/* Returns the range of a / b. The range includes the truncated quotient, because C truncates a
- * quotient of integers. */
+/* Returns the range of a / b. It includes the truncated quotient, as of integers in C. */
 static Bounds quotient(Bounds a, Bounds b) {
     if (is_point(a) && is_point(b))
         return bounds_hull(bounds_number(a.low / b.low), bounds_number(trunc(a.low / b.low)));
@@ -67,8 +65,6 @@ static Bounds remainder_of(Bounds a, Bounds b) {
     if (is_point(a) && is_point(b)) return bounds_number(fmod(a.low, b.low));
     return is_finite(a) && is_finite(b) ? bounds_finite() : bounds_open();
 }
-
-/* ---- conditions ---- */
 
 static Bounds truth(bool certain, bool impossible) {
     return bounds_between(certain ? 1 : 0, impossible ? 0 : 1);
@@ -93,8 +89,6 @@ static Bounds selected(Bounds condition, Bounds a, Bounds b) {
     bool holds = !condition.open && (condition.low > 0 || condition.high < 0);
     return holds ? a : bounds_hull(a, b);
 }
-
-/* ---- functions of math.h ---- */
 
 /* A function of one argument; `rising`: it never decreases. */
 typedef struct MathFunction {
@@ -138,8 +132,6 @@ static Bounds of_two(const char *name, Bounds a, Bounds b) {
         return bounds_number(pow(a.low, b.low));
     return is_finite(a) && is_finite(b) ? bounds_finite() : bounds_open();
 }
-
-/* ---- expressions ---- */
 
 Bounds bounds_of(const Expr *expr, BoundsLeaf *leaf, void *context) {
     Bounds of[3];

@@ -3,11 +3,9 @@
  *     x in [0, 1]        ->  2 * x + 1 in [1, 3],  expf(x) in [1, e],  x < 2 in [1, 1] (true)
  *
  * A leaf of unknown value is finite, and the ranges assume that no operation on finite numbers
- * gives NaN. So 0 * x is 0, and 0 / x is 0. If infinite numbers may occur, this does not hold, and
- * the range is `open`.
+ * gives NaN. So 0 * x is 0, and 0 / x is 0. Where infinite numbers may occur, the range is `open`.
  */
-#ifndef RULE_BOUNDS_H
-#define RULE_BOUNDS_H
+#pragma once
 
 #include "rule/expr.h"
 
@@ -35,5 +33,3 @@ Bounds bounds_negative(Bounds a);
 /* Returns the range of an expression; `leaf` returns the range of each non-number leaf. */
 typedef Bounds BoundsLeaf(const Expr *leaf, void *context);
 Bounds bounds_of(const Expr *expr, BoundsLeaf *leaf, void *context);
-
-#endif

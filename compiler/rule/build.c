@@ -54,8 +54,6 @@ void draft_equation(RuleDraft *draft, int value, const Expr *expr) {
 
 void draft_epilogue(RuleDraft *draft, const char *epilogue) { draft->rule.epilogue = epilogue; }
 
-/* ---- the order of factors ---- */
-
 /* The new numbers of factors, by old number; -1: not numbered yet. */
 typedef struct Numbering {
     RuleDraft *draft;
@@ -135,8 +133,6 @@ const OpDef *draft_op(RuleDraft *draft, const char *name) {
     rule->text = rule_printed(draft->arena, rule, name);
     return rule_def(draft->arena, name, rule);
 }
-
-/* ---- operators of the compiler ---- */
 
 const OpDef *rule_inserted(Arena *arena, const char *name, const char *text) {
     Diag *diag = diag_create(arena, stderr);

@@ -1,6 +1,5 @@
 /* Rules that passes build as trees: factors, accesses, and a body or equations. A complete rule is
- * checked like one that was parsed, and its text parses back to the same rule. A rule that fails
- * the check is a bug.
+ * checked like a parsed one, and its text parses back to it. A failed check is a bug.
  *
  * The rule y[i..] = -x[i..]:
  *
@@ -11,8 +10,7 @@
  *     draft_body(draft, expr_negative(arena, expr_leaf(arena, EXPR_ACCESS, 0)));
  *     const OpDef *def = draft_op(draft, "negative");
  */
-#ifndef RULE_BUILD_H
-#define RULE_BUILD_H
+#pragma once
 
 #include "rule/rule.h"
 
@@ -41,8 +39,5 @@ void draft_equation(RuleDraft *draft, int value, const Expr *expr);
 /* Sets the clause `epilogue`; NULL: none. */
 void draft_epilogue(RuleDraft *draft, const char *epilogue);
 
-/* Finishes the rule and returns the operator `name` with it. Every operand is a tensor parameter;
- * the operator has no attributes. */
+/* Finishes the rule and returns operator `name` with it: tensor parameters, no attributes. */
 const OpDef *draft_op(RuleDraft *draft, const char *name);
-
-#endif

@@ -107,8 +107,7 @@ static void check_plus(RuleDraft *draft, Position start) {
                        "adds the operand itself");
 }
 
-/* Checks that a body is linear in the operands of each clause `linear`: partial values can pass
- * through these operands. */
+/* Checks that a body is linear in operands of clause `linear`: partial values can pass there. */
 static void check_linear(RuleDraft *draft, Position start) {
     const Rule *rule = &draft->rule;
     for (int group = 1;
@@ -189,8 +188,7 @@ static void check_equations(RuleDraft *draft, Position start) {
 
 /* ---- whole rules ---- */
 
-/* Marks a factor as contracted if no result has it. In a body, the sum runs over contracted
- * factors. */
+/* Marks a factor as contracted if no result has it. A body's sum runs over them. */
 static void find_contracted(RuleDraft *draft) {
     for (int f = 0; f < draft->factors.count; f++) {
         Factor *factor = &draft->factors.at[f];

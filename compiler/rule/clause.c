@@ -1,5 +1,4 @@
-/* Reads the clauses of a rule: each clause has a function that reads one item, or the whole content
- * of its brackets.
+/* Reads the clauses of a rule: each has a function that reads an item, or all in its brackets.
  *
  *     ... kernel(k) grad(g) reduction(+: v) dtype(y: f32, t: integer)
  */
@@ -19,8 +18,7 @@ static Factor *clause_factor(RuleDraft *draft) {
     return factor < 0 ? NULL : &draft->factors.at[factor];
 }
 
-/* Reports a clause that repeats a statement (`said`), at the token before the current one. Returns
- * !said. */
+/* Reports a clause that repeats a statement (`said`), at the token just read. Returns !said. */
 static bool first_time(RuleDraft *draft, bool said) {
     const Token *name = draft->tokens.token - 1;
     if (said)
@@ -154,18 +152,12 @@ static bool parse_element(RuleDraft *draft, Element *element, bool of_operand) {
     const char *name = tokens->token->text;
     int dtype = named_dtype(draft), attr = rule_attr(draft, name, PARAM_DTYPE, PARAM_DTYPE),
         operand = rule_operand(draft, name);
-    if (dtype >= 0)
-        *element = (Element){ELEMENT_FIXED, dtype};
-    else if (attr >= 0)
-        *element = (Element){ELEMENT_ARGUMENT, attr};
-    else if (operand >= 0)
-        *element = (Element){ELEMENT_OPERAND, operand};
-    else if (tokens_is(tokens, "wide"))
-        *element = (Element){ELEMENT_WIDE, 0};
-    else if (of_operand && tokens_is(tokens, "integer"))
-        *element = (Element){ELEMENT_INTEGER, 0};
-    else
-        return unknown_element(draft);
+    if (dtype >= 0) *element = (Element){ELEMENT_FIXED, dtype};
+    else if (attr >= 0) *element = (Element){ELEMENT_ARGUMENT, attr};
+    else if (operand >= 0) *element = (Element){ELEMENT_OPERAND, operand};
+    else if (tokens_is(tokens, "wide")) *element = (Element){ELEMENT_WIDE, 0};
+    else if (of_operand && tokens_is(tokens, "integer")) *element = (Element){ELEMENT_INTEGER, 0};
+    else return unknown_element(draft);
     tokens_next(tokens);
     return true;
 }
@@ -348,9 +340,8 @@ static bool shape_clause(RuleDraft *draft) {
     draft->shape_at = tokens->token->at;
     const char *name = tokens->token->text;
     draft->rule.shape_attr = rule_attr(draft, name, PARAM_SHAPE, PARAM_SHAPE);
-    if (draft->rule.shape_attr < 0) {
+    if (draft->rule.shape_attr < 0)
         return rule_unknown(draft, tokens->token->at, "a parameter of type ht_dims", name, NULL);
-    }
     tokens_next(tokens);
     return true;
 }
@@ -435,8 +426,7 @@ static bool grad_clause(RuleDraft *draft) {
 
 /* ---- the clause `body` ---- */
 
-/* Reads `value = expression`. The equation is added after its right side is read, so a value cannot
- * use itself. */
+/* Reads `value = expression`. It is added after its right side is read: no value uses itself. */
 static bool clause_equation(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     int value = rule_read_value(draft);

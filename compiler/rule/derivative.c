@@ -11,7 +11,6 @@
 #include "rule/gradient.h"
 
 #include "syntax/tokens.h"
-
 #include "syntax/lex.h"
 
 #include <string.h>
@@ -136,8 +135,7 @@ static bool is_small(ExprKind kind, const Expr *a, const Expr *b) {
            value >= -INT32_MAX;
 }
 
-/* Returns a sum, difference or product, in floating point if integers might overflow: the
- * derivative of x * k * j is k * j. */
+/* Returns a sum, difference or product, in floating point if integers might overflow. */
 static const Expr *combined(Arena *arena, By by, ExprKind kind, const Expr *a, const Expr *b) {
     const Expr *all = expr_binary(arena, kind, a, b);
     if (all == a || all == b || is_small(kind, a, b) || !is_integral(a, by) || !is_integral(b, by))
@@ -147,7 +145,6 @@ static const Expr *combined(Arena *arena, By by, ExprKind kind, const Expr *a, c
 
 /* ---- products with factors that may be infinite ---- */
 
-/* Returns whether an expression is finite for finite operands. */
 static bool stays_finite(const Expr *expr) {
     switch (expr->kind) {
     case EXPR_NUMBER:
@@ -179,8 +176,7 @@ static const Expr *vanishing(Arena *arena, const Expr *factor, const Expr *expr)
 
 /* ---- exponentials ---- */
 
-/* Returns whether an expression grows exponentially in the operand. The expression then overflows
- * while expr' / expr is still small. */
+/* Returns whether an expression grows exponentially: it overflows while expr' / expr is small. */
 static bool grows(const Expr *expr, By by) {
     bool wide, any = false, all = true;
     if (!depends(expr, by)) return false;
@@ -244,8 +240,7 @@ static const Expr *sum_relative(Arena *arena, const Expr *weight, const Expr *ex
     return total;
 }
 
-/* Returns weight * expr' / expr, for an expression that grows exponentially or does not depend on
- * the operand. */
+/* Returns weight * expr' / expr, for an expression that grows exponentially or is constant. */
 static const Expr *relative(Arena *arena, const Expr *weight, const Expr *expr, By by) {
     bool wide;
     const Expr *const *arg = expr->arg;
@@ -292,8 +287,7 @@ static bool is_decided(const Expr *condition, bool *holds) {
     }
 }
 
-/* Applies the chain rule: returns inner * outer, where `outer` is the derivative of a function with
- * these traits. */
+/* Applies the chain rule: inner * outer, `outer` the derivative of a function with these traits. */
 static const Expr *chained(Arena *arena, const Expr *inner, const Expr *outer, int traits) {
     bool holds;
     if (outer->kind == EXPR_SELECT && is_decided(outer->arg[0], &holds))
@@ -316,8 +310,7 @@ static const Expr *call_derivative(Arena *arena, const Expr *call, By by) {
         if (is_zero(inner)) continue;
         if (function->traits & LOGARITHM && grows(outer->arg[1], by))
             total = relative(arena, outer->arg[0], outer->arg[1], by);
-        else
-            total = sum(arena, total, chained(arena, inner, outer, function->traits));
+        else total = sum(arena, total, chained(arena, inner, outer, function->traits));
     }
     return total;
 }

@@ -1,7 +1,6 @@
 /* A rule under construction. parse.c reads its results and right side, and clause.c its clauses; or
  * a pass fills it through build.c. check.c checks and finishes the rule. */
-#ifndef RULE_DRAFT_H
-#define RULE_DRAFT_H
+#pragma once
 
 #include "rule/rule.h"
 #include "syntax/tokens.h"
@@ -53,12 +52,10 @@ int rule_factor(const RuleDraft *draft, const char *name);
 int rule_operand(const RuleDraft *draft, const char *name);
 int rule_result(const RuleDraft *draft, const char *name);
 
-/* Returns the number of a value of equations by its name: results come first, then local values;
- * -1: there is none. */
+/* Returns the number of a value of equations by name: results, then local values; -1: none. */
 int rule_value(const RuleDraft *draft, const char *name);
 
-/* Returns the index of the attribute called `name` if it has one of two kinds; -1: there is
- * none. */
+/* Returns the index of attribute `name` if it has one of two kinds; -1: none. */
 int rule_attr(const RuleDraft *draft, const char *name, ParamKind kind, ParamKind other);
 
 /* Returns the parameter called `name`; NULL: there is none. */
@@ -98,8 +95,7 @@ const Expr *rule_body_primary(Tokens *tokens, void *context);
 /* Returns whether an equation computes value `value` (numbered as rule_value does). */
 bool rule_has_equation(const RuleDraft *draft, int value);
 
-/* Reads the left side of an equation and returns the number of its value: a result, or a new local
- * value; -1 after an error. */
+/* Reads an equation's left side. Returns the number of its result or new local value, or -1. */
 int rule_read_value(RuleDraft *draft);
 
 /* Reads all clauses up to the end of the text. */
@@ -117,5 +113,3 @@ const char *rule_printed(Arena *arena, const Rule *rule, const char *name);
 /* Checks and returns the finished rule, without `text`. Returns NULL after it reported errors; some
  * errors are reported at `start`, the beginning of the rule. */
 Rule *rule_finished(RuleDraft *draft, Position start);
-
-#endif

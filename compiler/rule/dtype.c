@@ -20,14 +20,11 @@ bool dtype_is_float(DType dtype) {
     return dtype == DTYPE_F32 || dtype == DTYPE_BF16 || dtype == DTYPE_F64;
 }
 
-/* ---- types of whole operators ---- */
-
 static bool is_integral_number(const Expr *number) {
     return !number->spelling || strspn(number->spelling, "0123456789") == strlen(number->spelling);
 }
 
-/* Returns whether an expression over integer operands has an integer value: no division, no call,
- * no floating-point number or argument. */
+/* Returns whether an integer expression has an integer value: no division, call, or float. */
 static bool is_integral(const OpDef *def, const Expr *expr) {
     switch (expr->kind) {
     case EXPR_NUMBER: return is_integral_number(expr);

@@ -1,6 +1,5 @@
 /* Element types, and the types that operands and results of a rule have. */
-#ifndef RULE_DTYPE_H
-#define RULE_DTYPE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -41,5 +40,3 @@ const Expr *opdef_float_in(const OpDef *def, const Expr *expr, uint64_t integers
 /* Returns the message for an operator that takes a remainder (%) of floating-point numbers; NULL if
  * all remainders are of integers. Bit i of `integers`: operand i has integer elements. */
 const char *opdef_remainder(Arena *arena, const OpDef *def, uint64_t integers);
-
-#endif

@@ -60,8 +60,7 @@ typedef struct Planning {
     uint32_t *reads;     // reads of the plan
 } Planning;
 
-/* Notes that `loop` computes an expression, and with it the local values that the expression
- * reads. */
+/* Notes that `loop` computes an expression, and the local values that it reads. */
 static void note_loop(Planning *planning, const Expr *expr, int loop) {
     const Rule *rule = planning->rule;
     if (expr->kind == EXPR_ACCESS && is_along(rule, planning->plan, &rule->operands[expr->index]))
@@ -117,8 +116,6 @@ EquationPlan equations_plan(Arena *arena, const Rule *rule) {
     return plan;
 }
 
-/* ---- absent operands ---- */
-
 typedef struct Presence {
     Arena *arena;
     const Rule *rule;
@@ -163,10 +160,8 @@ const Expr *equations_present(Arena *arena, const Rule *rule, const Expr *expr,
     for (int t = 0; t < count; t++) {
         if (lacks(&presence, terms[t].expr)) continue;
         const Expr *term = with_numbers(&presence, terms[t].expr);
-        if (total)
-            total = expr_binary(arena, terms[t].negative ? EXPR_SUB : EXPR_ADD, total, term);
-        else
-            total = terms[t].negative ? expr_negative(arena, term) : term;
+        if (total) total = expr_binary(arena, terms[t].negative ? EXPR_SUB : EXPR_ADD, total, term);
+        else total = terms[t].negative ? expr_negative(arena, term) : term;
     }
     return total ? total : expr_number(arena, 0, NULL);
 }

@@ -8,10 +8,8 @@
  *
  * An elementwise equation runs in the first loop in which all values that it reads are known. Later
  * loops load a result from memory, and compute a local value again. If every value has all factors,
- * there are no rows, and there is one loop.
- */
-#ifndef RULE_EQUATIONS_H
-#define RULE_EQUATIONS_H
+ * there are no rows, and there is one loop. */
+#pragma once
 
 #include "rule/rule.h"
 
@@ -54,5 +52,3 @@ const Expr *equations_present(Arena *arena, const Rule *rule, const Expr *expr,
 
 /* Returns whether an expression reads an operand or value that has elements along rows. */
 bool equations_along(const Rule *rule, const EquationPlan *plan, const Expr *expr);
-
-#endif

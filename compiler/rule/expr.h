@@ -1,12 +1,9 @@
-/* Expressions of rules: immutable trees that are printed as C, evaluated over arguments and sizes,
- * and differentiated (gradient.h).
+/* Expressions of rules: immutable trees, printed as C, evaluated, and differentiated (gradient.h)
  *
  *     size(v) * 2 + n    EXPR_ADD(EXPR_MUL(EXPR_SIZE v, 2), EXPR_ATTR n)
  *
- * Constructors simplify 0 + x, 1 * x and -(-x), which keeps derivatives readable.
- */
-#ifndef RULE_EXPR_H
-#define RULE_EXPR_H
+ * Constructors simplify 0 + x, 1 * x and -(-x), which keeps derivatives readable. */
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,8 +53,7 @@ struct Expr {
     const Expr *arg[3];
 };
 
-/* Prints a leaf (EXPR_ACCESS, EXPR_RESULT, EXPR_ATTR or EXPR_SIZE), or the name of the function of
- * an EXPR_CALL. */
+/* Prints a leaf (EXPR_ACCESS, EXPR_RESULT, EXPR_ATTR or EXPR_SIZE), or an EXPR_CALL's function. */
 typedef void ExprLeaf(Text *out, const Expr *leaf, void *context);
 
 /* Appends an expression as C, with only the brackets that precedence requires. */
@@ -78,8 +74,7 @@ bool expr_mentions(const Expr *expr, ExprKind kind, int index);
 /* Returns the expression with every part that equals `pattern` replaced. */
 const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, const Expr *with);
 
-/* Returns the expression with every leaf replaced by what `leaf` returns. Simplifies negations as
- * the parser does. */
+/* Returns the expression with each leaf replaced by `leaf`; simplifies negations. */
 typedef const Expr *ExprLeafMap(const Expr *leaf, void *context);
 const Expr *expr_mapped(Arena *arena, const Expr *expr, ExprLeafMap *leaf, void *context);
 
@@ -123,8 +118,7 @@ const Expr *expr_widened(Arena *arena, const Expr *expr);
 int expr_function_arity(const char *name);
 const char *const *expr_function_names(void);
 
-/* The sign of an operator of two arguments in C, and its precedence from 2 to 5; 0 for all other
- * kinds of expression. */
+/* A binary operator's sign in C, and precedence from 2 to 5; 0 for other kinds of expression. */
 typedef struct ExprOperator {
     const char *sign;
     int level;
@@ -135,5 +129,3 @@ extern const ExprOperator expr_operators[];
  * that no bracket follows, or with `size`; it returns NULL after it reported an error. */
 typedef const Expr *ExprPrimary(Tokens *tokens, void *context);
 const Expr *expr_parse(Tokens *tokens, ExprPrimary *primary, void *context);
-
-#endif

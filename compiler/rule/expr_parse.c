@@ -106,8 +106,7 @@ static bool is_operator(const Tokens *tokens, int level, ExprKind *kind) {
     return false;
 }
 
-/* Reads operators of this precedence and above. Does not simplify, so that the tree matches the
- * rule's text. */
+/* Reads operators of this precedence and above. Does not simplify: the tree matches the text. */
 static const Expr *binary(Reader *reader, int level) {
     if (level > 5) return unary(reader);
     const Expr *left = binary(reader, level + 1);

@@ -4,10 +4,8 @@
  *                                   the gradient of w: dy[i, j] * x[i, j], summed over i
  *
  * In a gradient with n operands, access n is dy, the gradient of the result, and access n + 1 is
- * the result. Terms are summed over the factors that the operand lacks.
- */
-#ifndef RULE_GRADIENT_H
-#define RULE_GRADIENT_H
+ * the result. Terms are summed over the factors that the operand lacks. */
+#pragma once
 
 #include "rule/expr.h"
 
@@ -54,8 +52,5 @@ typedef struct MathFunction {
     const char *relative; // functions that grow exponentially: derivative / value; NULL: others
 } MathFunction;
 
-/* Returns the table's entry for a float or double function (sets `wide` for double); NULL: there is
- * none. */
+/* Returns the table's entry for a float or double function (sets `wide` for double); NULL: none. */
 const MathFunction *math_function(const char *name, bool *wide);
-
-#endif

@@ -104,8 +104,7 @@
  */
 
 /* clang-format on */
-#ifndef RULE_GRAMMAR_H
-#define RULE_GRAMMAR_H
+#pragma once
 
 #include "rule/access.h"
 #include "support/array.h"
@@ -174,5 +173,3 @@ typedef struct RuleGrad {
     const char *function; // NULL: no clause; "none": no gradient flows
     Position at;          // position of this name
 } RuleGrad;
-
-#endif

@@ -20,17 +20,13 @@ static bool parse_result(RuleDraft *draft) {
                               ? "the result '%s' has the name of a parameter"
                               : "two results are called '%s'",
                           access.name);
-    if (tokens_is(tokens, "=") && draft->results.count == 0)
-        draft->rule.kind = RULE_VIEW;
-    else if (!rule_dims(draft, &access))
-        return rule_fail(draft);
+    if (tokens_is(tokens, "=") && draft->results.count == 0) draft->rule.kind = RULE_VIEW;
+    else if (!rule_dims(draft, &access)) return rule_fail(draft);
     if (draft->results.count == IR_MAX_RESULTS)
         return RULE_ERROR(draft, access.at, "a rule has at most %d results", IR_MAX_RESULTS);
     array_push(draft->arena, &draft->results, access);
     return true;
 }
-
-/* ---- the right side ---- */
 
 /* Returns whether the right side is NAME(...) with a name that is not a function of math.h; then
  * the rule has no body. */
@@ -111,8 +107,6 @@ static bool parse_equation(RuleDraft *draft) {
     if (!tokens_expect(tokens, "=", "after the results")) return false;
     return begins_call(draft) ? parse_call(draft) : parse_body(draft);
 }
-
-/* ---- whole rules ---- */
 
 const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count) {
     const Token *first = tokens->token;

@@ -1,5 +1,4 @@
-/* Prints a rule that a pass built: its body or equations, and the clauses size, replicate, dtype
- * and epilogue.
+/* Prints a rule of a pass: its body or equations, and clauses size, replicate, dtype, epilogue.
  *
  *     y[i..], z[i..] = name(x[i..]) body(z[i..] = 2 * x[i..]; y[i..] = expf(z[i..]))
  */
@@ -63,10 +62,8 @@ const char *rule_printed(Arena *arena, const Rule *rule, const char *name) {
     Text out = {.arena = arena};
     print_accesses(&out, rule, rule->results, rule->result_count);
     text_string(&out, " = ");
-    if (rule->kind == RULE_BODY)
-        expr_print(&out, rule->body, print_leaf, (void *)rule);
-    else
-        print_equations(&out, rule, name);
+    if (rule->kind == RULE_BODY) expr_print(&out, rule->body, print_leaf, (void *)rule);
+    else print_equations(&out, rule, name);
     for (int f = 0; f < rule->factor_count; f++) {
         if (rule->factors[f].size) {
             text_print(&out, " size(%s: ", rule->factors[f].name);

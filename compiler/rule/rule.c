@@ -23,14 +23,11 @@ const RuleKernel *rule_kernel(const Rule *rule, const char *backend) {
     return found;
 }
 
-/* ---- infinite numbers ---- */
-
 static Bounds of_leaf(const Expr *leaf, void *context) {
     (void)leaf, (void)context;
     return bounds_open();
 }
 
-/* Returns whether an expression or a part of it is an infinite constant. */
 static bool has_infinity(const Expr *expr) {
     Bounds range = bounds_of(expr, of_leaf, NULL);
     bool found = bounds_is(range, HUGE_VAL) || bounds_is(range, -HUGE_VAL);
@@ -46,8 +43,6 @@ bool rule_has_infinity(const Rule *rule) {
         found = rule->factors[f].reduction == REDUCE_MAX || rule->factors[f].merge;
     return found;
 }
-
-/* ---- maps, reductions, products ---- */
 
 bool expr_is_product(const Expr *term, ProductTerm *product) {
     if (term->kind == EXPR_MUL)
@@ -79,8 +74,7 @@ RuleForm rule_form(const Rule *rule) {
 
 /* ---- maps of a few forms ---- */
 
-/* Returns whether an expression is an operand with the same indices as the result, one factor for
- * each dimension. */
+/* Returns whether an expression is an operand with the result's indices, one factor a dimension. */
 static bool is_operand_in_place(const Rule *rule, const Expr *expr) {
     if (expr->kind != EXPR_ACCESS ||
         rule->operands[expr->index].dim_count != rule->results[0].dim_count)
@@ -103,8 +97,6 @@ bool rule_is_sum(const Rule *rule) {
            is_operand_in_place(rule, rule->body->arg[1]);
 }
 
-/* ---- linearity ---- */
-
 /* Returns whether an expression has no operand of the set `in`; bit i: operand i. */
 static bool free_of(const Expr *expr, unsigned in) {
     if (expr->kind == EXPR_ACCESS) return !(in >> expr->index & 1);
@@ -113,8 +105,7 @@ static bool free_of(const Expr *expr, unsigned in) {
     return true;
 }
 
-/* Returns whether the expression is jointly linear in the operands of `in`: it doubles if all these
- * operands double. */
+/* Returns whether the expression is jointly linear in operands `in`: it doubles if all these do. */
 static bool linear_in(const Expr *expr, unsigned in) {
     const Expr *const *arg = expr->arg;
     switch (expr->kind) {

@@ -4,10 +4,8 @@
  *
  * has the OpDef {"scale", params {x: PARAM_TENSOR, by: PARAM_FLOAT}} and the Rule {RULE_BODY,
  * RULE_MAP, factors {i..}, results {y}, operands {x}, body EXPR_MUL(access 0, attribute 0)}.
- * grammar.h defines the notation of rules.
- */
-#ifndef RULE_RULE_H
-#define RULE_RULE_H
+ * grammar.h defines the notation of rules. */
+#pragma once
 
 #include "rule/grammar.h"
 
@@ -74,8 +72,7 @@ typedef struct OpDef {
  * Returns NULL after it reported errors. */
 const Rule *rule_parse(Tokens *tokens, const OpParam *params, int param_count);
 
-/* Makes the operator `name` from the text of a rule that the compiler inserts. Every operand is a
- * tensor parameter; there are no attributes. */
+/* Makes the operator `name` from a rule's text: tensor parameters alone, without attributes. */
 const OpDef *rule_inserted(Arena *arena, const char *name, const char *text);
 
 /* Makes the operator that converts its operand to an element type. */
@@ -105,5 +102,3 @@ ParamKind opdef_attr_kind(const OpDef *def, int index);
  * in an expression, such as logf(0), and the result of an empty piece. An empty piece is a maximum
  * over no elements, or a piece of clause `merge` without elements that a row reads. */
 bool rule_has_infinity(const Rule *rule);
-
-#endif

@@ -9,8 +9,6 @@ static const char *schedule_row_shown(Arena *arena, const ScheduleRow *row) {
                         row->microbatch);
 }
 
-/* ---- deadlocks ---- */
-
 static void nothing(void *state, int event, const WaitFor *waited, int count) {
     (void)state, (void)event, (void)waited, (void)count;
 }
@@ -20,8 +18,6 @@ const ScheduleCycle *schedule_cycle(Arena *arena, const StageGraph *graph,
     Waits waits = waits_create(arena, graph, schedule);
     return waits_visit(arena, &waits, nothing, NULL);
 }
-
-/* ---- whole tables ---- */
 
 typedef struct Checker {
     Arena *arena;
@@ -104,8 +100,7 @@ static bool rows_are_whole(const Checker *checker, int stage) {
     return false;
 }
 
-/* Reports a row that takes a slot before a later row has released it, so that each waits for the
- * other. Returns false. */
+/* Reports a row that takes a slot before a later row releases it: each waits for the other. */
 static bool taken_error(const Checker *checker, int stage, int row, int visit, int microbatch) {
     ScheduleWait waits[] = {{stage, row, WAIT_SLOT}, {stage, row, WAIT_ROW}};
     for (int i = row; i < checker->schedule->row_count[stage]; i++)

@@ -272,8 +272,7 @@ static void leave_slot(FreeSlots *slots, int slot) {
     slots->ring[(slots->first + slots->count++) % slots->room] = slot;
 }
 
-/* Assigns slots to pairs and writes the stage's rows, beginning with `slot_count` slots. Returns
- * how many slots the stage needs. */
+/* Assigns slots to pairs and writes a stage's rows, from `slot_count` slots. Returns how many. */
 static int give_slots(const Maker *maker, const StageState *stage, int slot_count,
                       ScheduleRow *rows) {
     int *slot_of =

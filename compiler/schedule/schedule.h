@@ -1,5 +1,4 @@
-/* Pipeline schedules as tables: the order in which the devices of each stage run the phases of a
- * step, micro-batch by micro-batch.
+/* Pipeline schedules as tables: the order of phases and micro-batches on each stage's devices.
  *
  * A visit (model chunk, virtual pipeline stage) is a run of layers on one stage with no other stage
  * between. For each micro-batch a visit has a forward phase. In training it also has a backward
@@ -14,11 +13,9 @@
  *     stage 0: F0 F1 B0 W0 F2 B1 W1 F3 B2 W2 B3 W3     F forward, B backward, W weight gradients
  *     stage 1: F0 B0 W0 F1 B1 W1 F2 B2 W2 F3 B3 W3
  *
- * gpipe_1f1b_zero_bubble.c makes the tables, and wait.c finds which rows wait for which. check.c
- * refuses tables that would block. text.c writes and reads tables. timeline.h computes when each
- * row runs. */
-#ifndef SCHEDULE_SCHEDULE_H
-#define SCHEDULE_SCHEDULE_H
+ * gpipe_1f1b_zero_bubble.c makes the tables, wait.c finds which rows wait for which. check.c
+ * refuses tables that block. text.c writes and reads tables. timeline.h computes when rows run. */
+#pragma once
 
 #include "strategy/strategy.h"
 
@@ -31,9 +28,8 @@ typedef struct ScheduleRow {
     int visit, microbatch, slot;
 } ScheduleRow;
 
-/* The data flow between visits. An edge carries values forward from one visit to another, on the
- * same stage or not, and in training gradients backward. The graph has no cycle
- * (strategy_check_order). */
+/* The data flow between visits. An edge carries values forward between visits, of one stage or two,
+ * and in training gradients backward. There is no cycle (strategy_check_order). */
 typedef struct StageGraph {
     int stage_count, visit_count;
     const int *stage_of; // by visit: its stage
@@ -107,5 +103,3 @@ void schedule_print(Text *out, const Schedule *schedule, const char *indent);
 
 /* Reads the stages of a schedule's text; NULL after an error. schedule_check checks the table. */
 const Schedule *schedule_parse(Tokens *tokens);
-
-#endif

@@ -9,8 +9,6 @@
 static const char letters[] = "FBW";
 enum { ROWS_A_LINE = 16 };
 
-/* ---- writing ---- */
-
 void schedule_print(Text *out, const Schedule *schedule, const char *indent) {
     for (int s = 0; s < schedule->stage_count; s++) {
         text_print(out, "%sstage %d slots %d:", indent, s, schedule->slot_count[s]);
@@ -23,8 +21,6 @@ void schedule_print(Text *out, const Schedule *schedule, const char *indent) {
         text_string(out, "\n");
     }
 }
-
-/* ---- reading ---- */
 
 typedef Array(ScheduleRow) RowList;
 typedef Array(Position) PlaceList;
@@ -62,8 +58,7 @@ static bool come_to(Tokens *tokens, bool (*is)(const Token *)) {
     return true;
 }
 
-/* Sets the slot of each row to the slot of the forward row of its visit and micro-batch. Returns
- * false after an error. */
+/* Sets each row's slot to that of its visit and micro-batch's forward row. False: an error. */
 static bool find_slots(Tokens *tokens, RowList *rows, const PlaceList *places) {
     for (int i = 0; i < rows->count; i++) {
         ScheduleRow *row = &rows->at[i];

@@ -29,8 +29,7 @@ static void end_event(void *state, int event, const WaitFor *waited, int count) 
     span->end = span->begin + seconds_of(clock, event);
 }
 
-/* Copies the spans of the rows by stage; computes how long each stage is busy and when the last row
- * ends. */
+/* Copies the spans of the rows by stage; computes stages' busy times and the last row's end. */
 static void take_rows(Arena *arena, Timeline *timeline, const Clock *clock) {
     const Schedule *schedule = clock->waits->schedule;
     timeline->rows = arena_array(arena, Span *, schedule->stage_count);

@@ -1,7 +1,5 @@
-/* A timeline: when each row of a schedule runs and each transfer goes, for given seconds of phases
- * and transfers. */
-#ifndef SCHEDULE_TIMELINE_H
-#define SCHEDULE_TIMELINE_H
+/* A timeline: when a schedule's rows run and transfers go, for given seconds of both. */
+#pragma once
 
 #include "schedule/schedule.h"
 
@@ -34,5 +32,3 @@ typedef struct Timeline {
  * transfer along its edge. The table must have passed schedule_check. */
 const Timeline *timeline_create(Arena *arena, const StageGraph *graph, const Schedule *schedule,
                                 const TimelineCosts *costs);
-
-#endif

@@ -124,8 +124,7 @@ static void add_transfers(WaitList *list, const GraphSide *side, bool backward,
         add(list, transfer_at(list->waits, side->list[k], backward, row->microbatch), kind);
 }
 
-/* Adds the transfers out of a row's slot, if the row takes the slot over from another visit or
- * micro-batch. */
+/* Adds the transfers out of a row's slot if it comes from another visit or micro-batch. */
 static void add_slot(WaitList *list, int event) {
     const Waits *waits = list->waits;
     const ScheduleRow *row = wait_row(waits, event), *before;
@@ -164,14 +163,11 @@ static void add_waits_of_transfer(WaitList *list, int event) {
     add_slot(list, taker);
 }
 
-/* Writes to `to` the events that an event waits for. Returns their number, at most waits_most,
- * which `to` must have room for. */
+/* Writes to `to` the events that an event waits for. Returns how many, at most waits_most. */
 static int waits_of(const Waits *waits, int event, WaitFor *to) {
     WaitList list = {.waits = waits, .to = to};
-    if (event < waits->row_count)
-        add_waits_of_row(&list, event);
-    else
-        add_waits_of_transfer(&list, event);
+    if (event < waits->row_count) add_waits_of_row(&list, event);
+    else add_waits_of_transfer(&list, event);
     return list.count;
 }
 

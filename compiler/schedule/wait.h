@@ -10,8 +10,7 @@
  *
  *     F of stage 0, micro-batch 1 -> transfer forward, micro-batch 1 -> F of stage 1, micro-batch 1
  */
-#ifndef SCHEDULE_WAIT_H
-#define SCHEDULE_WAIT_H
+#pragma once
 
 #include "schedule/schedule.h"
 
@@ -65,5 +64,3 @@ int wait_edge(const Waits *waits, int transfer, bool *backward);
 const ScheduleCycle *
 waits_visit(Arena *arena, const Waits *waits,
             void ends(void *state, int event, const WaitFor *waited, int count), void *state);
-
-#endif

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the number of devices ---- */
-
 static int highest(const int *devices, int count, int so_far) {
     for (int i = 0; i < count; i++) so_far = devices[i] > so_far ? devices[i] : so_far;
     return so_far;
@@ -74,8 +72,6 @@ void strategy_check_devices(Diag *diag, const Strategy *strategy) {
     check_gaps(diag, strategy, claimed, count);
     free(claimed);
 }
-
-/* ---- classes ---- */
 
 static bool has_class(const char *const *classes, int count) {
     for (int i = 0; i < count; i++)

@@ -14,9 +14,8 @@ static bool parse_number(StrategyParser *parser, int64_t *value) {
     Tokens *tokens = parser->tokens;
     char *end;
     unsigned long long number = strtoull(tokens->token->text, &end, 0);
-    if (end[strspn(end, "uUlL")] || number > INT64_MAX) {
+    if (end[strspn(end, "uUlL")] || number > INT64_MAX)
         return tokens_error(tokens, "\"%s\" is not an integer", tokens->token->text);
-    }
     *value = parser->skimmed ? 1 : (int64_t)number;
     tokens_next(tokens);
     return true;
@@ -137,8 +136,7 @@ bool strategy_range(StrategyParser *parser, const char *what, int64_t *first, in
     if (!strategy_primary(parser, what, first)) return false;
     *last = *first;
     if (tokens_take(tokens, "-") && !strategy_primary(parser, what, last)) return false;
-    if (*first < 0)
-        diag_error(tokens->diag, at, "%s cannot be negative", what);
+    if (*first < 0) diag_error(tokens->diag, at, "%s cannot be negative", what);
     else if (*last < *first)
         diag_error(tokens->diag, at, "the range %lld-%lld is empty: its end is below its start",
                    (long long)*first, (long long)*last);

@@ -181,8 +181,7 @@ static Searched search_range(const LayerRange *range, const Layer *const *layers
     return found;
 }
 
-/* Reports an item of layers(...) whose tower, name, or first or last layer the models do not
- * have. */
+/* Reports an item of layers(...) whose tower, name, first or last layer the models do not have. */
 static void check_item(Diag *diag, const LayerRange *range, const Layer *const *layers, int count) {
     Searched found = search_range(range, layers, count);
     if (range->tower && !found.tower) {
@@ -267,8 +266,7 @@ static void check_visit(const Order *order, int visit) {
         }
 }
 
-/* Reports two visits in the wrong order: the strategy lists `first` before `second`, but data goes
- * the other way. */
+/* Reports two visits in the wrong order: data goes from `second`, listed later, to `first`. */
 static void check_listed(const Order *order, int first, int second) {
     const Visit *a = &order->placement->visits[first], *b = &order->placement->visits[second];
     if (!reaches(order, second, first) || reaches(order, first, second)) return;
@@ -422,8 +420,7 @@ static int find_next(const Joiner *joiner, const Placement *placement, const int
     return next;
 }
 
-/* Renumbers the placement's visits in data order, with visits in a cycle last. Returns, by old
- * visit number, the new number. */
+/* Renumbers visits in data order, those in a cycle last. Returns new numbers by old ones. */
 static const int *number_visits(Arena *arena, const Joiner *joiner, Placement *placement) {
     int *number = arena_array(arena, int, joiner->count), total = 0;
     Visit *visits = arena_array(arena, Visit, joiner->count);

@@ -1,16 +1,13 @@
-/* Placement: finds which visit (model chunk) of which stage runs each layer of a model, and in
- * which order data passes the visits.
+/* Placement: finds which visit (model chunk) runs each layer, and in which order data passes them.
  *
  *     stage devices(0) layers(0-1, 4-5)      visits of stage 0: layers 0-1, layers 4-5
  *     stage devices(1) layers(2-3, 6-7)      visits of stage 1: layers 2-3, layers 6-7
  */
-#ifndef STRATEGY_LAYER_PLACEMENT_H
-#define STRATEGY_LAYER_PLACEMENT_H
+#pragma once
 
 #include "strategy/strategy.h"
 
-/* A visit (model chunk): layers that a micro-batch passes on a stage before it goes on to another
- * stage. */
+/* A visit (model chunk): layers that a micro-batch passes on a stage before another stage. */
 typedef struct Visit {
     int stage;
     int item;    // index of its item in the stage's list of layers; 0: the stage has no list
@@ -59,5 +56,3 @@ const int *strategy_join(Arena *arena, Placement *placement, const int (*edge)[2
 /* Reports rows(...) that do not add up to the batch, at the strategy's first pipeline. Returns true
  * if they add up, or if a pipeline has no rows(...). */
 bool strategy_check_rows(Diag *diag, const Strategy *strategy, int64_t batch);
-
-#endif

@@ -47,10 +47,8 @@ static bool parse_rule(StrategyParser *parser, SplitRule *rule) {
 /* Adds a split rule; it replaces one that `turns` implied. */
 static void add_split(StrategyParser *parser, SplitRule rule) {
     SplitRule *before = strategy_split(parser->open, rule.dim);
-    if (before && before->implied)
-        *before = rule;
-    else
-        array_push(parser->tokens->arena, &parser->open->splits, rule);
+    if (before && before->implied) *before = rule;
+    else array_push(parser->tokens->arena, &parser->open->splits, rule);
 }
 
 static bool parse_split(StrategyParser *parser, Position at) {
@@ -218,8 +216,7 @@ static bool unclosed(StrategyParser *parser) {
     return first;
 }
 
-/* Reports the word `strategy` without a name inside a strategy, and ends that strategy. Returns
- * false. */
+/* Reports the word `strategy` without a name in a strategy, and ends that. Returns false. */
 static bool nameless(StrategyParser *parser, Position at) {
     Tokens *tokens = parser->tokens;
     diag_error(tokens->diag, at, "a strategy without a name begins inside the strategy \"%s\"",
@@ -296,8 +293,7 @@ static bool unknown_statement(StrategyParser *parser) {
 /* Opens the unnamed strategy, if allowed, when none is open. Returns false after an error. */
 static bool have_strategy(StrategyParser *parser, Position at) {
     if (parser->open) return true;
-    if (parser->unnamed)
-        open_strategy(parser, parser->unnamed, at, false);
+    if (parser->unnamed) open_strategy(parser, parser->unnamed, at, false);
     else
         diag_error(parser->tokens->diag, at,
                    "this statement stands outside of \"strategy NAME\" and \"end strategy\"");
@@ -334,8 +330,7 @@ static void refuse_unknown(Diag *diag, Token *token) {
         if (is_known(token)) continue;
         if (byte >= ' ' && byte < 0x7f)
             diag_error(diag, token->at, "unexpected character '%c' in a strategy", byte);
-        else
-            diag_error(diag, token->at, "unexpected byte 0x%02x in a strategy", byte);
+        else diag_error(diag, token->at, "unexpected byte 0x%02x in a strategy", byte);
         token->kind = TOKEN_BAD;
     }
 }

@@ -90,10 +90,8 @@ static bool parse_layer_item(StrategyParser *parser, void *to) {
     Stage *stage = to;
     LayerRange range = {.at = tokens->token->at};
     range.tower = parse_prefix(tokens);
-    if (at_plain_name(parser))
-        range.name = tokens_name(tokens, "a layer");
-    else if (!strategy_range(parser, "a layer", &range.first, &range.last))
-        return false;
+    if (at_plain_name(parser)) range.name = tokens_name(tokens, "a layer");
+    else if (!strategy_range(parser, "a layer", &range.first, &range.last)) return false;
     array_push(tokens->arena, &stage->layers, range);
     return true;
 }

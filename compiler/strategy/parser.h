@@ -2,8 +2,7 @@
  * reads statements and the frame, parse_stage.c reads pipelines, stages and devices.
  *
  * Functions that read report an error, return false and leave the parser at the token in error. */
-#ifndef STRATEGY_PARSER_H
-#define STRATEGY_PARSER_H
+#pragma once
 
 #include "strategy/strategy.h"
 
@@ -53,5 +52,3 @@ void strategy_check_devices(Diag *diag, const Strategy *strategy);
 
 /* Returns the `split` rule of a dimension; NULL: the dimension has none. */
 SplitRule *strategy_split(const Strategy *strategy, const char *dim);
-
-#endif

@@ -1,6 +1,7 @@
 /* Prints a strategy as parse.c reads it; a digest that compares strategies. */
 #include "strategy/parser.h"
 #include "support/hash.h"
+#include "strategy/parser.h"
 
 static void print_shapes(Text *out, const ShapeValues *shapes) {
     for (int i = 0; i < shapes->count; i++)
@@ -65,8 +66,7 @@ static void print_layers(Text *out, const Stage *stage) {
         const LayerRange *range = &stage->layers.at[i];
         text_string(out, i ? ", " : " layers(");
         if (range->tower) text_print(out, "%s: ", range->tower);
-        if (range->name)
-            text_string(out, range->name);
+        if (range->name) text_string(out, range->name);
         else
             text_print(out, range->first == range->last ? "%lld" : "%lld-%lld",
                        (long long)range->first, (long long)range->last);

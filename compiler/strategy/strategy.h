@@ -19,8 +19,7 @@
  * head)` has layers of two towers, and a name. Each range is a visit (layer_placement.h).
  *
  * parse.c, parse_stage.c, integer.c read; check.c, check_cluster.c, layer_placement.c check. */
-#ifndef STRATEGY_STRATEGY_H
-#define STRATEGY_STRATEGY_H
+#pragma once
 
 #include "support/array.h"
 #include "support/diag.h"
@@ -33,8 +32,7 @@ struct Cluster;
 typedef struct Token Token;
 typedef struct Tokens Tokens;
 
-/* A rule `split NAME:AXIS*AXIS` or `turns NAME:AXIS*AXIS`: the dimension, and the axes that cut it,
- * the slowest axis first. */
+/* A rule `split NAME:AXIS*AXIS` or `turns NAME:AXIS*AXIS`: dimension; axes, slowest first. */
 typedef struct SplitRule {
     const char *dim;
     int axis_count;
@@ -194,5 +192,3 @@ bool shapes_same(const ShapeValues *a, const ShapeValues *b);
  * numbered layer that follows `last` in its tower. */
 bool layer_same(const Layer *a, const Layer *b);
 bool layer_follows(const Layer *last, const Layer *next);
-
-#endif

@@ -6,7 +6,6 @@
 
 #include <malloc.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,8 +66,7 @@ void arena_destroy(Arena *arena) {
 }
 
 /* Returns the size of the next block for objects of `size` bytes. Each block is twice as large as
- * the one before, up to BLOCK_BYTES, so that small arenas are cheap. A large object gets a block of
- * its own. */
+ * the one before, up to BLOCK_BYTES, so small arenas are cheap. A large object has its own. */
 static size_t next_room(Arena *arena, size_t size) {
     if (size > BLOCK_BYTES / 4) return size;
     while (arena->room < 4 * size) arena->room *= 2;
@@ -137,8 +135,6 @@ char *arena_format(Arena *arena, const char *format, ...) {
     va_end(arguments);
     return text;
 }
-
-/* ---- growing arrays ---- */
 
 /* Size of an array when it gets its first element, in bytes; at least one element. */
 enum { ARRAY_BYTES = 64 };

@@ -8,8 +8,7 @@
  * The compiler never frees single objects. The module's arena lives until the output is written; a
  * function creates and destroys scratch arenas around its own work. Every allocation is zeroed and
  * aligned to 16 bytes. */
-#ifndef SUPPORT_ARENA_H
-#define SUPPORT_ARENA_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,5 +44,3 @@ char *arena_vformat(Arena *arena, const char *format, va_list arguments);
 static inline int64_t align_up(int64_t bytes, int64_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }
-
-#endif

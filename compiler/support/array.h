@@ -4,10 +4,8 @@
  *     array_push(arena, &devices, 3);
  *     for (int i = 0; i < devices.count; i++) use(devices.at[i]);
  *
- * Growing doubles the capacity. All old storage of an array stays in the arena; in sum it is
- * smaller than the new storage. */
-#ifndef SUPPORT_ARRAY_H
-#define SUPPORT_ARRAY_H
+ * Growing doubles the capacity. An array's old storage stays in the arena; in sum it is smaller. */
+#pragma once
 
 #include "support/arena.h"
 
@@ -24,8 +22,7 @@
          : (void)0,                                                                                \
      (void)((array)->at[(array)->count++] = (__VA_ARGS__)))
 
-/* Comparators for qsort and bsearch: negative, zero or positive as *a is less than, equal to or
- * greater than *b. */
+/* Comparators for qsort and bsearch: negative, zero or positive as *a is less, equal or greater. */
 static inline int compare_ints(const void *a, const void *b) {
     return (*(const int *)a > *(const int *)b) - (*(const int *)a < *(const int *)b);
 }
@@ -40,5 +37,3 @@ static inline int compare_doubles(const void *a, const void *b) {
 /* Returns storage for twice `count` elements of `size` bytes, at least one, with the old elements
  * copied; sets *capacity. For array_push only. */
 void *array_grown(Arena *arena, const void *old, int count, int *capacity, size_t size);
-
-#endif

@@ -118,8 +118,7 @@ static void add_to_log(Diag *diag, Position at, const char *kind, const char *me
     SarifPlace place = {.file = shown(diag, at.file), .line = at.line, .column = at.column};
     if (at.file && at.line > 0 && (place.text = line_of(diag, at)))
         place.length = strcspn(place.text, "\r\n");
-    if (!strcmp(kind, "note"))
-        sarif_add_note(&place, message);
+    if (!strcmp(kind, "note")) sarif_add_note(&place, message);
     else
         sarif_add(!strcmp(kind, "error")     ? SARIF_ERROR
                   : !strcmp(kind, "warning") ? SARIF_WARNING
@@ -141,10 +140,8 @@ static void print(Diag *diag, Position at, const char *kind, const char *format,
     if (only_logged(diag)) return;
     const char *end = tool_color_end(diag->out);
     fputs(tool_color(diag->out, "place"), diag->out);
-    if (at.file)
-        fprintf(diag->out, "%s:%d:%d:", shown(diag, at.file), at.line, at.column);
-    else
-        fprintf(diag->out, "%s:", tool_name());
+    if (at.file) fprintf(diag->out, "%s:%d:%d:", shown(diag, at.file), at.line, at.column);
+    else fprintf(diag->out, "%s:", tool_name());
     fprintf(diag->out, "%s %s%s:%s ", end, tool_color(diag->out, kind), kind, end);
     vfprintf(diag->out, format, arguments);
     fputc('\n', diag->out);
@@ -214,8 +211,7 @@ void diag_finish(Diag *diag) {
                                      diag->errors - DIAG_MOST));
 }
 
-/* Returns the Levenshtein distance of two words of fewer than 64 bytes; INT_MAX when a word is
- * longer. */
+/* Returns the Levenshtein distance of two words of fewer than 64 bytes; INT_MAX: longer ones. */
 static int distance(const char *a, const char *b) {
     enum { MOST = 64 };
     if (strlen(a) >= MOST || strlen(b) >= MOST) return INT_MAX;

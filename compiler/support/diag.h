@@ -1,5 +1,4 @@
-/* Diagnostics: errors, warnings, remarks and notes with file, line, column and a caret, as C
- * compilers print them.
+/* Diagnostics: errors, warnings, remarks and notes with file, line, column and a caret.
  *
  *     gpt.c:12:26: error: the dimension "haeds" is named nowhere in the model
  *       12 | #pragma hspmd dims(q: batch, seq, haeds, _)
@@ -9,8 +8,7 @@
  * The function that detects an error reports it; callers only ask diag_errors. A run reports
  * several errors. Errors beyond DIAG_MOST are counted only, and an error with the place and text of
  * an earlier one is dropped. Source lines come from files, or from diag_source. */
-#ifndef SUPPORT_DIAG_H
-#define SUPPORT_DIAG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -69,10 +67,7 @@ const char *diag_closest(const char *word, const char *const *names, int count);
 /* Adds the note "did you mean" at `at` with the closest name; false when no name is close. */
 bool diag_suggest(Diag *diag, Position at, const char *word, const char *const *names, int count);
 
-/* Reports a bug of hetucc with its source line, on standard error or in the log, and ends the
- * process with status 2. */
+/* Reports a bug of hetucc with its source line, on standard error or in the log; exits with 2. */
 _Noreturn void report_bug(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 #define BUG(...) report_bug(__FILE__, __LINE__, __VA_ARGS__)
-
-#endif

@@ -1,13 +1,11 @@
-/* The 64-bit FNV-1a hash, for fingerprints and hash tables of the compiler; it is not
- * cryptographic.
+/* The 64-bit FNV-1a hash, for the compiler's fingerprints and hash tables; not cryptographic.
  *
  *     uint64_t hash = hash_text(HASH_START, "gpt.c");
  *     hash = hash_bytes(hash, &size, sizeof size);
  *
  * The runtime has a copy of it (base/hash.h), since compiler and runtime do not include each other.
  */
-#ifndef SUPPORT_HASH_H
-#define SUPPORT_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +24,3 @@ static inline uint64_t hash_text(uint64_t hash, const char *text) {
     for (; *text; text++) hash = hash_bytes(hash, text, 1);
     return hash;
 }
-
-#endif

@@ -1,5 +1,4 @@
-/* Interning: equal byte strings become one pointer, so that they are compared and shared by
- * pointer.
+/* Interning: equal byte strings become one pointer, which are compared and shared by pointer.
  *
  *     const int *devices = intern(lists, list, sizeof *list * count);    equal lists: one pointer
  *
@@ -8,8 +7,7 @@
  *     Intern *numbers = intern_create(arena);
  *     intptr_t *number = intern_slot(numbers, "relu", 4);
  *     if (!*number) *number = ++count;    // "relu" is new */
-#ifndef SUPPORT_INTERN_H
-#define SUPPORT_INTERN_H
+#pragma once
 
 #include <stddef.h>
 
@@ -26,5 +24,3 @@ const void *intern(Intern *table, const void *bytes, size_t size);
 /* Returns the address of the value (a pointer, or an intptr_t) for these bytes in a map; the value
  * is NULL or 0 at first. The address is valid until the next call. */
 void *intern_slot(Intern *table, const void *bytes, size_t size);
-
-#endif

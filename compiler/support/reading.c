@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -60,8 +59,6 @@ int reading_open(const char *path, const char **why) {
     close(file);
     return -1;
 }
-
-/* ---- pipes ---- */
 
 /* Waits until a pipe has bytes to read or ends; returns false after `seconds` seconds. */
 static bool await(int pipe, int seconds) {
@@ -119,8 +116,6 @@ static void keep(const char *path, const Text *text) {
     kept = entry;
 }
 
-/* ---- inputs ---- */
-
 static bool read_file(int file, Text *text, size_t most, const char **why) {
     char piece[1 << 14];
     ssize_t bytes = 1;
@@ -157,9 +152,7 @@ InputText reading_text(Arena *arena, ReadKinds kinds, const char *path, size_t m
     const char *why;
     Text text = {.arena = arena};
     const Kept *entry = kinds == READ_PIPES ? find_kept(path) : NULL;
-    if (entry)
-        text_append(&text, entry->bytes, entry->length);
-    else if (!read_any(kinds, path, &text, most, &why))
-        return (InputText){.why = why};
+    if (entry) text_append(&text, entry->bytes, entry->length);
+    else if (!read_any(kinds, path, &text, most, &why)) return (InputText){.why = why};
     return (InputText){text_bytes(&text), text.length, NULL};
 }

@@ -1,13 +1,11 @@
-/* Reads inputs that a user names: files, and pipes such as a shell's <(COMMAND). Waiting for a pipe
- * has a timeout.
+/* Reads inputs that a user names: files, and pipes, <(COMMAND), which have a timeout.
  *
  *     InputText text = reading_text(arena, READ_PIPES, "fast.strategy", 1 << 26);
  *     if (!text.bytes) diag_error(diag, at, "cannot read %s: %s", "fast.strategy", text.why);
  *
  * The bytes of a pipe are kept, so that it can be read again. These inputs are refused: a pipe that
  * has no writer or a silent one, a folder, a socket, and a device other than /dev/null. */
-#ifndef SUPPORT_READING_H
-#define SUPPORT_READING_H
+#pragma once
 
 #include "support/arena.h"
 
@@ -39,5 +37,3 @@ bool reading_is_null(const struct stat *about);
 
 /* Returns why a mode is not a plain file's: "it is a folder, and no file"; NULL: it is. */
 const char *reading_kind(mode_t mode);
-
-#endif

@@ -5,12 +5,12 @@
 #include "support/secure.h"
 #include "support/tool.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <errno.h>
 
 #define SCHEMA "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -20,8 +20,6 @@ static struct {
     char *path;
     pid_t process; // the process that opened the log; its child processes write no log
 } log_;
-
-/* ---- parts of the log ---- */
 
 /* Returns a text as JSON; question marks replace bytes that are not UTF-8. */
 static json_t *text_json(const char *text, size_t length) {
@@ -87,8 +85,6 @@ static json_t *location_json(const SarifPlace *place) {
     return location;
 }
 
-/* ---- opening, adding ---- */
-
 static void close_at_end(int status, void *argument) {
     (void)argument;
     if (!sarif_close(status) && !status) exit(1);
@@ -136,8 +132,6 @@ void sarif_add_note(const SarifPlace *place, const char *message) {
     json_object_set_new(location, "message", message_json(message));
     json_array_append_new(related, location);
 }
-
-/* ---- writing ---- */
 
 /* Returns the whole log, which then owns log_.results. */
 static json_t *log_json(int status) {

@@ -1,5 +1,4 @@
-/* SARIF: a log of all messages for other programs, in the Static Analysis Results Interchange
- * Format 2.1.0.
+/* SARIF: a log of all messages, in the Static Analysis Results Interchange Format 2.1.0.
  *
  *     sarif_open("hetucc", "0.1.0", NULL);
  *     sarif_add(SARIF_ERROR, &place, "the dimension \"haeds\" is named nowhere in the model");
@@ -7,8 +6,7 @@
  *
  * A process has at most one log. The log is written by sarif_close, or when the process that opened
  * the log exits, and contains the exit status. A process that a signal ends writes no log. */
-#ifndef SUPPORT_SARIF_H
-#define SUPPORT_SARIF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +40,3 @@ void sarif_add_note(const SarifPlace *place, const char *message);
 /* Writes the log with exit status `status` and closes it. Returns true when there is no log, false
  * after a message when the log cannot be written. */
 bool sarif_close(int status);
-
-#endif

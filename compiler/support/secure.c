@@ -169,10 +169,8 @@ void secure_remove(const char *path) {
         folder < 0 || fstat(folder, &about) || !is_private(&about) ? NULL : fdopendir(folder);
     for (const struct dirent *entry; inside && (entry = readdir(inside));)
         unlinkat(folder, entry->d_name, 0);
-    if (inside)
-        closedir(inside);
-    else if (folder >= 0)
-        close(folder);
+    if (inside) closedir(inside);
+    else if (folder >= 0) close(folder);
     if (inside) rmdir(path);
 }
 

@@ -4,8 +4,7 @@
  *     ... mkdtemp below it, mode 0700 ...
  *     FILE *file = secure_create(path);    fails when the path exists, follows no link
  */
-#ifndef SUPPORT_SECURE_H
-#define SUPPORT_SECURE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,8 +30,7 @@ bool secure_is_led(const char *path);
  * while the descriptor is open, even if the folder's path is replaced. */
 int secure_enter(const char *folder, char *inside, size_t room, const char **why);
 
-/* Sets the permissions of an existing plain file that has one name; follows no link. Returns false,
- * with errno set, on failure. */
+/* Sets the permissions of a plain file of one name; follows no link. False, with errno: failure. */
 bool secure_permit(const char *path, unsigned mode);
 
 /* Removes a private folder and the files in it. Does nothing when the folder is not private. */
@@ -44,16 +42,12 @@ FILE *secure_create(const char *path);
 /* Opens an existing plain file and empties it; follows no link. NULL, with errno, on failure. */
 FILE *secure_rewrite(const char *path);
 
-/* Returns whether a path names an open descriptor, as /dev/stdout does, or lies in /proc; such a
- * path cannot be replaced by a file. */
+/* Returns whether a path is an open descriptor (/dev/stdout) or in /proc: it is not replaced. */
 bool secure_is_descriptor(const char *path);
 
 /* Returns why an output cannot be written, or NULL: another user's link leads to its folder; or it
  * is a folder, a socket, a pipe that nobody reads, or another user's pipe or device. */
 const char *secure_output_wrong(const char *path);
 
-/* Writes an output: replaces a plain file by a complete new one, writes to any other file directly.
- * Returns false with the reason in *why. */
+/* Writes an output: replaces a plain file, writes to any other. False: the reason is in *why. */
 bool secure_write(const char *path, const char *bytes, size_t size, const char **why);
-
-#endif

@@ -92,10 +92,8 @@ void text_fill(Text *text, const char *template, ...) {
         template += plain;
         if (!*template) break;
         size_t length = identifier(++template);
-        if (length)
-            text_string(text, lookup(template, length, pairs));
-        else if (*template == '$')
-            text_append(text, template, length = 1);
+        if (length) text_string(text, lookup(template, length, pairs));
+        else if (*template == '$') text_append(text, template, length = 1);
         template += length;
     }
     va_end(pairs);

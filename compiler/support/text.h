@@ -6,8 +6,7 @@
  *         NULL);
  *
  * `$$` is a dollar sign. A name without value is a bug. */
-#ifndef SUPPORT_TEXT_H
-#define SUPPORT_TEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,8 +25,7 @@ void text_append(Text *text, const char *bytes, size_t length);
 void text_string(Text *text, const char *string);
 void text_print(Text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Appends a number of a list, with a comma in front unless it is the first. Faster than text_print,
- * for lists with an entry for each device. */
+/* Appends a number of a list, after a comma unless it is the first. Faster than text_print. */
 void text_item(Text *text, bool first, int64_t number);
 
 /* Appends a word of a command that a user may copy into a shell, in quotes where it needs them. */
@@ -44,5 +42,3 @@ bool text_same(const char *a, const char *b);
 
 /* Returns the index of a string in a list, which may have NULLs; -1: the list lacks it. */
 int text_find(const char *const *list, int count, const char *string);
-
-#endif

@@ -9,8 +9,7 @@
  *
  * Messages on a terminal have colours. NO_COLOR turns them off, CLICOLOR_FORCE turns them on in
  * files, too, and an option of the C compiler is stronger than both. */
-#ifndef SUPPORT_TOOL_H
-#define SUPPORT_TOOL_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -69,9 +68,6 @@ void tool_color_option(const char *word);
  * read; NULL: the variables say nothing, or an option has been given. */
 const char *tool_color_for_cc(void);
 
-/* Return the escape sequence that begins a place, a kind of message or a caret, and the one that
- * ends it; "" without colours. */
+/* Return the escape sequences around a place, a kind of message or a caret; "" without colours. */
 const char *tool_color(FILE *out, const char *what);
 const char *tool_color_end(FILE *out);
-
-#endif

@@ -13,8 +13,6 @@ static void advance(Lexer *lexer, int count) {
     }
 }
 
-/* ---- blanks and comments ---- */
-
 /* Returns the length of a backslash and the line end after it; 0 when `at` has none. */
 static int continuation(const char *at) {
     if (at[0] != '\\') return 0;
@@ -54,8 +52,6 @@ static void skip_blanks(Lexer *lexer) {
         advance(lexer, length);
     }
 }
-
-/* ---- tokens ---- */
 
 /* Returns the length of the UTF-8 letter at `at`; 0 for ASCII and invalid bytes. */
 static int letter(const char *at) {
@@ -155,8 +151,6 @@ void lex_rest(Lexer *lexer, TokenList *list) {
     do array_push(lexer->arena, list, lex_next(lexer));
     while (list->at[list->count - 1].kind != TOKEN_END);
 }
-
-/* ---- text of tokens ---- */
 
 bool token_is(const Token *token, const char *text) {
     return token->kind <= TOKEN_MARK && !strcmp(token->text, text);

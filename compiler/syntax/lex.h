@@ -5,8 +5,7 @@
  * Pragmas, strategies, rules, layouts and IR text are lexed as C is. Blanks, comments and
  * backslashes at line ends separate tokens. Every token has its position, so that carets point to
  * it. Parsers of tokens use tokens.h. */
-#ifndef SYNTAX_LEX_H
-#define SYNTAX_LEX_H
+#pragma once
 
 #include "support/array.h"
 #include "support/diag.h"
@@ -65,5 +64,3 @@ const char *token_line(Arena *arena, const Token *first, const Token *end);
 
 /* Returns the value of a TOKEN_STRING, without its quotes and with its escapes replaced. */
 char *token_unquoted(Arena *arena, const Token *token);
-
-#endif

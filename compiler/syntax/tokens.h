@@ -4,8 +4,7 @@
  *     const char *name = tokens_name(tokens, "a dimension");
  *
  * A parsing step that fails reports an error, stays at the token, and returns false. */
-#ifndef SYNTAX_TOKENS_H
-#define SYNTAX_TOKENS_H
+#pragma once
 
 #include "support/diag.h"
 
@@ -57,5 +56,3 @@ const char *tokens_shown(const Tokens *tokens);
 /* Adds the note "did you mean" at `at` when one of the words is close to `word`. */
 void tokens_suggest(Tokens *tokens, Position at, const char *word, const char *const *words,
                     int count);
-
-#endif

@@ -6,10 +6,8 @@
  *
  * Code that formats or reads a number with a fraction, or classifies a character, uses these
  * functions, or runs between c_locale_enter and c_locale_leave. The user's functions are called in
- * the user's own locale, except models, which hetucc evaluates in the C locale.
- */
-#ifndef BASE_C_LOCALE_H
-#define BASE_C_LOCALE_H
+ * the user's own locale, except models, which hetucc evaluates in the C locale. */
+#pragma once
 
 #include <locale.h>
 #include <stdarg.h>
@@ -39,6 +37,4 @@ const char *plain_signal(int number);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -40,14 +40,10 @@ typedef struct Place {
     bool inner; // the next function is skipped
 } Place;
 
-/* ---- who calls ---- */
-
-/* Returns whether an object is loaded at the addresses that its file says (not position
- * independent). */
+/* Returns whether an object is loaded at its file's addresses (not position independent). */
 static bool is_fixed(const void *base) { return ((const ElfW(Ehdr) *)base)->e_type == ET_EXEC; }
 
-/* Returns the path of the object that has an address, "" for the program itself, or NULL. Sets
- * *base to the object's first address. */
+/* Returns the path of an address's object, "" for the program, or NULL; *base: its start. */
 static const char *object_of(uintptr_t address, const char **base) {
     Dl_info object, program;
     if (!dladdr((void *)address, &object)) return NULL;
@@ -91,8 +87,6 @@ void call_sites_note(ht_called *call, bool inner) {
 }
 
 void call_sites_like(ht_called *call, const ht_called *other) { add(call)->like = other; }
-
-/* ---- addr2line ---- */
 
 /* Prints the path of an object as one word of the shell. */
 static void print_object(FILE *out, const char *file) {

@@ -5,8 +5,7 @@
  *
  * The return addresses on the stack are translated by addr2line, which comes with the C compiler.
  */
-#ifndef BASE_CALL_SITES_H
-#define BASE_CALL_SITES_H
+#pragma once
 
 #include <hetu/rt.h>
 
@@ -19,5 +18,3 @@ void call_sites_like(ht_called *call, const ht_called *other);
 
 /* Finds the places of all recorded calls that have none yet. */
 void call_sites_find(void);
-
-#endif

@@ -40,8 +40,7 @@ static _Noreturn void fail(FailStatus status, const char *format, va_list argume
     fflush(stdout);
     if (ranks && ranks->size() > 1)
         fprintf(stderr, "hetu: rank %d: %s%s\n", ranks->rank(), message, place);
-    else
-        fprintf(stderr, "hetu: %s%s\n", message, place);
+    else fprintf(stderr, "hetu: %s%s\n", message, place);
     fflush(stderr);
     private_close();
     if (ranks) ranks->abort(status);
@@ -128,8 +127,7 @@ static size_t add_noted(char *line, size_t length, size_t size) {
     return add_text(line, length, size, noted->where ? noted->where : "the program");
 }
 
-/* Flushes standard output, unless the main thread is printing. Does not wait long for a reader that
- * reads nothing. */
+/* Flushes standard output, unless the main thread is printing. Waits shortly for idle readers. */
 static void flush_printed(void) {
     signal(SIGALRM, SIG_DFL);
     alarm(1);

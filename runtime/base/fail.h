@@ -1,6 +1,7 @@
 /* Ends a rank after an error, with a message that says what the rank was doing. */
-#ifndef BASE_FAIL_H
-#define BASE_FAIL_H
+#pragma once
+
+#include <hetu/kernel.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,8 +33,7 @@ void fail_doing(const char *what);
 /* Returns the current operation, as set by fail_doing. */
 const char *fail_doing_what(void);
 
-/* Sets the current part of a step for messages, "backward, micro-batch 3"; NULL: none. Keeps the
- * pointer. */
+/* Sets a step's part for messages, "backward, micro-batch 3"; NULL: none. Keeps the pointer. */
 void fail_part(const char *part);
 
 /* Writes the current part and operation: " (backward, micro-batch 3) at gpt.c:42 h2"; "" if neither
@@ -43,8 +43,7 @@ void fail_describe(char *text, size_t size);
 /* Sets the current step for messages. */
 void fail_step(long long step);
 
-/* Prints which signal ends this rank and what the rank was doing, followed by `more`. Safe in a
- * signal handler. */
+/* Prints which signal ends this rank, what it was doing, and `more`. Safe in a signal handler. */
 void fail_ended_by(const char *signal_name, const char *more);
 
 /* The collective that a device runs, "all-reduce", and its source location, "gpt.c:42". */
@@ -56,24 +55,12 @@ typedef struct FailNote {
 void fail_noted(const volatile FailNote *note);
 
 /* Ends the program as ht_fail does, with exit status `status`. */
-#ifdef __cplusplus
-[[noreturn]]
-#else
-_Noreturn
-#endif
-void fail_as(FailStatus status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+HT_NORETURN void fail_as(FailStatus status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-/* Ends this rank at once with a message: `why`, and what the rank was doing. Any thread may call
- * it. */
-#ifdef __cplusplus
-[[noreturn]]
-#else
-_Noreturn
-#endif
-void fail_end(const char *why);
+/* Ends this rank at once with a message: `why`, and what it was doing. Any thread may call it. */
+HT_NORETURN void fail_end(const char *why);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -25,8 +25,7 @@ const char *file_kind(mode_t mode) {
                             : "it is a device, and no file";
 }
 
-/* Returns the reason for an error of open(). Sockets, and links with O_NOFOLLOW, have their own
- * texts. */
+/* Returns the reason for an error of open(). Sockets, and links with O_NOFOLLOW, have own texts. */
 static const char *open_reason(const char *path, int error) {
     struct stat about;
     bool other = error == ELOOP ? !lstat(path, &about) : error == ENXIO && !stat(path, &about);
@@ -55,10 +54,8 @@ int file_open_input(const char *path, const char **why) {
 int file_open_own(const char *path, const char **why) {
     struct stat about;
     int file = open_plain(path, O_NOFOLLOW, &about, why);
-    if (file >= 0 && about.st_uid != geteuid())
-        *why = "it is another user's";
-    else if (file >= 0 && about.st_mode & (S_IWGRP | S_IWOTH))
-        *why = "other users may write it";
+    if (file >= 0 && about.st_uid != geteuid()) *why = "it is another user's";
+    else if (file >= 0 && about.st_mode & (S_IWGRP | S_IWOTH)) *why = "other users may write it";
     if (file < 0 || !*why) return file;
     close(file);
     return -1;
@@ -110,8 +107,7 @@ int file_open_made(const char *path) {
 
 /* ---- folders that are written into ---- */
 
-/* A walk along a path. Path "a/../b" in folder /home: `whole` becomes "/home/a", "/home",
- * "/home/b". */
+/* A walk along a path. For "a/../b" in /home, `whole` becomes "/home/a", "/home", "/home/b". */
 typedef struct Way {
     char whole[PATH_ROOM]; // the path so far, without links; "": the root
     char rest[PATH_ROOM];
@@ -253,8 +249,7 @@ int folder_make(OpenFolder *folder, const OpenFolder *in, const char *name) {
     if (folder->file < 0) return errno;
     if (access("/proc/self/fd", X_OK))
         snprintf(folder->path, sizeof folder->path, "%.2048s/%.255s", in->path, name);
-    else
-        snprintf(folder->path, sizeof folder->path, "/proc/self/fd/%d", folder->file);
+    else snprintf(folder->path, sizeof folder->path, "/proc/self/fd/%d", folder->file);
     return 0;
 }
 
@@ -301,10 +296,8 @@ static void empty(int folder, int depth) {
         if (inner >= 0) empty(inner, depth - 1);
         unlinkat(folder, entry->d_name, AT_REMOVEDIR);
     }
-    if (inside)
-        closedir(inside);
-    else
-        close(folder);
+    if (inside) closedir(inside);
+    else close(folder);
 }
 
 void private_remove(const char *path) {
@@ -312,14 +305,10 @@ void private_remove(const char *path) {
     struct stat about;
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool own = folder >= 0 && !fstat(folder, &about) && is_private(&about);
-    if (own)
-        empty(folder, DEPTH);
-    else if (folder >= 0)
-        close(folder);
-    if (own)
-        rmdir(path);
-    else
-        unlink(path);
+    if (own) empty(folder, DEPTH);
+    else if (folder >= 0) close(folder);
+    if (own) rmdir(path);
+    else unlink(path);
 }
 
 /* Returns whether only this user and root can replace entries that this user makes in a folder. */

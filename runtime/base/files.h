@@ -1,5 +1,4 @@
-/* Opens and creates files safely where another local user may write (protection against symbolic
- * links and planted files).
+/* Opens and creates files safely where others may write (symbolic links, planted files).
  *
  * Inputs are opened without blocking; a pipe, folder or device is an error. Files that the runtime
  * creates are new (O_EXCL), and links are not followed. Temporary files are in the process's
@@ -9,8 +8,7 @@
  *     // "/tmp/hetu-1000-4f1c08d2a9b37e65.4711.Xc3b2a/arrival0.so"
  *     int file = file_open_own(object, &why);
  */
-#ifndef BASE_FILES_H
-#define BASE_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,20 +22,17 @@ extern "C" {
 
 /* ---- inputs ---- */
 
-/* Returns why a mode is not that of a plain file: "it is a folder, and no file"; NULL: it is a
- * plain file. */
+/* Returns why a mode is not that of a plain file: "it is a folder, and no file"; NULL: it is. */
 const char *file_kind(mode_t mode);
 
-/* Opens a plain file for reading. Returns its descriptor, or -1 with the reason, which is kept
- * until the next call of this thread. */
+/* Opens a plain file for reading. Returns -1 with the reason, kept until the next call here. */
 int file_open_input(const char *path, const char **why);
 
 /* Does the same as file_open_input, but returns a stream. On failure, returns NULL and sets *why
  * unless `why` is NULL. */
 FILE *file_read_input(const char *path, const char **why);
 
-/* Opens a plain file that this user owns and no other user may write. Follows no symbolic link.
- * Returns -1 with the reason. */
+/* Opens a plain file that only this user may write. Follows no link. Returns -1 with the reason. */
 int file_open_own(const char *path, const char **why);
 
 /* Does the same as file_open_own, but returns a stream, or NULL with the reason. */
@@ -55,20 +50,17 @@ bool file_is_led(const char *path);
 
 /* ---- outputs ---- */
 
-/* Creates a file for writing in place of any file of that name. Returns -1 and sets errno on
- * error. */
+/* Creates a file for writing in place of any of that name. Returns -1 and sets errno on error. */
 int file_create(const char *path);
 
-/* Opens an existing plain file for writing. Refuses symbolic and hard links. Returns -1 and sets
- * errno on failure. */
+/* Opens a plain file for writing. Refuses symbolic and hard links. Returns -1 and sets errno. */
 int file_open_made(const char *path);
 
 /* Creates a new file of random name in the folder of `path`, unless another user's link leads
  * there. *name is its path, free() it. Returns NULL and sets errno on failure, for folder_error. */
 FILE *file_create_beside(const char *path, char **name);
 
-/* An open folder for output files. An open folder stays the same if another user replaces its
- * path. */
+/* An open folder for output files. It stays the same if another user replaces its path. */
 typedef struct OpenFolder {
     int file;        // -1: none
     char path[3072]; // prefix for paths of files in the folder while it is open
@@ -78,8 +70,7 @@ typedef struct OpenFolder {
  * can have made. Returns 0, or an errno. */
 int folder_open(OpenFolder *folder, const char *path);
 
-/* Creates a folder in an open folder and opens it, without following links. Returns 0, or an
- * errno. */
+/* Creates a folder in an open folder and opens it, following no links. Returns 0, or an errno. */
 int folder_make(OpenFolder *folder, const OpenFolder *in, const char *name);
 
 void folder_close(OpenFolder *folder);
@@ -87,8 +78,7 @@ void folder_close(OpenFolder *folder);
 /* Returns the message for an error of folder_open, or of a file in the folder. */
 const char *folder_error(int error);
 
-/* Blocks SIGXFSZ in this thread, so that a file beyond RLIMIT_FSIZE is a write error and does not
- * end the program. */
+/* Blocks SIGXFSZ in this thread, so that files beyond RLIMIT_FSIZE are mere write errors. */
 void file_size_errors(void);
 
 /* ---- private folders ---- */
@@ -96,8 +86,7 @@ void file_size_errors(void);
 /* Returns whether a path is a folder that this user owns and no other user may enter. */
 bool private_is(const char *path);
 
-/* Creates a private folder PARENT/HEAD.XXXXXX and writes its path to `path`. Returns 0, or an
- * errno. */
+/* Creates a private folder PARENT/HEAD.XXXXXX and sets its `path`. Returns 0, or an errno. */
 int private_make(char *path, size_t room, const char *parent, const char *head);
 
 /* Removes a file, or a private folder with the files in it. */
@@ -107,8 +96,7 @@ void private_remove(const char *path);
  * only this user and root can replace the folder or files in it. */
 char *private_parent(const char *parent);
 
-/* Removes those entries of a folder that begin with HEAD and that a dead process created, which
- * `dead` decides from the text after HEAD. */
+/* Removes entries of a folder that begin with HEAD and whose process is `dead` by the rest. */
 void private_sweep(const char *parent, const char *head, bool (*dead)(const char *mark));
 
 /* ---- this process's private folder ---- */
@@ -124,6 +112,4 @@ void private_close(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -4,8 +4,7 @@
  *     hash = hash_bytes(hash, &size, sizeof size);
  *     uint32_t sum = checksum(0, bytes, count);         // zlib's CRC-32: contents of files
  */
-#ifndef BASE_HASH_H
-#define BASE_HASH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ static inline uint64_t hash_text(uint64_t hash, const char *text) {
 static inline uint32_t checksum(uint32_t sum, const void *bytes, size_t count) {
     return (uint32_t)crc32_z(sum, (const unsigned char *)bytes, count);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* Allocates host memory. Each function ends the program if there is no memory left. */
-#ifndef BASE_MEMORY_H
-#define BASE_MEMORY_H
+#pragma once
 
 #include <hetu/kernel.h>
 
@@ -28,5 +27,3 @@ static inline void *memory_storage(int64_t bytes) {
     if (!memory) ht_fail("no memory for %.1f MB of tensors on this rank", (double)bytes / 1e6);
     return memory;
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011).
  * CPU code and CUDA kernels share it, so they draw the same numbers. `element` counts in the whole
  * tensor, so no layout changes a number: random.h, cpu/dropout.c. */
-#ifndef BASE_PHILOX_H
-#define BASE_PHILOX_H
+#pragma once
 
 #include <hetu/rt.h>
 
@@ -45,8 +44,7 @@ HT_INLINE uint64_t random_stream_of_step(int64_t stream, int64_t step) {
     return random_mix((uint64_t)step + random_mix((uint64_t)stream + 0x9e3779b97f4a7c15u));
 }
 
-/* Dropout with probability `p`: elements whose 32 random bits are below `below` become 0, other
- * elements are multiplied by `scale`. */
+/* Dropout with probability `p`: elements of bits below `below` become 0, others times `scale`. */
 typedef struct RandomDrop {
     uint32_t below;
     float scale;
@@ -57,5 +55,3 @@ static inline RandomDrop random_drop(double p) {
                some = {(uint32_t)(p * 4294967296.0), (float)(1 / (1 - p))};
     return p >= 1 ? all : some;
 }
-
-#endif

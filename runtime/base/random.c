@@ -65,8 +65,7 @@ static void init_run(float *to, const ht_init *init, ParamStream of, uint64_t fi
     }
 }
 
-/* Returns the index in the whole tensor at which row `row` of a box begins. Rows run along the last
- * dimension. */
+/* Returns the whole tensor's index where a box's row `row`, along the last dimension, begins. */
 static uint64_t row_start(int64_t row, const TensorBox *box) {
     int rank = box->rank;
     const int64_t *global = box->global, *lo = box->lo, *hi = box->hi;
@@ -94,8 +93,6 @@ void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name
         for (int64_t i = 0; !drawn && i < width; i++) to[row * width + i] = fill;
     }
 }
-
-/* ---- permutations ---- */
 
 enum { ROUNDS = 8 };
 

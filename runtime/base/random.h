@@ -1,8 +1,7 @@
 /* Counter-based random numbers: each number is a function of (seed, stream, element). So any device
  * can draw any element of any tensor. Under every strategy, a model starts with the same weights
  * and drops the same elements. */
-#ifndef BASE_RANDOM_H
-#define BASE_RANDOM_H
+#pragma once
 
 #include "base/philox.h"
 
@@ -25,9 +24,8 @@ typedef struct TensorBox {
     const int64_t *global, *lo, *hi;
 } TensorBox;
 
-/* Fills a box of a parameter with its initial values, stored in `to` row-major without gaps. The
- * value of an element depends only on the seed, the name and the element's index in the whole
- * tensor. */
+/* Fills a box of a parameter with its initial values, stored in `to` row-major without gaps. An
+ * element's value depends only on the seed, the name and its index in the whole tensor. */
 void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name,
                  const TensorBox *box);
 
@@ -39,5 +37,3 @@ void ht_init_box(float *to, const ht_init *init, uint64_t seed, const char *name
  * walking; Black and Rogaway: Ciphers with arbitrary finite domains, 2002). */
 int64_t permutation_place(uint64_t seed, uint64_t stream, int64_t number, int64_t count,
                           int64_t index);
-
-#endif

@@ -46,15 +46,11 @@ static long now(void) {
     return (long)time.tv_sec;
 }
 
-/* ---- the handler ---- */
-
 static void call_main(Taken *own, siginfo_t *info, void *context) {
     if (atomic_exchange(&own->inside, true)) // main's handler calls the handler that it replaced
         return;
-    if (own->given.sa_flags & SA_SIGINFO)
-        own->given.sa_sigaction(own->number, info, context);
-    else
-        own->given.sa_handler(own->number);
+    if (own->given.sa_flags & SA_SIGINFO) own->given.sa_sigaction(own->number, info, context);
+    else own->given.sa_handler(own->number);
     atomic_store(&own->inside, false);
 }
 
@@ -74,20 +70,15 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     bool second =
         atomic_load(&own->count) && number == SIGTERM && now() > atomic_load(&own->first) + AGAIN;
     if (!atomic_fetch_add(&own->count, 1)) atomic_store(&own->first, now());
-    if (calls_main && atomic_load(&own->handled))
-        call_main(own, info, context);
-    else if (!atomic_load(&own->handled) && (second || !atomic_load(&heeded)))
-        end_now(own);
+    if (calls_main && atomic_load(&own->handled)) call_main(own, info, context);
+    else if (!atomic_load(&own->handled) && (second || !atomic_load(&heeded))) end_now(own);
     errno = error;
 }
-
-/* ---- handlers ---- */
 
 static bool is_ours(const struct sigaction *action) {
     return action->sa_flags & SA_SIGINFO && action->sa_sigaction == on_signal;
 }
 
-/* Returns whether an action is a handler of main. */
 static bool is_handled(const struct sigaction *action) {
     return !is_ours(action) && (action->sa_flags & SA_SIGINFO ||
                                 (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN));
@@ -136,8 +127,6 @@ void signals_heed(void) { atomic_store(&heeded, true); }
 
 bool told_heeded(void) { return atomic_load(&heeded); }
 
-/* ---- requests to end ---- */
-
 static bool has_come(const Taken *own) {
     return atomic_load(&own->count) || atomic_load(&own->elsewhere);
 }
@@ -161,8 +150,6 @@ const char *told_name(int number) {
     return "a signal";
 }
 
-/* ---- other ranks ---- */
-
 /* Returns whether main handles a signal, including handlers that told_look has not found yet. */
 static bool main_handles(const Taken *own) {
     struct sigaction has;
@@ -183,8 +170,7 @@ uint32_t told_heartbeat(void) {
 void told_hear(uint32_t heartbeat) {
     for (int i = 0; i < SIGNALS; i++) {
         int theirs = (int)(heartbeat >> 8 * i & MOST);
-        if (!calls_main && heartbeat & OPEN)
-            atomic_store(&taken[i].handled, heartbeat >> i & 1);
+        if (!calls_main && heartbeat & OPEN) atomic_store(&taken[i].handled, heartbeat >> i & 1);
         else if (calls_main && theirs > atomic_load(&taken[i].elsewhere))
             atomic_store(&taken[i].elsewhere, theirs);
     }

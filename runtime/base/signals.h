@@ -4,10 +4,8 @@
  *   end (session/control/save_on_signal.c).
  * - Other ranks report their signals to rank 0 with their heartbeat (transport/watchdog).
  * - If main has its own handler for a signal, rank 0 calls that handler, and no rank ends.
- * - Before signals_heed, and at a second SIGTERM, a rank ends at once with a message.
- */
-#ifndef BASE_SIGNALS_H
-#define BASE_SIGNALS_H
+ * - Before signals_heed, and at a second SIGTERM, a rank ends at once with a message. */
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,8 +24,7 @@ void told_close(void);
 /* On rank 0: finds handlers that main has installed since the last call. */
 void told_look(void);
 
-/* signals_heed makes this rank defer signals to rank 0's decision; told_heeded returns whether it
- * was called. */
+/* signals_heed makes this rank defer to rank 0's decision; told_heeded returns whether it ran. */
 void signals_heed(void);
 bool told_heeded(void);
 
@@ -45,16 +42,12 @@ const char *told_name(int signal_number);
  * and whether ranks defer signals; other ranks: how many times each signal came. */
 uint32_t told_heartbeat(void);
 
-/* Handles the signal bits of a received heartbeat, from rank 0 or on rank 0. The receiving thread
- * calls it. */
+/* Handles the signal bits of a heartbeat to or of rank 0. The receiving thread calls it. */
 void told_hear(uint32_t heartbeat);
 
-/* On rank 0, a few times a second: calls main's handlers for signals that only other ranks
- * received. */
+/* On rank 0, a few times a second: calls main's handlers for signals of other ranks alone. */
 void told_tick(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

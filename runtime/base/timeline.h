@@ -5,12 +5,9 @@
  *         HT_STREAM_SUMS, .name = "all-reduce", ...});
  *     timeline_each(visit, argument);
  *
- * The streams of messages and of sums have one thread each; the main thread has all other streams.
- * Threads share no list, so there are no locks. Texts that events point to must live until
- * timeline_close.
- */
-#ifndef BASE_TIMELINE_H
-#define BASE_TIMELINE_H
+ * The streams of messages and of sums have a thread each, the main thread all others. Threads share
+ * no list, so there are no locks. Texts of events must live until timeline_close. */
+#pragma once
 
 #include <hetu/rt.h>
 #include <hetu/trace.h>
@@ -53,6 +50,4 @@ void timeline_close(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

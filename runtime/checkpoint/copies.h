@@ -5,8 +5,7 @@
  * has two files, written in turn: while one is written, the other is valid. A file holds a head,
  * the header of the tensors, and the bytes of the range. The head is marked valid last, so a
  * process may be killed at any moment. */
-#ifndef CHECKPOINT_COPIES_H
-#define CHECKPOINT_COPIES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,12 +56,9 @@ char *copies_folder(const char *named);
  * calls copy_close on each and frees the list. */
 CopyFile *copies_read(const char *folder, int turn, int turns, int *count);
 
-/* Removes the files that all launches of the ranks wrote, except launch `but`. With 0, removes all
- * files and the folder. */
+/* Removes the files of all the ranks' launches except `but`. With 0, removes the folder, too. */
 void copies_remove(const char *folder, uint64_t but);
 
 /* Returns the random key in FOLDER/copies, which ties in-memory copies to the checkpoints of that
  * folder; 0: none. `make`: creates a missing key, and sets errno if that fails. */
 uint64_t copies_key(const char *folder, bool make);
-
-#endif

@@ -19,10 +19,8 @@ enum { LENGTH_BYTES = 8, MOST_HEADER = 100 << 20 }; // the format's own limit
 static void put_text(FILE *out, const char *text) {
     fputc('"', out);
     for (const char *c = text; *c; c++)
-        if ((unsigned char)*c < ' ')
-            fprintf(out, "\\u%04x", *c);
-        else
-            fprintf(out, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
+        if ((unsigned char)*c < ' ') fprintf(out, "\\u%04x", *c);
+        else fprintf(out, *c == '"' || *c == '\\' ? "\\%c" : "%c", *c);
     fputc('"', out);
 }
 
@@ -93,8 +91,7 @@ static char *put_character(char *to, unsigned code) {
     return to;
 }
 
-/* Reads an escaped character. \u has exactly four digits, so nothing beyond the end of the text is
- * read. */
+/* Reads an escaped character. \u has exactly four digits, so nothing beyond the text is read. */
 static char *take_escaped(Header *header, char *to) {
     static const char escapes[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
     enum { DIGITS = 4 };
@@ -252,8 +249,7 @@ static int by_name(const void *left, const void *right) {
                   (*(const SafeTensor *const *)right)->name);
 }
 
-/* Returns what is wrong with a tensor's offsets, given that the previous tensor ends at byte `end`;
- * NULL: nothing. */
+/* Returns what is wrong with a tensor's offsets after one that ends at byte `end`, or NULL. */
 static const char *between(const SafeTensor *before, const SafeTensor *tensor, int64_t end) {
     static char text[1024];
     enum { NAME = 256 };
@@ -282,8 +278,7 @@ static const char *twice(const SafeTensor **all, int count) {
     return NULL;
 }
 
-/* Returns why the tensors leave gaps, overlap, or do not fill a file of `size` bytes; NULL:
- * nothing is wrong. */
+/* Returns why tensors leave gaps, overlap, or do not fill a file of `size` bytes; or NULL. */
 static const char *placed_wrong(SafeFile *file, int64_t size) {
     const SafeTensor **all = memory_array(file->count + 1, sizeof *all);
     const char *wrong = NULL;

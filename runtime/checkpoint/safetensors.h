@@ -5,8 +5,7 @@
  *                  [0,48]},...}, padded with spaces
  *     tensors      row-major, one after another without gaps
  */
-#ifndef CHECKPOINT_SAFETENSORS_H
-#define CHECKPOINT_SAFETENSORS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ const char *safetensors_note(const SafeFile *file, const char *key);
 
 /* Frees what safetensors_read has made. */
 void safetensors_free(SafeFile *file);
-
-#endif

@@ -141,10 +141,8 @@ static bool is_matrix(const char *shape) {
 /* Writes the shape as the file has it: "3, 4", or "4, 3" if transposed. */
 static void text_shape(char *text, size_t room, const char *shape, bool transposed) {
     const char *comma = strchr(shape, ',');
-    if (transposed)
-        snprintf(text, room, "%s, %.*s", comma + 2, (int)(comma - shape), shape);
-    else
-        snprintf(text, room, "%s", shape);
+    if (transposed) snprintf(text, room, "%s, %.*s", comma + 2, (int)(comma - shape), shape);
+    else snprintf(text, room, "%s", shape);
 }
 
 const char *stored_wrong(const StoredTensor *stored, const char *shape) {
@@ -169,8 +167,7 @@ const char *stored_wrong(const StoredTensor *stored, const char *shape) {
     else if (tensor->begin % stored_size(stored))
         snprintf(text, sizeof text, "\"%.*s\" lies at no multiple of its type's size", NAME_ROOM,
                  tensor->name);
-    else
-        return NULL;
+    else return NULL;
     return text;
 }
 
@@ -219,8 +216,7 @@ static const char *read_elements(const StoredTensor *stored, int64_t from, int64
     return wrong;
 }
 
-/* Reads elements [from, to) of a matrix (rows, columns) that the file stores as (columns, rows).
- * Reads the whole matrix. */
+/* Reads elements [from, to) of a matrix (rows, columns) stored as (columns, rows): reads it all. */
 static const char *read_transposed(const StoredTensor *stored, int64_t from, int64_t to,
                                    float *values) {
     int64_t columns = strtoll(stored->tensor->shape, NULL, 10),

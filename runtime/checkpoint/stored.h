@@ -1,7 +1,6 @@
 /* Reads tensors from one safetensors file, or from all such files of a folder. Stored tensors may
  * have other names, be transposed, or be F16 or BF16. */
-#ifndef CHECKPOINT_STORED_H
-#define CHECKPOINT_STORED_H
+#pragma once
 
 #include "checkpoint/safetensors.h"
 
@@ -29,9 +28,8 @@ typedef struct StoredTensor {
  * kept until the next call. */
 const char *stored_open(Stored *stored, const char *path, const char *names);
 
-/* Finds a tensor: tries each line of `names` that matches, in order; returns false if no file has
- * the tensor. * stands for a number: "h.*.w\tlayers.*.weight\t1" maps h.3.w to layers.3.weight,
- * transposed. */
+/* Finds a tensor: tries the lines of `names` that match, in order; false: no file has it. * stands
+ * for a number: "h.*.w\tlayers.*.weight\t1" maps h.3.w to layers.3.weight, transposed. */
 bool stored_find(const Stored *stored, const char *name, StoredTensor *found);
 
 /* Returns why a stored tensor cannot be read as a parameter of this shape, such as "3, 4", or NULL
@@ -48,5 +46,3 @@ const char *verify_checksums(const StoredFile *stored, const char *manifest, int
 
 /* Closes the files and frees their headers. */
 void stored_close(Stored *stored);
-
-#endif

@@ -47,10 +47,8 @@ void writing_path(char *path, size_t room, const char *folder, int64_t step, con
 /* The functions of this section return 0, or an errno. */
 static int write_at(int file, const char *from, size_t bytes, off_t at) {
     for (ssize_t part; bytes; bytes -= (size_t)part, at += part, from += part)
-        if ((part = pwrite(file, from, bytes, at)) < 0 && errno != EINTR)
-            return errno;
-        else
-            part = part < 0 ? 0 : part;
+        if ((part = pwrite(file, from, bytes, at)) < 0 && errno != EINTR) return errno;
+        else part = part < 0 ? 0 : part;
     return 0;
 }
 
@@ -95,8 +93,7 @@ static int write_sums(const WritingPlan *plan, const char *path) {
     return error;
 }
 
-/* Writes this rank's range. Returns ABANDONED if the file does not exist, since another rank has
- * failed and removed it. */
+/* Writes this rank's range. Returns ABANDONED if another rank has failed and removed the file. */
 static int write_range(const WritingPlan *plan, const char *path) {
     int file = file_open_made(path);
     if (file < 0) return errno == ENOENT || errno == ENOTDIR ? ABANDONED : errno;
@@ -111,8 +108,7 @@ static int write_range(const WritingPlan *plan, const char *path) {
 /* ---- rank 0, when all have written ---- */
 
 /* Waits until the checksums of all ranks are there, or a rank has failed. A failed rank removes the
- * .part file, or reports its failure if it cannot reach the folder. Fails if a checksum file is
- * another user's. */
+ * .part file, or reports its failure. Fails if a checksum file is another user's. */
 static int await_sums(const WritingPlan *plan, const char *path) {
     char name[NAME_ROOM];
     struct stat part, sums;
@@ -142,8 +138,7 @@ static void add_file(FILE *out, const char *path) {
     if (in) fclose(in);
 }
 
-/* Writes the manifest: a line for the header, the lines of the ranks, and the checksum of these
- * lines. */
+/* Writes the manifest: a line for the header, the ranks' lines, and the checksum of all. */
 static int write_manifest(const WritingPlan *plan, const char *part, const char *path) {
     char *text = NULL, name[NAME_ROOM];
     size_t length = 0;
@@ -210,8 +205,7 @@ static void remove_older(const WritingPlan *plan) {
     for (int i = 0; plan->keep && i < count; i++)
         if (kept < plan->keep)
             kept += steps[i] <= plan->step && has_manifest(plan->folder, steps[i]);
-        else
-            remove_step(plan->folder, steps[i]);
+        else remove_step(plan->folder, steps[i]);
     free(steps);
 }
 

@@ -6,8 +6,7 @@
  * 4. Rank 0 writes step-N.manifest, without which a checkpoint is not valid.
  *
  * Every file is on the disk (fsync) before it gets its name. The ranks share only the folder. */
-#ifndef CHECKPOINT_WRITING_H
-#define CHECKPOINT_WRITING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -65,5 +64,3 @@ int64_t *writing_steps(const char *folder, int *count);
 
 /* Writes the path of a checkpoint's file: suffix "part", "safetensors" or "manifest". */
 void writing_path(char *path, size_t room, const char *folder, int64_t step, const char *suffix);
-
-#endif

@@ -6,8 +6,7 @@
  * Packed sequences: a query sees keys of its own segment alone (operand `segments` in ops.h).
  *
  * q, y: [b.., s, h, d]; k, v: [b.., t, g, d]; lse: [b.., s, h]; query head h reads key-value head h
- * / (heads / groups).
- */
+ * / (heads / groups). */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 #include "cpu/rows.h"
@@ -71,8 +70,7 @@ static int64_t key_at(const Attention *a, int64_t pitch, int64_t b, int64_t j, i
     return (b * a->t + j) * pitch + g * a->d;
 }
 
-/* Returns how many of this device's keys query i sees, counted from the first key; all keys unless
- * causal. */
+/* Returns how many of this device's keys query i sees, from the first on; all unless causal. */
 static int64_t visible_keys(const Attention *a, int64_t i) {
     int s = a->query->rank - 3;
     return a->causal ? ht_view_before(a->key, s, ht_view_place(a->query, s, i) + 1) : a->t;
@@ -207,8 +205,7 @@ typedef struct RowStatistics {
     float lse, delta;
 } RowStatistics;
 
-/* Replaces scores in `p` by probabilities, and `dp` by the gradient of the scores: scale * p * (dp
- * - delta). */
+/* Replaces scores in `p` by probabilities, `dp` by their gradient, scale * p * (dp - delta). */
 HT_CLONES static void score_gradient_row(float *restrict p, float *restrict dp, int64_t n,
                                          RowStatistics row, float scale) {
     float base = row.lse == -INFINITY ? 0.0f : row.lse, delta = row.delta;
@@ -266,8 +263,7 @@ static void fill_delta(const Backward *w) {
         w->delta[r] = dot_row(w->dy + r * d, w->y + r * d, d) - (w->dlse ? w->dlse[r] : 0);
 }
 
-/* Computes the gradients of all heads. A parallel task is one key-value head with its query heads,
- * so tasks never add to the same dk. */
+/* Computes all heads' gradients, a task for each key-value head: tasks never add to the same dk. */
 static void backward_all(const Backward *w) {
     int64_t groups = w->a.groups, tasks = w->a.batch * groups,
             shared = groups > 0 ? w->a.heads / groups : 0;

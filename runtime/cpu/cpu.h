@@ -1,7 +1,6 @@
 /* Common functions of the CPU kernels: reading views, scratch memory, code for several instruction
  * sets. session/core/cpu_threads.c sets the number of threads. */
-#ifndef CPU_CPU_H
-#define CPU_CPU_H
+#pragma once
 
 #include "exchange/copy_boxes.h"
 
@@ -14,8 +13,7 @@
 
 enum { CPU_PARALLEL = 8192 }; // elements below which one thread is faster
 
-/* Returns the data of a view of f32, NULL if the operand is absent. Ends the program with the
- * operator's name if the view has another type. */
+/* Returns a view of f32, or NULL if absent. Other types end the program, naming the operator. */
 float *cpu_f32(const ht_view *view, const char *operator);
 
 /* Returns element i of a view of i32 or i64. */
@@ -33,5 +31,3 @@ void product_f32(float *y, const float *x, const float *w, const float *bias, in
 
 /* Allocates memory, which the caller frees by free(); ends the program when memory runs out. */
 void *cpu_alloc(size_t bytes);
-
-#endif

@@ -83,16 +83,13 @@ DeviceRates device_rates(void) {
                          copy > 0 ? 2 * (double)bytes / copy : 0};
 }
 
-/* ---- storage ---- */
-
 /* The header in front of an allocation. */
 typedef union StorageHead {
     size_t mapped; // bytes mapped, including the header; 0: allocated by the C library
     char room[64]; // keeps the alignment of tensors
 } StorageHead;
 
-/* Bytes from which an allocation is mapped separately, so that its memory returns to the system
- * when it is freed. */
+/* Bytes from which an allocation is mapped separately, so that its memory returns to the system. */
 enum { LEAST_MAPPED = 1 << 20 };
 
 static StorageHead *map_storage(size_t bytes) {
@@ -116,10 +113,8 @@ void *device_alloc(int64_t bytes) {
 
 void device_free(void *memory) {
     StorageHead *head = memory ? (StorageHead *)memory - 1 : NULL;
-    if (head && head->mapped)
-        munmap(head, head->mapped);
-    else
-        free(head);
+    if (head && head->mapped) munmap(head, head->mapped);
+    else free(head);
 }
 
 void device_zero(void *memory, int64_t bytes) { memset(memory, 0, (size_t)bytes); }
@@ -167,10 +162,8 @@ bool device_name(const char *name) { return (void)name, false; }
 /* ---- functions that emitted code calls ---- */
 
 void ht_accumulate(const ht_worker *r, void *to, const void *from, int64_t count, ht_dtype dtype) {
-    if (r->microbatch)
-        ht_combine(dtype, HT_SUM, to, from, count);
-    else
-        memmove(to, from, (size_t)count * ht_dtype_bytes(dtype));
+    if (r->microbatch) ht_combine(dtype, HT_SUM, to, from, count);
+    else memmove(to, from, (size_t)count * ht_dtype_bytes(dtype));
 }
 
 void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum) {

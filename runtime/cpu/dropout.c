@@ -10,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the index in the whole tensor at which a row begins. The row contains row r of the piece;
- * rows run along the last dimension. */
+/* Returns the whole tensor's index at which row r of the piece (last dimension) begins. */
 static uint64_t row_start(const ht_view *x, int64_t r) {
     int last = x->rank - 1;
     uint64_t start = 0, pitch = last >= 0 ? (uint64_t)x->global[last] : 1;

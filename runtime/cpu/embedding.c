@@ -28,10 +28,8 @@ void ht_embedding_kernel(const ht_call *call) {
 #pragma omp parallel for schedule(static) if (count * bytes > 4 * CPU_PARALLEL)
     for (int64_t i = 0; i < count; i++) {
         int64_t row = row_of(id, i, table);
-        if (row < 0)
-            memset(y + i * bytes, 0, (size_t)bytes);
-        else
-            memcpy(y + i * bytes, from + row * bytes, (size_t)bytes);
+        if (row < 0) memset(y + i * bytes, 0, (size_t)bytes);
+        else memcpy(y + i * bytes, from + row * bytes, (size_t)bytes);
     }
 }
 
@@ -55,10 +53,8 @@ static void gather_rows(const TableGradient *g, int64_t first, int64_t last) {
     int64_t n = g->dy.n;
     float *scratch = cpu_alloc((size_t)n * sizeof(float)), *to = g->table + first * n;
     size_t bytes = (size_t)((last - first) * n) * sizeof(float);
-    if (!g->more)
-        memset(to, 0, bytes);
-    else if (g->more != g->table)
-        memcpy(to, g->more + first * n, bytes);
+    if (!g->more) memset(to, 0, bytes);
+    else if (g->more != g->table) memcpy(to, g->more + first * n, bytes);
     for (int64_t i = 0; i < g->count; i++)
         if (g->row[i] >= first && g->row[i] < last)
             add_row(g->table + g->row[i] * n, row_load(&g->dy, i, scratch), n);

@@ -63,10 +63,8 @@ static int64_t index_before(const Index *index, int64_t number) {
     }
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if (index->entry[middle].number < number)
-            low = middle + 1;
-        else
-            high = middle;
+        if (index->entry[middle].number < number) low = middle + 1;
+        else high = middle;
     }
     return low;
 }
@@ -77,8 +75,7 @@ static int64_t index_find(const Index *index, int64_t number) {
     return i < index->count && index->entry[i].number == number ? index->entry[i].at : -1;
 }
 
-/* Copies an integer tensor; ends the program if an element is outside [0, end). Operand: the
- * integers; attribute: end. */
+/* Copies an integer tensor; ends the program if one is outside [0, end). Attribute: end. */
 void ht_within_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0];
     int64_t count = cpu_count(x), end = call->attr[0].i;
@@ -95,8 +92,7 @@ void ht_within_kernel(const ht_call *call) {
 /* ---- gather and scatter ---- */
 
 /* Computes y[.., i, ..] = x[.., index[.., i, ..], ..] along dimension `dim`; writes 0 where this
- * device's piece of x lacks the element. Operands: x, index, global indices of x along dim;
- * attribute: dim. */
+ * device's piece of x lacks it. Operands: x, index, global indices of x; attribute: dim. */
 void ht_gather_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0], *number = &call->operand[1], *y = &call->result[0];
     Lines from = lines_of(x, (int)call->attr[0].i), to = lines_of(y, (int)call->attr[0].i);
@@ -108,8 +104,7 @@ void ht_gather_kernel(const ht_call *call) {
         for (int64_t c = 0; c < to.inner; c++) {
             int64_t i = row * to.inner + c, at = index_find(&index, cpu_index(number, i));
             char *place = (char *)y->data + i * size;
-            if (at < 0)
-                memset(place, 0, (size_t)size);
+            if (at < 0) memset(place, 0, (size_t)size);
             else
                 memcpy(place,
                        (const char *)x->data +
@@ -245,8 +240,7 @@ void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }
 
 /* ---- order ---- */
 
-/* Returns an integer sort key of element i: keys compare as the elements do, NaN is the largest, -0
- * equals 0. */
+/* Returns an integer sort key of element i: as elements compare, NaN the largest, -0 equal to 0 */
 static int64_t order_of(const ht_view *x, int64_t i) {
     double value = 0;
     int64_t bits;
@@ -275,10 +269,8 @@ static int64_t entries_before(const Entry *entry, int64_t count, Entry one) {
     int64_t low = 0;
     while (low < count) {
         int64_t middle = low + (count - low) / 2;
-        if (by_number(&entry[middle], &one) < 0)
-            low = middle + 1;
-        else
-            count = middle;
+        if (by_number(&entry[middle], &one) < 0) low = middle + 1;
+        else count = middle;
     }
     return low;
 }

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Backward works on chunks of CHUNK_ROWS rows; with more than MAX_CHUNKS such chunks, on larger
- * ones. */
+/* Backward works on chunks of CHUNK_ROWS rows; with more than MAX_CHUNKS, on larger ones. */
 enum { CHUNK_ROWS = 32, MAX_CHUNKS = 64 };
 
 HT_CLONES static float sum_row(const float *x, int64_t n) {
@@ -210,8 +209,7 @@ static void join_chunks(float *to, const float *parts, int64_t chunks, int64_t n
     for (int64_t c = 0; c < chunks; c++) add_row(to, parts + c * pitch, n);
 }
 
-/* Computes all gradients. The number of chunks depends on the number of rows alone, so results do
- * not depend on the number of threads. */
+/* Computes all gradients in chunks by rows: results do not depend on the number of threads. */
 static void backward_all(const Backward *b) {
     int64_t chunks = (b->rows + CHUNK_ROWS - 1) / CHUNK_ROWS, n = b->x.n;
     chunks = chunks > MAX_CHUNKS ? MAX_CHUNKS : chunks;
@@ -257,8 +255,7 @@ void ht_rms_norm_backward_kernel(const ht_call *call) {
     backward_all(&b);
 }
 
-/* Computes dx = rnorm * (dy - y * (dy . y)), or dx = rnorm * dy if the length was `clamped` to eps;
- * row->rstd is rnorm. */
+/* Computes dx = rnorm * (dy - y * (dy . y)), or rnorm * dy if `clamped`; rnorm: row->rstd. */
 HT_CLONES static void l2_backward_row(float *restrict dx, const float *restrict dy,
                                       const float *restrict y, const Row *row, bool clamped) {
     int64_t n = row->n;

@@ -1,12 +1,10 @@
-/* Optimizer kernels: AdamW, SGD, Lion, gradient norm. Results may share the operands' storage
- * (in-place updates). */
+/* Optimizer kernels: AdamW, SGD, Lion, gradient norm. Results may be in the operands' storage. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 
-#include <hetu/rt.h>
-
 #include <math.h>
 #include <stdbool.h>
+#include <hetu/rt.h>
 
 enum { CHUNK = 16384 }; // elements that one thread updates at a time
 

@@ -1,5 +1,4 @@
-/* Tensor contractions in f32: by BLAS (sgemm) where the axes form a matrix product, else by plain
- * loops. */
+/* Tensor contractions in f32: by BLAS (sgemm) where axes form a matrix product, else by loops. */
 #include "device/contraction.h"
 #include "cpu/cpu.h"
 
@@ -21,10 +20,8 @@ typedef struct Product {
 static CBLAS_TRANSPOSE matrix_form(const ht_axis *a, int64_t sa, const ht_axis *b, int64_t sb,
                                    blasint *lead) {
     int transposed = b && (a ? sb != 1 || sa < b->extent : sb != 1);
-    if (transposed)
-        *lead = (blasint)sb;
-    else
-        *lead = (blasint)(a ? sa : b ? b->extent : 1);
+    if (transposed) *lead = (blasint)sb;
+    else *lead = (blasint)(a ? sa : b ? b->extent : 1);
     return transposed ? CblasTrans : CblasNoTrans;
 }
 
@@ -89,13 +86,11 @@ static void run_plain(const Product *p, float *y, const float *x, const float *w
 
 /* Sets `n` elements of y to the bias, or to 0 if bias is NULL. */
 static void bias_run(float *y, int64_t step, const float *bias, int64_t bias_step, int64_t n) {
-    if (step == 1 && bias && bias_step == 1)
-        memcpy(y, bias, (size_t)n * sizeof(float));
+    if (step == 1 && bias && bias_step == 1) memcpy(y, bias, (size_t)n * sizeof(float));
     else
         for (int64_t i = 0; i < n; i++) y[i * step] = bias ? bias[i * bias_step] : 0.0f;
 }
 
-/* Writes the bias, or zeros, to all of y. */
 static void write_bias(int rank, const ht_axis *axes, float *y, const float *bias) {
     Runs runs = runs_of(rank, axes);
 #pragma omp parallel for schedule(static) if (runs.total * runs.inner.extent > CPU_PARALLEL)
@@ -116,8 +111,6 @@ void product_f32(float *y, const float *x, const float *w, const float *bias, in
     }
     Product p = {contraction_of(rank, axes), scale};
     if (bias) write_bias(p.c.rank, p.c.axes, y, bias);
-    if (p.c.m >= 0 || p.c.n >= 0 || p.c.k >= 0)
-        run_blas(&p, y, x, w, bias != NULL);
-    else
-        run_plain(&p, y, x, w, bias != NULL);
+    if (p.c.m >= 0 || p.c.n >= 0 || p.c.k >= 0) run_blas(&p, y, x, w, bias != NULL);
+    else run_plain(&p, y, x, w, bias != NULL);
 }

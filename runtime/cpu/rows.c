@@ -1,4 +1,3 @@
-/* Views of f32 or bf16, read and written as f32. */
 #include "cpu/rows.h"
 
 #include "cpu/cpu.h"

@@ -1,5 +1,4 @@
-/* Views of f32 or bf16, read and written as f32, by rows or whole, so that one kernel serves both
- * types of storage.
+/* Views of f32 or bf16, read and written as f32, by rows or whole: one kernel serves both.
  *
  *     Rows x = rows_of(&call->operand[0], "softmax"), y = rows_of(&call->result[0], "softmax");
  *     #pragma omp parallel
@@ -15,10 +14,8 @@
  *         free(scratch);
  *     }
  *
- * f32 views are read and written in place; only bf16 views go through scratch memory.
- */
-#ifndef CPU_ROWS_H
-#define CPU_ROWS_H
+ * f32 views are read and written in place; only bf16 views go through scratch memory. */
+#pragma once
 
 #include <hetu/kernel.h>
 
@@ -28,8 +25,7 @@ typedef struct Rows {
     int64_t n; // elements of a row: the view's last extent
 } Rows;
 
-/* Returns the rows of a view. Ends the program, naming the operator, unless the elements are f32 or
- * bf16. */
+/* Returns the rows of a view. Ends the program, naming the operator, for any other type. */
 Rows rows_of(const ht_view *view, const char *operator);
 
 /* Returns the number of rows of a view: the product of all extents but the last. */
@@ -46,19 +42,16 @@ void row_store(const Rows *rows, int64_t r, const float *row);
 /* Returns the maximum of n elements, or NaN if one of them is NaN. */
 float row_peak(const float *x, int64_t n);
 
-/* The f32 copies that view_load and view_target made, at most 8; copies_free frees them. Initialize
- * with {0}. */
+/* The f32 copies of view_load and view_target, at most 8; copies_free frees them. Begins as {0}. */
 typedef struct Copies {
     int count;
     float *at[8];
 } Copies;
 
-/* Returns a whole view as f32: its own storage if it is f32, else a copy, converted by several
- * threads. */
+/* Returns a whole view as f32: its own storage if f32, else a copy made by several threads. */
 const float *view_load(const ht_view *view, const char *operator, Copies * copies);
 
-/* view_target returns the memory to which the caller writes a whole view as f32. view_store then
- * converts a bf16 view and stores it. */
+/* view_target returns memory for a whole view as f32, which view_store then converts and stores. */
 float *view_target(const ht_view *view, const char *operator, Copies * copies);
 void view_store(const ht_view *view, const float *from);
 
@@ -71,5 +64,3 @@ float *view_target_rows(const ht_view *view, int first, const char *operator, Co
 void view_store_rows(const ht_view *view, int first, const float *from);
 
 void copies_free(Copies *copies);
-
-#endif

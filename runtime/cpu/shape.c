@@ -1,11 +1,8 @@
 /* Kernels that move or make elements: slice, pad, concat, iota. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
-#include "cpu/rows.h"
 
 #include <hetu/rt.h>
-
-#include <stdlib.h>
 
 /* Rows of bytes; consecutive rows begin `pitch` bytes apart. */
 typedef struct Pitched {
@@ -13,7 +10,6 @@ typedef struct Pitched {
     int64_t pitch;
 } Pitched;
 
-/* Copies `bytes` bytes of each of `rows` rows. */
 static void copy_rows(Pitched to, Pitched from, int64_t rows, int64_t bytes) {
 #pragma omp parallel for schedule(static) if (rows * bytes > 4 * CPU_PARALLEL)
     for (int64_t r = 0; r < rows; r++)

@@ -1,15 +1,14 @@
-/* ht_product for operands and results of any type: bf16 is widened to f32 on the way in and rounded
- * on the way out. */
+/* ht_product for operands and results of any type: bf16 is widened to f32 and rounded again. */
 #include "device/contraction.h"
 #include "cpu/cpu.h"
 #include "cpu/rows.h"
 
-#include <hetu/rt.h>
 #include <hetu/vector_math.h>
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <hetu/rt.h>
 
 /* Returns the number of elements from the first to the last that the axes reach in a tensor; 0 if
  * the tensor is empty. `field` is the offset of the tensor's stride in an axis. */
@@ -53,10 +52,8 @@ HT_CLONES static void round_block(uint16_t *restrict to, const float *restrict f
 
 /* Writes `count` elements of y or aux, from element `at` on, in the type `dtype`. */
 static void put_block(void *to, ht_dtype dtype, int64_t at, const float *from, int64_t count) {
-    if (dtype == HT_BF16)
-        round_block((uint16_t *)to + at, from, count);
-    else
-        memmove((float *)to + at, from, (size_t)count * sizeof(float));
+    if (dtype == HT_BF16) round_block((uint16_t *)to + at, from, count);
+    else memmove((float *)to + at, from, (size_t)count * sizeof(float));
 }
 
 /* Writes `count` neighbouring elements of y and aux, from element `at` on. */
@@ -68,10 +65,8 @@ static void finish_run(const ht_product_call *call, const float *sums, int64_t a
         const float *done = call->epilogue == HT_NO_EPILOGUE ? sums + at : values;
         if (call->aux && sums != call->aux)
             put_block(call->aux, call->y_dtype, at, sums + at, some);
-        if (call->epilogue == HT_GELU)
-            gelu_block(values, sums + at, some);
-        else if (call->epilogue == HT_RELU)
-            relu_block(values, sums + at, some);
+        if (call->epilogue == HT_GELU) gelu_block(values, sums + at, some);
+        else if (call->epilogue == HT_RELU) relu_block(values, sums + at, some);
         put_block(call->y, call->y_dtype, at, done, some);
     }
 }
@@ -86,8 +81,6 @@ static void finish(const ht_product_call *call, const float *sums) {
         for (int64_t i = 0; i < steps; i++) finish_run(call, sums, at + i * runs.inner.y, step);
     }
 }
-
-/* ---- sums of an operand ---- */
 
 enum { SUMMED_TOGETHER = 128 }; // sums that one pass over the summed axes computes
 
@@ -132,8 +125,7 @@ static void sum_some(const ht_product_call *call, const Summed *summed, const fl
     for (int64_t i = 0; i < summed->gone_total; i++) {
         const float *row =
             from + operand_place(call, place_of(i, summed->gone_count, summed->gone));
-        if (neighbours)
-            add_neighbours(sum, row + offset[0], count);
+        if (neighbours) add_neighbours(sum, row + offset[0], count);
         else
             for (int64_t j = 0; j < count; j++) sum[j] += row[offset[j]];
     }

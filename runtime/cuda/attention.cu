@@ -200,10 +200,8 @@ template <typename E> static void launch(const AttentionShape *a, const ht_call 
 template <typename E, typename Small>
 static void launch_fitting(const AttentionShape *a, const ht_call *call) {
     static_assert(whole_of<Small>() <= attention_least_shared, "it runs on every GPU");
-    if ((int64_t)whole_of<E>() <= cuda_shared_bytes())
-        launch<E>(a, call);
-    else
-        launch<Small>(a, call);
+    if ((int64_t)whole_of<E>() <= cuda_shared_bytes()) launch<E>(a, call);
+    else launch<Small>(a, call);
 }
 
 template <typename E> static void launch_fitting(const AttentionShape *a, const ht_call *call) {

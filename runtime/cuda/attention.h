@@ -2,8 +2,7 @@
  *
  * A block of threads owns some rows of the matrix of scores (queries; or keys for the gradients of
  * keys and values), and loops over the columns tile by tile. The whole matrix of scores is never
- * stored (Dao: FlashAttention-2, 2023). There are no atomic additions, so results have the same
- * bits in each run.
+ * stored (Dao: FlashAttention-2, 2023). Without atomic additions, each run gets the same bits.
  *
  * Under `causal` a block loops only over tiles with a visible key (QueryBlock.count).
  *
@@ -12,8 +11,7 @@
  *
  * q, y: [b.., s, h, d]; k, v: [b.., t, g, d]; lse: [b.., s, h]. Query head h reads key-value head h
  * / (heads / groups). */
-#ifndef CUDA_ATTENTION_H
-#define CUDA_ATTENTION_H
+#pragma once
 
 #include "cuda/attention_engine.h"
 
@@ -101,8 +99,7 @@ static __device__ __forceinline__ int attention_first(const AttentionShape &a, i
     return a.causal ? attention_before(a.queries, a.s, attention_place(a.keys, j)) : 0;
 }
 
-/* Returns the offset in elements of row i of a head. A batch has `rows` rows, which are `pitch`
- * apart. */
+/* Returns the offset in elements of row i of a head. A batch has `rows` rows, `pitch` apart. */
 static __device__ inline int64_t attention_row(int rows, int64_t pitch, int d, int b, int i,
                                                int head) {
     return ((int64_t)b * rows + i) * pitch + (int64_t)head * d;
@@ -142,8 +139,7 @@ static __device__ __forceinline__ const Known &attention_known(Make make) {
     return known;
 }
 
-/* Returns the bytes of shared memory of a block: a `Known`, rounded up to 128 bytes, and `dynamic`
- * bytes. */
+/* Returns a block's bytes of shared memory: a `Known`, rounded up to 128, and `dynamic` bytes. */
 template <typename Known> static constexpr size_t attention_shared(size_t dynamic) {
     constexpr size_t multiple = 128;
     return (sizeof(Known) + multiple - 1) / multiple * multiple + dynamic;
@@ -172,5 +168,3 @@ template <typename E> struct QueryBlock {
         tile_load<E, E::COLUMNS>(tile, attention_key_rows(a, x, pitch, b, it * E::COLUMNS, g));
     }
 };
-
-#endif

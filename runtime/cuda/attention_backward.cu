@@ -27,8 +27,7 @@ int64_t attention_kept_bytes = INT64_C(512) << 20;
 static constexpr int part_queries = 128;
 
 /* lse and delta of a query. A query that sees no key has lse minus infinity; such a query, and rows
- * beyond the last query, have zeros here. Since their scores are hidden, or q and dy are 0, their
- * gradients are 0. */
+ * beyond the last, have zeros here. As scores are hidden, or q and dy 0, their gradients are 0. */
 struct Statistics {
     float lse, delta;
 };
@@ -70,8 +69,7 @@ static __device__ __forceinline__ float lane_dot(const T *x, const T *y, int d) 
     return sum;
 }
 
-/* Computes lse and delta with one warp for each query of a head, and for each row beyond the last
- * query. */
+/* Computes lse and delta with one warp for each query of a head, and each row beyond the last. */
 template <typename T>
 static __global__ void statistics_device(AttentionShape a, Statistics *statistics, const T *dy,
                                          const T *y, const float *lse, const float *dlse,
@@ -228,10 +226,8 @@ static __global__ void __launch_bounds__(E::threads, 1)
         for_each_score<E>([&](int r, int c) {
             p(r, c) = probability<E>(p(r, c) * a.scale, of[E::column(c)].lse);
         });
-        if constexpr (E::passes)
-            E::keep(passed_p, passed_pitch, p);
-        else
-            E::add(to_dv, p, dy_tiles + buffer * tile, at.first_column, scratch);
+        if constexpr (E::passes) E::keep(passed_p, passed_pitch, p);
+        else E::add(to_dv, p, dy_tiles + buffer * tile, at.first_column, scratch);
         E::score(ds, v_tile, dy_tiles + buffer * tile);
         for_each_score<E>(
             [&](int r, int c) { ds(r, c) = p(r, c) * (ds(r, c) - of[E::column(c)].delta); });
@@ -419,10 +415,8 @@ static void launch_fitting(const AttentionShape *a, const ht_call *call) {
     static_assert(keys_whole<Small>() <= attention_least_shared &&
                       queries_whole<Q>() <= attention_least_shared,
                   "it runs on every GPU");
-    if ((int64_t)keys_whole<K>() <= cuda_shared_bytes())
-        launch<K, Q>(a, call);
-    else
-        launch<Small, Q>(a, call);
+    if ((int64_t)keys_whole<K>() <= cuda_shared_bytes()) launch<K, Q>(a, call);
+    else launch<Small, Q>(a, call);
 }
 
 template <typename K, typename Q>

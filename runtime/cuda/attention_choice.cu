@@ -1,7 +1,5 @@
-/* Chooses between the runtime's kernels and cuDNN's for a call of attention. */
 #include "cuda/attention_choice.h"
 
-#include "cuda/cuda.h"
 #ifdef HETU_CUDNN
 #endif
 

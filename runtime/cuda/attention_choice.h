@@ -1,13 +1,11 @@
-/* attention_choice.h: chooses between the runtime's kernels and cuDNN's for a call of attention.
- * C++ only.
+/* attention_choice.h: chooses the runtime's kernels or cuDNN's for an attention call. C++ only.
  *
  *     HETU_ATTENTION=own      the runtime's kernels
  *     HETU_ATTENTION=cudnn    cuDNN's kernels, if they support the call
  *     not set                 cuDNN's on GPUs of compute capability 9.0 and up
  *
  * A program that was built without cuDNN has the runtime's kernels only. */
-#ifndef CUDA_ATTENTION_CHOICE_H
-#define CUDA_ATTENTION_CHOICE_H
+#pragma once
 
 #include "cuda/attention.h"
 
@@ -30,5 +28,3 @@ bool attention_backward_elsewhere(const AttentionShape &a, const ht_call *call);
  * the call but has no plan, prints a message once. */
 bool cudnn_attention(const AttentionShape &a, const ht_call *call);
 bool cudnn_attention_gradient(const AttentionShape &a, const ht_call *call);
-
-#endif

@@ -23,10 +23,7 @@
  *     __syncthreads();
  *     E::add_passed(o, passed, b, first);            o += s b[COLUMNS][first ..]
  */
-#ifndef CUDA_ATTENTION_ENGINE_H
-#define CUDA_ATTENTION_ENGINE_H
+#pragma once
 
 #include "cuda/attention_plain_engine.h"
 #include "cuda/attention_tensor_engine.h"
-
-#endif

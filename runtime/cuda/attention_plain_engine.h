@@ -1,11 +1,9 @@
 /* The engine of attention for f32, with plain arithmetic (attention_engine.h). C++ only. */
-#ifndef CUDA_ATTENTION_PLAIN_ENGINE_H
-#define CUDA_ATTENTION_PLAIN_ENGINE_H
+#pragma once
 
 #include "cuda/attention_swizzle.h"
 
-/* A block of 16 x 16 threads owns 32 rows. Thread (x, y) has rows y, y + 16 and columns x, x + 16,
- * ... */
+/* A block of 16 x 16 threads owns 32 rows. Thread (x, y): rows y, y + 16, columns x, x + 16, ... */
 template <int D_, int COLUMNS_ = 32> struct PlainEngine {
     using T = float;
     static constexpr int side = 16, D = D_, threads = side * side, ROWS = 2 * side,
@@ -126,5 +124,3 @@ template <int D_, int COLUMNS_ = 32> struct PlainEngine {
                j % kept_side;
     }
 };
-
-#endif

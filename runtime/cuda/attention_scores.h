@@ -1,7 +1,5 @@
-/* Masks of attention: sets scores to minus infinity by causality and by segments. Stores the rows
- * of results. C++ only. */
-#ifndef CUDA_ATTENTION_SCORES_H
-#define CUDA_ATTENTION_SCORES_H
+/* Masks of attention: hides scores by causality and segments; stores rows of results. C++ only. */
+#pragma once
 
 #include "cuda/attention.h"
 
@@ -12,8 +10,7 @@ static __device__ __forceinline__ int64_t attention_segment(const AttentionSegme
     return of.wide ? ((const int64_t *)of.at)[at] : ((const int *)of.at)[at];
 }
 
-/* Returns whether all rows and columns of a tile, from `row` and `column` on, are in one segment.
- * All lanes of a warp call it together. */
+/* Returns whether a tile from `row` and `column` on is in one segment. All lanes call it. */
 template <typename E>
 static __device__ __forceinline__ bool attention_one_segment(const AttentionSegments &rows,
                                                              const AttentionSegments &columns,
@@ -80,19 +77,15 @@ static __device__ __forceinline__ void attention_hide(const AttentionShape &a, i
 
 static __device__ __forceinline__ void attention_store(const AttentionResult &to, int64_t at,
                                                        float value) {
-    if (to.bf16)
-        ((__nv_bfloat16 *)to.data)[at] = __float2bfloat16(value);
-    else
-        ((float *)to.data)[at] = value;
+    if (to.bf16) ((__nv_bfloat16 *)to.data)[at] = __float2bfloat16(value);
+    else ((float *)to.data)[at] = value;
 }
 
 /* Stores two neighbours; requires to.pairs. */
 static __device__ __forceinline__ void attention_store(const AttentionResult &to, int64_t at,
                                                        float value, float next) {
-    if (to.bf16)
-        *(uint32_t *)((__nv_bfloat16 *)to.data + at) = tensor_pack(value, next);
-    else
-        *(float2 *)((float *)to.data + at) = make_float2(value, next);
+    if (to.bf16) *(uint32_t *)((__nv_bfloat16 *)to.data + at) = tensor_pack(value, next);
+    else *(float2 *)((float *)to.data + at) = make_float2(value, next);
 }
 
 /* Stores this thread's part of the rows that a block owns, times `factor(row of the thread)`. `at`
@@ -119,5 +112,3 @@ attention_store_rows(const AttentionResult &to, int64_t at, const Rows<typename 
         }
     }
 }
-
-#endif

@@ -1,10 +1,8 @@
-/* Tiles: rows of matrices in shared memory, for the engines of attention (attention_engine.h). C++
- * only.
+/* Tiles: matrix rows in shared memory, for engines of attention (attention_engine.h). C++ only.
  *
  * A row of a tile has D elements, in pieces of 16 bytes. The pieces of a row are permuted
  * (swizzled), so that accesses to rows and to columns of pieces have no bank conflicts. */
-#ifndef CUDA_ATTENTION_SWIZZLE_H
-#define CUDA_ATTENTION_SWIZZLE_H
+#pragma once
 
 #include "cuda/tensor_core.h"
 
@@ -156,5 +154,3 @@ static __device__ __forceinline__ void for_each_score(Work work) {
 #pragma unroll
         for (int r = 0; r < E::thread_rows; r++) work(r, c);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The engine of attention for bf16, on tensor cores (attention_engine.h). C++ only. */
-#ifndef CUDA_ATTENTION_TENSOR_ENGINE_H
-#define CUDA_ATTENTION_TENSOR_ENGINE_H
+#pragma once
 
 #include "cuda/attention_swizzle.h"
 
@@ -8,8 +7,7 @@
  * divide the columns. tensor_core.h describes a warp's fragments.
  *
  * Shared memory bounds the speed: a warp loads (rows + columns) / 16 fragments for rows * columns /
- * 128 products. Tile sizes and unrolled loops keep all sums in registers; test/cuda/sass checks
- * this. */
+ * 128 products. Tile sizes and unrolling keep sums in registers; test/cuda/sass checks this. */
 template <int D_, int PARTS, int COLUMNS_, int ACROSS = 1> struct TensorEngine {
     using T = __nv_bfloat16;
     static constexpr int D = D_, warps = 4, threads = 32 * warps,
@@ -186,5 +184,3 @@ template <int D_, int PARTS, int COLUMNS_, int ACROSS = 1> struct TensorEngine {
         }
     }
 };
-
-#endif

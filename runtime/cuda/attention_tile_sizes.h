@@ -9,8 +9,7 @@
  *
  * Backward has two kernels. The last engine of an entry has rows of queries and columns of keys;
  * the others have rows of keys and columns of queries. */
-#ifndef CUDA_ATTENTION_TILE_SIZES_H
-#define CUDA_ATTENTION_TILE_SIZES_H
+#pragma once
 
 #include "cuda/attention_engine.h"
 
@@ -30,5 +29,3 @@
     launch<TensorEngine<64, 2, 32>, TensorEngine<64, 2, 64>>,                                      \
         launch<TensorEngine<128, 2, 64, 2>, TensorEngine<128, 1, 32>, TensorEngine<128, 2, 64>>,   \
         launch<TensorEngine<256, 1, 32>, TensorEngine<256, 1, 16>, TensorEngine<256, 1, 64>>
-
-#endif

@@ -1,6 +1,4 @@
-/* Measures the variants of a kind of work, and caches the fastest variant. */
 #include "cuda/autotune.h"
-
 #include "cuda/cuda.h"
 
 #include <algorithm>

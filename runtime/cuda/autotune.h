@@ -7,8 +7,7 @@
  * different orders and give different bits. So the first way is used until all ranks agree
  * (autotune_agree) on the way that is fastest over all ranks. Environment HETU_TUNE=0: the first
  * way is always used, and nothing is measured. */
-#ifndef CUDA_AUTOTUNE_H
-#define CUDA_AUTOTUNE_H
+#pragma once
 
 #include <map>
 #include <stdint.h>
@@ -38,5 +37,3 @@ void autotune_settle(const std::string &key, int way);
  * autotune_open settles the choices in it (cuda/autotune_cache.cu). */
 void autotune_open(void);
 void autotune_agree(void);
-
-#endif

@@ -1,5 +1,4 @@
-/* Agreement of all ranks on the fastest algorithm for each kind of work, and the file that keeps
- * it.
+/* Agreement of all ranks on the fastest algorithm for each kind of work, and its file.
  *
  * The file of HETU_CACHE is text. After a first line that identifies the format, it has a line
  * "GPU, version of cuBLASLt<tab>key<tab>algorithm" for each kind of work. GPUs of several models
@@ -11,8 +10,6 @@
 #include "transport/world.h"
 #include "cuda/cuda.h"
 
-#include <hetu/rt.h>
-
 #include <algorithm>
 #include <cublasLt.h>
 #include <errno.h>
@@ -21,8 +18,9 @@
 #include <sstream>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+#include <hetu/rt.h>
+#include <string.h>
 
 static const char heading[] = "hetu: the fastest ways of products, 1";
 
@@ -30,8 +28,6 @@ static const char heading[] = "hetu: the fastest ways of products, 1";
 typedef std::map<std::string, int> Known;
 
 static Known known;
-
-/* ---- text between ranks ---- */
 
 static std::string broadcast(std::string text) {
     int64_t bytes = (int64_t)text.size();
@@ -55,8 +51,6 @@ static std::string gather(const std::string &mine) {
         joined += all.substr(rank * most, (size_t)bytes[rank]);
     return joined;
 }
-
-/* ---- the file ---- */
 
 static const char *cache_path(void) { return getenv("HETU_CACHE"); }
 
@@ -112,8 +106,6 @@ static void write_cache(const char *path) {
     if (fresh) unlink(fresh);
     free(fresh);
 }
-
-/* ---- agreeing ---- */
 
 /* Settles the choices that rank 0's file has for its GPU, on all ranks. */
 static void settle_known(void) {

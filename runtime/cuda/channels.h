@@ -1,6 +1,5 @@
 /* Channels that exchange device memory (exchange/channel.h). */
-#ifndef CUDA_CHANNELS_H
-#define CUDA_CHANNELS_H
+#pragma once
 
 #include "exchange/channel.h"
 
@@ -23,6 +22,4 @@ void cuda_move_now(const ChannelRun *run, const ht_reshard_step *step);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -2,18 +2,17 @@
  * memory if ranks share one. A single rank exchanges nothing. */
 #include "cuda/channels.h"
 
-#include "base/fail.h"
 #include "transport/world.h"
 #include "exchange/async_exchange.h"
+#include "base/fail.h"
 #include "cuda/cuda.h"
 #include "cuda/streams.h"
-
-#include <hetu/rt.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <vector>
+#include <hetu/rt.h>
 
 /* The channel of a single rank, which exchanges nothing. */
 static void begin_alone(AsyncExchange *async) { channel_carry_out(&async->run); }
@@ -33,8 +32,7 @@ static const Channel channel_alone = {.prepare = NULL,
                                       .close = NULL,
                                       .records = true};
 
-/* Returns whether every rank has a GPU of its own, by comparing the GPUs' identifiers. All ranks
- * get the same answer. */
+/* Returns whether each rank has a GPU of its own, by identifiers. All ranks get the same answer. */
 static bool each_has_own(int gpu) {
     cudaDeviceProp properties;
     HT_CUDA(cudaGetDeviceProperties(&properties, gpu));
@@ -47,8 +45,7 @@ static bool each_has_own(int gpu) {
     return true;
 }
 
-/* Returns whether HETU_NCCL=1 is set: then a single rank uses NCCL, too, so that tests on one GPU
- * cover it. */
+/* Returns whether HETU_NCCL=1 is set: then a single rank uses NCCL, too, for tests on one GPU. */
 static bool wants_nccl(void) {
     const char *choice = getenv("HETU_NCCL");
     const bool wanted = choice && !strcmp(choice, "1");

@@ -5,10 +5,7 @@
  */
 #include "cuda/cuda.h"
 
-#include "base/fail.h"
 #include "transport/world.h"
-
-#include <hetu/rt.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Kernels that copy between storage orders with an epilogue, and that compute any contraction. */
-#include "cuda/contract.h"
+#include "cuda/product.h"
 #include "cuda/views.h"
 
 enum { CONTRACT_THREADS = 256 };
@@ -30,10 +30,8 @@ static __device__ inline float load_float(const void *data, ht_dtype dtype, int6
 }
 
 static __device__ inline void store_float(void *data, ht_dtype dtype, int64_t i, float value) {
-    if (dtype == HT_BF16)
-        static_cast<uint16_t *>(data)[i] = ht_bf16_store(value);
-    else
-        static_cast<float *>(data)[i] = value;
+    if (dtype == HT_BF16) static_cast<uint16_t *>(data)[i] = ht_bf16_store(value);
+    else static_cast<float *>(data)[i] = value;
 }
 
 static __device__ inline float activate(float x, ht_epilogue epilogue) {
@@ -119,8 +117,6 @@ void contract_plain(const ht_product_call *call) {
               CONTRACT_THREADS, 0, finish, p);
 }
 
-/* ---- sums of an operand ---- */
-
 enum { SUMS_PART = 64 }; // rows for each warp, unless blocks are limited
 
 /* Arguments of a sum of an operand: `gone` axes are summed over, `kept` axes remain. */
@@ -164,8 +160,6 @@ void contract_sums(const ht_product_call *call) {
     parts = parts > most ? most : parts < 1 ? 1 : parts;
     const dim3 grid((unsigned)blocks, blocks > HT_SUM_GROUPS ? 1 : (unsigned)parts),
         block(HT_WARP, HT_MOST_WARPS);
-    if (call->dtype == HT_BF16)
-        ht_launch(sums_device<uint16_t>, grid, block, 0, s);
-    else
-        ht_launch(sums_device<float>, grid, block, 0, s);
+    if (call->dtype == HT_BF16) ht_launch(sums_device<uint16_t>, grid, block, 0, s);
+    else ht_launch(sums_device<float>, grid, block, 0, s);
 }

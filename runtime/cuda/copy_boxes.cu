@@ -1,5 +1,4 @@
-/* Moves of boxes between buffers on the device: the local steps of conversions, sums over
- * micro-batches, fills.
+/* Moves of boxes between buffers on the device: local steps of conversions, sums, fills.
  *
  * The moves of a step run in one launch, or few. A unit is a run of bytes that is read and written
  * at once. A span is 2048 units, and a block of threads takes one span. A sum that writes where an
@@ -92,10 +91,8 @@ static __device__ inline int find_move(const MoveBatch<MOST> &batch, uint32_t sp
     int low = 0, high = batch.count - 1;
     while (low < high) {
         int middle = (low + high + 1) / 2;
-        if (batch.move[middle].first_span <= span)
-            low = middle;
-        else
-            high = middle - 1;
+        if (batch.move[middle].first_span <= span) low = middle;
+        else high = middle - 1;
     }
     return low;
 }
@@ -116,12 +113,9 @@ static __global__ void __launch_bounds__(THREADS)
             to += at * move.dim[d].to;
             rest = outer;
         }
-        if (batch.verb == HT_COPY)
-            copy_unit(to, from, move.unit);
-        else if (batch.verb == HT_COMBINE)
-            combine_unit(to, from, batch.dtype, batch.reduction);
-        else
-            fill_unit(to, batch.dtype, batch.reduction);
+        if (batch.verb == HT_COPY) copy_unit(to, from, move.unit);
+        else if (batch.verb == HT_COMBINE) combine_unit(to, from, batch.dtype, batch.reduction);
+        else fill_unit(to, batch.dtype, batch.reduction);
     }
 }
 
@@ -170,8 +164,7 @@ static MoveBatch<FEW> first_few(const MoveBatch<BATCH> &batch) {
 }
 
 void Launch::run() {
-    if (batch.count > FEW)
-        ht_launch_on(stream, move_device<BATCH>, spans, THREADS, 0, batch);
+    if (batch.count > FEW) ht_launch_on(stream, move_device<BATCH>, spans, THREADS, 0, batch);
     else if (batch.count)
         ht_launch_on(stream, move_device<FEW>, spans, THREADS, 0, first_few(batch));
     batch.count = 0;
@@ -321,8 +314,7 @@ extern "C" void ht_accumulate(const ht_worker *r, void *to, const void *from, in
     const int64_t size = (int64_t)ht_dtype_bytes(dtype);
     if (r->microbatch)
         run_move(HT_COMBINE, HT_SUM, dtype, {&row, 1, size, (char *)to, (const char *)from});
-    else
-        ht_copy(to, from, (size_t)(count * size));
+    else ht_copy(to, from, (size_t)(count * size));
 }
 
 extern "C" void ht_fill_identity(void *to, ht_dtype dtype, int64_t count, bool maximum) {

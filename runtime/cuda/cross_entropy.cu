@@ -87,8 +87,7 @@ static Classes classes_of(const ht_view *x, const ht_view *target, const ht_view
             cuda_report("target %lld at element %lld is outside the %lld classes", target)};
 }
 
-/* Returns the column of row r's target within this piece; -1 if the target is ignored or in another
- * piece. */
+/* Returns the column of row r's target within this piece; -1: it is ignored or in another piece. */
 static __device__ inline int64_t target_column(const Classes &c, int64_t r) {
     const int64_t target = c.target.at(r);
     if (target == IGNORED) return -1;
@@ -138,8 +137,7 @@ void ht_mass_kernel(const ht_call *call) {
 typedef struct PeakMass {
     float peak, mass;
 
-    /* Returns the sum, rescaled from `peak` to the larger maximum `to`; 0 while no element is in
-     * the sum. */
+    /* Returns the sum, rescaled from `peak` to the larger maximum `to`; 0 while it is empty. */
     __device__ float shrunk(float to) const {
         return peak == -INFINITY ? 0 : mass * __expf(peak - to);
     }

@@ -16,8 +16,7 @@
  *     ht_launch(dropout_device, ht_blocks(n, 256), 256, 0, y, x, n, cuda_step(),
  *         cuda_report("element %lld is not a number"));
  */
-#ifndef CUDA_CUDA_H
-#define CUDA_CUDA_H
+#pragma once
 
 #include <hetu/cuda.h>
 #include <hetu/kernel.h>
@@ -57,10 +56,9 @@ typedef struct CudaReport {
     unsigned long long number;
 } CudaReport;
 
-/* Returns the report for a message, a constant text with up to three %lld. If cuda_fault gets
- * this report, the program ends after that step with the message and the current operator's name.
- * With `piece`, the second number is an element of that piece, and is converted to the element of
- * the whole tensor. */
+/* Returns the report for a message, a constant text with up to three %lld. If cuda_fault gets this
+ * report, the program ends after that step with the message and the current operator's name. With
+ * `piece`, the second number is an element of it, converted to one of the whole tensor. */
 CudaReport cuda_report(const char *format, const ht_view *piece = nullptr);
 
 /* Notes a fault; only the first one is kept. The kernel continues, and must stay within its memory.
@@ -82,8 +80,7 @@ void *cuda_scratch(int64_t bytes);
  * as the program. Equal contents share one copy. */
 const void *cuda_constant(const void *data, int64_t bytes);
 
-/* Ends the program if the device is at fault. Called before a library's error is reported, since
- * the fault may be its cause. */
+/* Ends the program if the device is at fault, which may be the cause of a library's error. */
 void cuda_check_device(void);
 
 /* Sets *number to the GPU of this rank. Returns NULL, or why there is none. */
@@ -92,5 +89,3 @@ const char *choose_gpu(int *number);
 /* Return the number of multiprocessors, and the bytes of shared memory that a block may have. */
 int cuda_processors(void);
 int64_t cuda_shared_bytes(void);
-
-#endif

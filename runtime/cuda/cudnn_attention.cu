@@ -1,4 +1,3 @@
-/* Attention as graphs of cuDNN operations. */
 #include "cuda/cudnn_attention.h"
 
 #include <float.h>
@@ -88,8 +87,6 @@ void cudnn_attention_forward(CudnnGraph *graph, const CudnnAttention &a) {
     graph->matmul(p, v, y);
     graph->finish();
 }
-
-/* ---- backward ---- */
 
 /* Transposes x [b, h, s, t] to [b, h, t, s] in bf16. */
 static CudnnTensor turned(CudnnGraph *graph, const CudnnAttention &a, const CudnnTensor &x) {

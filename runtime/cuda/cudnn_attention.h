@@ -1,5 +1,4 @@
-/* cudnn_attention.h: attention as graphs of cuDNN operations, in the form for which cuDNN generates
- * one kernel. C++ only.
+/* cudnn_attention.h: attention as graphs for which cuDNN generates one kernel. C++ only.
  *
  * Forward (q: [b, h, s, d]; k, v: [b, g, t, d]; all bf16):
  *
@@ -10,10 +9,8 @@
  *
  * Backward: p = e^(scores - stats), ds = scale * p * (dy vT - sum(dy * y)), dv = pT dy, dk = dsT q,
  * dq = ds k; dk and dv are summed over the heads of a group. dq is not accumulated in memory by
- * several blocks, so cuDNN chooses an engine that gives the same bits in each run.
- */
-#ifndef CUDA_CUDNN_ATTENTION_H
-#define CUDA_CUDNN_ATTENTION_H
+ * several blocks, so cuDNN chooses an engine that gives the same bits in each run. */
+#pragma once
 
 #include "cuda/cudnn_graph.h"
 
@@ -30,8 +27,7 @@ typedef struct CudnnAttention {
     CudnnPitches pitch;
 } CudnnAttention;
 
-/* Numbers of a graph's tensors. stats: [b, h, s], f32, lse of each row. sums: scratch memory of
- * backward with the same shape. */
+/* Numbers of a graph's tensors. stats: [b, h, s], f32, lse of rows. sums: scratch of this shape. */
 enum {
     CUDNN_Q = 1,
     CUDNN_K,
@@ -47,5 +43,3 @@ enum {
 
 void cudnn_attention_forward(CudnnGraph *graph, const CudnnAttention &a);
 void cudnn_attention_backward(CudnnGraph *graph, const CudnnAttention &a);
-
-#endif

@@ -13,8 +13,7 @@ enum { WIDEST = 128, BACKWARD_OPERANDS = 9 };
 
 /* ---- supported calls ---- */
 
-/* Returns whether cuDNN can address a tensor of the call: bf16, with rows of all heads at multiples
- * of 16 bytes. */
+/* Returns whether cuDNN can address a tensor: bf16, rows of all heads at multiples of 16 bytes. */
 static bool is_addressable(const ht_view *view) {
     const int64_t pitch = ht_view_pitch(view, view->rank - 2) * dtype_bytes(HT_BF16);
     return view->dtype == HT_BF16 && pitch % CUDNN_TENSOR_ALIGNMENT == 0 &&
@@ -62,8 +61,7 @@ static Cudnn *cudnn(void) {
                  std::to_string(CUDNN_LEAST_VERSION));
     else if ((status = cudnnCreate(&opened.handle)) != CUDNN_STATUS_SUCCESS)
         say_once(std::string("cudnnCreate: ") + cudnnGetErrorString(status));
-    else
-        opened.device = std::make_unique<CudnnDevice>(opened.handle);
+    else opened.device = std::make_unique<CudnnDevice>(opened.handle);
     return opened.device ? &opened : nullptr;
 }
 
@@ -84,10 +82,8 @@ static PlanKey key_of(const CudnnAttention &a, bool backward) {
 static std::unique_ptr<CudnnPlan> make_plan(const Cudnn &on, const CudnnAttention &a,
                                             bool backward) {
     CudnnGraph graph;
-    if (backward)
-        cudnn_attention_backward(&graph, a);
-    else
-        cudnn_attention_forward(&graph, a);
+    if (backward) cudnn_attention_backward(&graph, a);
+    else cudnn_attention_forward(&graph, a);
     auto plan = std::make_unique<CudnnPlan>(graph, *on.device, true);
     if (plan->failed()) say_once(plan->why());
     return plan;
@@ -199,8 +195,7 @@ typedef struct PartPlace {
     int64_t batch, group;
 } PartPlace;
 
-/* Returns the address in a bf16 tensor at which a run begins. `rows`: rows of a batch; `heads`:
- * heads of a group. */
+/* Returns a run's address in a bf16 tensor. `rows`: rows of a batch; `heads`: heads of a group. */
 static const void *from_place(const ht_view *view, const PartPlace &at, int64_t rows,
                               int64_t heads) {
     const int64_t d = view->extent[view->rank - 1];

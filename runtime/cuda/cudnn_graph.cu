@@ -1,4 +1,3 @@
-/* Builds graphs of operations for cuDNN's backend API, and execution plans. */
 #include "cuda/cudnn_graph.h"
 
 #include <algorithm>
@@ -210,8 +209,7 @@ void CudnnPlan::propose(const CudnnGraph &graph, const CudnnDevice &device,
             take(configs[(size_t)i], device);
 }
 
-/* Creates a plan from an engine's configuration. Returns false if the engine does not support the
- * graph. */
+/* Creates a plan from an engine's configuration. False: the engine does not support the graph. */
 bool CudnnPlan::take(cudnnBackendDescriptor_t config, const CudnnDevice &device) {
     cudnnBackendDescriptor_t made = make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     int64_t count = 0;
@@ -249,8 +247,6 @@ void CudnnPlan::run(cudnnHandle_t handle,
              (int64_t)addresses.size(), addresses.data());
     pack.set(variant, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, memory);
     pack.finalize(variant);
-    if (pack.failed())
-        check(CUDNN_STATUS_BAD_PARAM, pack.why().c_str());
-    else
-        check(cudnnBackendExecute(handle, plan, variant), "running a plan");
+    if (pack.failed()) check(CUDNN_STATUS_BAD_PARAM, pack.why().c_str());
+    else check(cudnnBackendExecute(handle, plan, variant), "running a plan");
 }

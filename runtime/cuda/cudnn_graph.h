@@ -14,8 +14,7 @@
  * Operations are added after the operations that compute their operands. Only CudnnPlan::run needs
  * a GPU; `device` may describe a GPU of another machine. After the first error of cuDNN all calls
  * do nothing, and `why` returns the error. */
-#ifndef CUDA_CUDNN_GRAPH_H
-#define CUDA_CUDNN_GRAPH_H
+#pragma once
 
 #include <cudnn_graph.h>
 
@@ -53,8 +52,7 @@ class CudnnDescriptors {
 
     bool failed() const { return !refused.empty(); }
     const std::string &why() const { return refused; }
-    /* Records the error of an operation `doing`, unless the status is success or there is an
-     * earlier error. */
+    /* Records the error of an operation `doing`, unless it is a success or a later one. */
     void check(cudnnStatus_t status, const char *doing);
 
   private:
@@ -143,5 +141,3 @@ class CudnnPlan : public CudnnDescriptors {
     cudnnBackendDescriptor_t plan = nullptr;
     int64_t workspace = 0;
 };
-
-#endif

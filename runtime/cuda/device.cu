@@ -2,19 +2,18 @@
 #include "device/device.h"
 
 #include "base/fail.h"
-#include "transport/world.h"
 #include "cuda/channels.h"
 #include "cuda/cuda.h"
 #include "exchange/async_exchange.h"
 #include "cuda/autotune.h"
 #include "cuda/streams.h"
+#include "transport/world.h"
 
-#include <hetu/rt.h>
-
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <vector>
+#include <hetu/rt.h>
+#include <stdio.h>
+#include <string.h>
 
 static struct {
     int number;
@@ -67,13 +66,9 @@ int cuda_processors(void) { return device.processors; }
 
 int64_t cuda_shared_bytes(void) { return device.shared_bytes; }
 
-/* ---- channels ---- */
-
 void cuda_move_now(const ChannelRun *run, const ht_reshard_step *step) {
     cuda_move(run, step, ht_compute_stream());
 }
-
-/* ---- opening and closing ---- */
 
 extern "C" const char *device_open(void) {
     const char *missing = choose_gpu(&device.number);
@@ -103,8 +98,6 @@ extern "C" void device_close(void) {
     cuda_streams_close();
     device = {};
 }
-
-/* ---- memory ---- */
 
 extern "C" void *device_alloc(int64_t bytes) {
     void *memory = NULL;

@@ -115,7 +115,6 @@ void ht_dropout_kernel(const ht_call *call) {
             aligned_to(BLOCK_NUMBERS * sizeof(T), {to, from}))
             ht_launch(dropout_device<T, BLOCK_NUMBERS>, blocks, DROPOUT_THREADS, 0, to, from, count,
                       rows, d);
-        else
-            ht_launch(dropout_device<T, 1>, blocks, DROPOUT_THREADS, 0, to, from, count, rows, d);
+        else ht_launch(dropout_device<T, 1>, blocks, DROPOUT_THREADS, 0, to, from, count, rows, d);
     });
 }

@@ -119,8 +119,7 @@ __global__ void __launch_bounds__(TILE) count_rows_device(Sorted sorted, Tokens 
     }
 }
 
-/* Step 2: replaces each count by the sum over earlier parts, and sets start[row] to the row's
- * total. */
+/* Step 2: replaces counts by sums over earlier parts, and sets start[row] to the row's total. */
 __global__ void add_parts_device(Sorted sorted, int64_t rows) {
     for (int64_t row = ht_thread(); row < rows; row += ht_threads()) {
         int32_t total = 0;
@@ -213,18 +212,15 @@ __global__ void __launch_bounds__(GATHER_THREADS)
         if (place + 1 < end && sorted.row[place + 1] == row) continue;
         const bool after = place + 1 == end && goes_on(sorted, end, count);
         float *partial = sorted.partial + (blockIdx.x * 2 + (before ? 0 : 1)) * n;
-        if (before || after)
-            ht_store(partial + column, sum);
-        else
-            add_to_row(table + row * n + column, sum);
+        if (before || after) ht_store(partial + column, sum);
+        else add_to_row(table + row * n + column, sum);
         before = false;
         CUDA_UNROLL
         for (int v = 0; v < V; v++) sum[v] = 0;
     }
 }
 
-/* Sums the partial sums of a run that begins in this chunk and continues in later chunks, and adds
- * the total to the table. */
+/* Adds the partial sums of a run that begins in this chunk and ends in a later one to the table. */
 template <int V>
 __global__ void __launch_bounds__(GATHER_THREADS)
     join_runs_device(float *table, int64_t n, Sorted sorted, int64_t rows) {
@@ -248,8 +244,7 @@ __global__ void __launch_bounds__(GATHER_THREADS)
 /* Initializes the table's gradient with `more`, or with zeros if `more` is NULL. */
 static void begin_table(float *table, const float *more, int64_t count) {
     const size_t bytes = (size_t)count * sizeof(float);
-    if (!more)
-        HT_CUDA(cudaMemsetAsync(table, 0, bytes, ht_compute_stream()));
+    if (!more) HT_CUDA(cudaMemsetAsync(table, 0, bytes, ht_compute_stream()));
     else if (more != table)
         HT_CUDA(cudaMemcpyAsync(table, more, bytes, cudaMemcpyDeviceToDevice, ht_compute_stream()));
 }

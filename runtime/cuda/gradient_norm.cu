@@ -2,8 +2,6 @@
  * previous result, are collected and share one launch. */
 #include "cuda/multi_tensor.h"
 
-#include <hetu/rt.h>
-
 #include <vector>
 
 /* The tensor of one call. */

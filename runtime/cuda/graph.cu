@@ -1,5 +1,4 @@
-/* CUDA graphs. The first step issues its work call by call, the second step is recorded, and later
- * steps replay the recording.
+/* CUDA graphs. The first step issues its work call by call; later ones replay a recording.
  *
  * A recording depends only on data that are fixed with its program: the addresses of parameters,
  * inputs and arena, the roles' call lists, the channel. Numbers that differ between steps are in
@@ -33,10 +32,8 @@ extern "C" void device_run(DeviceRecording **recording, void (*issue)(void *), v
     fail_noted(cuda_noted());
     watchdog_begin_wait();
     if (*recording && !(*recording)->exec) record(*recording, issue, argument);
-    if (*recording)
-        HT_CUDA(cudaGraphLaunch((*recording)->exec, ht_compute_stream()));
-    else
-        issue(argument);
+    if (*recording) HT_CUDA(cudaGraphLaunch((*recording)->exec, ht_compute_stream()));
+    else issue(argument);
     if (!*recording && may_record()) *recording = new DeviceRecording();
     cuda_step_finish();
     watchdog_end_wait();

@@ -12,8 +12,7 @@
 
 enum { PLACE_THREADS = 256 };
 
-/* The lines of a tensor along a dimension. Element i of line (o, c) is number (o * length + i) *
- * inner + c. */
+/* A tensor's lines along a dimension: element i of line (o, c) is (o * length + i) * inner + c. */
 typedef struct Lines {
     int64_t length, inner;
 } Lines;
@@ -32,10 +31,8 @@ template <> struct Computed<uint16_t> {
     typedef float type;
 };
 template <typename T> static __device__ inline typename Computed<T>::type read(T stored) {
-    if constexpr (std::is_same_v<T, uint16_t>)
-        return ht_bf16_load(stored);
-    else
-        return stored;
+    if constexpr (std::is_same_v<T, uint16_t>) return ht_bf16_load(stored);
+    else return stored;
 }
 
 /* Calls work.operator()<T>() with the type in which a view's elements are stored. */
@@ -74,10 +71,8 @@ static __device__ inline int64_t places_before(const Indices &places, int64_t co
     int64_t low = 0, high = count;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (places.at(middle) < number)
-            low = middle + 1;
-        else
-            high = middle;
+        if (places.at(middle) < number) low = middle + 1;
+        else high = middle;
     }
     return low;
 }
@@ -98,8 +93,7 @@ __global__ void within_device(T *y, const T *x, int64_t count, int64_t end, Cuda
     }
 }
 
-/* Copies an integer tensor; reports a fault if an element is outside [0, end). Operand: the
- * integers; attribute: end. */
+/* Copies an integer tensor; reports a fault if one is outside [0, end). Attribute: end. */
 void ht_within_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0];
     const int64_t count = view_size(x), end = call->attr[0].i;
@@ -110,10 +104,8 @@ void ht_within_kernel(const ht_call *call) {
                   static_cast<T *>(call->result[0].data), static_cast<const T *>(x->data), count,
                   end, report);
     };
-    if (indices_of(x, "within").wide)
-        run.template operator()<int64_t>();
-    else
-        run.template operator()<int32_t>();
+    if (indices_of(x, "within").wide) run.template operator()<int64_t>();
+    else run.template operator()<int32_t>();
 }
 
 /* ---- gather and scatter ---- */
@@ -142,12 +134,9 @@ void ht_gather_kernel(const ht_call *call) {
                   static_cast<Unit *>(y->data), count, to, static_cast<const Unit *>(x->data), from,
                   number, places, unordered);
     };
-    if (dtype_bytes(x->dtype) == 2)
-        run.template operator()<uint16_t>();
-    else if (dtype_bytes(x->dtype) == 4)
-        run.template operator()<uint32_t>();
-    else
-        run.template operator()<uint64_t>();
+    if (dtype_bytes(x->dtype) == 2) run.template operator()<uint16_t>();
+    else if (dtype_bytes(x->dtype) == 4) run.template operator()<uint32_t>();
+    else run.template operator()<uint64_t>();
 }
 
 /* ---- entries in order ---- */
@@ -169,16 +158,13 @@ static __device__ inline int64_t entries_before(const Entry *entry, int64_t coun
     int64_t low = 0, high = count;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        if (is_before(entry[middle], one))
-            low = middle + 1;
-        else
-            high = middle;
+        if (is_before(entry[middle], one)) low = middle + 1;
+        else high = middle;
     }
     return low;
 }
 
-/* Sorts each tile of SORT_TILE entries: an entry's new index is the number of entries before it in
- * order. */
+/* Sorts each tile of SORT_TILE entries: an entry's new index is the number of smaller ones. */
 __global__ void sort_tiles_device(Entry *to, const Entry *from, int64_t count, int64_t length) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads()) {
         const int64_t line = i / length * length, tile = line + (i - line) / SORT_TILE * SORT_TILE,
@@ -225,15 +211,13 @@ static const Entry *sort_lines(Entry *entry, int64_t count, int64_t length) {
     return to;
 }
 
-/* Returns the offset of element k of a line. */
 static __device__ inline int64_t element_of(const Lines &lines, int64_t line, int64_t k) {
     return (line / lines.inner * lines.length + k) * lines.inner + line % lines.inner;
 }
 
 /* ---- scatter ---- */
 
-/* Writes one entry per element: the global index that the element is added to, and the element's
- * own index in the line. */
+/* Writes one entry per element: the global index that it is added to, and its own in the line. */
 __global__ void scatter_entries_device(Entry *entry, int64_t count, Lines from, Indices number) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads())
         entry[i] = {number.at(element_of(from, i / from.length, i % from.length)), i % from.length};
@@ -252,10 +236,8 @@ __global__ void scatter_device(T *y, int64_t count, Lines to, const T *x, Lines 
         for (int64_t k = entries_before(own, from.length, {place, -1});
              k < from.length && own[k].number == place; k++)
             sum += read(x[element_of(from, line, own[k].place)]);
-        if constexpr (std::is_same_v<T, uint16_t>)
-            y[i] = ht_bf16_store(sum);
-        else
-            y[i] = sum;
+        if constexpr (std::is_same_v<T, uint16_t>) y[i] = ht_bf16_store(sum);
+        else y[i] = sum;
     }
 }
 
@@ -309,10 +291,8 @@ template <typename T> struct Passed {
         int64_t low = 0, high = from.length;
         while (low < high) {
             const int64_t middle = low + (high - low) / 2;
-            if (place(middle) <= number)
-                low = middle + 1;
-            else
-                high = middle;
+            if (place(middle) <= number) low = middle + 1;
+            else high = middle;
         }
         return low;
     }
@@ -373,17 +353,14 @@ __global__ void __launch_bounds__(SUM_THREADS)
             for (; next < passed.from.length && passed.place(next) <= passed.wanted_at(k); next++)
                 sum += passed.value(next);
             T *to = y + element_of(passed.to, passed.line, passed.to_at(k));
-            if constexpr (std::is_same_v<T, uint16_t>)
-                *to = ht_bf16_store((float)sum);
-            else
-                *to = (T)sum;
+            if constexpr (std::is_same_v<T, uint16_t>) *to = ht_bf16_store((float)sum);
+            else *to = (T)sum;
         }
         __syncthreads();
     }
 }
 
-/* Computes prefix sums along a dimension if `forward`, suffix sums otherwise; each includes the
- * element at its own index. */
+/* Computes prefix sums along a dimension if `forward`, else suffix sums, with the own element. */
 static void add_lines(const ht_call *call, bool forward) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     const int dim = (int)call->attr[0].i;
@@ -399,16 +376,14 @@ static void add_lines(const ht_call *call, bool forward) {
     });
 }
 
-/* Computes prefix sums along `dim`. Operands: x, ascending global indices of y and of x along dim;
- * attribute: dim. */
+/* Computes prefix sums along `dim`. Operands: x, ascending global indices of y and x along dim. */
 void ht_cumsum_kernel(const ht_call *call) { add_lines(call, true); }
 
 void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }
 
 /* ---- order ---- */
 
-/* Returns an integer sort key: keys compare as the elements do, NaN is the largest, -0 equals 0.
- * `descending` inverts the order. */
+/* Returns an integer sort key, inverted if `descending`: as elements, NaN largest, -0 as 0. */
 template <typename T> static __device__ inline int64_t order_of(T stored, bool descending) {
     int64_t order;
     if constexpr (std::is_integral_v<typename Computed<T>::type>) {

@@ -27,8 +27,7 @@ static void *lane_mark(void) {
     return event;
 }
 
-/* Returns whether a query reports that all work is done. Clears the error "not ready", which the
- * next launch would report. */
+/* Returns whether a query reports that all work is done. Clears the error "not ready". */
 static bool is_done(cudaError_t state) {
     if (state == cudaErrorNotReady) {
         (void)cudaGetLastError();

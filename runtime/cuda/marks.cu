@@ -1,9 +1,7 @@
-/* Marks in the work of this rank's GPU, for the observers (session/observe/hooks.h), and names of
- * calls for NVTX.
+/* Marks in the work of this GPU, for observers (session/observe/hooks.h), and NVTX names.
  *
  * After device_look, calls are issued one by one in order. The compute stream waits for exchanges,
- * calls of one kernel are not joined, and nothing is recorded. So each call lies between two marks
- * of its own. */
+ * calls are not joined, and nothing is recorded. So each call lies between two marks. */
 #include "device/device.h"
 #include "cuda/streams.h"
 

@@ -1,7 +1,7 @@
 /* Matrix products by cuBLASLt, as product.cu chooses them: it uses kernels of contract.cu for
  * the others. f32 is never computed as TF32 (CUBLAS_COMPUTE_32F). For each kind of product,
  * cuBLASLt proposes algorithms once, and the fastest one is found by measuring. */
-#include "cuda/matmul.h"
+#include "cuda/product.h"
 #include "cuda/autotune.h"
 #include "cuda/cuda.h"
 #include "cuda/views.h"
@@ -103,8 +103,7 @@ static uint32_t alignment_of(const void *data) {
     return (uint32_t)alignment;
 }
 
-/* Sets bias and aux in the descriptor, since cuBLASLt's choice of an algorithm depends on their
- * alignment. */
+/* Sets bias and aux in the descriptor, as cuBLASLt's choice of algorithms depends on them. */
 static void point(cublasLtMatmulDesc_t product, const Matmul &m, const Operands &at) {
     if (m.biased || m.sums_of) describe(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
     if (m.aux) describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, at.aux);
@@ -156,8 +155,7 @@ static const Prepared &prepared(const Matmul &m, const Operands &at) {
     return entry->second;
 }
 
-/* Returns whether cuBLASLt's rules for bias, aux and results hold, which cuBLASLt may not check
- * itself. */
+/* Returns whether cuBLASLt's rules for bias, aux and results hold, which it may not check. */
 static bool is_allowed(const Matmul &m, const Operands &at) {
     const int64_t multiple = 8; // elements
     const bool aux_fits = m.d.pitch % multiple == 0 && (m.batch == 1 || m.d.stride % multiple == 0);

@@ -3,7 +3,6 @@
 #include "device/device.h"
 #include "cuda/streams.h"
 
-#include <string.h>
 #include <string>
 #include <unordered_map>
 #include <vector>

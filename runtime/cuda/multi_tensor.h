@@ -1,13 +1,11 @@
-/* multi_tensor.h: joins consecutive calls of one kernel into one launch over chunks of all their
- * tensors. C++ only.
+/* multi_tensor.h: joins consecutive calls of one kernel into one launch over all tensors. C++ only.
  *
  *     call 0: 10000 elements     chunks 0 to 2
  *     call 1: 5000 elements      chunks 3 and 4
  *     block b of a launch takes chunks b, b + gridDim.x, ..., and finds each chunk's call by
  *     chunk_owner
  */
-#ifndef CUDA_MULTI_TENSOR_H
-#define CUDA_MULTI_TENSOR_H
+#pragma once
 
 #include "cuda/views.h"
 
@@ -33,10 +31,8 @@ static __device__ inline const Call &chunk_owner(const Call *calls, int64_t coun
     int64_t low = 0, high = count;
     while (high - low > 1) {
         const int64_t middle = (low + high) / 2;
-        if (calls[middle].chunk <= chunk)
-            low = middle;
-        else
-            high = middle;
+        if (calls[middle].chunk <= chunk) low = middle;
+        else high = middle;
     }
     return calls[low];
 }
@@ -44,11 +40,17 @@ static __device__ inline const Call &chunk_owner(const Call *calls, int64_t coun
 /* Launches all collected calls of one kernel. */
 typedef void CollectLaunch(void);
 
+inline CollectLaunch *collect_pending; // launches the waiting calls; nullptr: no calls wait
+
+/* Launches the collected calls. ht_compute_stream calls it first: later work sees the results. */
+inline void cuda_collected_launch(void) {
+    CollectLaunch *launch = collect_pending;
+    collect_pending = nullptr;
+    if (launch) launch();
+}
+
 /* Starts collecting calls for `launch`; first launches collected calls of another kernel. */
-void collect_for(CollectLaunch *launch);
-
-/* Launches the collected calls. ht_compute_stream calls this before it returns the stream, so that
- * later work sees the results. */
-void cuda_collected_launch(void);
-
-#endif
+inline void collect_for(CollectLaunch *launch) {
+    if (collect_pending != launch) cuda_collected_launch();
+    collect_pending = launch;
+}

@@ -77,8 +77,7 @@ static void check_call(ncclResult_t result, const char *call, int line) {
 
 /* ---- communicators ---- */
 
-/* Creates the communicator of all ranks. Communicators split from it share its channels and memory,
- * since they inherit splitShare. */
+/* Creates the communicator of all ranks, whose channels and memory its splits share (splitShare) */
 static void open_world() {
     ncclUniqueId id;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -123,7 +122,6 @@ static size_t count_apart(size_t first) {
     return last - first;
 }
 
-/* Splits the world into `count` groups from `first` on. */
 static void split_world(size_t first, size_t count) {
     int color = NCCL_SPLIT_NOCOLOR, place = 0;
     ncclConfig_t apart = NCCL_CONFIG_INITIALIZER;
@@ -157,8 +155,7 @@ static void add_replica_groups(const ht_reshard *plan, const ht_reshard *owner,
     }
 }
 
-/* Adds a group of a plan. If the plan's devices are positions in a pipeline (kind >= 0), adds it
- * for each pipeline of that kind. */
+/* Adds a plan's group. If its devices are positions (kind >= 0): for each pipeline of that kind. */
 static void add_placed_group(const ht_reshard *plan, const ht_reshard *owner,
                              const ChannelPlans *plans, const ht_group *group) {
     if (plan->kind < 0) add_replica_groups(plan, owner, NULL, group);
@@ -173,8 +170,7 @@ static std::vector<int> devices_of(const ht_reshard *plan) {
     return devices;
 }
 
-/* Adds all groups of a plan. A plan with an owner (async) also gets a group of all its devices, for
- * point-to-point messages. */
+/* Adds a plan's groups. With an owner (async) it also gets one of all devices, for messages. */
 static void add_groups(const ht_reshard *plan, const ht_reshard *owner, const ChannelPlans *plans) {
     const std::vector<int> devices = devices_of(plan);
     const ht_group all = {(int)devices.size(), devices.data()};

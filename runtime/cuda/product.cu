@@ -6,11 +6,9 @@
  *
  * - bf16 whose columns do not begin at multiples of 16 bytes: a copy with a padded pitch
  * - axes that would need many loops: copies with an order of axes that needs no loop
- * - a result whose epilogue cuBLASLt lacks: f32 sums, which contract_copy finishes
- */
+ * - a result whose epilogue cuBLASLt lacks: f32 sums, which contract_copy finishes */
 #include "cuda/autotune.h"
-#include "cuda/contract.h"
-#include "cuda/matmul.h"
+#include "cuda/product.h"
 #include "cuda/views.h"
 
 #include <stddef.h>
@@ -72,8 +70,7 @@ static Matrix matrix_of(const Plan *p, const Tensor &tensor, const ht_axis *row,
             batch};
 }
 
-/* Classifies the axes by their current strides (m, n, k, batch, loops) and sets the matrices of the
- * product. */
+/* Classifies the axes by strides (m, n, k, batch, loops) and sets the product's matrices. */
 static void arrange(Plan *p) {
     p->c = contraction_of(p->rank, p->axes);
     p->batch = -1;
@@ -144,8 +141,7 @@ static int add_kind(const Plan *p, int *order, int count, int kind) {
     return count;
 }
 
-/* Plans a copy of a tensor that needs no loop: its axes are batch axes, `outer` axes, `inner` axes,
- * from the outermost to the innermost. */
+/* Plans a copy of a tensor that needs no loop; axes: batch, `outer`, `inner`, outermost first. */
 static void reorder(Plan *p, Tensor *tensor, int outer, int inner) {
     int order[HT_MAX_AXES], padded = add_kind(p, order, 0, inner);
     int count = add_kind(p, order, add_kind(p, order, padded, outer), IN_ALL);
@@ -181,22 +177,19 @@ static bool is_column_bias(const Plan *p) {
     return true;
 }
 
-/* Returns whether the result is bf16 but an operand or the bias is f32, which cuBLASLt does not
- * support. */
+/* Returns whether the result is bf16 but an operand or bias f32, which cuBLASLt cannot do. */
 static bool is_narrowed(const ht_product_call *call) {
     return call->y_dtype == HT_BF16 &&
            (call->dtype == HT_F32 || (call->bias && call->bias_dtype == HT_F32));
 }
 
-/* Returns the operands' addresses in cuBLASLt's order: left matrix, right matrix, result, bias,
- * aux. */
+/* Returns the operands' addresses in cuBLASLt's order: left, right, result, bias, aux. */
 static Operands operands_of(const Plan *p, const void *x, const void *w, const void *y,
                             const void *bias, void *aux) {
     return {p->left_is_w ? w : x, p->left_is_w ? x : w, const_cast<void *>(y), bias, aux};
 }
 
-/* Returns whether cuBLASLt can write the sums of an operand. The sums must run along the axis of
- * the result's matrix that the operand has. */
+/* Returns whether cuBLASLt can write an operand's sums: along the result's axis that it has. */
 static bool takes_sums(const Plan *p) {
     const ht_product_call *call = p->call;
     const bool left = p->left_is_w == (call->sums_of_w != 0);
@@ -312,8 +305,7 @@ static void multiply(const Plan *p, const void *bias, void *workspace) {
     }
 }
 
-/* Computes y and aux from the sums by contract_copy: adds the bias, applies the activation,
- * converts. */
+/* Computes y and aux from the sums by contract_copy: bias, activation, conversion. */
 static void finish(const Plan *p) {
     const ht_product_call *call = p->call;
     ht_axis axes[HT_MAX_AXES];
@@ -405,8 +397,7 @@ static bool make_plan(Plan *p, const ht_product_call *call, bool fused) {
     return true;
 }
 
-/* Returns whether the fused plan has an epilogue that a separate kernel could compute instead
- * within MOST_APART bytes. */
+/* Returns whether a separate kernel could compute the plan's epilogue within MOST_APART bytes. */
 static bool may_part(const Plan *fused) {
     Plan apart;
     make_plan(&apart, fused->call, false);
@@ -427,8 +418,7 @@ static std::vector<int64_t> key_of(const ht_product_call *call) {
     return key;
 }
 
-/* Runs a matrix product with a fused epilogue (way 0) or a separate one (way 1). The signature is
- * AutotuneRun. */
+/* Runs a matrix product with a fused (way 0) or separate (way 1) epilogue. An AutotuneRun. */
 static void run_way(int way, void *context) {
     Plan p;
     make_plan(&p, static_cast<const ht_product_call *>(context), way == 0);

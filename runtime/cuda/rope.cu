@@ -83,7 +83,6 @@ void ht_rope_kernel(const ht_call *call) {
     with_float("rope", {y, x}, [&]<typename T>() {
         if (rope.half % VECTOR_OF<T> == 0 && aligned_to(16, {y->data, x->data}))
             run<T, VECTOR_OF<T>>(y, x, rope);
-        else
-            run<T, 1>(y, x, rope);
+        else run<T, 1>(y, x, rope);
     });
 }

@@ -19,7 +19,6 @@ __global__ void copy_rows_device(Pitched<Unit> to, Pitched<const Unit> from, int
             to.at[r * to.pitch + u] = from.at[r * from.pitch + u];
 }
 
-/* Copies `rows` rows of `bytes` bytes. */
 static void copy_rows(Pitched<char> to, Pitched<const char> from, int64_t rows, int64_t bytes) {
     if (rows == 0 || bytes == 0) return;
     with_units({address_number(to.at), address_number(from.at), to.pitch, from.pitch, bytes},

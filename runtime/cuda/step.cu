@@ -8,8 +8,7 @@
 
 static_assert((int)CUDA_HYPER == (int)DEVICE_HYPER, "a step has the numbers of an optimizer");
 
-/* A message with which a kernel may end the program: the text of cuda_report, and the operator that
- * ran. */
+/* A message with which a kernel may end the program: cuda_report's text, and the operator */
 struct Report {
     const char *format, *where;
     ht_view piece; // rank 0: no piece
@@ -52,8 +51,6 @@ extern "C" const float *device_numbers(const StepNumbers *numbers) {
                             ht_compute_stream()));
     return step.device->hyper;
 }
-
-/* ---- faults ---- */
 
 static bool same_piece(const ht_view *a, const ht_view *b) {
     bool same = a->rank == b->rank;

@@ -64,8 +64,6 @@ void cuda_exchange_end(void) {
     streams.pending = true;
 }
 
-/* ---- waiting ---- */
-
 /* Ends the program if the channel reports that an exchange has failed. */
 static void check_ranks(void) {
     const Channel *channel = channel_of_device();
@@ -90,10 +88,8 @@ static void wait_watching(cudaStream_t stream) {
 
 void cuda_streams_wait(void) {
     cudaStream_t stream = ht_compute_stream();
-    if (world_size() > 1)
-        wait_watching(stream);
-    else
-        HT_CUDA(cudaStreamSynchronize(stream));
+    if (world_size() > 1) wait_watching(stream);
+    else HT_CUDA(cudaStreamSynchronize(stream));
 }
 
 /* Returns the device memory of a note. New notes are created in a program's first step, which is

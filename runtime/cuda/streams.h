@@ -1,12 +1,9 @@
-/* The streams of the CUDA runtime: a rank has a compute stream, and an exchange stream for
- * communication with other ranks.
+/* The streams of the CUDA runtime: a compute stream, and an exchange stream for communication.
  *
  * A conversion on the exchange stream begins when all earlier work of the compute stream is done.
  * The next work on the compute stream waits for the conversion; ht_compute_stream inserts the wait.
- * So consecutive conversions wait for each other, but work that is already on the compute stream
- * does not wait. */
-#ifndef CUDA_STREAMS_H
-#define CUDA_STREAMS_H
+ * So conversions wait for each other, but work that is on the compute stream does not. */
+#pragma once
 
 #include "exchange/channel.h"
 #include "base/fail.h"
@@ -45,5 +42,3 @@ void cuda_marks_close(void);
 
 /* Frees scratch memory and constants (cuda/memory.cu). */
 void cuda_memory_close(void);
-
-#endif

@@ -16,8 +16,7 @@
  *         team_sum(sum);
  *     }
  */
-#ifndef CUDA_TEAM_H
-#define CUDA_TEAM_H
+#pragma once
 
 #include "cuda/views.h"
 
@@ -66,10 +65,8 @@ static inline void with_vectors(const char *name, int64_t n,
     with_float(name, views, [&]<typename T>() {
         bool aligned = n * (int64_t)sizeof(T) % 16 == 0 && aligned_to(16, vectors);
         for (const ht_view *view : views) aligned = aligned && aligned_to(16, {view->data});
-        if (aligned)
-            work.template operator()<T, VECTOR_OF<T>>();
-        else
-            work.template operator()<T, 1>();
+        if (aligned) work.template operator()<T, VECTOR_OF<T>>();
+        else work.template operator()<T, 1>();
     });
 }
 
@@ -122,8 +119,7 @@ static __device__ inline void team_store(T *to, const float (&from)[TEAM_ELEMENT
     }
 }
 
-/* Loads a thread's elements of a vector that all rows share, such as a weight. If the vector is
- * absent, the elements become `fill`. */
+/* Loads a thread's elements of a vector that all rows share, such as a weight; absent: `fill`. */
 template <int V>
 static __device__ inline void team_load_shared(float (&to)[TEAM_ELEMENTS], const float *from,
                                                const TeamRow &row, int64_t tile, float fill) {
@@ -191,5 +187,3 @@ __global__ void __launch_bounds__(TEAM_MOST_THREADS)
         }
     }
 }
-
-#endif

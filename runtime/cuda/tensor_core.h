@@ -11,8 +11,7 @@
  *                                                           f32
  *
  * All lanes of a warp call these functions together, except for the copies. */
-#ifndef CUDA_TENSOR_CORE_H
-#define CUDA_TENSOR_CORE_H
+#pragma once
 
 #include <hetu/cuda.h>
 
@@ -93,5 +92,3 @@ static __device__ __forceinline__ uint32_t tensor_pack(float low, float high) {
     memcpy(&bits, &pair, sizeof bits);
     return bits;
 }
-
-#endif

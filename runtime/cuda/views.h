@@ -1,7 +1,6 @@
 /* views.h: access to the views of a call in CUDA kernels. C++ only. bf16 is stored as uint16_t, and
  * computed in f32 (ht_load, ht_store of <hetu/cuda_loops.h>). */
-#ifndef CUDA_VIEWS_H
-#define CUDA_VIEWS_H
+#pragma once
 
 #include "cuda/cuda.h"
 
@@ -10,16 +9,14 @@
 
 #include <initializer_list>
 
-/* Unrolls a loop over a thread's elements. The elements stay in registers only if the loop is
- * unrolled. */
+/* Unrolls a loop over a thread's elements, which stay in registers only then. */
 #ifdef __CUDACC__
 #define CUDA_UNROLL _Pragma("unroll")
 #else
 #define CUDA_UNROLL
 #endif
 
-/* Returns the data of a view of f32, or nullptr if the operand is absent. Any other type ends the
- * program with the operator's name. */
+/* Returns a view of f32, or nullptr if absent. Other types end the program, naming the operator. */
 static inline float *view_f32(const ht_view *view, const char *name) {
     if (view->data && view->dtype != HT_F32)
         ht_fail("%s needs f32 here; cast the operand first", name);
@@ -45,8 +42,7 @@ static inline bool aligned_to(int64_t bytes, std::initializer_list<const void *>
     return true;
 }
 
-/* Calls work.operator()<T>() with the type in which f32 or bf16 elements are stored. All present
- * views have the same type. */
+/* Calls work.operator()<T>() with the views' type of storage, f32 or bf16, which all share. */
 template <typename Work>
 static inline void with_float(const char *name, std::initializer_list<const ht_view *> views,
                               Work work) {
@@ -56,10 +52,8 @@ static inline void with_float(const char *name, std::initializer_list<const ht_v
             ht_fail("%s takes operands of one type only; cast them", name);
     if (first->dtype != HT_F32 && first->dtype != HT_BF16)
         ht_fail("%s computes on f32 and bf16 only; cast the operand first", name);
-    if (first->dtype == HT_F32)
-        work.template operator()<float>();
-    else
-        work.template operator()<uint16_t>();
+    if (first->dtype == HT_F32) work.template operator()<float>();
+    else work.template operator()<uint16_t>();
 }
 
 /* Elements of T in 16 bytes, which a thread loads at once. */
@@ -108,14 +102,10 @@ template <typename Work>
 static inline void with_units(std::initializer_list<int64_t> bytes, Work work) {
     int64_t all = 0;
     for (int64_t number : bytes) all |= number;
-    if (all % 16 == 0)
-        work.template operator()<uint4>();
-    else if (all % 8 == 0)
-        work.template operator()<uint2>();
-    else if (all % 4 == 0)
-        work.template operator()<uint32_t>();
-    else
-        work.template operator()<uint16_t>();
+    if (all % 16 == 0) work.template operator()<uint4>();
+    else if (all % 8 == 0) work.template operator()<uint2>();
+    else if (all % 4 == 0) work.template operator()<uint32_t>();
+    else work.template operator()<uint16_t>();
 }
 
 static inline int64_t address_number(const void *data) {
@@ -124,8 +114,7 @@ static inline int64_t address_number(const void *data) {
 
 enum { UNIT_THREADS = 256, MOST_GRID_ROWS = 1 << 15 };
 
-/* Return a block of UNIT_THREADS threads, (units of a row, rows), for rows of `units` units, and
- * the grid of such blocks. */
+/* Return a block of UNIT_THREADS threads, (units, rows), for rows of `units`, and the grid. */
 static inline dim3 unit_block(int64_t units) {
     unsigned along = 1;
     while (along < UNIT_THREADS && along < units) along *= 2;
@@ -136,5 +125,3 @@ static inline dim3 unit_grid(dim3 block, int64_t rows, int64_t units) {
     const int64_t blocks = (rows + block.y - 1) / block.y, most = MOST_GRID_ROWS;
     return dim3(ht_blocks(units, (int)block.x), (unsigned)(blocks < most ? blocks : most));
 }
-
-#endif

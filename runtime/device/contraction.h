@@ -1,7 +1,6 @@
 /* Reduces the axes of ht_product to one matrix product (m, n, k) and loops around it; every backend
  * starts with this reduction. Axes that can be merged are merged first. */
-#ifndef DEVICE_CONTRACTION_H
-#define DEVICE_CONTRACTION_H
+#pragma once
 
 #include <hetu/product.h>
 
@@ -25,8 +24,7 @@ typedef struct Contraction {
  * HT_MAX_AXES axes. */
 Contraction contraction_of(int rank, const ht_axis *axes);
 
-/* contraction_axis returns axis i, or NULL for -1. contraction_size returns the number of
- * multiplications of the matrix product. */
+/* contraction_axis returns axis i, or NULL for -1; contraction_size counts multiplications. */
 const ht_axis *contraction_axis(const Contraction *c, int i);
 double contraction_size(const Contraction *c);
 
@@ -35,8 +33,7 @@ typedef struct Place {
     int64_t y, x, w, b;
 } Place;
 
-/* Returns the offsets at iteration `i` of nested loops over `axes`; the last axis is the innermost
- * loop. */
+/* Returns the offsets at iteration `i` of nested loops over `axes`, the last one innermost. */
 Place place_of(int64_t i, int count, const ht_axis *axes);
 
 /* The elements of y as `total` runs of `inner.extent` elements each. `inner` is the axis with y's
@@ -50,6 +47,4 @@ Runs runs_of(int rank, const ht_axis *axes);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

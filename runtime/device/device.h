@@ -3,8 +3,7 @@
  *
  * Tensors are in device memory. If the device is the host, this is host memory and nothing is
  * copied; otherwise the host accesses tensors by device_map. */
-#ifndef DEVICE_DEVICE_H
-#define DEVICE_DEVICE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,8 +14,7 @@ extern "C" {
 
 enum { DEVICE_HYPER = 64 }; // hyper-parameters of all optimizers of a program
 
-/* Opens this rank's device. Returns NULL, or one line for the user that says why there is no
- * device. */
+/* Opens this rank's device. Returns NULL, or a line for the user on why there is none. */
 const char *device_open(void);
 
 /* device_connect creates the communication between the devices of all ranks; device_close destroys
@@ -47,8 +45,7 @@ void device_upload(void *to, const void *from, int64_t bytes);
 void device_download(void *to, const void *from, int64_t bytes);
 void device_wait(void);
 
-/* Returns the seconds of a small matrix product on this rank's device, the minimum of several runs;
- * 0 if unknown. */
+/* Returns the least seconds of a small matrix product on this rank's device; 0: unknown. */
 double device_trial(void);
 
 /* Returns whether the device is the CPU: tensors are in host memory, and calls are synchronous. */
@@ -64,23 +61,20 @@ DeviceRates device_rates(void);
 /* Marks for observers (session/observe/hooks.h), on devices that work asynchronously. After
  * device_look, all work is issued call by call. device_mark sets a mark after the work issued so
  * far and returns its number, 0, 1, ... After device_wait, device_marked returns the seconds from
- * mark 0 to a mark. device_marks_clear restarts the numbers. On the host, these functions do
- * nothing. */
+ * mark 0 to a mark. device_marks_clear restarts numbers. On the host, they do nothing. */
 void device_look(void);
 int device_mark(void);
 double device_marked(int mark);
 void device_marks_clear(void);
 
-/* Names all work issued from now on, for the device's profiler (NVTX); NULL ends the name. Returns
- * false if the device has no profiler. */
+/* Names all work issued from now on for NVTX; NULL ends the name. False: there is no profiler. */
 bool device_name(const char *name);
 
 /* Numbers that may differ between the steps of a program. */
 typedef struct StepNumbers {
     float hyper[DEVICE_HYPER];
     int64_t step;
-    int64_t run; // number of earlier runs of the program under its strategy; does not depend on
-                 // `step`
+    int64_t run; // number of earlier runs of the program under its strategy
     uint64_t seed;
     int training;
 } StepNumbers;
@@ -98,6 +92,4 @@ void device_forget(DeviceRecording *recording);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,15 +1,11 @@
 /* Binds a call of an operator to its rule by compiler/binding, as hetucc does at compile time.
  *
  * Example: under the rule y[b.., o] = x[b.., i] * w[i, o], operands x (2, 3, 4) and w (4, 5) give
- * 2 dimensions for b, the extents b = (2, 3), i = 4, o = 5, and the result y (2, 3, 5).
- */
+ * 2 dimensions for b, the extents b = (2, 3), i = 4, o = 5, and the result y (2, 3, 5). */
 #include "base/c_locale.h"
 #include "eager/operator.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-
-/* ---- for the library ---- */
 
 static bool host_count(const BindCall *bind, int factor, int64_t *value) {
     const Call *call = bind->context;
@@ -103,8 +99,6 @@ static BindCall describe(Call *call) {
                                        .each = op->factors[f].each};
     return bind;
 }
-
-/* ---- results ---- */
 
 static void add_extent(ht_dims *dims, int64_t extent) {
     if (dims->rank++ < HT_MAX_RANK) dims->extent[dims->rank - 1] = extent;

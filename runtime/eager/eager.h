@@ -10,18 +10,15 @@
  *     eager_program_fetch(program, &named, to);
  *
  * Every failure ends the program by ht_fail with a message for the user. Nothing here is
- * thread-safe; one program runs at a time.
- */
-#ifndef EAGER_EAGER_H
-#define EAGER_EAGER_H
+ * thread-safe; one program runs at a time. */
+#pragma once
 
 #include "session/core/eager.h"
 
 /* Creates the parameters of a session; `seed` determines their initial values. */
 eager_store *eager_store_create(uint64_t seed);
 
-/* Return parameter `index` in order of creation, or the parameter called `name`; NULL: there is
- * none. */
+/* Return parameter `index` in order of creation, or the one called `name`; NULL: none. */
 eager_param *eager_store_param(eager_store *store, int index);
 eager_param *eager_store_find(eager_store *store, const char *name);
 
@@ -44,8 +41,7 @@ float eager_program_step(eager_program *program, const ht_fed *feeds, const floa
  * the last step come first ("" is the model's value), then parameters and states, then inputs. */
 bool eager_program_named(const eager_program *program, int index, Named *named);
 
-/* Copies a named value to `to`. Outputs are those of the last step; parameters and states have
- * their current values. */
+/* Copies a named value to `to`. Outputs are of the last step, parameters and states current. */
 void eager_program_fetch(eager_program *program, const Named *named, void *to);
 
 /* Returns the number of elements of the largest integer input; 0: there is none. */
@@ -59,12 +55,9 @@ float eager_program_grad_norm(const eager_program *program);
  * all these programs must be fed again. */
 void eager_program_forget(eager_program *program);
 
-/* Sets *state to optimizer state `index`, counted over all programs that train; returns false past
- * the last. */
+/* Sets *state to optimizer state `index`, over all programs that train; false past the last. */
 bool eager_store_state(eager_store *store, int index, eager_state *state);
 
 /* Set the store's seed, and the number of a program's next step, from a checkpoint. */
 void eager_store_resume(eager_store *store, uint64_t seed);
 void eager_program_resume(eager_program *program, int64_t step);
-
-#endif

@@ -4,8 +4,8 @@
 
 #include "base/memory.h"
 #include "base/call_sites.h"
-#include "cpu/cpu.h"
 #include "session/observe/hooks.h"
+#include "cpu/cpu.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -45,10 +45,8 @@ static ht_called *next_note(const char *name) {
     ht_called *note = trace->calls[trace->call_count++] = new_note(copy_of(name), "");
     trace->call = trace->call_count;
     if (eager_run.backward && eager_run.looked) ((Note *)note)->whose = *whose_of(eager_run.looked);
-    if (!eager_run.backward)
-        call_sites_note(note, !strcmp(name, "ht_apply"));
-    else if (eager_run.looked)
-        call_sites_like(note, eager_run.looked);
+    if (!eager_run.backward) call_sites_note(note, !strcmp(name, "ht_apply"));
+    else if (eager_run.looked) call_sites_like(note, eager_run.looked);
     return note;
 }
 
@@ -88,8 +86,7 @@ static double bytes_of(const Entry *entry) {
     return bytes;
 }
 
-/* Returns whether the NaN check must allow infinite results: an argument is infinite, or the rule
- * allows infinite results. */
+/* Returns whether the NaN check must allow infinite results: an argument is, or the rule does. */
 static bool is_endless(const Entry *entry) {
     bool endless = entry->op && entry->op->values.endless;
     for (int a = 0; a < entry->attr_count; a++) endless |= isinf(entry->attr[a].f) != 0;
@@ -106,8 +103,7 @@ static uint32_t present_operands(const Entry *entry) {
     return present;
 }
 
-/* Returns the number of operations of a call: 0 for a view, the rule's number if the rule has one,
- * else one per element read or written. */
+/* Returns a call's operations: 0 for a view, the rule's number, else one an element. */
 static double operations_of(const Entry *entry) {
     double elements = 0;
     if (entry->op && entry->op->kind == OPERATOR_VIEW) return 0;

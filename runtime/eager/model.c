@@ -1,10 +1,10 @@
 /* The functions of hetu.h that a model calls: parameters, inputs, outputs, scopes and shapes. */
 #include "eager/tape.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <ctype.h>
 
 static ht_node *present(const char *function, ht_tensor x) { return eager_operand(function, x); }
 
@@ -113,8 +113,6 @@ void ht_scope_leave(ht_scope_mark *mark) {
 }
 
 int64_t ht_stream(void) { return eager_run.next_stream++; }
-
-/* ---- registration with the session ---- */
 
 static const EagerLibrary library = {
     eager_store_create,  eager_store_param,   eager_store_find,     eager_program_create,

@@ -1,4 +1,3 @@
-/* Calls operators: computes their results in forward, and their operands' gradients in backward. */
 #include "eager/operator.h"
 
 #include "cpu/cpu.h"
@@ -14,8 +13,7 @@ static ht_dtype working_type(const ht_node *node, ht_dtype real) {
     return eager_is_integer(node) ? HT_I64 : real;
 }
 
-/* Returns memory for a node's elements in the working type: the node's own memory if the node has
- * that type, else a new buffer. */
+/* Returns memory for a node's elements in the working type: its own if of that type, else new. */
 static void *target_of(ht_node *node, ht_dtype real) {
     ht_dtype working = working_type(node, real);
     return working == node->dtype ? eager_data(node)
@@ -25,32 +23,22 @@ static void *target_of(ht_node *node, ht_dtype real) {
 #define CONVERT(TO, FROM, VALUE)                                                                   \
     for (int64_t i = 0; i < count; i++) ((TO *)to)[i] = (TO)VALUE(((const FROM *)from)[i])
 
-/* widen converts elements of type `dtype` to the working type (i64, or `real`); narrow converts
- * them back. */
+/* widen converts elements of `dtype` to the working type (i64, or `real`); narrow converts back. */
 static void widen(void *to, const void *from, int64_t count, ht_dtype dtype, ht_dtype real) {
-    if (dtype == HT_I32)
-        CONVERT(int64_t, int32_t, );
-    else if (dtype == HT_BF16 && real == HT_F32)
-        CONVERT(float, uint16_t, ht_bf16_load);
-    else if (dtype == HT_BF16)
-        CONVERT(double, uint16_t, ht_bf16_load);
-    else
-        CONVERT(double, float, );
+    if (dtype == HT_I32) CONVERT(int64_t, int32_t, );
+    else if (dtype == HT_BF16 && real == HT_F32) CONVERT(float, uint16_t, ht_bf16_load);
+    else if (dtype == HT_BF16) CONVERT(double, uint16_t, ht_bf16_load);
+    else CONVERT(double, float, );
 }
 
 static void narrow(void *to, const void *from, int64_t count, ht_dtype dtype, ht_dtype real) {
-    if (dtype == HT_I32)
-        CONVERT(int32_t, int64_t, );
-    else if (dtype == HT_BF16 && real == HT_F32)
-        CONVERT(uint16_t, float, ht_bf16_store);
-    else if (dtype == HT_BF16)
-        CONVERT(uint16_t, double, ht_bf16_store);
-    else
-        CONVERT(float, double, );
+    if (dtype == HT_I32) CONVERT(int32_t, int64_t, );
+    else if (dtype == HT_BF16 && real == HT_F32) CONVERT(uint16_t, float, ht_bf16_store);
+    else if (dtype == HT_BF16) CONVERT(uint16_t, double, ht_bf16_store);
+    else CONVERT(float, double, );
 }
 
-/* Returns a node's elements in the working type, converted if needed; NULL if the operand is
- * absent. */
+/* Returns a node's elements in the working type, converted if needed; NULL: it is absent. */
 static const void *elements_of(ht_node *node, ht_dtype real) {
     if (!node || working_type(node, real) == node->dtype) return node ? eager_data(node) : NULL;
     void *to = target_of(node, real);
@@ -75,8 +63,7 @@ void operator_product(float *y, const float *x, const float *w, const float *bia
 
 /* ---- loops ---- */
 
-/* Returns the loops for the given combination of integer and floating-point tensors; absent tensors
- * match both. NULL: there are none. */
+/* Returns the loops for integer and floating-point tensors (absent: both); NULL: there are none. */
 static const OperatorVariant *find_variant(const OperatorVariants *variants,
                                            ht_node *const *tensors, int count) {
     uint32_t integers = 0, present = 0;
@@ -146,8 +133,7 @@ static int count_operands(const Call *call, uint32_t set, bool zero) {
     return count;
 }
 
-/* Returns whether the results are zero without computing: all operands of a group in which the rule
- * is linear are zero. */
+/* Returns whether results are sure to be zero: all operands of a linear group are zero. */
 static bool vanishes(const Call *call) {
     for (int g = 0; g < call->op->group_count; g++) {
         uint32_t set = call->op->groups[g];
@@ -156,8 +142,7 @@ static bool vanishes(const Call *call) {
     return false;
 }
 
-/* Returns the operand that equals the result because all other operands are zero, as x in x + 0;
- * NULL: none. */
+/* Returns the operand that equals the result since all others are zero, x in x + 0; NULL: none. */
 static ht_node *passed(const Call *call, ht_dtype dtype, ht_dims dims) {
     for (int i = 0; i < call->count; i++) {
         ht_node *node = call->operand[i];
@@ -212,8 +197,7 @@ static bool mixes_floats(const Operator *op, const ht_tensors *operands) {
     return op->values.alike && types == (1u << HT_F32 | 1u << HT_BF16);
 }
 
-/* Returns the operands, with bf16 ones cast to f32 if bf16 and f32 are mixed, as in hetucc
- * (compiler/frontend/eval/op.c). */
+/* Returns the operands, bf16 cast to f32 if both occur, as in compiler/frontend/eval/op.c. */
 static const ht_tensors *promoted(const Operator *op, const ht_tensors *operands) {
     if (!mixes_floats(op, operands)) return operands;
     ht_tensors *wide = eager_alloc((size_t)op->operand_count * sizeof *wide);
@@ -231,8 +215,7 @@ static const ht_tensors *promoted(const Operator *op, const ht_tensors *operands
 }
 
 /* Fills the results with the reduction's identity (0, or the lowest value for a maximum) if a
- * factor has extent 0; `each` factors do not count. Returns whether it did; the kernel then must
- * not run. */
+ * factor but `each` ones has extent 0. Returns whether it did; the kernel then must not run. */
 static bool fill_empty(const Call *call, ht_node *const *results) {
     bool empty = false, maximum = false;
     for (int f = 0; f < call->op->factor_count; f++)

@@ -12,10 +12,8 @@
  *
  * Operands are in the rule's order everywhere. Floating-point loops compute in float, or in double
  * if a tensor of the call is f64. Integer loops compute in int64_t and wrap around. An ellipsis is
- * one factor here; its extent is the product of its dimensions' extents.
- */
-#ifndef EAGER_OPERATOR_H
-#define EAGER_OPERATOR_H
+ * one factor here; its extent is the product of its dimensions' extents. */
+#pragma once
 
 #include "binding/binding.h"
 #include "eager/tape.h"
@@ -24,8 +22,7 @@
 
 enum { OPERATOR_FACTORS = 16 };
 
-/* An expression over a call's arguments and factor extents; 128 bits, so that intermediate results
- * do not overflow. */
+/* An expression over a call's arguments and factor extents; 128 bits, so that nothing overflows. */
 typedef __int128 Wide;
 typedef Wide OperatorNumber(const ht_attr *attr, const int64_t *size);
 
@@ -36,8 +33,7 @@ typedef struct OperatorFactor {
     const char *name;
     bool ellipsis;
     bool contracted, maximum; // no result has the factor; its reduction is a maximum, not a sum
-    bool each; // each member of the variadic operand has its own extent; the factor's extent is
-               // their sum
+    bool each; // each member of the variadic operand has its own extent; their sum counts
     OperatorNumber *count, *size; // number of dimensions; extent (size clause); NULL: by operands
     uint32_t size_of;             // bit mask of the factors that `size` reads
 } OperatorFactor;
@@ -120,8 +116,7 @@ typedef struct Operator {
     OperatorValues values;
     /* Bit mask of operands that equal the result if all other operands are zero (x in x + 0). */
     uint32_t passes;
-    /* Bit masks of operands in which the results are jointly linear: if all are zero, so is the
-     * result. */
+    /* Bit masks of operands in which results are jointly linear: zero if all of them are zero. */
     const uint32_t *groups;
     OperatorVariants loops;
     OperatorWork *operations; // NULL: one operation per element read or written
@@ -151,13 +146,10 @@ void call_bind(Call *call, ht_dtype *types, ht_dims *shapes);
 
 /* ---- for loops ---- */
 
-/* Computes y = x * w, summed over the axes that y lacks, plus the bias. Does nothing if y is
- * empty. */
+/* Computes y = x * w, summed over axes that y lacks, plus the bias. Does nothing if y is empty. */
 void operator_product(float *y, const float *x, const float *w, const float *bias, int rank,
                       const ht_axis *axes);
 
 /* Rounds values to bf16. */
 void operator_round_float(float *values, int64_t count);
 void operator_round_double(double *values, int64_t count);
-
-#endif

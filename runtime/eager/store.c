@@ -1,5 +1,4 @@
-/* Keeps the parameters of a session, and evaluates, trains and fetches from programs that use
- * them. */
+/* Keeps a session's parameters, and evaluates, trains and fetches from its programs. */
 #include "eager/tape.h"
 
 #include "base/c_locale.h"
@@ -46,8 +45,7 @@ typedef struct Input {
 typedef struct Output {
     char *name;
     ht_node *node;
-    const void *kept; // copy of an output that shares memory with a parameter, taken before the
-                      // update; else NULL
+    const void *kept; // copy, before the update, of an output in a parameter's memory; else NULL
 } Output;
 
 struct eager_program {
@@ -242,8 +240,7 @@ static void forget_step(eager_program *program) {
     for (int i = 0; i < program->input_count; i++) program->inputs[i].node = NULL;
 }
 
-/* Evaluates the model and returns its value; the tape is then ready for backward. `dry`: computes
- * shapes alone. */
+/* Evaluates the model, returns its value, and leaves the tape for backward. `dry`: shapes alone. */
 static ht_node *evaluate(eager_program *program, bool dry) {
     forget_step(program);
     eager_tape_begin(program->tape);
@@ -491,8 +488,7 @@ static void update_all(eager_program *program) {
     update_by_rules(program, norm);
 }
 
-/* Copies the new values into parameters and states. Copies all new values aside first, since they
- * may share memory with old values. */
+/* Copies the new values into parameters and states, all aside first: they may share memory. */
 static void assign_all(const eager_program *program) {
     for (int i = 0; i < program->trained_count; i++) {
         const Trained *t = &program->trained[i];
@@ -544,8 +540,7 @@ float eager_program_step(eager_program *program, const ht_fed *feeds, const floa
 bool eager_program_named(const eager_program *program, int index, Named *named) {
     int outputs = program->output_count, params = outputs + program->trained_count,
         inputs = params + program->input_count;
-    if (index < outputs)
-        *named = (Named){program->outputs[index].name, NAMED_OUTPUT, index};
+    if (index < outputs) *named = (Named){program->outputs[index].name, NAMED_OUTPUT, index};
     else if (index < params)
         *named =
             (Named){program->trained[index - outputs].param->name, NAMED_PARAM, index - outputs};

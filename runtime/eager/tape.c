@@ -1,10 +1,7 @@
-/* Nodes, the tape, and the step's memory. */
 #include "eager/tape.h"
 
 #include "base/memory.h"
 #include "cpu/cpu.h"
-
-#include <hetu/rt.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +12,7 @@ Run eager_run;
 /* Largest number of elements of a tensor, as in hetucc (compiler/ir/module.h). */
 static const int64_t MAX_ELEMENTS = INT64_C(1) << 56;
 
-/* A block of the step's bump allocator; kept between steps and freed with the tape. Sizes in
- * bytes. */
+/* A block of the step's bump allocator; kept between steps, freed with the tape. Sizes in bytes. */
 typedef struct Chunk {
     char *memory;
     size_t size, used;
@@ -202,12 +198,9 @@ static void add_bf16(uint16_t *to, const uint16_t *from, int64_t count) {
 }
 
 static void add_into(ht_node *to, ht_node *from) {
-    if (to->dtype == HT_F64)
-        add_f64(to->data, eager_data(from), to->count);
-    else if (to->dtype == HT_BF16)
-        add_bf16(to->data, eager_data(from), to->count);
-    else
-        add_f32(to->data, eager_f32(from), to->count);
+    if (to->dtype == HT_F64) add_f64(to->data, eager_data(from), to->count);
+    else if (to->dtype == HT_BF16) add_bf16(to->data, eager_data(from), to->count);
+    else add_f32(to->data, eager_f32(from), to->count);
 }
 
 void eager_add_gradient(ht_node *node, ht_node *gradient) {
@@ -244,8 +237,7 @@ static ht_node *own_gradient_of(ht_node *result) {
     return own;
 }
 
-/* Ends the program if the gradient function has ignored the gradient dy of a result that the loss
- * depends on. */
+/* Ends the program if the gradient function has ignored dy of a result that the loss depends on. */
 static void check_ignored(const Entry *entry, const ht_grad *g) {
     for (int i = 0; i < entry->result_count; i++) {
         bool used = g->dy[i].node->used || !entry->result[i]->gradient;
@@ -336,8 +328,7 @@ static void check_application(const ht_application *a, const ht_tensor *results)
                                                                 : "arguments");
 }
 
-/* Runs a user's kernel. If an operand is empty, sets the results to zero instead; empty results
- * need no call. */
+/* Runs a user's kernel, or zeroes the results if an operand is empty; empty ones need no call. */
 static void run_application(const ht_application *a, ht_node *const *results,
                             ht_node *const *operands) {
     bool empty = false, any = false;

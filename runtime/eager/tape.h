@@ -1,6 +1,5 @@
 /* Internals of the one-device library: nodes, the tape for backward, and the memory of a step. */
-#ifndef EAGER_TAPE_H
-#define EAGER_TAPE_H
+#pragma once
 
 #include "eager/eager.h"
 
@@ -51,8 +50,7 @@ ht_node *eager_node(ht_dtype dtype, ht_dims dims);
 ht_node *eager_node_like(ht_node node);
 ht_tensor eager_tensor(ht_node *node);
 
-/* Return the elements of a node. If the node stands for zeros and has no memory yet, allocate and
- * clear the memory first. */
+/* Return a node's elements. If it stands for zeros without memory, first allocate and clear it. */
 void *eager_data(ht_node *node);
 float *eager_f32(ht_node *node);
 
@@ -62,8 +60,7 @@ eager_program *eager_check_model(const char *function);
 /* Returns whether this evaluation computes shapes alone. */
 bool eager_dry(void);
 
-/* Returns the node of an operand. Ends the program if the operand is absent or of another
- * evaluation. */
+/* Returns an operand's node. Ends the program if it is absent or of another evaluation. */
 ht_node *eager_operand(const char *op, ht_tensor x);
 
 /* Returns a shape as text, "(3, 4)"; the text is overwritten four calls later. */
@@ -80,12 +77,10 @@ bool eager_is_integer(const ht_node *node);
 
 /* ---- the tape ---- */
 
-/* Copies an entry to the tape if an operand needs a gradient, and marks the floating-point results
- * as needing gradients, too. */
+/* Copies an entry to the tape if an operand needs a gradient, which its results then need, too. */
 void eager_record(const Entry *entry);
 
-/* Adds `gradient` to the gradient of a node. Does not change `gradient`, which several nodes may
- * share. */
+/* Adds `gradient` to a node's gradient. Does not change `gradient`, which nodes may share. */
 void eager_add_gradient(ht_node *node, ht_node *gradient);
 
 /* Returns a zero node with the type and shape of `like`. */
@@ -110,14 +105,12 @@ void eager_run_kernel(ht_kernel *kernel, NodeList results, NodeList operands, co
 
 /* ---- the same program at every step ---- */
 
-/* Hashes of the first evaluation's operators, arguments, parameters, inputs and outputs, in
- * order. */
+/* Hashes of the first evaluation's operators, arguments, parameters, inputs, outputs in order. */
 typedef struct Trace {
     int count, room, at; // `at`: index of the next hash to compare
     uint64_t *print;
-    int forward; // number of hashes of the forward part, the first ones; -1: first evaluation has
-                 // not ended
-    bool whole;  // the hashes of the backward part are complete
+    int forward;          // number of the forward part's hashes; -1: first evaluation has not ended
+    bool whole;           // the hashes of the backward part are complete
     int call, call_count; // for trace and profile: index of the next call; length of `calls`
     ht_called **calls;
 } Trace;
@@ -138,8 +131,7 @@ void eager_trace_name(const char *kind, const char *name, ht_dtype dtype, ht_dim
 
 /* ---- trace and profile ---- */
 
-/* Reports a finished operator call to the hooks (session/observe/hooks.h) for trace, profile and
- * NaN check. */
+/* Reports a finished call to the hooks (session/observe/hooks.h): trace, profile and NaN check. */
 void eager_look(const char *name, const Entry *entry);
 
 /* Reports the backward pass of an entry, if the gradient comes from the operator's rule. */
@@ -187,5 +179,3 @@ void eager_program_output(eager_program *program, const char *name, ht_node *nod
 typedef struct Tape Tape;
 Tape *eager_tape_create(void);
 void eager_tape_begin(Tape *tape);
-
-#endif

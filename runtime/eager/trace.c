@@ -12,8 +12,6 @@ static uint64_t mix_shape(uint64_t print, ht_dtype dtype, ht_dims dims) {
     return hash_bytes(print, dims.extent, (size_t)dims.rank * sizeof dims.extent[0]);
 }
 
-/* ---- parts of an evaluation ---- */
-
 void eager_trace_begin(Trace *trace) {
     if (!trace->print) trace->forward = -1;
     trace->at = trace->call = 0;
@@ -36,8 +34,6 @@ void eager_trace_backward(Trace *trace) {
     trace->whole = true;
 }
 
-/* ---- events ---- */
-
 static void add(Trace *trace, uint64_t print) {
     if (trace->count == trace->room) {
         trace->room = 2 * trace->room + 256;
@@ -52,10 +48,8 @@ static void event(uint64_t print, const char *what, const char *name) {
     bool known =
         trace->at < (eager_run.backward || trace->forward < 0 ? trace->count : trace->forward);
     bool learns = !known && (trace->forward < 0 || (eager_run.backward && !trace->whole));
-    if (learns)
-        add(trace, print);
-    else if (!known || trace->print[trace->at] != print)
-        differs(what, name);
+    if (learns) add(trace, print);
+    else if (!known || trace->print[trace->at] != print) differs(what, name);
     trace->at++;
 }
 

@@ -190,8 +190,7 @@ static bool exchange(const Queue *queue, AsyncExchange *async, ExchangeState *st
     return true;
 }
 
-/* Advances an async exchange as far as possible without blocking; returns false if it made no
- * progress. */
+/* Advances an async exchange without blocking; returns false if it made no progress. */
 static bool advance(const Queue *queue, AsyncExchange *async) {
     static bool (*const advance[])(const Queue *, AsyncExchange *, ExchangeState *) = {
         [PROGRESS_WAITING] = wait_for_device, [PROGRESS_BETWEEN] = begin_step,
@@ -211,8 +210,7 @@ static bool is_over(const AsyncExchange *async) {
 /* ---- the thread ---- */
 
 /* Returns whether the memory for reductions, MOST_ROOM in all, suffices to begin. Gradient
- * exchanges get memory in queue order, which is the same on all ranks: this avoids deadlock. The
- * caller holds the lock. */
+ * exchanges get memory in queue order, the same on all ranks, to avoid deadlock. Needs the lock. */
 static bool has_room(const Queue *queue, const AsyncExchange *async) {
     int64_t taken = 0, own = ((const ExchangeState *)async->state)->receive_bytes;
     bool waits = false;
@@ -255,8 +253,7 @@ static void note(const AsyncExchange *async) {
             .stream = async->queue == HT_QUEUE_GRADIENTS ? HT_STREAM_SUMS : HT_STREAM_MESSAGES});
 }
 
-/* Removes a finished async exchange from its queue and wakes the waiting main thread. The caller
- * holds the lock. */
+/* Removes a finished exchange from its queue and wakes the main thread. The caller locks. */
 static void finish(Queue *queue, AsyncExchange *async) {
     AsyncExchange **link = &queue->first;
     while (*link != async) link = &(*link)->next;
@@ -292,10 +289,8 @@ static void rest(int idle) {
     long nap = FIRST_NAP;
     for (int i = YIELDS; i < idle && nap < LONGEST_NAP; i++) nap += nap / 4;
     if (idle % CHECK_EVERY == 0) world_check();
-    if (idle <= YIELDS)
-        sched_yield();
-    else
-        nanosleep(&(struct timespec){.tv_nsec = nap < LONGEST_NAP ? nap : LONGEST_NAP}, NULL);
+    if (idle <= YIELDS) sched_yield();
+    else nanosleep(&(struct timespec){.tv_nsec = nap < LONGEST_NAP ? nap : LONGEST_NAP}, NULL);
 }
 
 static void *serve(void *argument) {

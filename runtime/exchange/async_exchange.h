@@ -11,11 +11,9 @@
  *     async_exchange_end(&async);
  *     async_exchange_forget(&async);
  *
- * On host memory each queue has a thread. The thread drives the messages of the queue's async
- * exchanges on its own lane (transport/post.h), and sleeps if no exchange runs. All functions here
- * are for the main thread. */
-#ifndef EXCHANGE_ASYNC_EXCHANGE_H
-#define EXCHANGE_ASYNC_EXCHANGE_H
+ * On host memory each queue has a thread. It drives the messages of the queue's async exchanges on
+ * its own lane (transport/post.h), else sleeps. All functions here are for the main thread. */
+#pragma once
 
 #include "exchange/channel.h"
 
@@ -42,8 +40,7 @@ typedef struct AsyncExchange {
 /* Destroys the threads and resources of async exchanges, collectively on all ranks. */
 void async_exchanges_close(void);
 
-/* Starts an async exchange and returns at once. The exchange begins when all work issued to the
- * device before is done. */
+/* Starts an async exchange and returns. It begins when all earlier work on the device is done. */
 void async_exchange_begin(AsyncExchange *async);
 
 /* Orders all work issued to the device from now on after the end of the async exchange. */
@@ -62,6 +59,4 @@ void async_exchange_forget_on_thread(AsyncExchange *async);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

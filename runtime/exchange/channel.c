@@ -91,12 +91,10 @@ void channel_move_on_host(const ChannelRun *run, const ht_reshard_step *step) {
         const char *from =
             channel_address(run, move->from, move->tensor, move->from_offset, tensor->dtype);
         char *to = channel_address(run, move->to, move->tensor, move->to_offset, tensor->dtype);
-        if (step->verb == HT_COPY)
-            ht_move_copy(move, ht_dtype_bytes(tensor->dtype), to, from);
+        if (step->verb == HT_COPY) ht_move_copy(move, ht_dtype_bytes(tensor->dtype), to, from);
         else if (step->verb == HT_COMBINE)
             ht_move_combine(move, tensor->dtype, tensor->reduction, to, from);
-        else
-            ht_move_fill(move, tensor->dtype, tensor->reduction, to);
+        else ht_move_fill(move, tensor->dtype, tensor->reduction, to);
     }
 }
 

@@ -5,8 +5,7 @@
  *     channel_fabric   host memory, between ranks without MPI (transport/fabric/fabric.h)
  *
  * A GPU has its own channels (cuda/choose_channel.cu). */
-#ifndef EXCHANGE_CHANNEL_H
-#define EXCHANGE_CHANNEL_H
+#pragma once
 
 #include "transport/transfer.h"
 
@@ -58,14 +57,12 @@ typedef struct ChannelMemory {
 } ChannelMemory;
 
 typedef struct Channel {
-    /* Creates the communicators of the plans' groups, collectively on all ranks, before the plans
-     * run. NULL: nothing to do. */
+    /* Creates the communicators of the plans' groups, collectively, before plans run; or NULL. */
     void (*prepare)(const ChannelPlans *plans);
     /* Called before the first and after the last step of a run. NULL: nothing to do. */
     void (*begin)(const ChannelRun *run);
     void (*end)(const ChannelRun *run);
-    /* `move` runs a step of local copies; `communicate` runs a step of any other verb, such as
-     * all-reduce. */
+    /* `move` runs a step of local copies, `communicate` of any other verb, such as all-reduce. */
     void (*move)(const ChannelRun *run, const ht_reshard_step *step);
     void (*communicate)(const ChannelRun *run, const ht_reshard_step *step);
     /* The functions of the same names in exchange/async_exchange.h call these. */
@@ -86,8 +83,7 @@ extern const Channel channel_mpi, channel_fabric;
 /* Returns the channel for host memory: channel_fabric if fabric_active(), else channel_mpi. */
 const Channel *channel_of_host(void);
 
-/* channel_of_device returns the channel for device memory: the one that channel_use has set, else
- * the host's. */
+/* channel_of_device returns the channel for device memory: that of channel_use, else the host's. */
 const Channel *channel_of_device(void);
 void channel_use(const Channel *of_device);
 
@@ -95,16 +91,14 @@ void channel_use(const Channel *of_device);
  * `rank` if pipeline is NULL. The caller fills in the buffers. */
 ChannelRun channel_run(const ht_reshard *plan, const ht_pipeline *pipeline, int position, int rank);
 
-/* Returns the run of a plan for one of its replica groups, with the device mapping but without any
- * device's part. */
+/* Returns the run of a plan for a replica group, with the device mapping but no device's part. */
 ChannelRun channel_replica_group_run(const ht_reshard *plan, const ht_pipeline *pipeline,
                                      int replica_group);
 
 /* Executes all steps of a run, collectively on all ranks of the plan. */
 void channel_carry_out(const ChannelRun *run);
 
-/* Returns the pipeline that contains a rank and sets *position, or returns NULL if no pipeline
- * contains the rank. */
+/* Returns the pipeline that contains a rank and sets *position; NULL: none contains it. */
 const ht_pipeline *channel_pipeline(const ChannelPlans *plans, int rank, int *position);
 
 /* Returns the rank that a plan's device number stands for in this run. */
@@ -132,8 +126,7 @@ const char *channel_verb(ht_verb verb);
 /* Carries out a step of local moves on host memory. */
 void channel_move_on_host(const ChannelRun *run, const ht_reshard_step *step);
 
-/* Independent steps (exchange/independent_steps.c), which a channel may issue together (NCCL: in
- * one group call). */
+/* Independent steps (exchange/independent_steps.c), which a channel may issue together (NCCL). */
 
 /* Returns the next collective after `step` that can be issued together with those from `first` to
  * `step`. It has their verb and group, and is independent of them. Only local moves, which run
@@ -144,6 +137,4 @@ const ht_reshard_step *steps_next_together(const ChannelRun *run, const ht_resha
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

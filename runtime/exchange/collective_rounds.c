@@ -50,8 +50,7 @@ static void fold(const Rounds *r, char *to, const char *parts, int64_t count) {
         ht_combine(r->step->dtype, r->step->reduction, to, parts + p * count * r->size, count);
 }
 
-/* Returns how many elements of each member one round reduces, so that a round receives at most
- * MOST_PARTS bytes. */
+/* Returns how many elements of each member a round reduces: at most MOST_PARTS bytes arrive. */
 static int64_t chunk(const Rounds *r) {
     return r->size * r->members < MOST_PARTS ? MOST_PARTS / (r->size * r->members) : 1;
 }

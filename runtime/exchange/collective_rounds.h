@@ -1,15 +1,13 @@
 /* Carries out steps of conversions as messages on host memory. A step has one or more rounds. In a
  * round, each rank of the group sends and receives messages, and processes the data of the previous
  * round. The rounds move as many bytes as textbook ring algorithms. Elements are reduced on one
- * rank in the order of the group, in f32 at least. They are then sent to the others, so all ranks
- * have the same bits.
+ * rank in the group's order, in f32 at least, and sent to the others: all ranks have the same bits.
  *
  *     Rounds rounds = rounds_open(&run, step);
  *     while (rounds_next(&rounds))
  *         carry out rounds.sends and rounds.receives
  */
-#ifndef EXCHANGE_COLLECTIVE_ROUNDS_H
-#define EXCHANGE_COLLECTIVE_ROUNDS_H
+#pragma once
 
 #include "exchange/channel.h"
 
@@ -28,16 +26,12 @@ typedef struct Rounds {
     char *to, *parts;
 } Rounds;
 
-/* Starts the rounds of a step. The caller keeps `run` and `step` unchanged until rounds_next
- * returns false. */
+/* Starts the rounds of a step. `run` and `step` must not change until rounds_next returns false. */
 Rounds rounds_open(const ChannelRun *run, const ht_reshard_step *step);
 
 /* Processes the data of the previous round, then sets up the next one in `sends` and `receives`.
  * Returns false, and frees the rounds, when the step is done. */
 bool rounds_next(Rounds *rounds);
 
-/* Returns the extra memory that a run needs, in bytes: the most that one of its rounds receives for
- * reduction. */
+/* Returns a run's extra bytes of memory: the most that one of its rounds receives for reduction. */
 int64_t rounds_room(const ChannelRun *run);
-
-#endif

@@ -67,14 +67,10 @@ static void copy_contiguous(const Sheet *sheet, char *to, const char *from) {
         ((const T *)from)[r * sheet->rows.from + i * sheet->row.from]
 
 static void copy_sheet(const Sheet *sheet, char *to, const char *from) {
-    if (sheet->row.from == 1 && sheet->row.to == 1)
-        copy_contiguous(sheet, to, from);
-    else if (sheet->size == 4)
-        COPY_STRIDED(uint32_t);
-    else if (sheet->size == 8)
-        COPY_STRIDED(uint64_t);
-    else
-        COPY_STRIDED(uint16_t);
+    if (sheet->row.from == 1 && sheet->row.to == 1) copy_contiguous(sheet, to, from);
+    else if (sheet->size == 4) COPY_STRIDED(uint32_t);
+    else if (sheet->size == 8) COPY_STRIDED(uint64_t);
+    else COPY_STRIDED(uint16_t);
 }
 
 /* The larger of x and y; NaN if x or y is NaN. */

@@ -1,6 +1,5 @@
 /* Strided copies, combinations and fills of boxes: the local work of conversions. */
-#ifndef EXCHANGE_COPY_BOXES_H
-#define EXCHANGE_COPY_BOXES_H
+#pragma once
 
 #include <hetu/reshard.h>
 
@@ -29,6 +28,4 @@ void ht_fill(ht_dtype dtype, ht_reduction reduction, void *to, int64_t count);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

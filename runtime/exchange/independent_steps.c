@@ -60,8 +60,7 @@ static bool apart_from_all(const ChannelRun *run, const ht_reshard_step *first,
     return true;
 }
 
-/* Returns whether two devices have the same sequence of verbs, and change to another group at the
- * same collectives. */
+/* Returns whether two devices have the same verbs in order, and change groups at the same ones. */
 static bool same_steps(const ht_reshard_device *a, const ht_reshard_device *b) {
     int group_of_a = -1, group_of_b = -1;
     for (int s = 0; s < a->step_count && s < b->step_count; s++) {

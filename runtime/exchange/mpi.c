@@ -62,8 +62,7 @@ static MPI_Comm comm_for(const ChannelRun *run, const ht_group *group) {
     return made->comm;
 }
 
-/* Creates the communicators of this rank's groups in the order of the plans, which is equal on all
- * ranks. */
+/* Creates the communicators of this rank's groups in the plans' order, equal on all ranks. */
 static void mpi_prepare(const ChannelPlans *plans) {
     int position = 0;
     const ht_pipeline *pipeline = channel_pipeline(plans, world_rank(), &position);

@@ -10,10 +10,8 @@ static const ht_reshard_device *find_device(const ht_reshard *plan, int device) 
     while (low <= high) {
         int middle = (low + high) / 2;
         if (plan->device[middle].device == device) return &plan->device[middle];
-        if (plan->device[middle].device < device)
-            low = middle + 1;
-        else
-            high = middle - 1;
+        if (plan->device[middle].device < device) low = middle + 1;
+        else high = middle - 1;
     }
     return NULL;
 }
@@ -69,10 +67,8 @@ void channel_carry_out(const ChannelRun *run) {
             ht_fail("%s: a step of unknown kind %d; the program and the library are of different "
                     "versions",
                     run->plan->name, (int)step->verb);
-        if (channel_communicates(step))
-            communicate(channel, run, step);
-        else
-            channel->move(run, step);
+        if (channel_communicates(step)) communicate(channel, run, step);
+        else channel->move(run, step);
     }
     if (channel->end) channel->end(run);
 }

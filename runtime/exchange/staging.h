@@ -1,7 +1,5 @@
-/* Staging: packs the blocks of a step from device memory into one host buffer, so that a host
- * channel can communicate them. */
-#ifndef EXCHANGE_STAGING_H
-#define EXCHANGE_STAGING_H
+/* Staging: packs a step's blocks from device memory into one host buffer for a host channel. */
+#pragma once
 
 #include "exchange/channel.h"
 
@@ -36,6 +34,4 @@ void staging_store(const Staged *staged, const ChannelRun *on_host, const Channe
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,12 +1,10 @@
-/* libhetu-start: chooses how threads and ranks wait, and OpenBLAS's kernels, before OpenMP, MPI and
- * OpenBLAS read the environment.
+/* libhetu-start: chooses how threads and ranks wait, and OpenBLAS's kernels, before libraries load.
  *
  * libhetu links this library after OpenMP's, so that the loader runs this library's constructor
  * first. Spinning threads are faster where each thread has its own core, and slower where threads
  * share a core. A rank of two threads on the two hyperthreads of a core runs at half its speed.
  * Variables that the user has set stay as they are. HETU_VERBOSE=1 prints the choice. All variables
- * of a program: tools/manual/command-line.md; each is read where it acts.
- */
+ * of a program: tools/manual/command-line.md; each is read where it acts. */
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -30,8 +30,7 @@ void ht_mpi_check(int code, const char *call, const char *file, int line) {
     ht_fail("%.*s (%s:%d); MPI failed at: %s", length, text, file, line, call);
 }
 
-/* Returns whether an MPI launcher started this process, and HETU_RENDEZVOUS does not ask for the
- * fabric. */
+/* Returns whether MPI launched this process, and HETU_RENDEZVOUS does not ask for the fabric. */
 static bool mpi_launched(void) {
     static const char *const SIGNS[] = {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK",
                                         "PMI_SIZE"};
@@ -53,8 +52,7 @@ static void find_node(WorldPlace *place) {
  * Otherwise mpirun hangs if a rank is stopped or killed while the rank holds the lock. */
 static void share_no_lock(void) { setenv("PMIX_MCA_gds", "hash", 0); }
 
-/* Returns whether this MPI, which the program may have initialised, allows calls from several
- * threads. */
+/* Returns whether this MPI, perhaps initialised before, allows calls from several threads. */
 static bool takes_threads(void) {
     int level = MPI_THREAD_SINGLE;
     HT_MPI(MPI_Query_thread(&level));
@@ -158,8 +156,7 @@ static int post_messages(MPI_Comm comm, const HostTransfer *transfer, int tag, b
         int bytes = part(transfer->bytes, done);
         if (sends)
             HT_MPI(MPI_Isend(data, bytes, MPI_BYTE, transfer->rank, tag, comm, &requests[posted]));
-        else
-            HT_MPI(MPI_Irecv(data, bytes, MPI_BYTE, transfer->rank, tag, comm, &requests[posted]));
+        else HT_MPI(MPI_Irecv(data, bytes, MPI_BYTE, transfer->rank, tag, comm, &requests[posted]));
     }
     return posted;
 }

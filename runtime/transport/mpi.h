@@ -2,10 +2,8 @@
  *
  * Conversions between layouts run on MPI_COMM_WORLD (exchange/mpi.c). Commands, feeds, fetches and
  * checks run on a communicator of their own, "hetu control", so that tools that count traffic can
- * leave this traffic out. A process that MPI did not launch, and that needs only one rank, never
- * initialises MPI. */
-#ifndef TRANSPORT_MPI_H
-#define TRANSPORT_MPI_H
+ * leave this traffic out. A process of one rank that MPI did not launch never initialises MPI. */
+#pragma once
 
 #include "transport/transfer.h"
 
@@ -18,5 +16,3 @@ void ht_mpi_check(int code, const char *call, const char *file, int line);
 /* Carries out transfers on a communicator, in parts whose sizes fit MPI's int. */
 void mpi_exchange(MPI_Comm comm, const HostTransfer *sends, int send_count,
                   const HostTransfer *receives, int receive_count);
-
-#endif

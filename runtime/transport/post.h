@@ -7,8 +7,7 @@
  * Lanes do not wait for each other, nor for other communication. On a lane, messages between two
  * ranks match in order if their tags are equal, and independently otherwise. A message without a
  * receiver blocks no other message. Only one thread uses a lane. */
-#ifndef TRANSPORT_POST_H
-#define TRANSPORT_POST_H
+#pragma once
 
 #include "transport/transfer.h"
 
@@ -16,8 +15,7 @@
 
 enum { LANES = 2 };
 
-/* A nonblocking message to or from another rank. The caller keeps its memory until post_done
- * returns true. */
+/* A nonblocking message to or from another rank. Keep its memory until post_done returns true. */
 typedef struct Post {
     HostTransfer transfer;
     int tag;
@@ -32,9 +30,6 @@ void channels_close(void);
 /* Returns the number of tags; valid tags are 0 to this number minus 1. */
 int channels_tags(void);
 
-/* post_begin starts a nonblocking message. post_done makes progress on it and returns whether it is
- * complete. */
+/* post_begin starts a nonblocking message. post_done advances it and returns whether it ended. */
 void post_begin(int lane, Post *post);
 bool post_done(int lane, Post *post);
-
-#endif

@@ -3,8 +3,7 @@
  * Sends and receives between two ranks, or of a rank with itself, match in order and must have
  * equal sizes. The transport (transport/mpi.h, transport/fabric/fabric.h) returns when all messages
  * are complete. The transport ends the program if a rank has died. */
-#ifndef TRANSPORT_TRANSFER_H
-#define TRANSPORT_TRANSFER_H
+#pragma once
 
 #include <stddef.h>
 #include <string.h>
@@ -27,5 +26,3 @@ static inline void transfer_copy_own(int rank, const HostTransfer *sends, int se
         r++;
     }
 }
-
-#endif

@@ -5,7 +5,6 @@
 #include "base/fail.h"
 #include "base/memory.h"
 
-#include "transport/meet/start_local_ranks.h"
 #include "transport/meet/rendezvous.h"
 #include "transport/watchdog/watchdog.h"
 #include "transport/world_kind.h"
@@ -66,8 +65,7 @@ static void on_told(int signal_number) {
     atomic_store(&told_to_end, true);
 }
 
-/* Installs a handler that records when the launcher begins to end this rank: mpirun sends SIGCONT,
- * then SIGTERM. */
+/* Installs a handler for when the launcher begins to end this rank: SIGCONT, then SIGTERM. */
 static void heed_launcher(void) {
     struct sigaction action = {.sa_handler = on_told, .sa_flags = SA_RESTART};
     sigset_t heeded;
@@ -103,7 +101,6 @@ void world_leave(bool told) {
     if (world.in_turn) await_turn();
 }
 
-/* Ends all ranks. */
 static void end_all(int status) {
     abandon();
     if (world.kind && world.kind->abort) world.kind->abort(status);
@@ -186,10 +183,8 @@ int world_least(int mine) {
 
 void world_gather(const void *mine, size_t bytes, void *all) {
     watchdog_begin_wait();
-    if (world.kind)
-        world.kind->gather(mine, bytes, all);
-    else
-        memcpy(all, mine, bytes);
+    if (world.kind) world.kind->gather(mine, bytes, all);
+    else memcpy(all, mine, bytes);
     watchdog_end_wait();
 }
 

@@ -3,8 +3,7 @@
  * MPI connects ranks that mpirun or srun started. Ranks of other launchers find each other
  * by a rendezvous file (transport/meet). Without a launcher, a process is rank 0 of 1. A function
  * that moves data ends the program with a message if a rank is gone. */
-#ifndef TRANSPORT_WORLD_H
-#define TRANSPORT_WORLD_H
+#pragma once
 
 #include "transport/transfer.h"
 
@@ -23,8 +22,7 @@ typedef enum WorldUse { WORLD_PLAIN = 0, WORLD_HEARTBEAT = 1, WORLD_CHANNELS = 2
 void world_open(int *argc, char ***argv, int use);
 void world_close(void);
 
-/* Return this rank, the number of ranks, this rank's number on its host, and the number of ranks on
- * that host. */
+/* Return this rank, the number of ranks, and this rank's number, and that of ranks, on its host. */
 int world_rank(void);
 int world_size(void);
 int world_node_rank(void);
@@ -60,12 +58,10 @@ void world_await(void *data, size_t bytes);
 /* Returns the minimum of `mine` over all ranks (an all-reduce, which is also a barrier). */
 int world_least(int mine);
 
-/* Ends the program with a message if another rank has died. Loops that wait for something else call
- * world_check. */
+/* Ends the program with a message if another rank has died. Waiting loops call it. */
 void world_check(void);
 
-/* Returns the timeout for other ranks in seconds (transport/watchdog/watchdog.h): HETU_TIMEOUT, by
- * default 600; 0: none. */
+/* Returns the timeout in seconds (transport/watchdog/watchdog.h): HETU_TIMEOUT, or 600; 0: none. */
 int world_timeout(void);
 
 /* Prepares the early end of a rank, after a signal (`told`) or together with other ranks. Removes
@@ -75,6 +71,4 @@ void world_leave(bool told);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -1,6 +1,5 @@
 /* Interface of a transport (MPI or fabric); world.c chooses one. */
-#ifndef TRANSPORT_WORLD_KIND_H
-#define TRANSPORT_WORLD_KIND_H
+#pragma once
 
 #include "transport/post.h"
 
@@ -37,6 +36,4 @@ typedef struct WorldKind {
 extern const WorldKind world_fabric; // transport/fabric/fabric.c
 #ifdef HETU_MPI
 extern const WorldKind world_mpi; // transport/mpi.c
-#endif
-
 #endif

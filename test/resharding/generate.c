@@ -57,8 +57,7 @@ static void add_group(Text *text, Random *random, int rank, const int *devices, 
             text_print(text, "%d:%d", kind, pieces);
             add_weights(text, random, pieces);
             text_string(text, random_below(random, 4) ? "" : " zigzag");
-        } else
-            text_print(text, "%s:%d", kind == rank ? "dup" : partial, pieces);
+        } else text_print(text, "%s:%d", kind == rank ? "dup" : partial, pieces);
         left /= pieces;
     }
     text_string(text, "}");
@@ -97,8 +96,7 @@ static void add_top(Text *text, Random *random, int rank, int groups, const char
         text_print(text, "split %d%s", random_below(random, rank),
                    random_below(random, 2) ? " inner" : "");
         add_weights(text, random, groups);
-    } else
-        text_string(text, kind == 2 ? partial : "dup");
+    } else text_string(text, kind == 2 ? partial : "dup");
     text_string(text, " (");
 }
 

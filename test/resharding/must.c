@@ -129,8 +129,7 @@ static Element cheapest_element(const Held *from, uint32_t wanters, int element)
             best.sources |= next.sources;
             best.reducers = 0;
             best.devices |= next.devices;
-        } else
-            best = next;
+        } else best = next;
     }
     return best;
 }
@@ -197,12 +196,9 @@ static void demand_sent(const Element *element, bool values, Demands *demands) {
     if (!element->contributions) {
         add_demand(demands, element->sources, element->contributed);
         add_demand(demands, element->devices, element->moved - element->contributed);
-    } else if (element->contributions == 1)
-        demand_copies(element, demands);
-    else if (values && element->reducers)
-        demand_values(element, demands);
-    else
-        demand_reduction(element, demands);
+    } else if (element->contributions == 1) demand_copies(element, demands);
+    else if (values && element->reducers) demand_values(element, demands);
+    else demand_reduction(element, demands);
 }
 
 void must_move(Arena *arena, const Held *from, const Held *to, double *send, double *receive) {

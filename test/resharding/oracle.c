@@ -165,10 +165,8 @@ static int reduction_bound(const Held *from, const Held *to, int element) {
 long lower_bound(const Held *from, const Held *to) {
     long total = 0;
     for (int e = 0; e < from->volume; e++) {
-        if (to->partial != STATE_DUP)
-            total += partial_bound(from, to, e);
-        else if (!any_whole(from, e))
-            total += reduction_bound(from, to, e);
+        if (to->partial != STATE_DUP) total += partial_bound(from, to, e);
+        else if (!any_whole(from, e)) total += reduction_bound(from, to, e);
         else
             for (int i = 0; i < to->device_count; i++) {
                 int k = find_device(from, to->devices[i]);

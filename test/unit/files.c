@@ -40,10 +40,8 @@ static void put(const char *path, const char *text, mode_t mode) {
 static bool is_own(const char *path, const char *wanted) {
     const char *why = NULL;
     int file = file_open_own(path, &why);
-    if (file >= 0)
-        close(file);
-    else
-        assert_string_equal(why, wanted);
+    if (file >= 0) close(file);
+    else assert_string_equal(why, wanted);
     return file >= 0;
 }
 

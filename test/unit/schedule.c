@@ -395,8 +395,7 @@ static int check_swapped(const StageGraph *graph, const Schedule *schedule, int 
     int a = (int)draw(seed, (uint32_t)rows), b = (int)draw(seed, (uint32_t)rows);
     const Schedule *other = swapped(arena, schedule, stage, a, b);
     const char *messages = messages_of(arena, graph, other, count, &good);
-    if (good)
-        assert_true(walk_table(&walk, arena, graph, other, count, seconds) >= 0);
+    if (good) assert_true(walk_table(&walk, arena, graph, other, count, seconds) >= 0);
     else
         assert_true(strstr(messages, "this schedule stands still") ||
                     strstr(messages, "from another visit of its micro-batch"));

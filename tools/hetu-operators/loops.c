@@ -451,8 +451,7 @@ void loops_write(Text *out, const OpDef *def, const char *name, LoopsVariant var
             write_local(&loops, values[v].access);
         if (is_product(&loops, &values[v], &product, &bias))
             write_product(&loops, &values[v], product, bias);
-        else
-            write_value(&loops, &values[v]);
+        else write_value(&loops, &values[v]);
         write_rounding(&loops, values, count, v);
     }
     text_string(out, "}\n\n");

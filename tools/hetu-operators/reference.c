@@ -228,10 +228,8 @@ const char *reference_write(Arena *arena, const char *path) {
     reference.entries = arena_alloc(arena, MOST_ENTRIES * sizeof *reference.entries);
     read_header(&reference, header);
     const char *name = strstr(path, "hetu/");
-    if (name && reference.count)
-        printf("## `<%s>`\n\n", name);
-    else
-        write_comment(header, arena);
+    if (name && reference.count) printf("## `<%s>`\n\n", name);
+    else write_comment(header, arena);
     for (int i = 0; i < reference.count; i++)
         if (reference.entries[i].shown) write_entry(&reference, &reference.entries[i]);
     fclose(header);

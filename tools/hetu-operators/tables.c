@@ -13,8 +13,7 @@ static bool is_tensors(ParamKind kind) { return kind == PARAM_TENSOR || kind == 
 
 /* Writes a leaf. Implements ExprLeaf; `context` is the OpDef. */
 static void write_leaf(Text *out, const Expr *leaf, void *context) {
-    if (leaf->kind == EXPR_SIZE)
-        text_print(out, "(Wide)size[%d]", leaf->index);
+    if (leaf->kind == EXPR_SIZE) text_print(out, "(Wide)size[%d]", leaf->index);
     else
         text_print(out,
                    opdef_attr_kind(context, leaf->index) == PARAM_FLOAT ? "attr[%d].f"

@@ -218,10 +218,8 @@ static void run_or_show(const Options *options, const Cases *cases, const Cluste
         return;
     }
     Set set = set_plan(options->arena, cases->at, cases->count, cluster);
-    if (options->fill)
-        run_together(options, &set, rank, ranks);
-    else
-        show(options, &set);
+    if (options->fill) run_together(options, &set, rank, ranks);
+    else show(options, &set);
 }
 
 int main(int argc, char **argv) {

@@ -102,18 +102,13 @@ static Case *case_of(Arena *arena, const char *pattern, const int *devices, int 
     text_print(&text, "f32[%lld,%lld]: ", (long long)rows,
                (long long)(columns < count ? count : columns));
     for (const char *c = pattern; *c; c++)
-        if (*c == 'D' || *c == 'R')
-            print_devices(&text, devices, count, *c == 'R');
-        else if (*c == 'A')
-            print_devices(&text, devices, 1, 0);
+        if (*c == 'D' || *c == 'R') print_devices(&text, devices, count, *c == 'R');
+        else if (*c == 'A') print_devices(&text, devices, 1, 0);
         else if (*c == 'F' || *c == 'S')
             print_devices(&text, *c == 'F' ? devices : devices + count / 2, count / 2, 0);
-        else if (*c == 'n')
-            text_print(&text, "%d", count);
-        else if (*c == 'h')
-            text_print(&text, "%d", count / 2);
-        else
-            text_append(&text, c, 1);
+        else if (*c == 'n') text_print(&text, "%d", count);
+        else if (*c == 'h') text_print(&text, "%d", count / 2);
+        else text_append(&text, c, 1);
     Case *read = case_read(arena, diag_create(arena, stderr), (Position){0}, text_bytes(&text));
     if (!read) BUG("the case %s", text_bytes(&text));
     return read;
@@ -504,10 +499,8 @@ static void add_switches(Arena *arena, const Hosts *hosts, json_t *uplinks) {
                 json_array_append_new(names, json_string(hosts->name[first[host]]));
             }
         Flows flows = flows_out(arena, hosts, senders, count, inside);
-        if (count > 1)
-            add_uplink(arena, &flows, names, uplinks);
-        else
-            json_decref(names);
+        if (count > 1) add_uplink(arena, &flows, names, uplinks);
+        else json_decref(names);
     }
 }
 

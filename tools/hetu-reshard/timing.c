@@ -60,10 +60,8 @@ typedef struct Shortest {
 } Shortest;
 
 static void note_batch(Shortest *shortest, double seconds) {
-    if (seconds < shortest->first)
-        *shortest = (Shortest){seconds, shortest->first};
-    else if (seconds < shortest->second)
-        shortest->second = seconds;
+    if (seconds < shortest->first) *shortest = (Shortest){seconds, shortest->first};
+    else if (seconds < shortest->second) shortest->second = seconds;
 }
 
 /* Returns the seconds of a run in the shortest batch; runs batches for `budget` seconds. While the

@@ -82,10 +82,8 @@ bool strategies_read(Arena *arena, const char *path, const char *cluster, Choice
         .arena = arena, .diag = diag_create(arena, stderr), .cluster_file = cluster, .list = list};
     if (cluster) reader.cluster = cluster_read(arena, reader.diag, cluster);
     bool known = !cluster || reader.cluster;
-    if (known && !stat(path, &about) && S_ISDIR(about.st_mode))
-        read_folder(&reader, path);
-    else if (known)
-        read_file(&reader, path);
+    if (known && !stat(path, &about) && S_ISDIR(about.st_mode)) read_folder(&reader, path);
+    else if (known) read_file(&reader, path);
     bool good = !diag_errors(reader.diag);
     diag_finish(reader.diag);
     return good;

@@ -91,8 +91,7 @@ static int read_ranks(const char *text) {
 /* Ends heturun after a message when options contradict each other or are missing. */
 static void check_options(const Options *options) {
     bool elastic = options->strategies || options->slots || options->cluster;
-    if (!options->words)
-        tool_misused("there is no program; give it behind the options");
+    if (!options->words) tool_misused("there is no program; give it behind the options");
     else if (options->ranks && elastic)
         tool_misused("-n starts ranks once; --elastic, --slots and --cluster are for runs "
                      "that are restarted");
@@ -176,12 +175,9 @@ static int run_once(Job *job, const Place *place, int count, int grace) {
         ranks_look(&ranks);
         status = ranks_status(&ranks, &all);
     }
-    if (told == SIGTERM)
-        status = ranks_await_ends(&ranks, told, grace);
-    else if (told == SIGINT || told == SIGHUP)
-        status = 128 + told;
-    else if (status)
-        status = report_failure(&ranks, status);
+    if (told == SIGTERM) status = ranks_await_ends(&ranks, told, grace);
+    else if (told == SIGINT || told == SIGHUP) status = 128 + told;
+    else if (status) status = report_failure(&ranks, status);
     ranks_end(&ranks);
     free(ranks.at);
     free(slots.at);
@@ -229,10 +225,8 @@ int main(int argc, char **argv) {
         place_open(&place, options.slots, hash);
     Job job = make_job(&options, hash);
     int status = 1;
-    if (good && options.ranks)
-        status = run_once(&job, &place, options.ranks, options.grace);
-    else if (good)
-        status = elastic_run(&job, &place, &slots, &list, options.grace);
+    if (good && options.ranks) status = run_once(&job, &place, options.ranks, options.grace);
+    else if (good) status = elastic_run(&job, &place, &slots, &list, options.grace);
     place_close(&place);
     arena_destroy(arena);
     return status;

@@ -29,10 +29,8 @@ extern char **environ;
 static void quote(FILE *out, const char *word) {
     fputs(" '", out);
     for (; *word; word++)
-        if (*word == '\'')
-            fputs("'\\''", out);
-        else
-            fputc(*word, out);
+        if (*word == '\'') fputs("'\\''", out);
+        else fputc(*word, out);
     fputc('\'', out);
 }
 

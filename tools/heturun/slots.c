@@ -14,8 +14,7 @@ enum { HOST_ROOM = 256, MOST_SLOTS = 1 << 16 };
 char *file_text(Arena *arena, Diag *diag, const char *path) {
     enum { MOST = 1 << 24 };
     InputText text = reading_text(arena, READ_FILES, path, MOST);
-    if (!text.bytes)
-        diag_error(diag, (Position){0}, "%s cannot be read: %s", path, text.why);
+    if (!text.bytes) diag_error(diag, (Position){0}, "%s cannot be read: %s", path, text.why);
     else if (memchr(text.bytes, 0, text.length))
         diag_error(diag, (Position){path, 1, 1}, "this is no text");
     return diag_errors(diag) || !text.bytes ? NULL : arena_string(arena, text.bytes);

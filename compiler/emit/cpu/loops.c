@@ -6,8 +6,7 @@
  *                                          #pragma omp simd
  *                                              for (long i1 = 0; i1 < 256; i1++) ...
  *
- * Results do not depend on the number of threads, because every sum has a fixed order.
- */
+ * Results do not depend on the number of threads, because every sum has a fixed order. */
 #include "emit/cpu/loops.h"
 
 enum { CHUNK = 4096, COLUMNS = 64, PARTS = 64, PARALLEL = 1 << 14, SERIAL_OUTPUTS = 16 };
@@ -24,10 +23,8 @@ void cpu_for(Text *out, int depth, const Loop *loop, const char *end) {
 }
 
 void cpu_parallel(Text *out, int loops) {
-    if (loops == 1)
-        text_string(out, "#pragma omp parallel for\n");
-    else if (loops > 1)
-        text_print(out, "#pragma omp parallel for collapse(%d)\n", loops);
+    if (loops == 1) text_string(out, "#pragma omp parallel for\n");
+    else if (loops > 1) text_print(out, "#pragma omp parallel for collapse(%d)\n", loops);
 }
 
 /* Opens a loop over chunks [c, end) of `step` indices. */
@@ -78,9 +75,7 @@ static void emit_elementwise(Text *out, const LocalOp *local, const Nest *output
         open = cpu_vector_loops(out, outputs, calls_functions(local->rule->body), &depth);
     text_string(out, outputs->count ? "\n" : "");
     emit_assignment(out, local, &around, depth);
-    if (open) {
-        close_bracket(out, depth - 2);
-    }
+    if (open) close_bracket(out, depth - 2);
 }
 
 /* ---- sums ---- */
@@ -187,13 +182,10 @@ static void emit_row_sums(const Sums *sums) {
         Addition addition = {sums->sets[s], &around, "sum"};
         if (parted && nest_volume(&contracted, 0, contracted.count) >= PARALLEL / SERIAL_OUTPUTS)
             emit_parted_sum(sums, &addition, depth);
-        else
-            emit_scalar_sum(sums, &addition, NULL, depth);
+        else emit_scalar_sum(sums, &addition, NULL, depth);
     }
     emit_sum_result(sums, "sum", depth);
-    if (outputs->count) {
-        close_bracket(out, depth - 1);
-    }
+    if (outputs->count) close_bracket(out, depth - 1);
 }
 
 static void emit_column_loop(Text *out, const Loop *inner, int depth) {
@@ -239,8 +231,6 @@ void loops_cpu(Text *before, Text *out, const LocalOp *local, const Kernel *kern
     Sums sums = {out, local, &outputs, sets, set_count, .volume = 1};
     for (int f = 0; f < local->factor_count; f++)
         sums.volume *= local->extent[f] ? local->extent[f] : 1;
-    if (sums_columns(local, &outputs, sets[0]))
-        emit_column_sums(&sums);
-    else
-        emit_row_sums(&sums);
+    if (sums_columns(local, &outputs, sets[0])) emit_column_sums(&sums);
+    else emit_row_sums(&sums);
 }

@@ -7,8 +7,7 @@
  *     #pragma omp simd
  *         for (long i1 = 0; i1 < 256; i1++)
  */
-#ifndef EMIT_CPU_LOOPS_H
-#define EMIT_CPU_LOOPS_H
+#pragma once
 
 #include "emit/kernel/loops.h"
 
@@ -24,5 +23,3 @@ void cpu_parallel(Text *out, int loops);
 /* Appends the loops of a nest, shared by threads if that is faster, and the head of the innermost
  * loop. The caller appends its statement at *depth. Returns how many braces are open. */
 int cpu_vector_loops(Text *out, const Nest *nest, bool calls, int *depth);
-
-#endif

@@ -1,5 +1,4 @@
-/* Kernels from equations, for the CPU: threads share the rows, and loops along a row are
- * vectorised. */
+/* Kernels from equations, for the CPU: threads share the rows, loops along a row are vectorised. */
 #include "emit/kernel/rows.h"
 
 #include "emit/cpu/loops.h"
@@ -20,8 +19,6 @@ static void emit_element(Text *out, const RowsPlace *place, int depth) {
     for (int e = 0; e < place->rows->equation_count; e++)
         if (rows_stores(place->rows, e, place->loop)) emit_row_store(out, place, e, depth);
 }
-
-/* ---- rows ---- */
 
 /* Appends the values of the row that are known before a loop. */
 static void emit_row_values(Text *out, const Rows *rows, int loop, int depth) {
@@ -58,9 +55,7 @@ static void emit_row_loop(Text *out, const Rows *rows, int loop, int depth) {
         cpu_for(out, depth + l, &rows->inner.loop[l], last ? " {" : "");
     }
     emit_element(out, &place, depth + rows->inner.count);
-    if (rows->inner.count) {
-        close_bracket(out, depth + rows->inner.count - 1);
-    }
+    if (rows->inner.count) close_bracket(out, depth + rows->inner.count - 1);
 }
 
 static void emit_rows(Text *out, const Rows *rows) {
@@ -76,28 +71,20 @@ static void emit_rows(Text *out, const Rows *rows) {
         emit_row_loop(out, rows, loop, depth);
     }
     emit_row_values(out, rows, rows->plan.loop_count, depth);
-    if (outer->count) {
-        close_bracket(out, depth - 1);
-    }
+    if (outer->count) close_bracket(out, depth - 1);
 }
-
-/* ---- elements ---- */
 
 static void emit_elements(Text *out, const Rows *rows) {
     RowsPlace place = place_in(rows, 0);
     int depth = 1, open = cpu_vector_loops(out, &rows->outer, rows->calls, &depth);
     text_string(out, rows->outer.count ? " {\n" : "");
     emit_element(out, &place, depth);
-    for (int b = 0; b < open + (rows->outer.count > 0); b++) {
-        close_bracket(out, depth - 1 - b);
-    }
+    for (int b = 0; b < open + (rows->outer.count > 0); b++) close_bracket(out, depth - 1 - b);
 }
 
 void rows_cpu(Text *before, Text *out, const LocalOp *local, const Kernel *kernel) {
     (void)before, (void)kernel;
     Rows rows = rows_of(out->arena, local);
-    if (rows.plan.rows)
-        emit_rows(out, &rows);
-    else
-        emit_elements(out, &rows);
+    if (rows.plan.rows) emit_rows(out, &rows);
+    else emit_elements(out, &rows);
 }

@@ -6,8 +6,7 @@
  *
  * If tensors are aligned, a thread computes as many neighbouring elements at once as fit into 16
  * bytes of the smallest type. <hetu/cuda_loops.h> has the building blocks of the loops, and the
- * order in which threads add up a sum.
- */
+ * order in which threads add up a sum. */
 #include "emit/cuda/vector_lanes.h"
 #include "emit/words.h"
 
@@ -68,10 +67,8 @@ static void emit_result(const KernelBody *body, const Lanes *lanes, const char *
     } else {
         text_result(out, local, &around);
     }
-    if (sum)
-        text_sum_value(out, local, &around, sum);
-    else if (!text_terms(out, local, 0, &around, true))
-        text_string(out, "0");
+    if (sum) text_sum_value(out, local, &around, sum);
+    else if (!text_terms(out, local, 0, &around, true)) text_string(out, "0");
     if (lanes->width == 1) {
         text_result_end(out, local);
         return;

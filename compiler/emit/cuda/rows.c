@@ -6,8 +6,7 @@
  * Loops along a row give each thread the same elements every time. For a short row, a thread keeps
  * in registers (NAME_h) elements that several loops need. For a long row, the thread reloads them.
  * A thread reads only result elements that it wrote itself. All threads of a row compute the row's
- * values; one thread stores these values at the end, when no thread reads operands any more.
- */
+ * values; one thread stores these values at the end, when no thread reads operands any more. */
 #include "emit/cuda/vector_lanes.h"
 #include "emit/kernel/rows.h"
 #include "emit/words.h"
@@ -40,12 +39,9 @@ static void text_access(Text *out, const LocalOp *local, int operand, void *cont
     int tensor = operand >= 0 ? local->result_count + operand : -1 - operand;
     if (operand < 0 && !rows_stored(place->rows, tensor, place->loop))
         text_print(out, "%s_v", rows_name(place->rows, tensor));
-    else if (team->held >> tensor & 1)
-        text_print(out, "%s_h[j][e]", local->tensors[tensor].name);
-    else if (!goes_along(team, tensor))
-        text_print(out, "%s_v", local->tensors[tensor].name);
-    else
-        text_lane(out, local, tensor, &team->lanes, &place->around);
+    else if (team->held >> tensor & 1) text_print(out, "%s_h[j][e]", local->tensors[tensor].name);
+    else if (!goes_along(team, tensor)) text_print(out, "%s_v", local->tensors[tensor].name);
+    else text_lane(out, local, tensor, &team->lanes, &place->around);
 }
 
 static RowsPlace place_at(const Team *team, int loop) {
@@ -80,8 +76,7 @@ static uint64_t loop_loads(const Team *team, int loop) {
     return set;
 }
 
-/* Returns the array with a thread's elements of a result: NAME_w, or the part of NAME_h for this
- * iteration. */
+/* Returns the array of a thread's elements of a result: NAME_w, or its part of NAME_h. */
 static const char *lanes_name(const Team *team, int result) {
     return arena_format(team->device.out->arena, team->held >> result & 1 ? "%s_h[j]" : "%s_w",
                         rows_name(team->rows, result));
@@ -151,8 +146,7 @@ static void emit_step(const Team *team, int loop, int depth) {
 
 /* ---- rows ---- */
 
-/* Appends the index of the row of this warp or block, and the values of the row that are loaded
- * once. */
+/* Appends the row's index of this warp or block, and values of the row that are loaded once. */
 static void emit_row_begin(const Team *team) {
     const LocalOp *local = team->rows->local;
     Text *out = team->device.out;
@@ -181,8 +175,7 @@ static void emit_row_values(const Team *team, int loop) {
     }
 }
 
-/* Appends the head of the loop along a row with the statements `step`. Leaves out unused
- * indices. */
+/* Appends the head of the loop along a row with the statements `step`. Omits unused indices. */
 static void open_row_loop(const Team *team, const char *step) {
     Text *out = team->device.out;
     int threads = team->warp ? CUDA_WARP : CUDA_THREADS;
@@ -229,10 +222,8 @@ static void choose_held(Team *team) {
         threads = team->warp ? CUDA_WARP : CUDA_THREADS;
     uint64_t held = again | (once & ((UINT64_C(1) << results) - 1));
     for (int t = 0; held >> t; t++)
-        if (held >> t & 1 && nest_inner(team->along)->stride[t] == 1)
-            count++;
-        else
-            held &= ~(UINT64_C(1) << t);
+        if (held >> t & 1 && nest_inner(team->along)->stride[t] == 1) count++;
+        else held &= ~(UINT64_C(1) << t);
     int64_t turns = (steps_of(team->along, &team->lanes) + threads - 1) / threads;
     if (!count || team->lanes.width == 1 || turns * team->lanes.width * count > MOST_HELD) return;
     team->held = held;
@@ -281,8 +272,7 @@ static const char *emit_rows(Team *team) {
     return arena_format(arena, "%lld, %d", (long long)count, CUDA_THREADS);
 }
 
-/* Returns whether elements of a result in the set are not contiguous, so that a thread stores each
- * one separately. */
+/* Returns whether elements of a result in the set are not contiguous: each is stored separately. */
 static bool stores_apart(const LocalOp *local, const Nest *along, uint64_t tensors) {
     bool apart = false;
     for (int t = 0; nest_inner(along) && t < local->result_count; t++)

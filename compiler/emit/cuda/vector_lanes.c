@@ -12,8 +12,7 @@ enum {
     LONG_INDEX = 1 << 30 // elements from which an index needs 64 bits
 };
 
-/* Chooses an index type for all elements of every tensor. No tensor has more elements than the
- * product of all factors. */
+/* Chooses an index type for all tensors' elements, at most the product of all factors. */
 Device device_of(Text *out, const LocalOp *local) {
     int64_t volume = 1;
     for (int f = 0; f < local->factor_count; f++) volume *= local->extent[f] ? local->extent[f] : 1;
@@ -29,8 +28,7 @@ static bool is_aligned(const LocalOp *local, const Tensor *tensor) {
            tensor_elements(tensor) * dtype_size(tensor->value->type.dtype) % VECTOR == 0;
 }
 
-/* Returns whether `width` neighbouring elements of a tensor along `inner` are aligned at every
- * index of the loops of `nest`. */
+/* Returns whether `width` neighbours of a tensor along `inner` are always aligned in `nest`. */
 static bool fits(const LocalOp *local, int tensor, const Nest *nest, const Loop *inner, int width) {
     for (int l = 0; nest && l < nest->count; l++)
         if (&nest->loop[l] != inner && nest->loop[l].stride[tensor] % width) return false;
@@ -75,12 +73,10 @@ static void text_apart(Text *out, const LocalOp *local, int tensor, const Lanes 
 void text_lane(Text *out, const LocalOp *local, int tensor, const Lanes *lanes,
                const Around *around) {
     int64_t stride = inner_stride(lanes, tensor);
-    if (lanes->width == 1)
-        text_tensor(out, local, tensor, around);
+    if (lanes->width == 1) text_tensor(out, local, tensor, around);
     else if (stride == 0 || stride == 1)
         text_print(out, "%s_v%s", local->tensors[tensor].name, stride ? "[e]" : "");
-    else
-        text_apart(out, local, tensor, lanes, around);
+    else text_apart(out, local, tensor, lanes, around);
 }
 
 void text_place(Text *out, const LocalOp *local, int tensor, const Around *around) {

@@ -1,11 +1,9 @@
-/* Lanes: neighbouring elements that a CUDA thread computes at once, for bodies (loops.c) and
- * equations (rows.c).
+/* Lanes: neighbours that a CUDA thread computes at once: bodies (loops.c), equations (rows.c).
  *
  *     f32, 4 lanes:    float x_v[4]; ht_load(x_v, x + i0 * 4);
  *                      for (int e = 0; e < 4; e++) y_v[e] = x_v[e] + bias_v;
  */
-#ifndef EMIT_CUDA_VECTOR_LANES_H
-#define EMIT_CUDA_VECTOR_LANES_H
+#pragma once
 
 #include "emit/kernel/loops.h"
 
@@ -35,8 +33,7 @@ Device device_of(Text *out, const LocalOp *local);
  * tensor of the set `tensors` is aligned for fewer. `other` has the surrounding loops. */
 Lanes lanes_along(const LocalOp *local, uint64_t tensors, const Nest *nest, const Nest *other);
 
-/* Appends a tensor at the current lane: NAME_v[e] or NAME_v if it was loaded before, otherwise the
- * element itself. */
+/* Appends a tensor at the current lane: NAME_v[e] or NAME_v if loaded before, or the element. */
 void text_lane(Text *out, const LocalOp *local, int tensor, const Lanes *lanes,
                const Around *around);
 
@@ -47,8 +44,7 @@ void text_place(Text *out, const LocalOp *local, int tensor, const Around *aroun
 void emit_loads(const Device *device, uint64_t tensors, const Lanes *lanes, const Around *around,
                 int depth);
 
-/* Returns the variable that counts the steps of a nest: the loop's index with one loop and one
- * lane, otherwise `number`. */
+/* Returns the variable that counts a nest's steps: the index of a single loop, or `number`. */
 const char *counter(const Nest *nest, const Lanes *lanes, const char *number);
 
 /* Returns the number of steps of a nest; a step computes all lanes. */
@@ -83,5 +79,3 @@ typedef struct DeviceText {
 /* Appends the __global__ function with this body to `before`, and its launch to `out`. */
 void emit_launch(Text *before, Text *out, const LocalOp *local, const Kernel *kernel,
                  DeviceText text);
-
-#endif

@@ -7,8 +7,7 @@
 #include <math.h>
 
 /* Returns the extent of a dimension of the whole tensor. Rows of a micro-batch have the extent of
- * the batch, a chunk of rows the extent of all chunks. With padding lengths, the extent is that of
- * the padded batch. */
+ * the batch, a chunk that of all chunks. With padding lengths, it is that of the padded batch. */
 static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d) {
     const BoundDim *dim = &tensor->bound->dims[d];
     const PipelineTemplates *bodies = local->module->templates;
@@ -22,8 +21,7 @@ static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d) 
                : tensor->value->type.extent[d];
 }
 
-/* Returns the extent of a dimension of a kernel's view: the product of the extents of the tensor's
- * dimensions that the view merges. */
+/* Returns a kernel view's extent: the product of the extents of the dimensions that it merges. */
 static int64_t written_extent(const LocalOp *local, const Tensor *tensor, int written,
                               bool global) {
     int64_t extent = 1;
@@ -42,8 +40,7 @@ static void emit_extents(Text *out, const LocalOp *local, const char *field, con
     text_string(out, "}");
 }
 
-/* Appends the distance from the batch's first row to the current micro-batch, inside the loop over
- * micro-batches. */
+/* Appends the distance from the batch's first row to the micro-batch, inside the loop over them. */
 static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tensor, int written) {
     int64_t stride = 0, unit = local->module->templates->row_unit;
     for (int d = 0; d < tensor->bound->rank; d++) {
@@ -52,8 +49,7 @@ static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tens
     }
     if (stride && unit > 1)
         text_print(out, " + r->row / %lld * %lld", (long long)unit, (long long)stride);
-    else if (stride)
-        text_print(out, " + r->row * %lld", (long long)stride);
+    else if (stride) text_print(out, " + r->row * %lld", (long long)stride);
 }
 
 /* Appends a field of a view with a number of the device for each dimension: "offset", where the
@@ -123,8 +119,7 @@ static void emit_shape_attr(Text *out, const Attr *attr) {
 static void emit_double(Text *out, double value) {
     if (isnan(value) || isinf(value))
         text_string(out, isnan(value) ? "NAN" : value < 0 ? "-INFINITY" : "INFINITY");
-    else
-        print_number(out, value);
+    else print_number(out, value);
 }
 
 static void emit_attrs(Text *out, const OpDef *def, const Attr *attrs) {

@@ -77,8 +77,7 @@ static bool reads_numbers(const LocalOp *local) {
     return local->rule->kind == RULE_CALL && !local_empty(local) && has_offsets(local);
 }
 
-/* Appends the parameters: "float *y, const float *x", or "void *y, void *x" for kernels with
- * views. */
+/* Appends the parameters: "float *y, const float *x", or "void *y, void *x" with views. */
 static void text_parameters(Text *out, const LocalOp *local, bool views) {
     for (int t = 0; t < local->tensor_count; t++) {
         const Tensor *tensor = &local->tensors[t];
@@ -158,7 +157,6 @@ static void check_kernel(RoleWriter *writer, const LocalOp *local, const char *k
     }
 }
 
-/* Declares a C kernel once. */
 static void declare_kernel(Emitter *emitter, const char *kernel) {
     char line[256];
     snprintf(line, sizeof line, "ht_kernel %s;\n", kernel);

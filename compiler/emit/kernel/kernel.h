@@ -1,8 +1,7 @@
 /* The functions that role programs call: one for each operator and local shape, shared by all roles
  * and models of a unit. This folder writes bodies that are the same for all backends; loops.h and
  * the backend write all other bodies. */
-#ifndef EMIT_KERNEL_KERNEL_H
-#define EMIT_KERNEL_KERNEL_H
+#pragma once
 
 #include "emit/kernel/local.h"
 
@@ -40,5 +39,3 @@ typedef struct Product {
 /* Returns whether the body is such a product, and fills in `product`. */
 bool product_of(const LocalOp *local, Product *product);
 void emit_product(Text *out, const LocalOp *local, const Product *product);
-
-#endif

@@ -12,7 +12,6 @@
 #include "rule/expr.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 int64_t tensor_elements(const Tensor *tensor) {
@@ -83,8 +82,7 @@ static bool local_tensor(LocalOp *local, const RoleWriter *writer, Tensor *tenso
     return true;
 }
 
-/* Checks that a kernel can get the positions of a tensor's pieces: at most two ranges in a
- * dimension. */
+/* Checks that a kernel can get a tensor's positions: at most two ranges in a dimension. */
 static bool check_places(const LocalOp *local, RoleWriter *writer, const Tensor *tensor) {
     Range ranges[2];
     for (int d = 0; tensor->value && d < tensor->bound->rank; d++)
@@ -102,8 +100,7 @@ static bool check_places(const LocalOp *local, RoleWriter *writer, const Tensor 
     return true;
 }
 
-/* Sets the extents of an empty piece: a factor is empty unless another tensor has elements along
- * it. */
+/* Sets an empty piece's extents: a factor is empty unless another tensor has elements along it. */
 static void local_empty_tensor(LocalOp *local, Tensor *tensor) {
     for (int d = 0; tensor->empty && d < tensor->bound->rank; d++) {
         int64_t *extent =
@@ -169,8 +166,7 @@ static int term_most(const Expr *expr) {
     return expr->kind == EXPR_NEG ? term_most(expr->arg[0]) : 1;
 }
 
-/* Returns whether an expression divides by the extent of a contracted factor that is empty in the
- * whole tensor: the mean of no elements. */
+/* Returns whether an expression divides by an empty contracted factor: the mean of no elements. */
 static bool is_mean_of_nothing(const LocalOp *local, const Expr *expr) {
     const Binding *binding = local->op->binding;
     for (int f = 0; f < binding->factor_count && expr->kind == EXPR_DIV; f++)

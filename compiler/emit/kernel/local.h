@@ -3,8 +3,7 @@
  *     linear, x (8, 128), w (512, 128), w split over 2 devices
  *     ->  local w (256, 128), y (8, 256); factors b = 8, o = 256, i = 128; one term x * w over i
  */
-#ifndef EMIT_KERNEL_LOCAL_H
-#define EMIT_KERNEL_LOCAL_H
+#pragma once
 
 #include "emit/backend.h"
 #include "ir/module.h"
@@ -52,8 +51,7 @@ typedef struct LocalOp {
     Term *terms; // terms of a RULE_BODY, or of the product before an epilogue
 } LocalOp;
 
-/* Fills in `local`. Returns false after it has reported an error: a tensor that lies in several
- * boxes, which the operator cannot take. */
+/* Fills in `local`. Returns false after an error: a tensor that lies in several boxes. */
 bool local_op(LocalOp *local, struct RoleWriter *writer, const Op *op);
 
 /* Makes a product compute the column sum of its operand as well, if its kernel can. */
@@ -77,8 +75,7 @@ bool tensor_is_half(const Tensor *tensor);
 /* Returns the index of the call's operand for the rule's operand `index`; -1 when it is absent. */
 int operand_of(const LocalOp *local, int index);
 
-/* Returns the set of the call's operands that an expression reads. Sets *absent if the expression
- * reads an absent operand. */
+/* Returns the set of operands that an expression reads. Sets *absent if it reads an absent one. */
 uint64_t expr_operands(const LocalOp *local, const Expr *expr, bool *absent);
 
 /* Returns whether `value`, a tensor of the operator, is the part of an input or of collected rows
@@ -96,8 +93,7 @@ void emit_expr(Text *out, const LocalOp *local, const Expr *expr, AccessWriter *
 
 /* ---- numbers that differ between the devices of a role: numbers.c ---- */
 
-/* Marks the terms that some device of the role leaves out, since another device adds the same term
- * to the same partial result. */
+/* Marks the terms that some device of the role leaves out, since another one adds the same term. */
 void flag_terms(LocalOp *local, struct RoleWriter *writer);
 
 /* Returns whether a kernel reads the offset of a dimension of its view. */
@@ -112,5 +108,3 @@ int region_ranges(const Region *region, int dim, Range ranges[2]);
 /* Returns the column of the device's row at which the numbers of this operator begin: the flags of
  * terms, then the offsets of views. Adds new columns. Returns -1 if the operator reads none. */
 int number_column(struct RoleWriter *writer, const LocalOp *local);
-
-#endif

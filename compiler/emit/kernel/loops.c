@@ -8,8 +8,7 @@
 
 /* ---- nests ---- */
 
-/* Appends a loop over a bound factor, merged with the previous loop if every tensor is contiguous
- * over both. */
+/* Appends a loop over a bound factor, merged with the last if tensors are contiguous over both. */
 static void nest_add(Nest *nest, const LocalOp *local, int factor, char letter) {
     if (local->extent[factor] == 1) return;
     Loop loop = {.extent = local->extent[factor]};
@@ -103,8 +102,7 @@ void text_result_end(Text *out, const LocalOp *local) {
 
 /* ---- terms ---- */
 
-/* Returns whether exactly one term is summed over exactly the factors of `set`, with a plus sign
- * and without a flag. */
+/* Returns whether one term is summed over exactly `set`, with a plus sign and without a flag. */
 static bool one_term(const LocalOp *local, uint32_t set) {
     int count = 0;
     for (int t = 0; t < local->term_count; t++)

@@ -5,8 +5,7 @@
  *     y[b, o] = x[b, o] + bias[o]                   ->  loops i0 < 8, i1 < 256
  *
  * This file writes elements and terms; cpu/loops.c and cuda/loops.c write the functions. */
-#ifndef EMIT_KERNEL_LOOPS_H
-#define EMIT_KERNEL_LOOPS_H
+#pragma once
 
 #include "emit/kernel/kernel.h"
 
@@ -22,8 +21,7 @@ typedef struct Nest {
     Loop loop[IR_MAX_FACTORS];
 } Nest;
 
-/* Return the loops over the elements of the result, and the loops over contracted factors, in the
- * order in which the operands have them. */
+/* Return the loops over the result, and over contracted factors in the order of the operands. */
 Nest nest_of_result(const LocalOp *local);
 Nest nest_of_sum(const LocalOp *local, uint32_t contracted);
 
@@ -45,16 +43,14 @@ typedef struct Around {
     const void *more; // data of the backend
 } Around;
 
-/* Appends the index of a tensor's element, "i0 * 768 + i1", and the element NAME[index], bf16
- * converted to f32. */
+/* Appends the index of a tensor's element, "i0 * 768 + i1", and the element NAME[index] as f32. */
 void text_index(Text *out, const Around *around, int tensor);
 void text_tensor(Text *out, const LocalOp *local, int tensor, const Around *around);
 
 /* Appends the element of an operand in the same way. Implements AccessWriter. */
 void text_element(Text *out, const LocalOp *local, int operand, void *around);
 
-/* Append the text before and after a new element of the result: "y[i0] = ht_bf16_store(" and
- * ");\n". */
+/* Append the text around a new element of the result: "y[i0] = ht_bf16_store(" and ");\n". */
 void text_result(Text *out, const LocalOp *local, const Around *around);
 void text_result_end(Text *out, const LocalOp *local);
 
@@ -62,8 +58,7 @@ void text_result_end(Text *out, const LocalOp *local);
  * yet. Returns whether a term has been written, before or by this call. */
 bool text_terms(Text *out, const LocalOp *local, uint32_t set, const Around *around, bool first);
 
-/* Appends a sum and the terms that are not summed, in the type in which kernels compute the result:
- * "(float)(sum + z[i0])". */
+/* Appends a sum and the other terms, in the kernels' type of the result: "(float)(sum + z[i0])". */
 void text_sum_value(Text *out, const LocalOp *local, const Around *around, const char *sum);
 
 /* Returns the operands that terms summed over exactly these factors read, as a set. */
@@ -73,8 +68,7 @@ uint64_t terms_operands(const LocalOp *local, uint32_t set);
  * is empty on this device. Returns how many there are. */
 int contracted_sets(const LocalOp *local, uint32_t *sets);
 
-/* Returns whether the largest operand is contiguous along the innermost loop of the result rather
- * than along a contracted one. */
+/* Returns whether the largest operand is contiguous along the result's innermost loop. */
 bool sums_columns(const LocalOp *local, const Nest *outputs, uint32_t set);
 
 /* Returns the C type of the variable of a sum. */
@@ -89,5 +83,3 @@ void close_bracket(Text *out, int depth);
 
 /* Returns whether an expression calls a function. */
 bool calls_functions(const Expr *expr);
-
-#endif

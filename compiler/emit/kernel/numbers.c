@@ -231,8 +231,7 @@ static int write_column(RoleWriter *writer, const LocalOp *local) {
     return (int)*slot - 1;
 }
 
-/* Appends all that an operator's numbers depend on: which of its terms are flagged, and its
- * tensors. */
+/* Appends what an operator's numbers depend on: which terms are flagged, and its tensors. */
 static void numbers_key(Text *key, const LocalOp *local) {
     text_append(key, (const char *)&local->op->def, sizeof local->op->def);
     text_append(key, (const char *)&local->op->binding, sizeof local->op->binding);

@@ -10,8 +10,7 @@ static bool tensor_has(const Tensor *tensor, int factor) {
     return false;
 }
 
-/* Returns whether one operand has a dimension of the result that the other lacks. Otherwise a loop
- * nest is as fast. */
+/* Returns whether one operand has a dimension of the result that the other operand lacks. */
 static bool product_is_matrix(const LocalOp *local, const Product *product) {
     bool alone = false;
     for (int f = 0; f < local->factor_count; f++)
@@ -32,7 +31,6 @@ static bool all_floats(const LocalOp *local) {
     return floats;
 }
 
-/* Finds the results that the product writes. */
 static void find_results(const LocalOp *local, Product *product) {
     const Rule *rule = local->rule;
     if (!rule->equations.count) return;

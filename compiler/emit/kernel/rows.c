@@ -133,12 +133,10 @@ RowsPlace rows_place(const Rows *rows, int loop, AccessWriter *access, const voi
 void text_row_access(Text *out, const LocalOp *local, int operand, void *context) {
     RowsPlace *place = context;
     int value = -1 - operand;
-    if (operand >= 0)
-        text_element(out, local, operand, &place->around);
+    if (operand >= 0) text_element(out, local, operand, &place->around);
     else if (rows_stored(place->rows, value, place->loop))
         text_tensor(out, local, value, &place->around);
-    else
-        text_print(out, "%s_v", rows_name(place->rows, value));
+    else text_print(out, "%s_v", rows_name(place->rows, value));
 }
 
 static void text_expr(Text *out, const RowsPlace *place, const Expr *expr) {

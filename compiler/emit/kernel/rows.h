@@ -9,8 +9,7 @@
  * Outer loops run over rows, or over all elements if there are no rows. Inside, several loops run
  * along the row one after another. A value is in the variable NAME_v, an incomplete sum in NAME_s.
  */
-#ifndef EMIT_KERNEL_ROWS_H
-#define EMIT_KERNEL_ROWS_H
+#pragma once
 
 #include "emit/kernel/loops.h"
 #include "rule/equations.h"
@@ -26,8 +25,7 @@ typedef struct Rows {
 
 Rows rows_of(Arena *arena, const LocalOp *local);
 
-/* A place in the text of a kernel: inside loop `loop` along the row, or before it if the nest
- * `contracted` is NULL. */
+/* A place in a kernel's text: in loop `loop` along the row, or before it (`contracted` NULL). */
 typedef struct RowsPlace {
     Around around; // the loops that enclose the place
     const Rows *rows;
@@ -45,8 +43,7 @@ bool rows_is_result(const Rows *rows, int equation);
 const char *rows_name(const Rows *rows, int value);
 const char *rows_type(const Rows *rows, int value);
 
-/* Return whether loop `loop` computes the equation's value for every element, and whether the loop
- * also stores the value. */
+/* Return whether loop `loop` computes the equation for every element, and whether it stores it. */
 bool rows_computes(const Rows *rows, int equation, int loop);
 bool rows_stores(const Rows *rows, int equation, int loop);
 
@@ -55,8 +52,7 @@ bool rows_stores(const Rows *rows, int equation, int loop);
 bool rows_adds(const Rows *rows, int equation, int loop);
 bool rows_follows(const Rows *rows, int equation, int loop);
 
-/* Returns whether loop `loop` loads the value from memory: an earlier loop stored it as a
- * result. */
+/* Returns whether loop `loop` loads the value from memory: an earlier loop stored it. */
 bool rows_stored(const Rows *rows, int value, int loop);
 
 /* Appends an operand or value, from memory or from its variable. Implements AccessWriter; `place`
@@ -73,5 +69,3 @@ void emit_row_element(Text *out, const RowsPlace *place, int depth);
 
 /* Appends `NAME[index] = NAME_v;`. */
 void emit_row_store(Text *out, const RowsPlace *place, int equation, int depth);
-
-#endif

@@ -40,8 +40,7 @@ static bool is_exponent(const char *text, const char *at) {
            (isdigit((unsigned char)at[-3]) || at[-3] == '.');
 }
 
-/* Returns whether the digits at `at` are a number that can become a parameter. Divisors, moduli and
- * array extents cannot. */
+/* Returns whether the number at `at` can become a parameter. Divisors and array extents cannot. */
 static bool may_differ(const char *text, const char *at) {
     const char *before = at, *end = at + strspn(at, "0123456789");
     while (before > text && before[-1] == ' ') before--;
@@ -50,14 +49,11 @@ static bool may_differ(const char *text, const char *at) {
            left != '/' && left != '%' && left != '[';
 }
 
-/* Returns the end of text that is copied unchanged: a preprocessor line, a comment, a word, or one
- * character. */
+/* Returns the end of text that is copied unchanged: a directive, comment, word, or character. */
 static const char *copied_end(const char *text, const char *at) {
     const char *end = NULL;
-    if (*at == '#' && (at == text || at[-1] == '\n'))
-        end = strchr(at, '\n');
-    else if (!strncmp(at, "/*", 2))
-        end = strstr(at, "*/");
+    if (*at == '#' && (at == text || at[-1] == '\n')) end = strchr(at, '\n');
+    else if (!strncmp(at, "/*", 2)) end = strstr(at, "*/");
     if (end) return end;
     for (end = at + 1; part_of_word(*at) && part_of_word(*end);) end++;
     return end;
@@ -116,8 +112,7 @@ static void write_whole(Text *out, const KernelText *kernel) {
                kernel->prototype, kernel->body);
 }
 
-/* Appends a body with names of parameters in place of numbers. Drops `static` of tables, because
- * tables may contain parameters. */
+/* Appends a body with names of parameters in place of numbers. Drops `static` of tables. */
 static void write_with_parameters(Text *out, const Parted *parted, const int *which) {
     static const char TABLE[] = "    static const ";
     const char *done = parted->kernel->body, *end;

@@ -4,10 +4,8 @@
  *     devices {0, 4, 0, 1}: 4 devices from 0 on; they have pieces 0, 1, 2, 3: from 0 on, step 1
  *     boxes 0, 0, 2, 2, 0, 4, 0: from box 0 on; rows [0, 2), step 2; columns [0, 4), step 0
  *
- * Neighbouring devices, and neighbouring boxes, often differ by constant steps. A row of a table
- * stands for such a run. So a table grows with the number of ways in which a tensor is cut, not
- * with the number of devices.
- */
+ * Neighbouring devices, and neighbouring boxes, often differ by constant steps; a row of a table is
+ * such a run. So a table grows with the ways in which a tensor is cut, not with devices. */
 #include "emit/program/tables.h"
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
@@ -136,10 +134,8 @@ static Piece device_piece(Arena *arena, const Tables *tables, const Stored *stor
         stored->turns.count ? NULL : value_region(tables->module, stored->value, device);
     if ((region && !region->box_count) || roles_index(tables->module->devices->roles, device) < 0)
         return piece;
-    if (region)
-        add_region(arena, &piece, region, (Displacement){-1, 0, 0});
-    else
-        add_turns(arena, &piece, tables, stored, device);
+    if (region) add_region(arena, &piece, region, (Displacement){-1, 0, 0});
+    else add_turns(arena, &piece, tables, stored, device);
     return piece;
 }
 
@@ -179,8 +175,7 @@ static PiecesText find_pieces(Arena *scratch, const Tables *tables, const Stored
 
 /* ---- runs ---- */
 
-/* Returns rows `{device, count, piece, step}`: `count` devices from `device` on, whose piece
- * numbers grow by `step` from device to device. */
+/* Returns rows `{device, count, piece, step}`: `count` devices whose pieces grow by `step`. */
 static Text device_runs(Arena *arena, const int *piece, int count, int *runs) {
     Text rows = {.arena = arena};
     *runs = 0;
@@ -216,8 +211,7 @@ static bool same_extents(const int64_t *boxes, int rank, int a) {
     return same;
 }
 
-/* Returns rows `box, lo, hi, step, ...` for runs of boxes. In a run, each box is the previous one
- * moved by the steps. */
+/* Returns rows `box, lo, hi, step, ...` for runs of boxes, each the previous one moved. */
 static Text box_runs(Arena *arena, const int64_t *boxes, int count, int rank, int *runs) {
     Text rows = {.arena = arena};
     *runs = 0;

@@ -42,8 +42,6 @@ const int64_t *updated_slots_of(Arena *arena, const Module *module, const int64_
     return updated;
 }
 
-/* ---- buffers ---- */
-
 int64_t value_buffer(const RoleWriter *writer, const Value *value) {
     const Value *owner = role_storage(writer->module, writer->role, value);
     if (writer->slot_of[owner->id] >= 0) return ht_buffer_of_slot(writer->slot_of[owner->id]);
@@ -82,8 +80,7 @@ void call_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value
         call_add(calls, call,
                  (Argument){ARGUMENT_TURN, buffer,
                             c_number(calls->arena, role_value_bytes(writer, turn))});
-    else
-        call_add(calls, call, (Argument){.kind = ARGUMENT_BUFFER, .number = buffer});
+    else call_add(calls, call, (Argument){.kind = ARGUMENT_BUFFER, .number = buffer});
 }
 
 void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value *to,

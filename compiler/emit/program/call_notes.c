@@ -8,11 +8,11 @@
 
 #include "cost/cost.h"
 #include "emit/words.h"
-#include "hetu/rt.h"
 #include "ir/analysis/subviews.h"
-#include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
 #include "ir/programs/regions.h"
+#include "hetu/rt.h"
+#include "ir/programs/conversions.h"
 
 #include <math.h>
 #include <string.h>
@@ -35,8 +35,7 @@ static const char *layer_text(Arena *arena, const Layer *layer) {
                        : arena_format(arena, "%s%d", tower, layer->number);
 }
 
-/* Adds a row for a floating-point value that a call makes or reads, if this role has elements of
- * the value. */
+/* Adds a row for a floating-point value that a call makes or reads, if this role has some of it. */
 static void note_made(NoteWriter *notes, const Call *call, const Value *value, Text *shapes,
                       int *count) {
     const RoleWriter *writer = notes->writer;
@@ -74,8 +73,7 @@ static const Value *whole_of(const Value *value) {
     return value;
 }
 
-/* Returns the work of a call: the work of an operator's rule, or the bytes that a copy, conversion
- * or sum of micro-batches moves. */
+/* Returns the work of a call: an operator's by its rule, or the bytes of a copy or conversion. */
 static Work call_work(const RoleWriter *writer, const Call *call) {
     const Op *op = call->op;
     int device = writer->role->devices[0];
@@ -119,8 +117,7 @@ static void note_whose(NoteWriter *notes, const Op *op) {
     notes->notes.whose_count++;
 }
 
-/* Returns the number of a row of `calls`; writes the row and the shapes of its tensors when it is
- * new. */
+/* Returns the number of a row of `calls`; writes it and the shapes of its tensors if new. */
 static int known_call(NoteWriter *notes, const char *row, const Text *shapes, int made, int read) {
     const char *key =
         arena_format(notes->calls.arena, "%s %d %d %s", row, made, read, text_bytes(shapes));

@@ -118,10 +118,8 @@ static void stretches_find(Arena *arena, const int *keys, int count, Stretches *
     for (int i = 0; i < count;) {
         Stretch stretch = best_repeat(keys, next, count, i);
         Stretch *before = stretches->count ? &stretches->at[stretches->count - 1] : NULL;
-        if (stretch.times == 1 && before && before->times == 1)
-            before->length++;
-        else
-            array_push(arena, stretches, stretch);
+        if (stretch.times == 1 && before && before->times == 1) before->length++;
+        else array_push(arena, stretches, stretch);
         i += stretch.length * stretch.times;
     }
     arena_destroy(scratch);
@@ -214,8 +212,7 @@ static Repeat repeat_columns(Arena *arena, Calls *calls, Stretch stretch, Column
     return repeat;
 }
 
-/* Appends one call. In a repeat, *n is the number of its first argument; outside of repeats
- * `repeat` is NULL. */
+/* Appends one call. In a repeat, *n numbers its first argument; else `repeat` is NULL. */
 static void text_call(Text *out, const Call *call, const Repeat *repeat, int *n) {
     text_print(out, "    %s", call->opening);
     for (int a = 0; a < call->arguments.count; a++) {
@@ -224,14 +221,11 @@ static void text_call(Text *out, const Call *call, const Repeat *repeat, int *n)
     }
     const char *place = op_place(out->arena, call->op, repeat ? NULL : call->op->source->scope),
                *mark = call->aside ? "" : " ht_did(r);";
-    if (call->places)
-        text_print(out, ", \"%s\");%s", c_string(out->arena, place), mark);
-    else
-        text_print(out, ");%s /* %s", mark, place);
+    if (call->places) text_print(out, ", \"%s\");%s", c_string(out->arena, place), mark);
+    else text_print(out, ");%s /* %s", mark, place);
     if (call->comment && *call->comment)
         text_print(out, "%s%s */\n", call->places ? " /* " : ": ", call->comment);
-    else
-        text_string(out, call->places ? "\n" : " */\n");
+    else text_string(out, call->places ? "\n" : " */\n");
 }
 
 static const char *scope_of(const Call *call) {
@@ -272,10 +266,8 @@ static void emit_table(Text *out, const Repeat *repeat, const ColumnHome *homes,
 }
 
 static void open_function(Text *out, const char *name, int part, const char *parameters) {
-    if (part)
-        text_print(out, "static void %s_%d(%s)\n{\n", name, part, parameters);
-    else
-        text_print(out, "static void %s(%s)\n{\n", name, parameters);
+    if (part) text_print(out, "static void %s_%d(%s)\n{\n", name, part, parameters);
+    else text_print(out, "static void %s(%s)\n{\n", name, parameters);
 }
 
 /* Appends the functions of one iteration of a repeat: `name`, or name_1, name_2, ... for a long
@@ -303,8 +295,7 @@ static int emit_turn(Text *out, const Repeat *repeat, const char *name) {
 
 /* ---- the list ---- */
 
-/* The function of a phase while it is written: `body` collects its statements, and `out` gets the
- * functions that these statements call. */
+/* A phase's function while it is written: `body` has its statements, `out` functions they call. */
 typedef struct Writer {
     Text *out;
     Calls *calls;
@@ -328,10 +319,8 @@ static void emit_repeat(Writer *writer, Stretch stretch) {
     for (int part = parts ? 1 : 0; part <= parts; part++) {
         text_print(&writer->body, "        %s", name);
         if (part) text_print(&writer->body, "_%d", part);
-        if (repeat.column_count)
-            text_print(&writer->body, "(r, %s_buffers[i]);\n", name);
-        else
-            text_string(&writer->body, "(r);\n");
+        if (repeat.column_count) text_print(&writer->body, "(r, %s_buffers[i]);\n", name);
+        else text_string(&writer->body, "(r);\n");
     }
     text_string(&writer->body, parts ? "    }\n" : "");
 }
@@ -367,11 +356,8 @@ void calls_emit(Text *out, Calls *calls, const char *name, const char *phase_nam
     stretches_find(calls->arena, keys, calls->count, &stretches);
     Writer writer = {.out = out, .calls = calls, .name = name, .body = {.arena = calls->arena}};
     text_print(out, "\n/* %s */\n\n", phase_name);
-    for (int s = 0; s < stretches.count; s++) {
-        if (stretches.at[s].times > 1)
-            emit_repeat(&writer, stretches.at[s]);
-        else
-            emit_plain(&writer, stretches.at[s]);
-    }
+    for (int s = 0; s < stretches.count; s++)
+        if (stretches.at[s].times > 1) emit_repeat(&writer, stretches.at[s]);
+        else emit_plain(&writer, stretches.at[s]);
     text_print(out, "void %s(ht_worker *r)\n{\n%s}\n", name, text_bytes(&writer.body));
 }

@@ -7,8 +7,7 @@
  *     gpt_norm_1(r, 3, 4); gpt_linear_2(r, 4, 7);
  *     gpt_norm_1(r, 8, 9); gpt_linear_2(r, 9, 12);    ->   a loop over {3, 4, 7}, {8, 9, 12}
  */
-#ifndef EMIT_PROGRAM_CALLS_H
-#define EMIT_PROGRAM_CALLS_H
+#pragma once
 
 #include "emit/kernel/kernel.h"
 #include "emit/program/role.h"
@@ -65,8 +64,7 @@ void calls_use(Calls *calls, const Kernel *kernel);
 /* Appends declarations of the kernels and tables that a role uses. */
 void calls_externs(Text *out, const RoleWriter *writer, const UsedKernels *used);
 
-/* Appends the function `name` that runs the calls, and the functions into which it is split, whose
- * names begin with `phase`. */
+/* Appends function `name`, which runs the calls, and those into which it is split, `phase`... */
 void calls_emit(Text *out, Calls *calls, const char *name, const char *phase);
 
 /* Returns notes on a list of calls, as rows of the tables `calls` and `made`: call_notes.c. */
@@ -85,10 +83,8 @@ const int64_t *updated_slots_of(Arena *arena, const Module *module, const int64_
 int64_t value_buffer(const RoleWriter *writer, const Value *value);
 int64_t role_value_bytes(const RoleWriter *writer, const Value *value);
 
-/* Appends the argument for a tensor. Inputs are whole in their slots, and collected rows are whole
- * in the arena. Inside the loop over micro-batches both are passed as the rows of the current
- * micro-batch.
- */
+/* Appends the argument for a tensor. Inputs are whole in their slots, collected rows in the arena.
+ * Inside the loop over micro-batches both are passed as the micro-batch's rows. */
 void call_tensor(Calls *calls, Call *call, const RoleWriter *writer, const Value *value);
 
 /* Appends a copy of the bytes of `from`, unless `from` shares the storage of `to` or is empty. */
@@ -97,5 +93,3 @@ void call_copy(Calls *calls, const RoleWriter *writer, const Op *op, const Value
 
 /* Sets the comment after a call: the result's name and the operator. */
 void call_describe(Calls *calls, Call *call);
-
-#endif

@@ -298,8 +298,7 @@ static void emit_transfers(Image *image, int role, const RoleText *text) {
         emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);
 }
 
-/* Returns the name of a table of notes, and writes the table if there is no equal one; "NULL": it
- * is empty. */
+/* Returns the name of a table of notes, and writes it if there is no equal one; "NULL": empty. */
 static const char *emit_notes(Image *image, const char *type, const char *rows) {
     Emitter *emitter = image->emitter;
     if (!rows) return "NULL";
@@ -536,7 +535,6 @@ static void emit_rule_names(Image *image) {
     text_string(image->out, "    NULL,\n};\n\n");
 }
 
-/* Returns the digest of a module's text as C writes it. */
 static const char *text_digest(const Emitter *emitter, const Module *module) {
     return arena_format(emitter->arena, "0x%llx",
                         (unsigned long long)unit_links(emitter->unit, module)->digest);

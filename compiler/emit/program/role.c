@@ -8,10 +8,11 @@
 #include "hetu/rt.h"
 #include "ir/analysis/side_reduction.h"
 #include "ir/analysis/collective_order.h"
-#include "ir/analysis/joined_results.h"
 #include "ir/analysis/subviews.h"
 #include "ir/programs/conversions.h"
-#include "ir/programs/device_programs.h"
+#include "ir/programs/regions.h"
+
+#include <string.h>
 
 RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int role) {
     RoleWriter writer = {.emitter = emitter,
@@ -27,6 +28,58 @@ RoleWriter role_writer(Emitter *emitter, Module *module, const char *name, int r
     writer.numbers.device_count = writer.role->device_count;
     writer.numbers.rows = arena_array(emitter->arena, Row, writer.role->device_count);
     return writer;
+}
+
+/* ---- results of ring steps, and the operators that join them (clause `merge`) ---- */
+
+/* A device with no keys in a ring step runs nothing in that step, so its o0 or o1 does not exist:
+ *
+ *     o0 = attention(q, k0, v0); o1 = attention(q, k1, v1); o = merge(o0, o1)
+ */
+typedef enum JoinedHalf { JOINED_BOTH, JOINED_FIRST, JOINED_SECOND } JoinedHalf;
+
+/* Returns the bound factor whose pieces the operator `name` joins (clause `merge`); -1: none. */
+static int merged_factor(const Op *op, const char *name) {
+    for (int f = 0; op->def->rule->kind != RULE_VIEW && f < op->binding->factor_count; f++) {
+        const char *merge = op->def->rule->factors[op->binding->factors[f].factor].merge;
+        if (merge && !strcmp(merge, name)) return f;
+    }
+    return -1;
+}
+
+/* Returns whether an operator joins a ring step's results with the results of earlier steps. */
+static bool joins(const Op *op) {
+    return op->run_in_place &&
+           merged_factor(op->operands[op->result_count]->def, op->def->name) >= 0;
+}
+
+/* Returns whether a device holds elements of all operands that have a factor, in a ring step. */
+static bool has_piece(Module *module, const Op *op, int factor, int device) {
+    for (int k = 0; k < op->operand_count; k++)
+        for (int d = 0; op->operands[k] && d < op->binding->operands[k].rank; d++)
+            if (op->binding->operands[k].dims[d].factors[0] == factor &&
+                !value_region(module, op->operands[k], device)->box_count)
+                return false;
+    return true;
+}
+
+/* Returns whether the results of an operator exist on a device. The operator is a ring step, or the
+ * operator `name`, which joins the results of several ring steps. */
+static bool has_results(Module *module, const Op *op, const char *name, int device) {
+    if (joins(op))
+        return has_results(module, op->operands[0]->def, name, device) ||
+               has_results(module, op->operands[op->result_count]->def, name, device);
+    int factor = merged_factor(op, name);
+    return factor < 0 || has_piece(module, op, factor, device);
+}
+
+/* Returns which of the two results that an operator joins exist on a device. JOINED_BOTH also
+ * stands for operators that join nothing, and for devices that have neither result. */
+static JoinedHalf op_joined(Module *module, const Op *op, int device) {
+    if (!joins(op)) return JOINED_BOTH;
+    bool first = has_results(module, op->operands[0]->def, op->def->name, device);
+    bool second = has_results(module, op->operands[op->result_count]->def, op->def->name, device);
+    return first == second ? JOINED_BOTH : first ? JOINED_FIRST : JOINED_SECOND;
 }
 
 /* ---- calls ---- */
@@ -46,10 +99,8 @@ static void add_conversion(Calls *calls, RoleWriter *writer, const Op *op) {
     call_tensor(calls, call, writer, op->operands[0]);
     call_tensor(calls, call, writer, op->results[0]);
     int64_t scratch = writer->role->scratch ? writer->role->scratch[op->index] : -1;
-    if (scratch >= 0)
-        call_add(calls, call, (Argument){.kind = ARGUMENT_BUFFER, .number = scratch});
-    else
-        call_add(calls, call, (Argument){.kind = ARGUMENT_TEXT, .text = "NULL"});
+    if (scratch >= 0) call_add(calls, call, (Argument){.kind = ARGUMENT_BUFFER, .number = scratch});
+    else call_add(calls, call, (Argument){.kind = ARGUMENT_TEXT, .text = "NULL"});
     call->places = true;
     call->comment = op->results[0]->name ? op->results[0]->name : "";
 }
@@ -104,8 +155,7 @@ static void add_half(Calls *calls, RoleWriter *writer, const Op *op, JoinedHalf 
 
 static void add_op(Calls *calls, RoleWriter *writer, const Op *op) {
     JoinedHalf half = op_joined(writer->module, op, writer->role->devices[0]);
-    if (op->convert.plan)
-        add_conversion(calls, writer, op);
+    if (op->convert.plan) add_conversion(calls, writer, op);
     else if (op->def->rule->kind == RULE_VIEW)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);
     else if (op->def == writer->module->builtin->local_part ||
@@ -113,12 +163,9 @@ static void add_op(Calls *calls, RoleWriter *writer, const Op *op) {
         return;
     else if (op->def == writer->module->builtin->collect)
         call_copy(calls, writer, op, op->results[0], op->operands[0]);
-    else if (op->def == writer->module->builtin->accumulate)
-        add_accumulation(calls, writer, op);
-    else if (half != JOINED_BOTH)
-        add_half(calls, writer, op, half);
-    else
-        add_kernel(calls, writer, op);
+    else if (op->def == writer->module->builtin->accumulate) add_accumulation(calls, writer, op);
+    else if (half != JOINED_BOTH) add_half(calls, writer, op, half);
+    else add_kernel(calls, writer, op);
 }
 
 /* Appends copies of new values that are not computed in place to their parameters and states. */
@@ -339,10 +386,8 @@ static void add_ops(RoleParts *parts) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         begin_aheads(parts, op);
-        if (op_crosses_stages(module, op))
-            add_transfer(parts, op);
-        else if (parts->ahead_of[i])
-            call_ahead(parts, "ht_end_ahead(r, ", parts->ahead_of[i] - 1);
+        if (op_crosses_stages(module, op)) add_transfer(parts, op);
+        else if (parts->ahead_of[i]) call_ahead(parts, "ht_end_ahead(r, ", parts->ahead_of[i] - 1);
         else if (op_is_async(module, op) && !plan_nothing(op->convert.plan->plan))
             await_async_collectives(parts, op);
         else if (role_runs(parts->writer->module, parts->writer->role, op)) {

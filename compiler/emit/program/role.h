@@ -1,15 +1,12 @@
-/* A role's program: operators become calls, repeated calls become loops, and phases become
- * functions.
+/* A role's program: operators become calls, repeated calls loops, and phases functions.
  *
  *     forward of stage 0   ->   void gpt_gpt_loss_train_role0_forward(ht_worker *r)
  *                              {
  *                                  gpt_linear_3(ht_arena(r, 640), ht_slot(r, 2)); ht_did(r);
  *                              }
  *
- * Pass specialize finds which devices share a role.
- */
-#ifndef EMIT_PROGRAM_ROLE_H
-#define EMIT_PROGRAM_ROLE_H
+ * Pass specialize finds which devices share a role. */
+#pragma once
 
 #include "emit/emitter.h"
 #include "ir/analysis/phases.h"
@@ -61,5 +58,3 @@ int role_part(const RoleText *text, Phase phase, int visit);
 
 /* Appends the C text of a role, part by part. Returns its parts and transfers. */
 RoleText emit_role(Text *out, RoleWriter *writer);
-
-#endif

@@ -1,7 +1,6 @@
 /* The tables of a unit's programs: the image of each module (ht_image of <hetu/image.h>), pieces
  * of tensors on devices, conversions, and migrations between strategies. */
-#ifndef EMIT_PROGRAM_TABLES_H
-#define EMIT_PROGRAM_TABLES_H
+#pragma once
 
 #include "emit/program/role.h"
 #include "reshard/plan.h"
@@ -27,9 +26,8 @@ typedef struct PlanNames {
     const char *replica_groups;    // name of the table with the devices of all replica groups
 } PlanNames;
 
-/* Returns how tables name the devices of a plan of replica groups, and writes the table of replica
- * groups when it is new. `kind` is PlanNames.kind, `positions` the position of each device in its
- * pipeline; NULL: ranks. */
+/* Returns how tables name a plan's devices, and writes the table of replica groups when new. `kind`
+ * is PlanNames.kind, `positions` the position of each device in its pipeline; NULL: ranks. */
 PlanNames plan_names(Emitter *emitter, Text *out, const ReplicaGroups *replica_groups, int kind,
                      const int *positions);
 
@@ -53,8 +51,5 @@ void emit_migrations(Text *out, Emitter *emitter, const char *const *names);
 const char *migrations_name(const Emitter *emitter);
 int migrations_count(const Emitter *emitter);
 
-/* Appends the table ht_arriving (ht_arrival of <hetu/image.h>) of a unit whose first strategies the
- * running program already has. */
+/* Appends ht_arriving (<hetu/image.h>) of a unit whose first strategies the program already has. */
 void emit_arrival(Text *out, Emitter *emitter, const char *const *names);
-
-#endif

@@ -1,6 +1,5 @@
 /* Decides which files are emitted, what each contains, and a program's fingerprint. */
 #include "emit/emit.h"
-#include "ir/programs/device_programs.h"
 #include "emit/program/tables.h"
 #include "emit/words.h"
 #include "strategy/strategy.h"
@@ -43,8 +42,7 @@ static Text begin_file(Emitter *emitter, const char *what) {
 
 /* ---- the main file ---- */
 
-/* Returns the name that the main file uses for a captured global: hetu_far_NAME for one that only
- * other sources declare. */
+/* Returns the main file's name for a captured global: hetu_far_NAME if only others declare it. */
 static const char *read_name(Arena *arena, const CapturedGlobal *read) {
     return read->far ? arena_format(arena, "hetu_far_%s", read->variable) : read->variable;
 }
@@ -71,8 +69,7 @@ static const char *emit_addresses(Text *declarations, const Module *module, cons
         if (read->offset)
             text_print(declarations, "    (const volatile char *)&%s + %lld,\n",
                        read_name(declarations->arena, read), (long long)read->offset);
-        else
-            text_print(declarations, "    &%s,\n", read_name(declarations->arena, read));
+        else text_print(declarations, "    &%s,\n", read_name(declarations->arena, read));
     }
     text_string(declarations, "};\n");
     return arena_format(declarations->arena, "%s_reads", name);
@@ -166,8 +163,7 @@ static const char *fingerprint(const Emitter *emitter, const EmittedFiles *files
                         (unsigned long long)hash);
 }
 
-/* Returns the assembler text that embeds a file, needed for evaluation at link time, in a section
- * that the linker drops. */
+/* Returns assembler text that embeds a file, for evaluation at link time, in a dropped section. */
 static const char *kept_section(Arena *arena, const EmitOptions *options) {
     if (!options->section) return "";
     const char *word = arena_format(arena, ".incbin \"%s\"", c_string(arena, options->section));
@@ -326,8 +322,7 @@ static void emit_modules(Emitter *emitter, EmittedFiles *files, const char *cons
     for (int m = 0; m < unit->modules.count; m++)
         if (unit->links.at[m].layouts_only)
             emit_known_image(&image, emitter, unit->modules.at[m], names[m]);
-        else
-            emit_module(emitter, unit->modules.at[m], names[m], role_files, &image);
+        else emit_module(emitter, unit->modules.at[m], names[m], role_files, &image);
     emit_migrations(&image, emitter, names);
     if (unit->known) emit_arrival(&image, emitter, names);
     add_file(emitter, files, "image", "c", text_bytes(&image))->flags =
@@ -360,7 +355,6 @@ static void emit_kernels(Emitter *emitter, EmittedFiles *files) {
         emitter->backend->kernel_flags;
 }
 
-/* Returns whether two strategies have the same C identifier. */
 static bool same_identifier(Arena *arena, const Strategy *a, const Strategy *b) {
     return a == b || !strcmp(c_identifier(arena, a->name), c_identifier(arena, b->name));
 }
@@ -410,9 +404,7 @@ void emit_unit(EmittedFiles *files, const Unit *unit, const EmitOptions *options
     emit_modules(&emitter, &others, names);
     emit_kernels(&emitter, &others);
     const char *print = fingerprint(&emitter, &others, options);
-    if (unit->known)
-        emit_arriving_main(&emitter, files, print);
-    else
-        emit_main(&emitter, files, options, names, print);
+    if (unit->known) emit_arriving_main(&emitter, files, print);
+    else emit_main(&emitter, files, options, names, print);
     for (int i = 0; i < others.count; i++) array_push(arena, files, others.at[i]);
 }

@@ -175,8 +175,7 @@ static bool is_revised(const Reader *r) {
     return revised;
 }
 
-/* Returns the error for a warning of libclang about code that the C compiler reads differently;
- * NULL for any other warning. */
+/* Returns the error for a libclang warning of code that the C compiler reads otherwise, or NULL */
 static const char *taken_otherwise(const Reader *r, const char *warning) {
     if (!strncmp(warning, "unknown attribute", 17) && strstr(warning, "scalar_storage_order"))
         return "the attribute scalar_storage_order cannot be evaluated at compile time; move it to "
@@ -241,8 +240,7 @@ static enum CXChildVisitResult find_library(CXCursor cursor, CXCursor parent, CX
     return CXChildVisit_Break;
 }
 
-/* Reads every file that is not a system header. Headers of hetu are read even when they are
- * installed as system headers. */
+/* Reads every file that is not a system header; hetu's headers even if installed as such. */
 static void read_sources(Reader *r) {
     clang_visitChildren(clang_getTranslationUnitCursor(r->tu), find_library, r);
     clang_getInclusions(r->tu, include_seen, r);
@@ -253,8 +251,7 @@ static void read_sources(Reader *r) {
         source_scan(r->arena, r->diag, r->files.sources.at[i]);
 }
 
-/* Parses again, with `_Pragma` turned into a declaration that keeps its text, if some file uses
- * `_Pragma`. Keeps the first tree when that fails. */
+/* Parses again, with `_Pragma` turned into declarations with its text, if some file uses it. */
 static void reparse_pragma_operators(Reader *r) {
     bool used = false;
     for (int i = 0; i < r->files.sources.count; i++)

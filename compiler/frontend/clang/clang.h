@@ -3,8 +3,7 @@
  *     int n = 2 * sizeof x;      CXCursor_VarDecl ─clang_read─▶ CVar "n"
  *                                  init: C_BINARY OP_MUL of C_CAST of C_INT 2, C_INT 4
  */
-#ifndef FRONTEND_CLANG_CLANG_H
-#define FRONTEND_CLANG_CLANG_H
+#pragma once
 
 #include "frontend/ctree.h"
 #include "frontend/frontend.h"
@@ -26,5 +25,3 @@ void clang_close(Reader *reader);
 
 /* Returns a lookup of the source's macros, for pragmas and strategies. */
 Macros clang_macros(Reader *reader);
-
-#endif

@@ -257,12 +257,9 @@ static enum CXChildVisitResult declare(CXCursor cursor, CXCursor parent, CXClien
         array_push(r->arena, &r->decls, cursor);
         array_push(r->arena, &r->decl_extents, clang_extent(r, cursor));
     }
-    if (kind == CXCursor_FunctionDecl)
-        declare_function(r, cursor);
-    else if (kind == CXCursor_VarDecl)
-        declare_variable(r, cursor);
-    else if (kind == CXCursor_EnumDecl)
-        declare_constants(r, cursor);
+    if (kind == CXCursor_FunctionDecl) declare_function(r, cursor);
+    else if (kind == CXCursor_VarDecl) declare_variable(r, cursor);
+    else if (kind == CXCursor_EnumDecl) declare_constants(r, cursor);
     return CXChildVisit_Continue;
 }
 

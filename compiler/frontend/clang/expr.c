@@ -182,10 +182,8 @@ static const CExpr *evaluated(Reader *r, CXCursor cursor, const char *otherwise)
         expr->integer = clang_EvalResult_isUnsignedInt(result)
                             ? clang_EvalResult_getAsUnsigned(result)
                             : (uint64_t)clang_EvalResult_getAsLongLong(result);
-    else if (kind == CXEval_Float)
-        expr->number = clang_EvalResult_getAsDouble(result);
-    else
-        expr = refused(r, cursor, otherwise);
+    else if (kind == CXEval_Float) expr->number = clang_EvalResult_getAsDouble(result);
+    else expr = refused(r, cursor, otherwise);
     if (result) clang_EvalResult_dispose(result);
     return expr;
 }
@@ -302,12 +300,10 @@ static const CExpr *reference(Reader *r, CXCursor cursor) {
         return expr;
     }
     CExpr *expr = node(r, cursor, kind == CXCursor_FunctionDecl ? C_FUNCTION : C_VAR);
-    if (kind == CXCursor_FunctionDecl)
-        expr->function = clang_function(r, decl);
+    if (kind == CXCursor_FunctionDecl) expr->function = clang_function(r, decl);
     else if (kind == CXCursor_VarDecl || kind == CXCursor_ParmDecl)
         expr->var = clang_variable(r, decl);
-    else
-        return refused(r, cursor, "this name");
+    else return refused(r, cursor, "this name");
     if (kind == CXCursor_ParmDecl)
         expr->type = expr->var->type; // libclang shows the array that a parameter was declared as
     return expr;
@@ -394,8 +390,7 @@ static const CExpr *unexposed(Reader *r, CXCursor cursor) {
 
 /* ---- initializers ---- */
 
-/* Returns whether `...` follows the first bound of an array designator: 0 no, 1 yes, -1 when a
- * macro hides it. */
+/* Returns whether `...` follows an array designator's first bound: 0 no, 1 yes, -1: hidden. */
 static int is_range(Reader *r, CXCursor first, CXCursor second) {
     Extent a = clang_extent(r, first), b = clang_extent(r, second);
     const Source *source = clang_source(r, a.file);

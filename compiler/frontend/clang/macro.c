@@ -177,8 +177,7 @@ bool clang_line_is_open(Reader *r, CXCursor cursor, int line) {
 
 /* ---- macros that become strings ---- */
 
-/* Returns whether the C compiler spells a macro's body differently: libclang predefines it as a
- * limit, or one of clang's headers defines it.
+/* Returns whether the C compiler spells a macro's body differently: a limit, or a clang header's
  *
  *     INT_MAX   2147483647, 0x7fffffff in gcc
  *     NULL      ((void*)0), ((void *)0) in gcc
@@ -191,7 +190,6 @@ static bool has_own_text(Reader *r, const SeenMacro *seen) {
            !strncmp(name, "__DBL_", 6) || !strncmp(name, "__LDBL_", 7);
 }
 
-/* Returns the longest word in the body of a macro. */
 static const char *longest_word(const Macro *macro) {
     const char *longest = "";
     for (int i = 0; i < macro->body.count; i++)

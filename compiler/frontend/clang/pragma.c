@@ -5,8 +5,7 @@
 
 /* ---- lines ---- */
 
-/* Returns whether clang warned of an unknown pragma on a line: that pragma is active in some
- * inclusion of the file. */
+/* Returns whether clang warned of an unknown pragma on a line: it is active in some inclusion. */
 static bool was_warned(Reader *r, const char *file, const PragmaLine *line) {
     bool found = false;
     for (unsigned i = 0; i < clang_getNumDiagnostics(r->tu) && !found; i++) {

@@ -118,8 +118,7 @@ static bool begins_line(const Search *search, const FileTokens *tokens, unsigned
     return false;
 }
 
-/* Returns whether the preprocessor skips the text at the offset `begin`, or the directive that
- * begins there. */
+/* Returns whether the preprocessor skips the text, or directive, at the offset `begin`. */
 static bool is_skipped(const FileTokens *tokens, unsigned begin) {
     for (unsigned i = 0; i < tokens->skipped->count; i++)
         if (offset_of(clang_getRangeStart(tokens->skipped->ranges[i])) < begin &&
@@ -150,8 +149,7 @@ static bool asks_for_own_header(const Search *search, const FileTokens *tokens, 
     return found || strstr(name, "intrin");
 }
 
-/* Returns whether a use in a condition has the same result in both compilers, such as defined() of
- * a macro that both define. */
+/* Returns whether a use in a condition, such as defined(), has one result in both compilers. */
 static bool is_same(const Search *search, const FileTokens *tokens, unsigned i,
                     const Predefined *macro) {
     const char *before = spelling(search, tokens, i - 1),

@@ -2,8 +2,7 @@
  *
  *     clang.c ─▶ decl.c ─▶ type.c, expr.c ◀─▶ stmt.c
  *                macro.c, pragma.c, predefined.c, rounding.c */
-#ifndef FRONTEND_CLANG_READER_H
-#define FRONTEND_CLANG_READER_H
+#pragma once
 
 #include "frontend/clang/clang.h"
 #include "frontend/source.h"
@@ -193,5 +192,3 @@ void clang_note_rounding(Reader *r);
 
 /* Reports uses of macros that clang and the C compiler define differently. */
 void clang_check_predefined(Reader *r);
-
-#endif

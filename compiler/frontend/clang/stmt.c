@@ -1,7 +1,6 @@
 /* Reads statements of clang as statements of the C tree, with the pragmas between them.
  *
- * A pragma's place is found by offsets: between two statements of a block, or between the head of a
- * statement and its body. */
+ * A pragma's place is found by offsets: between statements of a block, or a head and its body. */
 #include "frontend/clang/reader.h"
 
 #include <ctype.h>
@@ -130,10 +129,8 @@ static const CStmt *compound(Reader *r, CXCursor cursor) {
         for (int k = 0; k < taken.count; k++) add_pragma(&block, taken.at[k]);
         if (i == list.count) break;
         Pragma *pragma = asserted_pragma(r, list.at[i]);
-        if (pragma)
-            add_pragma(&block, pragma);
-        else
-            add_statement(&block, clang_stmt(r, list.at[i]));
+        if (pragma) add_pragma(&block, pragma);
+        else add_statement(&block, clang_stmt(r, list.at[i]));
         if (extent.file == whole.file) done = extent.end;
     }
     end_block(&block);
@@ -148,14 +145,12 @@ static const CStmt *body(Reader *r, const char *file, int from, CXCursor cursor)
     Pragmas taken = {0}, marks = {0};
     const Scope *outer = r->body.scope;
     if (extent.file == file) take_pragmas(r, file, from, extent.begin, &taken);
-    for (int i = 0; i < taken.count; i++) {
-        if (pragma_marks(taken.at[i]))
-            array_push(r->arena, &marks, taken.at[i]);
+    for (int i = 0; i < taken.count; i++)
+        if (pragma_marks(taken.at[i])) array_push(r->arena, &marks, taken.at[i]);
         else if (pragma_acts(taken.at[i]))
             diag_error(r->diag, taken.at[i]->at,
                        "the %s pragma may not be the body of a statement; put braces around it",
                        taken.at[i]->directive);
-    }
     const CStmt *stmt = clang_stmt(r, cursor);
     if (clang_getCursorKind(cursor) != CXCursor_DeclStmt) r->body.scope = outer;
     return marks.count ? marked(r, &marks, stmt) : stmt;

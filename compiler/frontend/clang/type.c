@@ -202,8 +202,7 @@ static void fill(Reader *r, CType *type, CXType clang) {
     }
 }
 
-/* Returns the size of a type in bytes; 0 when it has none. (libclang crashes on the sizes of its
- * own placeholder types.) */
+/* Returns the size of a type in bytes; 0: none. (libclang crashes on its own placeholder types.) */
 static int64_t type_size(CXType clang) {
     bool sized = (clang.kind >= CXType_Bool && clang.kind <= CXType_Double) ||
                  clang.kind == CXType_Enum || clang.kind == CXType_Pointer ||
@@ -233,8 +232,7 @@ static const CType *type_of(Reader *r, CXType clang) {
     return type;
 }
 
-/* Finds the type by clang's address first, since its key takes long to spell. A type with a
- * variable length is a new one each time. */
+/* Finds the type by clang's address first, faster than by key. Types of variable length are new. */
 const CType *clang_type(Reader *r, CXType clang) {
     SeenQualified *seen;
     int variable_arrays = r->variable_arrays;

@@ -1,7 +1,6 @@
 /* Calls functions at compile time: those with a body are evaluated, up to MOST_DEPTH calls; others
  * are refused. Functions of libc: string.c, stdlib.c, math.c. */
 #include "frontend/eval/eval.h"
-
 #include "ir/module.h"
 
 #include <string.h>
@@ -158,8 +157,7 @@ static void check_strong(Eval *ev, const Call *call) {
     eval_fail(ev);
 }
 
-/* Refuses an external function with the name of a library function: gcc may compute the call
- * itself, whatever the function's body says. */
+/* Refuses an external function named as a library function, which gcc may compute itself. */
 static void check_name(Eval *ev, const Call *call) {
     const CFunction *function = call->function;
     Val value;

@@ -3,8 +3,7 @@
  *     strlen("up")    eval_call ─▶ builtin_find("strlen") ─▶ a BuiltinFunction with Call.args
  *     block(x, 3)     eval_call ─▶ call_function: a frame, and the body
  */
-#ifndef FRONTEND_EVAL_CALL_H
-#define FRONTEND_EVAL_CALL_H
+#pragma once
 
 #include "frontend/eval/memory.h"
 #include "support/text.h"
@@ -49,8 +48,5 @@ extern const Builtin tensor_builtins[], number_builtins[], stdlib_builtins[];
 bool math_call(Eval *ev, const Call *call, Val *value);
 
 /* Returns the arguments after argument `format` as printf formats them, valid until the next call.
- * The arguments must not overlap the `room` bytes at `to`, the destination; `to` 0: no
- * destination. */
+ * They must not overlap the destination, `room` bytes at `to`; `to` 0: none. */
 const Text *format_values(Eval *ev, const Call *call, int format, uint64_t to, int64_t room);
-
-#endif

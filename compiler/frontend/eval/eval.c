@@ -20,8 +20,6 @@ Eval *eval_create(CUnit *unit, Module *module) {
 
 void eval_destroy(Eval *ev) { arena_destroy(ev->scratch); }
 
-/* ---- errors ---- */
-
 enum { MOST_NOTES = 8 };
 
 /* Returns whether an error has a note for a frame: its call has a position in a source. */
@@ -95,8 +93,6 @@ bool eval_try(Eval *ev, void (*work)(Eval *ev, void *data), void *data) {
     ev->order.since = since;
     return good;
 }
-
-/* ---- entry points ---- */
 
 typedef struct ModelRun {
     const CFunction *function;

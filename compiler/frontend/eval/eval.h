@@ -11,10 +11,8 @@
  * chain of calls and unwind to eval_try.
  *
  * The arguments of ht_train and ht_infer are evaluated leniently: values known at run time only are
- * marked unknown. An unknown value is an error only where the evaluation depends on it.
- */
-#ifndef FRONTEND_EVAL_EVAL_H
-#define FRONTEND_EVAL_EVAL_H
+ * marked unknown. An unknown value is an error only where the evaluation depends on it. */
+#pragma once
 
 #include "frontend/eval/call.h"
 #include "frontend/eval/memory.h"
@@ -190,5 +188,3 @@ void value_name(Value *value, const CExpr *target);
 /* Evaluate a pragma that is a statement, and a pragma that marks the next statement. */
 void eval_pragma(Eval *ev, const Pragma *pragma);
 void eval_mark(Eval *ev, const Pragma *pragma);
-
-#endif

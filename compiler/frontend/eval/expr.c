@@ -1,7 +1,6 @@
 /* Evaluates expressions, so that constants fold: lvalues, assignments, conversions. Operators on
  * numbers: number.c; order of operands: order.c. */
 #include "frontend/eval/eval.h"
-
 #include "ir/module.h"
 
 #include <string.h>
@@ -72,8 +71,7 @@ static int64_t size_of_step(Eval *ev, const CType *type, Position at) {
     return type->size;
 }
 
-/* Returns the address of an element. `whole` says that the element is not read, so that the address
- * may be one past the last element. */
+/* Returns the address of an element; `whole`: not read, so that it may be one past the last. */
 static uint64_t element_address(Eval *ev, const CExpr *expr, bool whole) {
     const CType *array = expr->a->kind == C_CAST ? expr->a->a->type : expr->a->type;
     bool ordered = may_conflict(expr->a, expr->b);
@@ -289,8 +287,7 @@ static Val assign(Eval *ev, const CExpr *expr) {
         value =
             combined(ev, (Binary){expr->op, expr->type,
                                   operand(ev, expr->a, load(ev, expr->a, place)), value, expr->at});
-    else
-        value = val_convert(ev, value, expr->type, expr->at);
+    else value = val_convert(ev, value, expr->type, expr->at);
     value = store(ev, expr->a, place, value, expr->at);
     if (expr->type->is_tensor && place_known(place, expr->type->size) == KNOWN)
         value_name(tensor_load(ev, place, expr->at), expr->a);
@@ -399,8 +396,7 @@ static Val statement_value(Eval *ev, const CExpr *expr) {
             eval_error(ev, stmt->at,
                        "the last statement of a statement expression gives its value here; it must "
                        "be an expression alone");
-        if (gives)
-            value = value_of(ev, stmt->expr, expr->type);
+        if (gives) value = value_of(ev, stmt->expr, expr->type);
         else if (eval_statement(ev, stmt) != FLOW_NEXT)
             eval_error(ev, stmt->at, "a jump out of a statement expression cannot be evaluated");
     }

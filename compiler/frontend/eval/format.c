@@ -111,8 +111,7 @@ static void format_integer(Formatter *f, const Conversion *c) {
     spell(c, "ll", spelled);
     if (is_signed)
         text_print(f->out, spelled, (long long)((int64_t)((uint64_t)value << shift) >> shift));
-    else
-        text_print(f->out, spelled, (unsigned long long)((uint64_t)value << shift >> shift));
+    else text_print(f->out, spelled, (unsigned long long)((uint64_t)value << shift >> shift));
 }
 
 static void format_floating(Formatter *f, const Conversion *c) {
@@ -169,18 +168,12 @@ static void format_character(Formatter *f, const Conversion *c) {
 static void format_conversion(Formatter *f, const char **at) {
     bool plain = **at == '%';
     Conversion c = read_conversion(f, at);
-    if (c.letter == '%' && plain)
-        text_append(f->out, "%", 1);
-    else if (c.letter && strchr("diuoxX", c.letter))
-        format_integer(f, &c);
-    else if (c.letter && strchr("fFeEgGaA", c.letter))
-        format_floating(f, &c);
-    else if (c.letter == 's')
-        format_string(f, &c);
-    else if (c.letter == 'c')
-        format_character(f, &c);
-    else
-        refuse(f, &c, c.letter == 'p' ? ", where nothing has an address" : "");
+    if (c.letter == '%' && plain) text_append(f->out, "%", 1);
+    else if (c.letter && strchr("diuoxX", c.letter)) format_integer(f, &c);
+    else if (c.letter && strchr("fFeEgGaA", c.letter)) format_floating(f, &c);
+    else if (c.letter == 's') format_string(f, &c);
+    else if (c.letter == 'c') format_character(f, &c);
+    else refuse(f, &c, c.letter == 'p' ? ", where nothing has an address" : "");
 }
 
 const Text *format_values(Eval *ev, const Call *call, int format, uint64_t to, int64_t room) {

@@ -1,5 +1,4 @@
-/* Evaluates gradients: the C function that a clause `grad` names runs on symbolic tensors, once for
- * each kind of call.
+/* Evaluates gradients: clause `grad`'s C function runs on symbolic tensors, once a kind of call.
  *
  *     loss = nll(logits, t), grad(nll_grad)
  *     nll_grad(op, dloss) ─▶ a Function that returns dlogits, and NULL for t */
@@ -21,8 +20,7 @@ static bool is_floating(const Value *value) {
     return value && value->type.dtype != DTYPE_I32 && value->type.dtype != DTYPE_I64;
 }
 
-/* Returns whether a gradient can flow through the operator, from floating-point results to
- * operands. */
+/* Returns whether a gradient can flow from floating-point results to operands. */
 static bool can_flow(const Op *op) {
     bool in = false, out = false;
     for (int i = 0; i < op->operand_count; i++) in |= is_floating(op->operands[i]);

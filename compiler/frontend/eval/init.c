@@ -41,8 +41,7 @@ struct CLayout {
     bool clears;        // the list sets padding to zero, too
 };
 
-/* An aggregate whose members are being initialized in order. Without inner braces, several levels
- * are open. */
+/* An aggregate whose members are being initialized; without inner braces, several are open. */
 typedef struct Level {
     const CType *type;
     int64_t offset;
@@ -161,8 +160,7 @@ static void enter(Filler *f, Position at) {
     f->level[++f->depth] = (Level){.type = member.type, .offset = member.offset};
 }
 
-/* Makes a declared field the next member; returns false if absent. clang's designators name the
- * anonymous members on the way, too. */
+/* Makes a field the next member; false: absent. clang's designators name anonymous members, too. */
 static bool find_field(Level *level, const void *decl) {
     for (int i = 0; i < level->type->fields.count; i++) {
         level->next = i;
@@ -362,12 +360,9 @@ static void set_leaf(Eval *ev, Place place, const Leaf *leaf, Val value) {
     place.offset += leaf->offset;
     if (leaf->width)
         place_store_bits(ev, place, &(CField){.bit = leaf->bit, .width = leaf->width}, value);
-    else if (value.unknown)
-        place_mark(ev, place, leaf->type->size, UNKNOWN);
-    else if (is_aggregate(leaf->type))
-        place_assign(ev, place, value.place, leaf->type);
-    else
-        place_store(ev, place, value);
+    else if (value.unknown) place_mark(ev, place, leaf->type->size, UNKNOWN);
+    else if (is_aggregate(leaf->type)) place_assign(ev, place, value.place, leaf->type);
+    else place_store(ev, place, value);
 }
 
 /* Evaluates a list completely, then stores its values. */
@@ -378,8 +373,7 @@ static void init_list(Eval *ev, Place place, const CType *type, const CExpr *lis
     for (int i = 0; i < layout->leaves.count; i++) {
         const Leaf *leaf = &layout->leaves.at[i];
         Val value = {.type = leaf->type};
-        if (leaf->first < i)
-            value = ev->values_of_lists.at[base + leaf->first];
+        if (leaf->first < i) value = ev->values_of_lists.at[base + leaf->first];
         else if (leaf->value->kind != C_STRING || !is_aggregate(leaf->type))
             value = eval(ev, leaf->value);
         if (!is_aggregate(leaf->type)) value = val_convert(ev, value, leaf->type, leaf->value->at);
@@ -394,8 +388,7 @@ static void init_list(Eval *ev, Place place, const CType *type, const CExpr *lis
         if (leaf->value->kind == C_STRING && is_aggregate(leaf->type))
             init_string(ev, (Place){place.object, place.offset + leaf->offset}, leaf->type,
                         leaf->value);
-        else
-            set_leaf(ev, place, leaf, ev->values_of_lists.at[base + i]);
+        else set_leaf(ev, place, leaf, ev->values_of_lists.at[base + i]);
     }
     ev->values_of_lists.count = base;
 }
@@ -409,10 +402,8 @@ void eval_init(Eval *ev, Place place, const CType *type, const CExpr *init) {
     }
     if (!is_aggregate(type)) {
         init = without_braces(&(Filler){.ev = ev}, init);
-        if (init)
-            place_store(ev, place, val_convert(ev, eval(ev, init), type, init->at));
-        else
-            place_clear(ev, place, type->size);
+        if (init) place_store(ev, place, val_convert(ev, eval(ev, init), type, init->at));
+        else place_clear(ev, place, type->size);
         return;
     }
     if (init->kind == C_INIT) {
@@ -420,8 +411,7 @@ void eval_init(Eval *ev, Place place, const CType *type, const CExpr *init) {
         return;
     }
     Val value = val_convert(ev, eval(ev, init), type, init->at);
-    if (value.unknown)
-        place_mark(ev, place, type->size, UNKNOWN);
+    if (value.unknown) place_mark(ev, place, type->size, UNKNOWN);
     else if (value.place.object != place.object || value.place.offset != place.offset)
         place_assign(ev, place, value.place, type);
 }
@@ -508,14 +498,11 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
     *object = object_create(ev, var->type->size, var->name);
     (*object)->born = 0;
     Place place = {*object, 0};
-    if (!var->defined)
-        place_mark(ev, place, var->type->size, UNKNOWN);
+    if (!var->defined) place_mark(ev, place, var->type->size, UNKNOWN);
     else if (ev->lenient && var->access.changes.count && !var->is_const)
         place_mark(ev, place, var->type->size, UNKNOWN);
-    else if (var->given)
-        place_store(ev, place, val_int(var->type, var->given_value));
-    else if (var->init)
-        initialize_static(ev, var, place);
+    else if (var->given) place_store(ev, place, val_int(var->type, var->given_value));
+    else if (var->init) initialize_static(ev, var, place);
     if (ev->module && !var->is_const) object_track(ev, *object);
     (*object)->constant = var->is_const;
     return *object;
@@ -526,10 +513,8 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
 static Object *lenient_variable(Eval *ev, const CVar *var) {
     Object *object = frame_object(ev, var->slot, var->type->size, var->name);
     Place place = {object, 0};
-    if (var->init && !var->access.changes.count)
-        eval_init(ev, place, var->type, var->init);
-    else
-        place_mark(ev, place, var->type->size, UNKNOWN);
+    if (var->init && !var->access.changes.count) eval_init(ev, place, var->type, var->init);
+    else place_mark(ev, place, var->type->size, UNKNOWN);
     return object;
 }
 

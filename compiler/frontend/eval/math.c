@@ -166,8 +166,7 @@ static bool integer_call(Eval *ev, const Call *call, const char *name, Val *valu
     return false;
 }
 
-/* Returns the fpclassify class of a number in its own type: a float may be subnormal where a double
- * of the same value is not. */
+/* Returns the fpclassify class of a number in its own type: subnormal floats are normal doubles. */
 static int class_of(const Val *value) {
     return value->type->kind == CT_FLOAT ? fpclassify((float)value->f) : fpclassify(value->f);
 }
@@ -199,8 +198,7 @@ static bool comparison_call(const Call *call, const char *name, Val *value) {
     return false;
 }
 
-/* Evaluates signbit as gcc does: of a negative number it is 1, or INT32_MIN for a float that gcc
- * does not fold. */
+/* Evaluates signbit as gcc does: 1 if negative, or INT32_MIN for a float that gcc does not fold. */
 static Val sign_bit(const Eval *ev, const Call *call) {
     const Val *x = &call->args[0];
     bool whole = x->type->kind == CT_FLOAT && !x->literal && !ev->unit->arithmetic.optimizes;

@@ -222,12 +222,9 @@ Val place_load(Eval *ev, Place place, const CType *type, Position at) {
                    "a tensor is not known at compile time; what depends on it must be an operator");
     memory_read(ev, place, type->size, at);
     if (!check_known(ev, place, type->size, at)) return val_unknown(type);
-    if (ctype_is_integer(type) || type->kind == CT_POINTER)
-        value.i = load_integer(bytes, type);
-    else if (ctype_is_floating(type))
-        value.f = load_floating(bytes, type);
-    else
-        eval_error(ev, at, "values of type %s cannot be evaluated at compile time", type->name);
+    if (ctype_is_integer(type) || type->kind == CT_POINTER) value.i = load_integer(bytes, type);
+    else if (ctype_is_floating(type)) value.f = load_floating(bytes, type);
+    else eval_error(ev, at, "values of type %s cannot be evaluated at compile time", type->name);
     return value;
 }
 
@@ -278,8 +275,7 @@ static void add_member_bits(Eval *ev, uint8_t *bits, const CType *type, bool sha
     if (type->kind == CT_ARRAY)
         for (int64_t i = 0; i < type->count; i++)
             add_member_bits(ev, bits + i * type->base->size, type->base, shared);
-    else if (type->kind != CT_STRUCT)
-        memset(bits, 0xFF, (size_t)type->size);
+    else if (type->kind != CT_STRUCT) memset(bits, 0xFF, (size_t)type->size);
     if (type->kind != CT_STRUCT) return;
     if (type->is_union && shared) {
         whole = arena_alloc(ev->scratch, (size_t)type->size + 1);
@@ -367,10 +363,8 @@ void place_store(Eval *ev, Place place, Val value) {
     }
     place_mark(ev, place, type->size, KNOWN);
     float narrow = (float)value.f;
-    if (type->kind == CT_FLOAT)
-        memcpy(bytes, &narrow, sizeof narrow);
-    else if (type->kind == CT_DOUBLE)
-        memcpy(bytes, &value.f, sizeof value.f);
+    if (type->kind == CT_FLOAT) memcpy(bytes, &narrow, sizeof narrow);
+    else if (type->kind == CT_DOUBLE) memcpy(bytes, &value.f, sizeof value.f);
     else if (type->size <= (int64_t)sizeof value.i && type->kind != CT_OTHER)
         memcpy(bytes, &value.i, (size_t)type->size);
     else

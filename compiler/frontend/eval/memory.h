@@ -6,10 +6,8 @@
  *     &a[1]              Val: id and generation of the object, offset 4
  *
  * A pointer contains the id of its object, so that every access is checked. The eight bytes of a
- * tensor hold the number of its Value.
- */
-#ifndef FRONTEND_EVAL_MEMORY_H
-#define FRONTEND_EVAL_MEMORY_H
+ * tensor hold the number of its Value. */
+#pragma once
 
 #include "frontend/ctree.h"
 
@@ -107,8 +105,7 @@ uint64_t pointer_to_function(const CFunction *function);
 /* Returns the function that a pointer points to; NULL when it points to no function. */
 const CFunction *pointer_function(Eval *ev, uint64_t pointer);
 
-/* Return whether a pointer points into a string literal, and whether it points to the byte after an
- * object. */
+/* Return whether a pointer points into a string literal, and whether just after an object. */
 bool pointer_literal(const Eval *ev, uint64_t pointer);
 bool pointer_behind(const Eval *ev, uint64_t pointer);
 
@@ -185,5 +182,3 @@ Val val_binary(Eval *ev, const Binary *operation);
 
 /* Returns whether a value is not 0; an error when it is unknown. */
 bool val_true(Eval *ev, Val value, Position at);
-
-#endif

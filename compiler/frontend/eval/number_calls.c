@@ -6,8 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- results by pointer ---- */
-
 /* Stores a result where argument 1 points. */
 static void give(Eval *ev, const Call *call, Val value) {
     const CType *type = call->args[1].type->base;
@@ -88,8 +86,6 @@ static Val to_lower(Eval *ev, const Call *call) {
 static Val to_upper(Eval *ev, const Call *call) {
     return val_int(call->function->result, (toupper)(character(ev, call)));
 }
-
-/* ---- bits ---- */
 
 static uint64_t operand(Eval *ev, const Call *call) { return call_argument(ev, call, 0).i; }
 static int width(const Call *call) { return 8 * (int)call->args[0].type->size; }

@@ -57,8 +57,7 @@ static void read_operands(Eval *ev, const Call *call, Values *operands, Accesses
     const COperator *op = call->function->op;
     for (int k = 0; k < op->def->rule->operand_count; k++) {
         int param = op->operand_param[k];
-        if (op->def->params[param].kind == PARAM_TENSORS)
-            add_list(ev, call, param, operands);
+        if (op->def->params[param].kind == PARAM_TENSORS) add_list(ev, call, param, operands);
         else
             array_push(ev->scratch, operands,
                        tensor_load(ev, argument_place(ev, call, param), call->at));
@@ -129,12 +128,10 @@ void operator_emit(Eval *ev, Op *op) {
 static Val store_results(Eval *ev, const Call *call, Op *op) {
     Place place = {call_result(ev, call), 0};
     const CType *type = call->function->result;
-    if (type->is_tensor) {
-        tensor_store(ev, place, op->results[0]);
-    } else {
+    if (type->is_tensor) tensor_store(ev, place, op->results[0]);
+    else
         for (int i = 0; i < op->result_count; i++)
             tensor_store(ev, (Place){place.object, type->fields.at[i].offset}, op->results[i]);
-    }
     return (Val){.type = type, .place = place};
 }
 

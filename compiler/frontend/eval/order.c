@@ -5,8 +5,6 @@
 
 enum { MANY_TOUCHES = 4096 };
 
-/* ---- side effects of expressions ---- */
-
 static Effects own_effects(const CExpr *expr) {
     bool increments = expr->kind == C_UNARY && expr->op >= OP_PRE_INC && expr->op <= OP_POST_DEC;
     if (expr->kind == C_ASSIGN || expr->kind == C_STATEMENT || increments) return EFFECTS_DIRECT;
@@ -26,8 +24,6 @@ Effects order_effects(const CExpr *expr) {
     }
     return (Effects)expr->effects;
 }
-
-/* ---- touches ---- */
 
 static void compact(Eval *ev);
 
@@ -80,15 +76,13 @@ static void compact(Eval *ev) {
         if (by_object(last, &touches[i]) || last->written != touches[i].written ||
             touches[i].from > last->to)
             touches[++kept] = touches[i];
-        else if (touches[i].to > last->to)
-            last->to = touches[i].to;
+        else if (touches[i].to > last->to) last->to = touches[i].to;
     }
     ev->order.touches.count = ev->order.from + kept + 1;
     ev->order.most = 2 * (kept + 1) > MANY_TOUCHES ? 2 * (kept + 1) : MANY_TOUCHES;
 }
 
-/* Returns an object in which one operand changes bytes that another operand uses; NULL: there is
- * none. */
+/* Returns an object in which one operand changes bytes that another operand uses, or NULL. */
 static const Object *conflict(Eval *ev, const Order *order) {
     int count = ev->order.touches.count - order->begin;
     if (order->middle == order->begin || order->middle == ev->order.touches.count) return NULL;
@@ -114,8 +108,6 @@ static const Object *conflict(Eval *ev, const Order *order) {
     }
     return NULL;
 }
-
-/* ---- expressions ---- */
 
 Order order_begin(Eval *ev) {
     Order order = {.begin = ev->order.touches.count,

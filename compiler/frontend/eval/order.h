@@ -4,12 +4,9 @@
  *     a[i] = i++      changes i, which the left side reads
  *     f(x) + g(y)     accepted, unless one function changes bytes that the other uses
  *
- * While operands are evaluated, their reads and stores of older objects are recorded as touches. An
- * operand that changes bytes which another uses is an error, unless gcc's order is known for the
- * form of the expression.
- */
-#ifndef FRONTEND_EVAL_ORDER_H
-#define FRONTEND_EVAL_ORDER_H
+ * While operands are evaluated, their reads and stores of older objects are recorded as touches.
+ * That an operand changes bytes which another uses is an error, unless gcc's order is known. */
+#pragma once
 
 #include "frontend/eval/memory.h"
 
@@ -63,5 +60,3 @@ void order_end(Eval *ev, Order *order, Position at, bool known);
 
 /* Records a touch of bytes of an older object. */
 void order_note(Eval *ev, Place place, int64_t size, bool written);
-
-#endif

@@ -13,8 +13,6 @@ static Value *operand(Eval *ev, const CExpr *expr, Place *place) {
     return value;
 }
 
-/* ---- dims ---- */
-
 static const char *shown(Eval *ev, const Dim *dim) {
     Text text = {.arena = ev->arena};
     for (int i = 0; i < dim->count; i++)
@@ -50,8 +48,6 @@ static void name_dimensions(Eval *ev, const Pragma *pragma, const CExpr *expr) {
     value->dims = dims;
     value->dims_at = expr->at;
 }
-
-/* ---- shard and reshard ---- */
 
 /* Returns whether two layouts have the same text. */
 static bool same_layout(Eval *ev, const UserLayout *a, const UserLayout *b) {
@@ -89,17 +85,11 @@ void eval_pragma(Eval *ev, const Pragma *pragma) {
     if (!ev->module || ev->build.gradient)
         eval_error(ev, pragma->at, "the %s pragma belongs into a model function",
                    pragma->directive);
-    for (int i = 0; i < pragma->operands.count; i++) {
-        if (pragma->kind == PRAGMA_DIMS)
-            name_dimensions(ev, pragma, pragma->operands.at[i]);
-        else if (pragma->kind == PRAGMA_SHARD)
-            shard(ev, pragma, pragma->operands.at[i]);
-        else
-            reshard(ev, pragma, pragma->operands.at[i]);
-    }
+    for (int i = 0; i < pragma->operands.count; i++)
+        if (pragma->kind == PRAGMA_DIMS) name_dimensions(ev, pragma, pragma->operands.at[i]);
+        else if (pragma->kind == PRAGMA_SHARD) shard(ev, pragma, pragma->operands.at[i]);
+        else reshard(ev, pragma, pragma->operands.at[i]);
 }
-
-/* ---- layer, recompute ---- */
 
 static int layer_number(Eval *ev, const CExpr *expr) {
     Val number = eval(ev, expr);
@@ -119,8 +109,6 @@ static void eval_layer(Eval *ev, const Pragma *pragma) {
 
 /* Sets the layer or recompute number of ops. An inner recompute does not replace an outer one. */
 void eval_mark(Eval *ev, const Pragma *pragma) {
-    if (pragma->kind == PRAGMA_LAYER)
-        eval_layer(ev, pragma);
-    else if (!ev->build.recompute)
-        ev->build.recompute = ++ev->build.recomputes;
+    if (pragma->kind == PRAGMA_LAYER) eval_layer(ev, pragma);
+    else if (!ev->build.recompute) ev->build.recompute = ++ev->build.recomputes;
 }

@@ -1,5 +1,4 @@
-/* Refuses floating-point operations whose value an option of the C compiler leaves open
- * (clang/rounding.c).
+/* Refuses floating-point operations whose value a compiler option leaves open (clang/rounding.c).
  *
  * The C compiler may fuse multiply and add. There a * b + c is computed with one rounding and with
  * two, and refused if the values differ. A product may reach the sum through variables and calls,

@@ -9,8 +9,6 @@ static const char *text_of(Eval *ev, const Call *call) {
     return pointer_string(ev, call_argument(ev, call, 0).i, call->at);
 }
 
-/* ---- numbers in strings ---- */
-
 /* Stores a pointer to the end of a number of `length` characters, unless argument 1 is NULL. */
 static void store_end(Eval *ev, const Call *call, int64_t length) {
     uint64_t to = call_argument(ev, call, 1).i;
@@ -56,8 +54,6 @@ static Val long_floating(Eval *ev, const Call *call) {
     return val_float(call->function->result, value);
 }
 
-/* ---- bytes ---- */
-
 static Val find_byte(Eval *ev, const Call *call) {
     int64_t size = (int64_t)call_argument(ev, call, 2).i;
     uint64_t from = call_argument(ev, call, 0).i;
@@ -72,8 +68,6 @@ static Val find_byte(Eval *ev, const Call *call) {
     }
     return (Val){.type = call->function->result};
 }
-
-/* ---- sorting and searching ---- */
 
 /* Calls the comparison function of qsort or bsearch, argument `index`; returns -1, 0 or 1. */
 static int compared(Eval *ev, const Call *call, int index, uint64_t a, uint64_t b) {
@@ -143,8 +137,6 @@ static Val search(Eval *ev, const Call *call) {
     }
     return (Val){.type = call->function->result};
 }
-
-/* ---- overflow ---- */
 
 static __int128 wide(Val value) {
     return value.type->is_signed ? (__int128)(int64_t)value.i : (__int128)value.i;

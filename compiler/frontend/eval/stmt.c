@@ -51,10 +51,8 @@ static Flow sequence(Eval *ev, const CStmt *block) {
     Flow flow = FLOW_NEXT;
     for (int i = 0, next; i < block->body.count && flow == FLOW_NEXT; i = next) {
         next = i + 1;
-        if (ev->target && !has_target(block->body.at[i], ev->target))
-            skip(ev, block->body.at[i]);
-        else
-            flow = eval_statement(ev, block->body.at[i]);
+        if (ev->target && !has_target(block->body.at[i], ev->target)) skip(ev, block->body.at[i]);
+        else flow = eval_statement(ev, block->body.at[i]);
         if (flow != FLOW_GOTO || !has_target(block, ev->target)) continue;
         if (block->scoped)
             eval_error(ev, block->at,
@@ -104,10 +102,8 @@ static Flow loop_statement(Eval *ev, const CStmt *stmt) {
     Flow flow = FLOW_NEXT;
     bool inside = ev->target;
     ev->loop = &loop;
-    if (stmt->init && inside)
-        skip(ev, stmt->init);
-    else if (stmt->init)
-        eval_statement(ev, stmt->init);
+    if (stmt->init && inside) skip(ev, stmt->init);
+    else if (stmt->init) eval_statement(ev, stmt->init);
     for (; inside || stmt->kind == CS_DO || !stmt->expr || condition(ev, stmt->expr);
          inside = false) {
         if (!round_of(ev, &loop, stmt->then, &flow) ||
@@ -193,10 +189,8 @@ static Flow return_statement(Eval *ev, const CStmt *stmt) {
     Val value = val_convert(ev, eval(ev, stmt->expr), frame->function->result, stmt->at);
     if (value.type->kind == CT_STRUCT && frame->result_object) {
         Place place = {frame->result_object, 0};
-        if (value.unknown)
-            place_mark(ev, place, value.type->size, UNKNOWN);
-        else
-            place_assign(ev, place, value.place, value.type);
+        if (value.unknown) place_mark(ev, place, value.type->size, UNKNOWN);
+        else place_assign(ev, place, value.place, value.type);
         value = (Val){.type = value.type, .place = place};
     }
     frame->result = value;

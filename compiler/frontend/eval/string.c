@@ -1,5 +1,4 @@
-/* Evaluates string.h, snprintf, sprintf and assert. Refuses calls whose arguments overlap where C
- * forbids it. */
+/* Evaluates string.h, snprintf, sprintf and assert. Refuses arguments that overlap. */
 #include "frontend/eval/eval.h"
 
 #include <string.h>

@@ -3,10 +3,10 @@
 
 #include "ir/module.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 #include <uthash.h>
+#include <ctype.h>
 
 struct Names {
     const char *key; // "p:", "i:" or "o:" and the name

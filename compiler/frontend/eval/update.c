@@ -1,5 +1,4 @@
-/* Evaluates optimizer rules: C functions that build the new value of a parameter, once for each
- * parameter.
+/* Evaluates optimizer rules: C functions that build each parameter's new value.
  *
  *     sgd(p, g) { return p - rate * g; }   ─▶   update section: %9 = sgd(%p, %g) */
 #include "frontend/eval/eval.h"

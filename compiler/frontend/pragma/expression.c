@@ -189,16 +189,11 @@ static const CExpr *postfix(Parser *p) {
     const CExpr *expr = primary(p);
     while (expr) {
         Position at = p->tokens->token->at;
-        if (tokens_take(p->tokens, "["))
-            expr = indexed(p, expr, at);
-        else if (tokens_take(p->tokens, "."))
-            expr = member(p, expr, false, at);
-        else if (tokens_take(p->tokens, "->"))
-            expr = member(p, expr, true, at);
-        else if (tokens_take(p->tokens, "("))
-            expr = called(p, expr, at);
-        else
-            break;
+        if (tokens_take(p->tokens, "[")) expr = indexed(p, expr, at);
+        else if (tokens_take(p->tokens, ".")) expr = member(p, expr, false, at);
+        else if (tokens_take(p->tokens, "->")) expr = member(p, expr, true, at);
+        else if (tokens_take(p->tokens, "(")) expr = called(p, expr, at);
+        else break;
     }
     return expr;
 }

@@ -64,8 +64,7 @@ static void substitute(Expander *x, const Macro *macro, const Arguments *argumen
     }
 }
 
-/* Appends the expansion of the macro used at `index`. Returns the index of the last token of the
- * use; -1 when the macro's arguments are missing. */
+/* Appends the expansion of the macro at `index`. Returns the use's last token's index, or -1. */
 static int expand_macro(Expander *x, const Macro *macro, const TokenList *list, int index,
                         TokenList *to) {
     Arguments *arguments = arena_new(x->arena, Arguments);
@@ -97,10 +96,8 @@ static void expand(Expander *x, const TokenList *from, TokenList *to) {
         const Macro *macro =
             candidate ? x->macros.lookup(x->macros.context, x->pragma, token->text) : NULL;
         int last = macro ? expand_macro(x, macro, from, i, to) : -1;
-        if (last >= 0)
-            i = last;
-        else
-            array_push(x->arena, to, *token);
+        if (last >= 0) i = last;
+        else array_push(x->arena, to, *token);
     }
 }
 

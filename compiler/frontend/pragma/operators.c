@@ -10,20 +10,13 @@
 
 static bool param_kind(const CType *type, ParamKind *kind) {
     bool known = true;
-    if (type->is_tensor)
-        *kind = PARAM_TENSOR;
-    else if (!strcmp(type->name, "struct ht_tensors"))
-        *kind = PARAM_TENSORS;
-    else if (!strcmp(type->name, "struct ht_dims"))
-        *kind = PARAM_SHAPE;
-    else if (!strcmp(type->name, "enum ht_dtype"))
-        *kind = PARAM_DTYPE;
-    else if (ctype_is_integer(type))
-        *kind = PARAM_INT;
-    else if (ctype_is_floating(type))
-        *kind = PARAM_FLOAT;
-    else
-        known = false;
+    if (type->is_tensor) *kind = PARAM_TENSOR;
+    else if (!strcmp(type->name, "struct ht_tensors")) *kind = PARAM_TENSORS;
+    else if (!strcmp(type->name, "struct ht_dims")) *kind = PARAM_SHAPE;
+    else if (!strcmp(type->name, "enum ht_dtype")) *kind = PARAM_DTYPE;
+    else if (ctype_is_integer(type)) *kind = PARAM_INT;
+    else if (ctype_is_floating(type)) *kind = PARAM_FLOAT;
+    else known = false;
     return known;
 }
 
@@ -135,8 +128,7 @@ static void check_application(const CExpr *expr, void *data) {
                     rule->grad.function);
 }
 
-/* Returns the function that a rule names at `at`; NULL, after an error, when the translation unit
- * does not declare it. */
+/* Returns the function that a rule names at `at`; NULL, after an error, when it is not declared. */
 static const CFunction *declared(CUnit *unit, const char *name, Position at,
                                  const char *prototype) {
     Array(const char *) names = {0};
@@ -159,8 +151,7 @@ static void check_gradient(CUnit *unit, const Rule *rule) {
         declared(unit, rule->grad.function, rule->grad.at, "void %s(ht_grad *g);");
 }
 
-/* Returns whether an operator takes the results of two calls of another operator and returns as
- * many results as one of these calls. */
+/* Returns whether an operator takes the results of two calls of another one and returns as many. */
 static bool joins(const Rule *joiner, const OpDef *joining, const Rule *rule) {
     bool fits = joiner->result_count == rule->result_count &&
                 joiner->operand_count == 2 * rule->result_count && !joining->attr_count;
@@ -236,8 +227,7 @@ static void check_kernel(CUnit *unit, const CFunction *operator, const RuleKerne
         diag_error(unit->diag, kernel->at,
                    "the kernel %s is static, but is called from another file; leave out \"static\"",
                    kernel->name);
-    else
-        return;
+    else return;
     diag_note(unit->diag, operator->op->def->at, "the rule of %s names it", operator->name);
 }
 

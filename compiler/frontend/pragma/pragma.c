@@ -98,8 +98,7 @@ static bool expect_end(Pragma *pragma) {
                                               tokens_shown(tokens), pragma->directive);
 }
 
-/* Reads a name; NULL after an error. A macro that does not expand to a name is taken as a name
- * itself. */
+/* Reads a name; NULL after an error. A macro that expands to no name is a name itself. */
 static const char *read_name(Pragma *pragma, const char *what) {
     Tokens *tokens = &pragma->tokens;
     const Token *token = tokens->token;
@@ -238,8 +237,7 @@ static bool read_layer(CUnit *unit, Pragma *pragma, const Scope *scope, int *slo
     }
     if (at_layer_name(unit, &pragma->tokens, scope))
         pragma->layer_name = tokens_name(&pragma->tokens, "a layer");
-    else if (!read_layer_number(unit, pragma, scope, slots))
-        return false;
+    else if (!read_layer_number(unit, pragma, scope, slots)) return false;
     return expect_close(pragma) && expect_end(pragma);
 }
 
@@ -292,10 +290,8 @@ void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots)
         good = read_operands(unit, pragma, scope, slots) && read_dimensions(pragma);
     else if (pragma->kind == PRAGMA_SHARD || pragma->kind == PRAGMA_RESHARD)
         good = read_operands(unit, pragma, scope, slots) && read_layout(pragma);
-    else if (pragma->kind == PRAGMA_LAYER)
-        good = read_layer(unit, pragma, scope, slots);
-    else if (pragma->kind == PRAGMA_RECOMPUTE)
-        good = expect_end(pragma);
+    else if (pragma->kind == PRAGMA_LAYER) good = read_layer(unit, pragma, scope, slots);
+    else if (pragma->kind == PRAGMA_RECOMPUTE) good = expect_end(pragma);
     if (!good) pragma->kind = PRAGMA_BAD;
 }
 

@@ -4,12 +4,10 @@
  *     shard(x: LAYOUT)        recompute     op RULE
  *     reshard(x: LAYOUT)      padding(targets: -100)
  *
- * pragma_read parses the tokens of a line, with macros expanded; each token keeps the position
- * where the user wrote it. pragma_resolve finishes pragmas inside functions when their scope is
- * known. Statements of a strategy, such as micro-batches and stages, are parsed in
- * strategy/strategy.h. */
-#ifndef FRONTEND_PRAGMA_PRAGMA_H
-#define FRONTEND_PRAGMA_PRAGMA_H
+ * pragma_read parses the tokens of a line, with macros expanded; tokens keep the user's positions.
+ * pragma_resolve finishes pragmas inside functions when their scope is known. Statements of a
+ * strategy are parsed in strategy/strategy.h. */
+#pragma once
 
 #include "frontend/ctree.h"
 #include "frontend/source.h"
@@ -104,8 +102,7 @@ void pragma_check_stray(Diag *diag, const PragmaLine *line, bool ours);
  * frame slots from *slots. After an error the pragma becomes PRAGMA_BAD. */
 void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots);
 
-/* Return whether a pragma applies to the next statement (layer, recompute), and whether it is a
- * statement itself. */
+/* Return whether a pragma applies to the next statement (layer, recompute), or is one itself. */
 bool pragma_marks(const Pragma *pragma);
 bool pragma_acts(const Pragma *pragma);
 
@@ -117,5 +114,3 @@ void operator_make(CUnit *unit, Pragma *pragma, CFunction *function);
 /* Checks that kernels, gradients and `merge` operators of rules are declared, and that bodies of
  * operators name the same kernels and gradients. `backends` is FrontendOptions.backends. */
 void operators_check(CUnit *unit, const char *const *backends);
-
-#endif

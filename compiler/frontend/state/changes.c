@@ -90,9 +90,8 @@ static bool is_hyper(const CExpr *member) {
     return !strcmp(member->member.name, "hyper") && strstr(of->name, "ht_optimizer");
 }
 
-/* Returns the variable that contains a place. When a pointer leads to the place, sets *pointer to
- * that pointer and returns NULL. Returns NULL for hyperparameters of an optimizer (hyper), too,
- * which may be set at run time. */
+/* Returns the variable that contains a place. When a pointer leads there, sets *pointer and returns
+ * NULL. Returns NULL for an optimizer's hyperparameters (hyper), too, set at run time. */
 static CVar *place_root(const CExpr *expr, const CExpr **pointer) {
     bool hyper = false;
     *pointer = NULL;
@@ -104,12 +103,9 @@ static CVar *place_root(const CExpr *expr, const CExpr **pointer) {
             *pointer = expr->a;
             return NULL;
         }
-        if (follows && is_decay(expr->a))
-            expr = expr->a->a;
-        else if (follows || expr->kind == C_MEMBER || expr->kind == C_CAST)
-            expr = expr->a;
-        else
-            return expr->kind == C_VAR && !hyper ? expr->var : NULL;
+        if (follows && is_decay(expr->a)) expr = expr->a->a;
+        else if (follows || expr->kind == C_MEMBER || expr->kind == C_CAST) expr = expr->a;
+        else return expr->kind == C_VAR && !hyper ? expr->var : NULL;
     }
 }
 
@@ -154,8 +150,7 @@ static void change_through(Scan *s, const CExpr *pointer, Position at) {
             if (var)
                 note_change(s, var, s->function,
                             (CSite){.at = at, .bytes = place_bytes(pointer->a), .pointer = true});
-            else if (inner)
-                change_through(s, inner, at);
+            else if (inner) change_through(s, inner, at);
             return;
         }
         if (pointer->op != OP_DEREFERENCE) {
@@ -174,10 +169,8 @@ static void change_through(Scan *s, const CExpr *pointer, Position at) {
     default: return;
     }
     CVar *holder = place_root(pointer, &inner);
-    if (holder)
-        note_through(s, holder, s->function);
-    else if (inner)
-        change_through(s, inner, at);
+    if (holder) note_through(s, holder, s->function);
+    else if (inner) change_through(s, inner, at);
 }
 
 /* Records the variables that a place's expression reads: indices, and pointers on the path. */
@@ -186,12 +179,10 @@ static void scan_place(Scan *s, const CExpr *expr) {
                    (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE);
     if (expr->kind == C_VAR) return;
     if (expr->kind == C_INDEX) scan(s, expr->b, READ);
-    if (follows && is_decay(expr->a))
-        scan_place(s, expr->a->a);
+    if (follows && is_decay(expr->a)) scan_place(s, expr->a->a);
     else if (expr->kind == C_CAST || (follows && expr->a->type->kind != CT_POINTER))
         scan_place(s, expr->a);
-    else
-        scan(s, follows ? expr->a : expr, READ);
+    else scan(s, follows ? expr->a : expr, READ);
 }
 
 static void change(Scan *s, const CExpr *place, Position at) {
@@ -199,10 +190,8 @@ static void change(Scan *s, const CExpr *place, Position at) {
     for (int i = 0; place->kind == C_REFUSED && i < place->args.count; i++)
         change(s, place->args.at[i], at);
     CVar *var = place_root(place, &pointer);
-    if (var)
-        note_change(s, var, s->function, (CSite){.at = at, .bytes = place_bytes(place)});
-    else if (pointer)
-        change_through(s, pointer, at);
+    if (var) note_change(s, var, s->function, (CSite){.at = at, .bytes = place_bytes(place)});
+    else if (pointer) change_through(s, pointer, at);
     scan_place(s, place);
 }
 
@@ -262,17 +251,14 @@ static void scan_call(Scan *s, const CExpr *expr, Use use) {
     const CFunction *function = cexpr_function(expr->a);
     if (!function) scan(s, expr->a, READ);
     for (int i = 0; i < expr->args.count; i++)
-        if (expr->args.at[i] == given_back(expr))
-            scan_any(s, expr->args.at[i], use);
-        else
-            scan(s, expr->args.at[i], argument_use(function, i));
+        if (expr->args.at[i] == given_back(expr)) scan_any(s, expr->args.at[i], use);
+        else scan(s, expr->args.at[i], argument_use(function, i));
 }
 
 static void scan_unary(Scan *s, const CExpr *expr, Use use) {
     if (expr->op == OP_ADDRESS && expr->a->kind != C_FUNCTION)
         give_address(s, expr->a, use, expr->at);
-    else if (expr->op == OP_DEREFERENCE)
-        give_value(s, expr, use);
+    else if (expr->op == OP_DEREFERENCE) give_value(s, expr, use);
     else if (expr->op >= OP_PRE_INC && expr->op <= OP_POST_DEC) {
         change(s, expr->a, expr->at);
         scan(s, expr->a, use);
@@ -292,8 +278,7 @@ static void scan_block_value(Scan *s, const CStmt *block, Use use) {
         const CStmt *stmt = block->body.at[i];
         if (i + 1 == block->body.count && stmt->kind == CS_EXPR && stmt->expr)
             scan(s, stmt->expr, use);
-        else
-            scan_statement(s, stmt);
+        else scan_statement(s, stmt);
     }
 }
 
@@ -306,15 +291,11 @@ static void scan(Scan *s, const CExpr *expr, Use use) {
                  !pointer && expr->type->kind == CT_POINTER && expr->type->to_const ? READ : use);
 }
 
-/* Records the uses of a cast's operand. After a cast to a pointer to non-const, the target may be
- * written. */
+/* Records the uses of a cast's operand. As a pointer to non-const, it may be written through. */
 static void scan_cast(Scan *s, const CExpr *expr, Use use) {
-    if (is_decay(expr))
-        give_address(s, expr->a, use, expr->at);
-    else if (expr->type->kind == CT_POINTER && !expr->type->to_const)
-        scan_any(s, expr->a, use);
-    else
-        scan(s, expr->a, use);
+    if (is_decay(expr)) give_address(s, expr->a, use, expr->at);
+    else if (expr->type->kind == CT_POINTER && !expr->type->to_const) scan_any(s, expr->a, use);
+    else scan(s, expr->a, use);
 }
 
 static void scan_any(Scan *s, const CExpr *expr, Use use) {

@@ -1,5 +1,4 @@
-/* Collects the numbers of static storage that a model's evaluation read and that the program may
- * change before the model runs.
+/* Collects the static numbers that a model's evaluation read and the program may change before.
  *
  *     int heads = 8;    read by the model: the program must still have 8 when it starts */
 #include "frontend/state/state.h"
@@ -70,8 +69,7 @@ static void add_bits(Reader *reader, const CField *field, int64_t offset, const 
                 (CapturedGlobal){.name = name, .offset = offset + i, .first = -1, .count = 1});
 }
 
-/* Adds the numbers that were read in the part `name` of the variable. Skips pointers and
- * tensors. */
+/* Adds the numbers read in part `name` of the variable. Skips pointers and tensors. */
 static void add_part(Reader *reader, const CType *type, int64_t offset, const char *name) {
     Arena *arena = reader->ev->arena;
     int64_t read = bytes_read(reader, offset, type->size);
@@ -88,8 +86,7 @@ static void add_part(Reader *reader, const CType *type, int64_t offset, const ch
     else if (type->kind == CT_STRUCT)
         for (int i = 0; i < type->fields.count; i++) {
             const CField *field = &type->fields.at[i];
-            if (field->width)
-                add_bits(reader, field, offset + field->offset, name);
+            if (field->width) add_bits(reader, field, offset + field->offset, name);
             else
                 add_part(reader, field->type, offset + field->offset,
                          *field->name ? arena_format(arena, "%s.%s", name, field->name) : name);

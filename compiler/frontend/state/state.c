@@ -22,8 +22,6 @@ void state_note(Eval *ev, const CFunction *model) {
     }
 }
 
-/* ---- functions outside of models ---- */
-
 static bool takes_tensors(const CFunction *function) {
     bool takes = function->result->is_tensor;
     for (int i = 0; i < function->params.count; i++)
@@ -65,8 +63,6 @@ static void mark_outside(CUnit *unit) {
                 cexpr_walk(unit->vars.at[i]->init, mark_named, &more);
     }
 }
-
-/* ---- errors ---- */
 
 static void report_read(CUnit *unit, const CVar *var, const CModelUse *use) {
     diag_error(unit->diag, use->read_at,

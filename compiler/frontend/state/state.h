@@ -6,8 +6,7 @@
  * hetucc evaluates a model function once; as plain C it runs at every step. Both ways agree when
  * nothing that the function reads changes between evaluations. A variable that may change is
  * refused, with two positions: where a model reads it, and where it is changed. */
-#ifndef FRONTEND_STATE_STATE_H
-#define FRONTEND_STATE_STATE_H
+#pragma once
 
 #include "frontend/eval/eval.h"
 
@@ -26,5 +25,3 @@ void state_reads(Eval *ev);
  *     changed by a model, and read by other functions
  */
 void state_check(CUnit *unit);
-
-#endif

@@ -15,11 +15,8 @@
  *     w2 = reshard(shard2)    the place where the gather must have ended
  *     h2 = linear(h1, w2)     layer 2
  *
- * The gather's result and scratch space are in use from the operator before which the gather
- * begins.
- */
-#ifndef IR_ANALYSIS_COLLECTIVE_ORDER_H
-#define IR_ANALYSIS_COLLECTIVE_ORDER_H
+ * The gather's result and scratch space are in use from the operator where it begins. */
+#pragma once
 
 #include "ir/module.h"
 
@@ -43,5 +40,3 @@ AsyncCollectives module_async_collectives(Arena *arena, const Module *module);
  * operator of the preceding layer, or of its own one if this is the first of its phase. The maker
  * of the operand always comes earlier. For a conversion that is not a prefetch, returns `op`. */
 const Op *op_prefetch_point(const Module *module, const Op *op);
-
-#endif

@@ -4,7 +4,6 @@
 #include "ir/analysis/collective_order.h"
 #include "ir/analysis/phases.h"
 #include "ir/analysis/subviews.h"
-#include "ir/programs/device_programs.h"
 
 /* Extends `made`, if any, to the step's end, where it is copied to its parameter or state. */
 static void note_update(const Module *module, const Value *made, int *last) {

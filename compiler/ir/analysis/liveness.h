@@ -5,10 +5,8 @@
  *     2: z = add(h, y)           z, an output, from 2 to 3, the number of operators
  *
  * The loop over micro-batches repeats its operators, and stages run at the same time, so some
- * values need storage over a whole loop. Pass memory packs arenas by these intervals.
- */
-#ifndef IR_ANALYSIS_LIVENESS_H
-#define IR_ANALYSIS_LIVENESS_H
+ * values need storage over a whole loop. Pass memory packs arenas by these intervals. */
+#pragma once
 
 #include "ir/programs/device_programs.h"
 
@@ -38,5 +36,3 @@ int first_use(Module *module, const Role *role, const Op *op);
  *   these operands on.
  * `last` is the result of last_uses. */
 int first_use_of(Module *module, const Role *role, const Value *result, const int *last);
-
-#endif

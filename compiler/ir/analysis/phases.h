@@ -5,10 +5,8 @@
  *     %52 = reshard(%40) loop after                               PHASE_UPDATE, an async collective
  *
  * A schedule says when each stage runs a phase of a visit, and for which micro-batch. The operators
- * of a module stand in the order of their phases.
- */
-#ifndef IR_ANALYSIS_PHASES_H
-#define IR_ANALYSIS_PHASES_H
+ * of a module stand in the order of their phases. */
+#pragma once
 
 #include "ir/module.h"
 #include "schedule/schedule.h"
@@ -50,8 +48,7 @@ bool op_adds_alike(const Op *op);
  * visit keeps a micro-batch's values in its own slot, which other visits do not read. */
 bool op_may_read(const Module *module, const Op *maker, const Op *reader);
 
-/* Returns whether an operator is a message: it converts a value of another stage, or of another
- * visit of its own stage. */
+/* Returns whether an operator is a message: it converts a value of another stage or visit. */
 bool op_crosses_stages(const Module *module, const Op *op);
 
 /* Returns whether an operator is an async collective: once a step it converts a value from before
@@ -72,5 +69,3 @@ StageGraph template_graph(Arena *arena, const Module *module, int body);
 
 /* Sorts operators by loop, template, phase and visit if there are templates, and numbers them. */
 void ir_order_parts(Module *module);
-
-#endif

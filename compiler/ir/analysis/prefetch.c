@@ -5,16 +5,14 @@
 #include "ir/analysis/phases.h"
 #include "ir/programs/conversions.h"
 
-/* Returns whether a value is a parameter, or made of one by operators of one operand, such as a
- * cast or a reshape. */
+/* Returns whether a value is a parameter, or made of one by unary operators, such as a cast. */
 static bool is_of_parameter(const Value *value) {
     while (value->def && value->def->operand_count == 1 && value->def->operands[0])
         value = value->def->operands[0];
     return value->kind == VALUE_PARAM;
 }
 
-/* Returns whether a conversion gathers a parameter for readers in its phase, and may begin ahead of
- * its place. */
+/* Returns whether a conversion gathers a parameter for readers in its phase and may begin early. */
 static bool may_begin_ahead(const Module *module, const Op *op) {
     return module->devices->target.overlap && op->convert.plan && op->source->layer &&
            phase_loops(op_phase(module, op)) && !op_crosses_stages(module, op) &&

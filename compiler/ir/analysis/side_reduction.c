@@ -36,12 +36,11 @@ int summed_operand(const Op *sum, const Op *product) {
                 : -1;
     const BoundAccess *own = &sum->binding->operands[0],
                       *there = k < 0 ? NULL : &product->binding->operands[k];
-    for (int d = 0; k >= 0 && d < own->rank; d++) {
+    for (int d = 0; k >= 0 && d < own->rank; d++)
         if (own->dims[d].count != 1 || there->dims[d].count != 1 ||
             has_factor(&sum->binding->results[0], own->dims[d].factors[0]) !=
                 has_factor(&product->binding->results[0], there->dims[d].factors[0]))
             k = -1;
-    }
     return k;
 }
 

@@ -4,17 +4,12 @@
  *     db[o] = dy[b, o]                  the side reduction, which pass fuse puts before the product
  *     dw[o, i] = dy[b, o] * x[b, i]     contracts b, too
  */
-#ifndef IR_ANALYSIS_SIDE_REDUCTION_H
-#define IR_ANALYSIS_SIDE_REDUCTION_H
+#pragma once
 
 #include "ir/module.h"
 
-/* Returns which operand of the product `sum` reduces: it must sum over exactly the factors that the
- * product contracts; -1 if there is none. */
+/* Returns which operand of the product `sum` reduces, over just its contracted factors; or -1 */
 int summed_operand(const Op *sum, const Op *product);
 
-/* Returns the product that stands right after `sum` in its phase and can compute `sum` as its side
- * reduction; NULL if there is none. */
+/* Returns the product right after `sum` in its phase whose side reduction `sum` can be, or NULL. */
 const Op *op_side_reduction(const Module *module, const Op *sum);
-
-#endif

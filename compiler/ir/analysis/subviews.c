@@ -12,8 +12,7 @@ static void own_strides(Module *module, const Value *value, int device, int64_t 
     }
 }
 
-/* Writes the strides of a value in its storage to stride[], one a dimension, and the index of its
- * first element to *first; all in elements. */
+/* Writes a value's strides in its storage to stride[], and its first element's index to *first. */
 static void value_strides(Module *module, const Value *value, int device, int64_t *stride,
                           int64_t *first) {
     const Subview *within = value->subview;

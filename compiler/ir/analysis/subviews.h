@@ -5,10 +5,8 @@
  * A slice may lie in its operand, and an operand of a concatenation in the concatenation's result.
  * Pass memory selects such values (passes/memory/alias_views.h) and sets Value.subview. Kernels
  * whose rule has the clause `pitch` read and write such a value in place; the slice or
- * concatenation itself copies nothing.
- */
-#ifndef IR_ANALYSIS_SUBVIEWS_H
-#define IR_ANALYSIS_SUBVIEWS_H
+ * concatenation itself copies nothing. */
+#pragma once
 
 #include "ir/module.h"
 
@@ -27,11 +25,8 @@ typedef struct BoundTensor {
  * pitch); 0 if the tensor is contiguous. */
 bool tensor_pitch(Module *module, const Op *op, BoundTensor tensor, int device, int64_t *pitch);
 
-/* Returns whether an operator copies nothing, because its operand is a subview of its result or the
- * other way round. */
+/* Returns whether an operator copies nothing: one of operand and result is the other's subview. */
 bool op_moves_nothing(const Op *op);
 
 /* Returns the slice of `whole` that is `value` itself or that `value` reshapes; NULL: none. */
 const Value *value_made_within(const Value *value, const Value *whole);
-
-#endif

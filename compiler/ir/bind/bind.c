@@ -1,5 +1,4 @@
-/* Binding: the factors of a rule on the dimensions of a call's operands, and the types of the
- * results.
+/* Binding: a rule's factors on the dimensions of a call's operands, and the results' types.
  *
  *     y[b.., o] = x[b.., i] * w[o, i]        x: f32[8, 16, 64], w: f32[32, 64]
  *
@@ -149,7 +148,6 @@ static void describe(Binder *binder) {
         binder->call.results[i] = bind_tensor(&rule->results[i], -1, 0, NULL);
 }
 
-/* Returns an access with its ellipses expanded. */
 static BoundAccess expand(Binder *binder, const BindTensor *tensor, int index) {
     int unused, rank = bind_rank(&binder->call, tensor, &unused);
     BoundDim *dims = arena_array(binder->arena, BoundDim, rank);

@@ -5,10 +5,8 @@
  *     requires.c    evaluates the clause `requires`
  *     view.c        binds views (reshapes)
  *
- * ir/binding.h has an example.
- */
-#ifndef IR_BIND_BIND_H
-#define IR_BIND_BIND_H
+ * ir/binding.h has an example. */
+#pragma once
 
 #include "binding/binding.h"
 #include "ir/module.h"
@@ -49,5 +47,3 @@ void bind_check_remainders(Binder *binder);
 
 /* Binds a RULE_VIEW. Returns NULL after an error. */
 const Binding *bind_view(Binder *binder, Type *type);
-
-#endif

@@ -11,8 +11,6 @@ void bind_check_remainders(Binder *binder) {
     if (why) ERROR(binder, "%s: %s", binder->def->name, why);
 }
 
-/* ---- after binding ---- */
-
 static ht_dtype op_argument(const BindCall *call, int index) {
     return (ht_dtype)((const Op *)call->context)->attrs[index].i;
 }

@@ -2,8 +2,7 @@
  *
  *     slice(x, start, length) requires(start >= 0, start <= size(n) - length)
  *
- * slice(x, 6, 4) of a tensor of 8 rows is reported as an error of the user.
- */
+ * slice(x, 6, 4) of a tensor of 8 rows is reported as an error of the user. */
 #include "ir/bind/bind.h"
 
 #include <math.h>

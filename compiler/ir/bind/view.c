@@ -6,8 +6,7 @@
 
 #include <string.h>
 
-/* Writes the type that the shape argument gives. One extent may be -1: it follows from the number
- * of elements. Returns false after an error. */
+/* Writes the type of the shape argument; one extent may be -1. Returns false after an error. */
 static bool view_type(Binder *binder, Type *type) {
     const Attr *shape = &binder->attrs[binder->rule->shape_attr];
     Type from = binder->operands[0]->type;
@@ -115,10 +114,8 @@ static void match_views(Binder *binder, Factors *factors, Side x, Side y) {
         int i_end = i + 1, j_end = j + 1;
         int64_t left = x.extent[i], right = y.extent[j];
         while (left != right)
-            if (left < right)
-                left *= x.extent[i_end++];
-            else
-                right *= y.extent[j_end++];
+            if (left < right) left *= x.extent[i_end++];
+            else right *= y.extent[j_end++];
         match_segment(binder, factors, part_of(x, i, i_end), part_of(y, j, j_end));
         i = i_end;
         j = j_end;

@@ -2,9 +2,9 @@
  * inserted: passes/propagate_layouts/propagate_layouts.c. How one is planned: reshard/reshard.h. */
 #include "ir/programs/conversions.h"
 
-#include "ir/analysis_cache.h"
 #include "ir/programs/device_programs.h"
 #include "support/intern.h"
+#include "ir/analysis_cache.h"
 
 ht_dtype dtype_runtime(DType dtype) {
     static const ht_dtype dtypes[] = {[DTYPE_F32] = HT_F32,

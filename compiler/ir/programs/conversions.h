@@ -4,10 +4,8 @@
  *
  * has a PlannedConversion of one tensor, whose plan is an all-reduce. Operators with equal types
  * and layouts share one. Messages between two stages, and gradient buckets, are conversions of
- * several tensors, each of which belongs to an operator of its own (Op.convert.tensor).
- */
-#ifndef IR_PROGRAMS_CONVERSIONS_H
-#define IR_PROGRAMS_CONVERSIONS_H
+ * several tensors, each of which belongs to an operator of its own (Op.convert.tensor). */
+#pragma once
 
 #include "ir/module.h"
 #include "reshard/replica_groups.h"
@@ -52,5 +50,3 @@ int conversion_device(Module *module, const Op *op, int device);
 
 /* Returns an element type as the runtime library names it. */
 ht_dtype dtype_runtime(DType dtype);
-
-#endif

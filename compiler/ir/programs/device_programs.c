@@ -6,7 +6,6 @@
 #include "ir/analysis_cache.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/regions.h"
-#include "reshard/plan.h"
 #include "support/intern.h"
 
 int roles_index(const Roles *roles, int device) {
@@ -14,10 +13,8 @@ int roles_index(const Roles *roles, int device) {
     if (dense >= 0 && dense < high && roles->devices[dense] == device) return dense;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (roles->devices[middle] < device)
-            low = middle + 1;
-        else
-            high = middle;
+        if (roles->devices[middle] < device) low = middle + 1;
+        else high = middle;
     }
     return low < roles->device_count && roles->devices[low] == device ? low : -1;
 }
@@ -94,8 +91,6 @@ const Value *value_storage(const Value *value) {
     while (value->storage) value = value->storage;
     return value;
 }
-
-/* ---- representative devices ---- */
 
 /* The pipeline and stage of a device in the strategy. */
 typedef struct Post {

@@ -1,5 +1,4 @@
-/* Device programs (roles): devices that run the same operators on pieces of the same shapes share
- * one program.
+/* Device programs (roles): devices with equal operators on pieces of equal shapes share a program.
  *
  *     stage devices(0-3) mesh(dp:2, tp:2)     equal pieces: role 0 = devices 0, 1, 2, 3
  *     stage devices(4-5) mesh(tp:2 by 3:1)    unequal pieces: role 1 = device 4, role 2 = device 5
@@ -15,10 +14,8 @@
  *     pipeline stage devices(2-3) mesh(tp:2)     template 0, too: 0 represents 2, 1 represents 3
  *
  * An operator of a stage has values on devices 0 and 1. Devices 2 and 3 run it on their own rows of
- * the batch. A device outside of pipelines represents itself.
- */
-#ifndef IR_PROGRAMS_DEVICE_PROGRAMS_H
-#define IR_PROGRAMS_DEVICE_PROGRAMS_H
+ * the batch. A device outside of pipelines represents itself. */
+#pragma once
 
 #include "ir/module.h"
 
@@ -88,8 +85,5 @@ int op_representative_device(Module *module, const Op *op, int device);
 int first_represented(Module *module, int representative);
 int next_represented(Module *module, int device);
 
-/* Returns the pipeline of a device, and writes its stage of that pipeline to *stage; NULL: the
- * device is in no pipeline. */
+/* Returns the pipeline of a device, and writes its stage there to *stage; NULL: it is in none. */
 const PipelineRun *device_run(Module *module, int device, int *stage);
-
-#endif

@@ -9,8 +9,7 @@
 
 #include <string.h>
 
-/* The regions of a layout by position instead of by device. Layouts that differ only in their
- * devices share them. */
+/* A layout's regions by position, not device: layouts that differ only in devices share them. */
 typedef struct PositionRegions {
     int count;
     const Region *at;
@@ -245,8 +244,7 @@ static bool same_boxes(const Region *a, const Region *b) {
     return same;
 }
 
-/* Returns whether the device holds the same elements of all tensors of an operator, apart from
- * scalars. */
+/* Returns whether the device holds the same elements of all an operator's tensors but scalars. */
 static bool same_pieces(Module *module, const Op *op, const Value *value, int device) {
     const Region *region = value_region(module, value, device);
     for (int k = 0; k < op->operand_count + op->result_count; k++) {

@@ -8,10 +8,8 @@
  *
  * A layout of unequal subgroups may give a device several boxes. Regions are memoized for each pair
  * of layout and type. For a value that an operator of a stage makes, a representative device stands
- * for all devices that it represents (ir/programs/device_programs.h).
- */
-#ifndef IR_PROGRAMS_REGIONS_H
-#define IR_PROGRAMS_REGIONS_H
+ * for all devices that it represents (ir/programs/device_programs.h). */
+#pragma once
 
 #include "ir/module.h"
 
@@ -45,5 +43,3 @@ bool op_takes_elements(const Op *op);
  * of its n elements, extents 1, ..., 1, n. Returns false for several boxes if the operator needs an
  * order of elements (op_takes_elements), or if its tensors have different boxes. */
 bool op_local(Module *module, const Op *op, const Value *value, int device, int64_t *extent);
-
-#endif

@@ -3,11 +3,9 @@
 #include "ir/text/parse.h"
 #include "ir/verify/verify.h"
 
-#include "ir/text/text.h"
 #include "cluster/cluster.h"
 #include "syntax/lex.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define uthash_malloc(size) arena_alloc(parser->arena, (size))
@@ -103,26 +101,6 @@ static bool parse_update(IrParser *parser) {
     parser->module->optimizer->clip = tokens_take(tokens, "clip");
     parser->module->optimizer->norm = tokens_take(tokens, "norm");
     return states <= 4 || parse_fail(parser, "at most 4 states, before this");
-}
-
-static bool parse_reshard(IrParser *parser) {
-    return (parser->module->builtin->reshard = parse_def_name(parser)) != NULL;
-}
-
-static bool parse_accumulate(IrParser *parser) {
-    return (parser->module->builtin->accumulate = parse_def_name(parser)) != NULL;
-}
-
-static bool parse_part(IrParser *parser) {
-    return (parser->module->builtin->local_part = parse_def_name(parser)) != NULL;
-}
-
-static bool parse_union(IrParser *parser) {
-    return (parser->module->builtin->stage_union = parse_def_name(parser)) != NULL;
-}
-
-static bool parse_collect(IrParser *parser) {
-    return (parser->module->builtin->collect = parse_def_name(parser)) != NULL;
 }
 
 /* ---- the module's head ---- */
@@ -356,43 +334,37 @@ typedef struct LineForm {
     bool (*parse)(IrParser *parser);
 } LineForm;
 
-static const LineForm forms[] = {{"module", parse_module},
-                                 {"op", parse_def},
-                                 {"update", parse_update},
-                                 {"reshard", parse_reshard},
-                                 {"part", parse_part},
-                                 {"union", parse_union},
-                                 {"collect", parse_collect},
-                                 {"batch", parse_batch},
-                                 {"template", parse_body},
-                                 {"stage", parse_stage},
-                                 {"run", parse_run},
-                                 {"schedule", parse_schedule},
-                                 {"accumulate", parse_accumulate},
-                                 {"mesh", parse_mesh},
-                                 {"split", parse_split},
-                                 {"param", parse_param},
-                                 {"state", parse_state},
-                                 {"input", parse_input},
-                                 {"gradient", parse_gradient},
-                                 {"argument", parse_argument},
-                                 {"return", parse_return},
-                                 {"frame", parse_frame},
-                                 {"binding", parse_binding},
-                                 {"section", parse_section},
-                                 {"output", parse_output},
-                                 {"loss", parse_loss},
-                                 {"trained", parse_trained},
-                                 {"role", parse_role},
-                                 {"offsets", parse_offsets},
-                                 {"scratch", parse_scratch},
-                                 {"plan", parse_plan}};
+static const LineForm forms[] = {{"module", parse_module},     {"op", parse_def},
+                                 {"update", parse_update},     {"batch", parse_batch},
+                                 {"template", parse_body},     {"stage", parse_stage},
+                                 {"run", parse_run},           {"schedule", parse_schedule},
+                                 {"mesh", parse_mesh},         {"split", parse_split},
+                                 {"param", parse_param},       {"state", parse_state},
+                                 {"input", parse_input},       {"gradient", parse_gradient},
+                                 {"argument", parse_argument}, {"return", parse_return},
+                                 {"frame", parse_frame},       {"binding", parse_binding},
+                                 {"section", parse_section},   {"output", parse_output},
+                                 {"loss", parse_loss},         {"trained", parse_trained},
+                                 {"role", parse_role},         {"offsets", parse_offsets},
+                                 {"scratch", parse_scratch},   {"plan", parse_plan}};
+
+/* Returns the built-in operator of a module that a line sets; NULL: it is another line. */
+static const OpDef **take_builtin(Tokens *tokens, BuiltinDefs *builtin) {
+    return tokens_take(tokens, "reshard")      ? &builtin->reshard
+           : tokens_take(tokens, "part")       ? &builtin->local_part
+           : tokens_take(tokens, "union")      ? &builtin->stage_union
+           : tokens_take(tokens, "collect")    ? &builtin->collect
+           : tokens_take(tokens, "accumulate") ? &builtin->accumulate
+                                               : NULL;
+}
 
 static bool parse_line(IrParser *parser) {
     Tokens *tokens = &parser->tokens;
     if (!parser->module && !tokens_is(tokens, "module")) return parse_fail(parser, "'module'");
     if (tokens_is(tokens, "%")) return parse_op(parser);
     if (tokens_is(tokens, "strategy")) return parse_strategy(parser);
+    const OpDef **builtin = parser->module ? take_builtin(tokens, parser->module->builtin) : NULL;
+    if (builtin) return (*builtin = parse_def_name(parser)) != NULL;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (tokens_is(tokens, forms[i].word)) {
             tokens_next(tokens);
@@ -410,8 +382,7 @@ static void fix_within(IrParser *parser, const StorageFix *fix) {
     if (lacking < 0 || lacking > (within->dim >= 0) || within->dim < -1 ||
         within->dim >= within->whole->type.rank || within->start < 0)
         diag_error(parser->diag, fix->at, "%%%d is no part of %%%d there", value->id, fix->storage);
-    else
-        value->subview = within;
+    else value->subview = within;
 }
 
 /* Returns whether the chain of storages that begins at a value has an end, that is, no cycle. */
@@ -426,10 +397,8 @@ static void fix_storages(IrParser *parser) {
         const StorageFix *fix = &parser->storages.at[i];
         if (fix->storage < 0 || fix->storage >= parser->next_id || !parser->values.at[fix->storage])
             diag_error(parser->diag, fix->at, "%%%d is not made in this module", fix->storage);
-        else if (fix->within)
-            fix_within(parser, fix);
-        else
-            fix->value->storage = parser->values.at[fix->storage];
+        else if (fix->within) fix_within(parser, fix);
+        else fix->value->storage = parser->values.at[fix->storage];
     }
     for (int i = 0; i < parser->storages.count; i++)
         if (!storage_ends(parser, parser->storages.at[i].value))

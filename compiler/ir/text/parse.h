@@ -7,11 +7,8 @@
  *     parse_bodies.c    pipeline templates and schedules
  *     parse_roles.c     roles and conversion plans
  *
- * Each function reads from the parser's current token, and returns false or NULL after it reported
- * an error.
- */
-#ifndef IR_TEXT_PARSE_H
-#define IR_TEXT_PARSE_H
+ * Each function reads from the current token, and returns false or NULL after an error. */
+#pragma once
 
 #include "ir/text/text.h"
 #include "syntax/tokens.h"
@@ -98,5 +95,3 @@ bool parse_plan(IrParser *parser);
 
 /* Reads the name of an operator that is defined above. */
 const OpDef *parse_def_name(IrParser *parser);
-
-#endif

@@ -74,8 +74,7 @@ bool parse_mesh(IrParser *parser) {
     if (parser->in_stage)
         parser->module->templates->stages.at[parser->module->templates->stages.count - 1].mesh =
             mesh;
-    else
-        parser->module->devices->mesh = mesh;
+    else parser->module->devices->mesh = mesh;
     return devices == mesh->device_count ||
            parse_fail(parser, "axes that multiply to the devices, before this");
 }

@@ -362,9 +362,7 @@ bool parse_op(IrParser *parser) {
         conversion_use(conversion, op->convert.tensor, op);
         conversion_plan(parser->module, conversion);
     }
-    if (parser->function)
-        array_push(parser->arena, &parser->function->ops, op);
-    else
-        array_push(parser->arena, &parser->module->ops, op);
+    if (parser->function) array_push(parser->arena, &parser->function->ops, op);
+    else array_push(parser->arena, &parser->module->ops, op);
     return true;
 }

@@ -109,8 +109,6 @@ bool parse_scratch(IrParser *parser) {
     return role && parse_pairs(parser, parser->module->ops.count, "", &role->scratch, NULL);
 }
 
-/* ---- plans ---- */
-
 /* Reads from<LAYOUT> to<LAYOUT>; a conversion between different kinds of reduction is an error. */
 static bool parse_ends(IrParser *parser, Type type, const Layout **from, const Layout **to) {
     Tokens *tokens = &parser->tokens;

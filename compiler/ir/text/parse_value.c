@@ -299,10 +299,8 @@ const Layout *parse_layout(IrParser *parser, Type type) {
     parser->layout_at = first->at;
     size_t length = (size_t)(end->start - first->start);
     const Layout *layout = find_interned(parser, first->start, length), *known = layout;
-    if (known)
-        tokens->token = end;
-    else if (!(layout = layout_parse(tokens, ">")))
-        return NULL;
+    if (known) tokens->token = end;
+    else if (!(layout = layout_parse(tokens, ">"))) return NULL;
     if (!layout_check(parser->diag, first->at, layout, type_shape(type))) return NULL;
     if (!known)
         layout = add_interned(parser, first->start, length,

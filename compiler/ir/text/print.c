@@ -65,10 +65,8 @@ static void print_type(Text *out, Type type) {
 }
 
 static void print_ref(Text *out, const Value *value) {
-    if (value)
-        text_print(out, "%%%d", value->id);
-    else
-        text_string(out, "-");
+    if (value) text_print(out, "%%%d", value->id);
+    else text_string(out, "-");
 }
 
 static void print_dim_name(Text *out, DimName name) {
@@ -96,8 +94,7 @@ static bool position_equal(Position a, Position b) {
            (a.file == b.file || (a.file && b.file && !strcmp(a.file, b.file)));
 }
 
-/* Prints the part of a value after the colon: type, name, dims and so on. Prints its position if
- * it differs from `known`. */
+/* Prints a value's part after the colon: type, name, dims ..., and its position if not `known`. */
 static void print_value(Printer *printer, const Value *value, bool named, Position known) {
     Text *out = printer->out;
     print_type(out, value->type);
@@ -319,10 +316,8 @@ static void print_layer(Text *out, const Layer *layer) {
         print_quoted(out, layer->tower);
     }
     if (layer) text_string(out, " layer ");
-    if (layer && layer->name)
-        print_quoted(out, layer->name);
-    else if (layer)
-        text_print(out, "%d", layer->number);
+    if (layer && layer->name) print_quoted(out, layer->name);
+    else if (layer) text_print(out, "%d", layer->number);
 }
 
 /* Prints the attributes of an operator, as parse_mark of parse_op.c reads them. */
@@ -512,7 +507,6 @@ static const char *const init_names[] = {[INIT_ZEROS] = "zeros",
                                          [INIT_NORMAL] = "normal",
                                          [INIT_UNIFORM] = "uniform"};
 
-/* Prints a parameter and its states. */
 static void print_param(Printer *printer, const Parameter *param) {
     Text *out = printer->out;
     text_print(out, "param %%%d ", param->value->id);

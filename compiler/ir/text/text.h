@@ -14,10 +14,8 @@
  *     loss %40
  *
  * A position without a file is in the module's source. Objects that operators share are printed
- * once, with a number: call stacks, factored bindings, gradients, conversion plans.
- */
-#ifndef IR_TEXT_TEXT_H
-#define IR_TEXT_TEXT_H
+ * once, with a number: call stacks, factored bindings, gradients, conversion plans. */
+#pragma once
 
 #include "ir/module.h"
 
@@ -56,5 +54,3 @@ void print_number(Text *out, double number);
 
 /* Appends `f32[4, 6] from<LAYOUT> to<LAYOUT>`. */
 void print_conversion(Text *out, Type type, const Layout *from, const Layout *to);
-
-#endif

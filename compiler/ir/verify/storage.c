@@ -7,8 +7,7 @@
  * The verifier simulates a step of each role, with two rounds of each loop over micro-batches. Each
  * write has a number. A storage holds the number of its last write, until another write overlaps
  * it. An operand is correct if its storage holds the number of the operand's own write. Operands of
- * a concatenation that are written into its result have one number together.
- */
+ * a concatenation that are written into its result have one number together. */
 #include "ir/analysis/phases.h"
 #include "ir/analysis/subviews.h"
 #include "ir/programs/conversions.h"
@@ -49,10 +48,8 @@ static int stretch_behind(const Play *play, int64_t place) {
     int low = 0, high = play->stretches.count;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (play->stretches.at[middle].hi <= place)
-            low = middle + 1;
-        else
-            high = middle;
+        if (play->stretches.at[middle].hi <= place) low = middle + 1;
+        else high = middle;
     }
     return low;
 }

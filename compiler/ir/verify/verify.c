@@ -1,6 +1,5 @@
 /* The verifier, except for storage (storage.c): names, bindings, types, conversions, order. After a
- * problem, the checks that rely on its absence are skipped.
- */
+ * problem, the checks that rely on its absence are skipped. */
 #include "ir/verify/verify.h"
 
 #include "ir/analysis/phases.h"
@@ -40,8 +39,7 @@ static void make(Verifier *verifier, const Op *op, const Value *value) {
         verify_problem(verifier, op, "%%%d is not below %d", value->id, verifier->module->next_id);
     else if (verifier->made[value->id])
         verify_problem(verifier, op, "%%%d is made twice", value->id);
-    else
-        verifier->made[value->id] = value;
+    else verifier->made[value->id] = value;
 }
 
 /* Checks that a value is made before it is used. */

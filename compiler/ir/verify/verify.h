@@ -2,10 +2,8 @@
  *
  *     %5 = add(%3, %4) : f32[8, 4]        malformed IR: %4 is used before it is made
  *
- * Tests run it after each pass. Text of a user goes through the same checks.
- */
-#ifndef IR_VERIFY_VERIFY_H
-#define IR_VERIFY_VERIFY_H
+ * Tests run it after each pass. Text of a user goes through the same checks. */
+#pragma once
 
 #include "ir/module.h"
 
@@ -39,5 +37,3 @@ void verify_problem(Verifier *verifier, const Op *op, const char *format, ...)
 
 /* Checks the roles and, after pass memory, the storage of a module that has no other problems. */
 void verify_storage(Verifier *verifier);
-
-#endif

@@ -14,8 +14,7 @@
  * - Rows are along a dimension that neither devices nor micro-batches cut. A chunk has at least
  *   LEAST_ROWS rows on a device, unless --chunk is given.
  * - Nothing changes where other operators need the whole result, or in pipelines of several stages.
- * - Sums over rows are accumulated chunk by chunk; all other results are the same as before.
- */
+ * - Sums over rows are accumulated chunk by chunk; all other results are the same as before. */
 #include "passes/chunk/chunk.h"
 
 #include "passes/pass_manager.h"
@@ -51,7 +50,6 @@ static int64_t device_bytes(const Module *module, const Value *value, const int6
     return bytes;
 }
 
-/* Returns whether an operand has dimension `d` of the product's result. */
 static bool has_dim(const Op *product, int operand, int d) {
     const BoundAccess *access = &product->binding->operands[operand];
     const BoundDim *dim = &product->binding->results[0].dims[d];

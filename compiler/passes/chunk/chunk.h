@@ -8,10 +8,8 @@
  * A region begins with a product whose result is large. The region has all operators that read this
  * result, or large values computed from it, and all operators on paths between them. The region can
  * be cut if each operator computes rows independently or sums over rows. No operator of the region
- * may read the result of a second product of the region: that would cut whole layers.
- */
-#ifndef PASSES_CHUNK_CHUNK_H
-#define PASSES_CHUNK_CHUNK_H
+ * may read the result of a second product of the region: that would cut whole layers. */
+#pragma once
 
 #include "ir/module.h"
 
@@ -43,11 +41,8 @@ typedef struct SliceConcat {
     int piece_dim, piece_start, piece_length, row_dim; // indices of attributes
 } SliceConcat;
 
-/* Finds the two operators in the module by the clauses `shift` and `row` of their rules. Returns
- * false when one is missing. */
+/* Finds both operators in the module by their clauses `shift` and `row`; false: one is missing. */
 bool slice_concat_find(const Module *module, SliceConcat *movers);
 
 /* Replaces the region by the operators of `count` chunks. Runs ir_number. */
 void chunked_cut(Chunked *region, const SliceConcat *movers, int count);
-
-#endif

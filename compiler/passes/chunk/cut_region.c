@@ -7,8 +7,7 @@
  * Operands with rows are sliced for each chunk. Results with rows that operators outside read are
  * concatenated after the last chunk. Sums over rows are accumulated chunk by chunk. The operators
  * of a chunk follow those of the chunk before. If a part of the region is in the backward section,
- * the whole region runs there, and also forward operators that depend on the region.
- */
+ * the whole region runs there, and also forward operators that depend on the region. */
 #include "passes/chunk/chunk.h"
 
 /* A slice that this chunk has already. */
@@ -40,8 +39,7 @@ static bool is_argument(const Expr *expr, int *argument) {
     return is;
 }
 
-/* Finds the attribute that gives the number of dimensions before a tensor's second index. Returns
- * false if the rule has no such attribute. */
+/* Finds the attribute that gives the number of dimensions before a tensor's second index. */
 static bool front_argument(const Rule *rule, const Access *access, int factor, int *argument) {
     return access->dim_count > 1 && access->dims[0].count == 1 && access->dims[1].count == 1 &&
            access->dims[1].factors[0] == factor &&
@@ -190,10 +188,8 @@ static void cut_op(Cutter *cutter, const Op *op) {
         own->results[r]->name = NULL;
         cutter->own[whole->id] = own->results[r];
         if (dim >= 0) shorten(cutter, own->results[r], whole, dim);
-        if (dim >= 0)
-            cutter->members[whole->id * cutter->count + cutter->number] = own->results[r];
-        else
-            add_up(cutter, whole, own->results[r], op);
+        if (dim >= 0) cutter->members[whole->id * cutter->count + cutter->number] = own->results[r];
+        else add_up(cutter, whole, own->results[r], op);
     }
 }
 

@@ -76,8 +76,7 @@ static void find_outside(Chunked *region) {
     }
 }
 
-/* Returns whether an operator computes a large value for the region alone, independently of the
- * product. */
+/* Returns whether an operator computes a large value for the region alone, without the product. */
 static bool gives_large(Chunked *region, const Op *op) {
     if (!region->needed[op->index] || op->result_count != 1 || !is_large(region, op->results[0]) ||
         op->def->rule->form == RULE_PRODUCT || op->section == SECTION_UPDATE)
@@ -133,8 +132,7 @@ static bool find_factor(Chunked *region, const Op *op) {
     return found >= 0;
 }
 
-/* Finds the bound factor of an operator that does not depend on the product, from the rows that a
- * reader cuts. */
+/* Finds the bound factor of an operator before the product, from the rows that a reader cuts. */
 static bool find_given_factor(Chunked *region, const Op *op) {
     const Module *module = region->module;
     int found = -1, dim;
@@ -228,8 +226,7 @@ static bool may_be_cut(const Module *module, const Op *op) {
            op->def->rule->kind != RULE_VIEW && !op->source->recompute && !op->source->chunk;
 }
 
-/* Removes an operator from the region. The operator does not depend on the product and cannot be
- * cut, such as a conversion of a parameter's type. */
+/* Removes an operator from the region that does not depend on the product and cannot be cut. */
 static void leave_out(Chunked *region, const Op *op) {
     region->in[op->index] = region->given[op->index] = false;
     region->needed[op->index] = true;

@@ -9,8 +9,7 @@
  * Requires: the forward section, with a gradient function on each operator that has one.
  *
  * Leaves: the gradient of every trained parameter on which the loss depends, and its update.
- * Gradient functions and operators without readers are removed.
- */
+ * Gradient functions and operators without readers are removed. */
 #include "passes/differentiate/differentiate.h"
 
 #include "passes/differentiate/gradient_rule.h"
@@ -101,7 +100,6 @@ Value *emit_fill(Differentiator *diff, const char *name, Type type, double numbe
     return emit_op(diff, draft_op(draft, name), NULL, 0, NULL);
 }
 
-/* Gives a gradient the dimension names of its value. */
 static void name_dims(Value *gradient, const Value *value) {
     if (gradient->kind == VALUE_RESULT && gradient->def->section != SECTION_FORWARD &&
         !gradient->dims)
@@ -184,8 +182,7 @@ static bool is_parameter(const Value *value) {
     return value->kind == VALUE_PARAM || (copy && copy->operands[0]->kind == VALUE_PARAM);
 }
 
-/* Adds the gradients of a RULE_BODY. Gradients of parameters come first, because they may be the
- * last readers of an activation. */
+/* Adds a RULE_BODY's gradients, parameters' first: these may be the last to read an activation. */
 static void body_gradients(Differentiator *diff) {
     const Op *op = diff->forward;
     for (int k = 0; k < op->operand_count; k++)
@@ -198,12 +195,9 @@ static void op_gradient(Differentiator *diff) {
     const Op *op = diff->forward;
     if (op->def == diff->module->builtin->reshard)
         add_gradient(diff, op->operands[0], diff->gradient[op->results[0]->id]);
-    else if (op->gradient)
-        inline_gradient(diff);
-    else if (op->def->rule->kind == RULE_VIEW)
-        view_gradient(diff);
-    else if (op->def->rule->kind == RULE_BODY)
-        body_gradients(diff);
+    else if (op->gradient) inline_gradient(diff);
+    else if (op->def->rule->kind == RULE_VIEW) view_gradient(diff);
+    else if (op->def->rule->kind == RULE_BODY) body_gradients(diff);
     else {
         diag_error(diff->module->diag, op->at,
                    "the gradient of %s is needed, but the operator has none", op->def->name);
@@ -252,8 +246,7 @@ static void forget_functions(Module *module) {
     module->library->gradients.count = 0;
 }
 
-/* Numbers the operators of a model with several pipeline stages. Operators of a gradient get the
- * numbers of the forward operators. */
+/* Numbers a multi-stage model's operators; those of gradients as the forward operators. */
 static void number_units(Module *module) {
     bool stages = false;
     for (int p = 0; module->strategy && p < module->strategy->pipelines.count; p++)
@@ -262,8 +255,7 @@ static void number_units(Module *module) {
         op_change_source(module->arena, module->ops.at[i])->op = i;
 }
 
-/* Removes the operators of section update (assignments of the model, optimizer rules), which come
- * last, from the module and returns them. */
+/* Removes the operators of section update, which come last, from the module and returns them. */
 static Ops take_updates(Module *module) {
     Ops updates = {0};
     int count = module->ops.count;

@@ -1,8 +1,7 @@
 /* Declarations that the files of pass differentiate share. differentiate.c walks backward through
  * the operators. gradient_rule.c derives gradients of rules with a body, inline.c copies gradient
  * functions, update.c adds the optimizer, dead.c removes operators without readers. */
-#ifndef PASSES_DIFFERENTIATE_DIFFERENTIATE_H
-#define PASSES_DIFFERENTIATE_DIFFERENTIATE_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -12,8 +11,7 @@ typedef struct Differentiator {
     Value **gradient; // by value id: the sum of its gradient so far
     Value **mapped;   // by value id of a gradient function: its copy in the module
     bool *wanted;     // by value id of a gradient function: its copy is needed
-    bool *vanishes; // by value id of a gradient function: it is 0, because no gradient arrives at a
-                    // result
+    bool *vanishes;   // by value id of a gradient function: it is 0, since a result has no gradient
     // the forward operator whose gradient is built, or `place`; new operators get its source
     // position
     const Op *forward;
@@ -21,12 +19,10 @@ typedef struct Differentiator {
     Section section;         // section of new operators
     struct RuleEntry *rules; // cache of derived rules
     const OpDef *sum;
-    Value *norm; // square of the norm of all gradients, after gradient clipping has asked for it;
-                 // NULL: none
+    Value *norm; // square of the norm of all gradients, for gradient clipping; NULL: none
 } Differentiator;
 
-/* Appends an operator to the module and returns its first result. Its source position is that of
- * diff->forward. A failure to bind is a bug. */
+/* Appends an operator at the position of diff->forward and returns its first result. */
 Value *emit_op(Differentiator *diff, const OpDef *def, Value *const *operands, int operand_count,
                const Attr *attrs);
 
@@ -39,8 +35,7 @@ Value *emit_sum(Differentiator *diff, Value *a, Value *b);
 /* Returns a tensor with one number in all elements. */
 Value *emit_fill(Differentiator *diff, const char *name, Type type, double number);
 
-/* Copies the gradient function of diff->forward into the module, for operands that need
- * gradients. */
+/* Copies diff->forward's gradient function into the module, for operands that need it. */
 void inline_gradient(Differentiator *diff);
 
 /* Returns the square of the norm of all gradients together; NULL: there are none. */
@@ -52,8 +47,5 @@ Value *gradient_norm(Differentiator *diff);
  * need a missing gradient are left out. */
 void insert_updates(Differentiator *diff, const Ops *rules);
 
-/* Removes operators on which neither the loss, an output nor an updated parameter or state
- * depends. */
+/* Removes operators on which no loss, output, or updated parameter or state depends. */
 void remove_dead_ops(Module *module);
-
-#endif

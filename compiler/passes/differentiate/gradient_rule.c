@@ -5,12 +5,10 @@
 
 #include "rule/build.h"
 #include "rule/gradient.h"
-#include "passes/arguments.h"
 
 #include <string.h>
 
-/* The derivation of a gradient rule. Accesses of the derived rule are numbered: the forward
- * operands, then dy, then y. */
+/* The derivation of a gradient rule, whose accesses are: the forward operands, then dy, then y. */
 typedef struct Deriver {
     Arena *arena;
     const Op *op;
@@ -203,8 +201,7 @@ static Access access_of(const Deriver *deriver, const char *name, const BoundAcc
                     .pitch = -1};
 }
 
-/* Marks as known each factor that is the only unknown one of a dimension of the access. Returns
- * whether it marked any. */
+/* Marks each factor that is the only unknown one of an access's dimension. Returns: any is. */
 static bool learn(const BoundAccess *access, bool *known) {
     bool learnt = false;
     for (int d = 0; d < access->rank; d++) {
@@ -227,8 +224,7 @@ static void learn_all(const Deriver *deriver, bool *known) {
     }
 }
 
-/* Adds the bound factors as factors of the derived rule. A factor gets a size if its extent does
- * not follow from the operands. */
+/* Adds the bound factors as the derived rule's, with a size if no operand gives the extent. */
 static void add_factors(const Deriver *deriver, RuleDraft *draft) {
     const Binding *binding = deriver->op->binding;
     bool *known = arena_array(deriver->arena, bool, binding->factor_count + 1);

@@ -5,10 +5,8 @@
  *
  * The gradient is dy times the derivative of the body, summed over the factors that x lacks. The
  * derived rule names every dimension (b.. becomes b0, b1), gives sizes that no operand determines,
- * and has the values of arguments as numbers.
- */
-#ifndef PASSES_DIFFERENTIATE_GRADIENT_RULE_H
-#define PASSES_DIFFERENTIATE_GRADIENT_RULE_H
+ * and has the values of arguments as numbers. */
+#pragma once
 
 #include "ir/module.h"
 
@@ -24,16 +22,12 @@ typedef struct GradientRule {
     GradientKind kind;
     const OpDef *def;
     int operand_count;
-    const int *operands; // by operand of `def`: operand of the forward operator, GRADIENT_OF_RESULT
-                         // or THE_RESULT
+    const int *operands; // by operand of `def`: a forward operand, GRADIENT_OF_RESULT or THE_RESULT
 } GradientRule;
 
 /* Returns the element type of a value's gradient: the value's own. A bf16 copy of a wider value has
  * its gradient in f32, because the gradient is a sum of many small contributions. */
 DType gradient_dtype(const Value *value);
 
-/* Derives the gradient of `op`, a RULE_BODY, with respect to operand `operand`, which is
- * present. */
+/* Derives the gradient of `op`, a RULE_BODY, by operand `operand`, which is present. */
 GradientRule gradient_rule(Module *module, const Op *op, int operand);
-
-#endif

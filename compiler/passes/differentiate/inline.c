@@ -52,8 +52,7 @@ static bool term_vanishes(const Differentiator *diff, const Op *op, const Expr *
     return false;
 }
 
-/* Returns the only term of a sum that is not 0, if it is an operand: x for x + z with z = 0. NULL
- * otherwise. */
+/* Returns the only term of a sum that is not 0, if an operand: x for x + z with z = 0; or NULL. */
 static Value *remaining_operand(const Differentiator *diff, const Op *op) {
     enum { MOST = 8 };
     ExprTerm terms[MOST];
@@ -73,8 +72,7 @@ static Value *remaining_operand(const Differentiator *diff, const Op *op) {
     return NULL;
 }
 
-/* Marks values that are 0: gradients of results at which no gradient arrives, and values that are
- * linear in values that are 0. */
+/* Marks values that are 0: missing gradients of results, and values linear in such zeros. */
 static void find_vanishing(Differentiator *diff) {
     const Function *function = diff->forward->gradient;
     for (int i = 0; i < function->params.count; i++)
@@ -110,8 +108,7 @@ static void want_operands(Differentiator *diff, const Op *op) {
             diff->wanted[op->operands[k]->id] = true;
 }
 
-/* Marks the values on which needed gradients depend. First clears the marks of the function's own
- * values and arguments. */
+/* Marks the values on which needed gradients depend, after clearing the function's marks. */
 static void find_wanted(Differentiator *diff) {
     const Function *function = diff->forward->gradient;
     for (int i = 0; i < function->ops.count; i++)

@@ -6,11 +6,10 @@
  */
 #include "passes/differentiate/differentiate.h"
 
-#include "hetu/rt.h"
 #include "ir/module.h"
+#include "hetu/rt.h"
 
-/* Returns whether the optimizer's operator has the form (p, g, states..., ?norm) -> (p,
- * states...). */
+/* Returns whether the optimizer's operator is (p, g, states..., ?norm) -> (p, states...). */
 static bool check_update(const Module *module) {
     const Rule *rule = module->optimizer->op->rule;
     int least = 2 + module->optimizer->state_count;
@@ -78,10 +77,7 @@ static void update_params(Differentiator *diff) {
     }
 }
 
-/* ---- rules ---- */
-
-/* Returns whether an operator is a placeholder (ir/builtin.h). Sets *value to the
- * value that it stands for; NULL: there is none. */
+/* Returns whether an operator is a placeholder (ir/builtin.h), and sets *value; NULL: none. */
 static bool find_given(const Differentiator *diff, const OpDef *const *given, const Op *op,
                        Value **value) {
     const Parameter *param =

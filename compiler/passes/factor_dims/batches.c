@@ -1,6 +1,6 @@
 /* Refuses inputs that do not share the batch which micro-batches cut. Which dimension is the batch:
  * microbatch_input of passes/microbatch/cut.c. */
-#include "passes/factor_dims/batches.h"
+#include "passes/factor_dims/factor_dims.h"
 #include "passes/microbatch/cut.h"
 
 /* One check of a module for inputs with batches of their own. */
@@ -8,8 +8,7 @@ typedef struct Batches {
     const Module *module;
     const Classes *classes;
     Arena *arena;
-    bool *beside;  // by atom: a parameter has it, or an operator has both it and the atom that
-                   // micro-batches cut
+    bool *beside;  // by atom: a parameter has it, or an operator with the atom of micro-batches
     bool *trained; // by value id: depends on a parameter
 } Batches;
 
@@ -76,8 +75,7 @@ static void find_atom(Batches *batches, int atom, void *data) {
     search->found |= atom == search->atom;
 }
 
-/* Returns the first value of the forward section that has the atom and depends on a parameter;
- * NULL: none. */
+/* Returns the first forward value with the atom that depends on a parameter; NULL: none. */
 static const Value *first_trained(Batches *batches, int atom) {
     const Module *module = batches->module;
     for (int i = 0; i < module->ops.count; i++)

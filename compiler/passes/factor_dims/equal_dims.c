@@ -92,8 +92,7 @@ static void relate_access(Classes *classes, const Op *op, const Value *value,
         const BoundDim *dim = &access->dims[d];
         for (int f = 0; f < dim->count; f++)
             nodes[f] = classes->op_node[op->index] + dim->factors[f];
-        if (dim->count == 1)
-            unite(classes, node, nodes[0]);
+        if (dim->count == 1) unite(classes, node, nodes[0]);
         else if (dim->count > 1)
             add_equation(classes, (Equation){op, 1, dim->count, &node, nodes, true, false});
     }
@@ -111,17 +110,14 @@ static void relate_view(Classes *classes, const Op *op) {
         int64_t p = 1, q = 1;
         int first = i, second = j;
         do {
-            if (i > 0 && (p <= q || j == 0))
-                p *= x->type.extent[--i];
-            else if (j > 0)
-                q *= y->type.extent[--j];
+            if (i > 0 && (p <= q || j == 0)) p *= x->type.extent[--i];
+            else if (j > 0) q *= y->type.extent[--j];
         } while (p != q && (i > 0 || j > 0));
         while (i > 0 && x->type.extent[i - 1] == 1 && !(j > 0 && y->type.extent[j - 1] == 1)) i--;
         while (j > 0 && y->type.extent[j - 1] == 1 && !(i > 0 && x->type.extent[i - 1] == 1)) j--;
         for (int d = i; d < first; d++) left[d - i] = x_node + d;
         for (int d = j; d < second; d++) right[d - j] = y_node + d;
-        if (first - i == 1 && second - j == 1)
-            unite(classes, left[0], right[0]);
+        if (first - i == 1 && second - j == 1) unite(classes, left[0], right[0]);
         else if (first > i && second > j)
             add_equation(classes, (Equation){op, first - i, second - j, left, right, false, false});
     }
@@ -155,7 +151,6 @@ static bool cuts_add(Arena *arena, Cuts *cuts, int64_t cut) {
     return true;
 }
 
-/* Returns the product of the extents of `count` nodes. */
 static int64_t product(const Classes *classes, const int *nodes, int count) {
     int64_t n = 1;
     for (int i = 0; i < count; i++) n *= classes->extent[nodes[i]];
@@ -195,8 +190,7 @@ static bool nests(const Cuts *cuts, int64_t total) {
     return true;
 }
 
-/* Exchanges the cuts of the two sides of an equation, or marks the equation opaque. Returns whether
- * a class has new cuts. */
+/* Exchanges the cuts of an equation's sides, or marks it opaque. Returns whether any is new. */
 static bool exchange(Classes *classes, Cuts *by_class, Equation *equation) {
     int64_t total = product(classes, equation->left, equation->left_count);
     Cuts all = {0};

@@ -1,5 +1,4 @@
-/* The analysis of pass factor_dims: finds dimensions that are the same, and the factors into which
- * they split.
+/* The analysis of pass factor_dims: finds equal dimensions and the factors into which they split.
  *
  *     qkv = linear(x, w)                     node of qkv's dimension 1: class A, extent 2304
  *     r = reshape(qkv, [b, 3, 12, 64])       equation A = B * C * D, extents 3, 12, 64
@@ -10,13 +9,10 @@
  * Every dimension of every value and every bound factor of every operator is a node. A rule that
  * puts a factor on a dimension unites both into one class. A merged dimension `(g r)` or a reshape
  * is an equation: two lists of nodes with equal products. Cuts (suffix products at which a class
- * splits) propagate along equations until nothing changes. Where the cuts of two sides do not
- * divide each other the equation is opaque and propagates nothing. The cuts split a class into
- * atoms, the major one first; a class of extent 1 has no atom. Corresponding atoms of the two sides
- * of an equation are united.
- */
-#ifndef PASSES_FACTOR_DIMS_EQUAL_DIMS_H
-#define PASSES_FACTOR_DIMS_EQUAL_DIMS_H
+ * splits) propagate along equations until nothing changes. Where cuts of two sides do not divide
+ * each other, the equation is opaque. The cuts split a class into atoms, the major one first; a
+ * class of extent 1 has no atom. Corresponding atoms of the two sides of an equation are united. */
+#pragma once
 
 #include "ir/module.h"
 
@@ -55,5 +51,3 @@ int classes_root(const Classes *classes, int node);
 /* Returns the representative of atom j of a node's class, and the number of atoms of that class. */
 int classes_atom(const Classes *classes, int node, int j);
 int classes_atoms(const Classes *classes, int node);
-
-#endif

@@ -1,5 +1,4 @@
-/* Pass factor_dims: splits merged dimensions into factors wherever they occur, so that axes can cut
- * the factors.
+/* Pass factor_dims: splits merged dimensions into factors everywhere, so that axes can cut them.
  *
  *     before    qkv : [b, 2304] = linear(x, w : [768, 2304]); r = reshape(qkv, [b, 3, 12, 64])
  *     after     qkv : [b, 3, 12, 64] = linear(x, w : [768, 3, 12, 64])
@@ -13,13 +12,9 @@
  *   factors do not match the rest of the model keeps dimensions without a factor, which no axis
  *   cuts;
  * - no dimensions of extent 1, and no reshapes that only regroup factors;
- * - names on factors; layouts that the source writes refer to the new dimensions.
- */
+ * - names on factors; layouts that the source writes refer to the new dimensions. */
 #include "passes/microbatch/cut.h"
-#include "passes/factor_dims/batches.h"
-#include "passes/factor_dims/equal_dims.h"
-#include "passes/factor_dims/names.h"
-#include "passes/factor_dims/user_layouts.h"
+#include "passes/factor_dims/factor_dims.h"
 #include "passes/pass_manager.h"
 
 #include <string.h>
@@ -124,8 +119,7 @@ static bool is_opaque(const Binder *binder, int node) {
     return false;
 }
 
-/* Lists the new factors of an old dimension in order; -1 for a dimension that may not be cut.
- * Returns how many there are. */
+/* Lists a dimension's new factors in order, -1 if it may not be cut. Returns how many there are. */
 static int dim_factors(const Binder *binder, const BoundDim *dim, int node, int *factors) {
     const Classes *classes = binder->factoring->classes;
     int count = 0;
@@ -217,8 +211,7 @@ static const Binding *factor_binding(Factoring *factoring, const Op *op) {
 
 /* ---- reshapes ---- */
 
-/* Makes the access of one side of a remaining reshape. Dimensions without a factor may not be
- * cut. */
+/* Makes the access of a remaining reshape's side. Dimensions without a factor may not be cut. */
 static BoundAccess view_access(Binder *binder, const int *factor, int count) {
     Factoring *factoring = binder->factoring;
     BoundDim dims[IR_MAX_RANK];
@@ -234,8 +227,7 @@ static BoundAccess view_access(Binder *binder, const int *factor, int count) {
                          .dims = intern(factoring->shared, dims, sizeof *dims * (size_t)count)};
 }
 
-/* Makes the binding of a reshape that does more than regroup: the atoms that both sides begin or
- * end with are factors. */
+/* Makes the binding of a reshape that does more than regroup: its factors are common end atoms. */
 static const Binding *view_binding(Factoring *factoring, const Op *op) {
     Binder *binder = arena_new(factoring->arena, Binder);
     binder->factoring = factoring;
@@ -262,8 +254,7 @@ static const Binding *view_binding(Factoring *factoring, const Op *op) {
                           intern(factoring->shared, &sides[1], sizeof *sides));
 }
 
-/* Returns whether a reshape only regroups: both sides have the same atoms, and the source writes no
- * layout for the result. */
+/* Returns whether a reshape only regroups: equal atoms on both sides, no layout in the source. */
 static bool only_regroups(Factoring *factoring, const Op *op) {
     int x[IR_MAX_RANK], y[IR_MAX_RANK];
     int m = value_atoms(factoring, op->operands[0], x),
@@ -285,8 +276,7 @@ static void drop_reshapes(Factoring *factoring) {
             op->operands[k] = replaced(factoring, op->operands[k]);
         if (op->def->rule->kind == RULE_VIEW && only_regroups(factoring, op))
             factoring->replacement[op->results[0]->id] = op->operands[0];
-        else
-            module->ops.at[kept++] = op;
+        else module->ops.at[kept++] = op;
     }
     module->ops.count = kept;
     module->loss = replaced(factoring, module->loss);
@@ -341,8 +331,7 @@ static void each_value(Factoring *factoring, void (*visit)(Factoring *, Value *)
             visit(factoring, module->ops.at[i]->results[r]);
 }
 
-/* Returns whether all values and calls are within the compiler's limits; reports values and calls
- * that are not. */
+/* Returns whether all values and calls are within the compiler's limits; reports others. */
 static bool check_limits(Factoring *factoring) {
     each_value(factoring, check_value);
     for (int i = 0; i < factoring->module->ops.count; i++)
@@ -361,8 +350,7 @@ static void factor_ops(Factoring *factoring) {
     for (int i = 0; i < module->ops.count; i++) module->ops.at[i]->binding = bindings[i];
 }
 
-/* Copies parameters that are outputs at the beginning, because training changes a parameter before
- * the output is fetched. */
+/* Copies parameters that are outputs at the start: training changes them before the fetch. */
 static void keep_outputs(Module *module) {
     const OpDef *copy = module_def(module, rule_inserted(module->arena, "copy", "y[i..] = x[i..]"));
     for (int i = 0; i < module->outputs.count; i++) {
@@ -388,8 +376,7 @@ static void factor_layouts(Factoring *factoring) {
     }
 }
 
-/* Makes the pipeline templates, whose micro-batches cut the batch as the strategy says. Returns
- * false after an error. */
+/* Makes the pipeline templates, with the strategy's micro-batches. Returns false after an error. */
 static bool cut_batch(Factoring *factoring, const LengthVariant *variants) {
     Module *module = factoring->module;
     const Classes *classes = factoring->classes;

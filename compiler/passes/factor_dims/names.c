@@ -1,5 +1,5 @@
 /* Decides which named dimension of the source is which factor (heads inside a qkv matrix). */
-#include "passes/factor_dims/names.h"
+#include "passes/factor_dims/factor_dims.h"
 
 /* Names of atoms that have been found so far. */
 typedef struct Naming {
@@ -33,8 +33,7 @@ static void name_atom(Naming *naming, int atom, DimName name, Position at) {
     naming->at[atom] = at;
 }
 
-/* Returns whether atom j of a class occurs among the atoms before it: a reshape merged a dimension
- * with itself. */
+/* Returns whether atom j of a class occurs before: a reshape merged a dimension with itself. */
 static bool is_repeated(const Naming *naming, int node, int j) {
     for (int i = 0; i < j; i++)
         if (classes_atom(naming->classes, node, i) == classes_atom(naming->classes, node, j))
@@ -50,8 +49,7 @@ static void name_run(Naming *naming, int node, const char *name, Position at) {
     }
 }
 
-/* Returns the nodes into which a rule's merged dimension (`compound`) or a reshape splits the class
- * of `node`; NULL: none. */
+/* Returns the nodes into which a rule's `compound` or a reshape splits the class of `node`. */
 static const int *parts_of(const Naming *naming, int node, bool compound, int *count) {
     int root = classes_root(naming->classes, node), index = naming->equation[compound][root];
     if (!index) return NULL;
@@ -84,8 +82,7 @@ static bool any_named(const Naming *naming, int node) {
     return false;
 }
 
-/* Puts one name on one dimension. Round 0 names single atoms and merged dimensions of rules, round
- * 1 all other dimensions. */
+/* Puts a name on a dimension. Round 0: single atoms and rules' merged dimensions; 1: all others. */
 static void name_class(Naming *naming, int node, const char *name, Position at, int round) {
     int count;
     bool direct = classes_atoms(naming->classes, node) <= 1 || parts_of(naming, node, true, &count);

@@ -1,11 +1,9 @@
-/* Renumbers the dimensions of layouts that the source writes, after pass factor_dims has split the
- * dimensions.
+/* Renumbers the dimensions of the source's layouts, after pass factor_dims has split them.
  *
  *     x : [b, 2304], {1:tp}    ->    x : [b, 3, 12, 64], {1:tp}    allowed if tp divides 3
  *
- * A dimension of extent 1 disappears, and its state becomes `dup`.
- */
-#include "passes/factor_dims/user_layouts.h"
+ * A dimension of extent 1 disappears, and its state becomes `dup`. */
+#include "passes/factor_dims/factor_dims.h"
 
 typedef struct Reader {
     Module *module;
@@ -20,8 +18,6 @@ typedef struct Match {
     int dim;
     int64_t extent; // extent of the written dimension
 } Match;
-
-/* ---- layouts over mesh axes ---- */
 
 /* Returns the state on the first new dimension of dimension `number`; `dup` if there is none. */
 static UserLayoutState numbered(const Reader *reader, UserLayoutState state, int number) {
@@ -79,8 +75,6 @@ static const UserLayout *renumber_states(const Reader *reader, UserLayout *writt
     return written;
 }
 
-/* ---- layouts over device numbers ---- */
-
 /* Finds the new dimensions of each dimension of `written`: the layout's view, or the tensor's shape
  * in the source. */
 static void match_dims(const Reader *reader, Shape written, Match *now) {
@@ -97,8 +91,7 @@ static void match_dims(const Reader *reader, Shape written, Match *now) {
     }
 }
 
-/* Returns the number of pieces into which a group cuts dimension `dim` of the written layout;
- * negative if the pieces have weights. */
+/* Returns how many pieces a group makes of `dim` of the written layout; negative: with weights. */
 static int64_t group_pieces(const Group *group, int dim) {
     int64_t pieces = 1;
     bool weighted = false;
@@ -150,8 +143,7 @@ static bool check_cuts(const Reader *reader, const Layout *layout, const Match *
            check_cut(reader, layout, layout->top_dim, &now[layout->top_dim]);
 }
 
-/* Returns the state for the new dimensions. A cut of a dimension that has disappeared becomes
- * copies. */
+/* Returns the state for the new dimensions. A cut of a dimension that is gone becomes copies. */
 static State renumber_state(State state, const Match *now) {
     if (state.kind != STATE_SPLIT) return state;
     if (state.count == 1 || now[state.dim].gone)
@@ -176,15 +168,13 @@ static const Layout *renumber_layout(const Reader *reader, const Layout *layout)
     }
     if (layout->top == TOP_SPLIT && now[layout->top_dim].gone)
         *result = (Layout){.top = TOP_DUP, .group_count = layout->group_count};
-    else if (layout->top == TOP_SPLIT)
-        result->top_dim = now[layout->top_dim].dim;
+    else if (layout->top == TOP_SPLIT) result->top_dim = now[layout->top_dim].dim;
     result->groups = groups;
     result->view_rank = 0;
     return result;
 }
 
-/* Drops layouts over device numbers where there is no strategy, because a single device cuts
- * nothing. */
+/* Drops layouts over device numbers without a strategy, because a single device cuts nothing. */
 const UserLayout *factor_written(Module *module, const Value *value, Type source,
                                  const int8_t *origin) {
     Reader reader = {.module = module, .value = value, .origin = origin, .source = source};

@@ -1,5 +1,4 @@
-/* Matrix products with an epilogue: an elementwise operator that the product applies to its
- * result. */
+/* Matrix products with an epilogue: an elementwise operator on the product's result. */
 #include "passes/fuse/fuse.h"
 
 /* Returns whether every tensor is complete (value_is_complete) and no operand is f64. */

@@ -14,13 +14,10 @@
  *
  * Leaves: an operator of equations in the place of each group. A value that is used outside its
  * group is a result; all other values disappear. A result that its own operator reads is first
- * rounded to its type, as it would be in memory.
- */
+ * rounded to its type, as it would be in memory. */
 #include "passes/fuse/fuse.h"
 
 #include "passes/pass_manager.h"
-
-/* ---- users ---- */
 
 static void want(Fuse *fuse, const Value *value) {
     if (value) fuse->wanted[value->id] = true;
@@ -45,16 +42,13 @@ static void find_users(Fuse *fuse) {
     }
 }
 
-/* ---- groups ---- */
-
 /* Returns whether an operator is fused with others. */
 static bool is_joined(const Fuse *fuse, const Op *op) {
     return fuse->group[op->index] && fuse->group[op->index]->members.count > 1;
 }
 
 /* Returns whether two operators may be fused with regard to recomputation. A recomputed operator
- * must give the same bits as before. So it is fused with exactly the copies of the operators that
- * its first run is fused with. */
+ * must give the same bits, so it is fused with the copies of what its first run is fused with. */
 static bool run_alike(const Fuse *fuse, const Op *a, const Op *b) {
     if (!a->source->recomputes || !b->source->recomputes)
         return a->source->recomputes == b->source->recomputes;
@@ -87,8 +81,7 @@ static void join_siblings(Fuse *fuse, const Op *op) {
     }
 }
 
-/* Makes an operator that is in no larger group the epilogue of the product that makes its
- * operand. */
+/* Makes an operator in no larger group the epilogue of the product that makes its operand. */
 static void join_product(Fuse *fuse, Op *op) {
     const FuseGroup *own = fuse->group[op->index];
     Op *product = op->operand_count == 1 && op->operands[0] ? op->operands[0]->def : NULL;
@@ -117,8 +110,6 @@ static void find_groups(Fuse *fuse) {
     for (int i = 0; i < module->ops.count; i++) join_siblings(fuse, module->ops.at[i]);
     for (int i = 0; i < module->ops.count; i++) join_product(fuse, module->ops.at[i]);
 }
-
-/* ---- the new order ---- */
 
 typedef struct Order {
     Fuse *fuse;

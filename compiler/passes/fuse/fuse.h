@@ -7,10 +7,8 @@
  *     one group of two members with loops 0 (b) and 1 (i); member `a` has the loops {0, 1}
  *
  * A group has an index space: loops, numbered from 0. Every bound factor of a member is one of the
- * loops. Where members have rows, some loops go along the rows (rule/equations.h).
- */
-#ifndef PASSES_FUSE_FUSE_H
-#define PASSES_FUSE_FUSE_H
+ * loops. Where members have rows, some loops go along the rows (rule/equations.h). */
+#pragma once
 
 #include "ir/module.h"
 
@@ -49,8 +47,7 @@ void accumulate_in_place(Fuse *fuse);
  * fuse->users and leaves them outdated. Runs ir_number. */
 void join_pairs(Fuse *fuse);
 
-/* Moves a sum directly before a product whose kernel can also compute the sum. Requires
- * fuse->users. Runs ir_number. */
+/* Moves a sum before a product whose kernel can compute it. Needs fuse->users. Runs ir_number. */
 void place_side_reductions(Fuse *fuse);
 
 /* Moves forward conversions of parameters to the front if backward reads their results or the
@@ -60,19 +57,16 @@ void hoist_casts(Fuse *fuse);
 /* Makes the group of one operator; NULL: it cannot be fused. */
 FuseGroup *group_of_op(Fuse *fuse, Op *op);
 
-/* Returns the union of two groups: one group makes `value` and the other reads it, or both read it.
- * NULL: the groups cannot be one. */
+/* Returns the union of two groups: one makes `value`, the other reads it, or both read; or NULL */
 FuseGroup *groups_joined(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, const Value *value);
 
 /* Makes the group of a product and its epilogue (clause `epilogue`); NULL: there can be none. */
 FuseGroup *group_of_product(Fuse *fuse, Op *product, Op *applied);
 
-/* Returns whether the group can be one operator: its members run in the same phase, and no other
- * operator must run between them. */
+/* Returns whether a group can be one operator: one phase, and no other operator in between. */
 bool group_is_sound(Fuse *fuse, const FuseGroup *group);
 
-/* Returns whether a value has no pending reduction, so that it can stay in registers, and each of
- * its dimensions is one factor. */
+/* Returns whether a value can stay in registers: no pending reduction, one factor a dimension. */
 bool value_is_complete(const Value *value, const BoundAccess *access);
 
 /* Returns whether a value of the group is used outside of it. */
@@ -80,5 +74,3 @@ bool group_gives(const Fuse *fuse, const FuseGroup *group, const Value *value);
 
 /* Makes one operator that computes the results of all members. */
 Op *group_op(Fuse *fuse, const FuseGroup *group);
-
-#endif

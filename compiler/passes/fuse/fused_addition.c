@@ -1,5 +1,4 @@
-/* Lets the operator that makes one term of a sum compute the sum (clause `plus`), with the other
- * term as an operand.
+/* Lets a term's operator compute the sum (clause `plus`), with the other term as an operand.
  *
  *     before    dw = product(dy, x); s = add(dw, acc)
  *     after     s = product(dy, x, acc)
@@ -14,8 +13,7 @@ typedef struct Adding {
     bool *runs_again; // by op index: another operator recomputes it
 } Adding;
 
-/* Returns the unused operand that an operator adds to a result (clause `plus`); -1: there is none,
- * or it is in use. */
+/* Returns the unused operand that an operator adds to a result (clause `plus`); -1: none. */
 static int free_operand(const Op *op, int result) {
     int plus = op->def->rule->results[op->binding->results[result].access].plus;
     for (int k = 0; plus >= 0 && k < op->operand_count; k++)
@@ -46,8 +44,7 @@ static bool read_behind(const Fuse *fuse, const Op *op, const Value *value, int 
     return true;
 }
 
-/* Returns whether the operator that makes a term can compute the whole sum, at its own place or at
- * that of the sum. */
+/* Returns whether a term's operator can compute the whole sum, at its own place or the sum's. */
 static bool may_add(const Adding *adding, const Op *sum, int term) {
     const Fuse *fuse = adding->fuse;
     const Value *value = sum->operands[term], *other = sum->operands[1 - term];
@@ -76,8 +73,7 @@ static void take_operand(Module *module, Op *op, int operand, int result, Value 
     op->operands = values;
 }
 
-/* Removes the sum. The operator that makes the term moves to the sum's place, unless something
- * reads its other results earlier. */
+/* Removes the sum. The term's maker moves there, unless its other results are read earlier. */
 static void add_there(Adding *adding, Op *sum, int term) {
     Fuse *fuse = adding->fuse;
     Module *module = fuse->module;

@@ -3,11 +3,9 @@
  *     y[i0, i1], z[i0, i1] = scale_gelu(x[i0, i1]) body(y[i0, i1] = 2 * x[i0, i1]; z[i0, i1] = ...)
  *
  * Values that only members read are local values. Values have the names from the members' rules,
- * with numbers where two have the same name.
- */
+ * with numbers where two have the same name. */
 #include "rule/build.h"
 #include "rule/equations.h"
-#include "passes/arguments.h"
 #include "passes/fuse/fuse.h"
 
 #include <string.h>
@@ -39,8 +37,7 @@ typedef struct Composer {
     int given, inside;         // how many results, and how many local values, have numbers
     /* ---- the current member ---- */
     const Member *member;
-    int first; // index in `made` of its first value: its results, then the local values of its
-               // equations
+    int first; // index in `made` of its first value: results, then its equations' local values
 } Composer;
 
 /* ---- names ---- */
@@ -67,8 +64,7 @@ static bool same_item(const Item *a, const Item *b) {
            !memcmp(a->loops, b->loops, sizeof *a->loops * (size_t)a->rank);
 }
 
-/* Returns the expression for a member's operand k: a value of the group, or a tensor that it
- * reads. */
+/* Returns the expression for a member's operand k: the group's value, or a tensor that it reads. */
 static const Expr *operand_leaf(Composer *composer, int k) {
     const Op *op = composer->member->op;
     Item item = item_of(composer, op->operands[k], &op->binding->operands[k]);
@@ -83,8 +79,7 @@ static const Expr *operand_leaf(Composer *composer, int k) {
     return expr_leaf(composer->arena, EXPR_ACCESS, composer->read.count - 1);
 }
 
-/* Returns the operand of the call that is bound to operand `index` of the rule; none is
- * variadic. */
+/* Returns the operand of the call bound to operand `index` of the rule; none is variadic. */
 static int operand_of_rule(const Op *op, int index) {
     for (int k = 0; k < op->operand_count; k++)
         if (op->binding->operands[k].access == index) return k;
@@ -179,8 +174,7 @@ static void add_member(Composer *composer, const Member *member) {
 
 /* ---- the rule ---- */
 
-/* Returns the extent over which members run along a loop: the rows of a micro-batch where their
- * tensors have only those. */
+/* Returns the extent of members along a loop: a micro-batch's rows if tensors have no more. */
 static int64_t loop_extent(const FuseGroup *group, int loop) {
     int64_t extent = group->extent[loop];
     for (int i = 0; i < group->members.count; i++) {
@@ -202,9 +196,8 @@ static int64_t whole_along(const Op *op, const Value *value, const BoundAccess *
     return op_extent(op, factor) != whole ? whole : 0;
 }
 
-/* Returns whole_along of the first member that has one. The extent is the whole batch where tensors
- * have the rows of a micro-batch. It is the padded length where a pipeline reads rows only up to a
- * shorter length. */
+/* Returns whole_along of the first member that has one. It is the whole batch where tensors have a
+ * micro-batch's rows, and the padded length where a pipeline reads rows up to a shorter length. */
 static int64_t whole_extent(const FuseGroup *group, const Value *tensor, int dim) {
     int64_t whole = 0;
     for (int i = 0; i < group->members.count && !whole; i++) {

@@ -100,8 +100,7 @@ static void access_loops(const Member *member, const BoundAccess *access, int *l
     for (int d = 0; d < access->rank; d++) loops[d] = member->loop[access->dims[d].factors[0]];
 }
 
-/* Finds the loops of a value's dimensions, if some member reads or makes the value with all loops
- * of the group; false otherwise. */
+/* Finds the loops of a value's dimensions, if some member reads or makes it with all of them. */
 static bool value_loops(const FuseGroup *group, const Value *value, int *loops) {
     if (value->type.rank != group->rank) return false;
     for (int i = 0; i < group->members.count; i++) {
@@ -140,8 +139,7 @@ static void merge_members(Fuse *fuse, FuseGroup *joined, const FuseGroup *a, con
     }
 }
 
-/* Joins two groups to one index space in which `value` has the same loops; NULL: their spaces
- * differ. */
+/* Joins two groups to one index space with the same loops for `value`; NULL: spaces differ. */
 static FuseGroup *aligned(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, const Value *value) {
     int in_a[IR_MAX_FACTORS], in_b[IR_MAX_FACTORS], to[IR_MAX_FACTORS];
     if (a->rank != b->rank || !value_loops(a, value, in_a) || !value_loops(b, value, in_b))
@@ -169,8 +167,7 @@ static const Member *maker_of(const FuseGroup *group, const Value *value) {
     return NULL;
 }
 
-/* Returns whether members read values of the group at the same indices at which these are
- * computed. */
+/* Returns whether members read the group's values at the indices at which they are computed. */
 static bool reads_in_place(const FuseGroup *group) {
     int made[IR_MAX_FACTORS], read[IR_MAX_FACTORS];
     for (int i = 0; i < group->members.count; i++) {
@@ -243,8 +240,7 @@ static bool leads_back(Fuse *fuse, const FuseGroup *group, const Op *from, int e
     return false;
 }
 
-/* Returns whether an operator outside the group needs a member and is needed by one. Such an
- * operator would have to run between members. */
+/* Returns whether an operator outside the group would have to run between its members. */
 static bool is_interrupted(Fuse *fuse, const FuseGroup *group) {
     int end = fuse->place[group->members.at[group->members.count - 1].op->index] + SPAN;
     fuse->walk++;

@@ -1,5 +1,4 @@
-/* Moves conversions of parameters to another type to the front, next to each other, so that one
- * kernel launch can do them all.
+/* Moves casts of parameters to the front, together, so that one kernel launch can do them all.
  *
  *     before    c1 = to_bf16(w1); y = linear(x, c1); c2 = to_bf16(w2); z = linear(y, c2)
  *     after     c1 = to_bf16(w1); c2 = to_bf16(w2); y = linear(x, c1); z = linear(y, c2)
@@ -31,10 +30,8 @@ void hoist_casts(Fuse *fuse) {
     int front = 0;
     for (int i = 0; i < module->ops.count; i++) {
         Op *op = module->ops.at[i];
-        if (goes_front(fuse, op))
-            module->ops.at[front++] = op;
-        else
-            array_push(fuse->arena, &rest, op);
+        if (goes_front(fuse, op)) module->ops.at[front++] = op;
+        else array_push(fuse->arena, &rest, op);
     }
     for (int i = 0; i < rest.count; i++) module->ops.at[front + i] = rest.at[i];
     ir_number(module);

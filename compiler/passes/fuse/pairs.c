@@ -78,8 +78,7 @@ static bool same_indices(const Rule *a, const Access *x, const Rule *b, const Ac
     return true;
 }
 
-/* Returns the binding of a tensor of `op` with the indices of this access of `rule`; NULL: there is
- * none. */
+/* Returns the binding of a tensor of `op` with the indices of this access of `rule`, or NULL. */
 static const BoundAccess *bound_like(const Op *op, const Rule *rule, const Access *access) {
     for (int r = 0; r < op->result_count; r++)
         if (same_indices(rule, access, op->def->rule,

@@ -36,8 +36,7 @@ static void lie_within(Views *views, Value *value, const Value *whole, int dim, 
     value->subview = arena_copy(views->module->arena, &within, sizeof within);
 }
 
-/* Returns whether every device has one box of a value, which along `dim` covers the whole extent.
- * `dim` -1: any box. */
+/* Returns whether every device has one box of a value, whole along `dim`. `dim` -1: any box. */
 static bool lies_whole(Views *views, const Value *value, int dim) {
     Module *module = views->module;
     for (int r = 0; r < module->devices->roles->role_count; r++) {
@@ -60,8 +59,7 @@ static bool is_same_view(const Views *views, const Op *op) {
            module_layouts_equal(views->module, x->layout, y->layout, x->type);
 }
 
-/* Returns whether the kernel of an operator accepts the strides that a tensor has on all devices. k
- * counts operands, then results. */
+/* Returns whether the kernel of an operator accepts the strides of tensor k on all devices. */
 static bool takes_tensor(Views *views, const Op *op, int k) {
     Module *module = views->module;
     bool result = k >= op->operand_count;
@@ -89,8 +87,7 @@ static bool may_overwrite(const Op *op, int k) {
     return false;
 }
 
-/* Returns whether all readers of a value, except `row`, accept its strides. Views of the value get
- * the same storage and are checked, too. */
+/* Returns whether all readers of a value, and of its views, except `row`, accept its strides. */
 static bool is_taken(Views *views, Value *value, const Op *row) {
     const Readers *readers = &views->readers[value->id];
     bool taken = !views->fetched[value->id];
@@ -129,8 +126,7 @@ static int dim_of_factor(const Op *op, const BoundAccess *bound, int factor) {
     return -1;
 }
 
-/* Returns whether a value has the extents of the whole except along `dim`. A value of extent 1
- * along `dim` may lack that dimension. */
+/* Returns whether a value has the extents of the whole but along `dim`, where 1 may be left out. */
 static bool fits_into(const Value *value, const Value *whole, int dim) {
     int lacking = whole->type.rank - value->type.rank;
     if (lacking < 0 || lacking > 1 || value->type.dtype != whole->type.dtype ||

@@ -5,8 +5,7 @@
  *     q = slice(qkv)       q lies in qkv: no copy
  *     y = concat(a, b)     the makers of a and b write into y: no copy
  */
-#ifndef PASSES_MEMORY_ALIAS_VIEWS_H
-#define PASSES_MEMORY_ALIAS_VIEWS_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -29,5 +28,3 @@ bool view_slice(Views *views, Op *op);
 /* Makes the members of a concatenation subviews of the result if possible. Returns whether it did.
  * Does not set Value.storage of the members. */
 bool view_members(Views *views, Op *op);
-
-#endif

@@ -8,8 +8,7 @@
 /* Ratio of the length to its lower bound at which packing stops. */
 #define NEAR 1.04
 
-/* Limits: comparisons of two items in further attempts, and attempts that move the highest items to
- * the front. */
+/* Limits: comparisons in further attempts, and attempts that move the highest items in front. */
 enum { MOST_COMPARISONS = 20000000, LIFTS = 16 };
 
 typedef struct Packer {
@@ -32,8 +31,6 @@ static int64_t rounded(int64_t bytes) {
 static bool are_together(const PackItem *a, const PackItem *b) {
     return a->begin <= b->end && b->begin <= a->end;
 }
-
-/* ---- one attempt ---- */
 
 /* Returns the offset of the smallest gap that fits, between items whose lifetimes overlap this
  * item's; if no gap fits, returns the end of the last such item. */
@@ -76,8 +73,6 @@ static void attempt(Packer *packer) {
     for (int i = 0; i < packer->count; i++) packer->best[i] = packer->items[i].offset;
 }
 
-/* ---- orders ---- */
-
 /* Compares items: more bytes first, then longer lifetimes, then the order of the list. */
 static int compare_sizes(const void *a, const void *b) {
     const PackItem *x = *(PackItem *const *)a, *y = *(PackItem *const *)b;
@@ -93,16 +88,13 @@ static void put_highest_first(Packer *packer, PackItem **scratch) {
     int front = 0, back = 0;
     for (int i = 0; i < packer->count; i++) {
         PackItem *item = packer->order[i];
-        if (item->offset + item->bytes > high)
-            packer->order[front++] = item;
-        else
-            scratch[back++] = item;
+        if (item->offset + item->bytes > high) packer->order[front++] = item;
+        else scratch[back++] = item;
     }
     memcpy(packer->order + front, scratch, sizeof *scratch * (size_t)back);
 }
 
-/* Returns a pseudorandom number in [0, count). A linear congruential generator makes packing
- * deterministic. */
+/* Returns a pseudorandom number in [0, count). It makes packing deterministic. */
 static int draw(Packer *packer, int count) {
     packer->random = packer->random * 6364136223846793005 + 1442695040888963407;
     return (int)((packer->random >> 33) % (uint64_t)count);
@@ -116,8 +108,6 @@ static void move_one(Packer *packer) {
     memmove(packer->order + to + 1, packer->order + to, sizeof(PackItem *) * (size_t)(from - to));
     packer->order[to] = item;
 }
-
-/* ---- the whole ---- */
 
 /* Returns the lower bound: the most bytes that are alive at one time. Sizes are rounded up to the
  * alignment, because with small items no packing could otherwise come near the bound. */
@@ -136,8 +126,7 @@ static int64_t least_length(Arena *scratch, const PackItem *items, int count) {
     return most;
 }
 
-/* Packs the items. Stops when the length is near the lower bound or, after three attempts, when
- * `most` comparisons are spent. */
+/* Packs the items, until near the lower bound or, after three attempts, `most` comparisons. */
 static int64_t pack_within(Arena *scratch, PackItem *items, int count, int64_t most) {
     Packer packer = {.items = items, .count = count, .best_bytes = INT64_MAX};
     double enough = NEAR * (double)least_length(scratch, items, count);
@@ -153,12 +142,9 @@ static int64_t pack_within(Arena *scratch, PackItem *items, int count, int64_t m
     for (int i = 0; (double)packer.best_bytes > enough && (i < 2 || packer.comparisons < most);
          i++) {
         // then the largest items first, then the highest items in front, then random moves
-        if (i == 0)
-            qsort(packer.order, (size_t)count, sizeof *packer.order, compare_sizes);
-        else if (i <= LIFTS)
-            put_highest_first(&packer, later);
-        else
-            move_one(&packer);
+        if (i == 0) qsort(packer.order, (size_t)count, sizeof *packer.order, compare_sizes);
+        else if (i <= LIFTS) put_highest_first(&packer, later);
+        else move_one(&packer);
         attempt(&packer);
     }
     for (int i = 0; i < count; i++) items[i].offset = packer.best[i];

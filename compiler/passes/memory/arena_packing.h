@@ -7,10 +7,8 @@
  * The packer places items one after another, each in the smallest gap between items whose lifetimes
  * overlap. The packer tries several orders and keeps the best: the order of the program; largest
  * items first; the highest items of the last attempt in front; random moves of one item. The packer
- * stops when the length is near the lower bound, or after a limited number of comparisons.
- */
-#ifndef PASSES_MEMORY_ARENA_PACKING_H
-#define PASSES_MEMORY_ARENA_PACKING_H
+ * stops when the length is near the lower bound, or after a limited number of comparisons. */
+#pragma once
 
 #include "support/arena.h"
 
@@ -28,5 +26,3 @@ int64_t pack(Arena *scratch, PackItem *items, int count);
 
 /* Does the same as pack in fewer attempts. The arena is never shorter than the arena of pack. */
 int64_t pack_roughly(Arena *scratch, PackItem *items, int count);
-
-#endif

@@ -1,5 +1,4 @@
-/* Pass memory: decides which values share storage, and at which offset of a device's arena each
- * value lies.
+/* Pass memory: decides which values share storage, and where in a device's arena each lies.
  *
  *     h = reshape(x)       h has the storage of x
  *     y = gelu(h)          y overwrites h, which has no later reader
@@ -15,8 +14,7 @@
  * - if an elementwise operator can overwrite an operand without later readers;
  * - if it is the new value of a parameter.
  *
- * A role that needs more memory than its devices have is an error.
- */
+ * A role that needs more memory than its devices have is an error. */
 #include "cost/cost.h"
 #include "rule/equations.h"
 #include "ir/analysis/liveness.h"
@@ -113,8 +111,7 @@ static void share_body(Memory *memory, Op *op) {
     }
 }
 
-/* Returns whether no loop after the one that makes the result reads the operand, and all reads are
- * at the indices of the result. */
+/* Returns whether no loop after the result's reads the operand, and all reads are at its index. */
 static bool read_before(const Op *op, const EquationPlan *plan, int operand, int result) {
     int made = plan->step[plan->equation[op->binding->results[result].access]].loop;
     for (int k = 0; k < op->operand_count; k++)
@@ -159,8 +156,7 @@ static bool must_copy(const Memory *memory, const Value *value, const Value *fro
            param_changes(memory->module, value_storage(from));
 }
 
-/* Gives results the storage of operands by clause inplace. The operand has no later reader, or is a
- * parameter or state that the optimizer updates. */
+/* Gives results the storage of operands (clause inplace) without later reader, or updated. */
 static void share_inplace(Memory *memory, Op *op) {
     const bool updates = op->def == memory->module->optimizer->op;
     for (int r = 0; r < op->result_count; r++) {
@@ -207,25 +203,17 @@ static void share_row(Memory *memory, const Op *op) {
 
 static void share_op(Memory *memory, Op *op) {
     const Module *module = memory->module;
-    if (op->def == module->builtin->reshard)
-        share_conversion(memory, op);
-    else if (op->def == module->builtin->local_part)
-        share(memory, op->results[0], op->operands[0]);
-    else if (op->def == module->builtin->stage_union)
-        return;
+    if (op->def == module->builtin->reshard) share_conversion(memory, op);
+    else if (op->def == module->builtin->local_part) share(memory, op->results[0], op->operands[0]);
+    else if (op->def == module->builtin->stage_union) return;
     else if (op->def->rule->kind == RULE_VIEW &&
              !must_copy(memory, op->results[0], op->operands[0]))
         share(memory, op->results[0], op->operands[0]);
-    else if (view_slice(&memory->views, op))
-        share(memory, op->results[0], op->operands[0]);
-    else if (view_members(&memory->views, op))
-        share_row(memory, op);
-    else if (op->def->rule->kind == RULE_CALL)
-        share_inplace(memory, op);
-    else if (op->def->rule->kind == RULE_EQUATIONS)
-        share_equations(memory, op);
-    else if (!op_gathers(module, op))
-        share_body(memory, op);
+    else if (view_slice(&memory->views, op)) share(memory, op->results[0], op->operands[0]);
+    else if (view_members(&memory->views, op)) share_row(memory, op);
+    else if (op->def->rule->kind == RULE_CALL) share_inplace(memory, op);
+    else if (op->def->rule->kind == RULE_EQUATIONS) share_equations(memory, op);
+    else if (!op_gathers(module, op)) share_body(memory, op);
 }
 
 /* Gives a new value the storage of the old value, if it is made after the last reader of the old
@@ -286,9 +274,8 @@ static void release_read_behind(const Memory *memory, Role *role) {
     }
 }
 
-/* Finds the values that lie in a slot of their micro-batch: values that one phase makes and another
- * reads, and messages. Only roles with messages, or with several micro-batches in progress, have
- * such slots. */
+/* Finds the values that lie in a slot of their micro-batch: values that cross phases, and messages.
+ * Only roles with messages, or several micro-batches in progress, have such slots. */
 static void find_kept(const Memory *memory, Role *role) {
     const Module *module = memory->module;
     role->kept = arena_array(module->arena, bool, module->next_id);

@@ -30,8 +30,6 @@ bool microbatch_loops(const Module *module) {
            (module->strategy && module->strategy->pipelines.at[0].stages.count > 1);
 }
 
-/* ---- equal pipelines ---- */
-
 static bool same_axis(const MeshAxis *a, const MeshAxis *b) {
     if (!text_same(a->name, b->name) || a->count != b->count || !a->weights != !b->weights)
         return false;
@@ -60,17 +58,13 @@ static bool same_stages(const Pipeline *a, const Pipeline *b) {
     return same;
 }
 
-/* ---- rows ---- */
-
-/* Returns the rows of a pipeline's micro-batch: as written, otherwise an equal part of the
- * batch. */
+/* Returns the rows of a pipeline's micro-batch: as written, else an equal part of the batch. */
 static int64_t rows_of(const Module *module, const Pipeline *pipeline, int64_t batch,
                        int64_t microbatches) {
     return module->kind != MODULE_TRAIN || !pipeline->rows ? batch / microbatches : pipeline->rows;
 }
 
-/* Checks each pipeline without rows(N): it must be the only pipeline, and its micro-batches must
- * divide the batch evenly. */
+/* Checks each pipeline without rows(N): it must be the only one; micro-batches divide its batch. */
 static bool check_even(const Module *module, int64_t batch) {
     const Strategy *strategy = module->strategy;
     for (int i = 0; i < strategy->pipelines.count; i++) {
@@ -114,8 +108,6 @@ static bool check_units(const Module *module, int64_t unit) {
     }
     return true;
 }
-
-/* ---- bodies ---- */
 
 /* Returns the model's variant for a pipeline's padding lengths; NULL: the strategy's lengths. */
 static const Module *shorter_of(const LengthVariant *variants, int pipeline) {

@@ -77,8 +77,7 @@ static bool passes_sum(const Op *op) {
     return wanted != 0;
 }
 
-/* Returns the bound factor of an operator that the loop cuts; -1: none, or several, such as queries
- * and keys. */
+/* Returns the bound factor of an operator that the loop cuts; -1: none, or several factors. */
 static int loop_factor(const Op *op) {
     int found = -1;
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
@@ -130,10 +129,8 @@ static LoopPosition place(Loop *loop, const Op *op) {
         return LOOP_EACH;
     }
     LoopPosition turn = LOOP_BEFORE;
-    if (op->section == SECTION_UPDATE || any_after(loop, op))
-        turn = LOOP_AFTER;
-    else if (any_contribution(op))
-        turn = passes_sum(op) ? LOOP_EACH : LOOP_AFTER;
+    if (op->section == SECTION_UPDATE || any_after(loop, op)) turn = LOOP_AFTER;
+    else if (any_contribution(op)) turn = passes_sum(op) ? LOOP_EACH : LOOP_AFTER;
     for (int k = 0; k < op->result_count; k++) {
         op->results[k]->micro = (Micro){turn == LOOP_EACH ? MICRO_SUM : MICRO_WHOLE, 0};
         loop->turn[op->results[k]->id] = turn;
@@ -156,8 +153,7 @@ static Value *gather_turns(Loop *loop, const OpDef *def, Value *value, const Op 
     return op->results[0];
 }
 
-/* Adds an accumulation. In the main loop, order_turns puts it after the operator whose result it
- * accumulates. */
+/* Adds an accumulation. In the main loop, order_turns puts it behind its term. */
 static void add_accumulation(Loop *loop, Value *value, const Op *like, const Op *user,
                              LoopPosition turn) {
     loop->accumulated[value->id] =
@@ -227,8 +223,7 @@ static Op *count_op(Loop *loop, const Op *op, const Op *user) {
     return copy;
 }
 
-/* Returns the copy of a value in the counting loop. The value depends on inputs alone. Sums that
- * this loop has computed are used directly. */
+/* Returns the copy of a value, which depends on inputs alone, in the counting loop. */
 static Value *counted(Loop *loop, Value *value, const Op *user) {
     if (!value || loop->counted[value->id]) return value ? loop->counted[value->id] : NULL;
     if (!value->def)
@@ -298,8 +293,7 @@ static LoopPosition place_whole(const Loop *loop, const Op *op) {
     return op->section == SECTION_UPDATE ? LOOP_AFTER : fed ? LOOP_EACH : LOOP_BEFORE;
 }
 
-/* Reports parameters that have rows of the batch. A parameter is updated once in a step, as a
- * whole. */
+/* Reports parameters that have rows of the batch. A parameter is updated whole, once a step. */
 static void check_parameters(const Module *module) {
     for (int i = 0; i < module->params.count; i++) {
         const Value *value = module->params.at[i]->value;

@@ -3,7 +3,6 @@
  * ulysses_or_ring.c. */
 #include "passes/propagate_layouts/assign_axes.h"
 #include "ir/analysis/phases.h"
-#include "passes/propagate_layouts/price.h"
 
 #include <string.h>
 
@@ -15,8 +14,7 @@ static bool hands(const Assigner *assigner, const Op *op) {
            op->loop == LOOP_EACH && !op->results[0]->layout;
 }
 
-/* Returns whether the visit of `maker` is on the stage of `reader`, in the same phase, and runs
- * earlier. */
+/* Returns whether `maker`'s visit is on the stage of `reader`, in its phase, and runs earlier. */
 static bool runs_before(const Assigner *assigner, const Op *maker, const Op *reader) {
     bool forward = op_phase(assigner->module, reader) == PHASE_FORWARD;
     return maker->stage == reader->stage &&
@@ -91,10 +89,8 @@ static Share share_of(const Assigner *assigner, const Op *op, Version *const *ve
 static int partial_group(const Assigner *assigner, const Op *op, Version *const *versions,
                          int axis) {
     int group[64] = {0};
-    if (op->def->rule->kind == RULE_VIEW)
-        group[0] = 1;
-    else if (op->def->rule->operand_count <= 64)
-        rule_linear(op->def->rule, group);
+    if (op->def->rule->kind == RULE_VIEW) group[0] = 1;
+    else if (op->def->rule->operand_count <= 64) rule_linear(op->def->rule, group);
     for (int g = 1; g <= 64; g++) {
         int members = 0, sums = 0, scalars = 0;
         for (int k = 0; k < op->operand_count; k++)
@@ -132,8 +128,7 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
     cut_access(mesh, assignment, access, &sharding);
     for (int a = 0; a < mesh->axis_count; a++) {
         int f = axis_factor(assignment, access, a);
-        if (f <= ASSIGN_PASS)
-            sharding.at[a] = AXIS_SUM;
+        if (f <= ASSIGN_PASS) sharding.at[a] = AXIS_SUM;
         else if (f >= 0 && factor_dim(access, f) < 0)
             sharding.at[a] =
                 op->def->rule->factors[op->binding->factors[f].factor].reduction == REDUCE_MAX
@@ -167,8 +162,7 @@ static Sharding next_sharding(const Assigner *assigner, const Op *op, int k, Sha
     return gradient ? *gradient : sharding_complete(made);
 }
 
-/* Returns the price of an assignment: conversions of operands, later reductions of results, and
- * computing. */
+/* Returns the price of an assignment: conversions, later reductions of results, and computing. */
 static double price_of(const Assigner *assigner, const Op *op, Version *const *versions,
                        const Assignment *assignment) {
     const Mesh *mesh = assigner->mesh;
@@ -227,8 +221,7 @@ const UserConstraint *constraint_operand(const Assigner *assigner, const Op *op,
     return held && held->mesh == assigner->mesh ? held : NULL;
 }
 
-/* Returns the factor that an axis cuts in an operand by its constraint; ASSIGN_NONE: the operand is
- * whole along the axis. */
+/* Returns an operand's factor that an axis cuts by constraint; ASSIGN_NONE: the axis cuts none */
 static int constraint_factor(const Op *op, int k, const UserConstraint *held, int axis) {
     int d = held->sharding.at[axis];
     for (int f = 0; d >= 0 && f < op->binding->factor_count; f++)

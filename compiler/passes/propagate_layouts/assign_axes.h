@@ -8,10 +8,8 @@
  *
  * Split rules come first, in their order, where the operator's rule allows the cut. The price
  * decides about all other axes (price.h). Such an axis cuts a factor by which an operand is already
- * cut, passes partial sums through a linear operator, or leaves the operator whole.
- */
-#ifndef PASSES_PROPAGATE_LAYOUTS_ASSIGN_AXES_H
-#define PASSES_PROPAGATE_LAYOUTS_ASSIGN_AXES_H
+ * cut, passes partial sums through a linear operator, or leaves the operator whole. */
+#pragma once
 
 #include "passes/seed_layouts/tensor_expert_splits.h"
 #include "passes/seed_layouts/sharding.h"
@@ -63,8 +61,7 @@ typedef struct Assigner {
 /* An assignment of mesh axes to an operator. For every axis it has the bound factor that the axis
  * cuts, or ASSIGN_NONE. ASSIGN_PASS + 1 - g: partial sums pass through the operands of group g (1,
  * 2, ...) of rule_linear. With `turns` of the strategy, axes of `ring_axes` cut another factor,
- * `ring_factor`, of the tensors that have it; the operator then runs in ring steps, one for each
- * piece (ring_attention.c). */
+ * `ring_factor`, of tensors that have it, in ring steps, one for each piece (ring_attention.c). */
 typedef struct Assignment {
     int factor[MESH_MOST];
     bool zigzag[MESH_MOST]; // a zigzag split
@@ -77,16 +74,14 @@ typedef struct Assignment {
  * Marks split rules as used or refused. */
 Assignment assign_axes(Assigner *assigner, const Op *op, Version *const *versions);
 
-/* Finds the factor whose pieces move in a ring along axes that cut another factor, `turns` of the
- * strategy (ulysses_or_ring.c). */
+/* Finds the factor whose pieces move in a ring along axes, by `turns` (ulysses_or_ring.c). */
 void choose_ring(const Assigner *assigner, const Op *op, Version *const *versions,
                  Assignment *assignment);
 
 /* Returns the constraint of operand k on the mesh of the current operator; NULL: none. */
 const UserConstraint *constraint_operand(const Assigner *assigner, const Op *op, int k);
 
-/* Return the sharding that an assignment requires of operand k, or gives result k; with ring steps,
- * in the first step. */
+/* Return the sharding that an assignment requires of operand k, or gives result k (ring step 0). */
 Sharding assignment_operand(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *assignment, int k);
 
@@ -96,10 +91,30 @@ Sharding assignment_result(const Mesh *mesh, const Op *op, const Assignment *ass
 bool version_reaches(const Assigner *assigner, const Version *version);
 
 /* Return the newest version that the current operator may read, and the version that is cheapest to
- * convert to `to`. If it may read no version, all versions are candidates, and a message between
- * visits sends the value. */
+ * convert to `to`. If it may read none, all are candidates, and a message sends the value. */
 const Version *newest_version(const Assigner *assigner, const Version *versions);
 const Version *cheapest_version(const Assigner *assigner, const Version *versions,
                                 const Sharding *to, double *price);
 
-#endif
+/* ---- prices (price.c) ---- */
+
+/* Prices of assignments in layout propagation.
+ *
+ *     all-gather of x {batch:dp} -> {dup:dp}, 8 MiB on 4 devices
+ *         without a cluster file: 6 MiB, which a device receives
+ *         with a cluster file:    the seconds of the planned all-gather on its links
+ *
+ * With a cluster file a price is in seconds of a step, for conversions and for computing
+ * (cost/cost.h). If a device class does not give its speed, one operation counts as the time in
+ * which the host's links move BYTES_AN_OPERATION. Without a cluster file a price is in bytes that a
+ * device receives on average, and one operation counts as BYTES_AN_OPERATION. */
+
+/* Returns the price of converting a value from one sharding to another; infinite: impossible. */
+double price_conversion(const Assigner *assigner, const Value *value, const Sharding *from,
+                        const Sharding *to);
+
+/* Returns the price of converting a value whose layout is not a sharding of the operator's mesh. */
+double price_crossing(const Assigner *assigner, const Value *value, const Sharding *to);
+
+/* Returns the price of computing an operator, on the slowest device of the mesh. */
+double price_computing(const Assigner *assigner, const Op *op, const Assignment *assignment);

@@ -1,5 +1,5 @@
 /* Prices a conversion and an operator while layouts propagate, in seconds or bytes. */
-#include "passes/propagate_layouts/price.h"
+#include "passes/propagate_layouts/assign_axes.h"
 
 #include "ir/programs/conversions.h"
 #include "cost/cost.h"
@@ -28,10 +28,8 @@ static PriceKey key_of(const Assigner *assigner, const Value *value, const Shard
     PriceKey key;
     memset(&key, 0, sizeof key);
     key.mesh = assigner->mesh;
-    if (from)
-        key.from = *from;
-    else
-        key.layout = value->layout;
+    if (from) key.from = *from;
+    else key.layout = value->layout;
     key.to = *to;
     key.dtype = value->type.dtype;
     key.rank = value->type.rank;
@@ -57,8 +55,7 @@ static bool convertible(StateKind before, StateKind after) {
            (before == STATE_DUP || after == STATE_DUP || before == after);
 }
 
-/* Cache key of the conversion of the first of several replica groups. Layouts and extents are
- * interned. */
+/* Cache key of a conversion of the first of the replica groups. Layouts, extents are interned. */
 typedef struct ReplicaGroupKey {
     const Layout *from, *to;
     const int64_t *extent;
@@ -157,13 +154,10 @@ double price_crossing(const Assigner *assigner, const Value *value, const Shardi
     return known_price(assigner, value, NULL, to);
 }
 
-/* Converts bytes to a price: with a cluster, the seconds that they take over the links of a
- * host. */
+/* Converts bytes to a price: with a cluster, their seconds over the links of a host. */
 static double bytes_price(const Assigner *assigner, double bytes) {
     return cluster_of(assigner) ? bytes / cluster_of(assigner)->local.bandwidth : bytes;
 }
-
-/* ---- computing ---- */
 
 /* Sets extent[f] to the average extent of a device's piece along bound factor f. */
 static void local_extents(const Mesh *mesh, const Op *op, const Assignment *assignment,

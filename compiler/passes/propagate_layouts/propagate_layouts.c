@@ -16,12 +16,10 @@
  * its parameters and does not keep them.
  *
  * Which axis cuts which dimension of an operator, and so its result's layout: assign_axes.h.
- * Gradients of pipelines with different tp degrees: propagate_union.
- */
+ * Gradients of pipelines with different tp degrees: propagate_union. */
 #include "ir/analysis/phases.h"
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"
-#include "passes/seed_layouts/stage_union.h"
 #include "passes/pass_manager.h"
 
 #include <string.h>
@@ -83,8 +81,7 @@ static void note_origin(Propagation *propagation, const Op *op) {
 }
 
 /* Returns whether conversions of a value on its stage serve only one layer in one section: gathered
- * parameters under `zero 3`. Values from other stages are kept, because they are not sent again in
- * backward. */
+ * parameters under `zero 3`. Values of other stages are kept, not sent again. */
 static bool is_passing(const Propagation *propagation, const Value *original) {
     return module_zero(propagation->module) == 3 &&
            propagation->origin[original->id] == ORIGIN_PARAMETERS;
@@ -95,10 +92,8 @@ static void end_layer(Propagation *propagation) {
     for (int i = 0; i < propagation->passing.count; i++) {
         Version **version = &propagation->forms[propagation->passing.at[i]->id];
         while (*version)
-            if ((*version)->passing)
-                *version = (*version)->next;
-            else
-                version = &(*version)->next;
+            if ((*version)->passing) *version = (*version)->next;
+            else version = &(*version)->next;
     }
     propagation->passing.count = 0;
 }
@@ -111,15 +106,13 @@ static bool layer_equal(const Layer *a, const Layer *b) {
                       !strcmp(text_or_empty(a->tower), text_or_empty(b->tower)));
 }
 
-/* Returns whether two operators belong to one layer, in the same section and on the same side of
- * the loop. */
+/* Returns whether two operators belong to one layer, section and side of the loop. */
 static bool same_layer(const Op *a, const Op *b) {
     return a->section == b->section && a->loop == b->loop &&
            layer_equal(a->source->layer, b->source->layer);
 }
 
-/* Returns `from`, or its complete value if both layouts have pending reductions of different
- * kinds. */
+/* Returns `from`, or its complete value if both layouts have different pending reductions. */
 static Value *reducible(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                         const char *reason) {
     StateKind before = layout_partial(from->layout), after = layout_partial(to);
@@ -145,10 +138,8 @@ static Value *insert_at(Propagation *propagation, Value *from, const Layout *to,
     op->results[0]->chunk = from->chunk;
     op->results[0]->name = from->name;
     op->results[0]->layout = to;
-    if (op->loop == user->loop)
-        array_push(propagation->module->arena, &propagation->out, op);
-    else
-        push_before_loop(propagation, op);
+    if (op->loop == user->loop) array_push(propagation->module->arena, &propagation->out, op);
+    else push_before_loop(propagation, op);
     return op->results[0];
 }
 
@@ -163,8 +154,7 @@ bool propagate_crosses_stages(const Value *value, const Op *user) {
            value->def->stage != user->stage;
 }
 
-/* Returns a version without pending reductions on the stage that makes the value, to be sent to the
- * stage of `user`. */
+/* Returns a version without pending reductions on the value's stage, to send to `user`'s stage */
 static const Version *completed(Propagation *propagation, const Value *original,
                                 const Version *from, const Op *user) {
     const Op *maker = from->value->def;
@@ -317,8 +307,7 @@ static const Layout *update_layout(const Propagation *propagation, const Paramet
     return like->layout ? like->layout : parameter->value->layout;
 }
 
-/* Finds the sharding to which a gradient, or a stage's contribution to it, is converted for the
- * update; false: there is none. */
+/* Finds the sharding to which a gradient, or a stage's part, is converted for the update. */
 static bool reduced_sharding(const Propagation *propagation, const Mesh *mesh,
                              const Value *gradient, Sharding *sharding) {
     const Layout *layout = propagation->reduced[gradient->id];
@@ -341,8 +330,7 @@ static const Layout *kept_layout(const Propagation *propagation, const Value *su
     return sharding_layout(propagation->mesh, &kept, propagation->shared);
 }
 
-/* Lays out a sum over micro-batches like its terms, or converts the terms to the layout in which
- * the sum is accumulated. */
+/* Lays out a sum over micro-batches like its terms, or converts the terms to the sum's layout. */
 static void propagate_same(Propagation *propagation, Op *op) {
     Value *operand = op->operands[0];
     const Version *from = propagate_newest(propagation, operand);
@@ -453,8 +441,7 @@ static void reduce_gradients(Propagation *propagation, const Op *op, Value *cons
     }
 }
 
-/* Returns a new value in the layout of the old value, whose storage it takes. The update read the
- * old value as `operand`. */
+/* Returns a new value in layout and storage of the old one, which the update read as `operand` */
 static Value *stored(Propagation *propagation, const Op *op, Value *made, const Value *operand,
                      const Value *old) {
     if (operand == old &&
@@ -519,8 +506,7 @@ static void convert_gradients(Propagation *propagation, const Op *first) {
 /* ---- the pass ---- */
 
 /* Records that a value is a parameter's gradient or a stage's contribution to it. Also records the
- * layout on a mesh to which the value is converted. Under `zero 2` the terms of each micro-batch
- * are converted, too. */
+ * mesh layout to which the value is converted. Under `zero 2` each micro-batch's terms are, too. */
 static void begin_sum(Propagation *propagation, const Parameter *parameter, const Value *sum,
                       const Mesh *mesh, const Layout *layout) {
     const Op *def = sum->def;
@@ -679,8 +665,7 @@ static void report_refused(Propagation *propagation, const Mesh *mesh, const Rul
     }
 }
 
-/* Reports the refused split rules of all stages' meshes. A mesh that is both a stage's and that of
- * all devices is reported once. */
+/* Reports the refused split rules of all stages' meshes, once if a mesh is also of all devices. */
 static void report_all_refused(Propagation *propagation) {
     const PipelineTemplates *bodies = propagation->module->templates;
     for (int s = 0; s < bodies->stages.count; s++)
@@ -690,8 +675,7 @@ static void report_all_refused(Propagation *propagation) {
                    propagation->rules[bodies->stages.count]);
 }
 
-/* Returns the combined use of a rule of `turns` along one axis on all stages. Sets *cuts if the
- * axis has several devices. */
+/* Returns the use of a rule of `turns` along an axis on all stages. *cuts: has several devices. */
 static RuleUse turns_of(const Propagation *propagation, const char *dim, const char *axis,
                         bool *cuts) {
     const Module *module = propagation->module;
@@ -746,20 +730,14 @@ static void propagate_any(Propagation *propagation, Op *op) {
     Value *made[op->result_count];
     memcpy(made, op->results, sizeof *made * (size_t)op->result_count);
     note_origin(propagation, op);
-    if (is_update(module, op))
-        propagate_update(propagation, op);
-    else if (op->def == module->builtin->local_part)
-        propagate_part(propagation, op);
-    else if (op->def == module->builtin->stage_union)
-        propagate_union(propagation, op);
-    else if (op->def == module->builtin->collect)
-        propagate_collection(propagation, op);
-    else if (op->def == module->builtin->accumulate)
-        propagate_same(propagation, op);
+    if (is_update(module, op)) propagate_update(propagation, op);
+    else if (op->def == module->builtin->local_part) propagate_part(propagation, op);
+    else if (op->def == module->builtin->stage_union) propagate_union(propagation, op);
+    else if (op->def == module->builtin->collect) propagate_collection(propagation, op);
+    else if (op->def == module->builtin->accumulate) propagate_same(propagation, op);
     else if (op->def == module->builtin->reshard && op->results[0]->layout)
         propagate_reshard(propagation, op);
-    else
-        propagate_op(propagation, op);
+    else propagate_op(propagation, op);
     for (int r = 0; r < op->result_count; r++) propagate_user_layout(propagation, made[r]);
     reduce_gradients(propagation, op, made);
 }

@@ -1,6 +1,5 @@
 /* State of pass propagate_layouts while it visits the operators, shared by its files. */
-#ifndef PASSES_PROPAGATE_LAYOUTS_PROPAGATE_LAYOUTS_H
-#define PASSES_PROPAGATE_LAYOUTS_PROPAGATE_LAYOUTS_H
+#pragma once
 
 #include "passes/propagate_layouts/assign_axes.h"
 
@@ -25,18 +24,15 @@ typedef struct Propagation {
     Array(const Value *) passing; // original values with versions for the current layer alone
     bool *recomputed;             // by op index: it is recomputed later
     Assignment **assigned;        // by op index, of recomputed operators: their assignments
-    RingOps *ring_ops; // by op index of a recomputed operator: the operators of the ring steps that
-                       // replace it
+    RingOps *ring_ops; // by op index of a recomputed operator: the operators of its ring steps
     Array(Op *) out;
 } Propagation;
 
-/* Returns `original` in the sharding `to`: an existing version, or a new conversion of the version
- * that is cheapest to convert. */
+/* Returns `original` in the sharding `to`: an existing version, or the cheapest conversion. */
 Value *propagate_converted(Propagation *propagation, Value *original, const Sharding *to,
                            const Op *user, const char *reason);
 
-/* Returns `original` in any layout: an existing version, or a new conversion of the newest one. A
- * parameter is converted from its own layout. */
+/* Returns `original` in any layout: an existing version, or a conversion of the newest one. */
 Value *propagate_laid_out(Propagation *propagation, Value *original, const Layout *layout,
                           const Op *user, const char *reason);
 
@@ -75,5 +71,3 @@ void propagate_user_constraints(Propagation *propagation, const Op *op, int k,
  * `assignment->ring_factor`, and operators that join their results. Returns false and changes
  * nothing if the devices that make the results cannot join them. */
 bool propagate_ring(Propagation *propagation, Op *op, const Assignment *assignment);
-
-#endif

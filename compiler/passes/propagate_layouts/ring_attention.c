@@ -15,8 +15,7 @@
  * another factor (keys). The layouts of ring steps differ only in their devices. Results without
  * the second factor are joined step by step, as clause `reduction` or `merge` says. Results that
  * have it (gradients of keys) go to the device where their piece began, and are joined there as the
- * first factor's clause says. Ring steps along several axes count through the axes' coordinates.
- */
+ * first factor's clause says. Ring steps along several axes count through the axes' coordinates. */
 #include "passes/propagate_layouts/propagate_layouts.h"
 
 #include <string.h>
@@ -105,8 +104,7 @@ static bool take_parts(Arena *arena, Refining *refining, int f, const Round *rou
          (*d)++, parts++) {
         int64_t extent = round->op->binding->factors[like->dims[*d].factors[0]].extent;
         product *= extent;
-        if (!refining->known[f])
-            array_push(arena, &refining->extents[f], extent);
+        if (!refining->known[f]) array_push(arena, &refining->extents[f], extent);
         else if (parts == refining->extents[f].count || refining->extents[f].at[parts] != extent)
             return false;
     }
@@ -141,8 +139,7 @@ static BoundAccess refined_access(Arena *arena, const Refining *refining,
 }
 
 /* Returns a joiner's binding to the operator's results in their factored form; NULL: the factors do
- * not fit its rule. `result[k]` is the operator's result that the joiner's result k corresponds
- * to. */
+ * not fit its rule. `result[k]` is the operator's result of the joiner's result k. */
 static const Binding *refined_binding(const Round *round, const Binding *whole, const int *result) {
     Arena *arena = round->propagation->module->arena;
     Refining refining = {.whole = whole};
@@ -215,8 +212,7 @@ static bool add_joiner(Round *round, const OpDef *def, const int *result, int co
     return true;
 }
 
-/* Makes one joiner for all results from clause `merge`. Returns false if a result has the ring
- * factor or a pending reduction. */
+/* Makes one joiner for all results by `merge`; false: one has the ring factor or a reduction. */
 static bool add_named_joiner(Round *round, const char *name) {
     int result[IR_MAX_RESULTS];
     const OpDef *def = module_def_named(round->propagation->module, name);
@@ -247,8 +243,7 @@ static bool add_joiners(Round *round) {
 
 /* ---- ring steps ---- */
 
-/* Appends an operator of the ring. If the replaced operator recomputes another one, links the new
- * operators of both in order. */
+/* Appends an operator of the ring. If the replaced one recomputes another, links both in order. */
 static void put(Round *round, Op *op) {
     Propagation *propagation = round->propagation;
     RingOps *kept = &propagation->ring_ops[round->op->index];
@@ -361,10 +356,8 @@ static void take_turn(Round *round, int turn) {
     if (turn + 1 < round->count) move_operands(round, turn + 1);
     const Op *op = turn_op(round, operands, turn);
     for (int k = 0; k < op->result_count; k++) given[k] = settled(round, op, k);
-    if (turn)
-        join(round, given);
-    else
-        memcpy(round->joined, given, sizeof *given * (size_t)op->result_count);
+    if (turn) join(round, given);
+    else memcpy(round->joined, given, sizeof *given * (size_t)op->result_count);
 }
 
 /* Makes the last joined values the operator's results. */
@@ -389,10 +382,8 @@ static void note_rules(const Round *round, bool turned) {
         bool own = round->assignment->ring_axes >> rule->axis & 1 &&
                    strategy_turns(propagation->module->strategy, rule->dim.name,
                                   propagation->mesh->axis[rule->axis].name);
-        if (own && turned)
-            propagation->assigner.rules[i].turns = true;
-        else if (own)
-            propagation->assigner.rules[i].stayed = round->op;
+        if (own && turned) propagation->assigner.rules[i].turns = true;
+        else if (own) propagation->assigner.rules[i].stayed = round->op;
     }
 }
 

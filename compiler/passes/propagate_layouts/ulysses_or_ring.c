@@ -7,8 +7,7 @@
  * operator (assign_axes.c), and conversions of its operands become all-to-alls or all-gathers. */
 #include "passes/propagate_layouts/assign_axes.h"
 
-/* Returns whether no tensor has both factors, so that each tensor has pieces along only one of
- * them. */
+/* Returns whether no tensor has both factors, so that each tensor has pieces along one alone. */
 static bool are_apart(const Op *op, int f, int g) {
     for (int k = 0; k < op->operand_count + op->result_count; k++) {
         const BoundAccess *access = k < op->operand_count
@@ -36,8 +35,7 @@ static bool terms_have(const Op *op, const Expr *expr, int factor) {
     return has;
 }
 
-/* Returns whether some operand with the factor has no version that is whole along the axis: the
- * operand arrives in pieces. */
+/* Returns whether some operand with the factor has no version that is whole along the axis. */
 static bool arrives_cut(const Assigner *assigner, const Op *op, Version *const *versions, int axis,
                         int f) {
     for (int k = 0; k < op->operand_count; k++) {
@@ -63,8 +61,7 @@ static RuleUse *rule_of_turns(const Assigner *assigner, const Op *op, int axis, 
     return NULL;
 }
 
-/* Returns whether the rule of an operator that is cut along factor g allows one ring step for each
- * piece of factor f. */
+/* Returns whether an operator cut along factor g allows a ring step for each piece of factor f. */
 static bool may_turn(const Op *op, int f, int g) {
     const Rule *rule = op->def->rule;
     int factor = op->binding->factors[f].factor;

@@ -7,8 +7,7 @@
  */
 #include "passes/propagate_layouts/propagate_layouts.h"
 
-/* Reports that an operator needs a tensor in another layout than the source gives it; once for each
- * pragma. */
+/* Reports that an operator needs a tensor in another layout than the source's; once a pragma. */
 static void report_undone(Propagation *propagation, const Op *op, int k, const UserConstraint *held,
                           const Sharding *need) {
     Text layout = {.arena = propagation->arena};

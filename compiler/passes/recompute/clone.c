@@ -21,8 +21,6 @@ bool op_in_step(const Module *module, const Op *op) {
            op->loop == (module->templates->at.count ? LOOP_EACH : LOOP_BEFORE);
 }
 
-/* ---- values to recompute ---- */
-
 /* Marks each operand as wanted, if the region of `op` may recompute it, or as kept. */
 static void need_operands(Remaker *remaker, const Op *op) {
     const Anew *anew = remaker->anew;
@@ -30,10 +28,8 @@ static void need_operands(Remaker *remaker, const Op *op) {
         const Op *maker = op->operands[k] ? op->operands[k]->def : NULL;
         bool own = maker && op->section != SECTION_UPDATE &&
                    anew->region[maker->index] == anew->region[op->index];
-        if (own && anew->may[maker->index])
-            remaker->wanted[op->operands[k]->id] = true;
-        else if (maker)
-            remaker->kept[op->operands[k]->id] = true;
+        if (own && anew->may[maker->index]) remaker->wanted[op->operands[k]->id] = true;
+        else if (maker) remaker->kept[op->operands[k]->id] = true;
     }
 }
 
@@ -47,8 +43,7 @@ static bool runs_again(const Remaker *remaker, const Op *op) {
     return false;
 }
 
-/* Visits operators from the last to the first, so that all readers of a value have marked it before
- * its maker marks operands. */
+/* Visits operators from last to first: all readers of a value mark it before its maker does. */
 static void find_needs(Remaker *remaker) {
     const Module *module = remaker->module;
     for (int i = module->ops.count - 1; i >= 0; i--) {
@@ -57,10 +52,7 @@ static void find_needs(Remaker *remaker) {
     }
 }
 
-/* ---- copies ---- */
-
-/* Copies an operator into the section and the visit of its reader. The results have all properties
- * of the old ones. */
+/* Copies an operator into its reader's section and visit, results with all their properties. */
 static Op *repeated(Module *module, const Op *op, Value *const *operands, const Op *reader) {
     Op *copy = ir_clone(module, op, operands);
     copy->section = reader->section;
@@ -78,8 +70,7 @@ static Op *repeated(Module *module, const Op *op, Value *const *operands, const 
 
 static Value *needed_value(Remaker *remaker, Value *value, const Op *reader);
 
-/* Returns the slot for a value's copy in the visit of an operator. Each visit makes its own copy,
- * because visits run one after another. */
+/* Returns the slot for a value's copy in an operator's visit. Each visit makes its own copy. */
 static Value **copy_for(Remaker *remaker, const Value *value, const Op *reader) {
     return &remaker->copy[(ptrdiff_t)value->id * remaker->visits + reader->visit];
 }

@@ -1,11 +1,9 @@
-/* Recomputation: operators of the forward section run again in the backward section, so that their
- * results need not be kept.
+/* Recomputation: forward operators run again in the backward section; results are not kept.
  *
  *     before    h = gelu(x); ... dw = linear_dw(dy, h)
  *     after     h = gelu(x); ... h' = gelu(x) recomputes h; dw = linear_dw(dy, h')
  */
-#ifndef PASSES_RECOMPUTE_CLONE_H
-#define PASSES_RECOMPUTE_CLONE_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -23,5 +21,3 @@ bool op_in_step(const Module *module, const Op *op);
  * before its first reader, and reads recomputed or kept values. Values that the update needs are
  * kept. OpSource.recomputes of a copy is its original. Requires ir_number and runs it again. */
 void make_anew(Module *module, const Anew *anew);
-
-#endif

@@ -17,9 +17,7 @@
  *
  * Requires: the loop over micro-batches.
  *
- * Leaves: copies in the backward section, whose OpSource.recomputes names the operator of the
- * forward section.
- */
+ * Leaves: copies in the backward section; their OpSource.recomputes names the forward operator. */
 #include "ir/analysis/phases.h"
 #include "passes/recompute/clone.h"
 
@@ -28,10 +26,7 @@
 
 #include <string.h>
 
-/* ---- compute-bound operators ---- */
-
-/* Arithmetic operations for each byte of memory traffic above which an operator counts as
- * compute-bound. */
+/* Operations for each byte of memory traffic above which an operator counts as compute-bound. */
 #define OPERATIONS_A_BYTE 32
 
 /* Returns whether an operator is compute-bound when all of its dimensions are long. Does not use
@@ -43,8 +38,6 @@ static bool is_dear(Arena *scratch, const Op *op) {
     Work work = op_work(op, extent);
     return work.operations > OPERATIONS_A_BYTE * work.bytes;
 }
-
-/* ---- marked operators ---- */
 
 /* Returns the recompute option of an operator's stage: "full", "selective", or NULL. */
 static const char *stage_recompute(const Module *module, const Op *op) {
@@ -88,8 +81,7 @@ static int region_of(Arena *scratch, Intern *regions, const Module *module, cons
         key = (RegionKey){shared_text(regions, op->source->layer->tower),
                           shared_text(regions, op->source->layer->name), op->source->layer->number,
                           0, 0};
-    else
-        key.number = -1;
+    else key.number = -1;
     key.stage = op->stage;
     key.visit = op->visit;
     int **known = intern_slot(regions, &key, sizeof key);
@@ -99,8 +91,6 @@ static int region_of(Arena *scratch, Intern *regions, const Module *module, cons
     }
     return **known;
 }
-
-/* ---- the pass ---- */
 
 /* Warns if a stage recomputes layers but the model has no layers. */
 static void check_layers(const Module *module) {

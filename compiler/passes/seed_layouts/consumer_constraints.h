@@ -8,10 +8,8 @@
  *
  * The names of a parameter's dimensions alone would give it an axis. If an operator that reads the
  * parameter uses that axis for another factor, the parameter is not cut by it. The same holds for
- * values that are computed from parameters alone.
- */
-#ifndef PASSES_SEED_LAYOUTS_CONSUMER_CONSTRAINTS_H
-#define PASSES_SEED_LAYOUTS_CONSUMER_CONSTRAINTS_H
+ * values that are computed from parameters alone. */
+#pragma once
 
 #include "ir/module.h"
 
@@ -26,5 +24,3 @@ const ConsumerConstraints *wanted_of(Arena *arena, const Module *module);
 /* Returns the axes that may not cut an operator on parameters alone, because consumers of its
  * results forbid them; bit a: axis a. Returns 0 for all other operators. */
 uint16_t op_unwanted(const ConsumerConstraints *wanted, const Op *op);
-
-#endif

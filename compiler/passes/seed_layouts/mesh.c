@@ -1,5 +1,4 @@
-/* Makes the meshes of a strategy: the named axes of each stage's devices, and the split rules on
- * them.
+/* Makes the meshes of a strategy: the named axes of each stage's devices, and their split rules.
  *
  * The last axis of a mesh is the fastest over the stage's devices. A tp axis larger than the number
  * of key-value heads (grouped-query attention) is divided into prime factors:
@@ -11,8 +10,6 @@
 #include "passes/seed_layouts/seed_layouts.h"
 
 #include "cluster/cluster.h"
-
-/* ---- axes ---- */
 
 /* Returns the extent of the first factor of a dimension named `dim` that is split into two
  * neighbouring dimensions of the value; 0: the value has no such pair. */
@@ -86,8 +83,6 @@ static void add_axes(Module *module, Mesh *mesh, const MeshAxis *axis) {
     for (int rest = axis->count, p = 2; rest > 1; p++)
         for (; rest % p == 0; rest /= p) add_axis(module, mesh, axis, p, NULL);
 }
-
-/* ---- rules ---- */
 
 /* Adds the mesh rules of one `name:axis`. Each part of the axis cuts the name's first factor if the
  * part divides it evenly, else the next factor. `cut`: pieces of the first factor so far. */

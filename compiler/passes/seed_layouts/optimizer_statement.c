@@ -9,8 +9,7 @@
  *
  * A trained parameter, its states and values that an optimizer rule keeps get the layout of the
  * states under NAME. Operators read a conversion of the parameter to the layout that it would have
- * without the statement. The conversion runs once, at the beginning of a step.
- */
+ * without the statement. The conversion runs once, at the beginning of a step. */
 #include "passes/seed_layouts/seed_layouts.h"
 
 #include <string.h>
@@ -33,8 +32,7 @@ static int missing_device(Arena *arena, const Mesh *mesh, const Layout *layout) 
     return -1;
 }
 
-/* Returns whether a tensor may have the layout that it has under the other strategy; reports an
- * error at the statement otherwise. */
+/* Returns whether a tensor may have its layout of the other strategy; reports an error if not. */
 static bool may_lie(const Module *module, const Value *here, const Value *there,
                     const Layout *layout) {
     const Strategy *strategy = module->strategy;
@@ -57,8 +55,7 @@ static bool may_lie(const Module *module, const Value *here, const Value *there,
     return same && missing < 0;
 }
 
-/* Returns the layout of a parameter's states under the other strategy, or the parameter's layout if
- * there are no states. */
+/* Returns the layout of a parameter's states, else of itself, under the other strategy. */
 static const Layout *layout_there(const Parameter *there) {
     return there->state_count ? there->states[0]->layout : there->value->layout;
 }
@@ -73,8 +70,7 @@ static void replace_readers(Module *module, const Value *value, Value *by) {
     }
 }
 
-/* Inserts a conversion of the parameter to `layout` before all other operators, for the operators
- * that compute with it. */
+/* Inserts a parameter's conversion to `layout` before all operators, for all that compute. */
 static void add_computing(Module *module, Value *param, const Layout *layout) {
     Op place = op_place_at(param->at);
     Op *op = ir_op_like(module, &(OpCall){module->builtin->reshard, &param, 1, NULL}, &place);

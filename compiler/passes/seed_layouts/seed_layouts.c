@@ -18,11 +18,9 @@
  * - a layout on the new value of a parameter without states, which is updated in that layout.
  *
  * An input that micro-batches read in parts has no layout of its own. Layouts in the IR text after
- * this pass may be edited by hand: propagation starts from them.
- */
+ * this pass may be edited by hand: propagation starts from them. */
 #include "passes/seed_layouts/seed_layouts.h"
 #include "passes/seed_layouts/consumer_constraints.h"
-#include "passes/seed_layouts/stage_union.h"
 
 #include "ir/verify/verify.h"
 #include "passes/pass_manager.h"
@@ -39,10 +37,7 @@ typedef struct Place {
     const ConsumerConstraints *wanted;
 } Place;
 
-/* ---- layouts in the source ---- */
-
-/* Applies a state of a written layout to all parts of a mesh axis. An axis that the strategy lacks
- * counts as one device and changes nothing. */
+/* Applies a state of a written layout to all parts of a mesh axis, if the strategy has the axis. */
 static void use_axis(const Mesh *mesh, const UserLayoutState *state, const char *name,
                      Sharding *sharding) {
     static const int8_t uses[] = {
@@ -51,8 +46,7 @@ static void use_axis(const Mesh *mesh, const UserLayoutState *state, const char 
         if (!strcmp(mesh->axis[a].name, name)) {
             if (state->kind == STATE_SPLIT)
                 sharding_cut(mesh, sharding, a, state->dim, state->zigzag);
-            else
-                sharding->at[a] = uses[state->kind];
+            else sharding->at[a] = uses[state->kind];
         }
 }
 
@@ -75,8 +69,6 @@ static void place_written(Module *module, const Mesh *mesh, Value *value) {
     value->user_layout = NULL;
 }
 
-/* ---- the pass ---- */
-
 static void place_value(Place *place, const Mesh *mesh, Value *value) {
     place_written(place->module, mesh, value);
     if (value->layout) return;
@@ -84,7 +76,6 @@ static void place_value(Place *place, const Mesh *mesh, Value *value) {
     value->layout = sharding_layout(mesh, &sharding, module_interned(place->module));
 }
 
-/* Returns the parts of a value on stages. */
 static Values parts_of(Place *place, const Value *whole) { return place->parts[whole->id]; }
 
 /* Returns whether a value lies on all devices and stages have parts of it. */

@@ -1,17 +1,16 @@
 /* Declarations that the files of pass seed_layouts share. */
-#ifndef PASSES_SEED_LAYOUTS_SEED_LAYOUTS_H
-#define PASSES_SEED_LAYOUTS_SEED_LAYOUTS_H
+#pragma once
 
 #include "passes/seed_layouts/sharding.h"
+#include "ir/module.h"
 
 /* Makes the meshes and split rules of a module's strategy: of each stage of its pipeline templates,
  * and of all devices. With a single stage both are one mesh; without a strategy, device 0 alone.
  * Returns false after errors. */
 bool meshes_create(Module *module);
 
-/* Returns the layout of a parameter's optimizer states on a mesh: the parameter's own, and under
- * `zero` cut further along the axes that replicate it. `param` is the parameter, or the part of it
- * that a stage has. */
+/* Returns the layout of a parameter's optimizer states on a mesh: its own, and under `zero` cut
+ * further along axes that replicate it. `param` is the parameter, or a stage's part of it. */
 const Layout *states_layout(Module *module, const Mesh *mesh, const Value *param);
 
 /* Gives trained parameters and states the layouts that they have in `program`, the model under the
@@ -19,4 +18,18 @@ const Layout *states_layout(Module *module, const Mesh *mesh, const Value *param
  * seed_layouts must be set. */
 void place_as_home(Module *module, const Module *program);
 
-#endif
+/* ---- unions of layouts over the stages of all pipelines (stage_union.c) ---- */
+
+/* Unions of layouts over the stages of all pipelines.
+ *
+ *     stage 0 on devices 0, 1: {dup:dp}   stage 1 on devices 2, 3: {dup:dp}
+ *     union of copies (TOP_DUP):          {dup} over 0, 1 and {dup} over 2, 3
+ *
+ * So pipelines of different tp degrees add up a gradient: propagate_union of propagate_layouts.c
+ * makes a union of sums (TOP_SUM), and reshard/intersection/intersection.h cuts the gradient
+ * wherever any of them cuts it. */
+
+/* Returns the union of the layouts of values on stages: a subgroup for each stage in each pipeline.
+ * `top` says whether subgroups are copies or contributions to a sum. With one subgroup the result
+ * is the value's own layout. */
+const Layout *union_layout(Module *module, TopKind top, Value *const *values, int count);

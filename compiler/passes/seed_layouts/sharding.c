@@ -58,8 +58,7 @@ bool sharding_equal(const Mesh *mesh, const Sharding *a, const Sharding *b) {
 
 /* ---- layouts ---- */
 
-/* Orders the axes so that, among axes that cut one dimension, the major one comes first. Otherwise
- * keeps the mesh's order. */
+/* Orders axes that cut one dimension by the major one first. Otherwise keeps the mesh's order. */
 static void order_axes(const Mesh *mesh, const Sharding *sharding, int *order) {
     bool placed[MESH_MOST] = {false};
     for (int n = 0; n < mesh->axis_count; n++)
@@ -105,8 +104,7 @@ static State axis_state(const Mesh *mesh, const Sharding *sharding, int axis) {
     return state;
 }
 
-/* Lists the states in order, merging neighbours with the same effect. Returns how many there
- * are. */
+/* Lists the states in order, merging neighbours of equal effect. Returns how many there are. */
 static int states_of(const Mesh *mesh, const Sharding *sharding, const int *order, State *states) {
     int count = 0;
     for (int n = 0; n < mesh->axis_count; n++) {
@@ -116,8 +114,7 @@ static int states_of(const Mesh *mesh, const Sharding *sharding, const int *orde
         if (last && last->kind == state.kind && last->dim == state.dim &&
             last->zigzag == state.zigzag && !last->weights && !state.weights)
             last->count *= state.count;
-        else
-            states[count++] = state;
+        else states[count++] = state;
     }
     return count;
 }
@@ -213,8 +210,7 @@ static bool same_weights(const State *state, const Axis *axis) {
            !memcmp(state->weights, axis->weights, sizeof *axis->weights * (size_t)axis->count);
 }
 
-/* Assigns the states of a group to axes in order. Returns false if a state covers a part of an
- * axis. */
+/* Assigns a group's states to axes in order. Returns false if a state covers a part of an axis. */
 static bool assign_states(const Mesh *mesh, const Group *group, const int *order, int count,
                           Sharding *sharding) {
     static const int8_t uses[] = {
@@ -228,8 +224,7 @@ static bool assign_states(const Mesh *mesh, const Group *group, const int *order
             rest /= mesh->axis[order[n]].count;
             if (state->kind == STATE_SPLIT)
                 sharding_cut(mesh, sharding, order[n], state->dim, state->zigzag);
-            else
-                sharding->at[order[n]] = uses[state->kind];
+            else sharding->at[order[n]] = uses[state->kind];
         }
     }
     return true;

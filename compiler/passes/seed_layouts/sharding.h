@@ -4,11 +4,9 @@
  *     mesh(dp:2, tp:2), x : [batch, embed]
  *     sharding {dp: batch, tp: AXIS_DUP}    ->   layout {batch:dp, dup:tp} over devices 0, 1, 2, 3
  *
- * Layout propagation works on shardings, and converts them to layouts over device numbers at its
- * end.
+ * Layout propagation works on shardings, and converts them to device numbers' layouts at its end.
  */
-#ifndef PASSES_SEED_LAYOUTS_SHARDING_H
-#define PASSES_SEED_LAYOUTS_SHARDING_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -24,8 +22,7 @@ typedef struct Sharding {
 /* Returns the sharding in which every device has the whole value. */
 Sharding sharding_whole(void);
 
-/* Cuts a dimension along an axis, inside the axes that already cut it. Does nothing for an axis of
- * size 1. */
+/* Cuts a dimension along an axis, inside the axes that cut it already. Skips an axis of size 1. */
 void sharding_cut(const Mesh *mesh, Sharding *sharding, int axis, int dim, bool zigzag);
 
 /* Returns the number of pieces of a dimension. */
@@ -48,8 +45,5 @@ const Layout *sharding_layout(const Mesh *mesh, const Sharding *sharding, Intern
 const Layout *sharding_moved_layout(const Mesh *mesh, const Sharding *sharding, const int *moved,
                                     Intern *shared);
 
-/* Finds the sharding of a layout; false when the layout does not consist of whole axes of the
- * mesh. */
+/* Finds the sharding of a layout; false: it does not consist of whole axes of the mesh. */
 bool sharding_of_layout(const Mesh *mesh, const Layout *layout, Sharding *sharding);
-
-#endif

@@ -1,5 +1,5 @@
 /* Makes the layout of a value that several pipelines or stages hold, each by its own mesh. */
-#include "passes/seed_layouts/stage_union.h"
+#include "passes/seed_layouts/seed_layouts.h"
 
 typedef Array(Group) Groups;
 
@@ -14,8 +14,7 @@ static const int *mesh_positions(Arena *arena, const Mesh *mesh, const Group *gr
     return positions;
 }
 
-/* Returns the subgroup of one pipeline: its devices correspond to the devices of `group` in the
- * template's first pipeline. */
+/* Returns a pipeline's subgroup that corresponds to `group` of the template's first pipeline. */
 static Group group_of_run(Arena *arena, const Module *module, const TemplateStage *stage,
                           const PipelineRun *run, const Group *group, const int *positions) {
     const Stage *own = &module->strategy->pipelines.at[run->pipeline].stages.at[stage->number];
@@ -37,8 +36,7 @@ static void add_groups(Arena *arena, const Module *module, Groups *groups, const
                                     positions));
 }
 
-/* Aborts if a device is in two subgroups of a sum, because conversions read one piece of each
- * device. */
+/* Aborts if a device is in two subgroups of a sum, as conversions read one piece a device. */
 static void check_apart(Arena *arena, const Groups *groups) {
     int most = 0;
     for (int g = 0; g < groups->count; g++)

@@ -62,8 +62,7 @@ static bool is_inner(const Value *value, const BoundAccess *access, int f) {
            !value_cut_along(value, d - 1);
 }
 
-/* Returns whether a cut of bound factor f gives contiguous ranges to a kernel that uses its piece's
- * offset. */
+/* Returns whether a cut of bound factor f gives contiguous ranges to a kernel that uses offsets. */
 static bool keeps_range(const Op *op, int f) {
     if (!op->def->rule->factors[op->binding->factors[f].factor].offset) return true;
     for (int k = 0; k < op->operand_count; k++)
@@ -116,8 +115,7 @@ static bool all_have(const Op *op, int f) {
     return all_results_have(op, f);
 }
 
-/* Returns whether the operator sums products: two of its operands have a factor that no result
- * has. */
+/* Returns whether the operator sums products: two operands have a factor that no result has. */
 static bool is_product(const Op *op) {
     for (int f = 0; f < op->binding->factor_count; f++) {
         int operands = 0, results = 0;
@@ -171,10 +169,8 @@ int factors_named(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut cuts[M
                 named = has_axis(cuts, count, rule->axis) ? 0 : count_named(op, rule->dim, &factor);
             if (!named || (named > 1) != pass) continue;
             if (factor >= 0) cuts[count++] = (NamedCut){rule->axis, factor, rule->zigzag};
-            if (uses && factor >= 0)
-                uses[i].used = true;
-            else if (uses)
-                uses[i].refused = op;
+            if (uses && factor >= 0) uses[i].used = true;
+            else if (uses) uses[i].refused = op;
         }
     prefer_common(mesh, op, uses, cuts, count);
     return count;

@@ -11,8 +11,7 @@
  * - In a batched matrix product, a rule for the batch factor comes before a rule for a factor that
  *   some tensors lack: each expert is computed where its weights are (expert parallelism).
  */
-#ifndef PASSES_SEED_LAYOUTS_TENSOR_EXPERT_SPLITS_H
-#define PASSES_SEED_LAYOUTS_TENSOR_EXPERT_SPLITS_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -22,8 +21,7 @@ int factor_dim(const BoundAccess *access, int f);
 /* Returns the name of a bound factor: that of the first named dimension which is this factor. */
 DimName factor_name(const Op *op, int f);
 
-/* Returns whether a kernel may compute a piece of bound factor f, even if its results then need
- * merging. */
+/* Returns whether a kernel may compute a piece of bound factor f, perhaps with results to merge. */
 bool factor_takes_pieces(const Op *op, int f);
 
 /* Returns whether the rule allows bound factor f to be cut. */
@@ -55,5 +53,3 @@ int factors_named(const Mesh *mesh, const Op *op, RuleUse *uses, NamedCut cuts[M
 /* Finds another factor that a split rule gives the axis of `cut`, and that every tensor of the
  * operator has. `rule` is the rule's number, at least `after`. -1: there is none. */
 int factor_beside(const Mesh *mesh, const Op *op, const NamedCut *cut, int after, int *rule);
-
-#endif

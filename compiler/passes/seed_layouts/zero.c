@@ -5,8 +5,7 @@
  * Every axis that replicates the parameter cuts the states, along one dimension. For gradients
  * (level 2) see propagate_layouts.c (kept_layout, reduce_gradients), for parameters (level 3)
  * seed_layouts.c (place_parameter). Reduce-scatter or all-reduce follows from these layouts:
- * reshard/reduce/reduce.h.
- */
+ * reshard/reduce/reduce.h. */
 #include "passes/seed_layouts/seed_layouts.h"
 
 #include <string.h>
@@ -34,8 +33,7 @@ static bool is_zero_axis(const Module *module, const Mesh *mesh, int axis) {
     return cuts;
 }
 
-/* Returns the layout of states for a layout that does not consist of mesh axes: every set of
- * replicas is cut. */
+/* Returns the layout of states for one not of mesh axes: every set of replicas is cut. */
 static const Layout *spread_layout(Module *module, const Value *param) {
     if (module_zero(module) == 0 || module->strategy->zero_axes.count) return param->layout;
     return module_layout_shard_replicas(module, param->layout, param->type);

@@ -12,8 +12,7 @@
  * Forward passes through visits in ascending order, backward in descending order. The readers of a
  * value are in its visit or later ones, so the contributions to its gradient come from these
  * visits. The visit that runs last adds the contributions. So the forward section is placed first,
- * visits are joined and numbered by it, and the backward section is placed by these numbers.
- */
+ * visits are joined and numbered by it, and the backward section is placed by these numbers. */
 #include "ir/analysis/phases.h"
 #include "passes/stage/stage.h"
 #include "strategy/layer_placement.h"
@@ -105,8 +104,7 @@ static VisitEdges find_layer_edges(Staging *staging) {
     return edges;
 }
 
-/* Finds the visits in the order of the data flow, and the visit of each layer. Returns false after
- * an error (layers without a stage). */
+/* Finds the visits in order of the data flow, and each layer's; false: layers without a stage. */
 static bool place_layers(Staging *staging) {
     Module *module = staging->module;
     list_layers(staging);
@@ -214,8 +212,7 @@ static int reader_visit(const Op *op, const int *earliest) {
     return visit;
 }
 
-/* Finds the visits of a section's operators. An operator without operands from the loop runs in the
- * visit that reads its result first. */
+/* Finds the visits of a section's operators; without operands of the loop: the first reader's */
 static void assign_visits(Staging *staging, Section section, int *unit) {
     Module *module = staging->module;
     int last = staging->placement->visit_count - 1,

@@ -15,8 +15,7 @@
  * Leaves: values of the loop with the rows of one micro-batch; Op.stage and Op.visit; operators in
  * the order of their phases. With several pipelines or stages, a stage reads its own part of each
  * parameter, input and sum, and repeats operators that depend on no input. With one stage of one
- * pipeline only the types change.
- */
+ * pipeline only the types change. */
 #include "ir/analysis/phases.h"
 #include "passes/differentiate/differentiate.h"
 #include "passes/pass_manager.h"
@@ -126,7 +125,6 @@ static LoopPosition behind(LoopPosition turn) {
     return turn == LOOP_COUNT ? LOOP_BEFORE : LOOP_AFTER;
 }
 
-/* Adds two values of a stage that are terms of `value`. */
 static Op *add_two(Staging *staging, const Value *value, Value *a, Value *b) {
     Op *add =
         ir_op_like(staging->module, &(OpCall){value->def->def, (Value *[]){a, b}, 2, NULL}, a->def);
@@ -150,8 +148,7 @@ static Value *add_part(Staging *staging, const Value *value, const Summands *sum
     return sum;
 }
 
-/* Adds the sum of a visit to the sum of other visits on its stage, after the loop; appends it to
- * `given` if the stage has no sum there yet. */
+/* Adds a visit's sum to its stage's, after the loop; appends it to `given` if it is the first. */
 static void add_visit(Staging *staging, const Value *value, Value *sum, LoopPosition turn,
                       Summands *given) {
     for (int i = 0; i < given->count; i++)
@@ -209,9 +206,8 @@ static Value *note_handed(Staging *staging, const Value *original, int stage, in
     return value;
 }
 
-/* Returns the value that a visit reads for a loop's value. Each visit stores its own micro-batches.
- * So if another visit of the stage makes or receives the value, a conversion right before `reader`
- * passes the value on. */
+/* Returns the value that a visit reads for a loop's value. Each visit stores its own micro-batches:
+ * if another visit of the stage makes or gets it, a conversion before `reader` passes it on. */
 static Value *in_visit(Staging *staging, const Value *original, Value *value, const Op *reader,
                        int stage, int visit) {
     Module *module = staging->module;
@@ -227,8 +223,7 @@ static Value *in_visit(Staging *staging, const Value *original, Value *value, co
     return note_handed(staging, original, stage, visit, hand->results[0]);
 }
 
-/* Returns the position at which a visit runs an operator of the loop, among all visits of a
- * micro-batch. */
+/* Returns the position of a visit's run of an operator among all visits of a micro-batch. */
 static int run_order(const Staging *staging, const Op *op) {
     int visit = staging->visit[op->index],
         visits = staging->module->templates->at.at[staging->run->template_index].visit_count;
@@ -306,8 +301,7 @@ static void make_body(Staging *staging, const bool *read, LoopPosition turn) {
     // 1: dissolved additions
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->builtin->accumulate)
-            find_summands(staging, op->operands[0]);
+        if (op->def == module->builtin->accumulate) find_summands(staging, op->operands[0]);
         else if (op->loop == turn && op->result_count == 1 && read[op->results[0]->id] &&
                  !gathers(staging, op))
             find_summands(staging, op->results[0]);
@@ -321,10 +315,8 @@ static void make_body(Staging *staging, const bool *read, LoopPosition turn) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         if (op->loop != turn || op->def == module->builtin->local_part) continue;
-        if (op->def == module->builtin->accumulate)
-            add_summands(staging, op, op->operands[0]);
-        else if (!staging->dissolved[i])
-            copy_op(staging, op);
+        if (op->def == module->builtin->accumulate) add_summands(staging, op, op->operands[0]);
+        else if (!staging->dissolved[i]) copy_op(staging, op);
         for (int r = 0; r < op->result_count && !gathers(staging, op); r++)
             if (read[op->results[r]->id]) add_summands(staging, NULL, op->results[r]);
     }

@@ -1,8 +1,7 @@
 /* Declarations that the files of pass stage share. assign_stages.c finds the stage of each
  * operator. tied_weight_gradients.c finds the terms that each stage adds. padding_lengths.c handles
  * padding lengths. stage.c makes the templates' operators. */
-#ifndef PASSES_STAGE_STAGE_H
-#define PASSES_STAGE_STAGE_H
+#pragma once
 
 #include "ir/unit.h"
 #include "strategy/layer_placement.h"
@@ -26,8 +25,7 @@ typedef struct Staging {
     int values, ops; // counts of the module before the pass
     int *readers;    // by value id: number of reading operators, outputs and the loss included
     bool *dissolved; // by op index: an addition that a stage_union replaces
-    bool *loose;     // by op index: an addition that may be dissolved, so that no message between
-                     // visits is needed
+    bool *loose;     // by op index: an addition that may be dissolved to save a message
     const PipelineRun *run; // the first pipeline of the current template
     const Module *shorter;  // the variant of the model with the template's padding lengths; NULL:
                             // the template has the module's lengths
@@ -72,4 +70,9 @@ void find_loose(Staging *staging, const bool *read);
  * several visits without another reader. */
 Summands find_summands(Staging *staging, Value *value);
 
-#endif
+/* ---- padding safety (padding_safety/) ---- */
+
+/* Returns whether the elements that `other` lacks have no effect on what both modules compute;
+ * reports an error otherwise. `other` is the module with the lengths that the source writes at
+ * `at`, and corresponds to it operator by operator. */
+bool padding_is_safe(const Module *module, const Module *other, Position at);

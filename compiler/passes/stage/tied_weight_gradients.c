@@ -27,8 +27,7 @@ void find_loose(Staging *staging, const bool *read) {
     const Module *module = staging->module;
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
-        if (op->def == module->builtin->accumulate)
-            mark_loose(staging, op->operands[0]);
+        if (op->def == module->builtin->accumulate) mark_loose(staging, op->operands[0]);
         else if (loop_repeats(op->loop) && op->result_count == 1 && read[op->results[0]->id])
             mark_loose(staging, op->results[0]);
     }

@@ -3,8 +3,7 @@
  * A planner counts its work in steps, so that the same input gives the same plan on every machine;
  * the clock ends only searches that would take far too long. A limit in seconds (--limit) is
  * converted to a number of steps: budget_work. */
-#ifndef PLANNER_KINDS_BUDGET_H
-#define PLANNER_KINDS_BUDGET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,8 +25,7 @@ double budget_left(const Budget *budget);
 static inline bool budget_spent(const Budget *budget) { return budget_left(budget) <= 0; }
 
 /* Returns how many steps a search may take: `usual` times the effort, but at most the steps of a
- * core within the limit at `rate` steps a second. The result depends on the limit, not on the
- * clock. */
+ * core within the limit at `rate` steps a second. It depends on the limit, not on the clock. */
 long budget_work(const Budget *budget, long usual, double rate);
 
 /* Random numbers that are the same on every machine (Steele, Lea, Flood 2014: SplitMix64). */
@@ -52,5 +50,3 @@ static inline int random_below(Random *random, int count) {
 static inline double random_unit(Random *random) {
     return (double)(random_bits(random) >> 11) * 0x1p-53;
 }
-
-#endif

@@ -39,8 +39,7 @@ Field input_open(Arena *arena, const char *file) {
     Input *input = arena_new(arena, Input);
     *input = (Input){.arena = arena, .file = file};
     input->root = load(arena, file, &why, &problem);
-    if (!input->root && why)
-        input->error = arena_format(arena, "%s: %s", file, why);
+    if (!input->root && why) input->error = arena_format(arena, "%s: %s", file, why);
     else if (!input->root && problem.line < 0)
         input->error = arena_format(arena, "%s: %s", file, problem.text);
     else if (!input->root)
@@ -105,7 +104,6 @@ static const char *on_one_line(Arena *arena, const char *key) {
     return copy;
 }
 
-/* Returns the path of a member. */
 static const char *member_path(Field object, const char *key) {
     const char *shown = on_one_line(object.input->arena, key);
     return *object.path ? arena_format(object.input->arena, "%s.%s", object.path, shown) : shown;
@@ -153,8 +151,7 @@ Field field_at(Field list, int index) {
 
 /* ---- values ---- */
 
-/* Limits of numbers: no measured quantity is beyond them, and products and quotients of such
- * numbers stay finite. */
+/* Limits of numbers: no measured quantity is beyond them; their products stay finite. */
 static const double LARGEST = 1e30, SMALLEST = 1e-30;
 
 double field_number(Field field, double low) {
@@ -170,8 +167,7 @@ double field_positive(Field field) {
     if (!is_kind(field, json_is_number(field.json), "a number")) return 1;
     double value = json_number_value(field.json);
     if (value >= SMALLEST && value <= LARGEST) return value;
-    if (value <= 0)
-        field_refuse(field, "%s is not above 0", shown(field));
+    if (value <= 0) field_refuse(field, "%s is not above 0", shown(field));
     else
         field_refuse(field, value < 1 ? "%s is less than %g" : "%s is more than %g", shown(field),
                      value < 1 ? SMALLEST : LARGEST);
@@ -217,8 +213,7 @@ void degrees_read(Field table, double *by_devices, int most) {
         Field entry = field_get(table, key);
         if (*end || *key < '1' || *key > '9' || devices > most)
             field_refuse(entry, "the key is not a number of devices in 1..%d", most);
-        else
-            by_devices[devices] = field_positive(entry);
+        else by_devices[devices] = field_positive(entry);
     }
 }
 

@@ -4,10 +4,8 @@
  *     input.json: memory.per_layer[2]: -5 is not above 0
  *
  * Only the first error is kept. After this error every function still returns a legal value (the
- * least allowed, an empty list). So a reader goes on, and asks input_error once, before it
- * plans. */
-#ifndef PLANNER_KINDS_INPUT_H
-#define PLANNER_KINDS_INPUT_H
+ * least allowed, an empty list). Readers go on, and ask input_error once, before planning. */
+#pragma once
 
 #include "support/arena.h"
 
@@ -23,8 +21,7 @@ typedef struct Field {
     const char *path; // "" is the whole input
 } Field;
 
-/* Reads a file ("-": the standard input) and returns the whole input as a field. The JSON lives
- * until input_close. */
+/* Reads a file ("-": standard input) and returns it as a field. It lives until input_close. */
 Field input_open(Arena *arena, const char *file);
 void input_close(Field any);
 
@@ -41,8 +38,7 @@ void field_refuse(Field field, const char *format, ...) __attribute__((format(pr
  * objects. */
 void field_keys(Field object, const char *const *keys);
 
-/* Returns the member of an object under a key; a missing member is an error. For optional keys,
- * call field_has first. */
+/* Returns an object's member under a key; without it an error. Ask field_has for optional keys. */
 Field field_get(Field object, const char *key);
 bool field_has(Field object, const char *key);
 
@@ -71,5 +67,3 @@ void degrees_read(Field table, double *by_devices, int most);
 
 /* Reports an error at the table if it has no entry for `devices` devices. */
 void degrees_need(Field table, const double *by_devices, int devices);
-
-#endif

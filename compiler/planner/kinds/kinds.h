@@ -10,8 +10,7 @@
  *     json_t *plan = kind->plan(arena, input, &budget);    NULL: input_error(input) says why
  *
  * The same input and options give the same plan, byte for byte. */
-#ifndef PLANNER_KINDS_KINDS_H
-#define PLANNER_KINDS_KINDS_H
+#pragma once
 
 #include "planner/kinds/budget.h"
 #include "planner/kinds/input.h"
@@ -26,8 +25,7 @@ typedef struct PlanKind {
     const char *name;
     const char *what;      // one line for --help
     PlanFunction *plan;    // returns {...}: the kind's own format
-    PlanFunction *certify; // returns {"bound": number, "proof": {...}}; the proof lets a reader
-                           // check the bound
+    PlanFunction *certify; // returns {"bound": number, "proof": {...}}, to check the bound
 } PlanKind;
 
 /* All kinds; the last one has no name. */
@@ -35,5 +33,3 @@ extern const PlanKind plan_kinds[];
 
 /* Returns the kind of this name, or NULL. */
 const PlanKind *plan_kind(const char *name);
-
-#endif

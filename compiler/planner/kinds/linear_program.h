@@ -10,8 +10,7 @@
  *     program_destroy(program);
  *
  * A program can be changed and solved again: the simplex method goes on from the last basis. */
-#ifndef PLANNER_KINDS_LINEAR_PROGRAM_H
-#define PLANNER_KINDS_LINEAR_PROGRAM_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -27,12 +26,10 @@ int program_row(Program *program, double low, double high);
 /* Adds the coefficient of a column in a row; to be called at most once for each pair. */
 void program_entry(Program *program, int row, int column, double value);
 
-/* Solves the relaxation, without regard to integers, by the simplex method. Returns false when no
- * optimum was found. */
+/* Solves the relaxation to real numbers by the simplex method. False: no optimum was found. */
 bool program_relax(Program *program);
 
-/* Returns whether program_relax has proven that there is no solution (it may also just have
- * failed). */
+/* Returns whether program_relax has proven that there is no solution (it may just fail). */
 bool program_is_impossible(const Program *program);
 
 /* Solves with integers by branch and bound, after program_relax, within `seconds` and to a relative
@@ -40,10 +37,7 @@ bool program_is_impossible(const Program *program);
  * least cost in either case: the relaxation's, or a better one that was proven. */
 bool program_integers(Program *program, double seconds, double gap);
 
-/* Return, for the last solution, its cost, a lower bound of the least cost, and the dual of a row
- * in the relaxation. */
+/* Return the last solution's cost, a lower bound of the least cost, and a row's relaxation dual. */
 double program_cost(const Program *program);
 double program_bound(const Program *program);
 double program_dual(const Program *program, int row);
-
-#endif

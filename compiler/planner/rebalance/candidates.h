@@ -1,7 +1,5 @@
-/* The candidates of rebalancing. In all functions `rates` are by device: the device's own slowness
- * times the slowness of its class. */
-#ifndef PLANNER_REBALANCE_CANDIDATES_H
-#define PLANNER_REBALANCE_CANDIDATES_H
+/* The candidates of rebalancing. `rates` by device: its own slowness times that of its class. */
+#pragma once
 
 #include "planner/rebalance/layout_model.h"
 
@@ -28,5 +26,3 @@ LayoutModel *candidate_regrouped(Arena *arena, const LayoutModel *now, const dou
 /* Swaps devices of equal rates, and stages of a pipeline, so that a switch from `now` moves few
  * bytes and the step gets no longer. */
 void minimize_moves(Arena *arena, const LayoutModel *now, LayoutModel *laid, const double *rates);
-
-#endif

@@ -48,8 +48,7 @@ static void place_ops(Reader *reader) {
         bool unit = op->source->op >= 0 && known[op->source->op];
         if (op->source->layer && find_layer(reader, op->source->layer) >= 0)
             last = find_layer(reader, op->source->layer);
-        else if (unit)
-            last = of_unit[op->source->op];
+        else if (unit) last = of_unit[op->source->op];
         reader->layer_of[i] = last;
         if (op->source->op >= 0 && !unit && op->section == SECTION_FORWARD) {
             known[op->source->op] = true;
@@ -114,8 +113,7 @@ static void weigh(Reader *reader) {
 
 /* ---- parameters ---- */
 
-/* Returns the layer of the first operator that reads a value, directly or through slices and
- * conversions, which have no layer. */
+/* Returns the layer of a value's first reader, through slices and conversions, which have none. */
 static int layer_reading(const Reader *reader, const Value *value) {
     for (int i = 0; i < reader->module->ops.count; i++) {
         const Op *op = reader->module->ops.at[i];
@@ -189,8 +187,7 @@ static void find_dims(Reader *reader) {
             note_dims(reader, reader->module->ops.at[i]->results[r]);
 }
 
-/* Returns the number of hosts if all have the same number of consecutive devices; else 1.
- */
+/* Returns the number of hosts if all have the same number of consecutive devices; else 1. */
 static int count_hosts(const Cluster *cluster, int devices) {
     int count = 1;
     for (int d = 1; d < devices; d++)

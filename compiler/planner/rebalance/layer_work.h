@@ -1,15 +1,12 @@
-/* The work and the bytes of a model's layers, computed from the operators of a module that has come
- * through pass specialize. */
-#ifndef PLANNER_REBALANCE_LAYER_WORK_H
-#define PLANNER_REBALANCE_LAYER_WORK_H
+/* The work and bytes of a model's layers, by the operators of a module after pass specialize. */
+#pragma once
 
 #include "ir/module.h"
 
 typedef struct ModelWork {
     int count; // the number of layers in the model's order; a model without layers has one, NULL
     const Layer *const *layers;
-    double *work; // by layer: its fraction of the computation of a step, forward and backward; the
-                  // sum is 1
+    double *work;        // by layer: its fraction of a step's computation, forward and backward
     double weights;      // the fraction of the work that computes parameters' gradients (wgrad)
     double *bytes;       // by layer: bytes of parameters and of their optimizer states
     int64_t batch, unit; // rows of the batch (0: none); least number of rows that may be split off
@@ -32,5 +29,3 @@ double model_part(const ModelWork *work, const Strategy *strategy, const MeshAxi
 
 /* Returns whether a mesh axis cuts the batch and no other dimension. */
 bool model_cuts_rows(const ModelWork *work, const Strategy *strategy, const char *axis);
-
-#endif

@@ -133,8 +133,7 @@ static void add_layer(Arena *arena, Stage *stage, const Layer *layer) {
     bool same = last && !last->name && !layer->name &&
                 (last->tower == layer->tower ||
                  (last->tower && layer->tower && !strcmp(last->tower, layer->tower)));
-    if (same && layer->number == last->last + 1)
-        last->last++;
+    if (same && layer->number == last->last + 1) last->last++;
     else
         array_push(arena, &stage->layers,
                    (LayerRange){.tower = layer->tower,
@@ -210,8 +209,7 @@ static int coordinate(const ModelStage *stage, int index, int axis) {
     return index % stage->mesh.at[axis].count;
 }
 
-/* Returns the fraction of a stage's work that its device number `index` has when a micro-batch has
- * `rows` rows. */
+/* Returns the fraction of a stage's work of its device `index` with `rows` rows a micro-batch. */
 static double layout_model_share(const LayoutModel *laid, const ModelStage *stage, int64_t rows,
                                  int index) {
     double share = 1;
@@ -229,8 +227,7 @@ static double layout_model_share(const LayoutModel *laid, const ModelStage *stag
     return share;
 }
 
-/* Sets the slice [*low, *high) of [0, 1) that device number `index` of a stage holds of each
- * parameter. */
+/* Sets the slice [*low, *high) of [0, 1) that device `index` of a stage holds of a parameter. */
 static void layout_model_slice(const LayoutModel *laid, const ModelStage *stage, int index,
                                double *low, double *high) {
     *low = 0;

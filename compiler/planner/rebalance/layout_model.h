@@ -7,10 +7,8 @@
  * rate) for a micro-batch; the unit is one row of the whole model on one healthy device of the
  * fastest class. m micro-batches take m max t + fill (sum t - max t); fill is 1 for gpipe and 1f1b,
  * and less if stages have several model chunks, or if parameters' gradients fill the bubble. A step
- * takes as long as the slowest pipeline. Layout conversions are left out, since both sides of a
- * comparison have them. */
-#ifndef PLANNER_REBALANCE_LAYOUT_MODEL_H
-#define PLANNER_REBALANCE_LAYOUT_MODEL_H
+ * takes as long as the slowest pipeline. Layout conversions are left out: both sides have them. */
+#pragma once
 
 #include "planner/rebalance/layer_work.h"
 
@@ -39,8 +37,7 @@ typedef struct LayoutModel {
     ModelPipeline *pipelines;
 } LayoutModel;
 
-/* Returns the layout model of a strategy; NULL, with the reason in *why, if a layout model cannot
- * describe the strategy. */
+/* Returns the layout model of a strategy; NULL, with the reason in *why, if it has none. */
 LayoutModel *layout_model_of(Arena *arena, const ModelWork *work, const Strategy *strategy,
                              const char **why);
 
@@ -64,8 +61,5 @@ double layout_model_time(const LayoutModel *laid, const double *rates);
 /* Returns, by device, the time of its computing in a step if it is healthy, in the same unit. */
 double *layout_model_work(Arena *arena, const LayoutModel *laid);
 
-/* Returns the bytes of parameters and optimizer states that devices hold under `to` and not under
- * `from`. */
+/* Returns the bytes of parameters and optimizer states that devices hold under `to` alone. */
 double layout_model_moves(const LayoutModel *from, const LayoutModel *to);
-
-#endif

@@ -31,8 +31,7 @@ static void swap_devices(int *a, int *b) {
     *b = device;
 }
 
-/* Lists pointers to all devices of stages, and after them to the idle devices, which it writes to
- * `idle`. Returns their number. */
+/* Lists pointers to all devices of stages, then to idle ones (in `idle`). Returns their number. */
 static int list_places(const LayoutModel *laid, int **places, int *idle) {
     int count = 0, idle_count = 0;
     bool used[laid->work->device_count];
@@ -65,10 +64,8 @@ static bool swap_places(Settling *settling, int **places, int count) {
                 fabs(settling->rates[*places[a]] - settling->rates[*places[b]]) > 1e-9)
                 continue;
             swap_devices(places[a], places[b]);
-            if (better(settling))
-                changed = true;
-            else
-                swap_devices(places[a], places[b]);
+            if (better(settling)) changed = true;
+            else swap_devices(places[a], places[b]);
         }
     return changed;
 }

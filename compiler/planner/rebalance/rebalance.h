@@ -15,8 +15,7 @@
  *     before  pipeline microbatches(4): stage devices(0,1), stage devices(2,3)   device 3 slow
  *     after   fewer layers on devices(2,3), and fewer micro-batches for that pipeline
  */
-#ifndef PLANNER_REBALANCE_REBALANCE_H
-#define PLANNER_REBALANCE_REBALANCE_H
+#pragma once
 
 #include "ir/module.h"
 
@@ -46,5 +45,3 @@ typedef struct BalanceAnswer {
  * strategy, after pass specialize. */
 BalanceAnswer *balance_plan(Arena *arena, Module *const *modules, int count,
                             const BalanceRequest *request);
-
-#endif

@@ -51,8 +51,7 @@ static void take_mesh(Regrouping *r, const ModelStage *stage) {
     if (like.count > r->like.count || like.mesh.count > r->like.mesh.count) r->like = like;
 }
 
-/* Reads the groups, rows and micro-batches of one pipeline. Returns false if malleus cannot plan
- * them. */
+/* Reads a pipeline's groups, rows and micro-batches. Returns false if malleus cannot plan them. */
 static bool take_pipeline(Regrouping *r, const ModelPipeline *pipeline) {
     int copies = count_copies(r->now, &pipeline->stages[0]);
     for (int s = 0; s < pipeline->stage_count; s++) {
@@ -98,8 +97,7 @@ static bool describe(Regrouping *r) {
 
 /* ---- the input of malleus ---- */
 
-/* Returns the rates of the devices by node. Each host is a node if a whole group fits on it; else
- * all devices are in one node. */
+/* Returns the devices' rates by node: hosts if a whole group fits on each, else one for all. */
 static json_t *rates_json(const Regrouping *r) {
     int devices = r->now->work->device_count,
         hosts = r->tp <= devices / r->now->work->hosts ? r->now->work->hosts : 1;
@@ -120,8 +118,7 @@ static json_t *slowdown_json(const Regrouping *r) {
     return list;
 }
 
-/* Returns memory numbers without a bound; hetucc itself checks whether the devices have enough
- * memory. */
+/* Returns memory numbers without a bound; hetucc itself checks the devices' memory. */
 static json_t *memory_json(int stages) {
     json_t *per_layer = json_array();
     for (int s = 0; s < stages; s++) json_array_append_new(per_layer, json_real(1));
@@ -143,8 +140,7 @@ static json_t *input_json(const Regrouping *r) {
                      memory_json(most_stages(r)));
 }
 
-/* Returns the budget of the search: work of 1/40 s a device. The clock ends a search that takes a
- * minute more. */
+/* Returns the budget of the search: 1/40 s a device. The clock ends it a minute later. */
 static Budget search_budget(const Regrouping *r) {
     Budget budget = budget_begin(0.025 * r->now->work->device_count);
     budget.begin.tv_sec += 60;

@@ -23,8 +23,6 @@ typedef struct Choice {
     Array(Candidate) list;
 } Choice;
 
-/* ---- existing strategies ---- */
-
 static void add(Choice *choice, LayoutModel *laid, const Strategy *known) {
     if (!laid) return;
     if (!known) minimize_moves(choice->arena, choice->now, laid, choice->rates);
@@ -39,8 +37,7 @@ static Module *module_under(Module *const *modules, int count, const char *name)
     return NULL;
 }
 
-/* Adds the existing strategies with the same values of shape variables, under which training can go
- * on. */
+/* Adds existing strategies with equal values of shape variables, under which training can go on. */
 static void add_known(Choice *choice, Module *const *modules, int count) {
     const char *why;
     for (int m = 0; m < count; m++) {
@@ -50,8 +47,6 @@ static void add_known(Choice *choice, Module *const *modules, int count) {
             add(choice, layout_model_of(choice->arena, choice->work, strategy, &why), strategy);
     }
 }
-
-/* ---- the choice ---- */
 
 /* Returns the candidate that moves the fewest bytes among those within 1% of the fastest that are
  * not refused; at equal bytes, the one listed first. NULL: all are refused. */
@@ -70,8 +65,7 @@ static Candidate *choose(const Choice *choice) {
     return best;
 }
 
-/* Returns whether hetucc might refuse a strategy: memory is limited, or the strategy divides the
- * batch and the strategy in force does not. */
+/* Returns whether hetucc might refuse a strategy: for memory, or since it divides the batch. */
 static bool may_be_refused(const Choice *choice, const LayoutModel *laid) {
     bool whole = choice->now->whole && choice->now->pipeline_count == 1,
          cut = !laid->whole || laid->pipeline_count > 1;
@@ -113,8 +107,6 @@ static int count_slow(const Choice *choice) {
     for (int d = 0; d < choice->work->device_count; d++) count += choice->rates[d] > slow * fastest;
     return count < MOST ? count : MOST;
 }
-
-/* ---- the answer ---- */
 
 static BalanceAnswer *refuse(Arena *arena, const char *error) {
     BalanceAnswer *answer = arena_new(arena, BalanceAnswer);

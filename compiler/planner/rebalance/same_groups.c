@@ -3,7 +3,6 @@
 #include "planner/rebalance/candidates.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 /* ---- layers ---- */
 
@@ -20,8 +19,7 @@ static double span(const Cutting *cutting, int stage, int from, int to) {
     return cutting->rate[stage] * (cutting->before[to] - cutting->before[from]);
 }
 
-/* Returns the least sum of stage times if no stage takes more than `most` and each has a layer;
- * INFINITY: no such partition exists. */
+/* Returns the least sum of stage times with none above `most` and a layer each; INFINITY: none. */
 static double cut_below(Cutting *cutting, double most) {
     int wide = cutting->layers + 1;
     for (int s = 0; s < cutting->stages; s++)
@@ -100,15 +98,12 @@ static bool can_share(const LayoutModel *laid) {
     return laid->pipeline_count > 1;
 }
 
-/* Returns a pipeline's time for `count` micro-batches, or, if laid->whole, for one micro-batch of
- * `count` units of rows. */
+/* Returns a pipeline's time for `count` micro-batches or, if laid->whole, one of `count` units. */
 static double time_of(const LayoutModel *laid, const ModelPipeline *pipeline, const double *rates,
                       int64_t count) {
     ModelPipeline tried = *pipeline;
-    if (laid->whole)
-        tried.rows = count * laid->work->unit;
-    else
-        tried.microbatches = count;
+    if (laid->whole) tried.rows = count * laid->work->unit;
+    else tried.microbatches = count;
     return layout_model_pipeline_time(laid, &tried, rates, tried.microbatches);
 }
 

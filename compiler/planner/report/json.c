@@ -14,8 +14,7 @@
 
 /* ---- words ---- */
 
-/* Returns a string as JSON; bytes that are not UTF-8, as in file names, become question marks. NULL
- * becomes null. */
+/* Returns a string as JSON; question marks for bytes that are not UTF-8. NULL becomes null. */
 static json_t *json_text(Arena *arena, const char *text) {
     json_t *exact = text ? json_string(text) : json_null();
     if (exact) return exact;
@@ -46,8 +45,7 @@ static const char *mesh_text(Arena *arena, const Stage *stage) {
 static void print_layer_run(Text *out, const Layer *first, const Layer *last) {
     text_string(out, out->length ? ", " : "");
     if (first->tower) text_print(out, "%s: ", first->tower);
-    if (first->name)
-        text_string(out, first->name);
+    if (first->name) text_string(out, first->name);
     else
         text_print(out, first->number == last->number ? "%d" : "%d-%d", first->number,
                    last->number);
@@ -135,7 +133,6 @@ static json_t *json_classes(Arena *arena, const Module *module, const TimelineRo
     return names;
 }
 
-/* Returns the devices of a stage in each pipeline of its group. */
 static json_t *json_stage_devices(Arena *arena, const Module *module, const PipelineGroup *group,
                                   int stage) {
     json_t *devices = json_array();

@@ -7,8 +7,7 @@
  * simulation.c computes when each stage runs what, by the seconds of cost/stage_seconds.c;
  * conversions.c lists conversions; json.c writes the JSON and puts it into page.html; tables.c
  * prints tables for the terminal. */
-#ifndef PLANNER_REPORT_REPORT_H
-#define PLANNER_REPORT_REPORT_H
+#pragma once
 
 #include "planner/report/simulation.h"
 #include "ir/unit.h"
@@ -37,5 +36,3 @@ void table_sharding(Text *out, Module *module);
 
 /* Prints the bytes that all devices together receive in a step, by layer and by reason. */
 void table_comm(Text *out, Module *module);
-
-#endif

@@ -1,5 +1,4 @@
-/* The timeline of a step: when the stages of each pipeline run their phases, by the seconds of
- * cost/stage_seconds.h.
+/* The timeline of a step: when stages run their phases, by the seconds of cost/stage_seconds.h.
  *
  * Pipelines with equal times form a group, and the first one stands for all: they share a template,
  * the number of micro-batches and the classes of their devices. A step has three parts. First, all
@@ -10,8 +9,7 @@
  *     stage 0   F0 F1 F2 .  .  B0 .  B1 B2  | update
  *     stage 1   .  F0 F1 F2 B0 B1 B2 reduce | update
  */
-#ifndef PLANNER_REPORT_SIMULATION_H
-#define PLANNER_REPORT_SIMULATION_H
+#pragma once
 
 #include "cost/stage_seconds.h"
 #include "schedule/timeline.h"
@@ -63,8 +61,7 @@ bool op_on_lane(const Simulation *simulation, const Op *op, int group, int stage
 
 /* ---- conversions (conversions.c) ----
  *
- * A row of the list of conversions. Conversions that differ in their scope alone, such as those of
- * the layers of a loop, are one row. */
+ * A row of the list of conversions. Those that differ in scope alone, as in layers, are one row. */
 
 typedef struct ConversionRow {
     const Op *op;               // the first conversion of the row
@@ -84,5 +81,3 @@ typedef struct ConversionRows {
 int64_t conversion_runs(const Module *module, const Op *op);
 
 ConversionRows conversion_rows(Arena *arena, Simulation *simulation);
-
-#endif

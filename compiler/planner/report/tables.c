@@ -155,8 +155,7 @@ static const Parameter **find_updated(Arena *arena, const Module *module) {
     return updated;
 }
 
-/* Returns an operator's layer: "layer 3", "layer vision 3", "layer head"; else the first component
- * of its scope; else "-". */
+/* Returns an operator's layer: "layer 3", "layer vision 3"; else its scope's first part, or "-". */
 static const char *layer_word(Arena *arena, const Op *op) {
     const char *tower = op->source->layer && op->source->layer->tower
                             ? arena_format(arena, "%s ", op->source->layer->tower)

@@ -5,8 +5,6 @@
 
 #include <string.h>
 
-/* ---- words ---- */
-
 const char *path_end(const char *path) {
     const char *slash = path ? strrchr(path, '/') : NULL;
     return slash ? slash + 1 : path ? path : "";
@@ -46,14 +44,10 @@ const char *type_text(Arena *arena, Type type) {
 
 const char *layout_text(Arena *arena, const Layout *layout) {
     Text text = {.arena = arena};
-    if (layout)
-        layout_print(&text, layout);
-    else
-        text_string(&text, "by micro-batch");
+    if (layout) layout_print(&text, layout);
+    else text_string(&text, "by micro-batch");
     return text_bytes(&text);
 }
-
-/* ---- values ---- */
 
 static void add_value(Arena *arena, NamedValues *values, const char *kind, const char *name,
                       const Value *value) {

@@ -1,7 +1,5 @@
-/* The named values of a program and their layouts: parameters, states, inputs and named values of
- * the forward section. */
-#ifndef PLANNER_REPORT_VALUES_H
-#define PLANNER_REPORT_VALUES_H
+/* A program's named values and their layouts: parameters, states, inputs, named forward values. */
+#pragma once
 
 #include "ir/module.h"
 
@@ -20,13 +18,10 @@ NamedValues named_values(Arena *arena, const Module *module);
 /* Returns a value's name in reports: "h3.y", "h3.w", "ht_linear in h3". */
 const char *value_text(Arena *arena, const Value *value);
 
-/* Return texts for reports: of a type, "f32[3,4]"; of a layout ("by micro-batch" if it is NULL); of
- * a position, "gpt.c:42". */
+/* Return texts for reports: "f32[3,4]"; a layout, NULL: "by micro-batch"; "gpt.c:42". */
 const char *type_text(Arena *arena, Type type);
 const char *layout_text(Arena *arena, const Layout *layout);
 const char *place_text(Arena *arena, Position at);
 
 /* Returns the part of a path after its last slash; "" for NULL. */
 const char *path_end(const char *path);
-
-#endif

@@ -30,8 +30,6 @@ Candidate candidate_copy(Arena *arena, const Candidate *candidate) {
     return copy;
 }
 
-/* ---- as a strategy ---- */
-
 static void print_axis(Text *out, const char *name, int count, const int *weights, bool *any) {
     if (count < 2) return;
     text_print(out, "%s%s:%d", *any ? ", " : " mesh(", name, count);
@@ -125,8 +123,6 @@ void candidate_print(Text *out, const Candidate *candidate, const EvaluationCont
     print_idle(out, candidate, context->devices, count);
     text_string(out, "end strategy\n");
 }
-
-/* ---- for people ---- */
 
 static void describe_axis(Text *out, const char *name, int count, const int *weights) {
     if (count < 2) return;

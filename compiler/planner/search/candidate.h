@@ -7,8 +7,7 @@
  *                   stage devices(0-7) mesh(dp:2, tp:4) layers(0-5)
  *                   stage devices(8-15) mesh(dp:2, tp:4) layers(6-11)
  */
-#ifndef PLANNER_SEARCH_CANDIDATE_H
-#define PLANNER_SEARCH_CANDIDATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -56,8 +55,7 @@ typedef struct Candidate {
     double need;    // the largest ratio of a device's predicted bytes to its allowed bytes
 } Candidate;
 
-/* Prints the strategy's text for at least the first `count` devices; devices in no stage are
- * listed as idle. */
+/* Prints the strategy's text for at least `count` devices; devices in no stage are idle. */
 void candidate_print(Text *out, const Candidate *candidate, const EvaluationContext *context,
                      int count, const char *name);
 
@@ -71,5 +69,3 @@ const char *candidate_kind(Arena *arena, const Candidate *candidate, const Fleet
 
 /* Returns a copy in an arena; it shares `splits` with the original. */
 Candidate candidate_copy(Arena *arena, const Candidate *candidate);
-
-#endif

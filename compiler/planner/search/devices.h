@@ -1,7 +1,6 @@
 /* The cluster as the search sees it: groups of devices of the same class, ordered by host, and the
  * bytes that each device may use. */
-#ifndef PLANNER_SEARCH_DEVICES_H
-#define PLANNER_SEARCH_DEVICES_H
+#pragma once
 
 #include "cluster/cluster.h"
 #include "support/array.h"
@@ -25,8 +24,7 @@ typedef struct Fleet {
     int slowest; // index of the slowest group
 } Fleet;
 
-/* Returns the fleet of a cluster. `memory` limits the bytes of every device; 0: only the classes'
- * limits apply. */
+/* Returns a cluster's fleet. `memory` limits the bytes of every device; 0: the classes' limits. */
 Fleet devices_of(Arena *arena, const Cluster *cluster, int64_t memory);
 
 /* Returns the index of a device's group. */
@@ -37,5 +35,3 @@ int64_t devices_memory(const Fleet *devices, int device);
 
 /* Returns the slowest link between neighbours in a ring of devices. */
 Link devices_link(const Fleet *devices, const int *list, int count);
-
-#endif

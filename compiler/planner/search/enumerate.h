@@ -10,8 +10,7 @@
  *
  *     16 devices: 1 stage dp 16; dp 8 x tp 2; ...; 2 stages of dp 4 x tp 2; ...; 16 stages
  */
-#ifndef PLANNER_SEARCH_ENUMERATE_H
-#define PLANNER_SEARCH_ENUMERATE_H
+#pragma once
 
 #include "planner/search/space.h"
 
@@ -19,15 +18,13 @@ typedef Array(Candidate) CandidateList;
 
 /* Returns the best `most` candidates: those that fit, sorted by seconds, then others, sorted by
  * need. Keeps a few of the candidates that differ only in ZeRO and rows. With several classes, a
- * few candidates of each class alone come first, so that additional devices never make a plan
- * slower. */
+ * few of each class alone come first: more devices never slow a plan. */
 CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correction, int most);
 
 /* Sorts candidates by need; candidates of equal need keep their order. */
 void candidates_sort_by_need(Arena *arena, CandidateList *list);
 
-/* Returns all candidates of one pipeline, with all ways to recompute, whose need by closed form is
- * below `least`. */
+/* Returns all candidates of one pipeline whose need by closed form is below `least`. */
 CandidateList enumerate_small(Arena *arena, Profile *profile, const Correction *correction,
                               double least);
 
@@ -39,5 +36,3 @@ typedef Array(Choice) ChoiceList;
 /* Adds these strategies to the list; adds none for one class, or for more than GROUPS_MOST. */
 void heterogeneous_add(Arena *arena, Profile *profile, const Correction *correction,
                        ChoiceList *list);
-
-#endif

@@ -5,7 +5,6 @@
 #include "planner/search/search_model.h"
 #include "cost/cost.h"
 #include "frontend/frontend.h"
-#include "passes/pass_manager.h"
 #include "planner/simulate/simulate.h"
 
 #include <errno.h>
@@ -72,8 +71,7 @@ static Running start(const EvaluationContext *context, const Evaluation *trial, 
     return (Running){process, ends[0], number};
 }
 
-/* Appends to `out` the bytes that a process has written. Returns whether the process has ended. The
- * output of a process that failed is dropped. */
+/* Appends the output of a process, unless it failed. Returns whether the process has ended. */
 static bool take(Running *running, Text *out) {
     char bytes[1 << 14];
     int status = 0;
@@ -148,8 +146,7 @@ static void note_memory(void *context, int device, const RoleMemory *memory) {
     verdict->states = state_bytes(memory);
 }
 
-/* Sets the verdict's memory of one session with all programs, except in rough evaluations, whose
- * memory is not printed. */
+/* Sets the verdict's memory of one session with all programs, except in rough evaluations. */
 static void find_together(const EvaluationContext *context, const Unit *unit, Verdict *verdict) {
     const Strategy *strategy = unit->modules.at[0]->strategy;
     verdict->programs = session_programs(unit, strategy);
@@ -192,10 +189,8 @@ static void judge(const EvaluationContext *context, const Unit *unit, Text *out)
     SimulateOptions options = {.steps = 1};
     const SimulatedSteps *steps =
         steps_simulate(unit->arena, evaluation_module(context, unit), &options);
-    if (steps->error)
-        strncpy(verdict.unknown, steps->error, sizeof verdict.unknown - 1);
-    else
-        find_times(steps, &verdict);
+    if (steps->error) strncpy(verdict.unknown, steps->error, sizeof verdict.unknown - 1);
+    else find_times(steps, &verdict);
     for (int m = 0; m < unit->modules.count; m++)
         devices_memory_each(unit->modules.at[m], note_memory, &(Judging){context, &verdict});
     find_together(context, unit, &verdict);

@@ -6,8 +6,7 @@
  *         answers[i] is what `work` of evaluation i wrote; empty where the strategy is refused
  *
  * As many processes run at a time as there are processors, at most 16. */
-#ifndef PLANNER_SEARCH_EVALUATE_H
-#define PLANNER_SEARCH_EVALUATE_H
+#pragma once
 
 #include "passes/pass_manager.h"
 #include "planner/search/candidate.h"
@@ -78,5 +77,3 @@ typedef struct TriedStrategy {
 } TriedStrategy;
 
 typedef Array(TriedStrategy *) TriedList;
-
-#endif

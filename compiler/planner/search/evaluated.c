@@ -1,5 +1,4 @@
 /* Keeps what was evaluated, corrects closed forms by it, and picks the best. */
-#include "planner/search/explain.h"
 #include "planner/search/evaluated.h"
 
 #include "support/array.h"
@@ -7,8 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- trying ---- */
 
 static bool is_tried(const Search *search, const char *text) {
     for (int i = 0; i < search->tried.count; i++)
@@ -37,8 +34,7 @@ static void judge(Search *search, TriedStrategy *const *list, int count, bool ro
     }
 }
 
-/* Returns whether a roughly evaluated strategy might fit, or need the least memory, when its arenas
- * are packed well. */
+/* Returns whether a roughly evaluated strategy might fit, or need least, when packed well. */
 static bool is_close(const Search *search, const TriedStrategy *tried) {
     const double most_gained = 0.15;
     double lack = (double)tried->verdict.lack - most_gained * (double)tried->verdict.peak;
@@ -92,8 +88,7 @@ TriedList best_of(const Search *search, int most) {
 typedef Array(const char *) KindList;
 
 /* Returns whether a strategy is printed beside the `better` strategies: its kind (candidate_kind)
- * is new, or it differs from one of them only in ZeRO. Adds a new kind to `kinds`, up to `most`
- * kinds. */
+ * is new, or it differs from one of them only in ZeRO. Adds up to `most` kinds to `kinds`. */
 static bool is_listed(const Search *search, const TriedList *better, const TriedStrategy *tried,
                       KindList *kinds, int most) {
     const char *kind = candidate_kind(search->arena, &tried->candidate, &search->devices);

@@ -1,6 +1,5 @@
 /* The state of a search: the strategies evaluated so far, and corrections of the closed forms. */
-#ifndef PLANNER_SEARCH_EVALUATED_H
-#define PLANNER_SEARCH_EVALUATED_H
+#pragma once
 
 #include "planner/search/layers_on_stages.h"
 #include "planner/search/devices.h"
@@ -54,8 +53,23 @@ void correct_all(Search *search, int first);
 /* Returns the index of the variant whose list is `splits`; -1: no variant has this list. */
 int variant_of(const Search *search, const SplitList *splits);
 
-/* Returns how many strategies are compiled in a round: fewer for large models, so that a search
- * does not take minutes. */
+/* Returns how many strategies are compiled in a round: fewer for large models, to save time. */
 int round_size(const Search *search);
 
-#endif
+/* ---- the explanation of a plan (explain.c) ---- */
+
+/* Prints the best strategies that fit, the plan first: seconds, bytes, and what limits the step.
+ * Strategies that differ from a printed one only in ZeRO share a line. */
+void explain_print(Text *out, const EvaluationContext *context, const TriedList *best, int tried);
+
+/* Returns whether two strategies differ in ZeRO and in nothing else. */
+bool explain_folds(Arena *arena, const TriedStrategy *head, const TriedStrategy *other,
+                   const Fleet *devices);
+
+/* Prints the seconds, bytes and limits of the plan alone, as comments in front of its strategy. */
+void explain_comment(Text *out, const EvaluationContext *context, const TriedStrategy *plan,
+                     const char *source);
+
+/* Reports that no strategy fits, and the bytes that `least` lacks; `tried` were evaluated. */
+void explain_report(Diag *diag, const EvaluationContext *context, const TriedStrategy *least,
+                    int tried);

@@ -1,5 +1,5 @@
 /* Prints the plan, the runners-up, and what bounds each: computing, communication or idling. */
-#include "planner/search/explain.h"
+#include "planner/search/evaluated.h"
 #include "planner/search/devices.h"
 #include "planner/search/search_model.h"
 
@@ -20,8 +20,7 @@ static const char *class_name(const EvaluationContext *context, int device) {
     return class && class->name ? class->name : "?";
 }
 
-/* Returns a text that says whether computing, communication or idling takes most of the step, on
- * the device that computes longest. */
+/* Returns which of computing, communication or idling takes most of the longest device's step. */
 static const char *bound_text(Arena *arena, const EvaluationContext *context,
                               const Verdict *verdict) {
     const char *where = arena_format(arena, "device %d (%s)", verdict->busiest,
@@ -45,8 +44,7 @@ static const char *memory_text(Arena *arena, const EvaluationContext *context,
                         verdict->worst);
 }
 
-/* Prints a line of `begin` and the memory of one session with all programs of the source; prints
- * nothing if there is one program. */
+/* Prints a line of `begin` and the memory of a session with all programs, if there are several. */
 static void print_together(Text *out, const char *begin, const EvaluationContext *context,
                            const Verdict *verdict) {
     int64_t most = devices_memory(context->devices, verdict->fullest);

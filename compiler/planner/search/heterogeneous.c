@@ -30,8 +30,7 @@ static void add_candidate(Mixer *mixer, const Candidate *candidate) {
     array_push(mixer->arena, mixer->list, choice);
 }
 
-/* Returns whether a candidate is better than another: it alone fits; or it has fewer seconds, if
- * both fit; or less need, if neither fits. */
+/* Returns whether a candidate is better: it alone fits; or fewer seconds; or less need. */
 static bool is_better(double seconds, double need, double other_seconds, double other_need) {
     if ((need <= 1) != (other_need <= 1)) return need <= 1;
     return need <= 1 ? seconds < other_seconds : need < other_need;
@@ -45,8 +44,7 @@ typedef struct GroupPipeline {
     PipelinePlan plan;
 } GroupPipeline;
 
-/* Finds the best pipeline of all devices of a class for `batch` rows. Returns false when there is
- * no such pipeline. */
+/* Finds the best pipeline of all devices of a class for `batch` rows; false: there is none. */
 static bool best_of_group(Mixer *mixer, int group, int64_t batch, int zero, GroupPipeline *best) {
     ArrangementList shapes = shapes_of_group(mixer->arena, mixer->profile, group);
     RowList rows = rows_all(mixer->arena, mixer->profile, batch);
@@ -87,8 +85,7 @@ static void add_pipelines(Mixer *mixer, const int64_t *batch, int zero) {
     if (candidate.pipeline_count > 1) add_candidate(mixer, &candidate);
 }
 
-/* Adds candidates with a pipeline for each class: rows in proportion to the classes' speeds, and up
- * to two row units more or fewer. */
+/* Adds candidates with a pipeline a class: rows by speed, and up to two row units more or fewer. */
 static void add_class_pipelines(Mixer *mixer) {
     const SearchModel *model = model_of(mixer);
     int64_t units = model->batch / model->unit, batch[GROUPS_MOST] = {0};
@@ -181,8 +178,7 @@ static void estimate_group(Mixer *mixer, const Weighted *weighted, int group, Re
     candidate->need = fmax(candidate->need, need);
 }
 
-/* Sets the stage's devices, ordered so that devices of one dp position are adjacent, and the
- * weights of its axis. */
+/* Sets the stage's devices, those of one dp position adjacent, and the weights of its axis. */
 static void place_weighted(Mixer *mixer, const Weighted *weighted, SearchStage *stage) {
     int *list = arena_array(mixer->arena, int, mixer->member_count),
         count = weighted->along_data ? weighted->data : weighted->tensor;
@@ -230,8 +226,7 @@ static void add_weighted(Mixer *mixer, const Weighted *weighted) {
     add_candidate(mixer, &best);
 }
 
-/* Sets the classes' weights by their rates at the degree of the mesh. Returns false when all
- * members have the same weight. */
+/* Sets the classes' weights by their rates at the degree of the mesh. False: all are equal. */
 static bool weigh(Mixer *mixer, Weighted *weighted) {
     double rate[GROUPS_MOST];
     bool differ = false;

@@ -145,8 +145,7 @@ static void probe_modes(Profile *profile, const SplitList *splits) {
         profile->modes[mode] = probes[mode].good ? &probes[mode] : NULL;
 }
 
-/* Reports why no probe succeeded: hetucc's errors for the smallest strategy, or the rate that the
- * cluster file lacks. Returns false. */
+/* Reports why no probe succeeded: hetucc's errors, or the rate that the cluster file lacks. */
 static bool report_failure(const EvaluationContext *context, const SplitList *splits) {
     int before = diag_errors(context->diag);
     for (int g = 0; g < context->devices->group_count && diag_errors(context->diag) == before;
@@ -154,8 +153,7 @@ static bool report_failure(const EvaluationContext *context, const SplitList *sp
         const char *text =
             probe_text(context->arena, context, splits, &(ProbeShape){.group = g, .tensor = 1});
         const Verdict *verdict = verdicts_find(context->arena, context, &text, 1, true);
-        if (!verdict->good)
-            evaluation_compile(context, text, true);
+        if (!verdict->good) evaluation_compile(context, text, true);
         else if (*verdict->unknown)
             diag_error(context->diag, (Position){0}, "%s", verdict->unknown);
     }
@@ -228,8 +226,7 @@ static SlotCost at_tensor(const Grid *grid, double tensor, int slot, double rows
 
 static double ratio(double changed, double plain) { return plain > 0 ? changed / plain : 1; }
 
-/* Returns a grid with several degrees: the group's own, or else another group's; NULL: no group has
- * several degrees. */
+/* Returns a grid with several degrees: the group's own, else another group's; NULL: none. */
 static const Grid *degrees_of(const Profile *profile, int group) {
     const Grid *found = profile->grids[group].tensor_count > 1 ? &profile->grids[group] : NULL;
     for (int g = 0; g < profile->context->devices->group_count && !found; g++)

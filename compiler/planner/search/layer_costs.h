@@ -7,8 +7,7 @@
  *
  *     probes: tp 1 and 8, rows 1 and 4, 2 layers  ->  any tp, any rows, all layers
  */
-#ifndef PLANNER_SEARCH_LAYER_COSTS_H
-#define PLANNER_SEARCH_LAYER_COSTS_H
+#pragma once
 
 #include "planner/search/candidate.h"
 #include "support/array.h"
@@ -49,8 +48,7 @@ bool profile_run(Arena *arena, const EvaluationContext *context, const SplitList
 /* Returns whether stages may recompute in a given way. */
 bool profile_allows(const Profile *profile, Recompute recompute);
 
-/* Returns the costs on a device of a group that holds 1 / tensor of each divided tensor, with
- * `rows` rows of a micro-batch. */
+/* Returns the costs on a group's device with 1 / tensor of divided tensors and `rows` rows. */
 const Costs *profile_costs(Profile *profile, int group, double tensor, double rows);
 
 /* Returns the highest degree of tensor parallelism on devices of a group. */
@@ -71,5 +69,3 @@ const char *probe_text(Arena *arena, const EvaluationContext *context, const Spl
 /* Sets rows[0] and rows[1] to a small and a larger number of rows of a micro-batch, for probes.
  * Returns how many differ, 1 or 2; 0: the batch is not divided. */
 int probe_rows(const SearchModel *model, int64_t rows[2]);
-
-#endif

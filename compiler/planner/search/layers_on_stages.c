@@ -1,6 +1,8 @@
 /* Divides layers among stages, chooses what stages recompute, and predicts seconds and bytes in
  * closed form. */
 #include "planner/search/layers_on_stages.h"
+#include "planner/search/layer_costs.h"
+#include "planner/search/probe.h"
 #include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
 #include "planner/search/layer_costs.h"
@@ -80,8 +82,7 @@ typedef struct Filling {
     PipelinePlan *plan;
 } Filling;
 
-/* The limits under which a stage is filled: seconds of a micro-batch, and a factor of the
- * memory. */
+/* The limits under which a stage is filled: seconds a micro-batch, a memory factor. */
 typedef struct StageLimits {
     double seconds, room;
 } StageLimits;
@@ -111,8 +112,7 @@ static int take_layers(const Filling *filling, int number, const SearchStage *al
     return taken;
 }
 
-/* Fills stage after stage with as many layers as the stage can take. Returns whether all layers are
- * on a stage. */
+/* Fills stage after stage with as many layers as it can take. Returns whether all have one. */
 static bool fill(const Filling *filling, double seconds, double room) {
     PipelinePlan *plan = filling->plan;
     const StageLimits limits = {seconds, room};
@@ -252,10 +252,8 @@ bool pipeline_fill(const Profile *profile, const Correction *correction, Pipelin
     Filling filling = {profile, correction, plan};
     int layers = profile->context->model->layer_count;
     if (plan->stage_count > (layers ? layers : 1)) return false;
-    if (fill_any(&filling, INFINITY, 1))
-        shorten(&filling, 1);
-    else
-        fill_any(&filling, INFINITY, least_room(&filling));
+    if (fill_any(&filling, INFINITY, 1)) shorten(&filling, 1);
+    else fill_any(&filling, INFINITY, least_room(&filling));
     pipeline_estimate(profile, correction, plan, seconds, need);
     return true;
 }

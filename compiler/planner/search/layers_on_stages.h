@@ -1,13 +1,11 @@
-/* Closed forms of a pipeline: the layers of each stage, the seconds of a step, and the bytes that
- * devices need.
+/* Closed forms of a pipeline: each stage's layers, a step's seconds, and devices' bytes.
  *
  * Stage s takes t_s for the forward and backward parts of a micro-batch. A step of m micro-batches
  * takes sum t_s + (m - 1) max t_s. Added are the messages between stages, and the gradient
  * reductions and update of the slowest stage. Under 1F1B stage s of S keeps the activations of
  * min(m, S - s) micro-batches. On d data-parallel devices ZeRO leaves 1/d of the optimizer's states
  * (level 1), of gradients (2) and of parameters (3). */
-#ifndef PLANNER_SEARCH_LAYERS_ON_STAGES_H
-#define PLANNER_SEARCH_LAYERS_ON_STAGES_H
+#pragma once
 
 #include "cluster/cluster.h"
 #include "planner/search/candidate.h"
@@ -31,8 +29,7 @@ typedef struct PipelinePlan {
     int zero;
 } PipelinePlan;
 
-/* The factors by which evaluated strategies needed more memory, and took longer, than the closed
- * forms predicted. */
+/* The factors by which evaluated strategies exceeded closed forms in memory and time. */
 typedef struct Correction {
     double memory, seconds;
 } Correction;
@@ -47,5 +44,3 @@ bool pipeline_fill(const Profile *profile, const Correction *correction, Pipelin
 /* Sets the *seconds of a step and the *need of a plan whose layers are already on stages. */
 void pipeline_estimate(const Profile *profile, const Correction *correction,
                        const PipelinePlan *plan, double *seconds, double *need);
-
-#endif

@@ -206,8 +206,7 @@ static void try_rounds(Search *search) {
     }
 }
 
-/* Returns all candidates of one pipeline whose optimistic bound is below the least real need,
- * sorted by bound. */
+/* Returns candidates of one pipeline whose optimistic bound is below the least need, by bound. */
 static CandidateList hopeful(Search *search, Arena *scratch) {
     const Correction none = {1, 1};
     const OptimisticBound bound = optimistic_bound_learn(search);

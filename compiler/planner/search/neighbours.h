@@ -1,15 +1,13 @@
 /* The moves of the search from one strategy to similar ones. Each function adds to the list
  * candidates that differ from the given one in one way. */
-#ifndef PLANNER_SEARCH_NEIGHBOURS_H
-#define PLANNER_SEARCH_NEIGHBOURS_H
+#pragma once
 
 #include "planner/search/candidate.h"
 #include "planner/search/enumerate.h"
 
 typedef struct Search Search;
 
-/* Adds a copy of a candidate with seconds and need by closed form; it lives as long as the
- * search. */
+/* Adds a copy of a candidate with closed-form seconds and need; it lives as long as the search. */
 void add_changed(Search *search, CandidateList *list, const Candidate *changed);
 
 /* Adds candidates with more and with fewer rows in a micro-batch. */
@@ -30,8 +28,7 @@ void search_baselines(Search *search);
 
 /* Minimum memory: if no strategy fits, finds the one that needs the least memory (min_memory.c). */
 
-/* Evaluates strategies until one fits, or no candidate's optimistic bound is below the least need
- * so far. */
+/* Evaluates strategies until one fits, or no optimistic bound is below the least need so far. */
 void search_min_memory(Search *search);
 
 /* An optimistic bound of memory: the least ratio so far of real need to closed form. Kinds of
@@ -41,9 +38,6 @@ void search_min_memory(Search *search);
 enum { KINDS = 2 * 4 * (RECOMPUTES + 1) };
 
 typedef struct OptimisticBound {
-    double least[KINDS]; // by kind: the least ratio of real need to closed form; INFINITY: none was
-                         // evaluated
+    double least[KINDS]; // by kind: the least ratio of real need to closed form; or INFINITY
     double lowest;       // the least of all kinds, at most 1
 } OptimisticBound;
-
-#endif

@@ -1,7 +1,6 @@
 /* Reads a layer's seconds and bytes from a small compiled strategy. */
 #include "planner/search/probe.h"
 
-#include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
 #include "planner/search/search_model.h"
 #include "cost/cost.h"

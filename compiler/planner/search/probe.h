@@ -1,7 +1,5 @@
-/* Probes: the costs of each layer on the devices of one small stage, read from the operators and
- * conversions of a compiled strategy. */
-#ifndef PLANNER_SEARCH_PROBE_H
-#define PLANNER_SEARCH_PROBE_H
+/* Probes: the costs of each layer on one small stage's devices, read from a compiled strategy. */
+#pragma once
 
 #include <stdbool.h>
 
@@ -36,5 +34,3 @@ typedef struct Probe {
  * hetucc refuses the strategy or the cluster file lacks a rate. */
 void probes_run(Arena *arena, const EvaluationContext *context, const char *const *texts, int count,
                 Probe *probes);
-
-#endif

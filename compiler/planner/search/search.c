@@ -1,16 +1,11 @@
 /* Runs the rounds of the search, and decides when it ends. The space: enumerate.h. */
-#include "planner/search/explain.h"
 #include "planner/search/search.h"
 
 #include "planner/search/evaluated.h"
 #include "planner/search/neighbours.h"
 #include "planner/search/tensor_parallel.h"
 
-#include "passes/pass_manager.h"
-
 enum { BEST = 5, ROUNDS = 3, LOOKS = 2, SMALL_FLEET = 8 };
-
-/* ---- fast strategies ---- */
 
 /* Evaluates the best candidates of each variant by closed form. Returns how many were new. */
 static int try_round(Search *search, int most) {
@@ -47,8 +42,6 @@ static void look_around(Search *search) {
         try_candidates(search, &list, round_size(search));
     }
 }
-
-/* ---- the whole search ---- */
 
 static bool prepare(Search *search, const SearchOptions *options) {
     Frontend *frontend = search->context.frontend;

@@ -24,8 +24,7 @@
  *
  * The same input gives the same plan: nothing depends on how many processes run at once, on
  * addresses, or on time. */
-#ifndef PLANNER_SEARCH_SEARCH_H
-#define PLANNER_SEARCH_SEARCH_H
+#pragma once
 
 #include "cluster/cluster.h"
 #include "frontend/frontend.h"
@@ -42,9 +41,6 @@ typedef struct SearchOptions {
 } SearchOptions;
 
 /* Finds a strategy for the model of a source, and writes its text to `strategy` and its explanation
- * to `reason`. Returns false after errors. If no strategy fits, reports an error with the missing
- * bytes. */
+ * to `reason`. False: errors, such as that none fits, with the missing bytes. */
 bool search_plan(Arena *arena, Diag *diag, const SearchOptions *options, Text *strategy,
                  Text *reason);
-
-#endif

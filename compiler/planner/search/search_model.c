@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-/* ---- layers ---- */
-
 static int find_layer(const SearchModel *model, const Layer *layer) {
     for (int l = model->layer_count - 1; l >= 0; l--)
         if (layer_same(model->layers[l], layer)) return l;
@@ -43,12 +41,10 @@ const char *model_layers(Arena *arena, const SearchModel *model, int first, int 
             next++;
         text_string(&text, l == first ? "" : ", ");
         if (layer->tower) text_print(&text, "%s: ", layer->tower);
-        if (layer->name)
-            text_string(&text, layer->name);
+        if (layer->name) text_string(&text, layer->name);
         else if (next - l > 1)
             text_print(&text, "%d-%d", layer->number, model->layers[next - 1]->number);
-        else
-            text_print(&text, "%d", layer->number);
+        else text_print(&text, "%d", layer->number);
     }
     return text_bytes(&text);
 }
@@ -68,8 +64,6 @@ int model_slot(const SearchModel *model, const Op *op) {
     int first = first_layered(model);
     return op->source->op >= 0 && op->source->op < first ? 0 : model->layer_count + 1;
 }
-
-/* ---- dimensions ---- */
 
 typedef Array(SearchDim) DimList;
 
@@ -99,10 +93,7 @@ static void find_dims(Arena *arena, SearchModel *model) {
     model->dims = list.at;
 }
 
-/* ---- the batch ---- */
-
-/* Returns the name of the batch's dimension, which is the first dimension of the first input that
- * names it; NULL: no input does. */
+/* Returns the batch dimension's name: the first dimension of the first input with one; or NULL */
 static const char *batch_name(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++) {
         const Value *input = module->inputs.at[i];

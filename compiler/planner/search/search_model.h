@@ -1,7 +1,6 @@
 /* The model as the search sees it: which layers, rows of the batch and dimensions a strategy may
  * divide. */
-#ifndef PLANNER_SEARCH_SEARCH_MODEL_H
-#define PLANNER_SEARCH_SEARCH_MODEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,8 +44,5 @@ void model_find_layers(Arena *arena, SearchModel *model);
 /* Returns the layers [first, end) as a strategy lists them: "0-3, head". */
 const char *model_layers(Arena *arena, const SearchModel *model, int first, int end);
 
-/* Returns the slot of an operator: 0 before all layers, l + 1 in layer l, layer_count + 1 after
- * all layers. */
+/* Returns an operator's slot: 0 before all layers, l + 1 in layer l, layer_count + 1 after them. */
 int model_slot(const SearchModel *model, const Op *op);
-
-#endif

@@ -199,8 +199,7 @@ bool choice_plan(Profile *profile, const Correction *correction, Choice *choice,
     return pipeline_fill(profile, correction, plan, &choice->seconds, &choice->need);
 }
 
-/* Returns the group that a stage's devices belong to; for a stage of several classes, the group of
- * all devices. */
+/* Returns the group of a stage's devices; for a stage of several classes, that of all devices. */
 static int group_of_stage(const Fleet *devices, const SearchStage *stage) {
     int group = devices_group(devices, stage->devices[0]);
     for (int i = 1; i < stage->device_count; i++)
@@ -208,8 +207,7 @@ static int group_of_stage(const Fleet *devices, const SearchStage *stage) {
     return group;
 }
 
-/* Sets *plan to the candidate's pipeline with its layers. Returns false when the candidate has
- * several pipelines, or weights. */
+/* Sets *plan to the candidate's pipeline with its layers. False: several pipelines, or weights. */
 static bool candidate_plan(Profile *profile, const Candidate *candidate, PipelinePlan *plan) {
     const SearchPipeline *pipeline = &candidate->pipelines[0];
     const SearchModel *model = profile->context->model;

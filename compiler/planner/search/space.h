@@ -3,8 +3,7 @@
  *
  *     used {16}, stages {2}, tensor {4}, zero 1, rows 4  ->  2 stages of dp 2 x tp 4
  */
-#ifndef PLANNER_SEARCH_SPACE_H
-#define PLANNER_SEARCH_SPACE_H
+#pragma once
 
 #include "planner/search/candidate.h"
 #include "support/array.h"
@@ -18,8 +17,7 @@ typedef struct SearchModel SearchModel;
 
 enum { GROUPS_MOST = 4 }; // limit of the device classes of one strategy
 
-/* By group: the number of devices that are used, the number of equal stages that these devices
- * form, and the degree of tensor parallelism. */
+/* By group: devices in use, equal stages that they form, and the degree of tensor parallelism. */
 typedef struct Arrangement {
     int used[GROUPS_MOST + 1], stages[GROUPS_MOST + 1], tensor[GROUPS_MOST + 1]; // by group
     int count, order[GROUPS_MOST]; // the groups in the order of the pipeline
@@ -52,8 +50,7 @@ bool choice_plan(Profile *profile, const Correction *correction, Choice *choice,
                  PipelinePlan *plan);
 
 /* Sets the seconds and the need of a candidate by closed form, with the profile's list of cut
- * dimensions. Returns false, and sets both to 0, for a candidate with several pipelines or with
- * weights. */
+ * dimensions. False, and both 0: several pipelines, or weights. */
 bool candidate_estimate(Profile *profile, const Correction *correction, Candidate *candidate);
 
 /* Returns a pipeline plan as a candidate's pipeline. */
@@ -61,5 +58,3 @@ SearchPipeline plan_pipeline(Arena *arena, const PipelinePlan *plan, int64_t row
 
 /* Returns the most rows of a micro-batch that one of `data` positions of a dp axis has. */
 double device_rows(const SearchModel *model, int64_t rows, int data);
-
-#endif

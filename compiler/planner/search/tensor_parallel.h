@@ -1,7 +1,6 @@
 /* Chooses the dimensions that tensor parallelism cuts (sequence and expert dimensions included):
  * `split heads:tp ffn:tp vocab:tp`. Fewer key-value heads than tp: passes/seed_layouts/mesh.c. */
-#ifndef PLANNER_SEARCH_TENSOR_PARALLEL_H
-#define PLANNER_SEARCH_TENSOR_PARALLEL_H
+#pragma once
 
 #include "planner/search/candidate.h"
 #include "support/array.h"
@@ -11,9 +10,8 @@ typedef struct SearchModel SearchModel;
 
 enum { SPLITS_FAST = 2 };
 
-/* Finds the lists of dimensions to cut, by local search on a few devices. The search begins with no
- * dimension. It adds or removes the dimension that lowers seconds * bytes of a device most, until
- * no change lowers this product.
+/* Finds the lists of dimensions to cut, by local search on a few devices. It begins with none, and
+ * adds or removes the dimension that lowers seconds * bytes of a device most, until none does.
  *
  * Dimensions of parameters come first in the search and in the rules. So a value that several rules
  * could cut is cut like the parameters. lists[0] is the result; lists[1] is the fastest list of
@@ -28,9 +26,6 @@ int splits_find(Arena *arena, const EvaluationContext *context, SplitList lists[
 int splits_find_thrifty(Arena *arena, const EvaluationContext *context, int zero, SplitList *lists,
                         int most);
 
-/* Returns the lists with one dimension of the model more or less; an added dimension is placed as
- * in splits_find. */
+/* Returns the lists with one dimension more or less; an added one is placed as in splits_find. */
 typedef Array(const SplitList *) SplitListArray;
 SplitListArray splits_near(Arena *arena, const SearchModel *model, const SplitList *list);
-
-#endif

@@ -5,7 +5,6 @@
 #include "planner/kinds/input.h"
 #include "support/array.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct Reader {

@@ -9,10 +9,8 @@
  *
  * `at` counts seconds from the start of the first step. With a slowdown of x, devices compute x
  * times as long as their class. `bandwidth` is a factor of the cluster file's bandwidth, of a kind
- * of link or of all links of some devices. A later event replaces an earlier event of the same
- * devices or links. */
-#ifndef PLANNER_SIMULATE_CHANGES_H
-#define PLANNER_SIMULATE_CHANGES_H
+ * of link or of all links of devices. A later event replaces one of the same devices or links. */
+#pragma once
 
 #include <stdbool.h>
 
@@ -39,5 +37,3 @@ Changes changes_read(Arena *arena, const Cluster *cluster, const char *path, con
 /* Returns whether a change slows an uplink: it is one of the remote or all links of all devices of
  * the uplink. */
 bool change_of_uplink(const Cluster *cluster, const Change *change, int uplink);
-
-#endif

@@ -65,12 +65,9 @@ static void heap_put(Engine *engine, int task, double due) {
     TaskRun *run = &engine->runs[task];
     bool later = run->place >= 0 && run->due < due;
     run->due = due;
-    if (run->place < 0)
-        rise(engine, engine->heap_count++, task);
-    else if (later)
-        sink(engine, run->place, task);
-    else
-        rise(engine, run->place, task);
+    if (run->place < 0) rise(engine, engine->heap_count++, task);
+    else if (later) sink(engine, run->place, task);
+    else rise(engine, run->place, task);
 }
 
 static int heap_take(Engine *engine) {
@@ -139,10 +136,8 @@ static void begin_task(Engine *engine, int task) {
     const EngineTask *own = &engine->problem->tasks[task];
     engine->spans[task].begin = engine->now;
     engine->runs[task].state = TASK_LATENCY;
-    if (own->latency > 0)
-        heap_put(engine, task, engine->now + own->latency);
-    else
-        begin_work(engine, task);
+    if (own->latency > 0) heap_put(engine, task, engine->now + own->latency);
+    else begin_work(engine, task);
 }
 
 static void end_task(Engine *engine, int task) {
@@ -159,10 +154,8 @@ static void end_task(Engine *engine, int task) {
 }
 
 static void end_leg(Engine *engine, int task) {
-    if (engine->runs[task].state == TASK_LATENCY)
-        begin_work(engine, task);
-    else
-        end_task(engine, task);
+    if (engine->runs[task].state == TASK_LATENCY) begin_work(engine, task);
+    else end_task(engine, task);
 }
 
 static void change_rate(Engine *engine, const EngineChange *change) {
@@ -200,8 +193,7 @@ static Engine engine_create(Arena *arena, const EngineProblem *problem, EngineSp
     return engine;
 }
 
-/* Processes the next event. Returns false when no task is in the heap. Changes of rates come before
- * tasks that end at the same time. */
+/* Processes the next event; false: no task is left. Rates change before tasks end at that time. */
 static bool next_event(Engine *engine) {
     const EngineProblem *problem = engine->problem;
     const EngineChange *change =

@@ -13,8 +13,7 @@
  *
  * The engine has no tolerance and no constant of time: when all rates are halved and latencies
  * doubled, all times are doubled to the bit. */
-#ifndef PLANNER_SIMULATE_ENGINE_H
-#define PLANNER_SIMULATE_ENGINE_H
+#pragma once
 
 #include "support/arena.h"
 
@@ -61,5 +60,3 @@ typedef struct EngineSpan {
 
 /* Runs all tasks and returns their spans, by task. A cycle of waiting tasks is a bug. */
 EngineSpan *engine_run(Arena *arena, const EngineProblem *problem);
-
-#endif

@@ -1,7 +1,5 @@
 /* Writes simulated steps as JSON. */
 #include "planner/report/simulation.h"
-#include "ir/programs/device_programs.h"
-#include "reshard/plan.h"
 #include "planner/simulate/simulate.h"
 
 #include <jansson.h>

@@ -73,10 +73,8 @@ void max_min_leave(MaxMin *fair, int task) {
         const MaxMinUser *user = &fair->user[fair->first_use[task] + u];
         MaxMinUsers *users = &fair->users[own->uses[u].resource];
         if (user->after >= 0) fair->user[user->after].before = user->before;
-        if (user->before >= 0)
-            fair->user[user->before].after = user->after;
-        else
-            users->first = user->after;
+        if (user->before >= 0) fair->user[user->before].after = user->after;
+        else users->first = user->after;
         users->count--;
         users->weight = FAIR_STALE;
         max_min_disturb(fair, own->uses[u].resource);

@@ -1,7 +1,6 @@
 /* Max-min fair speeds of tasks that share resources. After a change, speeds are recomputed only for
  * tasks that are connected with it, directly or through other tasks' resources. */
-#ifndef PLANNER_SIMULATE_MAX_MIN_H
-#define PLANNER_SIMULATE_MAX_MIN_H
+#pragma once
 
 #include "planner/simulate/engine.h"
 
@@ -45,9 +44,6 @@ void max_min_leave(MaxMin *fair, int task);
 void max_min_disturb(MaxMin *fair, int resource);
 void max_min_disturb_device(MaxMin *fair, int device);
 
-/* Recomputes the speeds that depend on changes since the last call, and calls set_speed for each
- * speed that differs. */
+/* Recomputes speeds that depend on changes since the last call; set_speed gets each new one. */
 void max_min_settle(MaxMin *fair, double (*rate_of)(void *state, int resource),
                     void (*set_speed)(void *state, int task, double speed), void *state);
-
-#endif

@@ -21,8 +21,7 @@ static void move_lanes(Arena *arena, const Module *module, PipelineGroup *group,
     }
 }
 
-/* Splits the report's groups, so that each has the pipelines that one simulated pipeline stands
- * for. */
+/* Splits the report's groups, so that each has the pipelines of one simulated pipeline. */
 static void split_groups(Arena *arena, const SimulatedSteps *steps, Simulation *simulation) {
     int count = simulation->groups.count;
     const PipelineGroup *old =
@@ -43,8 +42,6 @@ static void split_groups(Arena *arena, const SimulatedSteps *steps, Simulation *
         if (!old[g].runs.count) array_push(arena, &simulation->groups, old[g]);
     }
 }
-
-/* ---- spans ---- */
 
 static void widen(Span *span, double begin, double end) {
     bool none = span->end < span->begin;
@@ -99,8 +96,7 @@ static void take_row(Spans *spans, const ProgramRow *row) {
     if (row->step || !own) return;
     if (row->row == -2 || (spans->run < 0 && row->row == PHASE_UPDATE))
         widen(&lane->update, begin, end);
-    else if (row->row == -1)
-        widen(&lane->before, begin, end);
+    else if (row->row == -1) widen(&lane->before, begin, end);
     else if (number < spans->group->schedule->row_count[spans->run < 0 ? 0 : row->stage])
         widen(&spans->timeline->rows[spans->run < 0 ? 0 : row->stage][number], begin, end);
 }

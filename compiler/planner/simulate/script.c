@@ -23,8 +23,6 @@ Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked) {
     return scripts;
 }
 
-/* ---- seconds ---- */
-
 /* Records the rate that the cluster file lacks, unless one is recorded already. */
 static void note_unknown(Scripts *scripts, const Op *op, const Actor *actor, const Work *work) {
     const char *file = scripts->fold->module->devices->target.cluster_file;
@@ -48,10 +46,7 @@ static double op_seconds(Scripts *scripts, const Op *op, const Actor *actor) {
     return isfinite(seconds) ? seconds : 0;
 }
 
-/* ---- items ---- */
-
-/* Adds the seconds of an operator to the last item; begins a new item if the last item is a
- * conversion or ends after a marked operator. */
+/* Adds an operator's seconds to the last item, or a new one after a conversion or marked one. */
 static void add_computing(Scripts *scripts, Script *script, const Op *op) {
     ScriptItem *last = script->items.count ? &script->items.at[script->items.count - 1] : NULL;
     if (!last || last->transfers || scripts->marked[last->op->index]) {
@@ -77,8 +72,6 @@ static void add_conversion(Scripts *scripts, Script *script, const Op *op, int r
             scripts->arena, &script->items,
             (ScriptItem){op, arena_array(scripts->arena, double, script->actor_count), NULL});
 }
-
-/* ---- parts ---- */
 
 /* Sets the script's actors to those of a stage of a run; run -1: to all actors. */
 static void find_actors(Scripts *scripts, Script *script, int run, int stage) {
@@ -111,8 +104,7 @@ static const Script *make_part(Scripts *scripts, int run, Phase phase, int visit
             op_phase(module, op) != phase || op_is_async(module, op) ||
             op_edge(module, graph, op, &backward) >= 0)
             continue;
-        if (op->convert.plan)
-            add_conversion(scripts, script, op, everywhere ? -1 : run);
+        if (op->convert.plan) add_conversion(scripts, script, op, everywhere ? -1 : run);
         else if (op->def->rule->kind != RULE_VIEW || scripts->marked[op->index])
             add_computing(scripts, script, op);
     }
@@ -126,8 +118,7 @@ const Script *script_of(Scripts *scripts, int run, Phase phase, int visit) {
     return *slot;
 }
 
-/* Adds a conversion: once if all devices run it; if a stage does, once for each simulated pipeline
- * of the stage's template. */
+/* Adds a conversion: once if all devices run it, else for each simulated pipeline of the stage. */
 static void add_everywhere(Scripts *scripts, Script *script, const Op *op) {
     const Module *module = scripts->fold->module;
     if (op->stage == STAGE_ALL) add_conversion(scripts, script, op, -1);
@@ -146,15 +137,12 @@ const Script *whole_script_of(Scripts *scripts, Phase phase) {
     for (int i = 0; i < module->ops.count; i++) {
         const Op *op = module->ops.at[i];
         if (op_phase(module, op) != phase || op_is_async(module, op)) continue;
-        if (op->convert.plan)
-            add_everywhere(scripts, script, op);
+        if (op->convert.plan) add_everywhere(scripts, script, op);
         else if (op->def->rule->kind != RULE_VIEW || scripts->marked[op->index])
             add_computing(scripts, script, op);
     }
     return scripts->whole[phase] = script;
 }
-
-/* ---- edges ---- */
 
 static const EdgeScript *make_edge(Scripts *scripts, int run, int edge, bool backward) {
     const Module *module = scripts->fold->module;

@@ -3,8 +3,7 @@
  *
  *     [compute 3 ms] [all-reduce over tp] [compute 2 ms] [all-reduce over tp]
  */
-#ifndef PLANNER_SIMULATE_SCRIPT_H
-#define PLANNER_SIMULATE_SCRIPT_H
+#pragma once
 
 #include "ir/analysis/phases.h"
 #include "planner/simulate/symmetry.h"
@@ -42,11 +41,8 @@ typedef struct Scripts {
 
 Scripts scripts_create(Arena *arena, Symmetry *fold, const bool *marked);
 
-/* Return the script of a phase of a visit in a simulated run; and the script of all actors in a
- * phase outside of tables. */
+/* Return the script of a visit's phase in a simulated run, and of all actors outside of tables. */
 const Script *script_of(Scripts *scripts, int run, Phase phase, int visit);
 const Script *whole_script_of(Scripts *scripts, Phase phase);
 
 const EdgeScript *edge_script_of(Scripts *scripts, int run, int edge, bool backward);
-
-#endif

@@ -1,10 +1,7 @@
 /* Builds the simulator's tasks and runs them. Events: engine.c; tasks: step.c. */
 #include "planner/simulate/simulate.h"
-#include "cluster/cluster.h"
 
 #include <math.h>
-
-/* ---- the engine's problem ---- */
 
 /* Adds the changes of uplinks, each that stands for others once. */
 static void add_uplink_changes(const Symmetry *fold, const Change *change, Arena *arena,

@@ -1,5 +1,4 @@
-/* The simulator: computes, event by event, when the devices of a cluster run the tasks of a
- * program.
+/* The simulator: computes, event by event, when a cluster's devices run a program's tasks.
  *
  *     SimulateOptions options = {.steps = 1};
  *     SimulatedSteps *steps = steps_simulate(arena, module, &options);
@@ -9,8 +8,7 @@
  * hetucc would emit. A simulation has these parts: symmetry.h finds devices that do the same, so
  * that one of them (an actor) stands for all; transfers.h computes the loads of links; step.h turns
  * programs into tasks; engine.h runs them. cost/ computes the seconds of a task by itself. */
-#ifndef PLANNER_SIMULATE_SIMULATE_H
-#define PLANNER_SIMULATE_SIMULATE_H
+#pragma once
 
 #include "planner/simulate/changes.h"
 #include "planner/simulate/step.h"
@@ -66,8 +64,7 @@ void steps_table(Text *out, const SimulatedSteps *steps);
 void steps_json(Text *out, SimulatedSteps *const *steps, int count);
 void steps_trace(Text *out, SimulatedSteps *const *steps, int count);
 
-/* Writes the page of the report (planner/report/report.h) with the times of the first simulated
- * step. */
+/* Writes the page of the report (planner/report/report.h) with the first simulated step's times. */
 void steps_page(Text *out, SimulatedSteps *const *steps, int count);
 
 /* ---- use of time and memory (usage.c) ---- */
@@ -85,5 +82,3 @@ void put_json(Text *out, json_t *top, size_t flags);
 
 /* Returns the numbers of an actor's devices as ranges: "[0-3,6]". */
 const char *actor_devices(Arena *arena, const Actor *actor);
-
-#endif

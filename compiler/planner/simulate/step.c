@@ -4,11 +4,9 @@
 #include "planner/simulate/transfers.h"
 #include "ir/analysis/collective_order.h"
 #include "ir/programs/device_programs.h"
-#include "cost/stage_seconds.h"
 #include "schedule/wait.h"
 #include "planner/simulate/script.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 const char *stream_name(Stream stream) { return ht_stream_name((ht_stream_kind)stream); }
@@ -120,10 +118,8 @@ typedef struct ConversionTasks {
 
 static void conversion_waits(Builder *builder, const ConversionTasks *tasks, int actor,
                              List *waits) {
-    if (tasks->at[actor] >= 0)
-        add_wait(builder->arena, waits, tasks->at[actor]);
-    else
-        tasks->waits_of(builder, tasks, actor, waits);
+    if (tasks->at[actor] >= 0) add_wait(builder->arena, waits, tasks->at[actor]);
+    else tasks->waits_of(builder, tasks, actor, waits);
 }
 
 static void add_transfer(Builder *builder, const ConversionTasks *tasks,
@@ -184,8 +180,7 @@ static void convert_inside(Builder *builder, const ScriptItem *item) {
     arena_destroy(scratch);
 }
 
-/* Records the actors' last tasks as the makers of their contributions to the gradient reductions of
- * an operator's results. */
+/* Records the actors' last tasks as makers of contributions to the results' gradient reductions. */
 static void note_made(Builder *builder, const Script *script, const Op *op) {
     const List *sums = &builder->made_by[op->index];
     for (int i = 0; sums->count && i < script->actor_count; i++) {
@@ -328,10 +323,8 @@ static void end_event(void *state, int event, const WaitFor *waited, int count) 
     Table *table = state;
     table->waited = waited;
     table->waited_count = count;
-    if (event < table->waits->row_count)
-        end_row(table, event);
-    else
-        end_transfer(table, event);
+    if (event < table->waits->row_count) end_row(table, event);
+    else end_transfer(table, event);
 }
 
 static void run_table(Builder *builder, int number) {

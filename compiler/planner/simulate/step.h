@@ -1,5 +1,4 @@
-/* Turns a step of a program into tasks of the engine: the computing and the conversions of each
- * actor, in the order of its table.
+/* Turns a program's step into the engine's tasks: actors' computing and conversions, by table.
  *
  * An actor's computing between two conversions is one task. A transfer of a conversion is one task,
  * in which all its actors take part. Conversions inside a phase block their actors. Messages
@@ -7,8 +6,7 @@
  * messages wait as in schedule/wait.h. Gradient reductions begin in the same order on all devices,
  * each when the device's contribution of the last micro-batch is complete. The update begins when
  * the device's reductions have ended. */
-#ifndef PLANNER_SIMULATE_STEP_H
-#define PLANNER_SIMULATE_STEP_H
+#pragma once
 
 #include "hetu/trace.h"
 #include "ir/analysis/phases.h"
@@ -36,8 +34,7 @@ typedef struct ProgramTask {
     const int *actors;
 } ProgramTask;
 
-/* The first and last task of an actor in a row of its table, or in the step before or after the
- * table. */
+/* An actor's first and last task in a row of its table, or in the step before or after it. */
 typedef struct ProgramRow {
     int actor, step, run, stage, row; // row -1: before the table; -2: the update
     int first, last;
@@ -55,5 +52,3 @@ typedef struct Program {
 
 /* Returns the tasks of `steps` steps. Requires all passes, and a cluster. */
 Program program_create(Arena *arena, Symmetry *fold, int steps);
-
-#endif

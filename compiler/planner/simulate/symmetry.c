@@ -3,9 +3,6 @@
 
 #include "planner/simulate/changes.h"
 #include "planner/simulate/transfers.h"
-#include "ir/programs/device_programs.h"
-#include "cost/cost.h"
-#include "ir/programs/conversions.h"
 #include "reshard/plan.h"
 #include "schedule/schedule.h"
 
@@ -44,8 +41,7 @@ static int slot_of(const struct TransferTable *table, const PlannedConversion *c
     return (run + 1) * table->conversions + conversion->number;
 }
 
-/* Returns, by device of a template's first pipeline, the device at the same position of pipeline
- * `run`; run -1: the device itself. */
+/* Returns, by device of the first pipeline, that at its position in `run`; run -1: itself. */
 static int *counterparts(Arena *arena, const Symmetry *fold, int run) {
     const Module *module = fold->module;
     int *own = arena_array(arena, int, fold->device_span);
@@ -116,7 +112,6 @@ static uint64_t changes_hash(const Changes *changes, int device) {
     return hash;
 }
 
-/* Returns the hash of the rows of a stage. */
 static uint64_t table_hash(const Schedule *schedule, int stage) {
     uint64_t hash = (uint64_t)schedule->slot_count[stage];
     for (int r = 0; r < schedule->row_count[stage]; r++) {
@@ -184,7 +179,6 @@ static void note_hops(Colours *colours, int slot) {
             mixed((uint64_t)(slot % colours->fold->table->conversions), bits_of(transfers->moving));
 }
 
-/* Returns the hash of the colours of a pipeline's devices. */
 static uint64_t run_hash(const Colours *colours, const Pipeline *pipeline) {
     uint64_t hash = 0;
     for (int s = 0; s < pipeline->stages.count; s++)
@@ -195,8 +189,7 @@ static uint64_t run_hash(const Colours *colours, const Pipeline *pipeline) {
     return hash;
 }
 
-/* Adds the hash of its pipeline to each device, so that two pipelines have the same actors for all
- * devices or for none. */
+/* Adds its pipeline's hash to each device: two pipelines share actors for all devices or none. */
 static void note_runs(Colours *colours) {
     const Module *module = colours->fold->module;
     for (int r = 0; r < module->templates->runs.count; r++) {

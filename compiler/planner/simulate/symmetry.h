@@ -1,5 +1,4 @@
-/* Actors: sets of devices that do the same at the same times, so that one device is simulated for
- * all.
+/* Actors: sets of devices that do the same at the same times, so one is simulated for all.
  *
  * Two devices of one actor have the same role, class, position in a pipeline and changes. In every
  * conversion they do the same with partners of the same actors. Colour refinement finds the actors.
@@ -7,8 +6,7 @@
  * devices' partners until none is split. Uplinks have colours by the transfers that pass them. The
  * simulation stays exact: equal devices share their ports and uplinks with equal neighbours,
  * and so have equal times. */
-#ifndef PLANNER_SIMULATE_SYMMETRY_H
-#define PLANNER_SIMULATE_SYMMETRY_H
+#pragma once
 
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
@@ -65,8 +63,7 @@ typedef struct Symmetry {
 /* Finds the actors of a program. Requires a cluster. With `alone` every device is an actor. */
 Symmetry symmetry_create(Arena *arena, Module *module, const Changes *changes, bool alone);
 
-/* Returns the transfers between actors of a conversion when pipeline `run` of its template runs it;
- * run -1: all devices run it. */
+/* Returns a conversion's transfers between actors when pipeline `run` runs it; -1: all devices. */
 const ActorTransfers *symmetry_transfers(const Symmetry *fold, const PlannedConversion *conversion,
                                          int run);
 
@@ -81,5 +78,3 @@ static inline int symmetry_port(const Symmetry *fold, int actor, int port) {
 static inline int symmetry_uplink(const Symmetry *fold, int uplink) {
     return fold->actor_count * (fold->ports + 1) + uplink;
 }
-
-#endif

@@ -1,8 +1,5 @@
 /* Writes simulated steps as a table. */
 #include "planner/simulate/simulate.h"
-#include "ir/programs/device_programs.h"
-
-#include "cluster/cluster.h"
 
 const char *actor_devices(Arena *arena, const Actor *actor) {
     Text text = {.arena = arena};

@@ -4,12 +4,9 @@
 #include "reshard/plan.h"
 
 #include "ir/programs/conversions.h"
-#include "ir/programs/device_programs.h"
 #include "planner/simulate/simulate.h"
 
 #include <stdlib.h>
-
-/* ---- rows ---- */
 
 typedef Array(double) Ends; // by row: when its last task ends, seconds
 
@@ -36,8 +33,6 @@ static int take_row(const Tracer *tracer, int actor, Stream stream, const Engine
     ends->at[row] = span->end;
     return row;
 }
-
-/* ---- events ---- */
 
 static const char *task_name(Arena *arena, const ProgramTask *task) {
     if (task->op) return plan_name(task->op->convert.plan->plan);

@@ -144,8 +144,7 @@ static void load_round(Round *round) {
         PassedUplink *last = count ? &round->passed.at[count - 1] : NULL;
         if (last && !compare_passed(last, &round->passed.at[i]))
             last->seconds += round->passed.at[i].seconds;
-        else
-            round->passed.at[count++] = round->passed.at[i];
+        else round->passed.at[count++] = round->passed.at[i];
     }
     round->passed.count = count;
 }
@@ -155,10 +154,8 @@ static int first_passed(const Round *round, int root) {
     int from = 0, to = round->passed.count;
     while (from < to) {
         int middle = (from + to) / 2;
-        if (round->passed.at[middle].root < root)
-            from = middle + 1;
-        else
-            to = middle;
+        if (round->passed.at[middle].root < root) from = middle + 1;
+        else to = middle;
     }
     return from;
 }
@@ -223,8 +220,7 @@ static void hop_seconds(const Round *round, int root, double *all, double *ports
     if (uplink > 0) *all = fmax(*all, latency + uplink);
 }
 
-/* Returns the round's seconds in the plan over its seconds by latency and bandwidth alone, on the
- * devices of the plan. */
+/* Returns the round's seconds over those by latency and bandwidth, on the plan's devices. */
 static double correction_of(const Round *round) {
     double all, ports, seconds = round->plan->steps.at[round->from].seconds;
     hop_seconds(round, -1, &all, &ports);

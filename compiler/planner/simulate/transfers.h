@@ -8,8 +8,7 @@
  * other devices use, too. Alone, the rounds of a plan take plan_seconds: latency and bandwidth,
  * corrected by measurements. If each device receives only a few bytes, such as a loss, all rounds
  * are one transfer of all devices, without work. */
-#ifndef PLANNER_SIMULATE_TRANSFERS_H
-#define PLANNER_SIMULATE_TRANSFERS_H
+#pragma once
 
 #include "hetu/reshard.h"
 
@@ -49,5 +48,3 @@ typedef struct SimulatedTransfers {
 /* Returns the transfers of a plan; `device_of` maps the plan's slots to devices. */
 SimulatedTransfers simulated_transfers_of(Arena *arena, const Cluster *cluster, const Plan *plan,
                                           const int *device_of);
-
-#endif

@@ -7,8 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- time ---- */
-
 /* A task of an actor that takes time: its span and whether it computes. */
 typedef struct Busy {
     double begin, end;
@@ -36,10 +34,8 @@ static ActorTime sum_up(const BusyList *list, double length) {
     for (int i = 0; i < list->count; i++) {
         const Busy *busy = &list->at[i];
         all += uncovered(busy->begin, busy->end, &covered);
-        if (busy->computes)
-            time.computing += uncovered(busy->begin, busy->end, &computed);
-        else
-            talks += uncovered(busy->begin, busy->end, &communicated);
+        if (busy->computes) time.computing += uncovered(busy->begin, busy->end, &computed);
+        else talks += uncovered(busy->begin, busy->end, &communicated);
     }
     time.exposed = all - time.computing;
     time.hidden = fmax(talks - time.exposed, 0);
@@ -67,8 +63,6 @@ ActorTime *usage_times(Arena *arena, const SimulatedSteps *steps) {
     arena_destroy(scratch);
     return times;
 }
-
-/* ---- memory ---- */
 
 /* Returns how many slots are occupied while a row of a stage runs. A slot is occupied from the
  * first to the last row of its visit and micro-batch. */

@@ -13,8 +13,7 @@ typedef struct SenderGroup {
 
 typedef Array(SenderGroup) SenderGroups;
 
-/* The state of gathering. Replica i is made of device i of each holding of the source, so a replica
- * holds the whole source. */
+/* The state of gathering. Replica i, device i of each holding of the source, has all of it. */
 typedef struct Gathering {
     PlanBuilder *planner;
     const Transfers *transfers; // ordered by bucket
@@ -23,8 +22,6 @@ typedef struct Gathering {
     Index *members; // index of the devices of a component
     SenderGroups groups;
 } Gathering;
-
-/* ---- groups ---- */
 
 static int transfer_bucket(const Plan *plan, const Transfer *transfer) {
     return plan->tasks.at[transfer->segment.task].bucket;
@@ -68,8 +65,7 @@ static int holder_of_replica(const Gathering *gathering, int device) {
     return replica < 0 ? -1 : index_find(gathering->holders, plan->devices[replica]);
 }
 
-/* Assigns each receiver of a transfer to the holder in its own replica. Receivers whose replica has
- * no holder are assigned round robin. */
+/* Assigns each receiver of a transfer to its own replica's holder, or without one round robin. */
 static void add_groups(Gathering *gathering, int g) {
     Arena *arena = gathering->planner->arena;
     const Transfer *transfer = &gathering->transfers->at[g];
@@ -91,8 +87,6 @@ static void add_groups(Gathering *gathering, int g) {
         if (own[h].devices.count > 1) array_push(arena, &gathering->groups, own[h]);
     }
 }
-
-/* ---- components ---- */
 
 /* Returns whether a collective suits the senders of a component: each holder serves a receiver
  * (otherwise messages balance better). With several senders, each sender must also be a target of
@@ -131,8 +125,6 @@ static bool add_gather(Gathering *gathering, const Components *components, int c
     add_collective(planner, members, parts, HT_ALL_GATHER);
     return true;
 }
-
-/* ---- remaining transfers ---- */
 
 /* Appends the part of a transfer that collectives do not serve: all of it, some groups, or none. */
 static void add_rest(PlanBuilder *planner, const Transfer *transfer, const SenderGroup *groups,

@@ -3,8 +3,6 @@
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"
 
-#include <stdlib.h>
-
 /* Returns whether an int can count the elements of an all-to-all of these messages. */
 static bool is_countable(const Plan *plan, const Messages *messages, const int *order, int count) {
     int64_t bytes = 0;

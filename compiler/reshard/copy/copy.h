@@ -6,8 +6,7 @@
  *
  *     [0-1]{0:2} to [0-1]{dup:2}: one all-gather     [0]{} to [1-3]{dup:3}: one broadcast
  */
-#ifndef RESHARD_COPY_COPY_H
-#define RESHARD_COPY_COPY_H
+#pragma once
 
 #include "reshard/senders/balance_senders.h"
 
@@ -20,8 +19,7 @@ typedef struct Route {
 
 typedef Array(Route) Routes;
 
-/* Appends all-gathers, and broadcasts if `broadcasts` is set, for transfers among closed groups.
- * Returns the remaining transfers. */
+/* Appends all-gathers (and `broadcasts`) for transfers among closed groups. Returns the others. */
 Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, bool broadcasts);
 
 /* Adds the routes of transfers, and the jobs that choose their senders. Divides transfers so finely
@@ -35,5 +33,3 @@ void routes_send(PlanBuilder *planner, const Routes *routes, const Jobs *jobs);
 /* Ends an exchange: makes its messages, and turns messages among three or more devices that all
  * send to each other into all-to-alls. */
 void end_exchange(PlanBuilder *planner, int exchange);
-
-#endif

@@ -8,8 +8,6 @@
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"
 
-/* ---- routes ---- */
-
 /* Returns how many elements of a transfer form a part, which is passed on as a whole: a small
  * fraction of the load cap. Smaller parts would need more messages, and not balance better. */
 static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t unit, int64_t cap) {
@@ -67,8 +65,6 @@ void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, R
     }
 }
 
-/* ---- rounds ---- */
-
 /* The exchanges of transfers: the current one, and the transfers of later ones. */
 typedef struct Rounds {
     PlanBuilder *planner;
@@ -104,7 +100,6 @@ typedef struct Sender {
     int64_t sent; // elements sent so far of the current holder's share
 } Sender;
 
-/* Sends [lo, hi) of the transfer to a device. */
 static void send_part(Sender *sender, int device, int64_t lo, int64_t hi) {
     while (lo < hi) {
         while (sender->sent == sender->shares[sender->holder]) {

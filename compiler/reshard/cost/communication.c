@@ -4,8 +4,6 @@
 
 #include <string.h>
 
-/* ---- bytes ---- */
-
 /* Adds the bytes that a device receives and sends; a count stops at INT64_MAX. */
 static void count_moved(Plan *plan, int device, int64_t received, int64_t sent) {
     int slot = plan_slot(plan, device);
@@ -64,8 +62,6 @@ void count_moves(PlanBuilder *planner) {
     for (int s = planner->first; s < planner->plan->steps.count; s++)
         count_step(planner->plan, &planner->plan->steps.at[s]);
 }
-
-/* ---- seconds ---- */
 
 Link group_link(const Plan *plan, const Devices *group) {
     Link slowest = cluster_link(plan->cluster, group->at[0], group->at[group->count - 1]);
@@ -143,8 +139,7 @@ double price_steps(PlanBuilder *planner) {
             const Step *step = &plan->steps.at[end];
             if (step->verb == HT_EXCHANGE || step->verb == HT_ALL_TO_ALL)
                 add_messages(plan, step, busy, receiving);
-            else
-                add_collective_seconds(plan, step, busy);
+            else add_collective_seconds(plan, step, busy);
         }
         double sent = longest_of(busy, count), received = longest_of(receiving, count);
         double seconds = sent > received ? sent : received;

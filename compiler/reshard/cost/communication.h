@@ -1,7 +1,5 @@
-/* The cost of a plan's steps: the bytes that each device moves, and seconds by the cluster's
- * latency-bandwidth model. */
-#ifndef RESHARD_COST_COMMUNICATION_H
-#define RESHARD_COST_COMMUNICATION_H
+/* The cost of a plan's steps: bytes that devices move, and seconds by latency and bandwidth. */
+#pragma once
 
 #include "reshard/plan_builder.h"
 
@@ -32,5 +30,3 @@ Resources *resources_create(PlanBuilder *planner);
 /* Runs the simultaneous steps [from, to) once their processors are free; `seconds` is their time by
  * latency and bandwidth. Returns the time at which all steps so far have ended. */
 double resources_take(Resources *resources, int from, int to, double seconds);
-
-#endif

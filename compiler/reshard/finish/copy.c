@@ -26,8 +26,7 @@ static void *copy_once(const Copier *copier, const void *list, int count, size_t
     return copy ? *copy : NULL;
 }
 
-/* COPY copies a list; COPY_ARRAY replaces the list of an array by a copy; COPY_ONCE does so for a
- * list that several arrays share. */
+/* COPY copies a list; COPY_ARRAY replaces an array's list by a copy, COPY_ONCE a shared one. */
 #define COPY(arena, list, count)                                                                   \
     ((list) ? arena_copy((arena), (list), sizeof *(list) * (size_t)(count)) : NULL)
 #define COPY_ARRAY(arena, array)                                                                   \
@@ -36,8 +35,6 @@ static void *copy_once(const Copier *copier, const void *list, int count, size_t
     ((array)->at = copy_once((copier), (array)->at, (array)->count,                                \
                              sizeof *(array)->at * (size_t)(array)->count),                        \
      (array)->capacity = (array)->count)
-
-/* ---- the overlap ---- */
 
 static Region *copy_region(Arena *arena, const Region *region) {
     Region *copy = arena_copy(arena, region, sizeof *region);
@@ -73,8 +70,6 @@ static const Overlap *copy_overlap(const Copier *copier, const Overlap *overlap)
     }
     return copy;
 }
-
-/* ---- the plan ---- */
 
 static void copy_bucket(const Copier *copier, Bucket *bucket) {
     bucket->overlap = copy_overlap(copier, bucket->overlap);

@@ -1,12 +1,9 @@
-/* Completes the steps of a plan: numbers the groups, and finds the types that steps move and the
- * tensors that stay in place. */
+/* Completes a plan's steps: numbers groups, finds types that steps move and tensors that stay. */
 #include "reshard/plan_builder.h"
 
 #include "reshard/cost/communication.h"
 
 #include <string.h>
-
-/* ---- in place ---- */
 
 static bool task_in_place(const Plan *plan, const Task *task) {
     const Overlap *overlap = plan->buckets.at[task->bucket].overlap;
@@ -16,8 +13,7 @@ static bool task_in_place(const Plan *plan, const Task *task) {
     return true;
 }
 
-/* Returns whether a task's data passes through scratch, and is written to the target only after all
- * reads of the source. */
+/* Returns whether a task's data passes through scratch, to the target after all source reads. */
 static bool goes_through_scratch(const Bucket *bucket, const Task *task) {
     return bucket->overlap->side[SIDE_TO].partial == STATE_DUP &&
            (task->local || task->origin == ORIGIN_LOCAL);
@@ -57,8 +53,6 @@ static void find_in_place(Plan *plan) {
     }
 }
 
-/* ---- groups ---- */
-
 static int group_index(Plan *plan, const Devices *devices) {
     for (int g = 0; g < plan->groups.count; g++)
         if (plan->groups.at[g].count == devices->count &&
@@ -73,8 +67,6 @@ static void number_groups(Plan *plan) {
         if (plan->steps.at[s].group.count)
             plan->steps.at[s].group_index = group_index(plan, &plan->steps.at[s].group);
 }
-
-/* ---- types ---- */
 
 /* Sorts segments by element size, the largest first, so that each segment is aligned when the list
  * is packed. Lowers *least (0: none yet) and step->dtype to the smallest element type. */
@@ -106,8 +98,6 @@ static void find_types(PlanBuilder *planner) {
             order_by_element(planner, &step->messages.at[i].segments, step, &least);
     }
 }
-
-/* ---- all together ---- */
 
 void finish_plan(PlanBuilder *planner) {
     Plan *plan = planner->plan;

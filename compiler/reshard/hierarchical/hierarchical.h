@@ -3,13 +3,11 @@
  *
  * A hierarchical reduction reduces the contributions of each host's devices inside the host, then
  * the hosts' results across hosts (reduce.c). A hierarchical transfer sends a value once to each
- * other host, in slices to several target devices there. These devices pass the slices on inside
- * the host (transfer.c).
+ * other host, in slices to several target devices there. These pass them on inside (transfer.c).
  *
  *     all-reduce on hosts {0,1} and {2,3}:    reduce-scatter inside {0,1} and {2,3};
  *         all-reduce {0,2} and {1,3};    all-gather inside {0,1} and {2,3} */
-#ifndef RESHARD_HIERARCHICAL_HIERARCHICAL_H
-#define RESHARD_HIERARCHICAL_HIERARCHICAL_H
+#pragma once
 
 #include "reshard/reduce/reduce.h"
 #include "reshard/plan_builder.h"
@@ -35,8 +33,7 @@ void devices_by_host(Hosts *hosts, const Devices *devices, Devices *lists);
  * on its host comes first. Unrotated if there is none. */
 Devices rotate_to_rank(Hosts *hosts, const Devices *devices, int rank);
 
-/* Appends the transfer of a segment from the device that has it, stored as in the target, to the
- * other devices of a list. */
+/* Appends a segment's transfer from the device that stores it as in the target to other devices */
 void push_inside(Hosts *hosts, Transfers *transfers, Segment segment, int holder,
                  const Devices *targets);
 
@@ -50,12 +47,10 @@ void tier_reductions(Hosts *hosts, const Tasks *tasks, Tasks *local, Tasks *cros
 void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossing,
                     Transfers *local);
 
-/* Returns the transfers with senders chosen so that receivers get a value from their own host where
- * a device there has it. */
+/* Returns the transfers with senders of the receivers' own hosts where a device there has it. */
 Transfers near_transfers(PlanBuilder *planner, const Transfers *transfers);
 
-/* Divisions: hosts may divide a value differently; the borders of all hosts together cut it into
- * the finest slices. */
+/* Divisions: where hosts divide a value differently, all borders cut it into the finest slices. */
 
 /* A host's division of a value among some of its devices. */
 typedef struct Division {
@@ -68,12 +63,9 @@ typedef struct Division {
 
 typedef Array(Division) Divisions;
 
-/* Iterates over the finest slices of [lo, hi): after begin_slices, each call of next_slice returns
- * the end of the slice that begins at `lo`. */
+/* Iterates over the finest slices of [lo, hi): next_slice returns the end of the one at `lo`. */
 void begin_slices(Divisions *divisions);
 int64_t next_slice(Divisions *divisions, int64_t lo, int64_t hi);
 
 /* Returns the device that has the current slice. */
 int slice_device(const Division *division);
-
-#endif

@@ -26,7 +26,6 @@ typedef struct Tier {
     Transfers *inside;
 } Tier;
 
-/* Returns the holders of a contribution on a host. */
 static Devices holders_on(const Tier *tier, int source, int host) {
     Devices found = {0};
     const Devices *holders = &tier->task.sources[source];
@@ -160,8 +159,7 @@ static Devices *bringing_devices(const Tier *tier) {
     return bringing;
 }
 
-/* Returns a host's division of the value: among its targets that supply contributions, or, if there
- * are none, among all its targets. */
+/* Returns a host's division of the value among its targets that contribute, or all if none does. */
 static Division wanting_division(const Tier *tier, int host, const Devices *bringing) {
     Division division = {.host = host};
     for (int i = 0; i < bringing->count; i++)
@@ -204,8 +202,7 @@ static void add_local(Tier *tier, int whole, int host, int device) {
     add_task(tier, task, tier->local);
 }
 
-/* Adds the reduction of a slice across hosts and, if some host supplies several contributions, the
- * local reductions inside hosts. */
+/* Adds a slice's reduction across hosts and, if a host has several contributions, inside hosts. */
 static void add_crossing(Tier *tier, const Divisions *divisions, const Devices *bringing, int hosts,
                          Task slice) {
     bool single = hosts == tier->task.source_count;
@@ -258,10 +255,8 @@ static void tier_reduction(Tier *tier) {
     for (int p = 0; p < tier->task.source_count; p++) tier->host[p] = -1;
     count_offers(tier);
     for (int h = 0; h < tier->hosts->count; h++) whole += has_all(tier, h);
-    if (whole)
-        reduce_on_hosts(tier, whole);
-    else
-        reduce_across(tier, assign_hosts(tier));
+    if (whole) reduce_on_hosts(tier, whole);
+    else reduce_across(tier, assign_hosts(tier));
 }
 
 void tier_reductions(Hosts *hosts, const Tasks *tasks, Tasks *local, Tasks *crossing,

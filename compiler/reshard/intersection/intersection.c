@@ -15,8 +15,6 @@ struct Entry {
     Entry *next;
 };
 
-/* ---- the grid ---- */
-
 /* Collects the places of cuts along factor `f`, ascending and without repetition. */
 static void collect_cuts(Arena *arena, Overlap *overlap, BoxList *const *boxes, int f) {
     Array(int64_t) cuts = {0};
@@ -41,10 +39,8 @@ static int cut_index(const Overlap *overlap, int f, int64_t place) {
     int low = 0, high = overlap->cut_count[f] - 1;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (overlap->cuts[f][middle] < place)
-            low = middle + 1;
-        else
-            high = middle;
+        if (overlap->cuts[f][middle] < place) low = middle + 1;
+        else high = middle;
     }
     return low;
 }
@@ -81,8 +77,6 @@ static Entry **enter_holdings(Arena *arena, const Overlap *overlap, const BoxLis
             enter_box(arena, overlap, boxes[h].ranges + b * overlap->view.rank, h, lists);
     return lists;
 }
-
-/* ---- bundles ---- */
 
 /* Writes the key of a cell's bundle: the number of holdings of the first side, these holdings, and
  * the holdings of the second side. Returns the key's length. */
@@ -179,8 +173,6 @@ const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const L
     if (count) make_bundles(arena, overlap, lists[SIDE_FROM], lists[SIDE_TO], (int)count);
     return overlap;
 }
-
-/* ---- storage ---- */
 
 bool overlap_stays(const Overlap *overlap, const Bundle *bundle, int device) {
     int from = holdings_find(&overlap->side[SIDE_FROM], device),

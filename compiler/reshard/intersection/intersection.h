@@ -6,10 +6,8 @@
  *
  *     [0-1]{0:2} to [0-3]{0:4}, 8 rows: cells of 2 rows; each is held by one device on either side
  *
- * The elements of a bundle are numbered cell by cell, each cell row-major; a part [lo, hi) is a
- * range of these numbers. */
-#ifndef RESHARD_INTERSECTION_INTERSECTION_H
-#define RESHARD_INTERSECTION_INTERSECTION_H
+ * A bundle's elements are numbered cell by cell, row-major; a part [lo, hi) is a range of these. */
+#pragma once
 
 #include "layout/view.h"
 
@@ -33,11 +31,8 @@ typedef struct Overlap {
 /* Returns the overlap of two checked layouts of a tensor of `shape`. */
 const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const Layout *to);
 
-/* Sets a cell's first element and its extents in the common view. Returns the number of its
- * elements. */
+/* Sets a cell's first element and extents in the common view. Returns its number of elements. */
 int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t *extents);
 
 /* Returns whether a device holds a bundle on both sides, at equal offsets in equal storage. */
 bool overlap_stays(const Overlap *overlap, const Bundle *bundle, int device);
-
-#endif

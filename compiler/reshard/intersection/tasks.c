@@ -137,8 +137,7 @@ typedef struct Holders {
     Devices all;   // SIDE_TO: all devices that hold the bundle
 } Holders;
 
-/* Returns the replica of the source, or the holders of the complete value, from which the target's
- * contributions can be made with the fewest bytes. */
+/* Returns the source's replica or holders for the target's contributions of the fewest bytes. */
 static const Replica *cheapest_source(PlanBuilder *planner, int bucket, int bundle,
                                       const Holders *source, const Replica *target) {
     const Replicas *replicas = &source->replicas;
@@ -166,8 +165,7 @@ static Devices all_holders(Arena *arena, const Replicas *replicas) {
     return all;
 }
 
-/* Returns the least number of holders of one of a replica's contributions; a contribution's holders
- * share the work of sending it. */
+/* Returns the least number of holders of a contribution of a replica; they share its sending. */
 static int fewest_holders(const Replica *replica) {
     int fewest = INT32_MAX;
     for (int p = 0; p < replica->holders.count; p++)
@@ -210,10 +208,8 @@ static const Holders *find_holders(PlanBuilder *planner, const Overlap *overlap,
     if (*holders) return *holders;
     *holders = arena_new(planner->arena, Holders);
     (*holders)->replicas = replicas_of(planner, overlap, bundle, side);
-    if (side == SIDE_FROM)
-        (*holders)->whole = merge_whole(planner->arena, &(*holders)->replicas);
-    else
-        (*holders)->all = all_holders(planner->arena, &(*holders)->replicas);
+    if (side == SIDE_FROM) (*holders)->whole = merge_whole(planner->arena, &(*holders)->replicas);
+    else (*holders)->all = all_holders(planner->arena, &(*holders)->replicas);
     return *holders;
 }
 
@@ -227,8 +223,7 @@ static void add_bundle_tasks(PlanBuilder *planner, int bucket, int b, Intern *co
     if (overlap->side[SIDE_TO].partial == STATE_DUP) {
         if (after->all.count && whole->holders.count)
             set_sources(add_task(planner, bucket, b, after->all), whole);
-        else if (after->all.count)
-            add_reductions(planner, bucket, b, from, after->all);
+        else if (after->all.count) add_reductions(planner, bucket, b, from, after->all);
         return;
     }
     for (int r = 0; r < to->count; r++)
@@ -261,8 +256,7 @@ static void keep_near(Hosts *hosts, int t, int *near) {
     }
 }
 
-/* Calls keep_near for reductions in which some contribution has holders on several hosts; all other
- * tasks keep their shared lists. */
+/* Calls keep_near for reductions with holders of a contribution on several hosts. */
 static void keep_all_near(PlanBuilder *planner) {
     enum { NEAR = 1, FAR };
     Hosts *hosts = hosts_of(planner);

@@ -4,8 +4,7 @@
 
 #include "support/intern.h"
 
-/* The blocks that a device sends and receives in a collective, with the moves that pack before and
- * unpack afterwards. */
+/* The blocks that a device sends and receives in a collective, with moves to pack and unpack. */
 typedef struct Sides {
     Blocks send, receive;
     const ht_block *all; // the contiguous blocks of all members, instead of `send` or `receive`;
@@ -27,8 +26,7 @@ static void all_reduce_sides(Lowering *lowering, const Step *step, Sides *sides)
     array_push(lowering->arena, &sides->receive, receive);
 }
 
-/* Returns the blocks of all members' parts, contiguous from `first` on; devices with equal blocks
- * share the list. */
+/* Returns the blocks of all members' parts, contiguous from `first` on; equal lists are shared. */
 static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, ht_block first) {
     const Plan *plan = lowering->plan;
     int64_t key[] = {(intptr_t)step, first.place, first.tensor, first.offset};
@@ -46,10 +44,8 @@ static const ht_block *consecutive_blocks(Lowering *lowering, const Step *step, 
 /* Sets the sides of a reduce-scatter, or of a reduce, in which the root keeps all parts. */
 static void reduce_scatter_sides(Lowering *lowering, const Step *step, int position, Sides *sides) {
     ht_block send = send_block(lowering, shared_parts(lowering, step), &sides->pack);
-    if (step->verb == HT_REDUCE)
-        array_push(lowering->arena, &sides->send, send);
-    else
-        sides->all = consecutive_blocks(lowering, step, send);
+    if (step->verb == HT_REDUCE) array_push(lowering->arena, &sides->send, send);
+    else sides->all = consecutive_blocks(lowering, step, send);
     if (step->verb == HT_REDUCE_SCATTER || !position)
         array_push(lowering->arena, &sides->receive,
                    receive_block(lowering, &step->parts[position], &sides->unpack));
@@ -167,8 +163,7 @@ static void packed_blocks(Lowering *lowering, const Step *step, const Message *c
     blocks->count = 0;
     for (int i = 0; i < step->group.count; i++) {
         ht_block block = scratch_block(lowering, lowering->base + lowering->used, 0);
-        if (messages[i] && !received)
-            block = pack_block(lowering, &messages[i]->segments, moves);
+        if (messages[i] && !received) block = pack_block(lowering, &messages[i]->segments, moves);
         else if (messages[i]) {
             int64_t offset = take_scratch(lowering, messages[i]->bytes);
             block = scratch_block(lowering, offset, messages[i]->bytes);

@@ -105,10 +105,8 @@ static void add_received(Lowering *lowering, const SentContributions *all, const
     int low = 0, high = all->count;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (all->at[middle].segment.task < target->task)
-            low = middle + 1;
-        else
-            high = middle;
+        if (all->at[middle].segment.task < target->task) low = middle + 1;
+        else high = middle;
     }
     for (; low < all->count && all->at[low].segment.task == target->task; low++)
         if (all->at[low].segment.lo < target->hi && target->lo < all->at[low].segment.hi)

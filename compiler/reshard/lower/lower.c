@@ -1,7 +1,5 @@
-/* Lowers a plan for one device to the tables of <hetu/reshard.h>. */
 #include "reshard/lower/lower.h"
 
-#include "reshard/plan_builder.h"
 #include "support/intern.h"
 
 #include <stdlib.h>
@@ -58,8 +56,7 @@ static void lower_local(Lowering *lowering) {
         Segment all = {.task = step_place->task, .hi = task->volume};
         if (!task->source_count)
             move_segment(lowering, &fills, &all, stored_at(HT_TO), stored_at(HT_TO));
-        else if (step_place->holder)
-            copy_own(lowering, &copies, all, &gathered, &next);
+        else if (step_place->holder) copy_own(lowering, &copies, all, &gathered, &next);
     }
     add_moves(lowering, HT_COPY, &copies);
     add_moves(lowering, HT_FILL, &fills);
@@ -74,8 +71,7 @@ static bool has_room(const Lowering *lowering, const Segment *kept) {
     return false;
 }
 
-/* Reserves scratch for a reduction that stays there between steps: a partial one, or the whole
- * result of a local task. */
+/* Reserves scratch for a reduction that stays there between steps: partial, or of a local task. */
 static void reserve(Lowering *lowering, const Segment *segment, bool partial) {
     const Task *task = &lowering->plan->tasks.at[segment->task];
     Segment kept = resident_segment(lowering->plan, *segment, partial);
@@ -117,10 +113,8 @@ static void lower_step(Lowering *lowering, const StepPlace *step_place) {
     lowering->dtype = step->dtype;
     lowering->unit = ht_dtype_size(step->dtype);
     if (step_place->position < 0) return;
-    if (step->verb == HT_EXCHANGE)
-        lower_exchange(lowering, step, step_place);
-    else
-        lower_collective(lowering, step, step_place);
+    if (step->verb == HT_EXCHANGE) lower_exchange(lowering, step, step_place);
+    else lower_collective(lowering, step, step_place);
 }
 
 static void find_holdings(Lowering *lowering) {

@@ -1,5 +1,4 @@
-/* Lowering: turns a plan into the tables of one device (<hetu/reshard.h>). This header has what the
- * files of lower/ share.
+/* Lowering: turns a plan into the tables of one device (<hetu/reshard.h>). Shared by lower/.
  *
  * Segments that are contiguous in a tensor's storage are sent from there and received there; all
  * other segments are packed in scratch. Scratch begins with partial reductions that later steps
@@ -7,8 +6,7 @@
  *
  *     all-gather of columns: HT_COPY pack -> HT_ALL_GATHER in scratch -> HT_COPY unpack
  */
-#ifndef RESHARD_LOWER_H
-#define RESHARD_LOWER_H
+#pragma once
 
 #include "reshard/plan_builder.h"
 #include "reshard/plan.h"
@@ -110,8 +108,7 @@ void unpack_block(Lowering *lowering, const Segments *segments, int64_t offset, 
 /* Returns a block of scratch. */
 ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes);
 
-/* Return the plan's only copy of a list of moves or blocks, so that devices with equal lists share
- * memory. */
+/* Return the plan's only copy of a list of moves or blocks, so that equal lists share memory. */
 const ht_move *share_moves(Lowering *lowering, const ht_move *moves, int count);
 const ht_block *share_blocks(Lowering *lowering, const ht_block *blocks, int count);
 
@@ -123,20 +120,16 @@ void add_moves(Lowering *lowering, ht_verb verb, const MoveList *moves);
 void lower_exchange(Lowering *lowering, const Step *step, const StepPlace *step_place);
 void lower_collective(Lowering *lowering, const Step *step, const StepPlace *step_place);
 
-/* Shared parts: the parts of all devices in a collective as one list, whose moves are made once for
- * all devices with the same storage; so lowering takes time linear in the size of the group
- * (shared_parts.c). */
+/* Shared parts: the parts of all devices in a collective as one list, with moves made once for all
+ * devices of equal storage, so lowering takes time linear in the group (shared_parts.c). */
 
 /* The purpose of moves of segments: pack them from their origins into scratch, find the places
  * where results are stored, or unpack them from scratch to these places. */
 typedef enum Way { WAY_PACK, WAY_FIND, WAY_UNPACK } Way;
 
-/* Returns the parts of all devices in a step, one after another; valid until the next step is
- * lowered. */
+/* Returns the parts of all devices in a step, in turn; valid until the next step is lowered. */
 const Segments *shared_parts(Lowering *lowering, const Step *step);
 
 /* Returns the shared list of moves of segments from an offset of scratch on; a new list is empty.
  * Returns NULL if the segments are not those of shared_parts, or if some are in scratch. */
 MoveList *shared_moves(Lowering *lowering, const Segments *segments, int64_t offset, Way way);
-
-#endif

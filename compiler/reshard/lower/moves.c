@@ -14,8 +14,7 @@ Where packed_at(int64_t offset) {
 
 /* ---- moves ---- */
 
-/* Merges dimensions that are contiguous on both sides, and drops those of extent 1. Returns the new
- * rank. */
+/* Merges dimensions that are contiguous on both sides, drops extents of 1. Returns the new rank. */
 static int merge_dimensions(ht_stride *dim, int rank) {
     int kept = 0;
     for (int d = 0; d < rank; d++) {
@@ -24,8 +23,7 @@ static int merge_dimensions(ht_stride *dim, int rank) {
         if (last && last->from == dim[d].from * dim[d].extent &&
             last->to == dim[d].to * dim[d].extent)
             *last = (ht_stride){last->extent * dim[d].extent, dim[d].from, dim[d].to};
-        else
-            dim[kept++] = dim[d];
+        else dim[kept++] = dim[d];
     }
     return kept;
 }
@@ -87,8 +85,7 @@ static int64_t cell_place(const MovePart *part, const Where *where, const Cell *
     return where->offset / part->bucket->element + begin;
 }
 
-/* Moves the elements [lo, hi) of a cell, which begins at `begin` of the packed space (negative:
- * before it). */
+/* Moves the elements [lo, hi) of a cell, from `begin` of the packed space on (or before). */
 static void move_cell(const MovePart *part, const Cell *cell, int64_t lo, int64_t hi,
                       int64_t begin) {
     int rank = part->bucket->overlap->view.rank;
@@ -114,8 +111,7 @@ static void move_cell(const MovePart *part, const Cell *cell, int64_t lo, int64_
     }
 }
 
-/* Moves the elements [lo, hi) of one tensor's part of a bundle, which begins at `begin` of the
- * packed space. */
+/* Moves the elements [lo, hi) of one tensor's part of a bundle, at `begin` of the packed space. */
 static void move_bundle(const MovePart *part, const Bundle *bundle, int64_t lo, int64_t hi,
                         int64_t begin) {
     Cell cell;
@@ -205,8 +201,7 @@ static ht_move fold_progression(Lowering *lowering, const ht_move *move, int cou
     return folded;
 }
 
-/* Returns copies in which boxes at constant distances are folded into one move. So a group needs
- * one move instead of one for each device. */
+/* Returns copies with boxes at constant distances as one move, not one for each device. */
 static MoveList folded_copies(Lowering *lowering, MoveList moves) {
     for (int before = moves.count + 1; moves.count < before;) {
         before = moves.count;
@@ -237,8 +232,7 @@ ht_block scratch_block(const Lowering *lowering, int64_t offset, int64_t bytes) 
         .place = HT_SCRATCH, .offset = offset / lowering->unit, .count = bytes / lowering->unit};
 }
 
-/* Returns the moves that pack segments into scratch: from their origins or, if `received`, from the
- * places where results are stored. */
+/* Returns the moves that pack segments into scratch: from origins or (`received`) result places. */
 static MoveList make_packing(Lowering *lowering, const Segments *segments, int64_t offset,
                              bool received) {
     MoveList moves = {0};
@@ -263,15 +257,12 @@ static void add_unpacking(Lowering *lowering, const Segments *segments, int64_t 
 
 static MoveList make_moves(Lowering *lowering, const Segments *segments, int64_t offset, Way way) {
     MoveList moves = {0};
-    if (way == WAY_UNPACK)
-        add_unpacking(lowering, segments, offset, &moves);
-    else
-        moves = make_packing(lowering, segments, offset, way == WAY_FIND);
+    if (way == WAY_UNPACK) add_unpacking(lowering, segments, offset, &moves);
+    else moves = make_packing(lowering, segments, offset, way == WAY_FIND);
     return moves;
 }
 
-/* Returns the moves of segments; the moves of shared parts are made once for all devices with the
- * same storage. */
+/* Returns the moves of segments; those of shared parts are made once for equal storage. */
 static MoveList moves_of(Lowering *lowering, const Segments *segments, int64_t offset, Way way) {
     MoveList *known = shared_moves(lowering, segments, offset, way);
     if (!known) return make_moves(lowering, segments, offset, way);

@@ -16,8 +16,7 @@ static void join_segment(Arena *arena, Segments *all, Segment segment) {
     if (last && last->task == segment.task && last->origin == segment.origin &&
         last->source == segment.source && last->hi == segment.lo)
         last->hi = segment.hi;
-    else
-        array_push(arena, all, segment);
+    else array_push(arena, all, segment);
 }
 
 static void find_buckets_of(const Plan *plan, SharedParts *parts) {

@@ -51,8 +51,7 @@ static bool others_want(const Task *task, const Index *holders) {
     return false;
 }
 
-/* Adds the bytes that every plan moves for a task: the bytes that sole holders must send, and the
- * bytes that targets must receive. */
+/* Adds the bytes of a task in every plan: what sole holders must send, and targets receive. */
 static void count_forced(PlanBuilder *planner, int t, Index *holders, int64_t *sent,
                          int64_t *received) {
     const Plan *plan = planner->plan;

@@ -8,10 +8,7 @@
 #include "reshard/cost/communication.h"
 #include "support/intern.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/* ---- shares ---- */
 
 /* The parts of one tensor in a collective. */
 typedef struct Share {
@@ -75,16 +72,13 @@ static Shares divide_step(Fusion *fusion, const Step *step) {
     return shares;
 }
 
-/* Returns whether packing and unpacking `bytes` takes longer than the start of another collective
- * does. */
+/* Returns whether packing and unpacking `bytes` takes longer than another collective's start. */
 static bool is_large(const Plan *plan, const Step *step, int64_t bytes) {
     int device = step->group.at[0],
         rounds = (step->group.count - 1) * (step->verb == HT_ALL_REDUCE ? 2 : 1);
     double copies = 2 * (double)bytes / cluster_link(plan->cluster, device, device).bandwidth;
     return copies > rounds * group_link(plan, &step->group).latency;
 }
-
-/* ---- fusion ---- */
 
 static const Segment *first_segment(const Step *step) {
     for (int i = 0; i < step_part_count(step); i++)
@@ -144,8 +138,7 @@ static void fuse(Fusion *fusion, const Step *steps, int count) {
             if (is_large(fusion->planner->plan, &steps[s], shares.at[i].bytes))
                 add_countable_collective(fusion->planner, &steps[s].group, shares.at[i].parts,
                                          steps[s].verb);
-            else
-                join(fusion, find_kind(fusion, &steps[s]), &steps[s], &shares.at[i]);
+            else join(fusion, find_kind(fusion, &steps[s]), &steps[s], &shares.at[i]);
     }
     for (int i = 0; i < fusion->kinds.count; i++) emit_kind(fusion, fusion->kinds.at[i]);
 }
@@ -186,13 +179,11 @@ void fuse_collectives(PlanBuilder *planner) {
                           steps[end].stage == steps[s].stage;)
             end++;
         planner->stage = steps[s].stage;
-        if (phase < 0)
-            array_push(planner->arena, &plan->steps, steps[s]);
+        if (phase < 0) array_push(planner->arena, &plan->steps, steps[s]);
         else if (plan->tensor_count == 1)
             for (int i = s; i < end; i++)
                 add_countable_collective(planner, &steps[i].group, steps[i].parts, steps[i].verb);
-        else
-            fuse(&fusion, steps + s, end - s);
+        else fuse(&fusion, steps + s, end - s);
         if (phase >= 0) sort_by_verb(planner, first);
     }
 }

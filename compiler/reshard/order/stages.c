@@ -1,5 +1,4 @@
-/* Orders a plan's steps: reductions first, then transfers of values; all at once, or
- * hierarchically. */
+/* Orders a plan's steps: reductions, then transfers; all at once, or hierarchically. */
 #include "reshard/plan_builder.h"
 
 #include "reshard/copy/copy.h"
@@ -77,8 +76,7 @@ static void add_one_tier(PlanBuilder *planner) {
     add_stage(planner, &tasks, true);
 }
 
-/* Adds the steps of a hierarchical plan: reductions inside hosts, then across hosts; after them
- * transfers across hosts, then inside hosts. */
+/* Adds a hierarchical plan's steps: reductions inside, then across hosts; transfers in reverse. */
 static void add_two_tiers(PlanBuilder *planner) {
     Hosts *hosts = hosts_of(planner);
     Tasks tasks = reducing_tasks(planner), local = {0}, crossing = {0}, none = {0};

@@ -38,8 +38,7 @@ static bool is_all_reduce(const PlanBuilder *planner, const Task *task, const In
     return may_collect(planner, &task->targets);
 }
 
-/* Returns the all-reduce of a group for a bucket; appends it if it does not exist. `known` has, by
- * group, 1 + the index of its last all-reduce. */
+/* Returns the all-reduce of a group for a bucket, new or `known` (1 + its index, by group). */
 static Step *all_reduce_step(PlanBuilder *planner, Intern *known, Devices group, int bucket) {
     Plan *plan = planner->plan;
     intptr_t *number = intern_slot(known, group.at, sizeof *group.at * (size_t)group.count);

@@ -32,8 +32,7 @@ struct Combining {
     PlanBuilder *planner;
     const Reduction *reduction; // the current reduction
     const Task *task;           // task of the current reduction
-    int64_t extra; // for each element: number of contributions that must be received beyond one for
-                   // each target
+    int64_t extra; // for each element: contributions to receive beyond one for each target
     int first;     // index of the reduction's first contribution
     Index *source; // by device: the contribution that the device holds
     Array(PlannedContribution) contributions;
@@ -67,7 +66,6 @@ static void take_up(Combining *combining, const Reduction *reduction) {
             index_set(combining->source, task->sources[p].at[h], p);
 }
 
-/* Adds bytes to the loads of all devices of a list. */
 static void add_loads(const Plan *plan, const Devices *devices, int64_t bytes, int64_t *load) {
     for (int i = 0; i < devices->count; i++) load[plan_slot(plan, devices->at[i])] += bytes;
 }
@@ -107,8 +105,7 @@ static void sort_reducers(const PlanBuilder *planner, Index *places, Reduction *
     reduction->reducers = sorted;
 }
 
-/* Divides each value among its reducers that hold contributions; each reducer reduces its share and
- * then sends it to the other targets. */
+/* Divides a value among contributing reducers; each reduces its share and sends it to others. */
 static void choose_shares(PlanBuilder *planner, Reductions *reductions) {
     Jobs jobs = {0};
     Index *places = index_create(planner);
@@ -162,8 +159,7 @@ static int add_partial(Combining *combining, int holder_device, int source, Rang
     return combining->contributions.count - 1;
 }
 
-/* Adds the transfer of a result at `device` to the other targets, from the device's storage or (if
- * `partial`) from its scratch. */
+/* Adds a result's transfer from `device`, from storage or (`partial`) scratch, to other targets. */
 static void add_result(Combining *combining, int device, bool partial, Range part) {
     Segment segment = {.task = combining->reduction->task, .lo = part.lo, .hi = part.hi};
     segment.origin = partial ? ORIGIN_PARTIAL : ORIGIN_TO;
@@ -374,8 +370,7 @@ static void add_stretches(const Combining *combining, int64_t cap, Stretches *st
     int64_t fine = fine_grain(combining->planner->plan, &all, cap);
     if (combining->extra > fine)
         add_trees(combining, (Range){all.lo, all.hi}, fine, stretches, jobs);
-    else if (reduction->holds)
-        add_reducers(combining, stretches, jobs);
+    else if (reduction->holds) add_reducers(combining, stretches, jobs);
     else
         add_stretch(combining, stretches, jobs,
                     (Stretch){reduction, all.lo, all.hi, .count = reduction->reducers.count}, 0);
@@ -461,13 +456,11 @@ void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs) {
         job.unit = task_element(plan, contribution->segment.task);
         if (job.first == 1 || !job.least)
             plan->sent[plan_slot(plan, job.devices.at[0])] += job_load(&job);
-        else
-            contribution->job = add_job(planner, jobs, job);
+        else contribution->job = add_job(planner, jobs, job);
     }
 }
 
-/* Sends the ranges of a contribution, given by the numbers of its leaves; its holders send their
- * shares one after another. */
+/* Sends a contribution's ranges, by its leaves' numbers; holders send their shares in turn. */
 static void send_contribution(const Combining *combining, const PlannedContribution *contribution,
                               const int *leaves, int count, const Jobs *jobs) {
     const int64_t *shares = contribution->job < 0 ? NULL : jobs->at[contribution->job].units;

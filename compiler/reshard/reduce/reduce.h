@@ -11,8 +11,7 @@
  *
  *     {sum:4} to {dup:4}: all-reduce    {sum:4} to {0:4}: reduce-scatter    {sum:4} to [0]: reduce
  */
-#ifndef RESHARD_REDUCE_REDUCE_H
-#define RESHARD_REDUCE_REDUCE_H
+#pragma once
 
 #include "reshard/senders/balance_senders.h"
 #include "reshard/devices.h"
@@ -58,5 +57,3 @@ void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs);
 
 /* Fills the exchanges with messages once the jobs are divided. */
 void combining_send(PlanBuilder *planner, const Combining *combining, const Jobs *jobs);
-
-#endif

@@ -30,8 +30,6 @@ typedef struct Reducer {
     Parts parts;
 } Reducer;
 
-/* ---- parts ---- */
-
 /* Returns the fewest and the most holders that a contribution has. */
 static Range count_holders(const Task *task) {
     Range range = {task->source_count ? task->sources[0].count : 0, 0};
@@ -108,8 +106,6 @@ static void add_candidate(Reducer *reducer, int t) {
     array_push(reducer->planner->arena, &reducer->candidates, candidate);
 }
 
-/* ---- collectives ---- */
-
 /* Marks the candidates all of whose parts are in closed components; excludes the components of all
  * other candidates, until nothing changes. */
 static void find_collective(const Candidates *candidates, const int *component, bool *closed) {
@@ -129,8 +125,7 @@ static void find_collective(const Candidates *candidates, const int *component, 
     }
 }
 
-/* Appends the collective of a component, in which each device keeps its parts; reducer->members has
- * the devices' positions. */
+/* Appends a component's collective, in which devices (reducer->members) keep their parts. */
 static void add_scatter(Reducer *reducer, const Components *components, int c, Devices group) {
     PlanBuilder *planner = reducer->planner;
     Segments *kept = arena_array(planner->arena, Segments, group.count);

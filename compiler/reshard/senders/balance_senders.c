@@ -31,8 +31,6 @@ int64_t fine_grain(const Plan *plan, const Segment *segment, int64_t cap) {
     return fine > 1 ? fine : 1;
 }
 
-/* ---- one division ---- */
-
 /* A device that may do a part of a job: its load without the job, the most grains that it may do,
  * and its index in the job. */
 typedef struct Worker {
@@ -57,8 +55,7 @@ static int64_t room_below(const Worker *workers, int count, int64_t level, int64
     return room;
 }
 
-/* Returns the size, in units, of the portions that preferred devices get: 1 if some units must be
- * theirs (job->least), else a grain. */
+/* Returns the units of a preferred portion: 1 if some must be theirs (job->least), else a grain */
 static int64_t first_step(const Job *job) { return job->least ? 1 : job->grain; }
 
 /* Returns how many grains the preferred devices do if none of them may exceed a level. */
@@ -86,10 +83,8 @@ static int64_t find_level(const Job *job, const Worker *workers, int64_t cap) {
     }
     while (high - low > 1) {
         int64_t middle = low + (high - low) / 2;
-        if (is_enough(job, workers, middle))
-            high = middle;
-        else
-            low = middle;
+        if (is_enough(job, workers, middle)) high = middle;
+        else low = middle;
     }
     return high;
 }
@@ -133,8 +128,6 @@ static void divide(PlanBuilder *planner, Job *job, int64_t cap, int64_t *load, W
     for (int i = 0; i < count; i++)
         load[plan_slot(planner->plan, job->devices.at[i])] += job->units[i] * job->unit;
 }
-
-/* ---- all divisions ---- */
 
 /* Returns the job numbers, those with the fewest preferred devices first. */
 static const int *rank_jobs(PlanBuilder *planner, const Jobs *jobs, int most) {

@@ -2,10 +2,8 @@
  *
  * Reductions and transfers leave choices: which of several holders sends, which device combines
  * contributions, which receiver passes a value on. Each choice is a job that may be divided among
- * devices. All jobs together are divided so that, if possible, no device does much more than an
- * even share. */
-#ifndef RESHARD_SENDERS_BALANCE_SENDERS_H
-#define RESHARD_SENDERS_BALANCE_SENDERS_H
+ * devices. All are divided so that, if possible, no device does much more than its share. */
+#pragma once
 
 #include "reshard/plan_builder.h"
 
@@ -54,5 +52,3 @@ typedef struct Tree {
 /* Arranges nodes as a forest of least depth: the first `tops` nodes are roots, and node i has
  * degree[i] children. The degrees must add up to the number of other nodes. */
 Tree tree_arrange(PlanBuilder *planner, int tops, int count, const int *degree);
-
-#endif

@@ -187,10 +187,8 @@ void ht_balance_with(ht_program *program, ht_balance_options options) {
         return;
     }
     const char *reason = reason_against(program);
-    if (reason)
-        fprintf(stderr, "hetu: ht_balance leaves the program as it is: %s\n", reason);
-    else
-        program->session->balance = open_balance(program, options);
+    if (reason) fprintf(stderr, "hetu: ht_balance leaves the program as it is: %s\n", reason);
+    else program->session->balance = open_balance(program, options);
 }
 
 /* Ends hetu-balance if it runs, and deletes its output. */
@@ -347,8 +345,7 @@ static bool find_moved(Balance *balance) {
     return found;
 }
 
-/* Returns whether the planned strategy saves more within `horizon` steps than the switch costs.
- * Prints the decision. */
+/* Returns whether the plan saves more within `horizon` steps than the switch costs. Prints that. */
 static bool pays_back(const Balance *balance) {
     const Asked *asked = &balance->asked;
     double gain = usual_step(balance) * (1 - asked->then / asked->now), cost = switch_cost(balance);
@@ -368,8 +365,7 @@ static bool pays_back(const Balance *balance) {
     return pays && strcmp(asked->name, strategy_of(balance->image));
 }
 
-/* Ends a plan without a switch. The plan's rates become the planned rates, so that the same rates
- * do not cause another plan. */
+/* Ends a plan without a switch. Its rates become the planned ones, and cause no other plan. */
 static void leave(Balance *balance) {
     memcpy(balance->rates->planned, balance->asked.rates,
            sizeof(double) * (size_t)balance->rates->count);
@@ -399,10 +395,8 @@ static void go_home(Balance *balance) {
     asked->then = fmin(balance->base_seconds,
                        asked->now * busiest(asked->work, balance->rates->count) /
                            busiest(asked->work + balance->rates->count, balance->rates->count));
-    if (pays_back(balance))
-        take_plan(balance);
-    else
-        leave(balance);
+    if (pays_back(balance)) take_plan(balance);
+    else leave(balance);
 }
 
 /* Reads the plan once hetu-balance has ended. Accepts it if rates_near and pays_back agree. */
@@ -511,8 +505,6 @@ void balance_note(ht_program *program, const PaceReport *reports) {
         (balance->rests && !is_healed(balance)))
         return;
     say_moved(balance);
-    if (is_healed(balance))
-        go_home(balance);
-    else
-        start_planner(balance);
+    if (is_healed(balance)) go_home(balance);
+    else start_planner(balance);
 }

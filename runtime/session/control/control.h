@@ -1,6 +1,5 @@
 /* ht_balance, ht_dispatch and the end by a signal, as steps of a session call them. */
-#ifndef SESSION_CONTROL_CONTROL_H
-#define SESSION_CONTROL_CONTROL_H
+#pragma once
 
 #include "session/core/session.h"
 
@@ -17,8 +16,7 @@
  *    (session/control/recompile_command.h), and hetucc compiles it as for ht_prepare.
  *
  * No step waits for these processes. Example: rank 5 slows to rate 4; some steps later the program
- * trains under "balanced1", which gives rank 5 less work.
- */
+ * trains under "balanced1", which gives rank 5 less work. */
 
 void balance_turn(ht_program *program);
 bool balance_wants(const ht_program *program);
@@ -27,8 +25,7 @@ void balance_close(ht_session *session);
 
 /* ---- dispatch ---- */
 
-/* ht_dispatch: chooses the strategy for a batch of sequences of unequal lengths, and the row for
- * each sequence.
+/* ht_dispatch: chooses the strategy and rows for a batch of sequences of unequal lengths.
  *
  * 1. Each row of a strategy has a capacity, the padding length of its pipeline. A strategy holds a
  *    batch if the i-th longest sequence fits into the i-th longest row, for all i.
@@ -37,8 +34,7 @@ void balance_close(ht_session *session);
  * 3. The program switches once the time lost by staying exceeds the time of a switch.
  *
  * A thread plans the next batch while the current one trains. Example: rows of capacities 4096,
- * 1024, 1024 hold the lengths 900, 3000, 1000 and get sequences 1, 2, 0.
- */
+ * 1024, 1024 hold the lengths 900, 3000, 1000 and get sequences 1, 2, 0. */
 
 /* Updates the measured step time of the current strategy. */
 void dispatch_note(const ht_program *program, double seconds);
@@ -46,19 +42,16 @@ void dispatch_close(ht_session *session);
 
 /* ---- ending ---- */
 
-/* Saves a checkpoint and ends the program after a signal (base/signals.h). All functions run on
- * rank 0.
+/* Saves a checkpoint and ends the program after a signal (base/signals.h). All run on rank 0.
  *
  * A main that calls ht_told_to_end handles the signal itself. For a main that does not, but has
  * saved or loaded a checkpoint, the session saves between two steps as ht_save did last. The
- * session then ends the program with status 128 + signal.
- */
+ * session then ends the program with status 128 + signal. */
 
 /* Makes all ranks defer the signals, which otherwise end a rank at once. */
 void ending_heed(ht_session *session);
 
-/* Note the folder and numbers of main's last ht_save, its last ht_remember, or the checkpoint that
- * main loaded. */
+/* Note the folder and numbers of main's last ht_save, ht_remember, or loaded checkpoint. */
 void ending_saved(ht_session *session, const char *folder, const ht_noted *noted);
 void ending_remembered(ht_session *session, const char *folder, const ht_noted *noted);
 void ending_resumed(ht_session *session, const char *folder);
@@ -76,5 +69,3 @@ void ending_turn(const ht_program *next);
 
 /* Frees the state of this module at the end of a session. */
 void ending_close(ht_session *session);
-
-#endif

@@ -5,7 +5,6 @@
 #include "session/core/initial_strategy.h"
 #include "session/control/pace.h"
 #include "base/memory.h"
-#include "transport/world.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -133,8 +132,7 @@ static void free_strategies(Holds *list, int count) {
     free(list);
 }
 
-/* Lists the strategies again if there are new ones or the variable has changed. Known strategies
- * keep their indices and step times. */
+/* Lists the strategies again if new ones came or the variable changed. Indices and times stay. */
 static void list_strategies(struct Dispatch *dispatch, const int *variable) {
     int own = session_image_program(dispatch->program)->number, old_count = dispatch->count;
     Holds *old = dispatch->at;

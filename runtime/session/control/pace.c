@@ -4,7 +4,6 @@
 
 #include "device/device.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -42,8 +41,6 @@ void pace_step(bool reported) {
     call_count = 0;
     wanted = reported;
 }
-
-/* ---- kernels ---- */
 
 /* Returns the number of elements of all results and operands. */
 static int64_t count_elements(const ht_call *call) {

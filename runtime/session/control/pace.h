@@ -3,10 +3,8 @@
  * The clock runs (wall time) from pace_begin to pace_end: in the parts of a step, but not in
  * conversions, where ranks wait for each other. Asynchronous work of a GPU is not measured. The
  * kernel that took longest is kept, so that a rank that becomes idle can run it to measure its
- * rate. rates.c compares the times, balance.c decides when to make a new plan.
- */
-#ifndef SESSION_CONTROL_PACE_H
-#define SESSION_CONTROL_PACE_H
+ * rate. rates.c compares the times, balance.c decides when to make a new plan. */
+#pragma once
 
 #include <hetu/kernel.h>
 
@@ -34,5 +32,3 @@ void pace_step(bool wanted);
 
 /* Returns this rank's report of a step. An idle rank runs a kernel to measure its rate. */
 PaceReport pace_report(bool idle, int64_t step);
-
-#endif

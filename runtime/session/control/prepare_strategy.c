@@ -41,8 +41,7 @@ static struct {
     int count;
 } arrivals;
 
-/* Returns --strategy=WORD, where FILE or FILE:NAME gets an absolute path, so that the option does
- * not depend on the current folder. */
+/* Returns --strategy=WORD with an absolute path for FILE or FILE:NAME, valid in any folder. */
 static char *option_of(const char *word) {
     char *option = NULL, *colon = strrchr(word, ':'), *whole = realpath(word, NULL), *before = NULL;
     if (!whole && colon && (before = strndup(word, (size_t)(colon - word))))
@@ -94,8 +93,7 @@ static void begin(Arrival *arrival) {
     if (!arrival->maker) refuse(arrival, reason);
 }
 
-/* Starts hetucc for the first open request unless hetucc already runs for it, then notes whether
- * hetucc has ended. */
+/* Starts hetucc for the first open request unless it runs, then notes whether it has ended. */
 static void advance(void) {
     Arrival *arrival = first_open();
     if (arrival && arrival->progress == ASKED) begin(arrival);
@@ -132,8 +130,7 @@ void prepare_request(int image, const char *word) {
     Arrival *arrival = &arrivals.at[arrivals.count++];
     *arrival = (Arrival){
         .recipe = recompile_command_of(image), .word = strdup(word), .option = option_of(word)};
-    if (arrival->recipe && arrival->recipe->refuses)
-        refuse(arrival, arrival->recipe->refuses);
+    if (arrival->recipe && arrival->recipe->refuses) refuse(arrival, arrival->recipe->refuses);
     else if (!arrival->recipe)
         refuse(arrival, "the program was not compiled for strategies that arrive: ht_prepare must "
                         "be called in the source file of the "
@@ -188,10 +185,8 @@ void *prepare_next_compiled(size_t *size) {
     void *object = NULL;
     for (Arrival *arrival; !object && (arrival = first_open());) {
         advance();
-        if (arrival->progress == THERE)
-            object = read_object(arrival, size);
-        else if (arrival->progress != REFUSED)
-            break;
+        if (arrival->progress == THERE) object = read_object(arrival, size);
+        else if (arrival->progress != REFUSED) break;
     }
     return object;
 }
@@ -319,8 +314,7 @@ static bool check_ranks(const ht_arrival *arrival, char *reason) {
     return true;
 }
 
-/* Finds the images and variables of the program that an object refers to. Returns false with a
- * reason if one is missing. */
+/* Finds the program's images and variables for an object; false with a reason: one is missing. */
 static bool join(const ht_arrival *arrival, Joined *joined, Refusal *refusal) {
     char *reason = refusal->reason;
     refusal->lasts = true;

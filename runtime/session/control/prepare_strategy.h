@@ -2,17 +2,14 @@
  *
  * Rank 0 runs hetucc in another process, which compiles one requested strategy at a time to a
  * shared object. Rank 0 then broadcasts the object, and all ranks load it. Its images are
- * registered if every rank could load them, in the order of the requests.
- */
-#ifndef SESSION_CONTROL_PREPARE_STRATEGY_H
-#define SESSION_CONTROL_PREPARE_STRATEGY_H
+ * registered if every rank could load them, in the order of the requests. */
+#pragma once
 
 #include "session/core/image.h"
 
 #include <stddef.h>
 
-/* On rank 0: requests a strategy for the program of `image`; `word` is an argument of --strategy.
- * Returns without waiting. */
+/* On rank 0: requests a strategy for `image`'s program by --strategy's `word`. Does not wait. */
 void prepare_request(int image, const char *word);
 
 /* On rank 0: returns the next compiled object, of *size bytes; free() it. NULL: none is ready. */
@@ -38,5 +35,3 @@ bool prepare_is_pending(const char *word);
 
 /* On rank 0: ends running hetucc processes and deletes their objects. */
 void prepare_close(void);
-
-#endif

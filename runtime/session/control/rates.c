@@ -82,8 +82,7 @@ static double usual_unit(const Rates *rates, const double *work) {
 }
 
 /* Returns the seconds below which computing times are not compared: a twentieth of the largest
- * healthy time. Overhead of kernel calls and of a loaded machine, which the planner does not
- * predict, is of that size. */
+ * healthy time. Unpredicted overhead of kernel calls and a loaded machine is of that size. */
 static double least_seconds(const Rates *rates) {
     const double share = 0.05;
     double most = 0;
@@ -129,8 +128,7 @@ static double middle(const Rates *rates, int rank) {
 }
 
 /* Returns a rank's healthy computing seconds: the median of the first steps divided by the planned
- * rate. Returns the planner's prediction if the two differ by more than a factor of 1.5 beyond
- * overhead. */
+ * rate. Returns the prediction if they differ by more than a factor of 1.5 beyond overhead. */
 static double healthy_of(const Rates *rates, int rank) {
     const double most = 1.5;
     double own = middle(rates, rank) / rates->planned[rank], expected = rates->now->expected[rank],

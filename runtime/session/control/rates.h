@@ -6,10 +6,8 @@
  * far from the planner's prediction, the prediction is used instead. Times below a twentieth of the
  * largest healthy time are mostly overhead and make no rank a straggler. An idle rank runs a kernel
  * of its last busy step, or a small product, to measure its rate. balance.c decides by these rates
- * when to make a new plan.
- */
-#ifndef SESSION_CONTROL_RATES_H
-#define SESSION_CONTROL_RATES_H
+ * when to make a new plan. */
+#pragma once
 
 #include "session/control/pace.h"
 
@@ -57,5 +55,3 @@ void rates_asked(const Rates *rates, double *asked);
 
 /* Returns whether each rank was near its `asked` rate in at least one of the last three steps. */
 bool rates_near(const Rates *rates, const double *asked);
-
-#endif

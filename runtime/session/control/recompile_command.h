@@ -5,8 +5,7 @@
  *     pid_t maker = recompile_start(recipe, NULL, words, NULL, reason);
  *
  * All functions run on rank 0. */
-#ifndef SESSION_CONTROL_RECOMPILE_COMMAND_H
-#define SESSION_CONTROL_RECOMPILE_COMMAND_H
+#pragma once
 
 #include "session/core/image.h"
 
@@ -45,8 +44,7 @@ void recompile_add(RecompileCommand *recipe, char *option);
 
 /* Starts hetucc, or a tool in its folder, on the program's sources and strategies, in the folder of
  * the compilation. `words` are further arguments (NULL at the end). The tool's output goes to the
- * file `output`; NULL: to this program's output. Returns the process, or 0 with a reason if it
- * cannot be started. */
+ * file `output`; NULL: to this program's output. Returns the process, or 0 with a reason. */
 pid_t recompile_start(const RecompileCommand *recipe, const char *tool, const char *const *words,
                       const char *output, char *reason);
 
@@ -54,8 +52,5 @@ pid_t recompile_start(const RecompileCommand *recipe, const char *tool, const ch
  * ended it (signal 0: not known); -1 if it still runs. `wait`: waits for its end. */
 int recompile_ended(pid_t maker, bool wait);
 
-/* Returns the path of a new file in the process's private folder (base/files.h); free() it. Returns
- * NULL and sets `reason` on failure. */
+/* Returns a new file's path in the process's private folder; free() it. NULL: see `reason`. */
 char *recompile_file(const char *kind, int number, const char *suffix, char *reason);
-
-#endif

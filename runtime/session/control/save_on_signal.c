@@ -9,8 +9,6 @@
 #include "session/control/pace.h"
 #include "session/persist/checkpoint.h"
 
-#include <hetu/kernel.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

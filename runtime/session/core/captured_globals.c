@@ -40,13 +40,11 @@ static void print_number(char *out, size_t room, const ht_image_read *read, cons
 static void advise(char *out, size_t room, int index, bool wanted) {
     int fits = image_next(index, -1);
     while (fits >= 0 && !image_reads_agree(fits)) fits = image_next(index, fits);
-    if (wanted)
-        snprintf(out, room, "set it before ht_switch, or choose the strategy that has it");
+    if (wanted) snprintf(out, room, "set it before ht_switch, or choose the strategy that has it");
     else if (fits >= 0)
         snprintf(out, room, "call ht_switch, which goes to strategy \"%s\"",
                  image_at(fits)->image->strategy);
-    else
-        snprintf(out, room, "compile it with the value that it is to have");
+    else snprintf(out, room, "compile it with the value that it is to have");
 }
 
 /* Ends the program; the message has the values of element `index` at compile time and now. */

@@ -4,8 +4,6 @@
  *     session_issue(COMMAND_RUN)  ──────▶  session_serve: waits, then carries it out as rank 0 does
  */
 #include "transport/world.h"
-#include "device/device.h"
-#include "base/fail.h"
 #include "base/memory.h"
 #include "base/signals.h"
 #include "session/control/prepare_strategy.h"
@@ -108,8 +106,7 @@ static void run_program(ht_session *session, const Command *command, Payload *pa
     if (session->dump && program->image->trains) program_dump(program, session->dump, "step");
 }
 
-/* Loads strategies that were compiled while the program runs: rank 0 broadcasts the shared object,
- * of command->arrive.bytes bytes. */
+/* Loads strategies compiled while the program runs: rank 0 broadcasts command->arrive.bytes. */
 static void take_arrival(ht_session *session, const Command *command, Payload *payload) {
     (void)session;
     void *object = payload->from ? NULL : memory_array(command->arrive.bytes, 1);

@@ -4,10 +4,8 @@
  *     session_issue(session, &command, &(Payload){0});
  *
  * Command and Payload are tagged unions: `kind` says which member of both unions is set. Table
- * `commands` of commands.c has the function that carries out a command.
- */
-#ifndef SESSION_CORE_COMMANDS_H
-#define SESSION_CORE_COMMANDS_H
+ * `commands` of commands.c has the function that carries out a command. */
+#pragma once
 
 #include "checkpoint/safetensors.h"
 #include "session/core/program.h"
@@ -122,5 +120,3 @@ void session_issue(ht_session *session, Command *command, Payload *payload);
 
 /* On all ranks but 0: carries out commands until the session ends, then ends the process. */
 _Noreturn void session_serve(ht_session *session);
-
-#endif

@@ -1,8 +1,7 @@
 /* The one-device library behind a session: runs models that hetucc did not compile. The library
  * registers itself if it is linked (eager/model.c); programs for other devices are built without
  * it. eager/eager.h describes its functions. */
-#ifndef SESSION_CORE_EAGER_H
-#define SESSION_CORE_EAGER_H
+#pragma once
 
 #include "session/data/named_values.h"
 
@@ -51,5 +50,3 @@ typedef struct EagerLibrary {
 
 /* Registers the library; called before main. */
 void session_use_eager(const EagerLibrary *library);
-
-#endif

@@ -43,14 +43,12 @@ int image_count(void) { return images.count; }
 
 const RegisteredImage *image_at(int index) { return &images.at[index]; }
 
-/* Returns whether two functions of optimizers are the same: by name if both have names, else by
- * address. */
+/* Returns whether two functions of optimizers are the same: by name if both have one, or address */
 static bool same_function(void (*a)(void), const char *a_name, void (*b)(void),
                           const char *b_name) {
     return a_name && b_name ? !strcmp(a_name, b_name) : a == b && !a_name == !b_name;
 }
 
-/* Returns whether group g of an image has this optimizer. */
 static bool group_fits(const RegisteredImage *registered, int g, const char *names,
                        const ht_optimizer *optimizer) {
     const char *own = registered->image->groups[g], *const *rules =

@@ -1,7 +1,5 @@
-/* The images that hetucc linked into this executable, in the order of their registration, which is
- * equal on all ranks. */
-#ifndef SESSION_CORE_IMAGE_H
-#define SESSION_CORE_IMAGE_H
+/* The images in this executable, in the order of their registration, equal on all ranks. */
+#pragma once
 
 #include <hetu/rt.h>
 #include <hetu/session.h>
@@ -17,8 +15,7 @@ int image_count(void);
 const RegisteredImage *image_at(int index);
 
 /* Returns the first image of a model function with these options and optimizer (NULL: ht_infer).
- * Returns -1 if the model has no image. Ends the program if the model has only images with other
- * options or optimizers. */
+ * Returns -1 if the model has none. Ends the program if it has only images with others. */
 int image_find(ht_tensor (*model)(void), const ht_optimizer *optimizer,
                const ht_program_options *options);
 
@@ -32,8 +29,7 @@ int image_under(int index, const char *strategy);
 /* Returns the migration between two images; NULL: there is none. */
 const ht_migration *image_migration(const ht_image *from, const ht_image *to);
 
-/* Returns whether the variables that the image's model read at compile time still have the same
- * values. */
+/* Returns whether the variables that the model read at compile time still have these values. */
 bool image_reads_agree(int index);
 
 /* Sets *value to the value of an integer variable at compile time. Returns false if the model did
@@ -54,8 +50,5 @@ int image_devices(const ht_image *image);
 /* Returns the largest number of devices of an image, idle ones included; 0: no images. */
 int image_ranks(void);
 
-/* Ends the program if an image has another version than this library, or two models have one
- * address. */
+/* Ends the program if an image's version is not this library's, or two models have one address. */
 void image_check(void);
-
-#endif

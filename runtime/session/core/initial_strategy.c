@@ -1,7 +1,6 @@
 /* Decides under which strategy a run begins (HETU_STRATEGY), and which have enough ranks. */
 #include "session/core/initial_strategy.h"
 
-#include "base/fail.h"
 #include "session/control/prepare_strategy.h"
 #include "session/control/recompile_command.h"
 #include "transport/world.h"

@@ -3,16 +3,14 @@
  * A program usually runs on as many ranks as its largest strategy has devices. With HETU_STRATEGY,
  * which heturun sets, it begins under that strategy and may have fewer ranks. Then it never
  * switches to strategies for more devices than it has ranks. */
-#ifndef SESSION_CORE_INITIAL_STRATEGY_H
-#define SESSION_CORE_INITIAL_STRATEGY_H
+#pragma once
 
 #include "session/core/session.h"
 
 /* Returns HETU_STRATEGY: a name, or FILE:NAME; NULL: not set. */
 const char *initial_strategy_word(void);
 
-/* On rank 0, before the first program: sets variables that still have the first strategy's values
- * to the chosen strategy's values. */
+/* On rank 0, first: sets variables from the first strategy's values to the chosen strategy's. */
 void initial_strategy_set_variables(void);
 
 /* Gives variables the values of image `chosen` if they still have the values of image `first`. */
@@ -24,12 +22,9 @@ bool initial_strategy_possible(int image);
 /* Does the same as image_next, but skips images for which there are too few ranks. */
 int initial_strategy_next(int index, int after);
 
-/* Exit status of rank 0 if the program cannot begin under HETU_STRATEGY. heturun may then try
- * another strategy. */
+/* Rank 0's exit status if the program cannot begin under HETU_STRATEGY: heturun may try another. */
 enum { NO_STRATEGY = 121 };
 
 /* Returns the image with which the first program of a session begins: under HETU_STRATEGY, which is
  * compiled now if the program lacks it. Ends the program on failure. */
 int initial_strategy_begin(ht_session *session, int first);
-
-#endif

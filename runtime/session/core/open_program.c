@@ -60,8 +60,7 @@ static void check_optimizers(const ht_optimizer *optimizer, ht_group_list groups
     check_operators(optimizer, groups);
 }
 
-/* Copies the hyperparameters of the optimizer, then of the groups' optimizers, to `hyper`, HT_HYPER
- * each. */
+/* Copies hyperparameters of the optimizer, then the groups', to `hyper`, HT_HYPER each. */
 static void take_numbers(float *hyper, const ht_optimizer *optimizer, ht_group_list groups) {
     memcpy(hyper, optimizer->hyper, sizeof optimizer->hyper);
     for (int g = 0; g < groups.count; g++)
@@ -85,8 +84,6 @@ static char *optimizer_names(const ht_optimizer *optimizer, ht_group_list groups
     return named ? text : NULL;
 }
 
-/* ---- programs ---- */
-
 static ht_program *new_program(ht_session *open, bool trains) {
     ht_program *program = memory_array(1, sizeof *program);
     *program = (ht_program){.session = open, .trains = trains, .number = -1};
@@ -95,8 +92,7 @@ static ht_program *new_program(ht_session *open, bool trains) {
     return open->handles[open->handle_count++] = program;
 }
 
-/* Opens a model without an image in the one-device library. Ends the program if the library is not
- * linked. */
+/* Opens a model without an image in the one-device library, which must be linked. */
 static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void),
                               const ht_optimizer *optimizer, const ht_program_options *options) {
     if (open->program_count || world_size() > 1 || !session_eager())
@@ -114,8 +110,7 @@ static ht_program *open_eager(ht_session *open, ht_tensor (*model)(void),
  * 1. for the first program, the image under HETU_STRATEGY, if that is set
  * 2. the image under the newest program's strategy, if the variables have that strategy's values
  * 3. the first image that was compiled with the variables' present values
- * 4. the first image
- */
+ * 4. the first image */
 static int begin_with(ht_session *open, int first) {
     if (initial_strategy_word() && !open->program_count) return initial_strategy_begin(open, first);
     const char *strategy =

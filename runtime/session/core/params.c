@@ -1,6 +1,5 @@
 /* Parameters and optimizer states on all ranks. Initial values come from ht_init_box
- * (base/random.h) by an element's index in the whole tensor, so they do not depend on the
- * layout. */
+ * (base/random.h) by global index, and so do not depend on the layout. */
 #include "session/core/params.h"
 
 #include "transport/world.h"

@@ -1,10 +1,8 @@
 /* The parameters of a session: this rank's pieces, shared by the programs that name them.
  *
  * Programs may use a parameter in different layouts. Each layout in use has a copy. Before a
- * program runs, param_refresh converts the newest copy to the program's layout.
- */
-#ifndef SESSION_CORE_PARAMS_H
-#define SESSION_CORE_PARAMS_H
+ * program runs, param_refresh converts the newest copy to the program's layout. */
+#pragma once
 
 #include "session/data/boxes.h"
 
@@ -58,5 +56,3 @@ void param_get(const Param *param, float *to);
 void param_set(Param *param, const float *from);
 
 void params_destroy(Params *params);
-
-#endif

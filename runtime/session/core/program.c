@@ -13,7 +13,6 @@
 #include "base/memory.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,8 +66,7 @@ static void open_pipeline(Program *program) {
         worker->position++;
 }
 
-/* Returns, by conversion plan, a bit mask of the queues (HT_QUEUE_*) whose transfers use the
- * plan. */
+/* Returns, by conversion plan, a bit mask of the queues (HT_QUEUE_*) whose transfers use it. */
 static unsigned *queues_of(const ht_image *image) {
     unsigned *queues = memory_array(image->plan_count, sizeof *queues);
     for (int p = 0; p < image->plan_count; p++)
@@ -86,8 +84,7 @@ typedef struct Prepared {
 } Prepared;
 
 /* Returns the number of message tags of an image: one per plan, or more if there are more gradient
- * transfers. Plans and gradient transfers share tags, since gradient transfers have their own
- * queue. */
+ * transfers. They share tags, since gradient transfers have their own queue. */
 static int count_tags(const ht_image *image) {
     int count = image->plan_count;
     for (int r = 0; r < image->role_count; r++)
@@ -97,8 +94,7 @@ static int count_tags(const ht_image *image) {
     return count;
 }
 
-/* Reserves an image's message tags and returns the first. All ranks get the same tag, since they
- * prepare images in the same order. */
+/* Reserves an image's message tags and returns the first, equal on all ranks, which keep order */
 static int take_tags(const ht_image *image) {
     static int tags;
     int first = tags, count = count_tags(image);
@@ -120,8 +116,7 @@ static void prepare(const ht_image *image, Prepared *prepared) {
     *prepared = (Prepared){true, image_transfers(image) ? take_tags(image) : 0};
 }
 
-/* Prepares the channels of all strategies of a program for which there are enough ranks. Returns
- * the first message tag of `image`. */
+/* Prepares the channels of all strategies that fit the ranks. Returns the first tag of `image`. */
 static int open_channels(int image) {
     static Prepared *prepared;
     static int count;
@@ -226,10 +221,8 @@ static int slot_param(const ht_image *image, int slot, int *state) {
 /* Allocates the storage of a parameter or state under the new strategy. */
 static void open_slot(Moving *moving, int slot) {
     int state, param = slot_param(moving->to->image, slot, &state);
-    if (state < 0)
-        open_param(moving->to, param, moving->params);
-    else
-        moving->to->slots[slot] = new_state(moving->to->image->params[param].state[state]);
+    if (state < 0) open_param(moving->to, param, moving->params);
+    else moving->to->slots[slot] = new_state(moving->to->image->params[param].state[state]);
 }
 
 /* Frees the storage of a parameter or state under the old strategy. */
@@ -237,8 +230,7 @@ static void close_slot(Moving *moving, int slot) {
     int state, param = slot_param(moving->from->image, slot, &state);
     if (state < 0)
         param_release(moving->from->params[param].param, moving->from->params[param].copy);
-    else
-        device_free(moving->from->slots[slot]);
+    else device_free(moving->from->slots[slot]);
 }
 
 /* Issues the conversion of a window's tensors on the device (callback of device_run). */
@@ -283,8 +275,7 @@ static int find_param(const ht_image *image, const char *name) {
     return p;
 }
 
-/* Takes over the storage of parameters and states whose layout is equal under both strategies; no
- * window has moved them. */
+/* Takes over storage of parameters and states of equal layout, which no window has moved. */
 static void hand_over(Moving *moving) {
     const ht_image *before = moving->from->image, *after = moving->to->image;
     for (int p = 0; p < after->param_count; p++) {

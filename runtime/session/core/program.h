@@ -1,7 +1,6 @@
 /* A compiled program on this rank: its arena, parameters, states and inputs, and its steps. All
  * ranks call each function here together. */
-#ifndef SESSION_CORE_PROGRAM_H
-#define SESSION_CORE_PROGRAM_H
+#pragma once
 
 #include "session/data/dataset.h"
 #include "session/core/image.h"
@@ -59,16 +58,14 @@ void program_destroy(Program *program);
  * number, and frees `program`. Returns the new program, whose inputs must be fed again. */
 Program *program_switch(Program *program, int image, Params *params);
 
-/* Distributes an input to all ranks. `data` is the whole tensor on rank 0, and NULL on other
- * ranks. */
+/* Distributes an input to all ranks. `data` is the whole tensor on rank 0, NULL on others. */
 void program_feed(Program *program, int input, const void *data);
 
 /* Fills this rank's piece of an input with rows of a dataset file. */
 void program_read(Program *program, int input, const RowsPlan *rows);
 
 /* Inputs that carry over a switch. program_take_inputs gathers the fed inputs on rank 0.
- * program_give_inputs feeds them to the switched program, whose inputs have equal shapes, and frees
- * them. */
+ * program_give_inputs feeds them to the switched program, of equal inputs, and frees them. */
 typedef struct FedInputs {
     bool *fed;
     void **data; // NULL on other ranks
@@ -76,15 +73,13 @@ typedef struct FedInputs {
 FedInputs *program_take_inputs(const Program *program);
 void program_give_inputs(Program *program, FedInputs *inputs);
 
-/* Runs one training step or forward pass. Returns the loss on rank 0, and 0 on other ranks or if
- * the model has no loss. */
+/* Runs a training step or forward pass. Returns the loss on rank 0, else (or without one) 0. */
 float program_run(Program *program, const float *hyper);
 
 /* Gathers a whole output in `to` on rank 0. */
 void program_fetch(Program *program, int output, void *to);
 
-/* Gathers a whole input in `to` on rank 0. Elements that no rank reads have the padding value
- * (pragma padding). */
+/* Gathers a whole input in `to` on rank 0. Unread elements have the padding value. */
 void program_fetch_input(const Program *program, int input, void *to);
 
 /* Return the index of an input or output by name; -1: there is none. */
@@ -96,5 +91,3 @@ int program_output(const Program *program, const char *name);
  * DIR/stepN/RANK/NAME.bin and NAME.boxes; `when` is "step" or "switch". */
 void program_check(Program *program);
 void program_dump(const Program *program, const char *folder, const char *when);
-
-#endif

@@ -13,8 +13,7 @@
 
 enum { SHOWN = 64 }; // characters of a row's name in messages
 
-/* A message: one transfer for one micro-batch. Row number r means the time before row r; row_count
- * means the end of the step. */
+/* A message: a transfer for a micro-batch. Row r: the time before row r; row_count: the end. */
 typedef struct StageMessage {
     AsyncExchange async;
     int begins, ends;            // rows; begins -1: begins at ht_ready or ht_begin_ahead
@@ -87,8 +86,7 @@ static int plan_number(const ht_image *image, const ht_transfer *transfer) {
             transfer->where);
 }
 
-/* Sets the source, target and scratch buffers of a transfer for the micro-batch and slot of a
- * row. */
+/* Sets a transfer's source, target and scratch buffers for a row's micro-batch and slot. */
 static void find_buffers(const Scan *scan, const ht_transfer *transfer, const ht_row *row,
                          ChannelRun *run) {
     int count = transfer->plan->tensor_count;
@@ -121,8 +119,7 @@ static int tag_of(const Scan *scan, const ht_transfer *transfer) {
            (runs_once(transfer) ? transfer->number : plan_number(scan->image, transfer));
 }
 
-/* Adds a message that begins before row `begins`, unless settle delays it. Returns NULL if this
- * rank takes no part in the transfer. */
+/* Adds a message before row `begins`, unless settle delays it. NULL: this rank takes no part. */
 static StageMessage *add_message(Scan *scan, int number, const ht_row *row, int begins) {
     const ht_transfer *transfer = &scan->schedule->role->transfers[number];
     const ht_worker *worker = scan->worker;
@@ -147,8 +144,7 @@ static void end_before(StageMessage *message, int row) {
     if (message->ends < 0) message->ends = row;
 }
 
-/* Makes a message that fills a slot wait for unfinished sends of the micro-batch whose values are
- * in the slot. */
+/* Makes a message that fills a slot wait for unfinished sends of the micro-batch that is in it. */
 static void follow_occupants(StageMessage *message, const SlotUse *slot) {
     AsyncExchange *async = &message->async;
     async->after = memory_array(slot->guest_count, sizeof(AsyncExchange *));
@@ -179,10 +175,8 @@ static void begin_receives(Scan *scan, int number, const ht_part *part) {
         StageMessage *message =
             runs_once(transfer) ? NULL : *message_of(scan, part->receive[i], row->microbatch);
         if (runs_once(transfer)) continue;
-        if (message)
-            redirect(scan, message, transfer, row, slot);
-        else
-            message = add_message(scan, part->receive[i], row, slot ? slot->left : number);
+        if (message) redirect(scan, message, transfer, row, slot);
+        else message = add_message(scan, part->receive[i], row, slot ? slot->left : number);
         if (message && slot && slot->owner != row->microbatch) follow_occupants(message, slot);
     }
 }
@@ -327,8 +321,7 @@ static void scan_rows(Scan *scan) {
     for (int s = 0; s < schedule->rows->slot_count; s++) free(scan->slot[s].occupant);
 }
 
-/* Names the rows for messages: "backward of visit 1, micro-batch 3", or the part's name alone if
- * the part runs once. */
+/* Names the rows for messages: "backward of visit 1, micro-batch 3", or just the part if once. */
 static void name_rows(Schedule *schedule) {
     const ht_schedule *rows = schedule->rows;
     int *times = memory_array(schedule->role->part_count, sizeof *times);
@@ -339,8 +332,7 @@ static void name_rows(Schedule *schedule) {
         if (times[rows->row[r].part] > 1)
             snprintf(schedule->shown[r], SHOWN, "%s, micro-batch %d", name,
                      rows->row[r].microbatch);
-        else
-            snprintf(schedule->shown[r], SHOWN, "%s", name);
+        else snprintf(schedule->shown[r], SHOWN, "%s", name);
     }
     free(times);
 }

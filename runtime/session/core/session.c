@@ -198,8 +198,7 @@ static void gather_feeds(const Program *program, const ht_fed *feeds, Command *c
                 program->image->inputs[i].name);
 }
 
-/* Returns the number of optimizers after the first, up to the last one that has a hyperparameter
- * other than 0. */
+/* Returns the number of optimizers after the first, up to the last with a hyperparameter not 0. */
 static int count_more(const float *hyper) {
     int count = HT_GROUPS * HT_HYPER;
     while (count > HT_HYPER && hyper[count - 1] == 0) count--;

@@ -1,6 +1,5 @@
 /* A session: rank 0 runs main and issues commands; all ranks carry them out together. */
-#ifndef SESSION_CORE_SESSION_H
-#define SESSION_CORE_SESSION_H
+#pragma once
 
 #include "session/core/commands.h"
 #include "session/core/eager.h"
@@ -40,8 +39,7 @@ struct ht_session {
     Datasets datasets;           // on rank 0
 };
 
-/* ht_progress: prints the progress of a training. On a terminal it overwrites one line; elsewhere
- * it prints about twenty lines. */
+/* ht_progress: prints a training's progress: a line on a terminal, about twenty elsewhere. */
 
 /* The lines printed so far. */
 typedef struct Progress {
@@ -56,8 +54,7 @@ typedef struct ProgressStep {
     float loss, rate;
 } ProgressStep;
 
-/* Prints the line on standard error when it is due: after the first and the last step, and from
- * time to time in between. */
+/* Prints the line on standard error when due: after the first and last step, and now and then. */
 void progress_print(Progress *progress, const ProgressStep *step);
 
 struct ht_program {
@@ -114,8 +111,7 @@ void session_check_variables(void);
 bool session_ranks_fit(void);
 void session_explain_ranks(int argc, char **argv);
 
-/* Sets the number of threads for kernels: OMP_NUM_THREADS, else this rank's share of the node's
- * cores. */
+/* Sets the number of threads for kernels: OMP_NUM_THREADS, else this rank's share of the cores. */
 void session_set_threads(void);
 
 /* Returns the number of cores of this host. */
@@ -126,5 +122,3 @@ void session_take_device(void);
 
 /* Ends the process of this rank; all ranks call this function together. */
 _Noreturn void session_leave(int status);
-
-#endif

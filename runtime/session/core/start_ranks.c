@@ -1,6 +1,5 @@
 /* Checks that enough ranks run; starts those of this host, or explains how to start them. */
 #include "transport/meet/rendezvous.h"
-#include "transport/meet/start_local_ranks.h"
 #include "transport/world.h"
 #include "base/fail.h"
 #include "base/signals.h"
@@ -10,12 +9,12 @@
 #include "session/data/boxes.h"
 #include "session/data/named_values.h"
 
-#include <errno.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <errno.h>
 
 /* Prints a word as a shell reads it, in quotes where it needs them. */
 static void print_word(const char *word) {
@@ -56,10 +55,8 @@ static void explain_ranks(int ranks, int argc, char **argv) {
                 devices, devices == 1 ? "" : "s", image->strategy ? "strategy " : "no strategy",
                 image->strategy ? image->strategy : "", ranks,
                 ranks == 1 ? " runs it" : "s run it");
-    if (devices > 1)
-        print_command(devices, argc, argv);
-    else
-        fprintf(stderr, "hetu: run it without mpirun\n");
+    if (devices > 1) print_command(devices, argc, argv);
+    else fprintf(stderr, "hetu: run it without mpirun\n");
 }
 
 /* Returns an image with fewer devices than the largest; NULL: all have the same number. */
@@ -149,8 +146,7 @@ void session_explain_ranks(int argc, char **argv) {
                 "hetu: %s was compiled for %d device%s, but %s for %d; compile them for as many\n",
                 smaller->source, smaller->device_count, smaller->device_count == 1 ? "" : "s",
                 largest_image()->source, ranks_needed());
-    else
-        explain_ranks(world_size(), argc, argv);
+    else explain_ranks(world_size(), argc, argv);
 }
 
 /* ---- variables of the environment ---- */

@@ -2,7 +2,6 @@
  * compiler/migration/migration.c; program.c moves it. */
 #include "session/core/session.h"
 
-#include "base/fail.h"
 #include "session/control/prepare_strategy.h"
 #include "session/control/control.h"
 #include "session/core/initial_strategy.h"
@@ -12,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-/* ---- strategies that arrive ---- */
 
 /* Makes all ranks load the strategies that hetucc has compiled so far. */
 static void take_ready(ht_session *open) {
@@ -40,8 +37,6 @@ void ht_prepare(ht_program *program, const char *strategy) {
     if (!strategy || !*strategy) ht_fail("ht_prepare was called without a strategy");
     if (!program->eager) prepare_request(session_image_program(program)->number, strategy);
 }
-
-/* ---- strategies ---- */
 
 /* Returns the names of a program's strategies: "a", "b". */
 static const char *strategy_names(int image) {
@@ -87,8 +82,7 @@ static void no_switch(int own, const char *strategy, const char *reason) {
             strategy, reason, image_at(own)->image->strategy ? image_at(own)->image->strategy : "");
 }
 
-/* Returns whether there are enough ranks for the image that ht_switch asks for; prints a message if
- * not. */
+/* Returns whether there are enough ranks for ht_switch's image; prints a message if not. */
 static bool ranks_suffice(int own, const char *strategy) {
     char reason[128];
     int found = strategy ? image_under(own, strategy) : image_next(own, -1), possible = -1;

@@ -102,8 +102,7 @@ static int64_t place(Arrangement *all) {
     return -1;
 }
 
-/* Returns, by position in the batch, the row at that position; free() the list. The rows of a
- * pipeline keep their order. */
+/* Returns the rows by position in the batch; free() them. A pipeline's rows keep their order. */
 static int64_t *order_of(const Arrangement *all, const ht_image *image) {
     int64_t *order = memory_array(all->batch + 1, sizeof *order);
     for (int p = 0; p < all->pipelines; p++) {

@@ -20,10 +20,8 @@ static int piece_of(const ht_pieces *pieces, int rank) {
     int low = 0, high = pieces->run_count;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (pieces->run[middle].device + pieces->run[middle].count <= rank)
-            low = middle + 1;
-        else
-            high = middle;
+        if (pieces->run[middle].device + pieces->run[middle].count <= rank) low = middle + 1;
+        else high = middle;
     }
     const ht_run *run =
         low < pieces->run_count && pieces->run[low].device <= rank ? &pieces->run[low] : NULL;
@@ -45,10 +43,8 @@ void boxes_bounds(const ht_pieces *pieces, int box, int64_t *bounds) {
     int low = 0, high = pieces->row_count - 1;
     while (low < high) {
         int middle = (low + high + 1) / 2;
-        if (pieces->box[middle * width] <= box)
-            low = middle;
-        else
-            high = middle - 1;
+        if (pieces->box[middle * width] <= box) low = middle;
+        else high = middle - 1;
     }
     const int64_t *row = pieces->box + low * width;
     for (int d = 0; d < pieces->rank; d++)
@@ -170,8 +166,7 @@ static void join_stretches(Stretches *stretches) {
         if (last && last->hi == stretches->stretch[i].lo &&
             last->at + last->hi - last->lo == stretches->stretch[i].at)
             last->hi = stretches->stretch[i].hi;
-        else
-            stretches->stretch[kept++] = stretches->stretch[i];
+        else stretches->stretch[kept++] = stretches->stretch[i];
     }
     stretches->count = kept;
 }
@@ -248,10 +243,8 @@ static Stretches stretches_union(Stretches a, Stretches b) {
                            ? a.stretch[i++]
                            : b.stretch[j++];
         Stretch *last = all.count ? &all.stretch[all.count - 1] : NULL;
-        if (last && last->hi >= next.lo)
-            last->hi = next.hi > last->hi ? next.hi : last->hi;
-        else
-            all.stretch[all.count++] = next;
+        if (last && last->hi >= next.lo) last->hi = next.hi > last->hi ? next.hi : last->hi;
+        else all.stretch[all.count++] = next;
     }
     return all;
 }
@@ -285,8 +278,7 @@ typedef struct Common {
     int64_t from, to, count;
 } Common;
 
-/* Intersects two ascending lists. Returns the number of common ranges; *elements is their total
- * length. */
+/* Intersects two ascending lists. Returns the common ranges; *elements: their total length. */
 static int64_t stretches_common(Stretches from, Stretches to, Common **common, int64_t *elements) {
     *common = memory_array(from.count + to.count, sizeof(Common));
     *elements = 0;
@@ -298,10 +290,8 @@ static int64_t stretches_common(Stretches from, Stretches to, Common **common, i
             (*common)[count++] = (Common){a->at + lo - a->lo, b->at + lo - b->lo, hi - lo};
             *elements += hi - lo;
         }
-        if (a->hi < b->hi)
-            i++;
-        else
-            j++;
+        if (a->hi < b->hi) i++;
+        else j++;
     }
     return count;
 }
@@ -341,10 +331,8 @@ static void parcel_copy(const Parcel *parcel, char *storage, size_t element, boo
     char *at = parcel->packed;
     for (int64_t i = 0; i < parcel->count; i++) {
         size_t bytes = (size_t)parcel->common[i].count * element;
-        if (packs)
-            memcpy(at, storage + (size_t)parcel->common[i].from * element, bytes);
-        else
-            memcpy(storage + (size_t)parcel->common[i].to * element, at, bytes);
+        if (packs) memcpy(at, storage + (size_t)parcel->common[i].from * element, bytes);
+        else memcpy(storage + (size_t)parcel->common[i].to * element, at, bytes);
         at += bytes;
     }
 }
@@ -361,8 +349,7 @@ static bool parcel_equal(const Parcel *parcel, const char *storage, size_t eleme
     return equal;
 }
 
-/* Allocates the parcel of the elements common to `from` and `to`. Returns its transfer with
- * `rank`. */
+/* Allocates the parcel of elements common to `from` and `to`. Returns its transfer with `rank`. */
 static HostTransfer add_parcel(Parcel *parcel, Stretches from, Stretches to, int rank,
                                size_t element) {
     int64_t elements;
@@ -415,10 +402,8 @@ static bool exchange_all(Side from, Side to, size_t element, bool compare) {
     exchange_parcels(givers, takers, from.data, taken, element);
     bool equal = true;
     for (int rank = 0; rank < ranks; rank++)
-        if (compare)
-            equal = equal && parcel_equal(&taken[rank], to.data, element);
-        else
-            parcel_copy(&taken[rank], to.data, element, false);
+        if (compare) equal = equal && parcel_equal(&taken[rank], to.data, element);
+        else parcel_copy(&taken[rank], to.data, element, false);
     if (!compare) keep_here(from.where, from.data, to.where, to.data, element);
     free_parcels(taken, ranks);
     free_stretches(givers, ranks);

@@ -3,13 +3,10 @@
  *
  * A rank's piece (a list of boxes) is converted to stretches: ranges of the tensor's row-major
  * element numbers that are contiguous in the piece's storage. Element numbers do not depend on the
- * shape, so a tensor can move between different shapes. If several ranks hold an element, the
- * first one sends it.
+ * shape, so a tensor can move between shapes. If several ranks hold an element, the first sends it.
  *
- * Example: columns 0 and 1 of a (2, 4) tensor are the stretches {0, 2, at 0} and {4, 6, at 2}.
- */
-#ifndef SESSION_DATA_BOXES_H
-#define SESSION_DATA_BOXES_H
+ * Example: columns 0 and 1 of a (2, 4) tensor are the stretches {0, 2, at 0} and {4, 6, at 2}. */
+#pragma once
 
 #include <hetu/image.h>
 
@@ -48,8 +45,7 @@ bool boxes_equal(const ht_pieces *a, const ht_pieces *b);
 void boxes_pack(const ht_pieces *pieces, int rank, float *storage, float *packed, bool packs);
 
 /* The place of a tensor's elements: device memory by `pieces`, or host memory if `pieces` is NULL.
- * In host memory, rank r has elements [bounds[r], bounds[r + 1]); if `bounds` is NULL, rank 0 has
- * all. */
+ * In host memory, rank r has elements [bounds[r], bounds[r + 1]); `bounds` NULL: rank 0 has all. */
 typedef struct Distribution {
     const ht_pieces *pieces;
     int64_t elements;
@@ -65,5 +61,3 @@ void boxes_move(Distribution from, const void *source, Distribution to, void *ta
 /* Compares the replicas of every element bit by bit. Returns the first rank that differs from an
  * earlier holder; -1: none. The result is the same on all ranks. */
 int boxes_differ(Distribution where, const void *data, size_t element);
-
-#endif

@@ -2,8 +2,6 @@
  * */
 #include "session/data/feed.h"
 
-#include "base/fail.h"
-
 #include <string.h>
 
 static double element_at(ht_dtype dtype, const void *data, int64_t i) {
@@ -22,8 +20,7 @@ static double element_at(ht_dtype dtype, const void *data, int64_t i) {
     return 0;
 }
 
-/* Returns the dimension along which element i of a row is beyond the part that the pipeline reads;
- * 0: the element is read. */
+/* Returns the dimension along which a row's element i is past what its pipeline reads; or 0. */
 static int behind(const ht_padding *padding, const int64_t *read, int64_t i) {
     int found = 0;
     for (int d = padding->rank - 1; d > 0; d--) {

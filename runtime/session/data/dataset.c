@@ -20,8 +20,7 @@
 
 typedef enum Element { U8, S8, U16, S16, U32, S32, S64, F32, F64, ELEMENTS } Element;
 
-/* For each element type: name for users, NumPy's code, size, and a bit mask of the input types that
- * can hold all its values. */
+/* By element type: user's name, NumPy's code, size, and a bit mask of input types that hold it. */
 static const struct {
     const char *name, *code;
     int bytes;
@@ -72,10 +71,8 @@ static const char *open_file(RowsFile *file) {
     const char *wrong = NULL;
     file->descriptor = file_open_input(file->path, &wrong);
     if (file->descriptor < 0) return wrong;
-    if (fstat(file->descriptor, &found))
-        wrong = REFUSE("%s", plain_error(errno));
-    else if (!found.st_size)
-        wrong = "it is empty";
+    if (fstat(file->descriptor, &found)) wrong = REFUSE("%s", plain_error(errno));
+    else if (!found.st_size) wrong = "it is empty";
     file->size = wrong ? 0 : found.st_size;
     return wrong;
 }
@@ -285,8 +282,7 @@ int64_t dataset_rows(int file, int64_t row, int64_t shift, const char **wrong) {
     if (opened->row && opened->row != row)
         *wrong = REFUSE("its rows have %lld elements, and those of the input %lld",
                         (long long)opened->row, (long long)row);
-    else if (opened->row && shift)
-        *wrong = "it has rows of its own, and none of them begins later";
+    else if (opened->row && shift) *wrong = "it has rows of its own, and none of them begins later";
     else if (shift < 0 || row < 1 || opened->count < shift + row)
         *wrong = REFUSE("its %lld elements are no row of %lld%s", (long long)opened->count,
                         (long long)row, shift ? " behind the shift" : "");
@@ -335,8 +331,7 @@ int64_t dataset_row(const RowsPlan *plan, int64_t row) {
                           : permutation_place(plan->seed, plan->stream, epoch, plan->rows, place);
 }
 
-/* Reads `count` elements from element `element` on as they are in the file. Ends the program if the
- * file has become shorter. */
+/* Reads `count` raw elements from `element` on. Ends the program if the file has become shorter. */
 static void read_elements(const RowsFile *file, int64_t element, int64_t count, void *to) {
     int64_t size = elements[file->element].bytes, bytes = count * size,
             at = file->data + element * size;

@@ -4,8 +4,7 @@
  * same dataset read the same rows, from one file or several. Row i of epoch e is row
  * permutation_place(seed, stream of the name, e, n, i) of a file with n rows. So every rank finds a
  * row without communication. Checkpoints keep the position (session/persist/save_and_resume.c). */
-#ifndef SESSION_DATA_DATASET_H
-#define SESSION_DATA_DATASET_H
+#pragma once
 
 #include <hetu/session.h>
 
@@ -37,8 +36,7 @@ int64_t dataset_rows(int file, int64_t row, int64_t shift, const char **reason);
 /* Returns why the file's elements do not fit an input's type; NULL: they fit. */
 const char *dataset_wrong(int file, ht_dtype input);
 
-/* Returns a number that distinguishes files of one name on different hosts: the number of elements
- * combined with their type. */
+/* Returns a number that tells files of one name on several hosts apart: elements and their type. */
 int64_t dataset_elements(int file);
 
 /* Returns the row of the file for row `row`, counted from the plan's first row. */
@@ -46,5 +44,3 @@ int64_t dataset_row(const RowsPlan *plan, int64_t row);
 
 /* Writes elements [first, end) of the whole input to `to`. */
 void dataset_fill(const RowsPlan *plan, ht_dtype input, int64_t first, int64_t end, void *to);
-
-#endif

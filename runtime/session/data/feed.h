@@ -3,8 +3,7 @@
  *
  *     the input "x" (model.c:30) is 24 elements of HT_F32, and is fed 12
  */
-#ifndef SESSION_DATA_FEED_H
-#define SESSION_DATA_FEED_H
+#pragma once
 
 #include <hetu/session.h>
 #include <hetu/rt.h>
@@ -26,8 +25,7 @@ void feeds_check_once(const ht_fed *feeds);
  * that differs from the input's padding value. One device would have read it. */
 void padding_check(const ht_image_input *input, const void *data);
 
-/* Sets needs[d - 1], for each dimension d > 0 of the input, to the smallest extent that holds all
- * non-padding elements of the row. */
+/* Sets needs[d - 1], by dimension d > 0, to the least extent with all non-padding of the row. */
 void padding_needs(const ht_image_input *input, const void *row, int64_t *needs);
 
 /* Returns whether the pipeline that has row `place` of the batch reads rows to these extents. */
@@ -35,5 +33,3 @@ bool padding_fits(const ht_image_input *input, int64_t place, const int64_t *nee
 
 /* Writes the input's padding value, if it has one, to an element. */
 void padding_put(const ht_image_input *input, void *element);
-
-#endif

@@ -34,8 +34,6 @@ void named_of_image(NamedValues *values, const ht_image *image) {
         named_add(values, (Named){image->inputs[i].name, NAMED_INPUT, i});
 }
 
-/* ---- finding ---- */
-
 /* Returns whether `full` ends with a dot and `name`. */
 static bool ends_with(const char *full, const char *name) {
     size_t length = strlen(full), end = strlen(name);

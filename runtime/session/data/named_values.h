@@ -1,6 +1,5 @@
 /* The named values of a program, which ht_fetch finds. */
-#ifndef SESSION_DATA_NAMED_VALUES_H
-#define SESSION_DATA_NAMED_VALUES_H
+#pragma once
 
 #include <hetu/rt.h>
 
@@ -24,13 +23,10 @@ void named_free(NamedValues *values);
 /* Adds the named values of a compiled program. */
 void named_of_image(NamedValues *values, const ht_image *image);
 
-/* Returns the number of letters to change, insert or delete between two names, ignoring case
- * (Levenshtein distance). */
+/* Returns the Levenshtein distance of two names, ignoring case. */
 int letters_between(const char *a, const char *b);
 
 /* Returns the first value with this name; else the only value whose name ends with a dot and this
  * name: "h0.y" for "y". If there is none, ends the program with a message that lists similar names.
  * `model` begins the message: "the model gpt". */
 Named named_find(const NamedValues *values, const char *name, const char *model);
-
-#endif

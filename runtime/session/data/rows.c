@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "exchange/copy_boxes.h"
-#include "session/data/boxes.h"
 
 #include <stdlib.h>
 #include <string.h>

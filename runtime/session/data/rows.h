@@ -1,6 +1,5 @@
 /* Feeds from datasets (ht_dataset), on rank 0: which rows a step reads. */
-#ifndef SESSION_DATA_ROWS_H
-#define SESSION_DATA_ROWS_H
+#pragma once
 
 #include "session/core/session.h"
 
@@ -33,5 +32,3 @@ typedef struct AssignedInput {
  * Rows of a pipeline keep their order. All inputs have the same rows. */
 int64_t *assign_rows(const ht_image *image, const AssignedInput *inputs, int count, int64_t batch,
                      int64_t *left);
-
-#endif

@@ -231,8 +231,7 @@ void ht_observe_call(ht_worker *r) {
     const ht_called *call = &part->calls[part->call[observer.next++]];
     const int64_t *buffer = part->buffer + observer.buffer;
     observer.buffer += call->count + call->read_count;
-    if (device_is_host())
-        mark_call(call, whose, part->name, r->microbatch, timeline_now());
+    if (device_is_host()) mark_call(call, whose, part->name, r->microbatch, timeline_now());
     else
         add_issued((Issued){
             .call = call, .whose = whose, .phase = part->name, .microbatch = r->microbatch});

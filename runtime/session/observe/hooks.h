@@ -15,14 +15,12 @@
  * activity ends with a mark, which names the time since the last mark. So a trace covers the whole
  * time. On a GPU, calls have marks on the device. The next mark of the host waits for the device
  * and reads their times. */
-#ifndef SESSION_OBSERVE_HOOKS_H
-#define SESSION_OBSERVE_HOOKS_H
+#pragma once
 
 #include <hetu/rt.h>
 #include <hetu/trace.h>
 
-/* Opens the observers that the variables ask for. All ranks call it together, after they have taken
- * their devices. */
+/* Opens the observers that the variables ask for. All ranks call it together, with devices. */
 void hooks_open(void);
 
 /* Writes the trace and prints the profile. All ranks call it together. */
@@ -37,8 +35,7 @@ void hooks_step(int64_t step);
 /* Begins a part, whose calls follow (ht_did). */
 void hooks_phase(const ht_part *part);
 
-/* Attributes the time since the last mark to `name`. Keeps pointers to both texts. `at` is a place
- * in the source, or NULL. */
+/* Attributes the time since the last mark to `name`. Keeps both texts. `at`: a place, or NULL. */
 void hooks_mark(ht_stream_kind stream, const char *name, const char *at);
 
 /* A tensor of an operator that the one-device library has run. */
@@ -65,5 +62,3 @@ void hooks_operator(const HookCall *call);
 
 /* Prints a message at the first loss that is not finite. */
 void hooks_loss(int64_t step, float loss);
-
-#endif

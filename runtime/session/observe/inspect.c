@@ -1,5 +1,4 @@
-/* HETU_CHECK and HETU_DUMP: compare, or write to files, the parameters and states of all ranks
- * after a step. */
+/* HETU_CHECK and HETU_DUMP: compare, or write to files, all ranks' tensors after a step. */
 #include "transport/world.h"
 #include "device/device.h"
 #include "base/files.h"

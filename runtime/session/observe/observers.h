@@ -1,6 +1,5 @@
 /* The observers of a run: HETU_NAN, HETU_PROFILE and HETU_TRACE. */
-#ifndef SESSION_OBSERVE_OBSERVERS_H
-#define SESSION_OBSERVE_OBSERVERS_H
+#pragma once
 
 #include "session/observe/hooks.h"
 
@@ -37,5 +36,3 @@ void trace_align(void);
 
 /* Writes the file on rank 0; `path` is NULL on other ranks. All ranks call it together. */
 void trace_write(const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* HETU_PROFILE: prints seconds and rates by operator, layer and stream. */
 #include "session/observe/observers.h"
 
-#include "base/fail.h"
 #include "base/memory.h"
 #include "base/c_locale.h"
 #include "base/timeline.h"
@@ -132,8 +131,7 @@ static void raise_limits(Limits *limits) {
 
 typedef enum RowKind { ROW_OPERATOR, ROW_LAYER, ROW_STREAM } RowKind;
 
-/* A row of a table: all calls of one operator name or of one layer, or a stream. Rows of the ranks
- * are added up on rank 0. */
+/* A row of a table: an operator name's or layer's calls, or a stream. Rank 0 adds up all ranks'. */
 typedef struct ProfileRow {
     char name[88];
     RowKind kind;
@@ -175,12 +173,10 @@ static void add(Rows *rows, const ProfileRow *more) {
 
 /* Writes the name of a call's layer: the layer pragma's, else the first component of the scope. */
 static void layer_name(char *name, size_t size, const ht_whose *call) {
-    if (*call->layer)
-        snprintf(name, size, "layer %s", call->layer);
+    if (*call->layer) snprintf(name, size, "layer %s", call->layer);
     else if (*call->scope)
         snprintf(name, size, "%.*s", (int)strcspn(call->scope, "."), call->scope);
-    else
-        snprintf(name, size, "-");
+    else snprintf(name, size, "-");
 }
 
 /* Returns the rows of this rank. */
@@ -233,12 +229,10 @@ static int compare_rows(const void *a, const void *b) {
 
 /* Prints a rate, and the share of the seconds that the machine needs at its limit. */
 static void print_rate(double amount, double seconds, double least) {
-    if (amount <= 0 || seconds <= 0)
-        fprintf(stderr, "  %12s  %6s", "-", "-");
+    if (amount <= 0 || seconds <= 0) fprintf(stderr, "  %12s  %6s", "-", "-");
     else if (least > 0)
         fprintf(stderr, "  %12.3g  %5.1f%%", amount / seconds, 100 * least / seconds);
-    else
-        fprintf(stderr, "  %12.3g  %6s", amount / seconds, "-");
+    else fprintf(stderr, "  %12.3g  %6s", amount / seconds, "-");
 }
 
 /* Prints the rows of one kind. Rates are those of all ranks together. */
@@ -252,10 +246,8 @@ static void print_table(const Rows *rows, RowKind kind, const char *title, doubl
         double seconds = row->seconds / ranks;
         fprintf(stderr, "%-32s  %10lld  %10.4f  %5.1f%%", row->name, (long long)row->runs, seconds,
                 whole > 0 ? 100 * seconds / whole : 0);
-        if (row->operations > 0)
-            fprintf(stderr, "  %10.4g", row->operations);
-        else
-            fprintf(stderr, "  %10s", "-");
+        if (row->operations > 0) fprintf(stderr, "  %10.4g", row->operations);
+        else fprintf(stderr, "  %10s", "-");
         print_rate(row->operations, seconds, row->computing / ranks);
         print_rate(row->bytes, seconds, row->moving / ranks);
         fputs("\n", stderr);

@@ -27,7 +27,6 @@ static void print_amount(FILE *out, double amount) {
     if (unit) fputc(units[unit], out);
 }
 
-/* Returns whether a line is due after a step. */
 static bool is_due(const Progress *progress, bool terminal, int64_t done, int64_t steps,
                    double now) {
     if (!progress->lines || done >= steps) return true;

@@ -1,7 +1,6 @@
 /* HETU_TRACE: aligns the ranks' clocks and writes one file. */
 #include "session/observe/observers.h"
 
-#include "base/fail.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/call_sites.h"
@@ -101,14 +100,10 @@ static double aligned(const Writer *writer, double time) {
 
 static void print_string(FILE *out, const char *text) {
     fputc('"', out);
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '"' || *c == '\\')
-            fprintf(out, "\\%c", *c);
-        else if (*c < 0x20)
-            fprintf(out, "\\u%04x", *c);
-        else
-            fputc(*c, out);
-    }
+    for (const unsigned char *c = (const unsigned char *)text; *c; c++)
+        if (*c == '"' || *c == '\\') fprintf(out, "\\%c", *c);
+        else if (*c < 0x20) fprintf(out, "\\u%04x", *c);
+        else fputc(*c, out);
     fputc('"', out);
 }
 

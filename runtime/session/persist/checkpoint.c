@@ -2,8 +2,6 @@
  * Files: checkpoint/writing.c. */
 #include "session/persist/checkpoint.h"
 
-#include "base/files.h"
-#include "base/hash.h"
 #include "base/memory.h"
 #include "checkpoint/writing.h"
 #include "session/persist/saved_tensors.h"
@@ -20,8 +18,7 @@ enum { PATH_ROOM = 4096, NAME_ROOM = 1024 };
 
 /* ---- saving ---- */
 
-/* Begins to write the waiting checkpoint; no other one may be in progress. All ranks call it
- * together. */
+/* Begins to write the waiting checkpoint; no other may be in progress. All ranks call it. */
 static void begin_waiting(ht_session *session) {
     static int begun;
     WritingPlan *plan = session->waiting;
@@ -54,10 +51,8 @@ static void end_writing(ht_session *session) {
     plan.rank = written->rank;
     plan.step = written->step;
     snprintf(plan.folder, sizeof plan.folder, "%s", written->folder);
-    if (writing_end(session->writing))
-        unsaved.count = 0;
-    else if (!plan.rank)
-        note_unsaved(plan.folder, plan.step);
+    if (writing_end(session->writing)) unsaved.count = 0;
+    else if (!plan.rank) note_unsaved(plan.folder, plan.step);
     session->writing = NULL;
 }
 
@@ -131,8 +126,7 @@ static void drop_waiting(ht_session *session, int64_t step) {
     free(plan);
 }
 
-/* Waits up to 0.2 s until the waiting checkpoint can begin, so that it need not be dropped if the
- * disk keeps up. */
+/* Waits up to 0.2 s for the waiting checkpoint to begin: not dropped if the disk keeps up. */
 static void wait_a_little(ht_session *session) {
     enum { TRIES = 200 };
     for (int try = 0; session->waiting && try < TRIES && !writing_done(session->writing); try++)

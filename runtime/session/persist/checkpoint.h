@@ -1,7 +1,6 @@
 /* Checkpoints of a session: parameters, optimizer states, step numbers, and the numbers of ht_note.
  */
-#ifndef SESSION_PERSIST_CHECKPOINT_H
-#define SESSION_PERSIST_CHECKPOINT_H
+#pragma once
 
 #include "session/core/session.h"
 
@@ -29,8 +28,7 @@ const char *checkpoint_load(ht_session *session, const char *path, const char *m
 /* On rank 0: returns whether a waiting checkpoint can be written now. */
 bool checkpoint_due(const ht_session *session);
 
-/* Begins to write the waiting checkpoint if all ranks have written the one before. All ranks call
- * it together. */
+/* Begins to write the waiting checkpoint if all ranks have written the last. All ranks call it. */
 void checkpoint_turn(ht_session *session);
 
 /* Waits until all checkpoints are on the disk. All ranks call it together. */
@@ -40,8 +38,7 @@ void checkpoint_wait(ht_session *session);
  * not written. Called before any other exit handler is registered. */
 void checkpoint_open(void);
 
-/* Waits until all checkpoints are on the disk, and prints a message if the last ones were not
- * written. All ranks call it together. */
+/* Waits until all checkpoints are on the disk; reports if the last were not. All ranks call it. */
 void checkpoint_close(ht_session *session);
 
 /* ---- in-memory checkpoints ---- */
@@ -76,5 +73,3 @@ void saved_save(ht_session *session, const char *folder, const ht_noted *noted, 
 
 /* Prefix of the names of ht_note numbers in a checkpoint. */
 #define SAVED_NUMBER "number."
-
-#endif

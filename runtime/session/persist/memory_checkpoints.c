@@ -1,7 +1,6 @@
 /* ht_remember: each range is also on the next host; finds the newest complete copy. */
 #include "session/persist/checkpoint.h"
 
-#include "base/fail.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/c_locale.h"
@@ -18,8 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A range of an in-memory checkpoint on some rank's host. The table of entries is equal on all
- * ranks. */
+/* A range of an in-memory checkpoint on some rank's host. All ranks have the same table. */
 typedef struct Entry {
     CopyHead head;  // describes the range
     int rank, file; // rank that has the range; index in that rank's `files`
@@ -47,8 +45,7 @@ static int first_of(const uint64_t *host, int rank) {
     return first;
 }
 
-/* Returns the first rank of the next host in a ring of hosts, ordered by first rank; -1: there is
- * one host. */
+/* Returns the first rank of the next host in the ring by first ranks; -1: there is one host. */
 static int next_host(const uint64_t *host, int ranks, int rank) {
     for (int step = 1, first = first_of(host, rank); step < ranks; step++) {
         int next = (first + step) % ranks;
@@ -83,8 +80,7 @@ static void find_hosts(struct Copies *copies) {
     free(host);
 }
 
-/* Finds the folder for HETU_COPIES. The first rank of a host creates the folder if needed, before
- * the host's other ranks look for it. */
+/* Finds the folder for HETU_COPIES, which a host's first rank creates before the others look. */
 static void find_folder(struct Copies *copies) {
     char *named = copies->folder;
     for (int turn = 0; turn < 2; turn++) {
@@ -128,8 +124,7 @@ static CopyHead head_of(const struct Copies *copies, CopyHead head, int range) {
     return head;
 }
 
-/* Opens the files of the ranges that this rank keeps; reopens files whose size has changed. Returns
- * 0, or an errno. */
+/* Opens the files of this rank's ranges; reopens those of another size. Returns 0, or an errno. */
 static int open_files(struct Copies *copies, CopyHead common) {
     int error = 0;
     for (int range = 0; range < world_size() && !error; range++) {
@@ -145,8 +140,7 @@ static int open_files(struct Copies *copies, CopyHead common) {
     return error;
 }
 
-/* Sends this rank's range to its partner, and receives the ranges that this rank keeps for other
- * ranks. */
+/* Sends this rank's range to its partner, and receives those that it keeps for others. */
 static void exchange_ranges(struct Copies *copies) {
     int me = world_rank(), ranks = world_size(), count = 0;
     CopyFile *own = file_of(copies, me);
@@ -160,8 +154,7 @@ static void exchange_ranges(struct Copies *copies) {
     free(receives);
 }
 
-/* Opens the files on all ranks. Returns false on all ranks, and stops taking checkpoints, if one
- * rank fails. */
+/* Opens the files on all ranks. Returns false on all, and takes no more, if one rank fails. */
 static bool all_opened(struct Copies *copies, CopyHead common) {
     int error = open_files(copies, common);
     if (world_least(!error)) return true;
@@ -172,8 +165,7 @@ static bool all_opened(struct Copies *copies, CopyHead common) {
     return false;
 }
 
-/* Broadcasts the safetensors header from rank 0 and returns it; free() it. Sets the sizes in
- * *head. */
+/* Broadcasts rank 0's safetensors header and returns it; free() it. Sets the sizes in *head. */
 static char *share_header(const SafeFile *file, CopyHead *head) {
     size_t bytes = 0;
     char *header = world_rank() ? NULL : safetensors_header(file, &bytes);
@@ -185,8 +177,7 @@ static char *share_header(const SafeFile *file, CopyHead *head) {
     return header;
 }
 
-/* Writes the ranges that this rank keeps: collects its own range, receives the other ranges, and
- * adds the header. */
+/* Writes the ranges that this rank keeps: collects its own, receives others, adds the header. */
 static void write_files(struct Copies *copies, const SavedTensors *list, const SafeFile *file,
                         const char *header) {
     CopyFile *own = file_of(copies, world_rank());
@@ -225,8 +216,7 @@ void copies_take(ht_session *session, uint64_t key, int64_t step, const SafeNote
 
 /* ---- finding ---- */
 
-/* Gathers the entries with `key` that any rank finds on its host, and sets *count to their number;
- * free() them. */
+/* Gathers the entries with `key` that ranks find on their hosts, *count in all; free() them. */
 static Entry *gather_entries(struct Copies *copies, uint64_t key, int *count) {
     int ranks = world_size(), most = 0, *counts = memory_array(ranks, sizeof *counts), kept = 0;
     copies->files = copies_read(copies->folder, copies->local, copies->locals, &copies->file_count);
@@ -259,8 +249,7 @@ static bool same_copy(const CopyHead *a, const CopyHead *b) {
            a->ranges == b->ranges && a->all == b->all && a->header_bytes == b->header_bytes;
 }
 
-/* Returns whether the entries from `first` on have all ranges of one checkpoint. If so, sets
- * copies->found. */
+/* Returns whether entries from `first` on are all of a checkpoint. If so, sets copies->found. */
 static bool take_whole(struct Copies *copies, const Entry *all, int first, int count) {
     int ranges = all[first].head.ranges, next = 0;
     int64_t end = 0;
@@ -327,8 +316,7 @@ static void add_overlap(struct Copies *copies, Exchange *exchange, const Entry *
                       ? copy_range(&copies->files[entry->file]) + (begin - entry->head.at)
                       : NULL,
          *here = exchange->share + (begin - exchange->from);
-    if (there && rank == world_rank())
-        memcpy(here, there, (size_t)(end - begin));
+    if (there && rank == world_rank()) memcpy(here, there, (size_t)(end - begin));
     else if (there)
         exchange->sends[exchange->send_count++] =
             (HostTransfer){there, (size_t)(end - begin), rank};
@@ -337,8 +325,7 @@ static void add_overlap(struct Copies *copies, Exchange *exchange, const Entry *
             (HostTransfer){here, (size_t)(end - begin), entry->rank};
 }
 
-/* Returns this rank's even share [from, to) of the checkpoint's bytes, gathered from the ranks that
- * have them; free() it. */
+/* Returns this rank's share [from, to) of the checkpoint, gathered from its holders; free() it. */
 static char *gather_share(struct Copies *copies, int64_t from, int64_t to) {
     int64_t most = (int64_t)copies->found_count * world_size();
     Exchange exchange = {.sends = memory_array(most, sizeof(HostTransfer)),
@@ -371,8 +358,7 @@ static char *gather_header(struct Copies *copies) {
     return header;
 }
 
-/* Creates an in-memory file with the header, and zeros in place of the tensors. Returns its
- * descriptor; -1: failed. */
+/* Creates an in-memory file with the header, and zeros for tensors. Returns a descriptor, or -1. */
 static int header_file(const char *header, int64_t bytes, int64_t all) {
     int file = memfd_create("hetu", MFD_CLOEXEC);
     if (file >= 0 && write(file, header, (size_t)bytes) == bytes && !ftruncate(file, bytes + all))
@@ -381,8 +367,7 @@ static int header_file(const char *header, int64_t bytes, int64_t all) {
     return -1;
 }
 
-/* Loads all tensors into the session. Returns why the header does not match the session; NULL:
- * loaded. */
+/* Loads all tensors into the session. Returns why the header does not match; NULL: loaded. */
 static const char *give_all(ht_session *session, const Stored *stored) {
     struct Copies *copies = session->copies;
     SavedTensors list = saved_tensors_list(session);

@@ -164,10 +164,8 @@ static void take_steps(ht_session *open) {
         Command command = {
             .kind = COMMAND_STEPS,
             .steps = {.program = program->number, .step = program->step, .seed = open->seed}};
-        if (program->eager)
-            session_eager()->program_resume(program->eager, program->step);
-        else
-            session_issue(open, &command, &(Payload){0});
+        if (program->eager) session_eager()->program_resume(program->eager, program->step);
+        else session_issue(open, &command, &(Payload){0});
     }
 }
 
@@ -221,8 +219,7 @@ static bool take_copy(ht_session *open, int64_t step) {
     if (payload.load.reason)
         fprintf(stderr, "hetu: the copy of step %lld in shared memory is not used: %s\n",
                 (long long)step, payload.load.reason);
-    else
-        take_steps(open);
+    else take_steps(open);
     return !payload.load.reason;
 }
 

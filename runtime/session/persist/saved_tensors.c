@@ -129,8 +129,7 @@ static int64_t *range_bounds(int64_t bytes, int64_t begin, int64_t elements, int
     return bounds;
 }
 
-/* Returns how a tensor, which begins at byte `begin` of all `bytes`, is distributed over the ranges
- * of all ranks; free() its bounds. */
+/* Returns how a tensor at byte `begin` of all `bytes` is spread over ranks; free() its bounds. */
 static Distribution held_range(const SavedTensor *held, int64_t bytes, int64_t begin) {
     return (Distribution){NULL, held->elements, world_size(),
                           range_bounds(bytes, begin, held->elements, sizeof(float))};

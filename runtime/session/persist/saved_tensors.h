@@ -1,7 +1,6 @@
 /* The tensors of a session under global names, and ranges of their bytes. Checkpoints and in-memory
  * checkpoints consist of these. Their layout does not depend on a strategy. */
-#ifndef SESSION_PERSIST_SAVED_TENSORS_H
-#define SESSION_PERSIST_SAVED_TENSORS_H
+#pragma once
 
 #include "checkpoint/stored.h"
 #include "session/core/session.h"
@@ -21,8 +20,7 @@ typedef struct SavedTensors {
     SavedTensor *at;
 } SavedTensors;
 
-/* Returns all tensors of a session, in an order that is equal on all ranks; saved_tensors_free
- * frees them. */
+/* Returns all tensors of a session, ordered equally on all ranks; saved_tensors_free frees them */
 SavedTensors saved_tensors_list(ht_session *session);
 void saved_tensors_free(SavedTensors *list);
 
@@ -44,9 +42,6 @@ const char *saved_tensors_program_wrong(const ht_session *session, const SavedTe
 void saved_tensors_collect(const SavedTensors *list, const SafeFile *file, int64_t from,
                            char *range);
 
-/* Loads a tensor, which begins at byte `begin` of all `bytes`, from the ranges of all ranks. All
- * ranks call it together. */
+/* Loads a tensor, at byte `begin` of all `bytes`, from all ranks' ranges. All ranks call it. */
 void saved_tensors_give(const SavedTensor *held, int64_t bytes, int64_t begin, int64_t from,
                         char *range);
-
-#endif

@@ -75,8 +75,7 @@ static size_t get(const Lane *lane, int rank, void *data, size_t bytes) {
 
 /* ---- messages ---- */
 
-/* Returns the first message of a line with this direction, asked state and tag (-1: any); NULL:
- * none. */
+/* Returns the first message of a line of this direction, asked state and tag (-1: any); or NULL */
 static Message *find_message(const Line *line, bool sends, bool asked, int tag) {
     for (Message *message = line->first; message; message = message->next)
         if (message->sends == sends && message->asked == asked && (tag < 0 || message->tag == tag))
@@ -117,8 +116,7 @@ static void take_ask(Line *line, const Frame *frame) {
     line->early[line->early_count++] = *frame;
 }
 
-/* Returns whether the other rank asked for a message before this rank began it, and removes the
- * request. */
+/* Returns whether the other rank asked for a message before it began, and removes the request. */
 static bool was_asked(Line *line, const Message *message) {
     for (int i = 0; i < line->early_count; i++)
         if (line->early[i].tag == message->tag) {
@@ -132,8 +130,7 @@ static bool was_asked(Line *line, const Message *message) {
 
 /* ---- streams ---- */
 
-/* Chooses the next frame to send: requests of this rank first, then messages that were asked for.
- * Returns false if there is none. */
+/* Chooses the next frame to send: this rank's requests, then messages asked for; or false. */
 static bool next_out(Line *line) {
     Message *ask = find_message(line, false, false, -1),
             *message = ask ? ask : find_message(line, true, true, -1);
@@ -144,10 +141,8 @@ static bool next_out(Line *line) {
 }
 
 static void finish_out(Line *line) {
-    if (line->out.frame.kind == FRAME_ASK)
-        line->out.message->asked = true;
-    else
-        end_message(line, line->out.message);
+    if (line->out.frame.kind == FRAME_ASK) line->out.message->asked = true;
+    else end_message(line, line->out.message);
     line->out = (Stream){0};
 }
 
@@ -274,7 +269,6 @@ static void await_higher(Acceptor *acceptor, const SocketKey *key) {
     }
 }
 
-/* Returns whether all ranks are on this machine. */
 static bool is_one_machine(void) {
     for (int rank = 0; rank < ground.size; rank++)
         if (ground.node_rank[rank] < 0) return false;

@@ -3,7 +3,6 @@
 
 #include "transport/meet/rendezvous.h"
 #include "base/memory.h"
-#include "transport/fabric/queues.h"
 #include "transport/fabric/sockets.h"
 #include "transport/watchdog/watchdog.h"
 #include "transport/world.h"
@@ -130,10 +129,8 @@ static size_t flows_pass(Flow *flows, int *count, bool *busy) {
 
 /* Yields; sleeps if SPINS or more passes in a row (`idle`) made no progress. */
 static void flows_rest(int idle) {
-    if (idle < SPINS)
-        sched_yield();
-    else
-        nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
+    if (idle < SPINS) sched_yield();
+    else nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
     if (idle % CHECK_EVERY == 0) fabric_check();
 }
 

@@ -1,7 +1,6 @@
 /* The fabric: transport between ranks without MPI, after their rendezvous (transport/meet). Every
  * two ranks have a socket; ranks of one machine share memory, too. */
-#ifndef TRANSPORT_FABRIC_FABRIC_H
-#define TRANSPORT_FABRIC_FABRIC_H
+#pragma once
 
 #include "transport/fabric/queues.h"
 #include "transport/post.h"
@@ -46,5 +45,3 @@ void fabric_channels_forget(void);
 
 void fabric_post_begin(int lane, Post *post);
 bool fabric_post_done(int lane, Post *post);
-
-#endif

@@ -3,8 +3,6 @@
 
 #include "base/memory.h"
 
-#include <hetu/kernel.h>
-
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,8 +20,7 @@ enum {
     ALL_ROOM = 32 << 20   // bytes of all queues of a machine
 };
 
-/* A ring buffer of `room` bytes. Bytes [read, written) of the stream are in the ring, byte n at
- * index n modulo `room`. */
+/* A ring buffer of `room` bytes: [read, written) of the stream, byte n at index n modulo `room`. */
 typedef struct Queue {
     _Alignas(LINE) _Atomic uint64_t written;
     _Alignas(LINE) _Atomic uint64_t read;

@@ -1,8 +1,7 @@
 /* Queues in shared memory: every two ranks of a machine have a byte queue in each direction. The
  * memory is a memfd without a path, so no file can be left behind. Other ranks open it through
  * /proc/PID/fd of the rank that created it. */
-#ifndef TRANSPORT_FABRIC_QUEUES_H
-#define TRANSPORT_FABRIC_QUEUES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,8 +19,7 @@ typedef struct QueueFile {
 Queues *queues_create(int rank, int count);
 QueueFile queues_file(const Queues *queues);
 
-/* Opens the queues of all other ranks, by index on the machine. Returns false if some cannot be
- * opened. */
+/* Opens the queues of all other ranks, by index on the machine. False: some cannot be opened. */
 bool queues_connect(Queues *queues, const QueueFile *files);
 
 /* Closes the memfd, once all ranks are connected. */
@@ -29,9 +27,6 @@ void queues_seal(Queues *queues);
 
 void queues_close(Queues *queues);
 
-/* Copy to or from another rank of this machine as many bytes as possible without waiting. Return
- * the number of bytes. */
+/* Copy to or from another rank of this machine, without waiting. Return the number of bytes. */
 size_t queue_put(Queues *queues, int to, const void *data, size_t bytes);
 size_t queue_get(Queues *queues, int from, void *data, size_t bytes);
-
-#endif

@@ -47,8 +47,6 @@ bool socket_key_equal(const SocketKey *a, const SocketKey *b) {
     return !difference;
 }
 
-/* ---- this machine ---- */
-
 uint64_t socket_node(void) {
     char boot[64] = "";
     int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -62,8 +60,6 @@ uint64_t socket_node(void) {
     const char *apart = getenv("HETU_NODE");
     return apart ? hash_bytes(hash, apart, strlen(apart)) : hash;
 }
-
-/* ---- addresses ---- */
 
 /* Returns whether other machines may reach an interface's address. */
 static bool is_public(const struct ifaddrs *at) {
@@ -83,8 +79,6 @@ static void find_addresses(SocketPlace *place, bool alone) {
     if (!place->count)
         snprintf(place->address[place->count++], SOCKET_ADDRESS_BYTES, "%s", LOOPBACK);
 }
-
-/* ---- connections ---- */
 
 static int make_socket(void) {
     int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -154,8 +148,6 @@ int socket_accept(int listener) {
     int made = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     return made < 0 ? -1 : tuned(made);
 }
-
-/* ---- bytes ---- */
 
 ssize_t socket_put(int socket, const void *data, size_t bytes) {
     ssize_t moved = send(socket, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);

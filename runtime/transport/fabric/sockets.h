@@ -1,6 +1,5 @@
 /* TCP connections between ranks. Sockets never raise SIGPIPE and are closed in child processes. */
-#ifndef TRANSPORT_FABRIC_SOCKETS_H
-#define TRANSPORT_FABRIC_SOCKETS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,8 +14,7 @@ typedef struct SocketPlace {
     char address[SOCKET_ADDRESSES][SOCKET_ADDRESS_BYTES];
 } SocketPlace;
 
-/* A random key that a connection presents. socket_key draws a key; socket_key_equal compares keys
- * in constant time. */
+/* A connection's random key. socket_key draws one; socket_key_equal compares in constant time. */
 typedef struct SocketKey {
     unsigned char bytes[16];
 } SocketKey;
@@ -30,12 +28,10 @@ uint64_t socket_node(void);
 /* Returns the seconds of a monotonic clock. */
 double socket_clock(void);
 
-/* Opens a socket that listens on all addresses of this machine, or (`alone`) on the loopback
- * interface. Sets *place. */
+/* Opens a socket that listens on all addresses, or (`alone`) on the loopback. Sets *place. */
 int socket_listen(SocketPlace *place, bool alone);
 
-/* Connects to a place, over the loopback interface if `here`. Returns -1 if there is no answer
- * within `seconds`. */
+/* Connects to a place, over the loopback if `here`. Returns -1: no answer within `seconds`. */
 int socket_connect(const SocketPlace *place, bool here, double seconds);
 
 /* Accepts the next connection; returns -1 if there is none now. */
@@ -46,13 +42,9 @@ int socket_accept(int listener);
 bool socket_write(int socket, const void *data, size_t bytes);
 bool socket_read(int socket, void *data, size_t bytes, double deadline);
 
-/* Write or read as many bytes as possible without waiting. Return the number of bytes; -1: the peer
- * is gone. */
+/* Write or read what needs no waiting. Return the number of bytes; -1: the peer is gone. */
 ssize_t socket_put(int socket, const void *data, size_t bytes);
 ssize_t socket_get(int socket, void *data, size_t bytes);
 
-/* Returns the index of the first socket whose peer has closed the connection or died; -1: none.
- * Ignores negative entries. */
+/* Returns the index of the first socket whose peer is gone; -1: none. Ignores negative entries. */
 int socket_first_closed(const int *sockets, int count);
-
-#endif

@@ -40,8 +40,7 @@ static void acceptor_drop(Acceptor *acceptor, int caller) {
     acceptor->callers[caller] = acceptor->callers[--acceptor->caller_count];
 }
 
-/* Returns how many callers may be waiting at once: at most half of the files that this process may
- * open. */
+/* Returns how many callers may be waiting at once: half of the files that this process may open. */
 static int most_callers(void) {
     struct rlimit files;
     rlim_t half = getrlimit(RLIMIT_NOFILE, &files) ? MOST_CALLERS : files.rlim_cur / 2;
@@ -88,8 +87,7 @@ static void acceptor_wait(const Acceptor *acceptor, double deadline) {
     free(entries);
 }
 
-/* Reads the callers' data. Copies the first complete record and returns the caller's socket; -1: no
- * record is complete. */
+/* Reads the callers' data. Copies the first full record, returns its caller's socket; -1: none. */
 static int acceptor_read(Acceptor *acceptor, void *record) {
     for (int i = acceptor->caller_count - 1; i >= 0; i--) {
         Caller *caller = &acceptor->callers[i];

@@ -1,8 +1,6 @@
 /* An acceptor: a listening socket whose callers send a record of fixed size first. Callers are
- * served concurrently. A caller that sends nothing delays no other and is disconnected after some
- * seconds. */
-#ifndef TRANSPORT_MEET_ACCEPTOR_H
-#define TRANSPORT_MEET_ACCEPTOR_H
+ * served concurrently. A silent caller delays no other and is disconnected after some seconds. */
+#pragma once
 
 #include <stddef.h>
 
@@ -23,5 +21,3 @@ int acceptor_next(Acceptor *acceptor, void *record, double deadline);
 
 /* Closes the listening socket and all callers whose records are incomplete. */
 void acceptor_close(Acceptor *acceptor);
-
-#endif

@@ -38,8 +38,7 @@ typedef struct Condition {
     unsigned flags;
 } Condition;
 
-/* Returns the condition of a process. State and flags follow the process's name, which may contain
- * any character. */
+/* Returns the condition of a process. They follow the process's name, of any characters. */
 static Condition condition_of(const char *pid) {
     char about[1024];
     Condition found = {0};

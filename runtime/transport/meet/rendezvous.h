@@ -8,11 +8,9 @@
  *     removes the file
  *
  * Only this user can read the file. The keys protect against other users' processes, and against
- * the address in a file of an earlier run: a rank that gets no right answer reads the file again
- * until rank 0 has replaced it. If only this machine sees the file, the ranks listen on the
- * loopback interface. */
-#ifndef TRANSPORT_MEET_RENDEZVOUS_H
-#define TRANSPORT_MEET_RENDEZVOUS_H
+ * the address of an earlier run: a rank without a right answer reads the file again until rank 0
+ * has replaced it. If only this machine sees it, the ranks listen on the loopback interface. */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,12 +44,10 @@ bool launch_shares(const char *environment, size_t length, int *rank);
 /* These functions find the processes of this run on this machine in /proc, by the launcher's
  * variables in their environments. So they also find processes that have not connected yet. */
 
-/* Returns whether a process is alive, stopped or not. A process that is exiting, or a zombie, is
- * not. */
+/* Returns whether a process is alive, stopped or not. An exiting one, or a zombie, is not. */
 bool peers_process_lives(int process);
 
-/* Writes to `list` which ranks of this run are stopped (SIGSTOP, a debugger): "rank 2 (process
- * 4711)", or "". Returns how many. */
+/* Writes to `list` which ranks of this run are stopped: "rank 2 (process 4711)"; their number. */
 int peers_stopped(char *list, size_t size);
 
 /* Kills the stopped ranks, and waits until they are dead. */
@@ -71,4 +67,26 @@ Meeting rendezvous_meet(const Launch *launch, int seconds);
 /* Removes the files of an unfinished rendezvous on this machine. */
 void rendezvous_abandon(void);
 
-#endif
+/* ---- ranks of this machine without a launcher (start_local_ranks.c) ---- */
+
+/* Starts the other ranks of a program that was started by itself, without a launcher.
+ *
+ *     ./model            rank 0: goes on, prints, reads the standard input
+ *      +- ./model        ranks 1 to 3: the same command, standard output to /dev/null;
+ *      +- ./model        they end when rank 0 ends, even when it is killed
+ *      +- ./model
+ *
+ * The ranks find each other like the ranks of heturun (transport/meet/rendezvous.h). */
+
+/* Starts ranks 1 to count - 1 and makes this process rank 0 of `count`. Ends the program if a
+ * process or the folder where the ranks meet cannot be created. */
+void local_ranks_start(int count);
+
+/* Stops the thread that watches for ranks that end: from now on the transport notices them. */
+void local_ranks_met(void);
+
+/* Waits until the started ranks have ended; kills those that do not end within some seconds. */
+void local_ranks_close(void);
+
+/* Forgets the started ranks without waiting for them, in a forked child process. */
+void local_ranks_forget(void);

@@ -23,8 +23,7 @@ enum { FORMAT = 2, PATH_SIZE = 1400, HEAD_SIZE = 32 };
 
 static const char MAGIC[8] = "hetu-at";
 
-/* Marks folders and unfinished files with their maker, "NODE.PROCESS", so that other processes can
- * see whether the maker is dead. */
+/* Marks folders and unfinished files with their maker, "NODE.PROCESS", to see if it is dead. */
 #define MARK "%016" PRIx64 ".%d"
 #define SCAN_MARK "%16" SCNx64 ".%d"
 
@@ -128,14 +127,12 @@ static void name_file(char *path, const char *folder, const Launch *launch) {
     snprintf(path, PATH_SIZE, "%.1023s/meeting%s", folder, launch->run);
 }
 
-/* Returns whether one time is before another. */
 static bool is_before(const struct timespec *one, const struct timespec *other) {
     return one->tv_sec != other->tv_sec ? one->tv_sec < other->tv_sec
                                         : one->tv_nsec < other->tv_nsec;
 }
 
-/* Reads the newest rendezvous file of this run in the private folders PARENT/HEAD...; returns false
- * if there is none. */
+/* Reads this run's newest rendezvous file in the private folders PARENT/HEAD...; false: none. */
 static bool read_private(const Launch *launch, const char *parent, const char *head,
                          RendezvousFile *record) {
     char folder[PATH_SIZE], path[PATH_SIZE];
@@ -230,8 +227,7 @@ bool rendezvous_file_is_local(const Launch *launch) {
     return false;
 }
 
-/* Writes the file to the path that the user chose. Returns false if something of another user is at
- * the path. */
+/* Writes the file to the user's path. Returns false if something of another user is there. */
 static bool write_chosen(const Launch *launch, const RendezvousFile *record) {
     RendezvousFile found;
     Found there = read_file(launch->path, &found);
@@ -242,7 +238,6 @@ static bool write_chosen(const Launch *launch, const RendezvousFile *record) {
     return false;
 }
 
-/* Writes the file to a private folder. */
 static void write_private(const Launch *launch, const RendezvousFile *record) {
     char folder[sizeof launch->path + 1], head[sizeof launch->path + 1];
     int error = ENOENT;
@@ -294,8 +289,7 @@ void rendezvous_file_keep(const Launch *launch, const RendezvousFile *record) {
     pthread_mutex_unlock(&written.lock);
 }
 
-/* Returns whether the file at the path is the one that this process wrote. A later run at the same
- * path replaces it. */
+/* Returns whether the file at the path is what this process wrote, not replaced by a later run. */
 static bool is_written(void) {
     struct stat about;
     return *written.file && !lstat(written.file, &about) && about.st_dev == written.device &&

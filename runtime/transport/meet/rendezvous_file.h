@@ -6,10 +6,8 @@
  *     a file in a private folder beside that path, PATH+..., if another user's file is at the path
  *     a file in a private folder of random name below /dev/shm or /tmp
  *
- * A file is read only if this user owns it and no other user can write it. Links and pipes are not
- * read. */
-#ifndef TRANSPORT_MEET_RENDEZVOUS_FILE_H
-#define TRANSPORT_MEET_RENDEZVOUS_FILE_H
+ * A file is read only if this user owns it and no other can write it. Links and pipes are not. */
+#pragma once
 
 #include "transport/meet/rendezvous.h"
 #include "transport/fabric/sockets.h"
@@ -25,8 +23,7 @@ typedef struct RendezvousFile {
 /* Returns whether only this machine sees the file, so that all ranks are on this machine. */
 bool rendezvous_file_is_local(const Launch *launch);
 
-/* Writes the file, and replaces one of an earlier run. Ends the program if the path is taken by
- * anything else. */
+/* Writes the file, perhaps over an earlier run's. Ends the program if anything else is there. */
 void rendezvous_file_write(const Launch *launch, const RendezvousFile *record);
 
 /* Returns false if there is no file yet. Ends the program if the path is taken by anything else. */
@@ -38,12 +35,9 @@ void rendezvous_file_keep(const Launch *launch, const RendezvousFile *record);
 /* Removes the file, unless a later run has replaced it. */
 void rendezvous_file_remove(void);
 
-/* Returns whether `mark`, "NODE.PROCESS" in the name of a file or folder, names a dead process of
- * this machine. */
+/* Returns whether `mark`, "NODE.PROCESS" in a file's name, is a dead process of this machine. */
 bool rendezvous_file_of_dead(const char *mark);
 
 /* Removes the file of a process that ends early, and the files of dead processes at the same
  * places. Afterwards no thread of this process writes the file. */
 void rendezvous_file_abandon(const Launch *launch);
-
-#endif

@@ -1,6 +1,6 @@
 /* Starts further ranks of a program that was run without a launcher, their standard output
  * discarded. Whether: session/core/start_ranks.c. */
-#include "transport/meet/start_local_ranks.h"
+#include "transport/meet/rendezvous.h"
 
 #include "base/c_locale.h"
 #include "base/files.h"
@@ -37,8 +37,6 @@ static struct {
 static void pause_briefly(void) {
     nanosleep(&(struct timespec){.tv_nsec = PAUSE * 1000000L}, NULL);
 }
-
-/* ---- starting ---- */
 
 /* Reads the command line of this process as it was before main changed anything. */
 static void read_command(void) {
@@ -154,8 +152,6 @@ void local_ranks_met(void) {
     pthread_join(local.watcher, NULL);
     private_remove(local.folder);
 }
-
-/* ---- ending ---- */
 
 static bool has_ended(int rank) {
     if (!local.process[rank] || waitpid(local.process[rank], NULL, WNOHANG))

@@ -78,8 +78,7 @@ static void answer_calls(void) {
                      hello.rank < heartbeat.count;
         if (known && heartbeat.lines[hello.rank].socket < 0)
             heartbeat.lines[hello.rank].socket = socket;
-        else
-            close(socket);
+        else close(socket);
     }
 }
 

@@ -1,8 +1,7 @@
 /* Heartbeats: short messages, several times a second, between rank 0 and each other rank on a
  * connection of their own. A thread of each process sends them (watchdog.h). So a rank that
  * computes has a heartbeat, and a stopped process has none. */
-#ifndef TRANSPORT_WATCHDOG_HEARTBEAT_H
-#define TRANSPORT_WATCHDOG_HEARTBEAT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,8 +22,7 @@ typedef struct Heartbeat {
     char text[248];
 } Heartbeat;
 
-/* Connects every rank with rank 0. All ranks call it together. Rank 0 accepts the connections
- * later, in heartbeat_hear. */
+/* Connects every rank with rank 0, which accepts later, in heartbeat_hear. All ranks call it. */
 void heartbeat_open(void);
 
 /* Sends a heartbeat without waiting: on rank 0 to any rank, elsewhere to rank 0. */
@@ -36,5 +34,3 @@ Heartbeat heartbeat_hear(int rank);
 
 /* Closes the connections in a forked child process. */
 void heartbeat_forget(void);
-
-#endif

@@ -15,9 +15,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -96,8 +94,7 @@ _Noreturn static void end_all(const char *why) {
 
 static int seconds(int ticks) { return ticks / TICKS; }
 
-/* Ends this rank because the ranks have not met in time. Prints which ranks are stopped before the
- * launcher kills the others. */
+/* Ends this rank as ranks have not met in time. Prints which are stopped, before they are killed */
 _Noreturn static void end_start(void) {
     char stopped[512], why[1024];
     if (peers_stopped(stopped, sizeof stopped))
@@ -165,8 +162,7 @@ static bool is_lost(int rank, char *why, size_t size) {
             why, size,
             "rank %d has stopped%.140s: nothing was heard of its process for %d s (HETU_TIMEOUT)",
             rank, doing, seconds(watch.limit));
-    else
-        return false;
+    else return false;
     return true;
 }
 
@@ -204,8 +200,7 @@ static void look_after(int rank, void (*end)(const char *why)) {
     if (is_lost(rank, why, sizeof why)) end(why);
 }
 
-/* Runs a tick of rank 0. Sends nothing to ranks without a heartbeat, because their connections
- * would fill up. */
+/* Runs a tick of rank 0. Ranks without a heartbeat get nothing: it would pile up. */
 static void lead(void) {
     int late = watch.peers[0].last.kind == HEARTBEAT_LATE ? 0 : -1;
     for (int rank = 1; rank < watch.peer_count; rank++) {
@@ -257,8 +252,7 @@ static bool ranks_are_meeting(void) {
 }
 
 /* Sleeps for a tick. While the ranks meet, this thread takes the signals that end the process, and
- * removes the files of the meeting first. If the ranks met during the sleep, a signal goes to the
- * main thread. */
+ * first removes the meeting's files. If they met meanwhile, the main thread gets the signal. */
 static void rest(WatchStage stage) {
     const struct timespec one = {.tv_nsec = TICK};
     int ended =

@@ -6,14 +6,12 @@
  *     watchdog_end_wait)
  *     all the time                every rank must have a heartbeat (heartbeat.h) within that time
  *
- * A rank that computes has a heartbeat, and may take any time while no other rank waits for it.
- * The wait for rank 0's next command has no time limit. Rank 0 finds which rank keeps the others
- * waiting, and all ranks print this. Stopped ranks of this run are killed when another rank on
- * their machine ends. Time is counted in ticks of the thread, so that a stop of the whole machine
- * stops the count, too.
+ * A rank that computes has a heartbeat, and may take any time while no other rank waits for it. The
+ * wait for rank 0's next command has no time limit. Rank 0 finds which rank keeps the others
+ * waiting, and all ranks print this. Stopped ranks are killed when another rank on their machine
+ * ends. Time is counted in ticks of the thread: a stop of the whole machine stops the count, too.
  */
-#ifndef TRANSPORT_WATCHDOG_WATCHDOG_H
-#define TRANSPORT_WATCHDOG_WATCHDOG_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -40,12 +38,10 @@ void watchdog_report_progress(void);
  * know the cause. Any thread may call it. */
 void watchdog_report_failure(int task, int error);
 
-/* On rank 0: returns the error of a rank that failed at a task, and sets *rank; 0: none has
- * reported a failure. */
+/* On rank 0: returns the error of a rank that failed at a task, and sets *rank; 0: none. */
 int watchdog_failure_of(int task, int *rank);
 
-/* Waits for a moment after this rank has found another one dead, so that the watch can print which
- * rank died first. */
+/* Waits a moment after another rank was found dead: the watch can print which died first. */
 void watchdog_wait_for_cause(void);
 
 /* Ends the watch in a forked child process, which is not a rank. */
@@ -53,6 +49,4 @@ void watchdog_forget(void);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

@@ -143,8 +143,7 @@ static void check_product(const std::string &label, const Product &p, bool biase
         (!take_other_ways() || is_right(label + ", another way", on_gpu(p, biased, aux), cpu, aux));
     if (right && (first.y.bytes != second.y.bytes || first.aux.bytes != second.aux.bytes))
         fail(label, "two runs give different bits");
-    else if (right)
-        passed();
+    else if (right) passed();
 }
 
 static Product product_of(std::vector<ht_axis> axes, const int64_t (&counts)[4], Types types,

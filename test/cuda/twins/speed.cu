@@ -9,7 +9,7 @@
 #include "host.h"
 
 #include "operators/kernels.h"
-#include "cuda/matmul.h"
+#include "cuda/product.h"
 
 #include <hetu/rt.h>
 

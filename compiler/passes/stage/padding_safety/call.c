@@ -72,8 +72,6 @@ bool call_find_factors(Call *call) {
     return fits;
 }
 
-/* ---- errors ---- */
-
 /* Returns the name of a dimension along a shorter factor in `bits`; NULL: none has a name. */
 static const char *dimension_name(const Call *call, unsigned bits) {
     for (int k = 0; k < call->op->operand_count; k++) {

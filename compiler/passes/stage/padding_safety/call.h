@@ -5,18 +5,15 @@
  *     total = sum over s of loss[b, s]     safe: elements after 512 are 0
  *     m = max over s of x[b, s]            refused: elements after 512 may be larger
  *
- * In the padded batch a tensor has kept elements, which the shorter pipeline computes, too, and
- * dropped elements past its lengths, which that pipeline lacks. The analysis follows each operator
- * of the padded model with the ranges (rule/bounds.h) of its operands' kept and dropped elements.
- * Kept elements of results must depend only on kept elements, or on dropped elements without effect
- * there, such as 0 in a sum. The pragma `padding` gives the dropped elements of inputs; nothing is
- * known of all other values.
+ * In the padded batch a tensor has kept elements, which the shorter pipeline has, too, and dropped
+ * elements past its lengths. The analysis follows each operator of the padded model with the ranges
+ * (rule/bounds.h) of its operands' kept and dropped elements. Kept elements of results must depend
+ * only on kept elements, or on dropped elements without effect there, such as 0 in a sum. The
+ * pragma `padding` gives the dropped elements of inputs; nothing is known of all other values.
  *
  * A tensor with k shorter dimensions has 2^k blocks. Block b is dropped along the j-th shorter
- * dimension if bit j of b is set. An assignment has such bits for shorter factors.
- */
-#ifndef PASSES_STAGE_PADDING_SAFETY_CALL_H
-#define PASSES_STAGE_PADDING_SAFETY_CALL_H
+ * dimension if bit j of b is set. An assignment has such bits for shorter factors. */
+#pragma once
 
 #include "ir/module.h"
 #include "rule/bounds.h"
@@ -49,16 +46,14 @@ int padding_short_dims(const PaddingCheck *behind, const Value *value);
 /* Finds the shorter factors. Returns false if they are too many or a shorter dimension has none. */
 bool call_find_factors(Call *call);
 
-/* Return the bit of a bound factor among the shorter factors (-1: it is not shorter), and the
- * rule's factor of a bit. */
+/* Return a bound factor's bit among the shorter factors (-1: none), and the rule's factor of it. */
 int call_bit(const Call *call, int factor);
 const Factor *call_factor(const Call *call, int bit);
 
 /* Returns a bit mask of the shorter factors in an access of the rule. */
 unsigned call_bits(const Call *call, const Access *access);
 
-/* Return the block of one of the operator's tensors under an assignment, and the range of operand k
- * in its block. */
+/* Return a tensor's block under an assignment, and the range of operand k in its block. */
 unsigned call_block(const Call *call, const Value *value, const BoundAccess *access,
                     unsigned assignment);
 Bounds call_operand(const Call *call, int k, unsigned assignment);
@@ -70,5 +65,3 @@ bool call_refuse(const Call *call, unsigned bits, const char *why);
  * from the clauses of a kernel's rule. Returns false after an error. */
 bool follow_equations(Call *call);
 bool follow_kernel(Call *call);
-
-#endif

@@ -23,8 +23,7 @@ static Bounds no_leaf(const Expr *leaf, void *context) {
     return bounds_open();
 }
 
-/* Returns whether some operand has only its neutral number where elements are dropped along a
- * factor of `bits`. */
+/* Returns whether some operand is neutral where elements are dropped along a factor of `bits`. */
 static bool is_neutral(const Call *call, unsigned assignment, unsigned bits) {
     const Rule *rule = call->op->def->rule;
     for (int k = 0; k < call->op->operand_count; k++) {
@@ -38,8 +37,7 @@ static bool is_neutral(const Call *call, unsigned assignment, unsigned bits) {
     return false;
 }
 
-/* Returns whether the clause `causal` prevents kept elements from depending on the elements dropped
- * in this assignment. */
+/* Returns whether `causal` keeps kept elements independent of those dropped in this assignment. */
 static bool is_unseen(const Call *call, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
     const Binding *binding = call->own->binding;
@@ -64,8 +62,7 @@ static bool is_unseen(const Call *call, unsigned assignment) {
 
 /* ---- the clause `shift` ---- */
 
-/* Returns the kept extent of a factor of the rule. Sets *bit to the factor's bit among the shorter
- * factors; -1: the factor is not shorter. */
+/* Returns the kept extent of a rule's factor; *bit: its bit among the shorter factors, or -1. */
 static int64_t front_of(const Call *call, int factor, int *bit) {
     const Binding *binding = call->own->binding;
     for (int f = 0; f < binding->factor_count; f++)
@@ -100,8 +97,7 @@ static bool find_shift(const Call *call, Shift *shift) {
     return true;
 }
 
-/* Returns whether the kept part of a shift's result reads none of the elements dropped in this
- * assignment. */
+/* Returns whether the kept part of a shift's result reads none dropped in this assignment. */
 static bool is_elsewhere(const Call *call, const Access *result, unsigned assignment) {
     Shift shift;
     if (!find_shift(call, &shift)) return false;
@@ -142,8 +138,7 @@ static unsigned open_bits(const Call *call, const Access *result, unsigned *summ
     return bits;
 }
 
-/* Returns whether the kept part of a result is independent of the elements dropped in this
- * assignment of open factors. */
+/* Returns whether a result's kept part is independent of those dropped in this assignment. */
 static bool counts_for_nothing(const Call *call, const Access *result, unsigned assignment,
                                unsigned summed) {
     bool sees = access_has(result, call->op->def->rule->causal.from) &&

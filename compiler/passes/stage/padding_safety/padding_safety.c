@@ -1,8 +1,6 @@
 /* Walks the operators and refuses a model whose results would change if padding were dropped. */
-#include "passes/stage/padding_safety/padding_safety.h"
+#include "passes/stage/stage.h"
 #include "passes/stage/padding_safety/call.h"
-
-/* ---- inputs and parameters ---- */
 
 /* Registers a value. Its blocks may have any finite elements so far. */
 static Bounds *new_blocks(PaddingCheck *behind, const Value *value, const Value *own) {
@@ -31,8 +29,6 @@ static void note_parameters(PaddingCheck *behind) {
             new_blocks(behind, parameter->states[s], own->states[s]);
     }
 }
-
-/* ---- operators ---- */
 
 static bool mentions(const Rule *rule, int attr) {
     bool found = rule->body && expr_mentions(rule->body, EXPR_ATTR, attr);
@@ -96,8 +92,7 @@ static bool follow(PaddingCheck *behind, const Op *op, const Op *own) {
     if (!call_find_factors(&call)) return call_refuse(&call, 0, "takes the length of a row apart");
     if (!check_arguments(&call)) return false;
     // 2: ranges of the results
-    if (rule->kind == RULE_VIEW)
-        copy_view(&call);
+    if (rule->kind == RULE_VIEW) copy_view(&call);
     else if (rule->body || rule->equations.count ? !follow_equations(&call) : !follow_kernel(&call))
         return false;
     keep_results(&call);

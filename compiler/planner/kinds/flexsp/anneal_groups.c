@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A group. Its record is at the index of its first device; the records of its other devices are
- * unused. */
+/* A group. Its record is at the index of its first device; those of others are unused. */
 typedef struct Group {
     int size, degree, sequences;
     double work, tokens;
@@ -34,8 +33,7 @@ struct FlexspState {
     int *gathered;              // scratch, by sequence
 };
 
-/* As multiples of the scale: the last temperature, and the limit of times before powers are
- * taken. */
+/* As multiples of the scale: the last temperature, and the limit of times before powers. */
 static const double COLD = 2e-5, MOST_TIMES = 200;
 
 enum { FIRST_POWER = 2, LAST_POWER = 7, OVERFLOW_WEIGHT = 1000, OVERFLOW_MOST = 40 };
@@ -131,8 +129,7 @@ static int block_pick(FlexspState *s, int *degree) {
     return covered ? owner : start;
 }
 
-/* Collects in s->gathered, longest first, the sequences of the groups in [start, start + size).
- * Returns how many there are. */
+/* Collects, longest first, the sequences of groups in [start, start + size). Returns how many. */
 static int block_gather(FlexspState *s, int start, int size) {
     int count = 0;
     for (int x = 0; x < s->q->length_count; x++)
@@ -204,10 +201,8 @@ static double block_power(const FlexspState *s, int start, int size) {
 /* Exchanges the groups of two blocks. */
 static void block_exchange(FlexspState *s, int a, int b, int size) {
     for (int i = 0; i < s->q->length_count; i++)
-        if (s->at[i] >= a && s->at[i] < a + size)
-            s->at[i] += b - a;
-        else if (s->at[i] >= b && s->at[i] < b + size)
-            s->at[i] += a - b;
+        if (s->at[i] >= a && s->at[i] < a + size) s->at[i] += b - a;
+        else if (s->at[i] >= b && s->at[i] < b + size) s->at[i] += a - b;
     for (int device = 0; device < size; device++) {
         Group group = s->group[a + device];
         s->group[a + device] = s->group[b + device];
@@ -271,14 +266,11 @@ static int step(FlexspState *s) {
     int dice = random_below(&s->random, 256);
     if (dice < 2) return block_form(s);
     if (dice < 6) return block_swap(s);
-    if (dice < 120)
-        sequence_move(s);
-    else
-        sequence_swap(s);
+    if (dice < 120) sequence_move(s);
+    else sequence_swap(s);
     return 1;
 }
 
-/* Restores the best state. */
 static void best_restore(FlexspState *s) {
     for (int g = 0; g < s->batches * s->q->gpus; g += s->group[g].size) {
         int degree = s->best_degree[g];

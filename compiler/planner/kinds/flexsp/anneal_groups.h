@@ -9,8 +9,7 @@
  * The maximum over groups is smoothed: the time of a micro-batch is (sum d/gpus t^p)^(1/p), and p
  * doubles while the temperature falls. A group that exceeds its memory counts as slower; the
  * best state has no such group. */
-#ifndef PLANNER_KINDS_FLEXSP_ANNEAL_GROUPS_H
-#define PLANNER_KINDS_FLEXSP_ANNEAL_GROUPS_H
+#pragma once
 
 #include "planner/kinds/flexsp/flexsp.h"
 
@@ -20,12 +19,10 @@ typedef struct FlexspState FlexspState;
  * starts the random numbers of its moves. */
 FlexspState *flexsp_state(Arena *arena, const Flexsp *q, int batches, double fill, uint64_t seed);
 
-/* Anneals by `work` moves, from the best state so far if there is one. Temperatures fall from `hot`
- * times a micro-batch's time. */
+/* Anneals by `work` moves, from the best state if any, from `hot` times a micro-batch's time. */
 void flexsp_anneal(FlexspState *state, double hot, int64_t work);
 
-/* Returns the milliseconds of the best state seen in which every group fits its memory; INFINITY
- * when there was none. */
+/* Returns the milliseconds of the best state seen in which every group fits; INFINITY: none. */
 double flexsp_best(const FlexspState *state);
 
 /* Returns the best state as a plan. */
@@ -38,5 +35,3 @@ FlexspPlan *flexsp_state_plan(Arena *arena, const FlexspState *state);
  * micro-batches. The cuts have the least sum of estimated times in which each micro-batch uses at
  * most `fill` of the memory; if there are none, cuts of about equal tokens. */
 const int *flexsp_cuts(Arena *arena, const Flexsp *q, const int *order, int batches, double fill);
-
-#endif

@@ -57,7 +57,6 @@ const int *flexsp_cuts(Arena *arena, const Flexsp *q, const int *order, int batc
     cut[batches] = n;
     if (isfinite(least[batches * (n + 1) + n]))
         for (int k = batches; k > 0; k--) cut[k - 1] = from[k * (n + 1) + cut[k]];
-    else
-        cut_evenly(&sums, n, batches, cut);
+    else cut_evenly(&sums, n, batches, cut);
     return cut;
 }

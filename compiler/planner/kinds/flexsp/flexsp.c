@@ -38,8 +38,7 @@ static double tokens_held(double memory_mb, double states_mb, double token_mb) {
     return fabs(whole - tokens) <= rounding * memory_mb / token_mb ? whole : tokens;
 }
 
-/* Computes the exchange time and the tokens of each degree: 4 all-to-alls a layer forward and as
- * many backward, of 2 bytes a number. */
+/* Computes each degree's exchange time and tokens: 8 all-to-alls a layer, of 2 bytes a number. */
 static void read_rates(Arena *arena, Field input, Flexsp *q) {
     Field table = field_get(input, "alltoall");
     double *rate = arena_array(arena, double, q->gpus + 1);

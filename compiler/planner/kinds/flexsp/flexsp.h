@@ -16,8 +16,7 @@
  *
  * and holds sum s / d * token_mb + states_mb <= memory_mb on each device; a micro-batch takes as
  * long as its slowest group. */
-#ifndef PLANNER_KINDS_FLEXSP_FLEXSP_H
-#define PLANNER_KINDS_FLEXSP_FLEXSP_H
+#pragma once
 
 #include "planner/kinds/kinds.h"
 
@@ -74,8 +73,7 @@ typedef struct FlexspLeast {
 } FlexspLeast;
 FlexspLeast flexsp_least(const Flexsp *q, int sequence);
 
-/* Returns the most tokens that a micro-batch holds: the number of devices times the most tokens
- * that a device holds at any degree. */
+/* Returns the most tokens of a micro-batch: devices times the most tokens of one at any degree. */
 double flexsp_tokens(const Flexsp *q);
 
 FlexspBound flexsp_bound(const Flexsp *q);
@@ -87,5 +85,3 @@ FlexspPlan *flexsp_plan(Arena *arena, const Flexsp *q, int64_t work, uint64_t se
 /* ---- the functions of the table of kinds (kinds.c) ---- */
 json_t *flexsp_answer(Arena *arena, Field input, Budget *budget);
 json_t *flexsp_certify(Arena *arena, Field input, Budget *budget);
-
-#endif

@@ -1,5 +1,4 @@
-/* A tournament of annealings decides which numbers of micro-batches and which starts get most of
- * the work.
+/* A tournament of annealings decides which numbers of micro-batches and starts get most work.
  *
  * Round 1: the starts of every number of micro-batches anneal with equal work. Round 2: the KEPT
  * best states of each number anneal further, cooler and with more work each. Round 3: so does the

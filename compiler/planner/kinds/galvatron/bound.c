@@ -62,8 +62,7 @@ static void stage_relax(Relaxed *r, int stage) {
     }
 }
 
-/* Returns the least sum of `cost` over stages of at most `cap` ms each; writes their layers unless
- * `layers` is NULL. */
+/* Returns the least sum of `cost` over stages of at most `cap` ms; writes layers unless NULL. */
 static double stages_least(const Relaxed *r, const double *cost, double cap, int *layers) {
     int width = r->q->layers + 1, stages = r->p->stages;
     Arena *scratch = arena_create();
@@ -98,10 +97,8 @@ static double longest_bound(const Relaxed *r, int *layers) {
     qsort(caps, (size_t)count, sizeof *caps, ascending);
     while (low < high && isfinite(free)) {
         int middle = (low + high) / 2;
-        if (isfinite(stages_least(r, r->ms, caps[middle], NULL)))
-            high = middle;
-        else
-            low = middle + 1;
+        if (isfinite(stages_least(r, r->ms, caps[middle], NULL))) high = middle;
+        else low = middle + 1;
     }
     for (int c = low;
          isfinite(free) && c < count && free + (r->p->microbatches - 1) * caps[c] < best; c++) {

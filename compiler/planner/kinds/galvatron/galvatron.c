@@ -1,4 +1,3 @@
-/* Reads Galvatron's input and writes its plan and its bound. */
 #include "planner/kinds/galvatron/galvatron.h"
 
 #include "planner/kinds/input.h"
@@ -124,7 +123,6 @@ static Galvatron read_problem(Arena *arena, Field input) {
     return q;
 }
 
-/* Returns the devices of a stage. */
 static json_t *devices_json(const Pipeline *p, int stage) {
     json_t *devices = json_array();
     for (int d = 0; d < p->gpus[stage]; d++)

@@ -17,8 +17,7 @@
  * of their bounds, until the next bound is no better than the best plan: a stage by all pairs of
  * strategies, the stages together by a dynamic program over layers under a cap of the longest time
  * (search.c). */
-#ifndef PLANNER_KINDS_GALVATRON_GALVATRON_H
-#define PLANNER_KINDS_GALVATRON_GALVATRON_H
+#pragma once
 
 #include "planner/kinds/kinds.h"
 
@@ -78,8 +77,7 @@ typedef struct GalvatronPlan {
     StagePlan stage[GALVATRON_STAGES];
 } GalvatronPlan;
 
-/* The lower bound of all plans: the least bound over pipelines, the pipeline that has it, and the
- * layers of its relaxed stages. */
+/* The lower bound of all plans: the least over pipelines, its pipeline, relaxed stages' layers. */
 typedef struct GalvatronBound {
     double value;
     int pipelines; // the number of pipelines that were bounded
@@ -95,21 +93,18 @@ const Pipeline *galvatron_pipelines(Arena *arena, const Galvatron *q, int *count
 const Strategy *galvatron_strategies(Arena *arena, const Galvatron *q, const Pipeline *pipeline,
                                      int stage, int *count);
 
-/* Returns the milliseconds to redistribute activations between layers of two strategies, forward
- * and backward. */
+/* Returns the ms to redistribute activations between layers of two strategies and back. */
 double galvatron_change(const Galvatron *q, const Pipeline *pipeline, const Strategy *from,
                         const Strategy *to);
 
-/* Returns the milliseconds to pass activations between stages, for a stage whose first layer has
- * this strategy; 0 in a pipeline of one stage. */
+/* Returns the ms to pass activations to a stage whose first layer has this strategy, or 0. */
 double galvatron_handover(const Galvatron *q, const Pipeline *pipeline, const Strategy *first);
 
 /* Returns the MB of the embedding in the first stage and the head in the last. */
 double galvatron_ends(const Galvatron *q, const Pipeline *pipeline, int stage,
                       const Strategy *first, const Strategy *last);
 
-/* Returns a lower bound of the plans of one pipeline, and sets the layers of its relaxed stages;
- * INFINITY: no plan fits the memory. */
+/* Returns a lower bound of a pipeline's plans, sets relaxed stages' layers; INFINITY: none fits */
 double pipeline_bound(const Galvatron *q, const Pipeline *pipeline, int *layers);
 
 GalvatronPlan *galvatron_plan(Arena *arena, const Galvatron *q);
@@ -118,5 +113,3 @@ GalvatronBound galvatron_bound(Arena *arena, const Galvatron *q);
 /* ---- the functions of the table of kinds (kinds.c) ---- */
 json_t *galvatron_answer(Arena *arena, Field input, Budget *budget);
 json_t *galvatron_certify(Arena *arena, Field input, Budget *budget);
-
-#endif

@@ -25,8 +25,7 @@ static double exchange_ms(const Galvatron *q, const Strategy *s, double samples)
     return calls * (one + q->links.latency_ms);
 }
 
-/* Returns the milliseconds of the all-reduce of a layer's gradients over the g devices that hold
- * the same parameters. */
+/* Returns the ms of the all-reduce of a layer's gradients over g devices of equal parameters. */
 static double sync_ms(const Galvatron *q, const Strategy *s, int gpus) {
     int g = s->dp * s->ulysses;
     if (g == 1) return 0;
@@ -36,8 +35,7 @@ static double sync_ms(const Galvatron *q, const Strategy *s, int gpus) {
     return (g - 1.0) / g * q->parameter_mb / s->tp / links[log_of(g)];
 }
 
-/* Returns the share of a layer's model states that one of g devices keeps at a ZeRO level, with m
- * micro-batches. */
+/* Returns the share of a layer's states that one of g devices keeps at a ZeRO level. */
 static double zero_share(int zero, int g, int m) {
     double e = 1.0 / g + 0.003, gathered = m == 1 ? 1 : 0;
     if (zero == 0) return 1;
@@ -58,8 +56,7 @@ static void strategy_price(const Galvatron *q, const Pipeline *p, int stage, Str
     s->mb = states + active * (behind < m ? behind : m);
 }
 
-/* Returns whether `a` has the degree of `b`, and is at least as good in tensor parallelism, time,
- * synchronisation and memory. */
+/* Returns whether `a` has the degree of `b`, and tp, time, synchronisation and memory as good. */
 static bool beats(const Strategy *a, const Strategy *b) {
     return degree_of(a) == degree_of(b) && a->tp >= b->tp && a->ms <= b->ms && a->left <= b->left &&
            a->mb <= b->mb;

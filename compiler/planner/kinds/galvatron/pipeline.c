@@ -12,8 +12,7 @@ typedef struct Making {
     Pipelines *out;
 } Making;
 
-/* Returns whether a class can be cut into stages of n devices: each inside a node, or of whole
- * nodes. */
+/* Returns whether a class can be cut into stages of n devices: inside a node, or of whole nodes. */
 static bool class_cut(const Galvatron *q, const GalvatronClass *class, int n) {
     if (class->gpus % n) return false;
     for (int first = class->first; first < class->first + class->gpus; first += n) {
@@ -24,8 +23,7 @@ static bool class_cut(const Galvatron *q, const GalvatronClass *class, int n) {
     return true;
 }
 
-/* Adds a pipeline once for each number of micro-batches that divides the batch and is at least the
- * number of stages. */
+/* Adds a pipeline for each number of micro-batches that divides the batch, at least its stages. */
 static void microbatches_add(const Making *making, Pipeline pipeline) {
     for (int m = pipeline.stages; m <= making->q->batch; m++)
         if (making->q->batch % m == 0) {
@@ -34,8 +32,7 @@ static void microbatches_add(const Making *making, Pipeline pipeline) {
         }
 }
 
-/* Adds the pipelines that begin with `pipeline`, which already has the classes of the bit set
- * `used`. */
+/* Adds the pipelines that begin with `pipeline`, with the classes of bit set `used`. */
 static void classes_add(const Making *making, const Pipeline *pipeline, unsigned used) {
     const Galvatron *q = making->q;
     if (used == (1u << q->class_count) - 1) microbatches_add(making, *pipeline);

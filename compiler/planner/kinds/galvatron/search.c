@@ -122,8 +122,7 @@ static const double *caps_make(const Search *s, int *count) {
     return caps.at;
 }
 
-/* Finds the plan under a cap and copies it to *plan when it is the best so far. Returns false when
- * the cap leaves no plan. */
+/* Finds the plan under a cap, copies it to *plan if the best so far. False: the cap leaves none. */
 static bool cap_try(const Search *s, double cap, GalvatronPlan *plan) {
     GalvatronPlan new;
     Arena *scratch = arena_create();
@@ -138,16 +137,13 @@ static int cap_least(const Search *s, const double *caps, int count, GalvatronPl
     int low = 0, high = count;
     while (low < high) {
         int middle = (low + high) / 2;
-        if (cap_try(s, caps[middle], plan))
-            high = middle;
-        else
-            low = middle + 1;
+        if (cap_try(s, caps[middle], plan)) high = middle;
+        else low = middle + 1;
     }
     return low;
 }
 
-/* Returns the least sum of time and unhidden synchronisation without a cap; INFINITY when nothing
- * fits. */
+/* Returns the least sum of time and unhidden synchronisation without a cap, or INFINITY. */
 static double sum_least(const Search *s) {
     Arena *scratch = arena_create();
     const Label *end =

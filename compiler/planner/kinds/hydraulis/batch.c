@@ -1,5 +1,4 @@
-/* Kind hydraulis-batch: picks the strategy for a batch and dispatches its sequences to the
- * pipelines. */
+/* Kind hydraulis-batch: picks a batch's strategy and dispatches its sequences to pipelines. */
 #include "planner/kinds/hydraulis/problem.h"
 #include "planner/kinds/hydraulis/dispatch.h"
 #include "planner/kinds/hydraulis/hydraulis.h"
@@ -75,8 +74,6 @@ static bool task_read(Arena *arena, Field input, Task *task) {
     return !input_error(input);
 }
 
-/* ---- the plan ---- */
-
 /* Returns the non-empty micro-batches of a pipeline as JSON. */
 static json_t *microbatches_json(Arena *arena, const Batch *batch, int pipeline, int count,
                                  SequencePlaces places) {
@@ -114,8 +111,7 @@ static const Dispatch *find(Dispatcher *dispatcher, const Task *task, int strate
     return dispatch_find(dispatcher, &task->strategies[strategy], &task->batch, &random, kicks);
 }
 
-/* Returns the strategy with the best dispatch among the strategies whose dispatch without kicks is
- * near the best. */
+/* Returns the strategy of the best dispatch among those near the best without kicks. */
 static int best_strategy(Arena *arena, Dispatcher *dispatcher, const Task *task, int kicks) {
     const double near = 1.03;
     double *times = arena_array(arena, double, task->count), first = INFINITY, least = INFINITY;

@@ -13,9 +13,8 @@
  *             <= n_j max_v v floor(min(tokens_j / s_k, W_v / w(s_k))).
  *
  * Pipelines may stay empty (the first row); v is at most the number of sequences, since each
- * micro-batch has one. The last row limits how many long sequences a pipeline holds. When the
- * minimum is above the number of devices, no plan takes T or less. A second program has integer
- * n_j. */
+ * micro-batch has one. The last row limits a pipeline's long sequences. When the minimum is above
+ * the number of devices, no plan takes T or less. A second program has integer n_j. */
 #include "planner/kinds/hydraulis/problem.h"
 
 #include "planner/kinds/linear_program.h"
@@ -37,8 +36,7 @@ typedef struct Bound {
     Array(Bucket) buckets; // from the longest sequences to the shortest
 } Bound;
 
-/* Makes the buckets: lengths within 3%, and wider ones for sequences so short that their squares
- * hardly count. */
+/* Makes the buckets: lengths within 3%, and wider ones where squares of lengths hardly count. */
 static void make_buckets(Bound *bound, const Batch *batch) {
     const double width = 0.97, wide = 0.5, reach = 64;
     for (int i = 0; i < batch->count; i++) {
@@ -89,16 +87,14 @@ static int most_pipelines(const Bound *bound, int index) {
                            : bound->gpus / bound->schemes->at[index].gpus;
 }
 
-/* A scheme's rows in the program. Weights are fractions of the time, so that the program's numbers
- * have one magnitude in any unit. */
+/* A scheme's rows in the program. Weights are fractions of the time: one magnitude in any unit. */
 typedef struct SchemeRows {
     const Scheme *scheme;
     int pipelines, weight, tokens; // rows: pipelines at most n_j; their weight; their tokens
     int count;                     // column of n_j
 } SchemeRows;
 
-/* Adds the columns y_jv. Several v, up to `last`, may share a column, with the best bound of any of
- * these v. */
+/* Adds the columns y_jv. Several v, up to `last`, may share a column, with their best bound. */
 static void add_numbers(Program *program, double time, int sequences, const SchemeRows *rows) {
     const Scheme *scheme = rows->scheme;
     const double ratio = 1.02;

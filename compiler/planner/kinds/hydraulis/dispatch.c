@@ -114,8 +114,7 @@ static void put(Dispatcher *dispatcher, const Class *class, int at, double weigh
     bins[at] = bin;
 }
 
-/* Adds sequence `i` to the bin that ends earliest with it. Returns that end; INFINITY when no
- * bin has room. */
+/* Adds sequence `i` to the bin that ends earliest with it. Returns the end, or INFINITY. */
 static double put_best(Dispatcher *dispatcher, const Batch *batch, int i) {
     Class *best = NULL;
     int best_bin = 0;
@@ -188,8 +187,7 @@ static double needed_tokens(const Dispatcher *dispatcher, const Batch *batch,
     return fmin((double)batch->tokens, (double)most * batch->count);
 }
 
-/* Sets the numbers of micro-batches that fit in a time, none above the number of sequences. Returns
- * whether they suffice for the batch's tokens. */
+/* Sets the numbers of micro-batches that fit in a time. Returns whether they hold the batch. */
 static bool begin_with(const Dispatcher *dispatcher, const Batch *batch, double time,
                        Dispatch *dispatch) {
     double all = 0, tokens;
@@ -316,8 +314,7 @@ static bool change_two(Dispatcher *dispatcher, const Batch *batch, Dispatch *dis
     return false;
 }
 
-/* Sorts the numbers of micro-batches of each scheme in descending order, so that equal numbers are
- * adjacent. */
+/* Sorts each scheme's numbers of micro-batches, descending, so that equal ones are adjacent. */
 static void sort_numbers(Dispatch *dispatch) {
     for (int i = 1; i < dispatch->count; i++)
         for (int j = i; j > 0 && dispatch->schemes[j] == dispatch->schemes[j - 1] &&
@@ -400,8 +397,7 @@ static bool next_numbers(const Batch *batch, Dispatch *dispatch) {
     return false;
 }
 
-/* Returns whether the numbers of each scheme's pipelines descend; one order stands for all
- * permutations. */
+/* Returns whether each scheme's numbers descend: one order stands for all permutations. */
 static bool are_falling(const Dispatch *dispatch) {
     for (int p = 1; p < dispatch->count; p++)
         if (dispatch->schemes[p] == dispatch->schemes[p - 1] &&

@@ -8,8 +8,7 @@
  *     lengths 8, 4, 2, 2 on two pipelines with 1 and 2 micro-batches
  *         -> pipeline 0: [8]    pipeline 1: [4], [2, 2]
  */
-#ifndef PLANNER_KINDS_HYDRAULIS_DISPATCH_H
-#define PLANNER_KINDS_HYDRAULIS_DISPATCH_H
+#pragma once
 
 #include "planner/kinds/budget.h"
 #include "planner/kinds/hydraulis/problem.h"
@@ -31,8 +30,7 @@ Dispatcher *dispatcher_create(Arena *arena, const Schemes *schemes, int gpus, in
 const Dispatch *dispatch_find(Dispatcher *dispatcher, const Strategy *strategy, const Batch *batch,
                               Random *random, int kicks);
 
-/* Returns how many sequences were put into micro-batches so far, the measure of work of all
- * searches. */
+/* Returns how many sequences were put into micro-batches: all searches' measure of work. */
 long dispatcher_work(const Dispatcher *dispatcher);
 
 /* Returns the time of a step when sequences may be divided at will; no dispatch is much faster. */
@@ -49,10 +47,7 @@ void dispatch_places(Dispatcher *dispatcher, const Batch *batch, const Dispatch 
 
 /* ---- exchanges, which improve longest-first dispatches of small batches ---- */
 
-/* Moves sequences of the slowest pipeline to other micro-batches, or swaps them with other
- * sequences, as long as the step gets shorter. Updates `places` (dispatch_places). Returns the ms
- * of the step. */
+/* Moves sequences of the slowest pipeline to other micro-batches, or swaps them with others, while
+ * the step gets shorter. Updates `places` (dispatch_places). Returns the ms of the step. */
 double moves_make(Arena *arena, const Schemes *schemes, const Batch *batch,
                   const Dispatch *dispatch, SequencePlaces places);
-
-#endif

@@ -48,8 +48,7 @@ static void move_to(const SequenceExchanges *moves, int sequence, int pipeline, 
     put(moves, sequence, 1);
 }
 
-/* Returns the ms of a pipeline: (the heaviest micro-batch + c) (pp - 1 + v), where v micro-batches
- * are not empty. */
+/* Returns a pipeline's ms, (heaviest micro-batch + c) (pp - 1 + v), with v not empty. */
 static double time_of(const SequenceExchanges *moves, int pipeline) {
     const Scheme *scheme = scheme_of(moves, pipeline);
     double heaviest = 0;
@@ -74,8 +73,7 @@ static int slowest(const SequenceExchanges *moves) {
     return most;
 }
 
-/* Returns whether two changed pipelines are both faster than the slower one was before; if so,
- * records their times. */
+/* Returns whether two changed pipelines both beat the old slower one; then records times. */
 static bool is_faster(SequenceExchanges *moves, int a, int b) {
     double most = fmax(moves->times[a], moves->times[b]) * (1 - 1e-9), own = time_of(moves, a),
            other = time_of(moves, b);
@@ -86,8 +84,7 @@ static bool is_faster(SequenceExchanges *moves, int a, int b) {
     return true;
 }
 
-/* Moves a sequence to the first micro-batch that makes its pipelines faster. Returns false when no
- * micro-batch does. */
+/* Moves a sequence to the first micro-batch that makes its pipelines faster, or returns false. */
 static bool move_helps(SequenceExchanges *moves, int sequence) {
     int pipeline = moves->at.pipelines[sequence], microbatch = moves->at.microbatches[sequence];
     for (int p = 0; p < moves->dispatch->count; p++)
@@ -106,8 +103,7 @@ static void change_places(const SequenceExchanges *moves, int a, int b) {
     move_to(moves, b, pipeline, microbatch);
 }
 
-/* Swaps a sequence with the first sequence that makes their pipelines faster. Returns false when no
- * sequence does. */
+/* Swaps a sequence with the first that makes their pipelines faster, or returns false. */
 static bool change_helps(SequenceExchanges *moves, int sequence) {
     for (int other = 0; other < moves->batch->count; other++) {
         int a = moves->at.pipelines[sequence], b = moves->at.pipelines[other];
@@ -122,8 +118,7 @@ static bool change_helps(SequenceExchanges *moves, int sequence) {
     return false;
 }
 
-/* Finds a move or a swap of a sequence of the slowest pipeline that shortens the step, and makes
- * it. Returns false when there is none. */
+/* Makes a move or a swap of a sequence of the slowest pipeline that shortens the step; or false */
 static bool step(SequenceExchanges *moves) {
     int pipeline = slowest(moves);
     for (int way = 0; way < 2; way++)

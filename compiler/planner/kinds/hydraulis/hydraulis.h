@@ -16,8 +16,7 @@
  * pipeline takes (the heaviest + c) (pp - 1 + v) for v > 0 micro-batches, a step as long as the
  * slowest pipeline. The bound of kind hydraulis holds for every strategy of these devices, with its
  * lengths as one batch. */
-#ifndef PLANNER_KINDS_HYDRAULIS_HYDRAULIS_H
-#define PLANNER_KINDS_HYDRAULIS_HYDRAULIS_H
+#pragma once
 
 #include "planner/kinds/kinds.h"
 
@@ -25,5 +24,3 @@ json_t *hydraulis_plan(Arena *arena, Field input, Budget *budget);
 json_t *hydraulis_certify(Arena *arena, Field input, Budget *budget);
 json_t *hydraulis_batch_plan(Arena *arena, Field input, Budget *budget);
 json_t *hydraulis_batch_certify(Arena *arena, Field input, Budget *budget);
-
-#endif

@@ -1,7 +1,6 @@
 /* The input of Hydraulis: schemes (how one pipeline computes), strategies (how many pipelines of
  * each scheme) and batches of sequences. */
-#ifndef PLANNER_KINDS_HYDRAULIS_PROBLEM_H
-#define PLANNER_KINDS_HYDRAULIS_PROBLEM_H
+#pragma once
 
 #include "planner/kinds/input.h"
 
@@ -56,5 +55,3 @@ typedef struct BatchBound {
 /* Returns the bound of a batch under `strategy`; NULL: under every strategy of `gpus` devices. */
 BatchBound batch_bound(Arena *arena, const Schemes *schemes, const Strategy *strategy, int gpus,
                        const Batch *batch);
-
-#endif

@@ -1,5 +1,4 @@
-/* Kind hydraulis: the set of strategies with the least mean time over batches drawn from the
- * sample.
+/* Kind hydraulis: the strategies with the least mean time over batches drawn from the sample.
  *
  * A batch picks the strategy that is best for it, so the cost of a set is the mean of the batches'
  * least times. Local search finds strategies that are good for single batches; a set of them is
@@ -166,8 +165,7 @@ typedef struct Set {
     Candidate **at;
 } Set;
 
-/* Returns the least time of a batch under the candidates of a set except number `without` (-1:
- * under all candidates). */
+/* Returns the least time of a batch under a set's candidates except `without` (-1: under all). */
 static double least_time(const Set *set, int batch, int without) {
     double least = INFINITY;
     for (int i = 0; i < set->count; i++)
@@ -195,8 +193,7 @@ static double mean_with(Search *search, const Set *set, int place, Candidate *ca
     return sum;
 }
 
-/* Returns whether some strategy of a set holds the longest sequence when `candidate` replaces
- * candidate `place`. */
+/* Returns whether a set holds the longest sequence when `candidate` replaces candidate `place`. */
 static bool set_holds(const Search *search, const Set *set, int place, const Candidate *candidate) {
     for (int i = 0; i < set->count; i++)
         if (holds(search, i == place ? &candidate->strategy : &set->at[i]->strategy,
@@ -205,8 +202,7 @@ static bool set_holds(const Search *search, const Set *set, int place, const Can
     return false;
 }
 
-/* Returns a safe strategy, which fills the devices with pipelines of the smallest scheme that holds
- * the longest sequence. */
+/* Returns a safe strategy: pipelines of the smallest scheme that holds the longest sequence. */
 static Candidate *safe_candidate(Search *search) {
     Candidate *safe = candidate_create(search);
     int best = -1;
@@ -221,8 +217,7 @@ static Candidate *safe_candidate(Search *search) {
     return safe;
 }
 
-/* Chooses candidates greedily, each time the one that lowers the mean most. The first one is safe:
- * it holds the longest sequence. */
+/* Chooses candidates that lower the mean most, greedily; the first holds the longest sequence. */
 static void choose(Search *search, Set *set, Candidate **pool, int count) {
     set->at[set->count++] = safe_candidate(search);
     while (set->count < search->most) {

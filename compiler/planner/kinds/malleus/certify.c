@@ -89,8 +89,7 @@ static void list_intervals(Bound *bound) {
         for (int i = 0; i < values.count; i++) {
             Interval *last =
                 bound->intervals.count ? &bound->intervals.at[bound->intervals.count - 1] : NULL;
-            if (last && values.at[i] <= last->low * ratio * (1 + 1e-12))
-                last->high = values.at[i];
+            if (last && values.at[i] <= last->low * ratio * (1 + 1e-12)) last->high = values.at[i];
             else
                 array_push(bound->arena, &bound->intervals, (Interval){values.at[i], values.at[i]});
         }
@@ -135,8 +134,7 @@ static void add_nodes(Bound *bound, Program *program, int node, int count, bool 
         }
 }
 
-/* Returns the most layers of a group under a bottleneck that the memory of any stage position
- * holds. */
+/* Returns a group's most layers under a bottleneck that any stage position's memory holds. */
 static int most_layers(const Malleus *malleus, const DeviceKind *kind, double bottleneck) {
     int most = 0;
     for (int count = 1; count <= malleus->most_stages; count++)
@@ -146,8 +144,7 @@ static int most_layers(const Malleus *malleus, const DeviceKind *kind, double bo
     return (int)fmin(most, floor(bottleneck / kind->rate * (1 + 1e-12)));
 }
 
-/* Adds the columns of an interval: how many pipelines have such a bottleneck, and the layers of
- * their groups. */
+/* Adds an interval's columns: pipelines that have such a bottleneck, and layers of groups. */
 static void add_interval(Bound *bound, Program *program, const Interval *interval, double time,
                          bool integers) {
     const Malleus *malleus = bound->malleus;

@@ -6,7 +6,6 @@
 
 #include <math.h>
 
-/* Returns the device numbers of a group. */
 static json_t *devices_json(const Malleus *malleus, const Group *group) {
     json_t *list = json_array();
     for (int i = 0; i < malleus->tp >> group->size; i++)

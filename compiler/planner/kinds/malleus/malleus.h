@@ -19,12 +19,9 @@
  * tp. A pipeline takes (m - 1) max t + sum t for m micro-batches, where t = y l for a stage of l
  * layers; the step takes as long as the slowest pipeline. Stage j of S stages, on n devices, holds
  * (per_layer[K - S + j] l + ends, at either end) tp / n + extra MB, at most bound - gap. */
-#ifndef PLANNER_KINDS_MALLEUS_MALLEUS_H
-#define PLANNER_KINDS_MALLEUS_MALLEUS_H
+#pragma once
 
 #include "planner/kinds/kinds.h"
 
 json_t *malleus_plan(Arena *arena, Field input, Budget *budget);
 json_t *malleus_certify(Arena *arena, Field input, Budget *budget);
-
-#endif

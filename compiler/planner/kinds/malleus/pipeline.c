@@ -4,8 +4,7 @@
  * The bottleneck o is the time of the slowest stage. Under it a stage of rate y takes at most
  * floor(o / y) layers, and no more than its memory holds. All stages together must take L layers;
  * the sum of their times is least when the fast stages are filled first. So each o gives the least
- * sum. Only multiples of rates need to be tried for o, from the least one that has room for L
- * layers. */
+ * sum. Only multiples of rates are tried for o, from the least with room for L layers. */
 #include "planner/kinds/malleus/problem.h"
 
 #include <math.h>
@@ -101,8 +100,7 @@ static int wanted_layers(const Malleus *malleus, const MalleusStage *stage, int 
     return layers >= most ? most : (int)layers;
 }
 
-/* Sets the layers that each stage takes at its position. Returns their sum, or 0 when one has no
- * room for a single layer. */
+/* Sets the layers that each stage takes at its position. Returns their sum; 0: one holds none. */
 static int count_room(const Malleus *malleus, const MalleusStage *stages, int count, Room *room) {
     int total = 0;
     for (int i = 0; i < count; i++) {
@@ -145,8 +143,7 @@ static double fill(const Malleus *malleus, MalleusStage *stages, int count, cons
     return sum;
 }
 
-/* Returns the least bottleneck above this one under which some stage takes one more layer;
- * INFINITY: there is none. */
+/* Returns the next bottleneck under which some stage takes one more layer, or INFINITY. */
 static double next_bottleneck(const Malleus *malleus, const MalleusStage *stages, int count,
                               double bottleneck) {
     double next = INFINITY;
@@ -166,8 +163,7 @@ static double least_bottleneck(const Malleus *malleus, const MalleusStage *stage
     return fmax(stages[count - 1].rate, malleus->layers / rates * (1 - 1e-12));
 }
 
-/* Returns the least bottleneck, at least `bottleneck`, at which all layers have room; INFINITY:
- * there is none, and *lacking layers have no room. */
+/* Returns the least bottleneck from `bottleneck` on at which all layers have room, or INFINITY. */
 static double find_room(const Malleus *malleus, const MalleusStage *stages, int count,
                         double bottleneck, int *lacking) {
     Room room;
@@ -191,8 +187,7 @@ static double slowest(const MalleusStage *stages, int count) {
     return most;
 }
 
-/* Returns the least sum of stage times under any bottleneck: one layer in each stage, all others in
- * the fastest. */
+/* Returns the least sum of stage times: one layer in each stage, all others in the fastest. */
 static double least_sum(const Malleus *malleus, const MalleusStage *stages, int count) {
     double sum = stages[0].rate * (malleus->layers - count);
     for (int i = 0; i < count; i++) sum += stages[i].rate;
@@ -219,7 +214,6 @@ void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pip
     }
 }
 
-/* Sorts the stages by their positions. */
 static void sort_places(MalleusStage *stages, int count, const Room *room) {
     MalleusStage sorted[MOST_STAGES];
     for (int i = 0; i < count; i++) sorted[room->place[i]] = stages[i];

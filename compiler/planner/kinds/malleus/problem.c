@@ -4,10 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- reading ---- */
-
-/* Memory in MB: of a layer, by stage; of the ends (embedding and head); and the room that a device
- * has for them. */
+/* Memory in MB: of a layer, by stage; of the ends (embedding and head); and a device's room. */
 typedef struct Memory {
     double *per_layer, ends, room;
 } Memory;
@@ -48,8 +45,7 @@ static void read_nodes(Arena *arena, Malleus *malleus, Field rates) {
     for (int i = 0; i < malleus->node_count; i++) read_node(arena, malleus, field_at(rates, i), i);
 }
 
-/* Reads tp and the slowdowns. tp must be a power of two within a node, with one slowdown for each
- * group size. */
+/* Reads tp and the slowdowns. tp must be a power of two in a node, with one by group size. */
 static void read_groups(Malleus *malleus, Field tp, Field slowdown) {
     malleus->tp = field_integer(tp, 1, 1 << 20);
     malleus->slowdown = field_positives(slowdown, 1, &malleus->sizes);
@@ -78,8 +74,7 @@ static Memory read_memory(Field field, int *stages) {
     return memory;
 }
 
-/* Returns how many layers fit into a stage's memory: (per_layer l + ends) tp / n <= bound - gap -
- * extra. */
+/* Returns how many layers fit: (per_layer l + ends) tp / n <= bound - gap - extra. */
 static int count_holds(const Malleus *malleus, const Memory *memory, int count, int stage,
                        int size) {
     double ends = stage == 0 || stage == count - 1 ? memory->ends : 0;

@@ -1,7 +1,6 @@
 /* The input of Malleus, and its lower level: how long one pipeline of given groups takes at best.
  * `search.c` is the upper level, the choice of groups and pipelines. */
-#ifndef PLANNER_KINDS_MALLEUS_PROBLEM_H
-#define PLANNER_KINDS_MALLEUS_PROBLEM_H
+#pragma once
 
 #include "planner/kinds/input.h"
 #include "planner/kinds/budget.h"
@@ -50,8 +49,7 @@ typedef struct Pipeline {
 /* Reads an input; NULL after an error. */
 Malleus *malleus_read(Arena *arena, Field input);
 
-/* Returns the most layers that fit into the memory of stage `stage` of `count`, a group of tp >>
- * size devices. */
+/* Returns the most layers that fit into stage `stage` of `count`, a group of tp >> size devices. */
 static inline int malleus_holds(const Malleus *malleus, int count, int stage, int size) {
     return malleus->holds[((count - 1) * malleus->most_stages + stage) * malleus->sizes + size];
 }
@@ -64,28 +62,24 @@ static inline int malleus_holds_somewhere(const Malleus *malleus, int count, int
     return malleus->most[(count - 1) * malleus->sizes + size];
 }
 
-/* Returns the rate of a group of tp >> size devices: number `first` and the next ones of a node's
- * devices, sorted by rate. */
+/* Returns the rate of tp >> size devices of a node from `first` on, sorted by rate. */
 double malleus_rate(const Malleus *malleus, int node, int first, int size);
 
 /* Sets the trades of a pipeline of these stages; sorts the stages by rate. */
 void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pipeline *pipeline);
 
-/* Orders the stages and gives them the layers with which (microbatches - 1) most + sum is least.
- * Returns that time. */
+/* Gives ordered stages the layers with the least (microbatches - 1) most + sum. Returns that. */
 double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count, int microbatches);
 
 /* Returns the least time in which `count` pipelines finish all micro-batches; each gets at least
- * one for each of its stages. Writes the numbers of micro-batches to `microbatches` unless NULL,
- * and to *smooth the time when micro-batches may be divided. Returns INFINITY if a pipeline cannot
- * hold the layers. */
+ * one for each of its stages. Writes their numbers to `microbatches` unless NULL, and to *smooth
+ * the time if they may be divided. Returns INFINITY if a pipeline cannot hold the layers. */
 double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int count,
                        int *microbatches, double *smooth);
 
 /* The upper level: which devices form groups, and which groups a pipeline has (search.c). */
 
-/* A group of tp >> size devices of a node: the consecutive devices from index `first` on when the
- * node's devices are sorted by rate. */
+/* A group of tp >> size devices of a node: from index `first` on in the node's order of rates. */
 typedef struct Group {
     int node, first, size;
     int owner; // the pipeline's number; the number of pipelines: the group is idle
@@ -97,13 +91,9 @@ typedef struct Grouping {
     Group *groups;
 } Grouping;
 
-/* Returns the groups of the least step time found; *time is INFINITY when no pipelines were found
- * that hold all layers. */
+/* Returns the groups of the least step time found; *time is INFINITY: none hold all layers. */
 Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budget, double *time);
 
-/* Writes the groups of a pipeline as stages to `stages` (at most MOST_STAGES). Returns how many
- * there are. */
+/* Writes a pipeline's groups as stages to `stages` (at most MOST_STAGES). Returns how many. */
 int grouping_stages(const Malleus *malleus, const Grouping *grouping, int owner,
                     MalleusStage *stages);
-
-#endif

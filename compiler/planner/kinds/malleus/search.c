@@ -54,8 +54,7 @@ static void state_copy(const Malleus *malleus, State *to, const State *from) {
     to->energy = from->energy;
 }
 
-/* Returns the unit of the penalty: the fastest device's rate, or 2% of the slowest device's rate if
- * that is more. */
+/* Returns the unit of the penalty: the fastest device's rate, or 2% of the slowest's if more. */
 static double usual_rate(const Malleus *malleus) {
     const double part = 0.02;
     double least = INFINITY, most = 0;
@@ -131,8 +130,7 @@ static void deal(const Malleus *malleus, Grouping *grouping) {
     }
 }
 
-/* Reverses the groups from `begin` on, since group_node appends the groups of a node in reverse
- * order. */
+/* Reverses the groups from `begin` on, as group_node appends a node's groups in reverse. */
 static void turn_round(Grouping *grouping, int begin) {
     for (int i = begin, j = grouping->count - 1; i < j; i++, j--) {
         Group swap = grouping->groups[i];
@@ -249,8 +247,7 @@ static bool move(Search *search) {
 
 /* ---- annealing ---- */
 
-/* Tries one move and keeps it when the energy falls, or by chance when it rises little
- * (Metropolis). */
+/* Tries a move and keeps it if the energy falls, or by chance if it rises little (Metropolis). */
 static void step(Search *search, double temperature) {
     const Malleus *malleus = search->malleus;
     state_copy(malleus, &search->next, &search->state);
@@ -264,8 +261,7 @@ static void step(Search *search, double temperature) {
     if (search->state.time < search->best.time) state_copy(malleus, &search->best, &search->state);
 }
 
-/* Anneals from the best state so far; the temperature falls from `hot` times its energy to 0.01% of
- * its energy. */
+/* Anneals from the best state so far, from `hot` times its energy down to 0.01% of its energy. */
 static void anneal(Search *search, double hot, long steps, const Budget *budget) {
     const double cold = 0.0001;
     state_copy(search->malleus, &search->state, &search->best);

@@ -1,5 +1,4 @@
-/* A lower bound of the time: a linear program in which operators may be cut at will among their
- * allotments. */
+/* A lower bound of the time: a linear program that cuts operators at will among allotments. */
 #include "planner/kinds/spindle/spindle.h"
 
 #include "planner/kinds/linear_program.h"

@@ -9,8 +9,7 @@
 typedef struct Pool {
     double *from; // (gpus): ms from which a device is free
     int *device;  // (gpus): number of the device that `from` has at the same index
-    int *count;   // (islands): number of entries; the first is at the number of the island's first
-                  // device
+    int *count;   // (islands): number of entries, from the number of the island's first device on
 } Pool;
 
 /* The devices' times before a place of an order. */
@@ -191,9 +190,8 @@ static void roomy_gather(Scheduler *s, int o, int first, int layers) {
     }
 }
 
-/* Chooses `count` devices of the island where they are free first, not before `ready`; of several
- * such islands, the one whose devices have waited least. Returns that time; INFINITY when no
- * island has so many devices. */
+/* Chooses `count` devices of the island where they are free first, not before `ready`; of several,
+ * the one whose devices have waited least. Returns that time, or INFINITY. */
 static double choose_devices(Scheduler *s, const Pool *pool, int count, double ready) {
     double start = INFINITY, best_wait = INFINITY;
     for (int i = 0; i < s->islands; i++) {
@@ -253,8 +251,7 @@ static void devices_list(Scheduler *s, const Pool *pool, int count) {
                                               : s->chosen.islands[k / island] * island + k % island;
 }
 
-/* Moves the numbers of the chosen devices in an island: after the devices that are free before
- * `end`. */
+/* Moves the chosen devices' numbers in an island: after devices that are free before `end`. */
 static void names_move(Scheduler *s, int first, int count, int behind, double end) {
     int *device = s->free.device + first, moved = 0;
     while (first + count + moved < behind && s->free.from[first + count + moved] < end) moved++;
@@ -262,8 +259,7 @@ static void names_move(Scheduler *s, int first, int count, int behind, double en
     memcpy(device + moved, s->chosen.devices, sizeof *device * (size_t)count);
 }
 
-/* Marks adjacent devices of the chosen island as busy from `start` to `end` and keeps the island
- * sorted by time. */
+/* Marks adjacent devices as busy from `start` to `end` and keeps the island sorted by time. */
 static void devices_busy(Scheduler *s, int first, int count, double start, double end) {
     double *from = s->free.from;
     int behind = s->chosen.island * s->q->island + s->free.count[s->chosen.island];
@@ -287,8 +283,7 @@ static void islands_busy(Scheduler *s, int count, double start, double end) {
     }
 }
 
-/* Marks the devices of a piece as busy from `start` to `end`. They may be any devices of one
- * island. */
+/* Marks the devices of a piece as busy from `start` to `end`. They may be any of one island. */
 static void scattered_busy(Scheduler *s, int count, double start, double end) {
     int first = s->chosen.island * s->q->island, own[count];
     memcpy(own, s->chosen.devices, sizeof own);
@@ -359,12 +354,9 @@ static double piece_place(Scheduler *s, const Choices *choices, int piece, const
     if (s->named) devices_list(s, pool, count);
     double end = start + choice->layers * allotment->ms;
     s->made.end[piece] = end;
-    if (count >= s->q->island)
-        islands_busy(s, count / s->q->island, start, end);
-    else if (pool == &s->free)
-        devices_busy(s, s->chosen.first, count, start, end);
-    else
-        scattered_busy(s, count, start, end);
+    if (count >= s->q->island) islands_busy(s, count / s->q->island, start, end);
+    else if (pool == &s->free) devices_busy(s, s->chosen.first, count, start, end);
+    else scattered_busy(s, count, start, end);
     for (int d = 0; s->tight && d < count; d++)
         device_hold(s, s->chosen.devices[d], o, around->layers, choice->layers);
     return start;

@@ -11,8 +11,7 @@
  *     ... choices change at places 17 to 20 of the order ...
  *     schedule_make(scheduler, &choices, (Places){17, 20}, most);
  */
-#ifndef PLANNER_KINDS_SPINDLE_SCHEDULE_H
-#define PLANNER_KINDS_SPINDLE_SCHEDULE_H
+#pragma once
 
 #include "planner/kinds/spindle/spindle.h"
 
@@ -58,9 +57,8 @@ typedef struct ScheduleTimes {
                       // fit nowhere (Weights)
 } ScheduleTimes;
 
-/* Makes the schedule of choices, which are equal to the choices of the schedule kept except at
- * places `changed`. Both returned times are INFINITY if the objective is sure to be more than
- * `most`. */
+/* Makes the schedule of choices, equal to those of the schedule kept except at places `changed`.
+ * Both times are INFINITY if the objective is sure to exceed `most`. */
 ScheduleTimes schedule_make(Scheduler *scheduler, const Choices *choices, Places changed,
                             double most);
 
@@ -72,5 +70,3 @@ const double *schedule_ends(const Scheduler *scheduler);
 
 /* Returns the schedule of the choices as a plan. */
 SpindlePlan *schedule_plan(Arena *arena, Scheduler *scheduler, const Choices *choices);
-
-#endif

@@ -36,8 +36,7 @@ static void choices_copy(Choices *to, const Choices *from, int pieces) {
     to->count = from->count;
 }
 
-/* Returns, by pair of operators, whether the first follows the second, directly or through
- * others. */
+/* Returns, by pair of operators, whether the first follows the second, perhaps indirectly. */
 static const bool *find_after(Arena *arena, const Spindle *q) {
     int count = q->operator_count;
     bool *after = arena_array(arena, bool, count *count);
@@ -102,7 +101,6 @@ static int changed_pick(Search *s) {
     return s->centre = place;
 }
 
-/* Picks a piece that has layers. */
 static int piece_pick(Search *s) { return s->next.order[changed_pick(s)]; }
 
 /* Picks another place: any place or, half of the time, one nearby. */
@@ -180,14 +178,10 @@ static void change(Search *s) {
     s->centre = -1;
     for (bool more = true; more; more = random_below(&s->random, 4) == 0) {
         int dice = random_below(&s->random, 16);
-        if (dice < 3)
-            place_move(s);
-        else if (dice < 6)
-            place_swap(s);
-        else if (dice < 12)
-            allotment_move(s);
-        else
-            layers_move(s);
+        if (dice < 3) place_move(s);
+        else if (dice < 6) place_swap(s);
+        else if (dice < 12) allotment_move(s);
+        else layers_move(s);
     }
 }
 
@@ -239,8 +233,7 @@ static void order_by_start(Search *s, double same) {
     if (times.objective <= s->now_objective + same) next_take(s, times);
 }
 
-/* Finds the critical pieces: pieces that end last, and pieces that end when a critical piece
- * starts. */
+/* Finds the critical pieces: those that end last, and those that end when one starts. */
 static void find_critical(Search *s, double same) {
     const double *end = schedule_ends(s->scheduler);
     const int *order = s->now.order;
@@ -281,8 +274,7 @@ static void anneal(Search *s, double hot, double cold, int64_t work) {
     }
 }
 
-/* Returns the most efficient allotment with which an operator takes at most `ms`; the fastest one
- * when there is none. */
+/* Returns an operator's most efficient allotment of at most `ms`; if none, the fastest. */
 static int allotment_within(const Operator *operator, double ms) {
     int best = 0;
     for (int k = 0; k < operator->allotment_count; k++) {
@@ -378,10 +370,8 @@ static void round_play(Round round) {
     pthread_t thread;
     bool threaded = !pthread_create(&thread, NULL, play, &beside);
     play(&round);
-    if (threaded)
-        pthread_join(thread, NULL);
-    else
-        play(&beside);
+    if (threaded) pthread_join(thread, NULL);
+    else play(&beside);
 }
 
 typedef struct Tournament {
@@ -427,8 +417,7 @@ static SpindlePlan *plan_copy(Arena *arena, const SpindlePlan *plan) {
     return copy;
 }
 
-/* Returns the better one of a plan (may be NULL) and the plan of a tournament's winner; NULL:
- * neither exists. */
+/* Returns the better of a plan (may be NULL) and a tournament's winner; NULL: neither exists. */
 static SpindlePlan *better_plan(Arena *arena, SpindlePlan *plan, const Tournament *t) {
     Arena *own = arena_create();
     const Search *winner = hold(own, t);

@@ -1,4 +1,3 @@
-/* Reads inputs and writes answers of kind spindle. */
 #include "planner/kinds/spindle/spindle.h"
 
 #include "planner/kinds/input.h"
@@ -21,8 +20,7 @@ static int text_number(const char **texts, int *count, const char *text) {
     return at;
 }
 
-/* Reads the numbers of devices that run an operator, ascending: fewer than an island, or whole
- * islands. */
+/* Reads the numbers of devices that run an operator, ascending: within an island, or whole ones. */
 static void read_allotments(Arena *arena, Field table, const Spindle *q, Operator *operator) {
     double *ms = arena_array(arena, double, q->gpus + 1);
     Allotment *allotment = arena_array(arena, Allotment, q->gpus);

@@ -10,10 +10,8 @@
  *
  * Times are milliseconds, sizes MB (2^20 bytes). The objective is the end of the last slice.
  * Devices form islands with fast links: a slice has devices of one island, or whole islands. A
- * device holds the states of all layers that it runs; layers of equal number and `weights` share
- * their states. */
-#ifndef PLANNER_KINDS_SPINDLE_SPINDLE_H
-#define PLANNER_KINDS_SPINDLE_SPINDLE_H
+ * device holds the states of its layers; those of equal number and `weights` share states. */
+#pragma once
 
 #include "planner/kinds/kinds.h"
 
@@ -64,5 +62,3 @@ SpindleBound spindle_bound(Arena *arena, const Spindle *q);
 /* The functions of kind spindle in the table of kinds. */
 json_t *spindle_answer(Arena *arena, Field input, Budget *budget);
 json_t *spindle_certify(Arena *arena, Field input, Budget *budget);
-
-#endif
