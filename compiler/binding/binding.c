@@ -296,7 +296,7 @@ static bool learn_operand(BindCall *call, int i, bool merged) {
     return learnt;
 }
 
-/* Infers the extent of a factor from its clause `size`. Returns whether it did. */
+/* Infers the extent of a factor from its clause `size`. Returns whether the extent is new. */
 static bool learn_size(BindCall *call, int f) {
     const BindFactor *factor = &call->factors[f];
     int64_t value;

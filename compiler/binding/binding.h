@@ -103,5 +103,5 @@ int bind_rank(const BindCall *call, const BindTensor *tensor, int *unknown);
 int bind_bound(const BindCall *call, int factor, int member, int k);
 int bind_factor(const BindCall *call, int bound);
 
-/* Writes the shape that is asked for, -1 replaced. Returns false unless it holds `elements`. */
+/* Writes the shape that is asked for, with -1 replaced. Returns false unless it has `elements`. */
 bool bind_shape(const int64_t *asked, int rank, int64_t elements, int64_t *extent);

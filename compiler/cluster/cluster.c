@@ -292,7 +292,7 @@ static Curve read_curve(Reader *reader, const json_t *list, const char *place, c
     return (Curve){count, points};
 }
 
-/* Returns a curve from points, or from one number for all sizes; an empty one without the key. */
+/* Returns a curve from points, or from one number for all sizes; empty if the key is missing. */
 static Curve read_rate(Reader *reader, const json_t *object, const char *place, const char *key,
                        const char *owner) {
     const json_t *value = json_object_get(object, key);

@@ -81,7 +81,7 @@ typedef struct DeviceClass {
     Curve memory_bandwidth;             // bytes a second, by the bytes that are touched
     Curve row_bandwidth;                // the same for rows of ROW_BYTES that are not contiguous
     Curve page_bandwidth;               // the same for rows of PAGE_ROW_BYTES, each on another page
-    double combined[2][CLUSTER_DTYPES]; // elements a second of sums and maxima, by ht_dtype; or 0
+    double combined[2][CLUSTER_DTYPES]; // elements a second of sums, maxima by ht_dtype; 0: unknown
     Curve products[CLUSTER_DTYPES];     // by ht_dtype: operations a second of products, by size
 } DeviceClass;
 
@@ -129,7 +129,7 @@ int cluster_sharing(const Cluster *cluster, int device);
 /* Returns the number of a device's host: 0 when the cluster is NULL or does not list the device. */
 int cluster_host(const Cluster *cluster, int device);
 
-/* Returns the lowest device of a layout that the cluster does not list; -1: none, or no cluster */
+/* Returns the lowest device of a layout that the cluster lacks; -1: there is no such device. */
 int cluster_missing(const Cluster *cluster, const Layout *layout);
 
 /* Returns the link between two devices; assumes shared memory when the cluster is NULL. */

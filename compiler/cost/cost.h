@@ -111,7 +111,7 @@ typedef Array(KeptValue) KeptValues;
 RoleMemory role_memory_values(Arena *arena, Module *module, const Role *role, int slots,
                               KeptValues *values);
 
-/* Returns the parameter that a value holds, as a view, a copy or in another layout; NULL: none. */
+/* Returns the parameter that a value holds, perhaps viewed, copied or converted; NULL: none. */
 const Parameter *parameter_of(const Module *module, const Value *value);
 
 /* Returns, by value id, the parameter whose gradient the value holds, in any layout, type or shape;

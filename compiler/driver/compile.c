@@ -359,7 +359,7 @@ static void add_places(Driver *driver, const EmittedFile *file, Command *command
         command_add(command, "-idirafter", ".", NULL);
 }
 
-/* Returns whether the last -O is -O0. Emitted files are then compiled so, too, which is fast. */
+/* Returns whether the last -O is -O0. Emitted files then get -O0, too, which compiles fast. */
 static bool is_unoptimised(const Options *options) {
     bool unoptimised = false;
     for (int i = 0; i < options->cc.items.count; i++)
@@ -393,7 +393,7 @@ static Command emitted_command(Driver *driver, const EmittedFile *file, const ch
     return command;
 }
 
-/* Writes an emitted file to this folder (--save-temps) or the temporary one. Returns its path. */
+/* Writes an emitted file here (--save-temps) or to a temporary folder. Returns its path or NULL. */
 static const char *write_emitted(Driver *driver, const EmittedFile *file) {
     if (driver->options->save_temps)
         return output_text(&driver->tools, file->name, file->text) ? file->name : NULL;
@@ -418,7 +418,7 @@ static int merge(Driver *driver, const char *const *parts, int count, const char
     return command_run(&driver->tools, &command) ? 1 : 0;
 }
 
-/* Returns the exit status: 1 if the user's source or lack of space failed a command, 2: a bug. */
+/* Returns the exit status: 1 if the source or lack of space made a command fail, 2 for a bug. */
 static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, const int *status) {
     int worst = 0;
     for (int i = 0; i < files->count; i++)
@@ -434,7 +434,7 @@ static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, con
     return worst;
 }
 
-/* Emits a unit's files. With -c, the object also keeps what others need. False after errors. */
+/* Emits a unit's files; with -c, keeps in the object what others need. Returns false on errors. */
 static bool emit_object(Driver *driver, EmittedFiles *files, const Unit *unit) {
     const char *section =
         driver->options->compile_only ? section_keep(driver, unit, unit->file) : NULL;

@@ -260,7 +260,7 @@ static void read_long(Line *line) {
     copy(line);
 }
 
-/* Reads an option of hetucc that is one dash and a word, such as -std=c17; false: it is another. */
+/* Reads an option of hetucc that is one dash and a word, such as -std=c17; false for any other. */
 static bool read_dashed_word(Line *line) {
     const char *word = *line->next;
     if (!strcmp(word, "-###")) put(line, "-#", "");

@@ -37,8 +37,8 @@ Command command_cc(const Toolchain *tools);
 /* Adds words; NULL ends the list. */
 void command_add(Command *command, ...) __attribute__((sentinel));
 
-/* Runs a command and waits. Returns the exit status; 128 or more if a signal ended the command or a
- * child of it, after a message. Ends the process when the command cannot be started. */
+/* Runs a command and waits. Returns the exit status; 128 or more, with a message, if a signal ended
+ * the command or a child of it. Ends the process when the command cannot be started. */
 int command_run(const Toolchain *tools, const Command *command);
 
 /* Runs the commands, a few at a time, and sets status[i] to the exit status of command i. */

@@ -135,7 +135,7 @@ static const CExpr *dataset_input(const CExpr *call) {
     return said || !fields ? said : field_of(fields, "name");
 }
 
-/* Reads ht_feed, ht_feed_n or ht_dataset into *fed; false: another call, or an unknown name. */
+/* Reads ht_feed, ht_feed_n or ht_dataset into *fed; false for other calls and unknown names. */
 static bool is_fed(const CExpr *expr, Fed *fed) {
     const CExpr *call = without_casts(expr), *fields = fields_of(expr), *name = NULL;
     if (is_call(call, "ht_dataset_with")) name = dataset_input(call);

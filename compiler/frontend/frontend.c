@@ -30,7 +30,7 @@ static void add_shape_variable(Frontend *run, CVar *var) {
     eval_destroy(ev);
 }
 
-/* Lists the user's operators without a body in this file. hetu's have theirs in the library. */
+/* Lists the user's operators without a body in this file. The library has bodies of hetu's own. */
 static void find_bodiless(Frontend *run) {
     for (int i = 0; i < run->cunit->operators.count; i++) {
         const CFunction *function = run->cunit->operators.at[i]->function;

@@ -43,7 +43,7 @@ typedef struct FrontendOptions {
     const char *const *backends;
 } FrontendOptions;
 
-/* Returns the file that --strategy=WORD names: WORD, or its part up to the last colon; or NULL. */
+/* Returns the file of --strategy=WORD: WORD, or its part before the last colon; NULL: no file. */
 const char *frontend_strategy_file(Arena *arena, const char *word);
 
 /* Reads options->part and sets part->defined to the names that it defines; false after errors. */

@@ -212,7 +212,7 @@ static TokenList gather_lines(const CUnit *unit, int first, int end) {
     return tokens;
 }
 
-/* Reads the strategies of the source or, without any, of others that its models need. */
+/* Reads the strategies of the source or, if it has none, of other sources that its models need. */
 static bool read_sources(Chooser *chooser) {
     const CUnit *unit = chooser->unit;
     Token *own = gather_lines(unit, 0, unit->own_pragmas).at;

@@ -26,7 +26,7 @@ int64_t type_elements(Type type);
 
 bool type_equal(Type a, Type b);
 
-/* Returns whether a value and its gradient may have these types: equal, or both floating. */
+/* Returns whether a value and its gradient may have these types: equal, or floats of one shape. */
 bool type_converts(Type a, Type b);
 
 /* Returns the shape of a type as text: "(3, 4)". */

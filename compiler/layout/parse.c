@@ -40,7 +40,7 @@ static bool ended(const Parser *parser) {
            (parser->close && tokens_is(&parser->tokens, parser->close));
 }
 
-/* Skips the next token if it is `text`. Returns whether it was. */
+/* Skips the next token, and returns true, if it is `text`. */
 static bool accept(Parser *parser, const char *text) {
     return !parser->failed && tokens_take(&parser->tokens, text);
 }

@@ -30,7 +30,7 @@ typedef struct UserLayout {
     const UserLayoutState *states;
 } UserLayout;
 
-/* Reads a layout up to token `close`, which stays current (NULL: the end). NULL: an error. */
+/* Reads a layout up to token `close` (NULL: the end), not past it. Returns NULL after an error. */
 const UserLayout *user_layout_parse(Tokens *tokens, const char *close);
 
 /* Prints the layout; the text parses back. */

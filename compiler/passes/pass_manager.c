@@ -42,7 +42,7 @@ static void dump(const Module *module, const PassOptions *options, const char *p
     fprintf(options->out, "// %s after %s\n%s", module->name, pass, text_bytes(&text));
 }
 
-/* Finds the index of the module's last pass; -1: none. Returns false: it names an unknown one. */
+/* Finds the index of the module's last pass; -1: none. Returns false if it is unknown. */
 static bool last_pass(const Module *module, int *last) {
     *last = -1;
     for (int p = 0; p < PASS_COUNT && module->last_pass; p++)
@@ -101,7 +101,7 @@ static bool run_variants(const PassRunner *runner, const Module *module, const M
     return good;
 }
 
-/* Runs a pass over a module unless it has been through. First runs it over the module that the
+/* Runs a pass over a module, unless it was run before. First runs it over the module that the
  * statement `optimizer` names, which gives layouts. Returns false after errors. */
 static bool run_linked(const PassRunner *runner, Module *module, const Pass *pass) {
     ModuleLinks *links = unit_links(runner->unit, module);

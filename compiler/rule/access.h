@@ -25,7 +25,7 @@ typedef struct Factor {
     Position merge_at;         // position of the operator's name
 } Factor;
 
-/* A tensor of the rule and its dimensions' factors: a result, an operand, or a value of `body` */
+/* A rule's tensor and its dimensions' factors: a result, an operand, or a value of `body`. */
 typedef struct Access {
     const char *name;
     Position at;

@@ -107,7 +107,7 @@ static void check_plus(RuleDraft *draft, Position start) {
                        "adds the operand itself");
 }
 
-/* Checks that a body is linear in operands of clause `linear`: partial values can pass there. */
+/* Checks that a body is linear in operands of clause `linear`: partial values can pass through. */
 static void check_linear(RuleDraft *draft, Position start) {
     const Rule *rule = &draft->rule;
     for (int group = 1;

@@ -95,7 +95,7 @@ const Expr *rule_body_primary(Tokens *tokens, void *context);
 /* Returns whether an equation computes value `value` (numbered as rule_value does). */
 bool rule_has_equation(const RuleDraft *draft, int value);
 
-/* Reads an equation's left side. Returns the number of its result or new local value, or -1. */
+/* Reads an equation's left side. Returns the number of its value; -1 after an error. */
 int rule_read_value(RuleDraft *draft);
 
 /* Reads all clauses up to the end of the text. */

@@ -100,7 +100,7 @@ static bool rows_are_whole(const Checker *checker, int stage) {
     return false;
 }
 
-/* Reports a row that takes a slot before a later row releases it: each waits for the other. */
+/* Reports a row that takes a slot before a later row releases it: a deadlock. Returns false. */
 static bool taken_error(const Checker *checker, int stage, int row, int visit, int microbatch) {
     ScheduleWait waits[] = {{stage, row, WAIT_SLOT}, {stage, row, WAIT_ROW}};
     for (int i = row; i < checker->schedule->row_count[stage]; i++)

@@ -272,7 +272,7 @@ static void leave_slot(FreeSlots *slots, int slot) {
     slots->ring[(slots->first + slots->count++) % slots->room] = slot;
 }
 
-/* Assigns slots to pairs and writes a stage's rows, from `slot_count` slots. Returns how many. */
+/* Assigns slots, at least `slot_count`, to pairs; writes a stage's rows. Returns the slots used. */
 static int give_slots(const Maker *maker, const StageState *stage, int slot_count,
                       ScheduleRow *rows) {
     int *slot_of =

@@ -216,7 +216,7 @@ static bool unclosed(StrategyParser *parser) {
     return first;
 }
 
-/* Reports the word `strategy` without a name in a strategy, and ends that. Returns false. */
+/* Reports `strategy` without a name in a strategy, and ends the strategy. Returns false. */
 static bool nameless(StrategyParser *parser, Position at) {
     Tokens *tokens = parser->tokens;
     diag_error(tokens->diag, at, "a strategy without a name begins inside the strategy \"%s\"",

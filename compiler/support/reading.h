@@ -1,4 +1,4 @@
-/* Reads inputs that a user names: files, and pipes, <(COMMAND), which have a timeout.
+/* Reads inputs that a user names: files, and pipes such as <(COMMAND), which have a timeout.
  *
  *     InputText text = reading_text(arena, READ_PIPES, "fast.strategy", 1 << 26);
  *     if (!text.bytes) diag_error(diag, at, "cannot read %s: %s", "fast.strategy", text.why);

@@ -30,7 +30,7 @@ bool secure_is_led(const char *path);
  * while the descriptor is open, even if the folder's path is replaced. */
 int secure_enter(const char *folder, char *inside, size_t room, const char **why);
 
-/* Sets the permissions of a plain file of one name; follows no link. False, with errno: failure. */
+/* Sets the mode of a plain file with one name; follows no link. Returns false with errno set. */
 bool secure_permit(const char *path, unsigned mode);
 
 /* Removes a private folder and the files in it. Does nothing when the folder is not private. */

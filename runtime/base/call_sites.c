@@ -43,7 +43,7 @@ typedef struct Place {
 /* Returns whether an object is loaded at its file's addresses (not position independent). */
 static bool is_fixed(const void *base) { return ((const ElfW(Ehdr) *)base)->e_type == ET_EXEC; }
 
-/* Returns the path of an address's object, "" for the program, or NULL; *base: its start. */
+/* Returns the path of an address's object ("" for the program; NULL: none); *base is its start. */
 static const char *object_of(uintptr_t address, const char **base) {
     Dl_info object, program;
     if (!dladdr((void *)address, &object)) return NULL;

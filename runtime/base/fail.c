@@ -127,7 +127,7 @@ static size_t add_noted(char *line, size_t length, size_t size) {
     return add_text(line, length, size, noted->where ? noted->where : "the program");
 }
 
-/* Flushes standard output, unless the main thread is printing. Waits shortly for idle readers. */
+/* Flushes standard output, unless the main thread is printing. Waits only briefly for a reader. */
 static void flush_printed(void) {
     signal(SIGALRM, SIG_DFL);
     alarm(1);

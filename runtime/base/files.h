@@ -22,17 +22,17 @@ extern "C" {
 
 /* ---- inputs ---- */
 
-/* Returns why a mode is not that of a plain file: "it is a folder, and no file"; NULL: it is. */
+/* Returns why a mode is no plain file's: "it is a folder, and no file"; NULL: the file is plain. */
 const char *file_kind(mode_t mode);
 
-/* Opens a plain file for reading. Returns -1 with the reason, kept until the next call here. */
+/* Opens a plain file for reading. Returns -1 with the reason, kept until the thread's next call. */
 int file_open_input(const char *path, const char **why);
 
 /* Does the same as file_open_input, but returns a stream. On failure, returns NULL and sets *why
  * unless `why` is NULL. */
 FILE *file_read_input(const char *path, const char **why);
 
-/* Opens a plain file that only this user may write. Follows no link. Returns -1 with the reason. */
+/* Opens a plain file of this user that no other may write; no links. Returns -1 with the reason. */
 int file_open_own(const char *path, const char **why);
 
 /* Does the same as file_open_own, but returns a stream, or NULL with the reason. */
@@ -53,7 +53,7 @@ bool file_is_led(const char *path);
 /* Creates a file for writing in place of any of that name. Returns -1 and sets errno on error. */
 int file_create(const char *path);
 
-/* Opens a plain file for writing. Refuses symbolic and hard links. Returns -1 and sets errno. */
+/* Opens a plain file for writing. Refuses symbolic and hard links. Sets errno if it returns -1. */
 int file_open_made(const char *path);
 
 /* Creates a new file of random name in the folder of `path`, unless another user's link leads
@@ -86,7 +86,7 @@ void file_size_errors(void);
 /* Returns whether a path is a folder that this user owns and no other user may enter. */
 bool private_is(const char *path);
 
-/* Creates a private folder PARENT/HEAD.XXXXXX and sets its `path`. Returns 0, or an errno. */
+/* Creates a private folder PARENT/HEAD.XXXXXX. Writes its name to `path`. Returns 0 or an errno. */
 int private_make(char *path, size_t room, const char *parent, const char *head);
 
 /* Removes a file, or a private folder with the files in it. */
@@ -96,7 +96,7 @@ void private_remove(const char *path);
  * only this user and root can replace the folder or files in it. */
 char *private_parent(const char *parent);
 
-/* Removes entries of a folder that begin with HEAD and whose process is `dead` by the rest. */
+/* Removes entries of a folder that begin with HEAD if `dead` says so of the rest of the name. */
 void private_sweep(const char *parent, const char *head, bool (*dead)(const char *mark));
 
 /* ---- this process's private folder ---- */

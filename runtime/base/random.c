@@ -65,7 +65,7 @@ static void init_run(float *to, const ht_init *init, ParamStream of, uint64_t fi
     }
 }
 
-/* Returns the whole tensor's index where a box's row `row`, along the last dimension, begins. */
+/* Returns the index in the whole tensor at which row `row` of a box (last dimension) begins. */
 static uint64_t row_start(int64_t row, const TensorBox *box) {
     int rank = box->rank;
     const int64_t *global = box->global, *lo = box->lo, *hi = box->hi;

@@ -42,7 +42,7 @@ const char *told_name(int signal_number);
  * and whether ranks defer signals; other ranks: how many times each signal came. */
 uint32_t told_heartbeat(void);
 
-/* Handles the signal bits of a heartbeat to or of rank 0. The receiving thread calls it. */
+/* Handles the signal bits of a heartbeat to or from rank 0. The receiving thread calls it. */
 void told_hear(uint32_t heartbeat);
 
 /* On rank 0, a few times a second: calls main's handlers for signals of other ranks alone. */

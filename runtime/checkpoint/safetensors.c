@@ -249,7 +249,7 @@ static int by_name(const void *left, const void *right) {
                   (*(const SafeTensor *const *)right)->name);
 }
 
-/* Returns what is wrong with a tensor's offsets after one that ends at byte `end`, or NULL. */
+/* Returns what is wrong with a tensor's offsets if the last one ends at byte `end`; else NULL. */
 static const char *between(const SafeTensor *before, const SafeTensor *tensor, int64_t end) {
     static char text[1024];
     enum { NAME = 256 };
@@ -278,7 +278,7 @@ static const char *twice(const SafeTensor **all, int count) {
     return NULL;
 }
 
-/* Returns why tensors leave gaps, overlap, or do not fill a file of `size` bytes; or NULL. */
+/* Returns why tensors leave gaps, overlap, or do not fill a file of `size` bytes; else NULL. */
 static const char *placed_wrong(SafeFile *file, int64_t size) {
     const SafeTensor **all = memory_array(file->count + 1, sizeof *all);
     const char *wrong = NULL;

@@ -13,7 +13,7 @@
 
 enum { CPU_PARALLEL = 8192 }; // elements below which one thread is faster
 
-/* Returns a view of f32, or NULL if absent. Other types end the program, naming the operator. */
+/* Returns a view's f32 data; NULL if absent. Other types end the program, naming the operator. */
 float *cpu_f32(const ht_view *view, const char *operator);
 
 /* Returns element i of a view of i32 or i64. */

@@ -38,7 +38,7 @@ void ht_row_max_kernel(const ht_call *call) {
     }
 }
 
-/* Returns the local column of row r's target class; -1: ignored, or on another device. */
+/* Returns the local column of row r's target class; -1: the target is ignored or elsewhere. */
 static int64_t target_column(const ht_view *target, int64_t r, const ht_view *x) {
     int last = x->rank - 1;
     int64_t t = cpu_index(target, r);

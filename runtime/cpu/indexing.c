@@ -75,7 +75,7 @@ static int64_t index_find(const Index *index, int64_t number) {
     return i < index->count && index->entry[i].number == number ? index->entry[i].at : -1;
 }
 
-/* Copies an integer tensor; ends the program if one is outside [0, end). Attribute: end. */
+/* Copies an integer tensor; ends the program if an element is outside [0, end). Attribute: end. */
 void ht_within_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0];
     int64_t count = cpu_count(x), end = call->attr[0].i;
@@ -240,7 +240,7 @@ void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }
 
 /* ---- order ---- */
 
-/* Returns an integer sort key of element i: as elements compare, NaN the largest, -0 equal to 0 */
+/* Returns an integer sort key of element i: ordered as elements, NaN the largest, -0 equal to 0. */
 static int64_t order_of(const ht_view *x, int64_t i) {
     double value = 0;
     int64_t bits;

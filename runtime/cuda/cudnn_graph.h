@@ -52,7 +52,7 @@ class CudnnDescriptors {
 
     bool failed() const { return !refused.empty(); }
     const std::string &why() const { return refused; }
-    /* Records the error of an operation `doing`, unless it is a success or a later one. */
+    /* Records the error of operation `doing`, unless it succeeded or an earlier error is known. */
     void check(cudnnStatus_t status, const char *doing);
 
   private:

@@ -93,7 +93,7 @@ __global__ void within_device(T *y, const T *x, int64_t count, int64_t end, Cuda
     }
 }
 
-/* Copies an integer tensor; reports a fault if one is outside [0, end). Attribute: end. */
+/* Copies an integer tensor; reports a fault if an element is outside [0, end). Attribute: end. */
 void ht_within_kernel(const ht_call *call) {
     const ht_view *x = &call->operand[0];
     const int64_t count = view_size(x), end = call->attr[0].i;
@@ -217,7 +217,7 @@ static __device__ inline int64_t element_of(const Lines &lines, int64_t line, in
 
 /* ---- scatter ---- */
 
-/* Writes one entry per element: the global index that it is added to, and its own in the line. */
+/* Writes one entry per element: the global index that receives it, and its index in the line. */
 __global__ void scatter_entries_device(Entry *entry, int64_t count, Lines from, Indices number) {
     for (int64_t i = ht_thread(); i < count; i += ht_threads())
         entry[i] = {number.at(element_of(from, i / from.length, i % from.length)), i % from.length};
@@ -360,7 +360,7 @@ __global__ void __launch_bounds__(SUM_THREADS)
     }
 }
 
-/* Computes prefix sums along a dimension if `forward`, else suffix sums, with the own element. */
+/* Computes inclusive prefix sums along a dimension if `forward`, else inclusive suffix sums. */
 static void add_lines(const ht_call *call, bool forward) {
     const ht_view *x = &call->operand[0], *y = &call->result[0];
     const int dim = (int)call->attr[0].i;
@@ -383,7 +383,7 @@ void ht_cumsum_back_kernel(const ht_call *call) { add_lines(call, false); }
 
 /* ---- order ---- */
 
-/* Returns an integer sort key, inverted if `descending`: as elements, NaN largest, -0 as 0. */
+/* Returns an integer that sorts as elements do, or `descending`; NaN is largest, -0 equals 0. */
 template <typename T> static __device__ inline int64_t order_of(T stored, bool descending) {
     int64_t order;
     if constexpr (std::is_integral_v<typename Computed<T>::type>) {

@@ -103,7 +103,7 @@ static uint32_t alignment_of(const void *data) {
     return (uint32_t)alignment;
 }
 
-/* Sets bias and aux in the descriptor, as cuBLASLt's choice of algorithms depends on them. */
+/* Sets bias and aux in the descriptor: cuBLASLt chooses algorithms by their alignment, too. */
 static void point(cublasLtMatmulDesc_t product, const Matmul &m, const Operands &at) {
     if (m.biased || m.sums_of) describe(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, at.bias);
     if (m.aux) describe(product, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, at.aux);

@@ -77,7 +77,7 @@ static void check_call(ncclResult_t result, const char *call, int line) {
 
 /* ---- communicators ---- */
 
-/* Creates the communicator of all ranks, whose channels and memory its splits share (splitShare) */
+/* Creates all ranks' communicator, whose channels and memory its splits share (splitShare). */
 static void open_world() {
     ncclUniqueId id;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -155,7 +155,7 @@ static void add_replica_groups(const ht_reshard *plan, const ht_reshard *owner,
     }
 }
 
-/* Adds a plan's group. If its devices are positions (kind >= 0): for each pipeline of that kind. */
+/* Adds a plan's group; if its devices are positions (kind >= 0), for each pipeline of that kind. */
 static void add_placed_group(const ht_reshard *plan, const ht_reshard *owner,
                              const ChannelPlans *plans, const ht_group *group) {
     if (plan->kind < 0) add_replica_groups(plan, owner, NULL, group);
@@ -170,7 +170,7 @@ static std::vector<int> devices_of(const ht_reshard *plan) {
     return devices;
 }
 
-/* Adds a plan's groups. With an owner (async) it also gets one of all devices, for messages. */
+/* Adds a plan's groups, and one of all devices for messages if the plan has an owner (async). */
 static void add_groups(const ht_reshard *plan, const ht_reshard *owner, const ChannelPlans *plans) {
     const std::vector<int> devices = devices_of(plan);
     const ht_group all = {(int)devices.size(), devices.data()};

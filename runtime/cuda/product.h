@@ -32,7 +32,7 @@ typedef struct Matmul {
     char sums_of;
 } Matmul;
 
-/* Addresses of a product's operands. bias (or for sums) and aux may be nullptr if not needed. */
+/* Addresses of a product's operands. bias (or the sums' address) and aux may be nullptr. */
 typedef struct Operands {
     const void *a, *b;
     void *d;
@@ -57,7 +57,7 @@ typedef struct Finish {
     ht_epilogue epilogue;
 } Finish;
 
-/* Computes y[..] = finish(from[..]). `axes`: strides of y, `from` (x), the bias; none is empty. */
+/* Computes y[..] = finish(from[..]). `axes` have strides of y, `from`, bias; no axis is empty. */
 void contract_copy(const Finish &finish, const void *from, int rank, const ht_axis *axes);
 
 /* Computes any contraction, a thread or warp per result element. Only summed axes may be empty. */

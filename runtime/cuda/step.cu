@@ -8,7 +8,7 @@
 
 static_assert((int)CUDA_HYPER == (int)DEVICE_HYPER, "a step has the numbers of an optimizer");
 
-/* A message with which a kernel may end the program: cuda_report's text, and the operator */
+/* A message with which a kernel ends the program: cuda_report's text, and the operator that ran. */
 struct Report {
     const char *format, *where;
     ht_view piece; // rank 0: no piece

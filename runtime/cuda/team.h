@@ -119,7 +119,7 @@ static __device__ inline void team_store(T *to, const float (&from)[TEAM_ELEMENT
     }
 }
 
-/* Loads a thread's elements of a vector that all rows share, such as a weight; absent: `fill`. */
+/* Loads a thread's elements of a vector that all rows share, or `fill` if the vector is absent. */
 template <int V>
 static __device__ inline void team_load_shared(float (&to)[TEAM_ELEMENTS], const float *from,
                                                const TeamRow &row, int64_t tile, float fill) {

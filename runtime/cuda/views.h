@@ -16,7 +16,7 @@
 #define CUDA_UNROLL
 #endif
 
-/* Returns a view of f32, or nullptr if absent. Other types end the program, naming the operator. */
+/* Returns a view's f32 data, or nullptr. Other types end the program, naming the operator. */
 static inline float *view_f32(const ht_view *view, const char *name) {
     if (view->data && view->dtype != HT_F32)
         ht_fail("%s needs f32 here; cast the operand first", name);

@@ -86,7 +86,7 @@ static double bytes_of(const Entry *entry) {
     return bytes;
 }
 
-/* Returns whether the NaN check must allow infinite results: an argument is, or the rule does. */
+/* Returns whether the NaN check must allow infinite results: by an argument, or by the rule. */
 static bool is_endless(const Entry *entry) {
     bool endless = entry->op && entry->op->values.endless;
     for (int a = 0; a < entry->attr_count; a++) endless |= isinf(entry->attr[a].f) != 0;

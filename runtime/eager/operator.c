@@ -38,7 +38,7 @@ static void narrow(void *to, const void *from, int64_t count, ht_dtype dtype, ht
     else CONVERT(float, double, );
 }
 
-/* Returns a node's elements in the working type, converted if needed; NULL: it is absent. */
+/* Returns an operand's elements in the working type, converted if needed; NULL: it is absent. */
 static const void *elements_of(ht_node *node, ht_dtype real) {
     if (!node || working_type(node, real) == node->dtype) return node ? eager_data(node) : NULL;
     void *to = target_of(node, real);
@@ -63,7 +63,7 @@ void operator_product(float *y, const float *x, const float *w, const float *bia
 
 /* ---- loops ---- */
 
-/* Returns the loops for integer and floating-point tensors (absent: both); NULL: there are none. */
+/* Returns the loops for integer and floating-point tensors, absent ones matching both; or NULL. */
 static const OperatorVariant *find_variant(const OperatorVariants *variants,
                                            ht_node *const *tensors, int count) {
     uint32_t integers = 0, present = 0;
@@ -215,7 +215,7 @@ static const ht_tensors *promoted(const Operator *op, const ht_tensors *operands
 }
 
 /* Fills the results with the reduction's identity (0, or the lowest value for a maximum) if a
- * factor but `each` ones has extent 0. Returns whether it did; the kernel then must not run. */
+ * factor but `each` ones has extent 0. Returns whether one has; the kernel then must not run. */
 static bool fill_empty(const Call *call, ht_node *const *results) {
     bool empty = false, maximum = false;
     for (int f = 0; f < call->op->factor_count; f++)

@@ -1,5 +1,5 @@
-/* Threads that drive messages beside computing on CPUs: order of a tag, waits, memory of
- * reductions. */
+/* Threads that drive messages beside computing on CPUs: order of one tag's exchanges, waits, memory
+ * of reductions. */
 #include "exchange/async_exchange.h"
 
 #include "base/fail.h"
@@ -210,7 +210,7 @@ static bool is_over(const AsyncExchange *async) {
 /* ---- the thread ---- */
 
 /* Returns whether the memory for reductions, MOST_ROOM in all, suffices to begin. Gradient
- * exchanges get memory in queue order, the same on all ranks, to avoid deadlock. Needs the lock. */
+ * exchanges get memory in queue order, the same on all ranks, to avoid deadlock. Call it locked. */
 static bool has_room(const Queue *queue, const AsyncExchange *async) {
     int64_t taken = 0, own = ((const ExchangeState *)async->state)->receive_bytes;
     bool waits = false;

@@ -28,7 +28,7 @@ int case_element(const Case *conversion) {
     BUG("dtype %d", (int)conversion->dtype);
 }
 
-/* Reads the element type at the beginning of a text; its length goes to *length. */
+/* Reads the element type at the beginning of a text; sets *length to the length of its name. */
 static bool read_dtype(Diag *diag, Position at, const char *text, Case *conversion,
                        size_t *length) {
     for (int i = 0; i < DTYPES; i++) {

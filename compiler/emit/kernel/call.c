@@ -7,7 +7,7 @@
 #include <math.h>
 
 /* Returns the extent of a dimension of the whole tensor. Rows of a micro-batch have the extent of
- * the batch, a chunk that of all chunks. With padding lengths, it is that of the padded batch. */
+ * the batch, a chunk that of all chunks. With padding lengths, the batch is the padded one. */
 static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d) {
     const BoundDim *dim = &tensor->bound->dims[d];
     const PipelineTemplates *bodies = local->module->templates;

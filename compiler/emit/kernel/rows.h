@@ -43,7 +43,7 @@ bool rows_is_result(const Rows *rows, int equation);
 const char *rows_name(const Rows *rows, int value);
 const char *rows_type(const Rows *rows, int value);
 
-/* Return whether loop `loop` computes the equation for every element, and whether it stores it. */
+/* Return whether `loop` computes every element of the equation, and whether it stores the value. */
 bool rows_computes(const Rows *rows, int equation, int loop);
 bool rows_stores(const Rows *rows, int equation, int loop);
 

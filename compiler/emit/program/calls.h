@@ -64,7 +64,7 @@ void calls_use(Calls *calls, const Kernel *kernel);
 /* Appends declarations of the kernels and tables that a role uses. */
 void calls_externs(Text *out, const RoleWriter *writer, const UsedKernels *used);
 
-/* Appends function `name`, which runs the calls, and those into which it is split, `phase`... */
+/* Appends function `name`, which runs the calls, and its parts, whose names begin with `phase`. */
 void calls_emit(Text *out, Calls *calls, const char *name, const char *phase);
 
 /* Returns notes on a list of calls, as rows of the tables `calls` and `made`: call_notes.c. */

@@ -298,7 +298,7 @@ static void emit_transfers(Image *image, int role, const RoleText *text) {
         emit_table(image, "ht_transfer", arena_format(arena, "transfers_role%d", role), &rows);
 }
 
-/* Returns the name of a table of notes, and writes it if there is no equal one; "NULL": empty. */
+/* Returns a table's name, and writes the table if no equal one exists; "NULL": it has no notes. */
 static const char *emit_notes(Image *image, const char *type, const char *rows) {
     Emitter *emitter = image->emitter;
     if (!rows) return "NULL";

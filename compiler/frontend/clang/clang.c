@@ -175,7 +175,7 @@ static bool is_revised(const Reader *r) {
     return revised;
 }
 
-/* Returns the error for a libclang warning of code that the C compiler reads otherwise, or NULL */
+/* Returns the error for a libclang warning of code that C compilers read otherwise; else NULL. */
 static const char *taken_otherwise(const Reader *r, const char *warning) {
     if (!strncmp(warning, "unknown attribute", 17) && strstr(warning, "scalar_storage_order"))
         return "the attribute scalar_storage_order cannot be evaluated at compile time; move it to "
@@ -240,7 +240,7 @@ static enum CXChildVisitResult find_library(CXCursor cursor, CXCursor parent, CX
     return CXChildVisit_Break;
 }
 
-/* Reads every file that is not a system header; hetu's headers even if installed as such. */
+/* Reads all files but system headers; reads hetu's headers even if they are system headers. */
 static void read_sources(Reader *r) {
     clang_visitChildren(clang_getTranslationUnitCursor(r->tu), find_library, r);
     clang_getInclusions(r->tu, include_seen, r);

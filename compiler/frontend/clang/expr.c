@@ -390,7 +390,7 @@ static const CExpr *unexposed(Reader *r, CXCursor cursor) {
 
 /* ---- initializers ---- */
 
-/* Returns whether `...` follows an array designator's first bound: 0 no, 1 yes, -1: hidden. */
+/* Returns whether `...` follows an array designator's first bound; -1 if a macro hides this. */
 static int is_range(Reader *r, CXCursor first, CXCursor second) {
     Extent a = clang_extent(r, first), b = clang_extent(r, second);
     const Source *source = clang_source(r, a.file);

@@ -71,7 +71,7 @@ static int64_t size_of_step(Eval *ev, const CType *type, Position at) {
     return type->size;
 }
 
-/* Returns the address of an element; `whole`: not read, so that it may be one past the last. */
+/* Returns an element's address. `whole`: the element is not read, and may be one past the last. */
 static uint64_t element_address(Eval *ev, const CExpr *expr, bool whole) {
     const CType *array = expr->a->kind == C_CAST ? expr->a->a->type : expr->a->type;
     bool ordered = may_conflict(expr->a, expr->b);

@@ -82,7 +82,7 @@ static void compact(Eval *ev) {
     ev->order.most = 2 * (kept + 1) > MANY_TOUCHES ? 2 * (kept + 1) : MANY_TOUCHES;
 }
 
-/* Returns an object in which one operand changes bytes that another operand uses, or NULL. */
+/* Returns an object of which one operand changes bytes that another uses; NULL: there is none. */
 static const Object *conflict(Eval *ev, const Order *order) {
     int count = ev->order.touches.count - order->begin;
     if (order->middle == order->begin || order->middle == ev->order.touches.count) return NULL;

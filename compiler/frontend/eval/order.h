@@ -4,8 +4,8 @@
  *     a[i] = i++      changes i, which the left side reads
  *     f(x) + g(y)     accepted, unless one function changes bytes that the other uses
  *
- * While operands are evaluated, their reads and stores of older objects are recorded as touches.
- * That an operand changes bytes which another uses is an error, unless gcc's order is known. */
+ * While operands are evaluated, their reads and stores of older objects are recorded as touches. An
+ * operand that changes bytes which another uses is an error, unless gcc's order is known. */
 #pragma once
 
 #include "frontend/eval/memory.h"

@@ -291,7 +291,7 @@ static void scan(Scan *s, const CExpr *expr, Use use) {
                  !pointer && expr->type->kind == CT_POINTER && expr->type->to_const ? READ : use);
 }
 
-/* Records the uses of a cast's operand. As a pointer to non-const, it may be written through. */
+/* Records the uses of a cast's operand. A pointer to non-const may be written through. */
 static void scan_cast(Scan *s, const CExpr *expr, Use use) {
     if (is_decay(expr)) give_address(s, expr->a, use, expr->at);
     else if (expr->type->kind == CT_POINTER && !expr->type->to_const) scan_any(s, expr->a, use);

@@ -1,4 +1,4 @@
-/* Collects the static numbers that a model's evaluation read and the program may change before.
+/* Collects the static numbers that a model's evaluation reads and the program may change later.
  *
  *     int heads = 8;    read by the model: the program must still have 8 when it starts */
 #include "frontend/state/state.h"

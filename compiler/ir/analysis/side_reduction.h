@@ -8,7 +8,7 @@
 
 #include "ir/module.h"
 
-/* Returns which operand of the product `sum` reduces, over just its contracted factors; or -1 */
+/* Returns which operand of the product `sum` reduces, over just the contracted factors; else -1. */
 int summed_operand(const Op *sum, const Op *product);
 
 /* Returns the product right after `sum` in its phase whose side reduction `sum` can be, or NULL. */

@@ -76,7 +76,7 @@ static void find_outside(Chunked *region) {
     }
 }
 
-/* Returns whether an operator computes a large value for the region alone, without the product. */
+/* Returns whether an operator makes a large value for the region alone, not from the product. */
 static bool gives_large(Chunked *region, const Op *op) {
     if (!region->needed[op->index] || op->result_count != 1 || !is_large(region, op->results[0]) ||
         op->def->rule->form == RULE_PRODUCT || op->section == SECTION_UPDATE)
@@ -132,7 +132,7 @@ static bool find_factor(Chunked *region, const Op *op) {
     return found >= 0;
 }
 
-/* Finds the bound factor of an operator before the product, from the rows that a reader cuts. */
+/* Finds the bound factor of an operator independent of the product, from rows cut by a reader. */
 static bool find_given_factor(Chunked *region, const Op *op) {
     const Module *module = region->module;
     int found = -1, dim;

@@ -201,7 +201,7 @@ static Access access_of(const Deriver *deriver, const char *name, const BoundAcc
                     .pitch = -1};
 }
 
-/* Marks each factor that is the only unknown one of an access's dimension. Returns: any is. */
+/* Marks each factor that is the only unknown of an access's dimension. Returns whether any is. */
 static bool learn(const BoundAccess *access, bool *known) {
     bool learnt = false;
     for (int d = 0; d < access->rank; d++) {

@@ -52,7 +52,7 @@ static bool term_vanishes(const Differentiator *diff, const Op *op, const Expr *
     return false;
 }
 
-/* Returns the only term of a sum that is not 0, if an operand: x for x + z with z = 0; or NULL. */
+/* Returns the only nonzero term of a sum if it is an operand: x in x + z with z = 0; else NULL. */
 static Value *remaining_operand(const Differentiator *diff, const Op *op) {
     enum { MOST = 8 };
     ExprTerm terms[MOST];

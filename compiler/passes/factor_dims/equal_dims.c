@@ -190,7 +190,7 @@ static bool nests(const Cuts *cuts, int64_t total) {
     return true;
 }
 
-/* Exchanges the cuts of an equation's sides, or marks it opaque. Returns whether any is new. */
+/* Exchanges the cuts of an equation's sides, or marks it opaque. Returns whether a cut is new. */
 static bool exchange(Classes *classes, Cuts *by_class, Equation *equation) {
     int64_t total = product(classes, equation->left, equation->left_count);
     Cuts all = {0};

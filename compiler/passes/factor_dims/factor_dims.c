@@ -227,7 +227,7 @@ static BoundAccess view_access(Binder *binder, const int *factor, int count) {
                          .dims = intern(factoring->shared, dims, sizeof *dims * (size_t)count)};
 }
 
-/* Makes the binding of a reshape that does more than regroup: its factors are common end atoms. */
+/* Makes the binding of any other reshape: atoms that both sides begin or end with are factors. */
 static const Binding *view_binding(Factoring *factoring, const Op *op) {
     Binder *binder = arena_new(factoring->arena, Binder);
     binder->factoring = factoring;
@@ -331,7 +331,7 @@ static void each_value(Factoring *factoring, void (*visit)(Factoring *, Value *)
             visit(factoring, module->ops.at[i]->results[r]);
 }
 
-/* Returns whether all values and calls are within the compiler's limits; reports others. */
+/* Returns whether all values and calls are within the compiler's limits; reports those beyond. */
 static bool check_limits(Factoring *factoring) {
     each_value(factoring, check_value);
     for (int i = 0; i < factoring->module->ops.count; i++)

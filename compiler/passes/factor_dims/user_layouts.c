@@ -91,7 +91,7 @@ static void match_dims(const Reader *reader, Shape written, Match *now) {
     }
 }
 
-/* Returns how many pieces a group makes of `dim` of the written layout; negative: with weights. */
+/* Returns how many pieces a group makes of `dim` of the written layout; negative if weighted. */
 static int64_t group_pieces(const Group *group, int dim) {
     int64_t pieces = 1;
     bool weighted = false;

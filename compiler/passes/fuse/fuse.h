@@ -57,7 +57,7 @@ void hoist_casts(Fuse *fuse);
 /* Makes the group of one operator; NULL: it cannot be fused. */
 FuseGroup *group_of_op(Fuse *fuse, Op *op);
 
-/* Returns the union of two groups: one makes `value`, the other reads it, or both read; or NULL */
+/* Returns the union of two groups that make and read `value`, or both read it; NULL: unfit. */
 FuseGroup *groups_joined(Fuse *fuse, const FuseGroup *a, const FuseGroup *b, const Value *value);
 
 /* Makes the group of a product and its epilogue (clause `epilogue`); NULL: there can be none. */

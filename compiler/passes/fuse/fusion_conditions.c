@@ -100,7 +100,7 @@ static void access_loops(const Member *member, const BoundAccess *access, int *l
     for (int d = 0; d < access->rank; d++) loops[d] = member->loop[access->dims[d].factors[0]];
 }
 
-/* Finds the loops of a value's dimensions, if some member reads or makes it with all of them. */
+/* Finds the loops of a value's dimensions, if some member reads or makes it with all loops. */
 static bool value_loops(const FuseGroup *group, const Value *value, int *loops) {
     if (value->type.rank != group->rank) return false;
     for (int i = 0; i < group->members.count; i++) {

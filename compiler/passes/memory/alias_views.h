@@ -25,6 +25,6 @@ Views views_of(Arena *arena, Module *module);
  * the result, too. Returns whether it did. */
 bool view_slice(Views *views, Op *op);
 
-/* Makes the members of a concatenation subviews of the result if possible. Returns whether it did.
- * Does not set Value.storage of the members. */
+/* If possible, makes the members of a concatenation subviews of the result and returns true. Does
+ * not set Value.storage of the members. */
 bool view_members(Views *views, Op *op);

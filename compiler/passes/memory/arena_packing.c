@@ -94,7 +94,7 @@ static void put_highest_first(Packer *packer, PackItem **scratch) {
     memcpy(packer->order + front, scratch, sizeof *scratch * (size_t)back);
 }
 
-/* Returns a pseudorandom number in [0, count). It makes packing deterministic. */
+/* Returns a pseudorandom number in [0, count), the same in each run: packing is deterministic. */
 static int draw(Packer *packer, int count) {
     packer->random = packer->random * 6364136223846793005 + 1442695040888963407;
     return (int)((packer->random >> 33) % (uint64_t)count);
@@ -126,7 +126,7 @@ static int64_t least_length(Arena *scratch, const PackItem *items, int count) {
     return most;
 }
 
-/* Packs the items, until near the lower bound or, after three attempts, `most` comparisons. */
+/* Packs items until the length nears the lower bound or, after 3 attempts, `most` comparisons. */
 static int64_t pack_within(Arena *scratch, PackItem *items, int count, int64_t most) {
     Packer packer = {.items = items, .count = count, .best_bytes = INT64_MAX};
     double enough = NEAR * (double)least_length(scratch, items, count);

@@ -221,7 +221,7 @@ const UserConstraint *constraint_operand(const Assigner *assigner, const Op *op,
     return held && held->mesh == assigner->mesh ? held : NULL;
 }
 
-/* Returns an operand's factor that an axis cuts by constraint; ASSIGN_NONE: the axis cuts none */
+/* Returns the factor of an operand that an axis cuts by constraint; ASSIGN_NONE: it cuts none. */
 static int constraint_factor(const Op *op, int k, const UserConstraint *held, int axis) {
     int d = held->sharding.at[axis];
     for (int f = 0; d >= 0 && f < op->binding->factor_count; f++)

@@ -37,7 +37,7 @@ typedef struct Held {
     const char *name; // name of the pragma's tensor
     const Mesh *mesh;
     Sharding sharding;
-    uint32_t axes;  // bit a: holds along axis a
+    uint32_t axes;  // bit a: the constraint holds along axis a
     bool gradient;  // derived through a gradient; constraints of forward tensors have precedence
     bool *reported; // whether a change was reported; shared by all constraints from one pragma
 } UserConstraint;

@@ -56,7 +56,7 @@ static Sharding contributions(const Propagation *propagation, const Op *op) {
     return sharding;
 }
 
-/* Returns a layout that counts every element once: of copies, the first subgroup alone. */
+/* Returns a layout that counts every element once: of subgroups that are copies, only the first. */
 static const Layout *apart(const Propagation *propagation, const Layout *layout) {
     if (layout->top != TOP_DUP) return layout;
     return layout_intern(propagation->shared,

@@ -154,7 +154,7 @@ bool propagate_crosses_stages(const Value *value, const Op *user) {
            value->def->stage != user->stage;
 }
 
-/* Returns a version without pending reductions on the value's stage, to send to `user`'s stage */
+/* Returns a version without pending reductions on the value's stage, for the stage of `user`. */
 static const Version *completed(Propagation *propagation, const Value *original,
                                 const Version *from, const Op *user) {
     const Op *maker = from->value->def;
@@ -441,7 +441,7 @@ static void reduce_gradients(Propagation *propagation, const Op *op, Value *cons
     }
 }
 
-/* Returns a new value in layout and storage of the old one, which the update read as `operand` */
+/* Returns a new value with the old one's layout and storage. The update read that as `operand`. */
 static Value *stored(Propagation *propagation, const Op *op, Value *made, const Value *operand,
                      const Value *old) {
     if (operand == old &&
@@ -665,7 +665,7 @@ static void report_refused(Propagation *propagation, const Mesh *mesh, const Rul
     }
 }
 
-/* Reports the refused split rules of all stages' meshes, once if a mesh is also of all devices. */
+/* Reports refused split rules of all stages' meshes, once for a mesh that is also all devices'. */
 static void report_all_refused(Propagation *propagation) {
     const PipelineTemplates *bodies = propagation->module->templates;
     for (int s = 0; s < bodies->stages.count; s++)
@@ -675,7 +675,7 @@ static void report_all_refused(Propagation *propagation) {
                    propagation->rules[bodies->stages.count]);
 }
 
-/* Returns the use of a rule of `turns` along an axis on all stages. *cuts: has several devices. */
+/* Returns a `turns` rule's use along an axis on all stages. *cuts: the axis has several devices. */
 static RuleUse turns_of(const Propagation *propagation, const char *dim, const char *axis,
                         bool *cuts) {
     const Module *module = propagation->module;

@@ -52,7 +52,7 @@ static void find_needs(Remaker *remaker) {
     }
 }
 
-/* Copies an operator into its reader's section and visit, results with all their properties. */
+/* Copies an operator into its reader's section and visit, with all properties of its results. */
 static Op *repeated(Module *module, const Op *op, Value *const *operands, const Op *reader) {
     Op *copy = ir_clone(module, op, operands);
     copy->section = reader->section;

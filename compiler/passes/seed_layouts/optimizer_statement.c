@@ -70,7 +70,7 @@ static void replace_readers(Module *module, const Value *value, Value *by) {
     }
 }
 
-/* Inserts a parameter's conversion to `layout` before all operators, for all that compute. */
+/* Converts a parameter to `layout`, before all operators, for those that compute with it. */
 static void add_computing(Module *module, Value *param, const Layout *layout) {
     Op place = op_place_at(param->at);
     Op *op = ir_op_like(module, &(OpCall){module->builtin->reshard, &param, 1, NULL}, &place);

@@ -58,7 +58,7 @@ bool sharding_equal(const Mesh *mesh, const Sharding *a, const Sharding *b) {
 
 /* ---- layouts ---- */
 
-/* Orders axes that cut one dimension by the major one first. Otherwise keeps the mesh's order. */
+/* Orders axes that cut one dimension, the major one first. Otherwise keeps the mesh's order. */
 static void order_axes(const Mesh *mesh, const Sharding *sharding, int *order) {
     bool placed[MESH_MOST] = {false};
     for (int n = 0; n < mesh->axis_count; n++)

@@ -30,8 +30,8 @@ static bool all_results_have(const Op *op, int f) {
     return true;
 }
 
-/* Returns whether a tensor has a dimension without factors, which cannot be cut. It is merged, and
- * its factors do not match the rest of the model. */
+/* Returns whether some tensor has a merged dimension, which has no factors and cannot be cut. Its
+ * factors would not match the rest of the model. */
 static bool has_opaque(const Op *op) {
     for (int k = 0; k < op->operand_count; k++)
         for (int d = 0; op->operands[k] && d < op->binding->operands[k].rank; d++)

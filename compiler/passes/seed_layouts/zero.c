@@ -33,7 +33,7 @@ static bool is_zero_axis(const Module *module, const Mesh *mesh, int axis) {
     return cuts;
 }
 
-/* Returns the layout of states for one not of mesh axes: every set of replicas is cut. */
+/* Returns the states' layout for a layout not made of mesh axes: every set of replicas is cut. */
 static const Layout *spread_layout(Module *module, const Value *param) {
     if (module_zero(module) == 0 || module->strategy->zero_axes.count) return param->layout;
     return module_layout_shard_replicas(module, param->layout, param->type);

@@ -104,7 +104,7 @@ static VisitEdges find_layer_edges(Staging *staging) {
     return edges;
 }
 
-/* Finds the visits in order of the data flow, and each layer's; false: layers without a stage. */
+/* Finds the visits in data-flow order, and each layer's. Returns false if a layer has no stage. */
 static bool place_layers(Staging *staging) {
     Module *module = staging->module;
     list_layers(staging);
@@ -212,7 +212,7 @@ static int reader_visit(const Op *op, const int *earliest) {
     return visit;
 }
 
-/* Finds the visits of a section's operators; without operands of the loop: the first reader's */
+/* Finds a section's operators' visits. One without operands of the loop has its first reader's. */
 static void assign_visits(Staging *staging, Section section, int *unit) {
     Module *module = staging->module;
     int last = staging->placement->visit_count - 1,

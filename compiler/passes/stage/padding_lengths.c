@@ -4,7 +4,7 @@
  *     x : [8, 1024] in the padded batch, [8, 512] in this pipeline
  *
  * The frontend evaluates the model again with these lengths (ModuleLinks.variants), and the variant
- * goes through the same passes. So operator i of both correspond. A pipeline's tensors are leading
+ * goes through the same passes. So operators i of both correspond. A pipeline's tensors are leading
  * parts of the padded batch's tensors. Bindings and constants, such as the number of elements that
  * a mean divides by, keep the values of the padded batch. */
 #include "passes/stage/stage.h"

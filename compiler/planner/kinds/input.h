@@ -38,7 +38,7 @@ void field_refuse(Field field, const char *format, ...) __attribute__((format(pr
  * objects. */
 void field_keys(Field object, const char *const *keys);
 
-/* Returns an object's member under a key; without it an error. Ask field_has for optional keys. */
+/* Returns an object's member by key, and reports a missing one. Ask field_has for optional keys. */
 Field field_get(Field object, const char *key);
 bool field_has(Field object, const char *key);
 

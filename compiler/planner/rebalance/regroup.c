@@ -97,7 +97,7 @@ static bool describe(Regrouping *r) {
 
 /* ---- the input of malleus ---- */
 
-/* Returns the devices' rates by node: hosts if a whole group fits on each, else one for all. */
+/* Returns the devices' rates by node: by host if each holds a whole group, else in one node. */
 static json_t *rates_json(const Regrouping *r) {
     int devices = r->now->work->device_count,
         hosts = r->tp <= devices / r->now->work->hosts ? r->now->work->hosts : 1;

@@ -19,7 +19,7 @@ static double span(const Cutting *cutting, int stage, int from, int to) {
     return cutting->rate[stage] * (cutting->before[to] - cutting->before[from]);
 }
 
-/* Returns the least sum of stage times with none above `most` and a layer each; INFINITY: none. */
+/* Returns the least sum of stage times, each at most `most`, with a layer each; INFINITY: none. */
 static double cut_below(Cutting *cutting, double most) {
     int wide = cutting->layers + 1;
     for (int s = 0; s < cutting->stages; s++)

@@ -1,4 +1,4 @@
-/* Writes the report as JSON, and into the page. Timeline: simulation.c. */
+/* Writes the report as JSON, and into the page. simulation.c writes the timeline. */
 #include "planner/report/report.h"
 #include "ir/programs/conversions.h"
 #include "ir/programs/device_programs.h"
@@ -14,7 +14,7 @@
 
 /* ---- words ---- */
 
-/* Returns a string as JSON; question marks for bytes that are not UTF-8. NULL becomes null. */
+/* Returns a string as JSON, with question marks for bytes that are not UTF-8. NULL becomes null. */
 static json_t *json_text(Arena *arena, const char *text) {
     json_t *exact = text ? json_string(text) : json_null();
     if (exact) return exact;

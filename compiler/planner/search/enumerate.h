@@ -18,7 +18,7 @@ typedef Array(Candidate) CandidateList;
 
 /* Returns the best `most` candidates: those that fit, sorted by seconds, then others, sorted by
  * need. Keeps a few of the candidates that differ only in ZeRO and rows. With several classes, a
- * few of each class alone come first: more devices never slow a plan. */
+ * few of each class alone come first, so that more devices never make a plan slower. */
 CandidateList enumerate(Arena *arena, Profile *profile, const Correction *correction, int most);
 
 /* Sorts candidates by need; candidates of equal need keep their order. */

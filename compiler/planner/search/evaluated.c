@@ -34,7 +34,7 @@ static void judge(Search *search, TriedStrategy *const *list, int count, bool ro
     }
 }
 
-/* Returns whether a roughly evaluated strategy might fit, or need least, when packed well. */
+/* Returns whether a roughly evaluated strategy, packed well, may fit or need the least memory. */
 static bool is_close(const Search *search, const TriedStrategy *tried) {
     const double most_gained = 0.15;
     double lack = (double)tried->verdict.lack - most_gained * (double)tried->verdict.peak;

@@ -112,7 +112,7 @@ static int take_layers(const Filling *filling, int number, const SearchStage *al
     return taken;
 }
 
-/* Fills stage after stage with as many layers as it can take. Returns whether all have one. */
+/* Fills stage after stage with as many layers as fit. Returns whether all layers have a stage. */
 static bool fill(const Filling *filling, double seconds, double room) {
     PipelinePlan *plan = filling->plan;
     const StageLimits limits = {seconds, room};

@@ -206,7 +206,7 @@ static void try_rounds(Search *search) {
     }
 }
 
-/* Returns candidates of one pipeline whose optimistic bound is below the least need, by bound. */
+/* Returns one-pipeline candidates of an optimistic bound below the least need, sorted by bound. */
 static CandidateList hopeful(Search *search, Arena *scratch) {
     const Correction none = {1, 1};
     const OptimisticBound bound = optimistic_bound_learn(search);

@@ -38,6 +38,6 @@ void search_min_memory(Search *search);
 enum { KINDS = 2 * 4 * (RECOMPUTES + 1) };
 
 typedef struct OptimisticBound {
-    double least[KINDS]; // by kind: the least ratio of real need to closed form; or INFINITY
+    double least[KINDS]; // by kind: the least ratio of real need to closed form; else INFINITY
     double lowest;       // the least of all kinds, at most 1
 } OptimisticBound;

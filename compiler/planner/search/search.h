@@ -41,6 +41,6 @@ typedef struct SearchOptions {
 } SearchOptions;
 
 /* Finds a strategy for the model of a source, and writes its text to `strategy` and its explanation
- * to `reason`. False: errors, such as that none fits, with the missing bytes. */
+ * to `reason`. Returns false after errors; reports the missing bytes if no strategy fits. */
 bool search_plan(Arena *arena, Diag *diag, const SearchOptions *options, Text *strategy,
                  Text *reason);

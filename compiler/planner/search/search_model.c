@@ -93,7 +93,7 @@ static void find_dims(Arena *arena, SearchModel *model) {
     model->dims = list.at;
 }
 
-/* Returns the batch dimension's name: the first dimension of the first input with one; or NULL */
+/* Returns the batch dimension's name, the first of the first input that has one; else NULL. */
 static const char *batch_name(const Module *module) {
     for (int i = 0; i < module->inputs.count; i++) {
         const Value *input = module->inputs.at[i];

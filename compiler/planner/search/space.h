@@ -50,7 +50,7 @@ bool choice_plan(Profile *profile, const Correction *correction, Choice *choice,
                  PipelinePlan *plan);
 
 /* Sets the seconds and the need of a candidate by closed form, with the profile's list of cut
- * dimensions. False, and both 0: several pipelines, or weights. */
+ * dimensions. Returns false, and sets both to 0, for several pipelines or weights. */
 bool candidate_estimate(Profile *profile, const Correction *correction, Candidate *candidate);
 
 /* Returns a pipeline plan as a candidate's pipeline. */

@@ -11,7 +11,7 @@ typedef struct SearchModel SearchModel;
 enum { SPLITS_FAST = 2 };
 
 /* Finds the lists of dimensions to cut, by local search on a few devices. It begins with none, and
- * adds or removes the dimension that lowers seconds * bytes of a device most, until none does.
+ * adds or removes the dimension that lowers seconds * bytes of a device most, until no change does.
  *
  * Dimensions of parameters come first in the search and in the rules. So a value that several rules
  * could cut is cut like the parameters. lists[0] is the result; lists[1] is the fastest list of

@@ -1,4 +1,4 @@
-/* Builds the simulator's tasks and runs them. Events: engine.c; tasks: step.c. */
+/* Builds the simulator's tasks (step.c) and runs them event by event (engine.c). */
 #include "planner/simulate/simulate.h"
 
 #include <math.h>

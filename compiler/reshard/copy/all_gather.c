@@ -65,7 +65,7 @@ static int holder_of_replica(const Gathering *gathering, int device) {
     return replica < 0 ? -1 : index_find(gathering->holders, plan->devices[replica]);
 }
 
-/* Assigns each receiver of a transfer to its own replica's holder, or without one round robin. */
+/* Assigns a transfer's receivers to their replica's holder; if it has none, round robin. */
 static void add_groups(Gathering *gathering, int g) {
     Arena *arena = gathering->planner->arena;
     const Transfer *transfer = &gathering->transfers->at[g];

@@ -19,7 +19,7 @@ typedef struct Route {
 
 typedef Array(Route) Routes;
 
-/* Appends all-gathers (and `broadcasts`) for transfers among closed groups. Returns the others. */
+/* Appends all-gathers (broadcasts, too, if set) for transfers in closed groups. Returns others. */
 Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, bool broadcasts);
 
 /* Adds the routes of transfers, and the jobs that choose their senders. Divides transfers so finely

@@ -249,8 +249,8 @@ static double message_seconds(const Link *link, const Measured *measured, double
 }
 
 /* Returns the start-up seconds of an exchange on one device, without its messages. Two devices on
- * one processor spend these seconds twice, for messages in one direction and in both alike; so the
- * difference of both measurements gives the start-up seconds. */
+ * one processor spend these seconds twice, for messages in one direction and in both alike. The
+ * difference of the two measurements is the start-up seconds. */
 static double exchange_start(const Link *link, const Exchanging *exchanging) {
     double least = exchanging->turn_send->seconds.at[0].size / 2,
            both = message_seconds(link, exchanging->turn_both, least, 0) / 2;

@@ -33,7 +33,7 @@ void devices_by_host(Hosts *hosts, const Devices *devices, Devices *lists);
  * on its host comes first. Unrotated if there is none. */
 Devices rotate_to_rank(Hosts *hosts, const Devices *devices, int rank);
 
-/* Appends a segment's transfer from the device that stores it as in the target to other devices */
+/* Appends a segment's transfer to other devices from one that stores it as in the target. */
 void push_inside(Hosts *hosts, Transfers *transfers, Segment segment, int holder,
                  const Devices *targets);
 

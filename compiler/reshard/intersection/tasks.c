@@ -165,7 +165,7 @@ static Devices all_holders(Arena *arena, const Replicas *replicas) {
     return all;
 }
 
-/* Returns the least number of holders of a contribution of a replica; they share its sending. */
+/* Returns the least number of holders of a replica's contribution; holders share its sending. */
 static int fewest_holders(const Replica *replica) {
     int fewest = INT32_MAX;
     for (int p = 0; p < replica->holders.count; p++)

@@ -85,7 +85,7 @@ static int64_t cell_place(const MovePart *part, const Where *where, const Cell *
     return where->offset / part->bucket->element + begin;
 }
 
-/* Moves the elements [lo, hi) of a cell, from `begin` of the packed space on (or before). */
+/* Moves elements [lo, hi) of a cell that begins at `begin`, perhaps negative, of packed space. */
 static void move_cell(const MovePart *part, const Cell *cell, int64_t lo, int64_t hi,
                       int64_t begin) {
     int rank = part->bucket->overlap->view.rank;

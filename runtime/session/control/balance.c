@@ -345,7 +345,7 @@ static bool find_moved(Balance *balance) {
     return found;
 }
 
-/* Returns whether the plan saves more within `horizon` steps than the switch costs. Prints that. */
+/* Returns whether the plan saves more in `horizon` steps than the switch costs. Prints both. */
 static bool pays_back(const Balance *balance) {
     const Asked *asked = &balance->asked;
     double gain = usual_step(balance) * (1 - asked->then / asked->now), cost = switch_cost(balance);

@@ -23,8 +23,8 @@ double pace_now(void);
 typedef struct PaceReport {
     double computing; // computing seconds of the step; -1: the rank is idle
     double kernel; // seconds of the kernel call that takes most of a step, the minimum over equal
-                   // calls. Idle rank: that call of its last busy step on zeros, or a small product
-                   // (device_trial). 0: not known
+                   // calls. An idle rank times that call of its last busy step on zeros, or a small
+                   // product (device_trial). 0: not known
 } PaceReport;
 
 /* Begins a step; `wanted`: the step will be reported. */

@@ -314,7 +314,7 @@ static bool check_ranks(const ht_arrival *arrival, char *reason) {
     return true;
 }
 
-/* Finds the program's images and variables for an object; false with a reason: one is missing. */
+/* Finds the program's images and variables for an object, or returns false with a reason. */
 static bool join(const ht_arrival *arrival, Joined *joined, Refusal *refusal) {
     char *reason = refusal->reason;
     refusal->lasts = true;

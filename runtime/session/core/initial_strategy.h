@@ -10,7 +10,7 @@
 /* Returns HETU_STRATEGY: a name, or FILE:NAME; NULL: not set. */
 const char *initial_strategy_word(void);
 
-/* On rank 0, first: sets variables from the first strategy's values to the chosen strategy's. */
+/* On rank 0, before the first program: calls initial_strategy_follow for the chosen strategy. */
 void initial_strategy_set_variables(void);
 
 /* Gives variables the values of image `chosen` if they still have the values of image `first`. */

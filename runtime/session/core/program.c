@@ -84,7 +84,7 @@ typedef struct Prepared {
 } Prepared;
 
 /* Returns the number of message tags of an image: one per plan, or more if there are more gradient
- * transfers. They share tags, since gradient transfers have their own queue. */
+ * transfers. Plans and gradient transfers share tags: gradient transfers have their own queue. */
 static int count_tags(const ht_image *image) {
     int count = image->plan_count;
     for (int r = 0; r < image->role_count; r++)
@@ -94,7 +94,7 @@ static int count_tags(const ht_image *image) {
     return count;
 }
 
-/* Reserves an image's message tags and returns the first, equal on all ranks, which keep order */
+/* Reserves an image's message tags and returns the first, equal on all ranks (they keep order). */
 static int take_tags(const ht_image *image) {
     static int tags;
     int first = tags, count = count_tags(image);

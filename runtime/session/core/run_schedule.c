@@ -13,7 +13,7 @@
 
 enum { SHOWN = 64 }; // characters of a row's name in messages
 
-/* A message: a transfer for a micro-batch. Row r: the time before row r; row_count: the end. */
+/* A message: a transfer for a micro-batch. Row r means the time before row r, row_count the end. */
 typedef struct StageMessage {
     AsyncExchange async;
     int begins, ends;            // rows; begins -1: begins at ht_ready or ht_begin_ahead
@@ -321,7 +321,7 @@ static void scan_rows(Scan *scan) {
     for (int s = 0; s < schedule->rows->slot_count; s++) free(scan->slot[s].occupant);
 }
 
-/* Names the rows for messages: "backward of visit 1, micro-batch 3", or just the part if once. */
+/* Names the rows: "backward of visit 1, micro-batch 3", or the part alone if it runs once. */
 static void name_rows(Schedule *schedule) {
     const ht_schedule *rows = schedule->rows;
     int *times = memory_array(schedule->role->part_count, sizeof *times);

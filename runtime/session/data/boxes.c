@@ -278,7 +278,7 @@ typedef struct Common {
     int64_t from, to, count;
 } Common;
 
-/* Intersects two ascending lists. Returns the common ranges; *elements: their total length. */
+/* Intersects two ascending lists. Returns the number of common ranges, *elements their length. */
 static int64_t stretches_common(Stretches from, Stretches to, Common **common, int64_t *elements) {
     *common = memory_array(from.count + to.count, sizeof(Common));
     *elements = 0;

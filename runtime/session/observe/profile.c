@@ -131,7 +131,7 @@ static void raise_limits(Limits *limits) {
 
 typedef enum RowKind { ROW_OPERATOR, ROW_LAYER, ROW_STREAM } RowKind;
 
-/* A row of a table: an operator name's or layer's calls, or a stream. Rank 0 adds up all ranks'. */
+/* A row of a table: calls of an operator or layer, or a stream. Rank 0 adds up the ranks' rows. */
 typedef struct ProfileRow {
     char name[88];
     RowKind kind;

@@ -154,7 +154,7 @@ static void exchange_ranges(struct Copies *copies) {
     free(receives);
 }
 
-/* Opens the files on all ranks. Returns false on all, and takes no more, if one rank fails. */
+/* Opens the files on all ranks. If one fails, returns false on all and stops taking checkpoints. */
 static bool all_opened(struct Copies *copies, CopyHead common) {
     int error = open_files(copies, common);
     if (world_least(!error)) return true;
@@ -216,7 +216,7 @@ void copies_take(ht_session *session, uint64_t key, int64_t step, const SafeNote
 
 /* ---- finding ---- */
 
-/* Gathers the entries with `key` that ranks find on their hosts, *count in all; free() them. */
+/* Gathers the entries with `key` that ranks find on their hosts; sets *count. free() the result. */
 static Entry *gather_entries(struct Copies *copies, uint64_t key, int *count) {
     int ranks = world_size(), most = 0, *counts = memory_array(ranks, sizeof *counts), kept = 0;
     copies->files = copies_read(copies->folder, copies->local, copies->locals, &copies->file_count);
@@ -249,7 +249,7 @@ static bool same_copy(const CopyHead *a, const CopyHead *b) {
            a->ranges == b->ranges && a->all == b->all && a->header_bytes == b->header_bytes;
 }
 
-/* Returns whether entries from `first` on are all of a checkpoint. If so, sets copies->found. */
+/* Returns whether entries from `first` on are a whole checkpoint. If so, sets copies->found. */
 static bool take_whole(struct Copies *copies, const Entry *all, int first, int count) {
     int ranges = all[first].head.ranges, next = 0;
     int64_t end = 0;

@@ -20,7 +20,7 @@ typedef struct SavedTensors {
     SavedTensor *at;
 } SavedTensors;
 
-/* Returns all tensors of a session, ordered equally on all ranks; saved_tensors_free frees them */
+/* Returns all tensors of a session in one order on all ranks; saved_tensors_free frees them. */
 SavedTensors saved_tensors_list(ht_session *session);
 void saved_tensors_free(SavedTensors *list);
 

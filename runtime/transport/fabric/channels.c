@@ -75,7 +75,7 @@ static size_t get(const Lane *lane, int rank, void *data, size_t bytes) {
 
 /* ---- messages ---- */
 
-/* Returns the first message of a line of this direction, asked state and tag (-1: any); or NULL */
+/* Returns a line's first message of a direction, asked state and tag (-1: any); else NULL. */
 static Message *find_message(const Line *line, bool sends, bool asked, int tag) {
     for (Message *message = line->first; message; message = message->next)
         if (message->sends == sends && message->asked == asked && (tag < 0 || message->tag == tag))
@@ -130,7 +130,7 @@ static bool was_asked(Line *line, const Message *message) {
 
 /* ---- streams ---- */
 
-/* Chooses the next frame to send: this rank's requests, then messages asked for; or false. */
+/* Chooses the next frame to send: requests, then messages asked for. Returns false if none. */
 static bool next_out(Line *line) {
     Message *ask = find_message(line, false, false, -1),
             *message = ask ? ask : find_message(line, true, true, -1);

@@ -12,7 +12,7 @@
 
 enum { RUN_NAMES = 3 };
 
-/* Environment variables of a launcher, in use if `rank`, `size` and `needs` (or NULL) are set. */
+/* Environment variables of a launcher, in use if `rank`, `size` and any `needs` are set. */
 typedef struct Launcher {
     const char *rank, *size, *needs, *local;
     const char *run[RUN_NAMES]; // variables that identify the launch

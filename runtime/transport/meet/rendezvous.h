@@ -47,7 +47,7 @@ bool launch_shares(const char *environment, size_t length, int *rank);
 /* Returns whether a process is alive, stopped or not. An exiting one, or a zombie, is not. */
 bool peers_process_lives(int process);
 
-/* Writes to `list` which ranks of this run are stopped: "rank 2 (process 4711)"; their number. */
+/* Writes stopped ranks of this run to `list`: "rank 2 (process 4711)", or "". Returns how many. */
 int peers_stopped(char *list, size_t size);
 
 /* Kills the stopped ranks, and waits until they are dead. */

@@ -132,7 +132,7 @@ static bool is_before(const struct timespec *one, const struct timespec *other) 
                                         : one->tv_nsec < other->tv_nsec;
 }
 
-/* Reads this run's newest rendezvous file in the private folders PARENT/HEAD...; false: none. */
+/* Reads this run's newest rendezvous file in the private folders PARENT/HEAD...; false: no file. */
 static bool read_private(const Launch *launch, const char *parent, const char *head,
                          RendezvousFile *record) {
     char folder[PATH_SIZE], path[PATH_SIZE];

@@ -37,7 +37,7 @@ static bool is_neutral(const Call *call, unsigned assignment, unsigned bits) {
     return false;
 }
 
-/* Returns whether `causal` keeps kept elements independent of those dropped in this assignment. */
+/* Returns whether `causal` makes kept elements independent of dropped ones in this assignment. */
 static bool is_unseen(const Call *call, unsigned assignment) {
     const Rule *rule = call->op->def->rule;
     const Binding *binding = call->own->binding;
@@ -97,7 +97,7 @@ static bool find_shift(const Call *call, Shift *shift) {
     return true;
 }
 
-/* Returns whether the kept part of a shift's result reads none dropped in this assignment. */
+/* Returns whether the kept part of a shift's result reads no element dropped in this assignment. */
 static bool is_elsewhere(const Call *call, const Access *result, unsigned assignment) {
     Shift shift;
     if (!find_shift(call, &shift)) return false;
@@ -138,7 +138,7 @@ static unsigned open_bits(const Call *call, const Access *result, unsigned *summ
     return bits;
 }
 
-/* Returns whether a result's kept part is independent of those dropped in this assignment. */
+/* Returns whether a result's kept part is independent of elements dropped in this assignment. */
 static bool counts_for_nothing(const Call *call, const Access *result, unsigned assignment,
                                unsigned summed) {
     bool sees = access_has(result, call->op->def->rule->causal.from) &&

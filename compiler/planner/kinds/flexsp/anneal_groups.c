@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A group. Its record is at the index of its first device; those of others are unused. */
+/* A group, recorded at the index of its first device; its other devices' records are unused. */
 typedef struct Group {
     int size, degree, sequences;
     double work, tokens;
@@ -33,7 +33,7 @@ struct FlexspState {
     int *gathered;              // scratch, by sequence
 };
 
-/* As multiples of the scale: the last temperature, and the limit of times before powers. */
+/* As multiples of the scale: the last temperature; the limit of times before powers are taken. */
 static const double COLD = 2e-5, MOST_TIMES = 200;
 
 enum { FIRST_POWER = 2, LAST_POWER = 7, OVERFLOW_WEIGHT = 1000, OVERFLOW_MOST = 40 };
@@ -76,7 +76,7 @@ static void group_add(const FlexspState *s, Group *g, int sequence, int sign) {
     g->tokens = g->sequences ? g->tokens + sign * (double)s->q->length[sequence] : 0;
 }
 
-/* Writes two changed groups if annealing accepts the change; returns whether it does. */
+/* Writes two changed groups, and returns true, if annealing accepts the change. */
 static bool groups_change(FlexspState *s, int a, int b, Group *to_a, Group *to_b) {
     int batch_a = batch_of(s, a), batch_b = batch_of(s, b);
     to_a->power = group_power(s, to_a), to_b->power = group_power(s, to_b);

@@ -77,7 +77,7 @@ typedef struct GalvatronPlan {
     StagePlan stage[GALVATRON_STAGES];
 } GalvatronPlan;
 
-/* The lower bound of all plans: the least over pipelines, its pipeline, relaxed stages' layers. */
+/* The lower bound of all plans, the pipeline that has it, and the layers of its relaxed stages. */
 typedef struct GalvatronBound {
     double value;
     int pipelines; // the number of pipelines that were bounded
@@ -104,7 +104,7 @@ double galvatron_handover(const Galvatron *q, const Pipeline *pipeline, const St
 double galvatron_ends(const Galvatron *q, const Pipeline *pipeline, int stage,
                       const Strategy *first, const Strategy *last);
 
-/* Returns a lower bound of a pipeline's plans, sets relaxed stages' layers; INFINITY: none fits */
+/* Returns a lower bound of a pipeline's plans, sets relaxed stages' layers; INFINITY: none fits. */
 double pipeline_bound(const Galvatron *q, const Pipeline *pipeline, int *layers);
 
 GalvatronPlan *galvatron_plan(Arena *arena, const Galvatron *q);

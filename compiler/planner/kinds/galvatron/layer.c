@@ -56,7 +56,7 @@ static void strategy_price(const Galvatron *q, const Pipeline *p, int stage, Str
     s->mb = states + active * (behind < m ? behind : m);
 }
 
-/* Returns whether `a` has the degree of `b`, and tp, time, synchronisation and memory as good. */
+/* Returns whether `a` has b's degree, and is as good in tp, time, synchronisation and memory. */
 static bool beats(const Strategy *a, const Strategy *b) {
     return degree_of(a) == degree_of(b) && a->tp >= b->tp && a->ms <= b->ms && a->left <= b->left &&
            a->mb <= b->mb;

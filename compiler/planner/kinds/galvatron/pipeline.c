@@ -23,7 +23,7 @@ static bool class_cut(const Galvatron *q, const GalvatronClass *class, int n) {
     return true;
 }
 
-/* Adds a pipeline for each number of micro-batches that divides the batch, at least its stages. */
+/* Adds a pipeline for each number of micro-batches, at least its stages, that divides the batch. */
 static void microbatches_add(const Making *making, Pipeline pipeline) {
     for (int m = pipeline.stages; m <= making->q->batch; m++)
         if (making->q->batch % m == 0) {

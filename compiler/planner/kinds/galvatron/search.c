@@ -122,7 +122,7 @@ static const double *caps_make(const Search *s, int *count) {
     return caps.at;
 }
 
-/* Finds the plan under a cap, copies it to *plan if the best so far. False: the cap leaves none. */
+/* Finds the plan under a cap; copies it to *plan if it is the best. Returns false if none fits. */
 static bool cap_try(const Search *s, double cap, GalvatronPlan *plan) {
     GalvatronPlan new;
     Arena *scratch = arena_create();
@@ -143,7 +143,7 @@ static int cap_least(const Search *s, const double *caps, int count, GalvatronPl
     return low;
 }
 
-/* Returns the least sum of time and unhidden synchronisation without a cap, or INFINITY. */
+/* Returns the least sum of time and unhidden synchronisation without a cap; INFINITY: none fits. */
 static double sum_least(const Search *s) {
     Arena *scratch = arena_create();
     const Label *end =

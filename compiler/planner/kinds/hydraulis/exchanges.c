@@ -48,7 +48,7 @@ static void move_to(const SequenceExchanges *moves, int sequence, int pipeline, 
     put(moves, sequence, 1);
 }
 
-/* Returns a pipeline's ms, (heaviest micro-batch + c) (pp - 1 + v), with v not empty. */
+/* Returns a pipeline's ms: (heaviest micro-batch + c) (pp - 1 + v) for v that are not empty. */
 static double time_of(const SequenceExchanges *moves, int pipeline) {
     const Scheme *scheme = scheme_of(moves, pipeline);
     double heaviest = 0;
@@ -73,7 +73,7 @@ static int slowest(const SequenceExchanges *moves) {
     return most;
 }
 
-/* Returns whether two changed pipelines both beat the old slower one; then records times. */
+/* Returns whether both changed pipelines beat the slower old one; if so, records their times. */
 static bool is_faster(SequenceExchanges *moves, int a, int b) {
     double most = fmax(moves->times[a], moves->times[b]) * (1 - 1e-9), own = time_of(moves, a),
            other = time_of(moves, b);
@@ -118,7 +118,7 @@ static bool change_helps(SequenceExchanges *moves, int sequence) {
     return false;
 }
 
-/* Makes a move or a swap of a sequence of the slowest pipeline that shortens the step; or false */
+/* Moves or swaps a sequence of the slowest pipeline to shorten the step, or returns false. */
 static bool step(SequenceExchanges *moves) {
     int pipeline = slowest(moves);
     for (int way = 0; way < 2; way++)

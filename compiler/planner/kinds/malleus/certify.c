@@ -144,7 +144,7 @@ static int most_layers(const Malleus *malleus, const DeviceKind *kind, double bo
     return (int)fmin(most, floor(bottleneck / kind->rate * (1 + 1e-12)));
 }
 
-/* Adds an interval's columns: pipelines that have such a bottleneck, and layers of groups. */
+/* Adds an interval's columns: the pipelines with a bottleneck in it, and layers of groups. */
 static void add_interval(Bound *bound, Program *program, const Interval *interval, double time,
                          bool integers) {
     const Malleus *malleus = bound->malleus;

@@ -100,7 +100,7 @@ static int wanted_layers(const Malleus *malleus, const MalleusStage *stage, int 
     return layers >= most ? most : (int)layers;
 }
 
-/* Sets the layers that each stage takes at its position. Returns their sum; 0: one holds none. */
+/* Sets the layers that each stage takes at its position. Returns their sum; 0: a stage has none. */
 static int count_room(const Malleus *malleus, const MalleusStage *stages, int count, Room *room) {
     int total = 0;
     for (int i = 0; i < count; i++) {
@@ -143,7 +143,7 @@ static double fill(const Malleus *malleus, MalleusStage *stages, int count, cons
     return sum;
 }
 
-/* Returns the next bottleneck under which some stage takes one more layer, or INFINITY. */
+/* Returns the next bottleneck under which a stage takes one more layer; INFINITY: there is none. */
 static double next_bottleneck(const Malleus *malleus, const MalleusStage *stages, int count,
                               double bottleneck) {
     double next = INFINITY;

@@ -45,7 +45,7 @@ static void read_nodes(Arena *arena, Malleus *malleus, Field rates) {
     for (int i = 0; i < malleus->node_count; i++) read_node(arena, malleus, field_at(rates, i), i);
 }
 
-/* Reads tp and the slowdowns. tp must be a power of two in a node, with one by group size. */
+/* Reads tp and the slowdowns. tp must be a power of two in a node, one slowdown a group size. */
 static void read_groups(Malleus *malleus, Field tp, Field slowdown) {
     malleus->tp = field_integer(tp, 1, 1 << 20);
     malleus->slowdown = field_positives(slowdown, 1, &malleus->sizes);

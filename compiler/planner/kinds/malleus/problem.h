@@ -68,7 +68,7 @@ double malleus_rate(const Malleus *malleus, int node, int first, int size);
 /* Sets the trades of a pipeline of these stages; sorts the stages by rate. */
 void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pipeline *pipeline);
 
-/* Gives ordered stages the layers with the least (microbatches - 1) most + sum. Returns that. */
+/* Orders stages and gives them layers for the least (microbatches - 1) most + sum. Returns that. */
 double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count, int microbatches);
 
 /* Returns the least time in which `count` pipelines finish all micro-batches; each gets at least
@@ -91,7 +91,7 @@ typedef struct Grouping {
     Group *groups;
 } Grouping;
 
-/* Returns the groups of the least step time found; *time is INFINITY: none hold all layers. */
+/* Returns the groups of the least step time found; *time is INFINITY if none hold all layers. */
 Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budget, double *time);
 
 /* Writes a pipeline's groups as stages to `stages` (at most MOST_STAGES). Returns how many. */

@@ -191,7 +191,7 @@ static void roomy_gather(Scheduler *s, int o, int first, int layers) {
 }
 
 /* Chooses `count` devices of the island where they are free first, not before `ready`; of several,
- * the one whose devices have waited least. Returns that time, or INFINITY. */
+ * the one whose devices have waited least. Returns that time; INFINITY: the island is too small. */
 static double choose_devices(Scheduler *s, const Pool *pool, int count, double ready) {
     double start = INFINITY, best_wait = INFINITY;
     for (int i = 0; i < s->islands; i++) {

@@ -233,7 +233,7 @@ static void order_by_start(Search *s, double same) {
     if (times.objective <= s->now_objective + same) next_take(s, times);
 }
 
-/* Finds the critical pieces: those that end last, and those that end when one starts. */
+/* Finds the critical pieces: those that end last, and those that end when a critical one starts. */
 static void find_critical(Search *s, double same) {
     const double *end = schedule_ends(s->scheduler);
     const int *order = s->now.order;
