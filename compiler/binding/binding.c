@@ -1,5 +1,5 @@
-/* Infers types, ranks and extents of a call, and reports mismatches. Which shapes a rule names:
- * rule/grammar.h; broadcasting: ht_broadcast of include/hetu/ops.h. */
+/* Infers types, ranks and extents of a call, and reports mismatches. rule/grammar.h defines the
+ * shapes of a rule; ht_broadcast of include/hetu/ops.h broadcasts. */
 #include "binding/binding.h"
 
 #include <stddef.h>

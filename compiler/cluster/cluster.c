@@ -1,5 +1,5 @@
 /* Reads the cluster file, and finds the link, class and measurements that hold between devices.
- * Seconds made of them: communication_seconds.c, cost/computing.c. */
+ * communication_seconds.c and cost/computing.c turn them into seconds. */
 #include "cluster/cluster.h"
 #include "cluster/measured.h"
 

@@ -1,6 +1,6 @@
 /* The cluster: which devices there are, on which hosts, how fast they compute, and what the links
- * between them cost. It is read from a JSON file. Units are bytes, operations, seconds, and bytes
- * or operations a second. A rate that is missing is unknown.
+ * between them cost. The cluster is read from a JSON file. Units are bytes, operations, seconds,
+ * and bytes or operations a second. A rate that is missing is unknown.
  *
  *     {
  *       "classes": {

@@ -129,9 +129,9 @@ int64_t *role_arena_use(Arena *arena, Module *module, const Role *role);
  * session may run all these programs. */
 int session_programs(const Unit *unit, const Strategy *strategy);
 
-/* Returns, by device of the unit, its bytes when one session runs all programs of a strategy. Their
- * peaks are added; parameters of equal layouts count once (runtime/session/core/params.h). Requires
- * pass memory. */
+/* Returns, by device of the unit, its bytes when one session runs all programs of a strategy. The
+ * programs' peaks are added; parameters of equal layouts count once
+ * (runtime/session/core/params.h). Requires pass memory. */
 int64_t *session_bytes(Arena *arena, const Unit *unit, const Strategy *strategy);
 
 /* Refuses a strategy that does not fit: reports each role whose peak exceeds a device's memory. */

@@ -1,5 +1,5 @@
 /* Runs the steps of a compilation, and the C compiler on each emitted file (flags: emit/backend.c).
- * The order of the passes: passes/pass_manager.h. */
+ * passes/pass_manager.h has the order of the passes. */
 #include "driver/compile.h"
 
 #include "driver/object_sections.h"

@@ -1,5 +1,5 @@
-/* Writes and builds a program's folder, and caches the CUDA runtime's objects. What is compiled
- * again: prepare() leaves equal files alone, make does the rest. */
+/* Writes and builds a program's folder, and caches the CUDA runtime's objects. prepare() leaves
+ * equal files alone, so that make compiles only the others. */
 #include "driver/folder.h"
 
 #include "support/secure.h"

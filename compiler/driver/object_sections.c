@@ -1,5 +1,5 @@
 /* Keeps sources and options in objects (as LTO keeps IR), and reads them back when hetucc links.
- * Which models wait: waiting.c. */
+ * waiting.c decides which models wait. */
 #include "driver/object_sections.h"
 
 #include "ir/unit.h"

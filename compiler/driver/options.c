@@ -1,5 +1,5 @@
-/* The command line of hetucc: every option, its help, and which words go to the C compiler. gcc's
- * options that change what a model means: language.c. */
+/* The command line of hetucc: every option, its help, and which words go to the C compiler.
+ * language.c has gcc's options that change what a model means. */
 #include "driver/options.h"
 
 #include "driver/output.h"

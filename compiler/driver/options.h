@@ -33,7 +33,7 @@ typedef struct Item {
 } Item;
 typedef Array(Item) ItemList;
 
-/* What hetucc produces (--emit). */
+/* The form of hetucc's output (--emit). */
 typedef enum Emit { EMIT_EXE, EMIT_C, EMIT_IR, EMIT_COST, EMIT_COST_JSON } Emit;
 
 /* Words of -R. */

@@ -1,5 +1,5 @@
-/* hetucc --plan: finds the models, and writes the strategy file. The search itself:
- * planner/search/search.h. */
+/* hetucc --plan: finds the models, and writes the strategy file. planner/search/search.h has the
+ * search. */
 #include "driver/compile.h"
 
 #include "driver/object_sections.h"

@@ -1,5 +1,5 @@
-/* Which C compiler and tools hetucc runs (CC, PATH), and how their ends are reported. Flags:
- * command.c; nvcc and the architectures of GPUs: runtime/program.mk. */
+/* Finds and runs the C compiler and tools (CC, PATH), and reports how they end. command.c has
+ * flags; runtime/program.mk has nvcc and the architectures of GPUs. */
 #include "driver/toolchain.h"
 
 #include "driver/output.h"

@@ -41,7 +41,7 @@ typedef struct CModelUse {
     bool state;          // the bytes that were read have another value after the evaluation
 } CModelUse;
 
-/* Where a variable is read and changed. state/changes.c fills all fields but `uses`. */
+/* Reads and changes of a variable. state/changes.c fills all fields but `uses`. */
 typedef struct CAccess {
     Array(CSite) changes; // one for each function and range of bytes that it changes
     Array(CSite) reads;

@@ -1,5 +1,5 @@
-/* Checks calls of ht_feed and ht_fetch against the model's inputs and names, at compile time. At
- * run time: session/data/feed.c, named_values.c. */
+/* Checks calls of ht_feed and ht_fetch against the model's inputs and names, at compile time.
+ * session/data/feed.c and named_values.c check at run time. */
 #include "frontend/models.h"
 
 #include "ir/unit.h"

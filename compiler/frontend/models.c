@@ -1,5 +1,5 @@
 /* Makes a module for each model and strategy: which optimizer updates which parameter (groups), in
- * which precision. What bf16 then changes: passes/precision.c. */
+ * which precision. passes/precision.c then applies bf16. */
 #include "frontend/models.h"
 
 #include "frontend/eval/eval.h"

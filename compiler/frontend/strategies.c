@@ -1,5 +1,5 @@
 /* Chooses strategies by --strategy: from pragmas or files; resolves names of dimensions, axes,
- * layers and constants, and sets shape variables. Syntax: strategy/parse.c. */
+ * layers and constants, and sets shape variables. strategy/parse.c has the syntax. */
 #include "frontend/strategies.h"
 
 #include "frontend/eval/eval.h"

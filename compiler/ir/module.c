@@ -1,5 +1,5 @@
-/* Builds and changes the IR: values, operators, types; equal calls share bindings. Rules on shapes:
- * bind/bind.c. */
+/* Builds and changes the IR: values, operators, types; equal calls share bindings. bind/bind.c puts
+ * rules on shapes. */
 #include "ir/module.h"
 #include "ir/analysis_cache.h"
 

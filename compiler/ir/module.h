@@ -188,7 +188,7 @@ Intern *module_interned(Module *module);
 /* Returns the table of equivalent devices of the module's cluster (cluster/cluster.h). */
 Intern *module_equivalent_devices(Module *module);
 
-/* Returns whether two layouts are equal (layout_equal), memoized. They must outlive the module. */
+/* Returns whether two layouts that outlive the module are equal (layout_equal), memoized. */
 bool module_layouts_equal(Module *module, const Layout *a, const Layout *b, Type type);
 
 /* Returns layout_shard_replicas of a layout, memoized for layouts that differ in devices alone. */

@@ -68,7 +68,7 @@ static bool cuts_dim(const State *state, int dim) {
 }
 
 /* Return the number of pieces into which a subgroup cuts a dimension, and the index of a position's
- * piece. Both pieces of a zigzag pair count as one. */
+ * piece. The two pieces of a zigzag pair count as one. */
 static int dim_pieces(const Group *group, int dim) {
     int count = 1;
     for (int s = 0; s < group->state_count; s++)

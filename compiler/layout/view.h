@@ -38,7 +38,7 @@ BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding)
 int64_t view_storage(const CommonView *view, const Holding *holding, const int64_t *corner,
                      int64_t *strides);
 
-/* Returns whether two holdings store a box, within a box of each, at one offset and in one order */
+/* Returns whether two holdings store a box, in a box of each, at one offset and in one order. */
 bool view_same_storage(const CommonView *view, const Holding *a, const Holding *b,
                        const int64_t *corner, const int64_t *extents);
 

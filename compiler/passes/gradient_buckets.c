@@ -1,6 +1,6 @@
-/* Decides which gradients share an all-reduce or reduce-scatter, and how large buckets are. When a
- * bucket starts: ir/analysis/collective_order.h. No sum is divided by the number of ranks, as
- * a mean divides by the whole batch: microbatch/microbatch.c. */
+/* Decides which gradients share an all-reduce or reduce-scatter, and how large buckets are.
+ * ir/analysis/collective_order.h has when a bucket starts. No sum is divided by the number of
+ * ranks: a mean divides by the whole batch (microbatch/microbatch.c). */
 #include "passes/gradient_buckets.h"
 
 #include "ir/analysis/collective_order.h"
@@ -42,9 +42,9 @@ static void add_layout(Arena *arena, Words *words, const Layout *layout) {
     for (size_t w = 0; w < sizeof layout / sizeof(int); w++) array_push(arena, words, part[w]);
 }
 
-/* Returns the kind of a conversion of one tensor. Its key has the replica groups, the groups of the
- * plan's steps, the element type and the plan's name. With several replica groups it also has the
- * layouts, because only tensors of equal layouts can share replica groups. */
+/* Returns the kind of a conversion of one tensor. The kind's key has the replica groups, the groups
+ * of the plan's steps, the element type and the plan's name. With several replica groups it also
+ * has the layouts, because only tensors of equal layouts can share replica groups. */
 static ConversionKind *kind_of(Filler *filler, const PlannedConversion *conversion) {
     ConversionKind **known = &filler->of[conversion->number];
     if (*known) return *known;

@@ -1,5 +1,5 @@
 /* Pass rematerialize: repeats, in the backward section, conversions that enlarge a value, instead
- * of keeping their results. Activation checkpointing (JAX's remat): recompute/recompute.c.
+ * of keeping their results. recompute/recompute.c is activation checkpointing (JAX's remat).
  * Nothing is offloaded to the host.
  *
  *     before    k' = reshard(k)      an all-gather from {seq:cp} to {dup:cp}, kept for backward

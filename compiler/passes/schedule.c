@@ -4,8 +4,8 @@
  *     stage 0: F0 F1 B0 F2 B1 B2
  *     stage 1: F0 B0 F1 B1 F2 B2
  *
- * The tables themselves: schedule/gpipe_1f1b_zero_bubble.c.
- * Which collectives begin early: ir/analysis/collective_order.h, prefetch.c.
+ * schedule/gpipe_1f1b_zero_bubble.c makes tables; ir/analysis/collective_order.h and prefetch.c
+ * decide which collectives begin early.
  *
  * Requires: pass specialize, which orders operators by phase.
  *

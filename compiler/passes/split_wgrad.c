@@ -13,7 +13,7 @@
 #include "ir/analysis/phases.h"
 #include "passes/pass_manager.h"
 
-/* Where an operator's results are needed, from the least to the most urgent. */
+/* The place that needs an operator's results, from the least to the most urgent. */
 typedef enum Lead {
     LEAD_SUMS,  // only in sums over micro-batches, through conversions, views and additions
     LEAD_LAYER, // only in such sums, also through operators of its own layer

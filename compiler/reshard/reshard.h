@@ -42,7 +42,7 @@
 
 typedef struct Plan Plan; // defined in reshard/plan.h
 
-/* A tensor to convert. Both layouts must have been checked against the shape; where both have
+/* A tensor to convert. The two layouts must have been checked against the shape; where both have
  * pending reductions, these must be of one kind. */
 typedef struct Conversion {
     Shape shape;

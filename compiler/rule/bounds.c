@@ -52,7 +52,7 @@ static Bounds product(Bounds a, Bounds b) {
     return range;
 }
 
-/* Returns the range of a / b. It includes the truncated quotient, as of integers in C. */
+/* Returns the range of a / b. The range includes the truncated quotient of integers in C. */
 static Bounds quotient(Bounds a, Bounds b) {
     if (is_point(a) && is_point(b))
         return bounds_hull(bounds_number(a.low / b.low), bounds_number(trunc(a.low / b.low)));

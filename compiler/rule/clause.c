@@ -426,7 +426,7 @@ static bool grad_clause(RuleDraft *draft) {
 
 /* ---- the clause `body` ---- */
 
-/* Reads `value = expression`. It is added after its right side is read: no value uses itself. */
+/* Reads `value = expression`, and adds the equation afterwards, so that no value uses itself. */
 static bool clause_equation(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     int value = rule_read_value(draft);

@@ -1,5 +1,5 @@
-/* Makes, simplifies (0 + x, 1 * x), evaluates and prints expressions. Derivatives: derivative.c;
- * C's constants of models: frontend/eval. */
+/* Makes, simplifies (0 + x, 1 * x), evaluates and prints expressions. derivative.c has derivatives;
+ * frontend/eval folds constants of models. */
 #include "rule/expr.h"
 
 #include "support/arena.h"

@@ -1,5 +1,5 @@
-/* The gradient of an expression for one operand. Derivatives: derivative.c; the rule that passes
- * insert: passes/differentiate/gradient_rule.c. */
+/* Makes the gradient of an expression for one operand, of derivatives (derivative.c).
+ * passes/differentiate/gradient_rule.c makes the rule that passes insert. */
 #include "rule/gradient.h"
 
 #include "rule/rule.h"

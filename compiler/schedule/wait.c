@@ -1,5 +1,5 @@
-/* Says which row or transfer waits for which; one graph for checker, simulator and timeline. When
- * transfers begin and end: runtime/session/core/run_schedule.c. No deadlock: check.c. */
+/* Says which row or transfer waits for which; one graph for checker, simulator and timeline.
+ * runtime/session/core/run_schedule.c begins and ends transfers. check.c finds deadlocks. */
 #include "schedule/wait.h"
 
 /* Returns the edges by the visit where they begin (`end` 0) or end (`end` 1). */

@@ -39,8 +39,8 @@ bool strategy_check_layers(Diag *diag, const Strategy *strategy, const Layer *co
                            int count);
 
 /* Reports contradictions to the order of data, which goes from visit edge[i][0] to visit
- * edge[i][1]. These are visits that wait for each other, and ranges or stages listed after one that
- * needs their data. Returns false if it reported any. */
+ * edge[i][1]. Contradictions are visits that wait for each other, and ranges or stages listed after
+ * one that needs their data. Returns false if it reported any. */
 bool strategy_check_order(Diag *diag, const Pipeline *pipeline, const Placement *placement,
                           const int (*edge)[2], int edge_count);
 

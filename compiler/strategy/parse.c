@@ -1,5 +1,5 @@
-/* Parses strategies: split, turns, zero, optimizer, schedule. Pipelines, stages, devices:
- * parse_stage.c. */
+/* Parses strategies: split, turns, zero, optimizer, schedule. parse_stage.c parses pipelines,
+ * stages and devices. */
 #include "strategy/parser.h"
 
 #include "syntax/lex.h"

@@ -1,6 +1,6 @@
 /* layers.h: layers, made of operators: batch, group and instance norm, attention with masks. Layer
- * norm and RMS norm are operators in ops.h. Experts and their capacity are the model's own:
- * test/users/models/moe.c. Included by hetu.h.
+ * norm and RMS norm are operators in ops.h. Experts and their capacity are the model's own
+ * (test/users/models/moe.c). Included by hetu.h.
  *
  * Names and meanings are PyTorch's unless a comment says otherwise; images are (batch, channels,
  * height, width).

@@ -828,9 +828,9 @@ static inline void ht_cumsum_back_gradient(ht_grad *g)
     g->dx[0] = ht_cumsum_at(g->dy[0], g->x[2], g->x[1], (int)g->attr[0].i);
 }
 
-/* Returns the rank of each element in a stable sort along dimension dim. It counts the smaller
- * elements (larger ones under `descending`), and the equal ones before it. NaN is the largest. z is
- * x again. */
+/* Returns the rank of each element in a stable sort along dimension dim. The rank counts the
+ * smaller elements (larger ones under `descending`), and the equal ones before it. NaN is the
+ * largest. z is x again. */
 #pragma hspmd op y[a..{dim}, i, c..] = rank(x[a.., j, c..], z[a.., i, c..], at[i], from[j]) \
     reduction(+: j) dtype(y: i32, at: integer, from: integer) types(f32, bf16, f64, i32, i64) kernel(ht_rank_kernel) grad(none)
 ht_tensor ht_rank_at(ht_tensor x, ht_tensor z, ht_tensor at, ht_tensor from, int dim, int descending);

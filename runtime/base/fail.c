@@ -1,5 +1,5 @@
-/* Prints a failing rank's message and ends it. Which rank is blamed:
- * transport/watchdog/watchdog.c. */
+/* Prints a failing rank's message and ends it. transport/watchdog/watchdog.c decides which rank is
+ * blamed. */
 #include "base/fail.h"
 
 #include "base/files.h"

@@ -42,10 +42,10 @@ FILE *file_read_own(const char *path, const char **why);
  * in the folder, and the entry's owner is neither this user nor the folder's owner. */
 bool file_is_foreign(const char *path);
 
-/* Returns whether another user can have chosen what a path leads to. That is possible if nothing
- * exists there yet. It is also possible if another user owns a component of the path or of a link
- * on it, in a folder that all users may write. Files of the owner of the running program's file are
- * trusted. */
+/* Returns whether another user can have chosen what a path leads to. This is possible if nothing
+ * exists at the path yet. It is also possible if another user owns a component of the path or of a
+ * link on it, in a folder that all users may write. Files of the owner of the running program's
+ * file are trusted. */
 bool file_is_led(const char *path);
 
 /* ---- outputs ---- */
@@ -60,7 +60,7 @@ int file_open_made(const char *path);
  * there. *name is its path, free() it. Returns NULL and sets errno on failure, for folder_error. */
 FILE *file_create_beside(const char *path, char **name);
 
-/* An open folder for output files. It stays the same if another user replaces its path. */
+/* An open folder for output files, which stays the same if another user replaces its path. */
 typedef struct OpenFolder {
     int file;        // -1: none
     char path[3072]; // prefix for paths of files in the folder while it is open

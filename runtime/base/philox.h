@@ -1,6 +1,6 @@
 /* Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011).
  * CPU code and CUDA kernels share it, so they draw the same numbers. `element` counts in the whole
- * tensor, so no layout changes a number: random.h, cpu/dropout.c. */
+ * tensor, so no layout changes a number (random.h, cpu/dropout.c). */
 #pragma once
 
 #include <hetu/rt.h>

@@ -1,5 +1,5 @@
-/* Counts SIGTERM, SIGUSR1 and SIGUSR2 until a step ends. What then happens:
- * session/control/save_on_signal.c. */
+/* Counts SIGTERM, SIGUSR1 and SIGUSR2 until a step ends. session/control/save_on_signal.c acts on
+ * them. */
 #include "base/signals.h"
 
 #include "base/fail.h"

@@ -1,5 +1,5 @@
-/* Files of in-memory checkpoints: two for each range, one always valid. Which host keeps a copy:
- * session/persist/memory_checkpoints.c. */
+/* Files of in-memory checkpoints: two for each range, one always valid.
+ * session/persist/memory_checkpoints.c decides which host keeps a copy. */
 #include "checkpoint/copies.h"
 
 #include "base/files.h"

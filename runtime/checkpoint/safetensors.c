@@ -1,5 +1,5 @@
-/* Writes and checks headers of safetensors files. Which tensors, under which names:
- * session/persist/saved_tensors.c. */
+/* Writes and checks headers of safetensors files. session/persist/saved_tensors.c chooses tensors
+ * and names. */
 #include "checkpoint/safetensors.h"
 
 #include "base/memory.h"

@@ -3,7 +3,7 @@
  *     ds = p (dp - delta),  delta = the dot product of dy and y, less dlse
  *     dv = pᵀ dy,  dk = scale * dsᵀ q,  dq = scale * ds k
  *
- * These are five products, including q kᵀ, from which p is recomputed with lse.
+ * The gradients take five products, including q kᵀ, from which p is recomputed with lse.
  *
  * 1. The keys' kernel has a matrix row for each key. It computes dk and dv, and stores dsᵀ in
  * memory.

@@ -13,7 +13,7 @@
 bool attention_elsewhere(const AttentionShape &a, const ht_call *call);
 bool attention_backward_elsewhere(const AttentionShape &a, const ht_call *call);
 
-/* cuDNN's attention (cuda/cudnn_engine.cu). It supports calls with
+/* cuDNN's attention (cuda/cudnn_engine.cu), which supports calls with
  *
  * - bf16, and heads of up to 128 numbers, a multiple of 8
  * - addresses and strides that are multiples of 16 bytes

@@ -43,8 +43,8 @@ attention_hide_segments(const AttentionSegments &rows, const AttentionSegments &
 }
 
 /* Sets scores to minus infinity for keys beyond the last one and, under `causal`, for keys after
- * the query. If sums run over queries (`keys_in_rows`), also for queries beyond the last one. Their
- * elements are 0, but the product with a key may be NaN. */
+ * the query. If sums run over queries (`keys_in_rows`), also for queries beyond the last one:
+ * elements of such queries are 0, but a product with a key may be NaN. */
 template <typename E, bool keys_in_rows>
 static __device__ __forceinline__ void attention_hide_edges(const AttentionShape &a, int row,
                                                             int column, typename E::Scores &s) {
@@ -61,7 +61,7 @@ static __device__ __forceinline__ void attention_hide_edges(const AttentionShape
 }
 
 /* Sets scores to minus infinity where a query does not see a key. The tile begins at `row` and
- * `column`. Its rows are keys if `keys_in_rows`, else queries. */
+ * `column`; its rows are keys if `keys_in_rows`, else queries. */
 template <typename E, bool keys_in_rows>
 static __device__ __forceinline__ void attention_hide(const AttentionShape &a, int b, int row,
                                                       int column, typename E::Scores &s) {

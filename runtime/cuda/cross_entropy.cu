@@ -13,8 +13,8 @@ enum {
     READS = 4               // loads in flight for each thread
 };
 
-/* Cross-entropy uses __expf, which has half the instructions of expf. Its relative error is below
- * 2^-21 for results above e^-10 of the largest one; smaller results contribute little. */
+/* Cross-entropy uses __expf, which has half the instructions of expf. The relative error of __expf
+ * is below 2^-21 for results above e^-10 of the largest one; smaller results contribute little. */
 
 /* Calls visit.operator()<N>(i) for the elements [i, i + N) of a row, in the threads of a block. N
  * is the number of elements in 16 bytes between the first and the last aligned address, and 1

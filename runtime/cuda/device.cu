@@ -20,7 +20,7 @@ static struct {
     int processors, shared_bytes;
 } device;
 
-/* Returns whether an error is a fault of the device or the machine. These are uncorrectable memory
+/* Returns whether an error is a fault of the device or the machine. Faults are uncorrectable memory
  * and NVLink errors, a lost device (Xid 79 is an unknown error), a failing driver. Numbers are used
  * because CUDA 12 lacks names of CUDA 13. Illegal addresses, illegal instructions and failed
  * launches are the program's errors. */

@@ -163,7 +163,7 @@ static bool is_allowed(const Matmul &m, const Operands &at) {
            (!m.aux || (aux_fits && alignment_of(at.aux) >= MATMUL_ALIGNMENT));
 }
 
-/* Returns the part of a batch, from product `first` on, that one call computes. It has at most
+/* Returns the part of a batch, from product `first` on, that one call computes. A part has at most
  * 65535 products, since grids of kernels have a limit. */
 static Matmul part_of(const Matmul &m, int64_t first) {
     const int64_t most = 65535, rest = m.batch - first;

@@ -1,4 +1,4 @@
-/* Layer norm, RMS norm and L2 norm over the last dimension. Warps of a row, and blocks: team.h. */
+/* Layer norm, RMS norm and L2 norm over the last dimension. team.h shares rows among warps. */
 #include "operators/kernels.h"
 #include "cuda/team.h"
 

@@ -1,4 +1,4 @@
-/* Softmax over rows. Warps of a row, and blocks: team.h. */
+/* Softmax over rows. team.h shares rows among warps and blocks. */
 #include "operators/kernels.h"
 #include "cuda/team.h"
 

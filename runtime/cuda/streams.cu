@@ -1,5 +1,5 @@
-/* Creates the compute and exchange streams, and their waits. Streams of gradient buckets and
- * messages: nccl.cu. */
+/* Creates the compute and exchange streams, and their waits. nccl.cu has streams of gradient
+ * buckets and messages. */
 #include "cuda/streams.h"
 
 #include "cuda/multi_tensor.h"

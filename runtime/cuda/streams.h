@@ -22,7 +22,7 @@ void cuda_streams_close(void);
 void cuda_streams_wait(void);
 
 /* cuda_note records on a stream which collective begins there, by a small copy instead of a kernel.
- * Both texts are constants. cuda_noted returns the last note, for timeout messages. */
+ * The two texts are constants. cuda_noted returns the last note, for timeout messages. */
 void cuda_note(cudaStream_t stream, const char *what, const char *where);
 const volatile FailNote *cuda_noted(void);
 

@@ -1,6 +1,6 @@
 /* Async exchanges: conversions that overlap with computing.
  *
- * An async exchange is one run of a plan. Its rank continues with other work until it needs the
+ * An async exchange is one run of a plan. The rank continues with other work until it needs the
  * result. Async exchanges with the same tag run in the order in which they begin. Exchanges with
  * different tags are independent, but `after` may name exchanges that must end before one begins,
  * because the later one uses their memory.
@@ -11,8 +11,8 @@
  *     async_exchange_end(&async);
  *     async_exchange_forget(&async);
  *
- * On host memory each queue has a thread. It drives the messages of the queue's async exchanges on
- * its own lane (transport/post.h), else sleeps. All functions here are for the main thread. */
+ * On host memory each queue has a thread, which drives the messages of the queue's async exchanges
+ * on its own lane (transport/post.h), else sleeps. All functions here are for the main thread. */
 #pragma once
 
 #include "exchange/channel.h"
@@ -40,7 +40,7 @@ typedef struct AsyncExchange {
 /* Destroys the threads and resources of async exchanges, collectively on all ranks. */
 void async_exchanges_close(void);
 
-/* Starts an async exchange and returns. It begins when all earlier work on the device is done. */
+/* Starts an async exchange and returns. The exchange begins after earlier work on the device. */
 void async_exchange_begin(AsyncExchange *async);
 
 /* Orders all work issued to the device from now on after the end of the async exchange. */

@@ -1,5 +1,5 @@
 /* The transport between ranks that MPI connects; mpi_open chooses the level of MPI_Init_thread.
- * Collectives over MPI: exchange/mpi.c. */
+ * exchange/mpi.c has collectives over MPI. */
 #include "transport/mpi.h"
 
 #include "base/memory.h"

@@ -27,8 +27,8 @@ static bool all_slots_here(const Slots *slots) {
     return here;
 }
 
-/* Returns the path of the file through which ranks meet. It is in this heturun's private folder or,
- * for several machines, beside the slots file, which all of them see; NULL after a message. */
+/* Returns the path of the file through which ranks meet, in this heturun's private folder or, for
+ * several machines, beside the slots file, which all of them see; NULL after a message. */
 static char *choose_meeting(const Place *place, const Slots *slots) {
     char *whole = realpath(slots->path, NULL);
     char *path =

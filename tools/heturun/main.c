@@ -138,8 +138,8 @@ static uint64_t hash_process(void) {
     return hash_bytes(HASH_START, &number, sizeof number);
 }
 
-/* Returns the job. Its folder of in-memory checkpoints depends only on the user and `hash`, so that
- * a later heturun on these slots finds it. */
+/* Returns the job. The job's folder of in-memory checkpoints depends only on the user and `hash`,
+ * so that a later heturun on these slots finds it. */
 static Job make_job(const Options *options, uint64_t hash) {
     char *copies = NULL;
     if (asprintf(&copies, "/dev/shm/hetu-copies-%d-%016" PRIx64, (int)geteuid(), hash) < 0) abort();

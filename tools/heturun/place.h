@@ -23,8 +23,8 @@ bool place_open(Place *place, const char *slots, uint64_t hash);
 
 void place_close(Place *place);
 
-/* Returns the path of the file through which ranks on this machine meet. It is in the folder, or in
- * a new one when the folder's file system has become full. free() it; NULL after a message. */
+/* Returns the path of the file through which ranks on this machine meet, in the folder, or in a new
+ * one when the folder's file system has become full. free() it; NULL after a message. */
 char *place_inside(const Place *place);
 
 /* Makes a private folder beside the slots file and removes folders of earlier launches. Returns the

@@ -1,5 +1,5 @@
-/* Finds the local shapes and terms of an operator on the devices of a role. Names of tensors in
- * emitted C: emit/words.c. */
+/* Finds the local shapes and terms of an operator on the devices of a role. emit/words.c names
+ * tensors in emitted C. */
 #include "emit/kernel/local.h"
 
 #include "emit/kernel/kernel.h"

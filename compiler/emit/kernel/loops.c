@@ -1,5 +1,5 @@
-/* Orders and merges the loops of a body; says in which type sums add up (sum_type). Threads and
- * vectorisation: cpu/loops.c, cuda/loops.c. */
+/* Orders and merges the loops of a body; says in which type sums add up (sum_type). cpu/loops.c and
+ * cuda/loops.c add threads and vectorisation. */
 #include "emit/kernel/loops.h"
 
 #include "emit/words.h"

@@ -1,5 +1,5 @@
 /* Writes what all backends share of kernels with loops along rows (sums, norms), and where their
- * values are rounded. Which loop computes which equation: rule/equations.c. */
+ * values are rounded. rule/equations.c assigns equations to loops. */
 #include "emit/kernel/rows.h"
 
 #include "rule/expr.h"
@@ -64,7 +64,7 @@ const char *rows_name(const Rows *rows, int value) {
 }
 
 /* Returns the type of a value. A result has its storage's type, a local value the type that the
- * rule fixes. Other local values have the type of the first result. */
+ * rule fixes; all other local values have the type of the first result. */
 static DType value_dtype(const Rows *rows, int value) {
     const LocalOp *local = rows->local;
     const Element *element = &equations_value(local->rule, value)->element;

@@ -1,5 +1,5 @@
 /* Sorts a role's operators into phases; places the starts and waits of async collectives,
- * prefetches and messages. Which those are: ir/analysis/phases.c, prefetch.c. */
+ * prefetches and messages. ir/analysis/phases.c and prefetch.c find them. */
 #include "emit/program/role.h"
 
 #include "emit/kernel/kernel.h"

@@ -1,5 +1,5 @@
-/* Parses sources with libclang, and turns its diagnostics into hetucc's. Which constructs are
- * refused: expr.c, stmt.c, type.c, predefined.c. */
+/* Parses sources with libclang, and turns its diagnostics into hetucc's. expr.c, stmt.c, type.c and
+ * predefined.c refuse constructs. */
 #include "frontend/clang/reader.h"
 
 #include "ir/unit.h"

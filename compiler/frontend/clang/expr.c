@@ -154,7 +154,7 @@ static enum CXChildVisitResult find_wide(CXCursor cursor, CXCursor parent, CXCli
 }
 
 /* Returns whether C compilers differ in the type of a constant: it fits in int, and another one of
- * its enum does not. Its type is int before C23 and gcc 13, and that of the enum since. */
+ * its enum does not. The constant's type is int before C23 and gcc 13, the enum's since. */
 static bool is_ambiguous(CXCursor constant) {
     bool wide = false;
     if (fits_int(constant))

@@ -1,5 +1,5 @@
 /* Calls functions at compile time: those with a body are evaluated, up to MOST_DEPTH calls; others
- * are refused. Functions of libc: string.c, stdlib.c, math.c. */
+ * are refused. string.c, stdlib.c and math.c have libc's functions. */
 #include "frontend/eval/eval.h"
 #include "ir/module.h"
 

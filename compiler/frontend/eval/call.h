@@ -48,5 +48,5 @@ extern const Builtin tensor_builtins[], number_builtins[], stdlib_builtins[];
 bool math_call(Eval *ev, const Call *call, Val *value);
 
 /* Returns the arguments after argument `format` as printf formats them, valid until the next call.
- * They must not overlap the destination, `room` bytes at `to`; `to` 0: none. */
+ * Arguments must not overlap the destination, `room` bytes at `to`; 0: none. */
 const Text *format_values(Eval *ev, const Call *call, int format, uint64_t to, int64_t room);

@@ -120,7 +120,7 @@ bool eval_integer(Eval *ev, const CExpr *expr, int slots, int64_t *value);
 
 /* ---- expressions and statements (expr.c, init.c, stmt.c) ---- */
 
-/* Where evaluation continues after a statement. */
+/* The place at which evaluation continues after a statement. */
 typedef enum Flow { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN, FLOW_GOTO } Flow;
 
 /* Evaluate an expression: to its value, to its place as an lvalue, and for side effects alone. */

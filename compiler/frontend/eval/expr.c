@@ -1,5 +1,5 @@
-/* Evaluates expressions, so that constants fold: lvalues, assignments, conversions. Operators on
- * numbers: number.c; order of operands: order.c. */
+/* Evaluates expressions, so that constants fold: lvalues, assignments, conversions. number.c has
+ * operators on numbers, order.c the order of operands. */
 #include "frontend/eval/eval.h"
 #include "ir/module.h"
 
@@ -48,7 +48,7 @@ static Val pointer_value(Eval *ev, const CExpr *expr) {
 }
 
 /* Returns the address of a value of this type that is known at run time only, such as argv[1] in
- * the arguments of ht_train. It can be read, not written. */
+ * the arguments of ht_train. The value can be read, not written. */
 static uint64_t run_time_address(Eval *ev, const CType *type) {
     Place place = {object_create(ev, type->size, "a value of run time"), 0};
     place_mark(ev, place, type->size, UNKNOWN);

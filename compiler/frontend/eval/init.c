@@ -508,8 +508,8 @@ static Object *static_variable(Eval *ev, const CVar *var, Position at) {
     return *object;
 }
 
-/* Creates a variable of the function that calls ht_train. Its initializer gives its value, which is
- * unknown if there is no initializer or the program changes the variable. */
+/* Creates a variable of the function that calls ht_train. The variable's initializer gives its
+ * value, which is unknown if there is no initializer or the program changes the variable. */
 static Object *lenient_variable(Eval *ev, const CVar *var) {
     Object *object = frame_object(ev, var->slot, var->type->size, var->name);
     Place place = {object, 0};

@@ -1,5 +1,5 @@
 /* Makes operators of the pragma `op`: a user's own operator, its kernel and gradient, are checked
- * here. The notation: rule/grammar.h. */
+ * here. rule/grammar.h has the notation. */
 #include "frontend/pragma/pragma.h"
 
 #include "rule/rule.h"

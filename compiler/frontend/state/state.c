@@ -1,5 +1,5 @@
-/* Refuses models that depend on mutable globals. Who changes what: changes.c; what a program must
- * still have when it starts: reads.c. */
+/* Refuses models that depend on mutable globals. changes.c finds changes; reads.c lists the values
+ * that a program must still have. */
 #include "frontend/state/state.h"
 
 static const bool *bytes_read(Eval *ev, const Object *object) {

@@ -36,7 +36,7 @@ typedef struct AsyncCollectives {
  * begin. Conversions that move no bytes are left out. */
 AsyncCollectives module_async_collectives(Arena *arena, const Module *module);
 
-/* Returns the operator before which a conversion begins, after pass specialize. It is the first
- * operator of the preceding layer, or of its own one if this is the first of its phase. The maker
+/* Returns the operator before which a conversion begins, after pass specialize. This is the first
+ * operator of the preceding layer, or of the same layer if it is the first of its phase. The maker
  * of the operand always comes earlier. For a conversion that is not a prefetch, returns `op`. */
 const Op *op_prefetch_point(const Module *module, const Op *op);

@@ -1,4 +1,4 @@
-/* Computes live ranges. Offsets made of them: passes/memory/arena_packing.c. */
+/* Computes live ranges. passes/memory/arena_packing.c makes offsets of them. */
 #include "ir/analysis/liveness.h"
 
 #include "ir/analysis/collective_order.h"

@@ -1,5 +1,5 @@
-/* Says whether a product also computes a bias's gradient. Where the sum is moved there:
- * passes/fuse/side_reductions.c. */
+/* Says whether a product also computes a bias's gradient. passes/fuse/side_reductions.c moves the
+ * sum there. */
 #include "ir/analysis/side_reduction.h"
 
 #include "ir/analysis/phases.h"

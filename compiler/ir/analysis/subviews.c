@@ -1,4 +1,4 @@
-/* Strides and offsets of values inside others. Which values lie so: passes/memory/alias_views.c. */
+/* Strides and offsets of values inside others, which passes/memory/alias_views.c chooses. */
 #include "ir/analysis/subviews.h"
 #include "ir/programs/regions.h"
 

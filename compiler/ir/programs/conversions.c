@@ -1,5 +1,5 @@
-/* Plans each distinct conversion once for a module. Where layouts differ and conversions are
- * inserted: passes/propagate_layouts/propagate_layouts.c. How one is planned: reshard/reshard.h. */
+/* Plans each distinct conversion once for a module. passes/propagate_layouts/propagate_layouts.c
+ * inserts conversions; reshard/reshard.h plans one. */
 #include "ir/programs/conversions.h"
 
 #include "ir/programs/device_programs.h"

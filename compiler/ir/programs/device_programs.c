@@ -1,5 +1,5 @@
-/* Reads roles: which role runs an operator, which device stands for another. Which devices share
- * one: passes/specialize.c. */
+/* Reads roles: which role runs an operator, which device stands for another. passes/specialize.c
+ * decides which devices share one. */
 #include "ir/programs/device_programs.h"
 
 #include "ir/analysis/phases.h"

@@ -1,5 +1,5 @@
-/* Finds the local shape of a value on a device, memoized. The definition, with extents that do not
- * divide: layout/region.c. */
+/* Finds the local shape of a value on a device, memoized. layout/region.c defines it, with extents
+ * that do not divide. */
 #include "ir/programs/regions.h"
 
 #include "ir/analysis_cache.h"

@@ -1,5 +1,5 @@
-/* Parses a module's IR text, line by line. One operator: parse_op.c; types and layouts:
- * parse_value.c. */
+/* Parses a module's IR text, line by line. parse_op.c reads one operator, parse_value.c types and
+ * layouts. */
 #include "ir/text/parse.h"
 #include "ir/verify/verify.h"
 

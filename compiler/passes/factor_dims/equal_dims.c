@@ -1,5 +1,5 @@
-/* Decides which dimensions are one, and into which factors each splits. Names of the factors:
- * names.c. */
+/* Decides which dimensions are one, and into which factors each splits. names.c names the
+ * factors. */
 #include "passes/factor_dims/equal_dims.h"
 #include "passes/microbatch/cut.h"
 

@@ -134,8 +134,8 @@ static int dim_factors(const Binder *binder, const BoundDim *dim, int node, int 
     return count;
 }
 
-/* Returns whether the kernel sees the new factors of an old dimension as dimensions of their own.
- * It does for an ellipsis factor with clause `offset`. */
+/* Returns whether the kernel sees the new factors of an old dimension as dimensions of their own. A
+ * kernel does for an ellipsis factor with clause `offset`. */
 static bool shows_factors(const Binder *binder, const BoundDim *dim) {
     const Op *op = binder->op;
     int factor = dim->count == 1 ? op->binding->factors[dim->factors[0]].factor : -1;

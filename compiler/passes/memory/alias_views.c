@@ -1,4 +1,4 @@
-/* Decides where slices and concatenations copy nothing. In-place updates and reshapes: memory.c. */
+/* Decides where slices and concatenations copy nothing. memory.c decides in-place updates. */
 #include "passes/memory/alias_views.h"
 
 #include "ir/analysis/phases.h"

@@ -9,7 +9,7 @@
 #include "ir/unit.h"
 
 /* Return whether a step cuts the batch into micro-batches (several, or one with padding lengths),
- * and has a loop over them. One micro-batch in several stages makes one, too. */
+ * and has a loop over them. One micro-batch in several stages makes a loop, too. */
 bool microbatch_cuts(const Module *module);
 bool microbatch_loops(const Module *module);
 

@@ -1,6 +1,6 @@
 /* Decides for each operator which mesh axis cuts which dimension: split rules first, then layouts
- * of the source (user_constraints.c), then the price (price.c). Ring or Ulysses:
- * ulysses_or_ring.c. */
+ * of the source (user_constraints.c), then the price (price.c). ulysses_or_ring.c chooses ring or
+ * Ulysses. */
 #include "passes/propagate_layouts/assign_axes.h"
 #include "ir/analysis/phases.h"
 

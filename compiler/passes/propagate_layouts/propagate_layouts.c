@@ -15,8 +15,8 @@
  * converts a gradient to the layout of the optimizer's states. Under `zero 3` each layer gathers
  * its parameters and does not keep them.
  *
- * Which axis cuts which dimension of an operator, and so its result's layout: assign_axes.h.
- * Gradients of pipelines with different tp degrees: propagate_union. */
+ * assign_axes.h decides which axis cuts which dimension of an operator, and so its result's layout.
+ * propagate_union has gradients of pipelines with different tp degrees. */
 #include "ir/analysis/phases.h"
 #include "passes/propagate_layouts/propagate_layouts.h"
 #include "passes/seed_layouts/seed_layouts.h"
@@ -124,7 +124,7 @@ static Value *reducible(Propagation *propagation, Value *from, const Layout *to,
 }
 
 /* Inserts a conversion of `from` to a layout, either here or, if `turn` is LOOP_BEFORE, before the
- * loop over micro-batches. Its source position is that of `user`. */
+ * loop over micro-batches. The conversion's source position is `user`'s. */
 static Value *insert_at(Propagation *propagation, Value *from, const Layout *to, const Op *user,
                         LoopPosition turn, const char *reason) {
     from = reducible(propagation, from, to, user, reason);

@@ -1,4 +1,4 @@
-/* Copies the forward operators that backward runs again. Which ones: recompute.c. */
+/* Copies the forward operators that backward runs again (recompute.c chooses them). */
 #include "ir/analysis/phases.h"
 #include "passes/recompute/clone.h"
 

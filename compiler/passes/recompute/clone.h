@@ -7,7 +7,7 @@
 
 #include "ir/module.h"
 
-/* The operators that may run again in the backward section. Both arrays are by op index. */
+/* The operators that may run again in the backward section. The two arrays are by op index. */
 typedef struct Anew {
     const bool *may;   // forward operators that may run again
     const int *region; // region of each operator. Values are recomputed for their own region only;

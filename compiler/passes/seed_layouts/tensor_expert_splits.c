@@ -1,8 +1,8 @@
 /* Implements the choice of factors that split rules cut, by the names of tensors' dimensions.
  * Sequence parallelism is `split heads:tp ffn:tp seq:tp`: operators without heads and ffn, such as
- * norms, are cut along seq.
- * Which tokens an expert takes, and its capacity, are the model's own (test/users/models/moe.c).
- * Tokens reach experts by conversions (propagate_layouts.c): reshard/copy/all_to_all.c. */
+ * norms, are cut along seq. Which tokens an expert takes, and its capacity, are the model's own
+ * (test/users/models/moe.c). Tokens reach experts by conversions (propagate_layouts.c,
+ * reshard/copy/all_to_all.c). */
 #include "passes/seed_layouts/tensor_expert_splits.h"
 
 int factor_dim(const BoundAccess *access, int f) {

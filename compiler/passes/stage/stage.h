@@ -6,8 +6,8 @@
 #include "ir/unit.h"
 #include "strategy/layer_placement.h"
 
-/* The copy of a value in a visit that neither makes the value nor receives it first. It is the
- * result of a conversion that passes the value on. */
+/* The copy of a value in a visit that neither makes the value nor receives it first. This copy is
+ * the result of a conversion that passes the value on. */
 typedef struct Handed Handed;
 struct Handed {
     int stage, visit;

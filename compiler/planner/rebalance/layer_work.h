@@ -23,8 +23,8 @@ typedef struct ModelWork {
 
 ModelWork *model_work(Arena *arena, Module *module);
 
-/* Returns the fraction of the work at coordinate `c` of a mesh axis. It is the mean over the
- * dimensions that only this axis cuts; each fraction is rounded to whole elements. */
+/* Returns the fraction of the work at coordinate `c` of a mesh axis. The fraction is the mean over
+ * the dimensions that only this axis cuts; each fraction is rounded to whole elements. */
 double model_part(const ModelWork *work, const Strategy *strategy, const MeshAxis *axis, int c);
 
 /* Returns whether a mesh axis cuts the batch and no other dimension. */

@@ -1,5 +1,5 @@
-/* Chooses among candidate strategies around stragglers. Who makes them: same_groups.c, regroup.c;
- * when it is asked: session/control/balance.c. */
+/* Chooses among candidate strategies around stragglers. same_groups.c and regroup.c make them;
+ * session/control/balance.c asks for them. */
 #include "planner/rebalance/rebalance.h"
 
 #include "planner/rebalance/candidates.h"

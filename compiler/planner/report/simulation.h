@@ -61,7 +61,7 @@ bool op_on_lane(const Simulation *simulation, const Op *op, int group, int stage
 
 /* ---- conversions (conversions.c) ----
  *
- * A row of the list of conversions. Those that differ in scope alone, as in layers, are one row. */
+ * A row of the list of conversions. Conversions that differ in scope alone are one row. */
 
 typedef struct ConversionRow {
     const Op *op;               // the first conversion of the row

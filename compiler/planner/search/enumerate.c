@@ -1,5 +1,5 @@
 /* Goes through stages, dp, tp, ZeRO levels and rows of micro-batches; keeps the best by closed
- * form. Recomputation and layers of stages: layers_on_stages.c. */
+ * form. layers_on_stages.c chooses recomputation and layers. */
 #include "planner/search/enumerate.h"
 
 #include "planner/search/layers_on_stages.h"

@@ -1,5 +1,5 @@
-/* Profiles layers by probes: which degrees and rows are probed, and the largest tp. The costs of
- * one probe: probe.c. */
+/* Profiles layers by probes: which degrees and rows are probed, and the largest tp. probe.c has the
+ * costs of one probe. */
 #include "planner/search/layer_costs.h"
 #include "planner/search/devices.h"
 #include "planner/search/evaluate.h"

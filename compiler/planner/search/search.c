@@ -1,4 +1,4 @@
-/* Runs the rounds of the search, and decides when it ends. The space: enumerate.h. */
+/* Runs the rounds of the search, and decides when it ends. enumerate.h has the space. */
 #include "planner/search/search.h"
 
 #include "planner/search/evaluated.h"

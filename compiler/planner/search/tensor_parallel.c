@@ -1,5 +1,5 @@
 /* Tries sets of dimensions that tp cuts. A degree need not divide a dimension (layout/region.c).
- * The largest tp: layer_costs.c; fewer key-value heads than tp: passes/seed_layouts/mesh.c. */
+ * layer_costs.c finds the largest tp; passes/seed_layouts/mesh.c allows fewer key-value heads. */
 #include "planner/search/tensor_parallel.h"
 
 #include "planner/search/devices.h"

@@ -1,5 +1,5 @@
 /* Chooses the dimensions that tensor parallelism cuts (sequence and expert dimensions included):
- * `split heads:tp ffn:tp vocab:tp`. Fewer key-value heads than tp: passes/seed_layouts/mesh.c. */
+ * `split heads:tp ffn:tp vocab:tp`. For fewer key-value heads than tp see passes/seed_layouts. */
 #pragma once
 
 #include "planner/search/candidate.h"

@@ -1,5 +1,5 @@
 /* Runs tasks event by event, and slows a device that computes and communicates at once (rate_now).
- * Shares of links: max_min.c. */
+ * max_min.c computes shares of links. */
 #include "planner/simulate/engine.h"
 
 #include "planner/simulate/max_min.h"

@@ -378,8 +378,8 @@ static const bool *marked_makers(const Builder *builder) {
     return marked;
 }
 
-/* Makes a gradient reduction wait, on each actor, for the task tasks->state[actor]. It is the last
- * one that contributes to this reduction or an earlier one. */
+/* Makes a gradient reduction wait, on each actor, for the task tasks->state[actor]. This task is
+ * the last that contributes to this reduction or an earlier one. */
 static void wait_as_sum(Builder *builder, const ConversionTasks *tasks, int actor, List *waits) {
     add_wait(builder->arena, waits, ((const int *)tasks->state)[actor]);
 }

@@ -1,5 +1,5 @@
-/* Finds which ports a conversion loads, and for how long. The steps' own seconds:
- * reshard/cost/communication.c. */
+/* Finds which ports a conversion loads, and for how long. reshard/cost/communication.c has the
+ * steps' own seconds. */
 #include "planner/simulate/transfers.h"
 
 #include "cost/cost.h"

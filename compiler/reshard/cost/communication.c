@@ -1,5 +1,5 @@
-/* Counts a plan's bytes, and prices its steps by latency and bandwidth. By measurements and shared
- * processors: resources.c; links' formulas: cluster/communication_seconds.c. */
+/* Counts a plan's bytes, and prices its steps by latency and bandwidth. resources.c adds
+ * measurements and shared processors; cluster/communication_seconds.c has formulas. */
 #include "reshard/cost/communication.h"
 
 #include <string.h>

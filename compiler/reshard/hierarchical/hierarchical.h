@@ -3,7 +3,7 @@
  *
  * A hierarchical reduction reduces the contributions of each host's devices inside the host, then
  * the hosts' results across hosts (reduce.c). A hierarchical transfer sends a value once to each
- * other host, in slices to several target devices there. These pass them on inside (transfer.c).
+ * other host, in slices to several target devices there. Those devices pass slices on (transfer.c).
  *
  *     all-reduce on hosts {0,1} and {2,3}:    reduce-scatter inside {0,1} and {2,3};
  *         all-reduce {0,2} and {1,3};    all-gather inside {0,1} and {2,3} */

@@ -173,8 +173,8 @@ static Division wanting_division(const Tier *tier, int host, const Devices *brin
     return division;
 }
 
-/* Returns the device on which a host reduces a slice. It is the device of the host's division if
- * that supplies contributions, else a supplying one with the same or the next rank on its host. */
+/* Returns the device on which a host reduces a slice. That is the device of the host's division if
+ * this one contributes, else a contributing one with the same or the next rank on its host. */
 static int reducing_device(const Tier *tier, const Divisions *divisions, int host,
                            const Devices *bringing) {
     int wanting = slice_device(&divisions->at[0]);

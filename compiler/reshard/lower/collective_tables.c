@@ -1,5 +1,5 @@
-/* Lowers collectives to a device's tables. Which collective a conversion becomes:
- * reshard/reduce/reduce.h for all-reduce and reduce-scatter, reshard/copy/copy.h for the others. */
+/* Lowers collectives to a device's tables. reshard/reduce/reduce.h chooses all-reduce and
+ * reduce-scatter, reshard/copy/copy.h the other collectives. */
 #include "reshard/lower/lower.h"
 
 #include "support/intern.h"

@@ -2,7 +2,7 @@
  *
  * The data of a collective is contiguous, so parts of several tensors are packed before it and
  * unpacked afterwards. Fusion is faster as long as both copies take less time than the start of
- * another collective. A value is converted once for all its readers: propagate_layouts.c. */
+ * another collective. propagate_layouts.c converts a value once for all its readers. */
 #include "reshard/devices.h"
 #include "reshard/plan_builder.h"
 #include "reshard/cost/communication.h"

@@ -40,8 +40,8 @@ static Range count_holders(const Task *task) {
     return range;
 }
 
-/* Returns the targets among the first `replicas` holders of each contribution. They are listed
- * group by group, so that each group reduces one contiguous range. */
+/* Returns the targets among the first `replicas` holders of each contribution. The targets are
+ * listed group by group, so that each group reduces one contiguous range. */
 static Devices list_reducers(const Reducer *reducer, const Task *task, int replicas) {
     Devices reducers = {0};
     for (int replica = 0; replica < replicas; replica++)

@@ -55,7 +55,7 @@ static int64_t room_below(const Worker *workers, int count, int64_t level, int64
     return room;
 }
 
-/* Returns the units of a preferred portion: 1 if some must be theirs (job->least), else a grain */
+/* Returns the units of a preferred portion: 1 if some must be theirs (job->least), or a grain. */
 static int64_t first_step(const Job *job) { return job->least ? 1 : job->grain; }
 
 /* Returns how many grains the preferred devices do if none of them may exceed a level. */

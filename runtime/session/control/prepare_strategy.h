@@ -1,8 +1,8 @@
 /* ht_prepare: compiles further strategies while the program runs (arrivals).
  *
  * Rank 0 runs hetucc in another process, which compiles one requested strategy at a time to a
- * shared object. Rank 0 then broadcasts the object, and all ranks load it. Its images are
- * registered if every rank could load them, in the order of the requests. */
+ * shared object. Rank 0 then broadcasts the object, and all ranks load it. The object's images are
+ * registered if every rank could load it, in the order of the requests. */
 #pragma once
 
 #include "session/core/image.h"

@@ -1,4 +1,4 @@
-/* Decides how slow each rank is. When that leads to a new plan: balance.c. */
+/* Decides how slow each rank is. balance.c decides when that leads to a new plan. */
 #include "session/control/rates.h"
 
 #include "base/memory.h"

@@ -1,5 +1,5 @@
-/* Runs a schedule's rows, and decides when messages begin and end. The order itself:
- * compiler/schedule/gpipe_1f1b_zero_bubble.c. */
+/* Runs a schedule's rows, and decides when messages begin and end.
+ * compiler/schedule/gpipe_1f1b_zero_bubble.c decides the order. */
 #include "session/core/program.h"
 
 #include "base/fail.h"

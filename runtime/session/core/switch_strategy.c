@@ -1,5 +1,5 @@
-/* ht_switch, ht_prepare and ht_fit: the strategies of a program, on rank 0. What moves at a switch:
- * compiler/migration/migration.c; program.c moves it. */
+/* ht_switch, ht_prepare and ht_fit: the strategies of a program, on rank 0.
+ * compiler/migration/migration.c lists what moves at a switch; program.c moves it. */
 #include "session/core/session.h"
 
 #include "session/control/prepare_strategy.h"

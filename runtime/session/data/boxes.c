@@ -1,5 +1,5 @@
-/* Moves feeds, fetches and parameters between ranks by element number. Conversions inside a step:
- * exchange/reshard.c. */
+/* Moves feeds, fetches and parameters between ranks by element number. exchange/reshard.c has
+ * conversions inside a step. */
 #include "session/data/boxes.h"
 
 #include "transport/world.h"

@@ -22,7 +22,7 @@ void feed_check(const ht_fed *feed, ht_dtype dtype, int64_t elements, const char
 void feeds_check_once(const ht_fed *feeds);
 
 /* Ends the program if a pipeline does not read an element of `data` (the whole input, row-major)
- * that differs from the input's padding value. One device would have read it. */
+ * that differs from the input's padding value. One device would have read the element. */
 void padding_check(const ht_image_input *input, const void *data);
 
 /* Sets needs[d - 1], by dimension d > 0, to the least extent with all non-padding of the row. */

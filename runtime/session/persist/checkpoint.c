@@ -1,5 +1,5 @@
 /* Saves beside the training, and drops a waiting save when the next one comes; loads in even parts.
- * Files: checkpoint/writing.c. */
+ * checkpoint/writing.c writes files. */
 #include "session/persist/checkpoint.h"
 
 #include "base/memory.h"

@@ -1,5 +1,5 @@
 /* The tensors of a session under global names, and ranges of their bytes. Checkpoints and in-memory
- * checkpoints consist of these. Their layout does not depend on a strategy. */
+ * checkpoints consist of these, in a layout that does not depend on a strategy. */
 #pragma once
 
 #include "checkpoint/stored.h"
@@ -31,9 +31,9 @@ SafeFile saved_tensors_file(const SavedTensors *list, const SafeNote *notes, int
  * stored, else the parameters suffice. The text is valid until the next call. */
 const char *saved_tensors_wrong(const SavedTensors *list, const Stored *stored, bool whole);
 
-/* Returns on rank 0 why main's programs cannot resume from a file. It has tensors that the programs
- * lack, other programs that train, or other optimizers. NULL: they can, no program trains (only
- * parameters are loaded), or this is another rank. The text is valid until the next call. */
+/* Returns on rank 0 why main's programs cannot resume from a file. The file has tensors that the
+ * programs lack, other programs that train, or other optimizers. NULL: they can, no program trains
+ * (only parameters are loaded), or this is another rank. The text is valid until the next call. */
 const char *saved_tensors_program_wrong(const ht_session *session, const SavedTensors *list,
                                         const SafeFile *file);
 

@@ -1,4 +1,4 @@
-/* Rank 0 collects all ranks, without MPI. Where its address is written: rendezvous_file.c. */
+/* Rank 0 collects all ranks, without MPI. rendezvous_file.c writes rank 0's address. */
 #include "transport/meet/rendezvous.h"
 
 #include "base/memory.h"

@@ -1,5 +1,5 @@
 /* Starts further ranks of a program that was run without a launcher, their standard output
- * discarded. Whether: session/core/start_ranks.c. */
+ * discarded. session/core/start_ranks.c decides whether to. */
 #include "transport/meet/rendezvous.h"
 
 #include "base/c_locale.h"

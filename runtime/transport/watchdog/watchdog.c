@@ -1,5 +1,5 @@
-/* Decides that a rank is dead or hangs, and ends the run. HETU_TIMEOUT's default:
- * transport/world.c. */
+/* Decides that a rank is dead or hangs, and ends the run. transport/world.c has HETU_TIMEOUT's
+ * default. */
 #include "transport/watchdog/watchdog.h"
 
 #include "transport/meet/rendezvous.h"
@@ -94,7 +94,7 @@ _Noreturn static void end_all(const char *why) {
 
 static int seconds(int ticks) { return ticks / TICKS; }
 
-/* Ends this rank as ranks have not met in time. Prints which are stopped, before they are killed */
+/* Ends this rank as ranks have not met in time. First prints which ranks are stopped. */
 _Noreturn static void end_start(void) {
     char stopped[512], why[1024];
     if (peers_stopped(stopped, sizeof stopped))
@@ -166,8 +166,8 @@ static bool is_lost(int rank, char *why, size_t size) {
     return true;
 }
 
-/* On rank 0: returns the rank for which other ranks wait. This is a rank without a heartbeat, else
- * the first rank that is in no wait; -1: there is none. */
+/* On rank 0: returns the rank for which other ranks wait. The awaited rank is one without a
+ * heartbeat, else the first rank that is in no wait; -1: there is none. */
 static int find_awaited(void) {
     int busy = -1;
     for (int rank = watch.peer_count - 1; rank >= 0; rank--) {

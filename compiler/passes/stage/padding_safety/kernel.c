@@ -1,5 +1,5 @@
-/* Says for kernels, by clauses of their rules, whether results ignore dropped padding. Rules of
- * equations: equations.c. */
+/* Says for kernels, by clauses of their rules, whether results ignore dropped padding. equations.c
+ * does so for rules of equations. */
 #include "passes/stage/padding_safety/call.h"
 
 /* Returns whether a group of operands in which the operator is linear is 0 in an assignment. */

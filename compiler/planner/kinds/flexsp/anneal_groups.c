@@ -1,5 +1,5 @@
 /* Decides sequence-parallel degrees and which group computes which sequence, by simulated
- * annealing. Number of micro-batches: tournament.c. */
+ * annealing. tournament.c chooses the number of micro-batches. */
 #include "planner/kinds/flexsp/anneal_groups.h"
 
 #include "planner/kinds/budget.h"

@@ -1,5 +1,5 @@
-/* Assigns sequences to micro-batches (bin packing), and chooses their number by local search. Moves
- * afterwards: exchanges.c; the set of strategies: strategies.c. */
+/* Assigns sequences to micro-batches (bin packing), and chooses their number by local search.
+ * exchanges.c moves them afterwards; strategies.c chooses the strategies. */
 #include "planner/kinds/hydraulis/dispatch.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* Shares micro-batches among pipelines, and writes the plan. Groups: search.c; layers of stages:
- * pipeline.c. */
+/* Shares micro-batches among pipelines, and writes the plan. search.c finds groups, pipeline.c the
+ * layers of stages. */
 #include "planner/kinds/malleus/malleus.h"
 
 #include "planner/kinds/malleus/problem.h"

@@ -1,5 +1,5 @@
-/* The layers and micro-batches of a pipeline: Malleus's lower-level problem. It is solved exactly,
- * but for the order of stages where memory is short.
+/* The layers and micro-batches of a pipeline: Malleus's lower-level problem. The problem is solved
+ * exactly, but for the order of stages where memory is short.
  *
  * The bottleneck o is the time of the slowest stage. Under it a stage of rate y takes at most
  * floor(o / y) layers, and no more than its memory holds. All stages together must take L layers;

@@ -283,7 +283,7 @@ static void islands_busy(Scheduler *s, int count, double start, double end) {
     }
 }
 
-/* Marks the devices of a piece as busy from `start` to `end`. They may be any of one island. */
+/* Marks the devices of a piece as busy from `start` to `end`. Any devices of one island will do. */
 static void scattered_busy(Scheduler *s, int count, double start, double end) {
     int first = s->chosen.island * s->q->island, own[count];
     memcpy(own, s->chosen.devices, sizeof own);

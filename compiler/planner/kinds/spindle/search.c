@@ -185,7 +185,7 @@ static void change(Search *s) {
     }
 }
 
-/* Makes the next choices the current ones. Their schedule was the last one made. */
+/* Makes the next choices the current ones. The last schedule made is of these. */
 static void next_take(Search *s, ScheduleTimes times) {
     schedule_keep(s->scheduler, &s->next);
     Choices old = s->now;
