@@ -36,7 +36,7 @@ static bool is_backward(const Op *op) {
     return op->loop == LOOP_EACH && op->section == SECTION_BACKWARD;
 }
 
-/* Returns the lead of `maker` through a reader of its result; LEAD_OTHER if in another layer. */
+/* Returns the lead of `maker` by a reader; LEAD_LAYER becomes LEAD_OTHER if their layers differ. */
 static Lead seen_by(const Weighing *weighing, const Op *maker, const Op *reader) {
     if (!loop_repeats(reader->loop) || op_gathers(weighing->module, reader)) return LEAD_SUMS;
     if (!is_backward(reader) || op_crosses_stages(weighing->module, reader)) return LEAD_OTHER;

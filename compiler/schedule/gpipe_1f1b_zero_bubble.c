@@ -84,8 +84,8 @@ static void begin_stage(const Maker *maker, int number) {
 
 /* ---- rows that can run ---- */
 
-/* Returns whether the visits at the other ends (`end`) of the edges `side` of a row's visit have
- * finished the row's phase and micro-batch. */
+/* Returns whether the neighbours of a row's visit, at `end` of the edges `side`, have finished the
+ * row's phase and micro-batch. */
 static bool ends_done(const Maker *maker, const ScheduleRow *row, const GraphSide *side, int end) {
     for (int k = side->first[row->visit]; k < side->first[row->visit + 1]; k++)
         if (*done_of(maker, row->phase, maker->graph->edge[side->list[k]][end]) <= row->microbatch)

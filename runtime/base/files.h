@@ -92,8 +92,8 @@ int private_make(char *path, size_t room, const char *parent, const char *head);
 /* Removes a file, or a private folder with the files in it. */
 void private_remove(const char *path);
 
-/* Returns the path of `parent` without links; free() it. NULL unless this user can write there, and
- * only this user and root can replace the folder or files in it. */
+/* Returns the path of `parent` without links; free() it. Returns NULL unless this user can write
+ * there, and only this user and root can replace the folder or files in it. */
 char *private_parent(const char *parent);
 
 /* Removes entries of a folder that begin with HEAD if `dead` says so of the rest of the name. */

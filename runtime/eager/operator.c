@@ -13,7 +13,7 @@ static ht_dtype working_type(const ht_node *node, ht_dtype real) {
     return eager_is_integer(node) ? HT_I64 : real;
 }
 
-/* Returns memory for a node's elements in the working type: its own if of that type, else new. */
+/* Returns memory for a node's elements in the working type: the node's own, or a new buffer. */
 static void *target_of(ht_node *node, ht_dtype real) {
     ht_dtype working = working_type(node, real);
     return working == node->dtype ? eager_data(node)

@@ -55,8 +55,8 @@ static void note_made(NoteWriter *notes, const Call *call, const Value *value, T
 }
 
 /* Returns the value that is checked for a result. For members of a concatenation that the operator
- * makes alone: the concatenation for the first member, NULL for all others. Returns NULL if several
- * operators make the members, because the concatenation is then incomplete. */
+ * makes alone, returns the concatenation for the first, NULL for all others. Returns NULL if
+ * several operators make the members, because the concatenation is then incomplete. */
 static const Value *looked_at(const Op *op, int result) {
     const Subview *within = op->results[result]->subview;
     const Op *row = within ? within->whole->def : NULL;

@@ -100,7 +100,7 @@ typedef struct Colours {
     int count, *of;
     int *index; // by device number: the array index
     uint64_t *found;
-    int uplinks, *uplink; // the same of the directions of uplinks: number of colours, colours
+    int uplinks, *uplink; // colours of directions of uplinks: their number, and one by direction
     uint64_t *passed;
 } Colours;
 
