@@ -53,8 +53,8 @@ static bool is_source(const Options *options, const char *file) {
     return false;
 }
 
-/* Returns the unit's module that a module of the file replaces: of the same model, and if possible
- * of the same kind and strategy. NULL: the unit lacks the model. */
+/* Returns the unit's module that a module of the file replaces. It has the same model and, if
+ * possible, the same kind and strategy. NULL: the unit lacks the model. */
 static Module **find_own(Arena *arena, Unit *unit, const Module *read) {
     Module **own = NULL;
     for (int i = 0; i < unit->modules.count; i++) {

@@ -64,7 +64,7 @@ void drop_empty_steps(PlanBuilder *planner);
 
 /* ---- finish (finish/): completion of a plan ---- */
 
-/* Completes the plan: numbers groups, finds types and tensors in place, names and prices it. */
+/* Completes the plan: groups, types that steps move, tensors that stay in place, name and price. */
 void finish_plan(PlanBuilder *planner);
 
 /* Returns the plan's name (plan_name). */

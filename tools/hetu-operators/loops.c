@@ -282,7 +282,7 @@ static bool is_matrix(const Loops *loops, const Value *value, const Expr *x, con
 }
 
 /* Returns whether a value is a matrix product, x * w summed over a factor, for operator_product to
- * compute. Sets *product, and *bias or NULL. */
+ * compute. Sets *product, and *bias to the bias or NULL. */
 static bool is_product(const Loops *loops, const Value *value, const Expr **product,
                        const Expr **bias) {
     const Expr *expr = value->expr;

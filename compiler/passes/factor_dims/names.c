@@ -82,7 +82,7 @@ static bool any_named(const Naming *naming, int node) {
     return false;
 }
 
-/* Puts a name on a dimension. Round 0: single atoms and rules' merged dimensions; 1: all others. */
+/* Names a dimension: in round 0 single atoms and rules' merged dimensions, in round 1 all else. */
 static void name_class(Naming *naming, int node, const char *name, Position at, int round) {
     int count;
     bool direct = classes_atoms(naming->classes, node) <= 1 || parts_of(naming, node, true, &count);

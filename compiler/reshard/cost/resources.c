@@ -207,8 +207,8 @@ static double sending_seconds(const Link *link, bool one_way, int devices, doubl
     return plain * (each > all ? each : all);
 }
 
-/* Returns the seconds of the slower one: the device with the most bytes as if it had one peer, or
- * all devices together on shared processors and memory. */
+/* Returns the larger number of seconds: of the device with the most bytes as if it had one peer, or
+ * of all devices together on shared processors and memory. */
 static double way_seconds(const Link *link, bool one_way, const Traffic *traffic) {
     double busiest = sending_seconds(link, one_way, 2, traffic->bytes, traffic->largest);
     double even = traffic->total / traffic->devices * (one_way ? 2 : 1);

@@ -44,7 +44,7 @@ static void find_ends(Hosts *hosts, const Transfer *transfer, const Ends *ends) 
     devices_by_host(hosts, &transfer->receivers, ends->receivers);
 }
 
-/* Splits a transfer into ones inside the holders' hosts, and an import for all other hosts. */
+/* Splits a transfer into transfers inside holders' hosts, and an import for all other hosts. */
 static void split_transfer(Hosts *hosts, const Transfer *transfer, const Ends *ends,
                            Imports *imports, Transfers *local) {
     Arena *arena = hosts->planner->arena;
@@ -107,7 +107,7 @@ void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossin
     for (int i = 0; i < imports.count; i++) cross(hosts, &imports.at[i], crossing, local);
 }
 
-/* Splits a transfer into ones inside the holders' hosts, and one from all holders to others. */
+/* Splits a transfer into transfers inside the holders' hosts, and one from holders to others. */
 static void split_near(Hosts *hosts, const Transfer *transfer, const Ends *ends, Transfers *near) {
     const Devices *holders = ends->holders, *receivers = ends->receivers;
     Devices far = {0};
