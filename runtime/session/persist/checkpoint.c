@@ -1,5 +1,5 @@
-/* Saves beside the training, and drops a waiting save when the next one comes; loads in even parts.
- * Files: checkpoint/writing.c. */
+/* Saves beside the training, and drops a waiting save when the next one comes. Loads on
+ * any number of ranks: each reads an even part and hands it out. Files: checkpoint/writing.c. */
 #include "session/persist/checkpoint.h"
 
 #include "base/memory.h"
