@@ -1,5 +1,6 @@
 /* einsum.h: products of tensors by letters of their dimensions, as PyTorch's einsum. Included by
- * hetu.h.
+ * hetu.h. The text becomes calls of ht_contract_at, two tensors at a time, whose rule in ops.h
+ * says how an einsum is sharded.
  */
 #ifndef HETU_EINSUM_H
 #define HETU_EINSUM_H

@@ -1,6 +1,6 @@
 /* Conversions over NCCL, on device memory.
  *
- * Communicators are created once, by all ranks in the same order:
+ * Communicators are created once, by all ranks in the same order, from a unique id of rank 0:
  *
  * - conversions on the exchange stream (cuda/streams.h): one communicator of all ranks, and one for
  *   each other group of the plans. All ranks make the calls in the order of the program.

@@ -1,5 +1,5 @@
 /* The algorithm of collectives on hosts without MPI, and of async ones: every rank sends to every
- * other directly; no ring, tree or halving. Blocking collectives are MPI's (mpi.c). */
+ * other directly; no ring, tree or halving. Blocking ones are MPI's (mpi.c), on GPUs NCCL's. */
 #include "exchange/collective_rounds.h"
 
 #include "base/memory.h"

@@ -1,5 +1,5 @@
-/* ht_balance, load balancing. When a straggler's rate has changed enough, has a new plan made and
- * compiled; switches to it if the steps left repay the cost. */
+/* ht_balance, load balancing. When a straggler's rate has changed enough (rates.c), has a new plan
+ * made and compiled; switches to it if the steps left repay the cost. */
 #include "session/control/control.h"
 
 #include "session/control/prepare_strategy.h"

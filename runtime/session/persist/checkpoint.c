@@ -1,5 +1,5 @@
-/* Saves beside the training, and drops a waiting save when the next one comes; loads in even parts.
- * checkpoint/writing.c writes files. */
+/* Saves beside the training, and drops a waiting save when the next one comes. Loads on
+ * any number of ranks: each hands out an even part. checkpoint/writing.c writes the files. */
 #include "session/persist/checkpoint.h"
 
 #include "base/memory.h"

@@ -1,4 +1,5 @@
-/* The public interface of checkpoints and in-memory checkpoints, on rank 0. */
+/* The public interface of checkpoints and in-memory checkpoints, on rank 0. Reading on another
+ * number of ranks: hand_out of checkpoint.c. */
 #include "base/c_locale.h"
 #include "base/files.h"
 #include "checkpoint/copies.h"

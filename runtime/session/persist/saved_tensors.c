@@ -1,5 +1,5 @@
-/* Names and order of saved tensors, independent of the strategy, and their conversion from and to
- * the present layout (saved_tensors_collect, saved_tensors_give). */
+/* Names and order of saved tensors, independent of the strategy. Collects what to save, and gives
+ * in-memory checkpoints back in the present layout; files: hand_out of checkpoint.c. */
 #include "session/persist/saved_tensors.h"
 
 #include "base/memory.h"
