@@ -1,6 +1,6 @@
 /* The planner of conversions: turns conversions into buckets and tasks, and these into the steps of
- * a plan. Which collective a conversion becomes: reduce/reduce.h, copy/copy.h; the cheaper of two:
- * order/flat_or_hierarchical.c. reshard.h lists the files in the order of their calls. */
+ * a plan. reduce/reduce.h and copy/copy.h choose collectives, order/flat_or_hierarchical.c the
+ * cheaper of two plans. reshard.h lists the files in the order of their calls. */
 #include "reshard/reshard.h"
 
 #include "reshard/devices.h"

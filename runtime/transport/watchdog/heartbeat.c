@@ -1,4 +1,4 @@
-/* Sends and hears heartbeats over connections of their own. When a rank is dead: watchdog.c. */
+/* Sends and hears heartbeats over connections of their own. watchdog.c says which are dead. */
 #include "transport/watchdog/heartbeat.h"
 
 #include "base/memory.h"
