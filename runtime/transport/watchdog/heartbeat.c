@@ -1,4 +1,4 @@
-/* Sends and hears heartbeats over connections of their own. watchdog.c says which are dead. */
+/* Sends and hears heartbeats over connections of their own. watchdog.c finds dead ranks. */
 #include "transport/watchdog/heartbeat.h"
 
 #include "base/memory.h"
