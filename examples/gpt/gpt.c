@@ -41,6 +41,9 @@
 #ifndef DTYPE
 #define DTYPE HT_F32
 #endif
+#ifndef DEVIATION // of the weights before training
+#define DEVIATION 0.02f
+#endif
 
 enum { WIDTH = EMBED / HEADS, FFN = 4 * EMBED };
 _Static_assert(EMBED % HEADS == 0, "EMBED must be a multiple of HEADS");
@@ -48,7 +51,7 @@ _Static_assert(EMBED % HEADS == 0, "EMBED must be a multiple of HEADS");
 int seq = SEQ, batch = BATCH;
 #pragma hspmd shape(seq, batch)
 
-static const float DEVIATION = 0.02f, EPSILON = 1e-5f;
+static const float EPSILON = 1e-5f;
 
 static ht_tensor bias(int count, const char *name)
 {

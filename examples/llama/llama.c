@@ -40,6 +40,9 @@
 #ifndef DTYPE
 #define DTYPE HT_F32
 #endif
+#ifndef DEVIATION // of the weights before training
+#define DEVIATION 0.02f
+#endif
 #ifndef EPSILON // of the norms
 #define EPSILON 1e-5f
 #endif
@@ -94,8 +97,6 @@ int seq = SEQ, batch = BATCH;
 #pragma hspmd   pipeline
 #pragma hspmd     stage devices(0-3) mesh(dp:2 by 3:1, tp:2)
 #pragma hspmd end strategy
-
-static const float DEVIATION = 0.02f;
 
 static ht_tensor norm(ht_tensor x, const char *name)
 {

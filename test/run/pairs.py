@@ -140,7 +140,7 @@ def ranks_of(row):
 
 def check_trained(bench, row, optimizer):
     """The losses of a program, and after SGD its parameters."""
-    source, flags = SOURCES[row.model], flags_of(row, *(["-DSGD"] if optimizer == "SGD" else []))
+    source, flags = SOURCES[row.model], flags_of(row, *(harness.SGD if optimizer == "SGD" else ()))
     losses, parameters = pipelines.found(bench, source, row.name(), ranks_of(row), lines_of(row), flags, STEPS)
     wanted, after = pipelines.wanted(bench, source, flags, STEPS)
     said = f"loss {compare_losses(losses, wanted, LOSSES[optimizer]):.2g}"
