@@ -62,8 +62,9 @@ void uplink_loads_clear(UplinkLoads *loads);
 /* Adds a message between two devices. */
 void uplink_loads_message(UplinkLoads *loads, int from, int to, double bytes);
 
-/* Adds a collective on a tensor of `bytes` bytes, as the runtime carries it out: every member sends
- * to every other one (exchange/rounds.h). The root of a broadcast or reduce is the first device.
+/* Adds a collective on a tensor of `bytes` bytes, as the runtime's own collectives are carried out:
+ * every member sends to every other one (runtime/exchange/collective_rounds.h). Those of MPI and
+ * NCCL may send less. The root of a broadcast or reduce is the first device.
  *
  *     all-reduce of n bytes on p devices, k of them on a host: 2 n k (p - k) / p out of the host */
 void uplink_loads_collective(UplinkLoads *loads, ht_verb verb, const int *devices, int count,

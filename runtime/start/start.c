@@ -1,4 +1,5 @@
-/* libhetu-start: chooses how threads and ranks wait, and OpenBLAS's kernels, before libraries load.
+/* libhetu-start: chooses how threads and ranks wait, OpenBLAS's kernels and how Open MPI uses TCP,
+ * before these libraries read the environment.
  *
  * libhetu links this library after OpenMP's, so that the loader runs this library's constructor
  * first. Spinning threads are faster where each thread has its own core, and slower where threads

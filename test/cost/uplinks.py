@@ -25,7 +25,7 @@ def card(of, bandwidth=RATE, **more):
 
 
 ACROSS, SWAP, OUT, SUM = "[0-1]{0:2} -> [2-3]{0:2}", "[0-3]{0:4} -> [2,3,0,1]{0:4}", "[0-3]{0:4} -> [4-5]{0:2}", "[0-3]{sum:4} -> [0-3]{dup:4}"
-FAN, ROOT, ROUND = "[0]{} -> [2-5]{dup:4}", "[0-5]{sum:6} -> [0]{}", "[0-5]{sum:6} -> [0-5]{dup:6}"
+ROUND = "[0-5]{sum:6} -> [0-5]{dup:6}"
 CARDS = [card(host) for host in "abc"]
 # What is shared, the conversion, and its seconds as a multiple of BYTES / RATE.
 CASES = [

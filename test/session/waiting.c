@@ -30,6 +30,12 @@ RUN: env -u OPENBLAS_CORETYPE HETU_VERBOSE=1 %t 2>&1 | tr '\n' ' ' | sed 's/.*ta
 RUN: env OPENBLAS_CORETYPE=Nehalem HETU_VERBOSE=1 %t 2>&1 | FileCheck %s --check-prefix=KEPT
 KEPT: takes kernels as the environment says{{$}}
 
+Open MPI sends over TCP without puts, unless the user says otherwise.
+RUN: env -u OMPI_MCA_btl_tcp_flags %t tcp | FileCheck %s --check-prefix=TCP
+TCP: send
+RUN: env OMPI_MCA_btl_tcp_flags=put,send %t tcp | FileCheck %s --check-prefix=PUTS
+PUTS: put,send
+
 Without HETU_VERBOSE nothing is said.
 RUN: env OMP_NUM_THREADS=4096 %t 2>&1 | count 0
 */
@@ -47,6 +53,8 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "kernels"))
         puts(getenv("OPENBLAS_CORETYPE") ? getenv("OPENBLAS_CORETYPE") : "none");
+    else if (argc > 1 && !strcmp(argv[1], "tcp"))
+        puts(getenv("OMPI_MCA_btl_tcp_flags"));
     else if (argc > 1)
         ht_step(ht_train(ht_open(&argc, &argv), loss, ht_sgd(.lr = 0.1f)));
     return 0;

@@ -173,7 +173,7 @@ def shared_cards():
         for shared in False, True:
             here = cluster("cards", bandwidth=bandwidth, rate=1e30, hosts=hosts_of(2, devices), uplinks=cards(2, bandwidth) if shared else ())
             model, _ = simulate("cards", lines, here, "-DSUMMED", "-DCOUNT=960000", f"-DROWS={2 * devices}", "--bucket=1")
-            near(f"all-reduce on 2 hosts of {devices}, {'shared cards' if shared else 'cards of their own'}", model["steps"][0], bytes_ / bandwidth / (1 if shared else devices), 1e-3)
+            near(f"all-reduce on 2 hosts of {devices}, {'shared cards' if shared else 'cards of their own'}", model["steps"][0], bytes_ / bandwidth / (1 if shared else devices), 1e-9)
 
 
 def folded_cards():
