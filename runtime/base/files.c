@@ -78,14 +78,22 @@ FILE *file_read_own(const char *path, const char **why) {
     return stream_of(file_open_own(path, why ? why : &own));
 }
 
-bool file_is_foreign(const char *path) {
+/* Returns whether another user can have put an entry, of which `about` is known, at a path. */
+static bool entry_is_foreign(const char *path, const struct stat *about) {
     char parent[PATH_ROOM];
-    struct stat about, folder;
+    struct stat folder;
     const char *slash = strrchr(path, '/');
     snprintf(parent, sizeof parent, "%.*s", slash > path ? (int)(slash - path) : 1,
              slash ? path : ".");
-    return !lstat(path, &about) && about.st_uid != geteuid() && !stat(parent, &folder) &&
-           about.st_uid != folder.st_uid && folder.st_mode & S_IWOTH;
+    return about->st_uid != geteuid() && !stat(parent, &folder) && about->st_uid != folder.st_uid &&
+           folder.st_mode & S_IWOTH;
+}
+
+bool folder_is_trusted(const char *path) {
+    struct stat about;
+    if (lstat(path, &about) || entry_is_foreign(path, &about)) return false;
+    return S_ISDIR(about.st_mode) ||
+           (S_ISLNK(about.st_mode) && !stat(path, &about) && S_ISDIR(about.st_mode));
 }
 
 /* ---- outputs ---- */

@@ -38,9 +38,11 @@ int file_open_own(const char *path, const char **why);
 /* Does the same as file_open_own, but returns a stream, or NULL with the reason. */
 FILE *file_read_own(const char *path, const char **why);
 
-/* Returns whether another user can have put the entry at a path there. True if all users may write
- * in the folder, and the entry's owner is neither this user nor the folder's owner. */
-bool file_is_foreign(const char *path);
+/* Returns whether a path names a folder that no other user can have put there. False if all users
+ * may write in its parent, and the owner of the folder, or of the link to it, is neither this user
+ * nor the parent's owner. A path that others change meanwhile gives one of the two answers that it
+ * had: the entry is looked at once. */
+bool folder_is_trusted(const char *path);
 
 /* Returns whether another user can have chosen what a path leads to. This is possible if nothing
  * exists at the path yet. It is also possible if another user owns a component of the path or of a

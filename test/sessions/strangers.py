@@ -451,14 +451,19 @@ while not os.path.exists(stop):
 
 
 def met_flicker(bench):
-    """Files, folders and links of the stranger's come and go at the place, so that each look finds something else."""
-    for turn in range(4):
+    """Files, folders and links of the stranger's come and go at the place, so that each look finds something else.
+
+    In half of the turns the victim's process waits a moment after each look.
+    """
+    slow = program(bench) / "slow_look.so"
+    harness.run(["cc", "-shared", "-fPIC", HERE / "Inputs" / "slow_look.c", "-o", slow, "-ldl"])
+    for turn in range(16):
         with Place(f"flicker{turn}") as place:
             stop, path = place.theirs / "stop", place.shared / "meeting"
             process = start([PYTHON, "-c", FLICKER, path, stop], uid=STRANGER)
             process.stdout.readline()
             try:
-                two_ranks(place, place.words(program(bench) / "program"), HETU_RENDEZVOUS=str(path))
+                two_ranks(place, place.words(program(bench) / "program"), HETU_RENDEZVOUS=str(path), **({"LD_PRELOAD": str(slow)} if turn % 2 else {}))
             finally:
                 stop.touch()
                 process.communicate()

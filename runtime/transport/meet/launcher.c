@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { RUN_NAMES = 3 };
 
@@ -88,17 +87,11 @@ static void name_run(const Launcher *launcher, char *name, size_t size) {
         if (*c == '/') *c = '_';
 }
 
-/* Returns whether the path is a folder that no other user has put there. */
-static bool is_folder(const char *path) {
-    struct stat about;
-    return !file_is_foreign(path) && !stat(path, &about) && S_ISDIR(about.st_mode);
-}
-
 /* Sets launch->path to HETU_RENDEZVOUS, or to a file in HETU_RENDEZVOUS if that is a folder. */
 static void find_path(Launch *launch) {
     const char *chosen = value_of("HETU_RENDEZVOUS");
     int length = chosen ? snprintf(launch->path, sizeof launch->path,
-                                   is_folder(chosen) ? "%s/hetu%s" : "%s", chosen, launch->run)
+                                   folder_is_trusted(chosen) ? "%s/hetu%s" : "%s", chosen, launch->run)
                         : 0;
     if (length >= (int)sizeof launch->path) ht_fail("the path of HETU_RENDEZVOUS is too long");
 }
