@@ -1,4 +1,4 @@
-/* The operations and bytes of a call, and their seconds on a class of devices. */
+/* The operations and bytes of a call, and their seconds on a class of devices (roofline). */
 #include "cost/cost.h"
 #include "ir/analysis/subviews.h"
 #include "ir/programs/conversions.h"

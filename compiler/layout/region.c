@@ -1,4 +1,5 @@
-/* Computes regions, the elements that a device holds, by the definitions in layout.h. */
+/* Computes regions, the elements that a device holds, by the definitions in layout.h. Piece [a, b)
+ * of n elements is floor(n * a) to floor(n * b). */
 #include "layout/zigzag.h"
 
 #include <stdlib.h>

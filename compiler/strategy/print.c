@@ -1,7 +1,6 @@
 /* Prints a strategy as parse.c reads it; a digest that compares strategies. */
 #include "strategy/parser.h"
 #include "support/hash.h"
-#include "strategy/parser.h"
 
 static void print_shapes(Text *out, const ShapeValues *shapes) {
     for (int i = 0; i < shapes->count; i++)

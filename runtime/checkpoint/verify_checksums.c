@@ -1,5 +1,5 @@
 /* Verifies a checkpoint before it is loaded, by the checksums of its manifest (writing.h). */
-#include "checkpoint/stored.h"
+#include "checkpoint/foreign_tensors.h"
 
 #include "base/files.h"
 #include "base/hash.h"

@@ -1,4 +1,4 @@
-/* Optimizer kernels: AdamW, SGD, Lion, gradient norm. Results may be in the operands' storage. */
+/* Optimizer kernels: AdamW, SGD, Lion, gradient clipping. Results may be in the operands' storage. */
 #include "cpu/cpu.h"
 #include "operators/kernels.h"
 

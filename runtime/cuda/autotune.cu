@@ -1,3 +1,5 @@
+/* Times the candidate algorithms on this rank and keeps the fastest. autotune_cache.cu makes all
+ * ranks use the same one, and keeps it in a file. */
 #include "cuda/autotune.h"
 #include "cuda/cuda.h"
 

@@ -2,7 +2,6 @@
  * another device holds. */
 #include "layout/layout.h"
 #include "support/arena.h"
-#include "support/arena.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

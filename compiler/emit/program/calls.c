@@ -1,4 +1,4 @@
-/* Finds repeated calls (layers) in a phase and rolls them into loops; cuts long functions. */
+/* Rolls repeated calls of a phase (equal layers) into loops, and cuts long functions. */
 #include "emit/program/calls.h"
 
 #include "emit/words.h"

@@ -5,9 +5,7 @@
 #include "planner/search/probe.h"
 #include "planner/search/devices.h"
 #include "planner/search/evaluate.h"
-#include "planner/search/layer_costs.h"
 #include "planner/search/search_model.h"
-#include "planner/search/probe.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
-/* Reads .npy, .bin and raw files: row by shuffled index (permutation_place), converted to the
- * input's type. */
+/* Reads .npy, .bin and raw files: the shuffled row at a position (permutation_place in
+ * base/random.c computes it; no permutation is stored), converted to the input's type. */
 #include "session/data/dataset.h"
 #include "session/data/feed.h"
 

@@ -1,5 +1,6 @@
 /* Names and order of saved tensors, independent of the strategy. Collects what to save, and gives
- * in-memory checkpoints back in the present layout; files: hand_out of checkpoint.c. */
+ * in-memory checkpoints back in the present layout; files: hand_out of checkpoint.c;
+ * tensors of other programs, such as transformers: checkpoint/foreign_tensors.c. */
 #include "session/persist/saved_tensors.h"
 
 #include "base/memory.h"

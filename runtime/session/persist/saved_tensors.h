@@ -2,7 +2,7 @@
  * checkpoints consist of these, in a layout that does not depend on a strategy. */
 #pragma once
 
-#include "checkpoint/stored.h"
+#include "checkpoint/foreign_tensors.h"
 #include "session/core/session.h"
 
 /* A tensor that outlives a step. */

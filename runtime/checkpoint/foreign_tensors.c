@@ -1,5 +1,5 @@
 /* Reads tensors of other programs' checkpoints: names by patterns, transposed, F16 and BF16. */
-#include "checkpoint/stored.h"
+#include "checkpoint/foreign_tensors.h"
 
 #include "base/files.h"
 #include "base/memory.h"
