@@ -90,9 +90,9 @@ static void name_run(const Launcher *launcher, char *name, size_t size) {
 /* Sets launch->path to HETU_RENDEZVOUS, or to a file in HETU_RENDEZVOUS if that is a folder. */
 static void find_path(Launch *launch) {
     const char *chosen = value_of("HETU_RENDEZVOUS");
-    int length = chosen ? snprintf(launch->path, sizeof launch->path,
-                                   folder_is_trusted(chosen) ? "%s/hetu%s" : "%s", chosen, launch->run)
-                        : 0;
+    if (!chosen) return;
+    int length = snprintf(launch->path, sizeof launch->path,
+                          folder_is_trusted(chosen) ? "%s/hetu%s" : "%s", chosen, launch->run);
     if (length >= (int)sizeof launch->path) ht_fail("the path of HETU_RENDEZVOUS is too long");
 }
 
