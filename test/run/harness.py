@@ -181,9 +181,10 @@ def compare_losses(found, wanted, tolerance):
 
 
 def compare_parameters(found, wanted, initial, tolerance):
-    """Each tensor's error, at most `tolerance` of its own change; tensors that hardly change are left aside."""
+    """Each tensor's error, at most `tolerance` of its own change, which f32 must store that finely (resolve_parameters); tensors that hardly change are left aside."""
     if set(found) != set(wanted):
         raise Failure(f"other parameters: {sorted(set(found) ^ set(wanted))}")
+    resolve_parameters(wanted, initial, tolerance)
     change = {n: distance(wanted[n], initial[n]) for n in wanted}
     least, worst = 1e-6 * max(change.values()), 0
     for n in wanted:

@@ -102,9 +102,9 @@ def compiled(bench, key, lines, flags):
 
 def check(bench, example, name, kind):
     ranks, lines = STRATEGIES[name]
-    flags = flags_of(example, EXAMPLE[example], MIXED, {"adam": (), "sgd": ("-DSGD",), "bf16": ("-DDTYPE=HT_BF16",)}[kind])
+    flags = flags_of(example, EXAMPLE[example], MIXED, {"adam": (), "sgd": harness.SGD, "bf16": ("-DDTYPE=HT_BF16",)}[kind])
     key, base = f"{example}_{name}_{kind}", f"{example}_{kind}"
-    rate = ("--rate", "1") if kind == "sgd" else ()  # the example's own changes some parameters too little to compare
+    rate = ("--rate", "0.3") if kind == "sgd" else ()  # the example's own changes some parameters too little to compare
     wanted = plain(bench, base, flags, STEPS, rate)
     found = trained(bench, key, compiled(bench, key, lines, flags), ranks, STEPS, rate)
     loss = compare_losses(found[0], wanted[0], 2e-2 if kind == "bf16" else 1e-5)

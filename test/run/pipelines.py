@@ -162,7 +162,7 @@ TOWERS = {
 }
 
 # By SGD, where f32 stores the changes of the example's own rate too coarsely (resolve_parameters).
-RATES = {"gpt": ("--rate", "0.3"), "llama": ("--rate", "0.3"), "modalities": ("--rate", "0.2")}
+RATES = {"gpt": ("--rate", "0.3"), "llama": ("--rate", "0.3"), "modalities": ("--rate", "0.25"), "packed": ("--rate", "0.03")}
 
 
 def flags_of(sizes, extra=()):

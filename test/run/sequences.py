@@ -58,7 +58,7 @@ def check_packed(bench, name):
     """Losses and parameters after training by SGD; the parameters of AdamW follow too little from gradients."""
     ranks, strategy = STRATEGIES[name][0], pipelines.strategy_file(bench, name, STRATEGIES[name][1])
     flags = ("-DSGD",)
-    found = pipelines.trained(bench, f"packed.{name}", bench.compiled(PACKED, strategy, flags), ranks)
+    found = pipelines.trained(bench, f"packed.{name}", bench.compiled(PACKED, strategy, flags), ranks, more=pipelines.rate_of(PACKED, flags))
     wanted, initial = pipelines.wanted(bench, PACKED, flags), pipelines.wanted(bench, PACKED, flags, 0)
     loss = harness.compare_losses(found[0], wanted[0], 1e-6)
     return f"loss {loss:.2g}, parameters {harness.compare_parameters(found[1], wanted[1], initial[1], 1e-4):.2g}"
