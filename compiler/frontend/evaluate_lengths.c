@@ -1,5 +1,4 @@
-/* The lengths to which a pipeline reads rows (`lengths` of a strategy), and the value of padding.
- * */
+/* The lengths to which a pipeline reads rows (`lengths` of a strategy); the value of padding. */
 #include "frontend/models.h"
 
 #include "frontend/pragma/pragma.h"

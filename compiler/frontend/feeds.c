@@ -97,7 +97,7 @@ typedef struct Fed {
     Position at;       // position of the input's name
 } Fed;
 
-/* Returns the list of an expression that is a struct literal or its address; NULL for any other. */
+/* Returns the initializer list of a struct literal or of its address; NULL for any other one. */
 static const CExpr *fields_of(const CExpr *expr) {
     expr = without_casts(expr);
     expr = expr && expr->kind == C_UNARY && expr->op == OP_ADDRESS ? without_casts(expr->a) : expr;

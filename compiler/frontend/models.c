@@ -1,5 +1,5 @@
-/* Makes a module for each model and strategy: which optimizer updates which parameter (groups), in
- * which precision. passes/precision.c then applies bf16. */
+/* Makes a module for each model and strategy. Finds which optimizer updates each parameter (its
+ * group), and in which precision the model computes; passes/precision.c then applies bf16. */
 #include "frontend/models.h"
 
 #include "frontend/eval/eval.h"
@@ -15,7 +15,7 @@
 enum { MOST_GROUPS = 8 }; // HT_GROUPS of hetu.h
 
 typedef struct Optimizer {
-    const char *names;                        // pattern of names; NULL: all other parameters
+    const char *names;                        // pattern of parameters; NULL: all other ones
     const OpDef *update;                      // NULL: `rule` updates parameters
     const CFunction *rule, *after, *function; // NULL: not given; `function`: the update operator
     const char *rule_name, *after_name; // names for programs; NULL: programs use the addresses
@@ -31,8 +31,8 @@ typedef struct Arguments {
     bool averaged;
 } Arguments;
 
-/* Returns a member of a struct argument, which may be unknown. An unknown struct is an error, whose
- * message begins with `what`, such as "the optimizer is". */
+/* Returns a member of a struct argument; the member may be unknown. An unknown struct is an error,
+ * whose message begins with `what`, such as "the optimizer is". */
 static Val member(Eval *ev, const CExpr *expr, Val value, const char *what, const char *name) {
     CField field;
     if (value.unknown || !ctype_field(value.type, name, &field))
@@ -169,7 +169,7 @@ static void read_groups(Eval *ev, const CExpr *expr, Val options, Arguments *arg
     }
 }
 
-/* Returns the position of the type in a call's options or, if they give none, of the options. */
+/* Returns the position of `dtype` in a call's options or, if they lack it, of the options. */
 static Position precision_at(const CExpr *options) {
     const CExpr *list = options->kind == C_LITERAL ? options->a : options,
                 *value = list->kind == C_INIT ? cexpr_member(list, 0, "dtype") : NULL;
@@ -265,7 +265,7 @@ static void take_optimizers(Module *module, const Arguments *arguments) {
     }
 }
 
-/* Returns the group of a parameter: the first whose pattern matches its name, or 0. */
+/* Returns the group of a parameter: the first whose pattern matches its name, else group 0. */
 static int find_group(const Module *module, const Parameter *param) {
     for (int g = 1; g < module->optimizer->groups.count; g++)
         if (!fnmatch(module->optimizer->groups.at[g].names, param->name, 0)) return g;

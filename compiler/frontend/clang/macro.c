@@ -96,7 +96,7 @@ static bool has_line(Reader *r, const char *name, int depth) {
     return false;
 }
 
-/* Returns the offset past a comment, string or character; else past one byte. */
+/* Returns the offset past the comment, string or character constant at `at`; else `at` + 1. */
 static int skip(const Source *source, int at) {
     const char *text = source->text + at, *end = text + 1;
     if (*text != '/' && *text != '"' && *text != '\'') return at + 1;
@@ -177,10 +177,10 @@ bool clang_line_is_open(Reader *r, CXCursor cursor, int line) {
 
 /* ---- macros that become strings ---- */
 
-/* Returns whether the C compiler spells a macro's body differently: a limit, or a clang header's
+/* Returns whether gcc spells a macro's body unlike clang: a limit's, or one in a clang header.
  *
- *     INT_MAX   2147483647, 0x7fffffff in gcc
- *     NULL      ((void*)0), ((void *)0) in gcc
+ *     INT_MAX   2147483647 in clang, 0x7fffffff in gcc
+ *     NULL      ((void*)0) in clang, ((void *)0) in gcc
  */
 static bool has_own_text(Reader *r, const SeenMacro *seen) {
     const char *name = seen->name, *file = clang_extent(r, seen->cursor).file;

@@ -185,7 +185,7 @@ static bool names_arithmetic(const char *literal) {
                                strstr(literal, "overflow") || strstr(literal, "precision"));
 }
 
-/* Returns a token to which only one of the two compilers gives a meaning; `end`: the line has none.
+/* Returns the index of a token in a line that only one of the two compilers understands, or `end`.
  *
  *     #pragma ms_struct on                     struct layouts, in clang only, as _Pragma too
  *     __attribute__((optimize("fast-math")))   arithmetic, in the C compiler only */

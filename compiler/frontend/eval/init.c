@@ -160,7 +160,7 @@ static void enter(Filler *f, Position at) {
     f->level[++f->depth] = (Level){.type = member.type, .offset = member.offset};
 }
 
-/* Makes a field the next member, or returns false. clang's designators name anonymous ones, too. */
+/* Makes a field the next member; false: no such field. clang designates anonymous fields, too. */
 static bool find_field(Level *level, const void *decl) {
     for (int i = 0; i < level->type->fields.count; i++) {
         level->next = i;

@@ -19,7 +19,7 @@ bool pragma_acts(const Pragma *pragma) {
 
 /* ---- directives ---- */
 
-/* The directives: as far as `strategy`, in the order of PragmaKind. */
+/* The directives. Those up to `strategy` are in the order of PragmaKind. */
 static const char *const names[] = {"dims",  "layer",   "recompute", "shard",    "reshard",
                                     "shape", "padding", "op",        "strategy", "end"};
 
