@@ -40,7 +40,7 @@ static void emit_extents(Text *out, const LocalOp *local, const char *field, con
     text_string(out, "}");
 }
 
-/* Appends the distance from the batch's first row to the micro-batch, inside the loop over them. */
+/* Appends where the current micro-batch begins in a dimension of the view of the whole batch. */
 static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tensor, int written) {
     int64_t stride = 0, unit = local->module->templates->row_unit;
     for (int d = 0; d < tensor->bound->rank; d++) {

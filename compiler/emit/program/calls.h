@@ -64,10 +64,10 @@ void calls_use(Calls *calls, const Kernel *kernel);
 /* Appends declarations of the kernels and tables that a role uses. */
 void calls_externs(Text *out, const RoleWriter *writer, const UsedKernels *used);
 
-/* Appends function `name`, which runs the calls, and its parts, whose names begin with `phase`. */
+/* Appends the comment `phase`, function `name`, which runs the calls, and its parts NAME_0, ... */
 void calls_emit(Text *out, Calls *calls, const char *name, const char *phase);
 
-/* Returns notes on a list of calls, as rows of the tables `calls` and `made`: call_notes.c. */
+/* Returns notes on a list of calls, as rows of the tables of ht_part: call_notes.c. */
 Notes notes_of(const RoleWriter *writer, const Calls *calls);
 
 /* ---- buffers of values: buffers.c ---- */

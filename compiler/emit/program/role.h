@@ -1,4 +1,4 @@
-/* A role's program: operators become calls, repeated calls loops, and phases functions.
+/* A role's program: operators become calls, repeated calls become loops, phases become functions.
  *
  *     forward of stage 0   ->   void gpt_gpt_loss_train_role0_forward(ht_worker *r)
  *                              {

@@ -48,5 +48,5 @@ extern const Builtin tensor_builtins[], number_builtins[], stdlib_builtins[];
 bool math_call(Eval *ev, const Call *call, Val *value);
 
 /* Returns the text that printf makes of argument `format` and those after it; the next call
- * overwrites it. Refuses arguments that overlap the `room` bytes at `to`; `to` 0: no destination. */
+ * overwrites it. Refuses arguments that overlap the `room` bytes at `to`; `to` 0: no such bytes. */
 const Text *format_values(Eval *ev, const Call *call, int format, uint64_t to, int64_t room);

@@ -1,6 +1,6 @@
 /* Refuses floating-point operations whose value a compiler option leaves open (clang/rounding.c).
  *
- * If the C compiler may fuse multiply and add, a * b + c is computed with one rounding and with two,
+ * If the C compiler may fuse multiply and add, a * b + c is computed with one and with two roundings
  * and refused if the values differ. A product may reach the sum through variables and calls, so
  * products are found by value: each product that was rounded is kept with its factors.
  *
