@@ -54,7 +54,7 @@ struct CVar {
     const CType *type;
     Position at;
     bool local;     // a parameter, or a variable with automatic storage
-    bool is_static; // static, in a function
+    bool is_static; // declared `static`
     bool is_const, defined;
     bool folded;   // constant, visible in this file alone: an optimizing C compiler folds it
     bool system;   // declared in a system header
@@ -135,7 +135,7 @@ typedef struct CUnit {
     int own_pragmas;       // how many of `pragmas` are in the file of the models and its headers
     Array(UnitFile) files; // the user's files
     CArithmetic arithmetic;
-    void *names;               // table of names at file scope; in the end, of the models' file
+    void *names;               // table of names at file scope; after reading: of the models' file
     void *shared;              // table of names of external linkage, which all sources share
     Array(const void *) parts; // `names` of each source
 } CUnit;

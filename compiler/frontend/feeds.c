@@ -44,7 +44,7 @@ static void count_values(const CExpr *expr, void *data) {
     search->value = expr->kind == C_ASSIGN ? without_casts(expr->b) : NULL;
 }
 
-/* Returns the only call of ht_train or ht_infer that a program comes from; NULL: unknown. */
+/* Returns the only call of ht_train or ht_infer that makes a program; NULL: unknown. */
 static const CExpr *maker_of(const Search *search, const CExpr *program) {
     program = without_casts(program);
     if (!program || program->kind != C_VAR || program->var->part) return NULL;

@@ -122,7 +122,7 @@ static Optimizer read_optimizer(Eval *ev, const CExpr *expr, Val value) {
     return optimizer;
 }
 
-/* Returns the number of an operator's integer parameters. Groups need the second one, `first`. */
+/* Counts an operator's integer parameters. A group's operator has two: decay, first of its numbers. */
 static int integer_count(const OpDef *def) {
     int count = 0;
     for (int i = 0; i < def->param_count; i++) count += def->params[i].kind == PARAM_INT;
@@ -396,7 +396,7 @@ static bool same_optimizer(const Module *module, int g, const Optimizer *optimiz
            text_same(group->after_name, optimizer->after_name);
 }
 
-/* Returns whether a module is the program of a call: strategy, kind, precision and optimizers. */
+/* Returns whether a module fits a call: in strategy, model, kind, precision and optimizers. */
 static bool is_program(const Module *module, const Strategy *strategy, const Arguments *arguments) {
     if (module->strategy != strategy ||
         module->kind != (arguments->call->train ? MODULE_TRAIN : MODULE_INFER) ||

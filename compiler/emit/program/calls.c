@@ -1,5 +1,4 @@
-/* Writes a phase as C: the repeated calls of layers become a loop (loop rerolling); splits long
- * functions. */
+/* Writes a phase as C. Repeated layers become a loop (loop rerolling); long functions are split. */
 #include "emit/program/calls.h"
 
 #include "emit/words.h"

@@ -32,7 +32,7 @@ static TokenList converted(Reader *r, CXToken *tokens, unsigned first, unsigned 
     return list;
 }
 
-/* Reads the parameters after the `(`, token 1. Returns the index of the body's first token. */
+/* Reads the parameters behind `(`, which is token 1. Returns the index of the body's first token. */
 static unsigned read_parameters(Reader *r, Macro *macro, CXToken *tokens, unsigned count) {
     unsigned i = 2;
     for (; i < count; i++) {
@@ -131,7 +131,7 @@ static int name_end(const Source *source, int at) {
     return at;
 }
 
-/* Returns the offset past the arguments of a name that ends at `at`; `at` if it has none. */
+/* Returns the offset past the arguments of a call whose name ends at `at`; `at` if it is no call. */
 static int call_end(const Source *source, int at) {
     int open = at + (int)strspn(source->text + at, " \t\n");
     return source->text[open] == '(' ? closing(source, open) : at;
@@ -177,7 +177,7 @@ bool clang_line_is_open(Reader *r, CXCursor cursor, int line) {
 
 /* ---- macros that become strings ---- */
 
-/* Returns whether gcc spells a macro's body unlike clang: a limit's, or one in a clang header.
+/* Returns whether gcc spells a macro's body unlike clang: of a limit, or of a clang header's macro.
  *
  *     INT_MAX   2147483647 in clang, 0x7fffffff in gcc
  *     NULL      ((void*)0) in clang, ((void *)0) in gcc

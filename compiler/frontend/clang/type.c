@@ -210,7 +210,7 @@ static int64_t type_size(CXType clang) {
     return sized ? clang_Type_getSizeOf(clang) : 0;
 }
 
-/* Returns the first source's ht_tensor if `clang` is ht_tensor, so that sources share one type. */
+/* Returns the first source's ht_tensor, which all share, if `clang` is ht_tensor; else NULL. */
 static CType *shared_type(const Reader *r, CXType clang, const char *name) {
     bool tensor = clang.kind == CXType_Record && is_tensor(clang_getTypeDeclaration(clang), name);
     return tensor ? (CType *)r->unit->types.tensor : NULL;
@@ -232,7 +232,7 @@ static const CType *type_of(Reader *r, CXType clang) {
     return type;
 }
 
-/* Looks clang's address up first, faster than the key. Each variable-length array is a new type. */
+/* Looks up clang's address, which is faster than the key. Variable-length arrays are not cached. */
 const CType *clang_type(Reader *r, CXType clang) {
     SeenQualified *seen;
     int variable_arrays = r->variable_arrays;

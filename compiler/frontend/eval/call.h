@@ -44,7 +44,7 @@ const Builtin *builtin_find(const char *name);
 /* The tables of implementations. The last entry of each has the name NULL. */
 extern const Builtin tensor_builtins[], number_builtins[], stdlib_builtins[];
 
-/* Evaluates a call of math.h to *value; false for another function, or with unknown arguments. */
+/* Sets *value to the result of a math.h function; false: another function, or unknown arguments. */
 bool math_call(Eval *ev, const Call *call, Val *value);
 
 /* Returns the text that printf makes of argument `format` and those after it; the next call

@@ -152,7 +152,7 @@ void eval_steps(Eval *ev, int64_t count);
  * open, it is unknown in a lenient evaluation, and an error in any other. */
 Val rounding_check(Eval *ev, const Binary *operation, Val result);
 
-/* Records that a value is negated: if it is a rounded product, a C compiler may fuse both (FMA). */
+/* Records that a value is negated: a C compiler may fuse a negated product with a sum (FMA). */
 void rounding_negated(Eval *ev, Val value);
 
 /* Returns whether options leave the result of a math.h function open; an error unless lenient. */

@@ -23,7 +23,7 @@ typedef struct Leaf {
     const CType *type;
     const CExpr *value;
     int first; // index of the first leaf with this expression, which leaves of a range share
-    int64_t whole_begin, whole_end; // bits [begin, end) of a range's braced element; end 0: none
+    int64_t whole_begin, whole_end; // bits [begin, end) of a braced element of a range; end 0: none
 } Leaf;
 
 /* The initialized member of a union. */

@@ -105,11 +105,11 @@ uint64_t pointer_to_function(const CFunction *function);
 /* Returns the function that a pointer points to; NULL when it points to no function. */
 const CFunction *pointer_function(Eval *ev, uint64_t pointer);
 
-/* Return whether a pointer points into a string literal, and whether just after an object. */
+/* Return whether a pointer points into a string literal, and whether to the end of an object. */
 bool pointer_literal(const Eval *ev, uint64_t pointer);
 bool pointer_behind(const Eval *ev, uint64_t pointer);
 
-/* Returns a pointer moved by `bytes`; an error when it is null or leaves 32 bits of offset. */
+/* Returns a pointer moved by `bytes`; an error when it is null or its offset exceeds 32 bits. */
 uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at);
 
 /* Returns the place of `size` bytes at a pointer; an error when no live object contains them. */
@@ -118,7 +118,7 @@ Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at);
 /* Returns the string at a pointer; an error when it has no null byte inside its object. */
 const char *pointer_string(Eval *ev, uint64_t pointer, Position at);
 
-/* Returns the characters of a string before its null byte, at most `most`; *length is their number.
+/* Returns a string's characters before its null byte, at most `most`; sets *length to their number.
  * A string of at least `most` characters needs no null byte. */
 const char *pointer_characters(Eval *ev, uint64_t pointer, uint64_t most, Position at,
                                size_t *length);

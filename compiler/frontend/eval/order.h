@@ -37,7 +37,7 @@ typedef struct OrderLog {
     Touches touches;
     Touches compared;
     int from;       // index of the first touch of the current operand
-    int most;       // number of touches from `from` on at which neighbours are joined
+    int most;       // number of the current operand's touches at which neighbours are joined
     uint64_t since; // only objects with `born` up to this are recorded; 0: none are recorded
 } OrderLog;
 
