@@ -122,14 +122,14 @@ static Optimizer read_optimizer(Eval *ev, const CExpr *expr, Val value) {
     return optimizer;
 }
 
-/* Counts an operator's integer parameters. A group's operator has two: decay, first of its numbers. */
+/* Counts an operator's integer parameters. Groups need two: `decay`, and `first` of its numbers. */
 static int integer_count(const OpDef *def) {
     int count = 0;
     for (int i = 0; i < def->param_count; i++) count += def->params[i].kind == PARAM_INT;
     return count;
 }
 
-/* Checks that all groups with an update operator have the same one, with the parameter `first`. */
+/* Checks that all groups with an update operator have the same one, which takes `first`. */
 static void check_group(Eval *ev, const CExpr *expr, const Arguments *arguments,
                         const Optimizer *optimizer) {
     const Optimizer *other = NULL;

@@ -11,7 +11,7 @@
 #include "emit/words.h"
 
 enum {
-    SERIAL_SUM = 16, // elements up to which a single thread adds up a sum
+    SERIAL_SUM = 16, // a single thread adds up a sum of fewer elements
     PART_SUM = 2048, // least number of elements in a part of a sum
     BLOCKS = 512     // number of blocks that occupies a whole device
 };

@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-/* Returns the extent of a dimension of the whole tensor. Rows of a micro-batch have the extent of
- * the batch, a chunk that of all chunks. With padding lengths, the batch is the padded one. */
+/* Returns the extent of a dimension of the whole tensor: of the whole batch for a micro-batch (of
+ * the padded batch if a pipeline has padding lengths), and of all chunks together for a chunk. */
 static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d) {
     const BoundDim *dim = &tensor->bound->dims[d];
     const PipelineTemplates *bodies = local->module->templates;

@@ -47,7 +47,7 @@ typedef struct Around {
 void text_index(Text *out, const Around *around, int tensor);
 void text_tensor(Text *out, const LocalOp *local, int tensor, const Around *around);
 
-/* Appends the element of an operand in the same way. Implements AccessWriter. */
+/* Appends the element of an operand as text_tensor does. Implements AccessWriter. */
 void text_element(Text *out, const LocalOp *local, int operand, void *around);
 
 /* Append the text around a new element of the result: "y[i0] = ht_bf16_store(" and ");\n". */

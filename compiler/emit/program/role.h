@@ -26,7 +26,7 @@ typedef struct Notes {
 typedef struct RolePart {
     Phase phase;
     int visit;
-    const char *name;         // "forward", "backward_1"
+    const char *name;         // "forward", "visit1_backward"
     bool runs;                // the part has operators to run
     Array(int) receive, send; // indices of RoleText.transfers
     Notes notes;

@@ -32,7 +32,7 @@ static TokenList converted(Reader *r, CXToken *tokens, unsigned first, unsigned 
     return list;
 }
 
-/* Reads the parameters behind `(`, which is token 1. Returns the index of the body's first token. */
+/* Reads the parameters, behind token 1, a `(`. Returns the index of the body's first token. */
 static unsigned read_parameters(Reader *r, Macro *macro, CXToken *tokens, unsigned count) {
     unsigned i = 2;
     for (; i < count; i++) {
@@ -131,7 +131,7 @@ static int name_end(const Source *source, int at) {
     return at;
 }
 
-/* Returns the offset past the arguments of a call whose name ends at `at`; `at` if it is no call. */
+/* Returns the offset past the arguments of a name that ends at `at`; `at` if no `(` follows it. */
 static int call_end(const Source *source, int at) {
     int open = at + (int)strspn(source->text + at, " \t\n");
     return source->text[open] == '(' ? closing(source, open) : at;

@@ -5,7 +5,7 @@
 
 /* ---- lines ---- */
 
-/* Returns whether clang warned of an unknown pragma on a line: not every inclusion skips the line. */
+/* Returns whether clang warned of an unknown pragma on a line: some inclusion does not skip it. */
 static bool was_warned(Reader *r, const char *file, const PragmaLine *line) {
     bool found = false;
     for (unsigned i = 0; i < clang_getNumDiagnostics(r->tu) && !found; i++) {

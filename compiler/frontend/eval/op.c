@@ -141,7 +141,7 @@ static void check_module(Eval *ev, const Call *call) {
                    call->function->name);
 }
 
-/* Declares in the module the operator that a rule's clause names; does nothing if `name` is NULL. */
+/* Declares in the module the operator `name`, which a rule's clause names; NULL: does nothing. */
 static void add_named(Eval *ev, const Call *call, const char *clause, const char *name) {
     const CFunction *named =
         name ? cunit_lookup_beside(ev->unit, call->function->op->def, name).function : NULL;

@@ -102,7 +102,7 @@ void pragma_check_stray(Diag *diag, const PragmaLine *line, bool ours);
  * frame slots from *slots. After an error the pragma becomes PRAGMA_BAD. */
 void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots);
 
-/* Return whether a pragma marks the next statement (layer, recompute); whether it is a statement. */
+/* Return whether a pragma marks the next statement (layer, recompute), or acts as a statement. */
 bool pragma_marks(const Pragma *pragma);
 bool pragma_acts(const Pragma *pragma);
 
