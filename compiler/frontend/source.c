@@ -54,7 +54,7 @@ static bool check_text(Arena *arena, Diag *diag, const Source *source) {
     return true;
 }
 
-/* Larger than any source. This limit ends the reading of endless files such as /dev/zero. */
+/* Bytes that no source exceeds. This limit ends the reading of endless files such as /dev/zero. */
 enum { MOST_BYTES = 1 << 26 };
 
 Source *source_read(Arena *arena, Diag *diag, const char *file) {

@@ -251,7 +251,7 @@ static void unknown_word(Chooser *chooser) {
     }
 }
 
-/* Returns whether the program has a strategy of this name already, and reports it. */
+/* Returns whether the program has a strategy of this name already; reports an error if so. */
 static bool is_taken(Chooser *chooser, const Strategy *strategy) {
     for (int i = 0; i < chooser->choice->count; i++)
         if (!strcmp(chooser->choice->at[i].strategy->name, strategy->name)) {

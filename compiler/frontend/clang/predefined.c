@@ -39,7 +39,7 @@ static const Predefined predefined[] = {
      false, 0},
 };
 
-/* C revisions after the last standard have different numbers in each compiler. */
+/* In each compiler, C revisions after the last standard have another number. */
 static const Predefined revision = {"__STDC_VERSION__", true, 202000};
 
 /* A macro of the user's whose body has a predefined macro. */

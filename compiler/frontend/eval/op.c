@@ -94,7 +94,7 @@ static Attr attribute(Eval *ev, const Call *call, int param) {
 
 /* ---- making the op ---- */
 
-/* Sets an op's section, and the call stack and scope of its source; returns the source. */
+/* Sets an op's section, and the call stack and scope of its source; returns the OpSource. */
 static OpSource *operator_place(Eval *ev, Op *op, Section section) {
     OpSource *source = op_change_source(ev->arena, op);
     source->frames = ev->frame->frames;
