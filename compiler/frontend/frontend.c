@@ -30,7 +30,7 @@ static void add_shape_variable(Frontend *run, CVar *var) {
     eval_destroy(ev);
 }
 
-/* Lists user's operators without a body in this file. libhetu has the bodies of hetu's operators. */
+/* Lists user's operators without a body in this file. libhetu has the bodies of hetu's own ones. */
 static void find_bodiless(Frontend *run) {
     for (int i = 0; i < run->cunit->operators.count; i++) {
         const CFunction *function = run->cunit->operators.at[i]->function;
