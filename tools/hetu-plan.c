@@ -4,8 +4,8 @@
  *     (INPUT - is standard input)
  *
  * Prints one JSON object: the plan, or with --certify a lower bound of every plan's objective, with
- * its proof. An error in the input is one line with file, key and reason, and exit status 1;
- * one in the command line exit status 2. */
+ * its proof. An error in the input is one line with file, key and reason. The exit status is 1
+ * after such an error, and 2 after a mistake in the command line. */
 #include "planner/kinds/kinds.h"
 #include "support/tool.h"
 
@@ -64,7 +64,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
 }
 
-/* Returns the list of kinds, a line each, as the last text of --help; other texts unchanged. */
+/* Returns the list of kinds, a line each, as the last text of --help; returns others unchanged. */
 static char *list_kinds(int key, const char *text, void *input) {
     (void)input;
     if (key != ARGP_KEY_HELP_POST_DOC) return (char *)text;

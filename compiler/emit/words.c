@@ -1,6 +1,6 @@
 /* Names, literals and comments of emitted C. Tensors have the names of the operator's rule, with _
- * where generated code uses such a name itself (tensor_name). Names of functions: kernel_for of
- * kernel/kernel.c, module_name of program/unit.c. */
+ * where generated code uses such a name itself (tensor_name). kernel_for (kernel/kernel.c) and
+ * module_name (program/unit.c) name functions. */
 #include "emit/words.h"
 
 #include "emit/backend.h"

@@ -31,5 +31,5 @@ void text_shape(Text *out, int rank, const int64_t *extent);
 /* Returns the part of a path after its last slash. */
 const char *file_name(const char *path);
 
-/* Returns the place of an operator in the source and its scope: "gpt.c:42 h3"; NULL: no scope. */
+/* Returns where an operator is in the source, and its scope (NULL: none): "gpt.c:42 h3". */
 const char *op_place(Arena *arena, const Op *op, const char *scope);

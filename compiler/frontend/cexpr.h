@@ -1,4 +1,4 @@
-/* Expressions and statements of the C tree.
+/* Expressions and statements of the C tree. The comment of each kind names the members it uses.
  *
  *     h + 2 * rate      C_BINARY OP_ADD, double
  *                         a: C_CAST to double of C_VAR h
@@ -95,7 +95,7 @@ struct CExpr {
     CExprKind kind;
     COperation op;
     uint8_t effects; // one of Effects (eval/order.h)
-    bool inner;      // operand of an operator; a C compiler may fold both together
+    bool inner;      // operand of an operator, with which a C compiler may fold it
     const CType *type;
     Position at;
     union {
@@ -162,7 +162,7 @@ CFunction *cexpr_function(const CExpr *expr);
 /* Returns the value that an initializer list gives member `index`, called `name`; NULL: none. */
 const CExpr *cexpr_member(const CExpr *list, int index, const char *name);
 
-/* Call `visit` for every expression in a statement or expression, itself too; NULL is allowed. */
+/* Call `visit` for an expression and all in it, or for all in a statement; for none if NULL. */
 typedef void CVisit(const CExpr *expr, void *data);
 void cexpr_walk(const CExpr *expr, CVisit *visit, void *data);
 void cstmt_walk(const CStmt *stmt, CVisit *visit, void *data);

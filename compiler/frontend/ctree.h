@@ -54,7 +54,7 @@ struct CVar {
     const CType *type;
     Position at;
     bool local;     // a parameter, or a variable with automatic storage
-    bool is_static; // static, in a function
+    bool is_static; // declared `static`
     bool is_const, defined;
     bool folded;   // constant, visible in this file alone: an optimizing C compiler folds it
     bool system;   // declared in a system header
@@ -135,7 +135,7 @@ typedef struct CUnit {
     int own_pragmas;       // how many of `pragmas` are in the file of the models and its headers
     Array(UnitFile) files; // the user's files
     CArithmetic arithmetic;
-    void *names;               // table of names at file scope; in the end, of the models' file
+    void *names;               // table of names at file scope; after reading: of the models' file
     void *shared;              // table of names of external linkage, which all sources share
     Array(const void *) parts; // `names` of each source
 } CUnit;
@@ -149,7 +149,7 @@ typedef struct CName {
 CName cunit_lookup(const CUnit *unit, const char *name);
 /* Looks up a name that an operator's rule mentions, in the source of the operator. */
 CName cunit_lookup_beside(const CUnit *unit, const OpDef *def, const char *name);
-/* Return and set the meaning of a name of external linkage; set that of a name at file scope. */
+/* Return and set the meaning of a name of external linkage; cunit_declare: of one at file scope. */
 CName cunit_shared(const CUnit *unit, const char *name);
 void cunit_share(CUnit *unit, const char *name, CName what);
 void cunit_declare(CUnit *unit, const char *name, CName what);

@@ -1,5 +1,4 @@
-/* The lengths to which a pipeline reads rows (`lengths` of a strategy), and the value of padding.
- * */
+/* Evaluates models with the `lengths` to which a pipeline reads rows; sets padding values. */
 #include "frontend/models.h"
 
 #include "frontend/pragma/pragma.h"

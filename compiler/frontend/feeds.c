@@ -44,7 +44,7 @@ static void count_values(const CExpr *expr, void *data) {
     search->value = expr->kind == C_ASSIGN ? without_casts(expr->b) : NULL;
 }
 
-/* Returns the only call of ht_train or ht_infer that a program comes from; NULL: unknown. */
+/* Returns the only call of ht_train or ht_infer that makes a program; NULL: unknown. */
 static const CExpr *maker_of(const Search *search, const CExpr *program) {
     program = without_casts(program);
     if (!program || program->kind != C_VAR || program->var->part) return NULL;
@@ -97,7 +97,7 @@ typedef struct Fed {
     Position at;       // position of the input's name
 } Fed;
 
-/* Returns the list of an expression that is a struct literal or its address; NULL for any other. */
+/* Returns the initializer list of a struct literal or of its address; NULL for any other one. */
 static const CExpr *fields_of(const CExpr *expr) {
     expr = without_casts(expr);
     expr = expr && expr->kind == C_UNARY && expr->op == OP_ADDRESS ? without_casts(expr->a) : expr;

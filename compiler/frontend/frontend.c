@@ -14,7 +14,7 @@ struct Frontend {
     Diag *diag;
     const FrontendOptions *options;
     const char *text; // text of the strategy; NULL: the options name the strategies
-    bool surveys;     // frontend_survey: lists the strategies; the models have none
+    bool surveys;     // frontend_survey: lists the strategies; evaluates the models under none
     Reader *reader;
     CUnit *cunit;
     Unit *unit; // NULL after an error
@@ -30,7 +30,7 @@ static void add_shape_variable(Frontend *run, CVar *var) {
     eval_destroy(ev);
 }
 
-/* Lists the user's operators without a body in this file. The library has bodies of hetu's own. */
+/* Lists user's operators without a body in this file. libhetu has the bodies of hetu's own ones. */
 static void find_bodiless(Frontend *run) {
     for (int i = 0; i < run->cunit->operators.count; i++) {
         const CFunction *function = run->cunit->operators.at[i]->function;

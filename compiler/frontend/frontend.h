@@ -23,7 +23,7 @@ typedef struct FrontendPart {
     int arg_count;
     const char *const *args; // for clang: -I -D -U -include -std, and the include folder of hetu.h
     int text_count;
-    // Files as they were when the source was compiled; other files are read from disk.
+    // Contents of files when the source was compiled. A file not in this list is read from disk.
     const UnitFile *texts;
     int defined_count;
     const char *const *defined; // functions and variables that other sources may use
@@ -34,7 +34,7 @@ typedef struct FrontendOptions {
     int part_count;
     // The program's other sources, which may define functions of the models.
     const FrontendPart *parts;
-    bool waits; // models that lack a definition wait for it (Unit.absent)
+    bool waits; // a model that lacks definitions (Unit.absent) waits until hetucc links
     int strategy_count;
     const char *const *strategies; // words of --strategy: NAME, FILE or FILE:NAME
     const char *cluster_file;      // --cluster; NULL: not given
@@ -43,7 +43,7 @@ typedef struct FrontendOptions {
     const char *const *backends;
 } FrontendOptions;
 
-/* Returns the file of --strategy=WORD: WORD, or its part before the last colon; NULL: no file. */
+/* Returns the file in --strategy=WORD: WORD or its part before the last colon; NULL: no file. */
 const char *frontend_strategy_file(Arena *arena, const char *word);
 
 /* Reads options->part and sets part->defined to the names that it defines; false after errors. */
@@ -57,7 +57,7 @@ Unit *frontend_read(Arena *arena, Diag *diag, const FrontendOptions *options);
 
 typedef struct Frontend Frontend;
 
-/* Reads a file without its models; NULL on errors. All arguments must outlive the result. */
+/* Reads a file but evaluates no model; NULL on errors. All arguments must outlive the result. */
 Frontend *frontend_open(Arena *arena, Diag *diag, const FrontendOptions *options);
 
 /* Returns whether the file calls ht_train or ht_infer. */
@@ -67,7 +67,7 @@ bool frontend_has_models(const Frontend *frontend);
 Unit *frontend_under(Frontend *frontend, const char *text);
 
 /* Returns the unit under no strategy (--strategies); its `strategies` are all those of the source
- * and of the files that the options name, with devices of classes as written. NULL after errors. */
+ * and of the files that the options name, with device classes unresolved. NULL after errors. */
 Unit *frontend_survey(Frontend *frontend);
 
 void frontend_close(Frontend *frontend);

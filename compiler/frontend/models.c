@@ -1,5 +1,5 @@
-/* Makes a module for each model and strategy: which optimizer updates which parameter (groups), in
- * which precision. passes/precision.c then applies bf16. */
+/* Makes a module for each model and strategy. Finds which optimizer updates each parameter (its
+ * group), and in which precision the model computes; passes/precision.c then applies bf16. */
 #include "frontend/models.h"
 
 #include "frontend/eval/eval.h"
@@ -15,7 +15,7 @@
 enum { MOST_GROUPS = 8 }; // HT_GROUPS of hetu.h
 
 typedef struct Optimizer {
-    const char *names;                        // pattern of names; NULL: all other parameters
+    const char *names;                        // pattern of parameters; NULL: all other ones
     const OpDef *update;                      // NULL: `rule` updates parameters
     const CFunction *rule, *after, *function; // NULL: not given; `function`: the update operator
     const char *rule_name, *after_name; // names for programs; NULL: programs use the addresses
@@ -31,8 +31,8 @@ typedef struct Arguments {
     bool averaged;
 } Arguments;
 
-/* Returns a member of a struct argument, which may be unknown. An unknown struct is an error, whose
- * message begins with `what`, such as "the optimizer is". */
+/* Returns a member of a struct argument; the member may be unknown. An unknown struct is an error,
+ * whose message begins with `what`, such as "the optimizer is". */
 static Val member(Eval *ev, const CExpr *expr, Val value, const char *what, const char *name) {
     CField field;
     if (value.unknown || !ctype_field(value.type, name, &field))
@@ -122,14 +122,14 @@ static Optimizer read_optimizer(Eval *ev, const CExpr *expr, Val value) {
     return optimizer;
 }
 
-/* Returns the number of an operator's integer parameters. Groups need the second one, `first`. */
+/* Counts an operator's integer parameters. Groups need two: `decay`, and `first` of its numbers. */
 static int integer_count(const OpDef *def) {
     int count = 0;
     for (int i = 0; i < def->param_count; i++) count += def->params[i].kind == PARAM_INT;
     return count;
 }
 
-/* Checks that all groups with an update operator have the same one, with the parameter `first`. */
+/* Checks that all groups with an update operator have the same one, which takes `first`. */
 static void check_group(Eval *ev, const CExpr *expr, const Arguments *arguments,
                         const Optimizer *optimizer) {
     const Optimizer *other = NULL;
@@ -169,7 +169,7 @@ static void read_groups(Eval *ev, const CExpr *expr, Val options, Arguments *arg
     }
 }
 
-/* Returns the position of the type in a call's options or, if they give none, of the options. */
+/* Returns the position of `dtype` in a call's options or, if they lack it, of the options. */
 static Position precision_at(const CExpr *options) {
     const CExpr *list = options->kind == C_LITERAL ? options->a : options,
                 *value = list->kind == C_INIT ? cexpr_member(list, 0, "dtype") : NULL;
@@ -265,7 +265,7 @@ static void take_optimizers(Module *module, const Arguments *arguments) {
     }
 }
 
-/* Returns the group of a parameter: the first whose pattern matches its name, or 0. */
+/* Returns the group of a parameter: the first whose pattern matches its name, else group 0. */
 static int find_group(const Module *module, const Parameter *param) {
     for (int g = 1; g < module->optimizer->groups.count; g++)
         if (!fnmatch(module->optimizer->groups.at[g].names, param->name, 0)) return g;
@@ -396,7 +396,7 @@ static bool same_optimizer(const Module *module, int g, const Optimizer *optimiz
            text_same(group->after_name, optimizer->after_name);
 }
 
-/* Returns whether a module is the program of a call: strategy, kind, precision and optimizers. */
+/* Returns whether a module fits a call: in strategy, model, kind, precision and optimizers. */
 static bool is_program(const Module *module, const Strategy *strategy, const Arguments *arguments) {
     if (module->strategy != strategy ||
         module->kind != (arguments->call->train ? MODULE_TRAIN : MODULE_INFER) ||

@@ -37,7 +37,7 @@ void models_walk(CUnit *unit, CVisit *visit, void *data);
 
 /* ---- models (models.c) ---- */
 
-/* Evaluates all models of ht_train and ht_infer, once a strategy, and appends modules. */
+/* Evaluates all models of ht_train and ht_infer under each strategy; appends modules to *unit. */
 void models_read(CUnit *cunit, Unit *unit, const FrontendOptions *options);
 
 /* ---- pipelines that read shorter rows (evaluate_lengths.c) ---- */
@@ -49,8 +49,8 @@ typedef struct Evaluator {
 } Evaluator;
 
 /* Sets links->variants of a training module: the model with each pipeline's own lengths. Checks
- * that these lengths change no parameter, and that they only shorten dimensions of inputs after the
- * first. Checks that a pragma `padding` gives a value for the elements that are cut off. */
+ * that these lengths change no parameter, and that they only shorten inputs, never their first
+ * dimension. Checks that a pragma `padding` gives a value for the elements that are cut off. */
 void lengths_evaluate(CUnit *unit, const Module *module, ModuleLinks *links,
                       const Evaluator *evaluator);
 

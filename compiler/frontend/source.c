@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Returns the length of the UTF-8 sequence at `at`; 0 when the bytes are not UTF-8. */
+/* Returns the number of bytes of the UTF-8 sequence at `at`; 0 when the bytes are not UTF-8. */
 static int utf8_length(const unsigned char *at, const unsigned char *end) {
     int length = *at < 0x80                  ? 1
                  : *at >= 0xC2 && *at < 0xE0 ? 2
@@ -54,7 +54,7 @@ static bool check_text(Arena *arena, Diag *diag, const Source *source) {
     return true;
 }
 
-/* Larger than any source. The limit ends reading from endless files such as /dev/zero. */
+/* Bytes that no source exceeds. This limit ends the reading of endless files such as /dev/zero. */
 enum { MOST_BYTES = 1 << 26 };
 
 Source *source_read(Arena *arena, Diag *diag, const char *file) {

@@ -20,11 +20,11 @@ typedef struct Source {
     bool has_pragma_operator; // the file uses `_Pragma`
 } Source;
 
-/* Reads a whole file. Returns NULL if missing, a folder, empty, not UTF-8, or with null bytes. */
+/* Reads a whole file. Reports and returns NULL if it is unreadable, no UTF-8, or has null bytes. */
 Source *source_read(Arena *arena, Diag *diag, const char *file);
 
 /* Makes a source of a given text. */
 Source *source_of_text(Arena *arena, const char *file, const char *text);
 
-/* Finds the pragmas of a file, also those under `#if 0`. */
+/* Sets `lines`, `strays` and `has_pragma_operator`. Finds pragmas under `#if 0`, too. */
 void source_scan(Arena *arena, Diag *diag, Source *source);

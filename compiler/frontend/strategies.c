@@ -87,7 +87,7 @@ static Strategy *find_strategy(const StrategyList *list, const char *name) {
     return NULL;
 }
 
-/* Joins names: "a, b and c". */
+/* Returns the joined names of the strategies: "a, b and c". */
 static const char *listed(Arena *arena, const StrategyList *list) {
     Text text = {.arena = arena};
     for (int i = 0; i < list->count; i++)
@@ -197,7 +197,7 @@ static Strategy *read_file(Chooser *chooser, const char *file) {
 
 /* ---- strategies of sources ---- */
 
-/* Joins the tokens of strategies' lines among the pragmas [first, end). */
+/* Returns the joined tokens of all strategy lines among the pragmas [first, end). */
 static TokenList gather_lines(const CUnit *unit, int first, int end) {
     TokenList tokens = {0};
     for (int i = first; i < end; i++) {
@@ -212,7 +212,8 @@ static TokenList gather_lines(const CUnit *unit, int first, int end) {
     return tokens;
 }
 
-/* Reads the strategies of the source or, if it has none, of other sources that its models need. */
+/* Reads the source's strategies or, if it has none, those of the other sources that its models
+ * need. Returns whether there were no errors. */
 static bool read_sources(Chooser *chooser) {
     const CUnit *unit = chooser->unit;
     Token *own = gather_lines(unit, 0, unit->own_pragmas).at;
@@ -250,7 +251,7 @@ static void unknown_word(Chooser *chooser) {
     }
 }
 
-/* Returns whether the program has a strategy of this name already, and reports it. */
+/* Returns whether the program has a strategy of this name already; reports an error if so. */
 static bool is_taken(Chooser *chooser, const Strategy *strategy) {
     for (int i = 0; i < chooser->choice->count; i++)
         if (!strcmp(chooser->choice->at[i].strategy->name, strategy->name)) {

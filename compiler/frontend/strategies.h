@@ -33,11 +33,11 @@ void strategies_find(CUnit *unit, Macros macros, const FrontendOptions *options,
  * that the options name. A name of the options may be a strategy of another source. */
 void strategies_check_waiting(CUnit *unit, Macros macros, const FrontendOptions *options);
 
-/* Sets each shape variable to the strategy's value; no value, or strategy NULL: the source's. */
+/* Sets each shape variable to its value in the strategy (NULL: none), else in the source. */
 void strategies_give_shapes(CUnit *unit, const Strategy *strategy);
 
 /* Gives shape variables a strategy's values, then a pipeline's lengths. Returns whether a length
- * differs. Sets *good to false after an error: a length above the strategy's, or below 2. */
+ * differs from the strategy's. Sets *good to false if a length is above that or below 2. */
 bool strategies_give_lengths(CUnit *unit, const Strategy *strategy, const Pipeline *pipeline,
                              bool *good);
 

@@ -3,9 +3,9 @@
 
     bench.py BUILD
 
-Measures the training speed of a GPT, compared with OpenBLAS; compile time; memory, compared with a
-closed form; conversions of layouts, compared with plain MPI; planning them (planning.c). scale.py
-compiles for many devices, switching.py changes strategies, known.py has published results.
+Measures the training speed of a GPT, compared with OpenBLAS; compile time; memory, compared with
+the least possible (closed_form); conversions of layouts, compared with plain MPI; their planning.
+scale.py compiles for many devices, switching.py changes strategies, known.py has published results.
 """
 import math
 import os
@@ -62,7 +62,7 @@ def sgemm(work):
 
 
 def speed(build, work):
-    """Returns a training step's operations a second, divided by sgemm's.
+    """Returns the operations a second of a training step, and those of sgemm.
 
     Counts 6 operations for each token and each weight of a matrix product.
     """
@@ -99,7 +99,7 @@ def peak_bytes(trained):
 
 
 def closed_form(s):
-    """Returns the bytes that training needs at least.
+    """Returns the bytes that training needs at least, and how many of them are activations.
 
     They are the parameters, gradients and two moments; the activations that backward reads of each
     layer; the logits and their gradient; the gradients within one layer. A layer keeps, in widths of

@@ -210,7 +210,7 @@ def best_fit(q, degree):
 
 
 def flexsp(tools):
-    """Returns the least gain of three batches of each kind.
+    """Yields a row with the least gain of three batches for each model size and data set.
 
     A batch whose plan is within 1.03 of its certified bound cannot gain more.
     """

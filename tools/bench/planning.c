@@ -1,4 +1,4 @@
-/* Times the conversion planner, whose work is equal on all devices:
+/* Times the conversion planner, which does the same work on every device:
  *
  *     planning
  *

@@ -15,8 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GPT = ROOT / "examples" / "gpt" / "gpt.c"
 SIZES = dict(EMBED=12288, HEADS=96, LAYERS=96, SEQ=2048, VOCAB=51200)
 DEVICES = (64, 1024, 4096)
-SECONDS, MEMORY, TABLES, GROWTH = 3.0, 1e9, 4e6, 1.5  # limits of a compilation; GROWTH: 4,096
-                                                      # devices over 1,024
+SECONDS, MEMORY, TABLES, GROWTH = 3.0, 1e9, 4e6, 1.5  # limits: seconds, bytes, bytes of tables;
+                                                      # seconds on 4,096 devices over 1,024
 TRIES = 5
 
 
@@ -29,13 +29,13 @@ def stages(first, count, copies, tensor):
 
 
 def one_kind(devices):
-    """Returns 8-way tensor parallelism, 8 stages and n copies, and the rows of the batch."""
+    """Returns lines of 8-way tensor parallelism, 8 stages and n copies, and the batch's rows."""
     copies = devices // 64
     return ["  pipeline microbatches(16)", *stages(0, 8, copies, 8)], 16 * copies
 
 
 def two_kinds(devices):
-    """Returns pipelines of 4 stages x 8 devices, as many of 8 x 4, and the rows of the batch."""
+    """Returns lines of pipelines of 4 stages x 8 devices and as many of 8 x 4; the batch's rows."""
     lines = []
     for first in range(0, devices, 64):
         lines += ["  pipeline microbatches(16) rows(1)", *stages(first, 4, 1, 8), "  pipeline microbatches(8) rows(2)", *stages(first + 32, 8, 1, 4)]
@@ -43,9 +43,9 @@ def two_kinds(devices):
 
 
 def wide_kinds(devices):
-    """Returns pipelines of 4 stages x 8 devices, twice as many of 8 x 2, and the rows of the batch.
+    """Returns lines of pipelines of 4 stages x 8 devices, twice as many of 8 x 2; the batch's rows.
 
-    Devices of the second kind have four times the share of the others.
+    Tensors' pieces on devices of the second kind are four times as large as on the others.
     """
     lines = []
     for first in range(0, devices, 64):

@@ -2,7 +2,7 @@
  *
  *     mpirun -np 4 textbook [SECONDS]
  *
- * Tensors have largest pieces of 4 KiB and 16 MiB. Two ways alternate for SECONDS (default 1): the
+ * A tensor's largest piece has 4 KiB or 16 MiB. Two ways alternate for SECONDS (default 1): the
  * MPI call, with a copy of the piece before or after it where pieces are strided; and the run-time
  * library with the planner's plan.
  *

@@ -194,7 +194,7 @@ static void emit_column_loop(Text *out, const Loop *inner, int depth) {
     text_print(out, "for (long %s = c; %s < end; %s++)\n", inner->name, inner->name, inner->name);
 }
 
-/* Appends sums over rows, COLUMNS neighbouring elements of the result at a time. */
+/* Appends sums over rows that compute COLUMNS neighbouring elements of the result at a time. */
 static void emit_column_sums(const Sums *sums) {
     Text *out = sums->out;
     const Nest *outputs = sums->outputs;

@@ -11,10 +11,10 @@
 
 #include "emit/kernel/loops.h"
 
-/* Returns the number of elements from which threads are used. `calls`: elements call functions. */
+/* Returns the least number of elements that threads share. `calls`: elements call functions. */
 int64_t cpu_parallel_from(bool calls);
 
-/* Appends `for (long i0 = 0; i0 < 8; i0++)` and `end`. */
+/* Appends `for (long i0 = 0; i0 < 8; i0++)`, then the text `end`. */
 void cpu_for(Text *out, int depth, const Loop *loop, const char *end);
 
 /* Appends `#pragma omp parallel for` over the next `loops` loops. */

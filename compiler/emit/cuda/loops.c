@@ -11,7 +11,7 @@
 #include "emit/words.h"
 
 enum {
-    SERIAL_SUM = 16, // elements up to which a single thread adds up a sum
+    SERIAL_SUM = 16, // a single thread adds up a sum of fewer elements
     PART_SUM = 2048, // least number of elements in a part of a sum
     BLOCKS = 512     // number of blocks that occupies a whole device
 };
@@ -41,7 +41,7 @@ static uint64_t read_by(const LocalOp *local, uint32_t set) {
     return terms_operands(local, set) << local->result_count;
 }
 
-/* Appends the loop over several lanes, and the blanks of its statement. Returns the depth there. */
+/* Appends the loop over several lanes and its statement's blanks. Returns the statement's depth. */
 static int emit_lanes(Text *out, const Lanes *lanes, int depth) {
     if (lanes->width > 1) {
         indent(out, depth++);
@@ -147,13 +147,13 @@ static int64_t parts_of(int64_t elements, int64_t blocks) {
     return parts < 1 ? 1 : parts;
 }
 
-/* Returns the first element of a thread. The threads of a block, and `parts` blocks, take
+/* Returns the C text of a thread's first element. The threads of a block, and `parts` blocks, take
  * consecutive elements of the sum. */
 static const char *first_text(Arena *arena, int64_t parts, const char *thread, int threads) {
     return parts > 1 ? arena_format(arena, "blockIdx.y * %d + %s", threads, thread) : thread;
 }
 
-/* Returns the grid of `blocks` blocks for the result, with each sum in `parts` parts. */
+/* Returns the C text of the grid: `blocks` blocks for the result, `parts` parts of each sum. */
 static const char *grid_text(Arena *arena, int64_t blocks, int64_t parts) {
     return parts > 1 ? arena_format(arena, "dim3(%lld, %lld)", (long long)blocks, (long long)parts)
                      : c_number(arena, blocks);

@@ -76,7 +76,7 @@ static uint64_t loop_loads(const Team *team, int loop) {
     return set;
 }
 
-/* Returns the array of a thread's elements of a result: NAME_w, or its part of NAME_h. */
+/* Returns the C text of the array of a thread's elements of a result: NAME_w, or NAME_h[j]. */
 static const char *lanes_name(const Team *team, int result) {
     return arena_format(team->device.out->arena, team->held >> result & 1 ? "%s_h[j]" : "%s_w",
                         rows_name(team->rows, result));
@@ -146,7 +146,7 @@ static void emit_step(const Team *team, int loop, int depth) {
 
 /* ---- rows ---- */
 
-/* Appends the row's index of this warp or block, and values of the row that are loaded once. */
+/* Appends the index of this warp's or block's row, and the row's values that are loaded once. */
 static void emit_row_begin(const Team *team) {
     const LocalOp *local = team->rows->local;
     Text *out = team->device.out;

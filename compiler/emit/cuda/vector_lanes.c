@@ -9,7 +9,7 @@
 
 enum {
     VECTOR = 16,         // bytes of one load or store of a thread
-    LONG_INDEX = 1 << 30 // elements from which an index needs 64 bits
+    LONG_INDEX = 1 << 30 // from this number of elements on, an index has 64 bits
 };
 
 /* Chooses an index type for all tensors' elements, at most the product of all factors. */

@@ -1,4 +1,4 @@
-/* Lanes: neighbours that a CUDA thread computes at once: bodies (loops.c), equations (rows.c).
+/* Lanes: neighbouring elements that a CUDA thread computes at once, in loops.c and rows.c.
  *
  *     f32, 4 lanes:    float x_v[4]; ht_load(x_v, x + i0 * 4);
  *                      for (int e = 0; e < 4; e++) y_v[e] = x_v[e] + bias_v;
@@ -55,8 +55,7 @@ int64_t steps_of(const Nest *nest, const Lanes *lanes);
 void emit_indices(const Device *device, const Nest *nest, const Lanes *lanes, const char *number,
                   int depth);
 
-/* Opens a loop in which all threads share the steps of a nest. Returns the launch: "grid, block".
- */
+/* Opens a loop that shares a nest's steps among all threads. Returns the launch: "grid, block". */
 const char *open_steps(const Device *device, const Nest *nest, const Lanes *lanes);
 
 /* Appends the indices of a nest in which each thread computes one step. `thread` is the number of

@@ -6,8 +6,8 @@
 
 #include <math.h>
 
-/* Returns the extent of a dimension of the whole tensor. Rows of a micro-batch have the extent of
- * the batch, a chunk that of all chunks. With padding lengths, the batch is the padded one. */
+/* Returns the extent of a dimension of the whole tensor: of the whole batch for a micro-batch (of
+ * the padded batch if a pipeline has padding lengths), and of all chunks together for a chunk. */
 static int64_t global_extent(const LocalOp *local, const Tensor *tensor, int d) {
     const BoundDim *dim = &tensor->bound->dims[d];
     const PipelineTemplates *bodies = local->module->templates;
@@ -40,7 +40,7 @@ static void emit_extents(Text *out, const LocalOp *local, const char *field, con
     text_string(out, "}");
 }
 
-/* Appends the distance from the batch's first row to the micro-batch, inside the loop over them. */
+/* Appends where the current micro-batch begins in a dimension of the view of the whole batch. */
 static void emit_turn_offset(Text *out, const LocalOp *local, const Tensor *tensor, int written) {
     int64_t stride = 0, unit = local->module->templates->row_unit;
     for (int d = 0; d < tensor->bound->rank; d++) {

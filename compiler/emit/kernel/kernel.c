@@ -1,5 +1,5 @@
-/* Chooses how an operator is computed (kernel_body): a C kernel, ht_product, or generated loops;
- * kernels with one key share a function. Fusion: passes/fuse. */
+/* Chooses how an operator is computed (kernel_body): by a C kernel, ht_product, or generated loops.
+ * Operators with equal keys share a function. passes/fuse fuses operators before. */
 #include "emit/kernel/kernel.h"
 
 #include "emit/emitter.h"

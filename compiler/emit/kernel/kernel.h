@@ -36,6 +36,6 @@ typedef struct Product {
     const Expr *scale; // scale of the product; NULL: none
 } Product;
 
-/* Returns whether the body is such a product, and fills in `product`. */
+/* Returns whether ht_product can compute the body; fills in `product` then. */
 bool product_of(const LocalOp *local, Product *product);
 void emit_product(Text *out, const LocalOp *local, const Product *product);

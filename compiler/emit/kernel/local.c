@@ -82,7 +82,7 @@ static bool local_tensor(LocalOp *local, const RoleWriter *writer, Tensor *tenso
     return true;
 }
 
-/* Checks that a kernel can get a tensor's positions: at most two ranges in a dimension. */
+/* Checks that a kernel can get a tensor's positions, which are at most two ranges a dimension. */
 static bool check_places(const LocalOp *local, RoleWriter *writer, const Tensor *tensor) {
     Range ranges[2];
     for (int d = 0; tensor->value && d < tensor->bound->rank; d++)

@@ -102,7 +102,7 @@ bool written_has_offset(const LocalOp *local, const Tensor *tensor, int written)
 /* Returns whether a dimension of a view may be zigzag: the kernel then gets two ranges. */
 bool written_is_zigzag(const Tensor *tensor, int written);
 
-/* Writes the first two distinct ranges of a region's dimension; returns how many there are. */
+/* Writes a dimension's first two distinct ranges to `ranges`; returns how many the region has. */
 int region_ranges(const Region *region, int dim, Range ranges[2]);
 
 /* Returns the column of the device's row at which the numbers of this operator begin: the flags of

@@ -47,7 +47,7 @@ typedef struct Around {
 void text_index(Text *out, const Around *around, int tensor);
 void text_tensor(Text *out, const LocalOp *local, int tensor, const Around *around);
 
-/* Appends the element of an operand in the same way. Implements AccessWriter. */
+/* Appends the element of an operand as text_tensor does. Implements AccessWriter. */
 void text_element(Text *out, const LocalOp *local, int operand, void *around);
 
 /* Append the text around a new element of the result: "y[i0] = ht_bf16_store(" and ");\n". */
@@ -64,8 +64,8 @@ void text_sum_value(Text *out, const LocalOp *local, const Around *around, const
 /* Returns the operands that terms summed over exactly these factors read, as a set. */
 uint64_t terms_operands(const LocalOp *local, uint32_t set);
 
-/* Writes the distinct sets of contracted factors, without the empty set and sets with a factor that
- * is empty on this device. Returns how many there are. */
+/* Writes to `sets` the distinct sets of contracted factors of terms, without the empty set and sets
+ * with a factor that is empty on this device. Returns their number. */
 int contracted_sets(const LocalOp *local, uint32_t *sets);
 
 /* Returns whether the largest operand is contiguous along the result's innermost loop. */

@@ -195,7 +195,7 @@ static FlaggedTerms flagged_terms(Arena *arena, RoleWriter *writer, const LocalO
     return terms;
 }
 
-/* Writes the numbers that a call reads on a device. Returns how many the call reads. */
+/* Writes to `numbers` the numbers that a call reads on a device. Returns how many it reads. */
 static int local_numbers(const LocalOp *local, const Roles *roles, const FlaggedTerms *terms,
                          int device, int64_t *numbers) {
     int count = terms->count, index = count ? roles_index(roles, device) : 0;

@@ -60,7 +60,7 @@ bool rows_stored(const Rows *rows, int value, int loop);
 void text_row_access(Text *out, const LocalOp *local, int operand, void *place);
 
 /* Appends `const float NAME_v = VALUE;`, rounded if other equations read the stored value. VALUE is
- * the equation's value or, given `sum`, that plus the terms without elements along the row. */
+ * the equation's value or, given `sum`, `sum` plus the terms without elements along the row. */
 void emit_row_value(Text *out, const RowsPlace *place, int equation, const char *sum, int depth);
 
 /* Appends the statements of a loop for one element: values, then `NAME_s += TERMS;`. Stores must

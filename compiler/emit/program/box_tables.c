@@ -175,7 +175,7 @@ static PiecesText find_pieces(Arena *scratch, const Tables *tables, const Stored
 
 /* ---- runs ---- */
 
-/* Returns rows `{device, count, piece, step}`: `count` devices whose pieces grow by `step`. */
+/* Returns rows `{device, count, piece, step}` for runs of devices; sets *runs to their number. */
 static Text device_runs(Arena *arena, const int *piece, int count, int *runs) {
     Text rows = {.arena = arena};
     *runs = 0;
@@ -211,7 +211,7 @@ static bool same_extents(const int64_t *boxes, int rank, int a) {
     return same;
 }
 
-/* Returns rows `box, lo, hi, step, ...` for runs of boxes, each the previous one moved. */
+/* Returns rows `box, lo, hi, step, ...` for runs of boxes; sets *runs to their number. */
 static Text box_runs(Arena *arena, const int64_t *boxes, int count, int rank, int *runs) {
     Text rows = {.arena = arena};
     *runs = 0;

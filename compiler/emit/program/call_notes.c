@@ -117,7 +117,7 @@ static void note_whose(NoteWriter *notes, const Op *op) {
     notes->notes.whose_count++;
 }
 
-/* Returns the number of a row of `calls`; writes it and the shapes of its tensors if new. */
+/* Returns the number of a row of `calls`; writes a new row and the shapes of its tensors. */
 static int known_call(NoteWriter *notes, const char *row, const Text *shapes, int made, int read) {
     const char *key =
         arena_format(notes->calls.arena, "%s %d %d %s", row, made, read, text_bytes(shapes));

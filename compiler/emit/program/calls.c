@@ -1,4 +1,4 @@
-/* Rolls repeated calls of a phase (equal layers) into loops, and cuts long functions. */
+/* Writes a phase as C. Repeated layers become a loop (loop rerolling); long functions are split. */
 #include "emit/program/calls.h"
 
 #include "emit/words.h"
@@ -212,7 +212,7 @@ static Repeat repeat_columns(Arena *arena, Calls *calls, Stretch stretch, Column
     return repeat;
 }
 
-/* Appends one call. In a repeat, *n numbers its first argument; else `repeat` is NULL. */
+/* Appends one call. In a repeat (else NULL), *n counts the arguments of all its calls so far. */
 static void text_call(Text *out, const Call *call, const Repeat *repeat, int *n) {
     text_print(out, "    %s", call->opening);
     for (int a = 0; a < call->arguments.count; a++) {

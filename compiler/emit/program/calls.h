@@ -64,19 +64,19 @@ void calls_use(Calls *calls, const Kernel *kernel);
 /* Appends declarations of the kernels and tables that a role uses. */
 void calls_externs(Text *out, const RoleWriter *writer, const UsedKernels *used);
 
-/* Appends function `name`, which runs the calls, and its parts, whose names begin with `phase`. */
+/* Appends the comment `phase`, function `name`, which runs the calls, and its parts NAME_0, ... */
 void calls_emit(Text *out, Calls *calls, const char *name, const char *phase);
 
-/* Returns notes on a list of calls, as rows of the tables `calls` and `made`: call_notes.c. */
+/* Returns notes on a list of calls, as rows of the tables of ht_part: call_notes.c. */
 Notes notes_of(const RoleWriter *writer, const Calls *calls);
 
 /* ---- buffers of values: buffers.c ---- */
 
-/* Returns the slots of parameters, states and inputs, by value id; -1: none. */
+/* Returns the slots (numbers in the image) of parameters, states, inputs, by value id; -1: none. */
 const int64_t *slots_of(Arena *arena, const Module *module);
 
-/* Returns, by value id, the slot of the parameter or state whose new value this is; -1: none. The
- * new value is computed into the slot if the arena has no storage for it. */
+/* Returns, by value id, the slot of the parameter or state that gets the value; -1: none. The value
+ * is computed into the slot if the arena has no storage for it. */
 const int64_t *updated_slots_of(Arena *arena, const Module *module, const int64_t *slots);
 
 /* Return the buffer (<hetu/rt.h>) of a value in a role, and its bytes on the role's devices. */

@@ -28,7 +28,7 @@ typedef struct Image {
     int piece_count;
 } Image;
 
-/* Returns the name of the array of a list of devices, and writes it when new. */
+/* Returns the name of the array of a list of devices, and writes the array when it is new. */
 static const char *list_write(Emitter *emitter, Text *out, const char *numbers) {
     intptr_t *slot = intern_slot(emitter->lists.known, numbers, strlen(numbers));
     if (!*slot) {

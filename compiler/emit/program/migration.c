@@ -1,4 +1,5 @@
-/* Writes the migrations of the unit's programs between strategies, as <hetu/image.h> describes.
+/* Writes the migrations between strategies (<hetu/image.h>): the batches of tensors that one plan
+ * moves together (`windows` in C), and the tensors' slots under the old and the new strategy.
  *
  *     static const ht_migration_window windows_a_to_b[] = {{&plan_0, slots, slots}, ...};
  *     static const ht_migration gpt_migrations_rows[] = {{&a_image, &b_image, 3, windows_a_to_b}};
@@ -29,7 +30,8 @@ static void emit_migration_plan(Text *out, Emitter *emitter, const MigrationPlan
               (PlanLabel){migration_plan_name(emitter, migration), label}, &names);
 }
 
-/* Returns `0, 3, 5`: the tensors' slots under the first strategy (`from`), or under the second. */
+/* Returns `0, 3, 5`: the slots of a batch's tensors, which are their numbers in the image of the
+ * old strategy (`from`) or of the new one (slots_of). */
 static const char *slots_text(Arena *arena, const MigrationBatch *window, bool from) {
     Text text = {.arena = arena};
     for (int t = 0; t < window->tensors.count; t++)

@@ -1,5 +1,5 @@
-/* Sorts a role's operators into phases; places the starts and waits of async collectives,
- * prefetches and messages. ir/analysis/phases.c and prefetch.c find them. */
+/* Sorts a role's operators into phases (ir/analysis/phases.c); places the starts and waits of async
+ * collectives, prefetches (ir/analysis/prefetch.c) and messages. */
 #include "emit/program/role.h"
 
 #include "emit/kernel/kernel.h"

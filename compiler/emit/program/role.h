@@ -1,4 +1,4 @@
-/* A role's program: operators become calls, repeated calls loops, and phases functions.
+/* A role's program: operators become calls, repeated calls become loops, phases become functions.
  *
  *     forward of stage 0   ->   void gpt_gpt_loss_train_role0_forward(ht_worker *r)
  *                              {
@@ -26,7 +26,7 @@ typedef struct Notes {
 typedef struct RolePart {
     Phase phase;
     int visit;
-    const char *name;         // "forward", "backward_1"
+    const char *name;         // "forward", "visit1_backward"
     bool runs;                // the part has operators to run
     Array(int) receive, send; // indices of RoleText.transfers
     Notes notes;

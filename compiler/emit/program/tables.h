@@ -8,7 +8,7 @@
 /* Appends the image of a module. `writers` and `roles` have an entry for each role. */
 void emit_image(Text *out, const RoleWriter *writers, const RoleText *roles);
 
-/* Appends a reference to an image that the running program has already. */
+/* Appends an ht_image with the fields that identify an image of the running program. */
 void emit_known_image(Text *out, Emitter *emitter, const Module *module, const char *name);
 
 /* Returns the number N of the table `pieces_N` of a value, and writes the table when there is none

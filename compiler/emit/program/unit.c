@@ -42,7 +42,7 @@ static Text begin_file(Emitter *emitter, const char *what) {
 
 /* ---- the main file ---- */
 
-/* Returns the main file's name for a captured global: hetu_far_NAME if only others declare it. */
+/* Returns the main file's name for a captured global: hetu_far_NAME if only other files have it. */
 static const char *read_name(Arena *arena, const CapturedGlobal *read) {
     return read->far ? arena_format(arena, "hetu_far_%s", read->variable) : read->variable;
 }

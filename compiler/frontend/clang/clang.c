@@ -1,5 +1,5 @@
-/* Parses sources with libclang, and turns its diagnostics into hetucc's. expr.c, stmt.c, type.c and
- * predefined.c refuse constructs. */
+/* Parses sources with libclang, and turns its diagnostics into hetucc's. expr.c, stmt.c and
+ * predefined.c refuse what hetucc cannot evaluate. */
 #include "frontend/clang/reader.h"
 
 #include "ir/unit.h"
@@ -175,7 +175,7 @@ static bool is_revised(const Reader *r) {
     return revised;
 }
 
-/* Returns the error for a libclang warning of code that C compilers read otherwise; else NULL. */
+/* Returns the error for libclang's warning of code that compilers read differently; else NULL. */
 static const char *taken_otherwise(const Reader *r, const char *warning) {
     if (!strncmp(warning, "unknown attribute", 17) && strstr(warning, "scalar_storage_order"))
         return "the attribute scalar_storage_order cannot be evaluated at compile time; move it to "
@@ -251,7 +251,7 @@ static void read_sources(Reader *r) {
         source_scan(r->arena, r->diag, r->files.sources.at[i]);
 }
 
-/* Parses again, with `_Pragma` turned into declarations with its text, if some file uses it. */
+/* If a file uses `_Pragma`, parses again with each `_Pragma` as a _Static_assert of its text. */
 static void reparse_pragma_operators(Reader *r) {
     bool used = false;
     for (int i = 0; i < r->files.sources.count; i++)

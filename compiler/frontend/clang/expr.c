@@ -94,8 +94,8 @@ char *clang_unquoted(Reader *r, const char *quoted, int64_t *length) {
     return text;
 }
 
-/* Returns whether the preprocessor made a literal, or joined it from several. A source then does
- * not have clang's spelling of the literal. */
+/* Returns whether the preprocessor made a literal, or joined it from several. Its spelling in clang
+ * is then not in the source. */
 static bool is_made(Reader *r, CXCursor cursor, const char *text) {
     CXFile file;
     unsigned at;
@@ -339,8 +339,7 @@ static const CExpr *call(Reader *r, CXCursor cursor) {
     CExpr *expr = node(r, cursor, C_CALL);
     expr->a = clang_expr(r, list.at[0]);
     expr->slot = r->body.slots++;
-    // Read only the text of a failed assertion, because its line number may differ between
-    // compilers.
+    // Read only the text of a failed assertion; its line number may differ between compilers.
     bool fails = !strcmp(clang_string(r, clang_getCursorSpelling(cursor)), "__assert_fail");
     for (int i = 1; i < (fails ? 2 : list.count); i++)
         array_push(r->arena, &expr->args, clang_expr(r, list.at[i]));

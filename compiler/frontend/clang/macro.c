@@ -32,7 +32,7 @@ static TokenList converted(Reader *r, CXToken *tokens, unsigned first, unsigned 
     return list;
 }
 
-/* Reads the parameters after the `(`, token 1. Returns the index of the body's first token. */
+/* Reads the parameters, behind token 1, a `(`. Returns the index of the body's first token. */
 static unsigned read_parameters(Reader *r, Macro *macro, CXToken *tokens, unsigned count) {
     unsigned i = 2;
     for (; i < count; i++) {
@@ -96,7 +96,7 @@ static bool has_line(Reader *r, const char *name, int depth) {
     return false;
 }
 
-/* Returns the offset past a comment, string or character; else past one byte. */
+/* Returns the offset past the comment, string or character constant at `at`; else `at` + 1. */
 static int skip(const Source *source, int at) {
     const char *text = source->text + at, *end = text + 1;
     if (*text != '/' && *text != '"' && *text != '\'') return at + 1;
@@ -131,7 +131,7 @@ static int name_end(const Source *source, int at) {
     return at;
 }
 
-/* Returns the offset past the arguments of a name that ends at `at`; `at` if it has none. */
+/* Returns the offset past the arguments of a name that ends at `at`; `at` if no `(` follows it. */
 static int call_end(const Source *source, int at) {
     int open = at + (int)strspn(source->text + at, " \t\n");
     return source->text[open] == '(' ? closing(source, open) : at;
@@ -177,10 +177,10 @@ bool clang_line_is_open(Reader *r, CXCursor cursor, int line) {
 
 /* ---- macros that become strings ---- */
 
-/* Returns whether the C compiler spells a macro's body differently: a limit, or a clang header's
+/* Returns whether gcc spells a macro's body unlike clang: of a limit, or of a clang header's macro.
  *
- *     INT_MAX   2147483647, 0x7fffffff in gcc
- *     NULL      ((void*)0), ((void *)0) in gcc
+ *     INT_MAX   2147483647 in clang, 0x7fffffff in gcc
+ *     NULL      ((void*)0) in clang, ((void *)0) in gcc
  */
 static bool has_own_text(Reader *r, const SeenMacro *seen) {
     const char *name = seen->name, *file = clang_extent(r, seen->cursor).file;

@@ -5,7 +5,7 @@
 
 /* ---- lines ---- */
 
-/* Returns whether clang warned of an unknown pragma on a line: it is active in some inclusion. */
+/* Returns whether clang warned of an unknown pragma on a line: some inclusion does not skip it. */
 static bool was_warned(Reader *r, const char *file, const PragmaLine *line) {
     bool found = false;
     for (unsigned i = 0; i < clang_getNumDiagnostics(r->tu) && !found; i++) {
@@ -194,7 +194,7 @@ typedef struct InclusionSearch {
     bool in_function; // an #include of the file is inside a function
 } InclusionSearch;
 
-/* Visits an inclusion: `stack` has its directive's position, then those of outer files. */
+/* Visits an included file. `stack` has the position of its #include, then those of outer files. */
 static void visit_inclusion(CXFile included, CXSourceLocation *stack, unsigned depth, void *data) {
     InclusionSearch *search = data;
     Reader *r = search->r;

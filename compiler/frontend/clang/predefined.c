@@ -10,7 +10,7 @@
 #include <string.h>
 
 typedef struct Predefined {
-    const char *name; // one that ends in * stands for all names with this beginning
+    const char *name; // a name that ends in * stands for all names that begin with it
     bool defined;     // both compilers define it, with different values
     long least;       // a lower bound of the value in every C compiler; 0: none
 } Predefined;
@@ -39,7 +39,7 @@ static const Predefined predefined[] = {
      false, 0},
 };
 
-/* C revisions after the last standard have different numbers in each compiler. */
+/* In each compiler, C revisions after the last standard have another number. */
 static const Predefined revision = {"__STDC_VERSION__", true, 202000};
 
 /* A macro of the user's whose body has a predefined macro. */
@@ -62,7 +62,7 @@ typedef struct FileTokens {
     const CXSourceRangeList *skipped;
 } FileTokens;
 
-/* Returns whether the word of `length` bytes is a name or, ending in *, begins it. */
+/* Returns whether the word of `length` bytes is `name` or, if it ends in *, begins `name`. */
 static bool is_word_of(const char *word, size_t length, const char *name) {
     bool begins_so = word[length - 1] == '*';
     return begins_so ? !strncmp(name, word, length - 1)
@@ -136,7 +136,7 @@ static bool is_certain(const Predefined *macro, const char *comparison, const ch
     return (!strcmp(comparison, ">") || !strcmp(comparison, "<=")) && read && limit < macro->least;
 }
 
-/* Returns whether the header that a condition asks for may be one that a compiler brings. */
+/* Returns whether __has_include asks for a header that may belong to one compiler alone. */
 static bool asks_for_own_header(const Search *search, const FileTokens *tokens, unsigned i) {
     static const char *const own[] = {"omp",       "acc_",    "openacc", "quadmath",  "arm_",
                                       "stdckdint", "cpuid",   "cet",     "sanitizer", "__",
@@ -185,7 +185,7 @@ static bool names_arithmetic(const char *literal) {
                                strstr(literal, "overflow") || strstr(literal, "precision"));
 }
 
-/* Returns a token to which only one of the two compilers gives a meaning; `end`: the line has none.
+/* Returns the index of the first token that only one of the two compilers understands, or `end`.
  *
  *     #pragma ms_struct on                     struct layouts, in clang only, as _Pragma too
  *     __attribute__((optimize("fast-math")))   arithmetic, in the C compiler only */
@@ -218,7 +218,7 @@ static void refuse_meaning(Search *search, const FileTokens *tokens, unsigned i)
                spelling(search, tokens, i));
 }
 
-/* Searches the tokens [first, end) of a line, as search_file does a file. */
+/* Searches the tokens [first, end) of a line in the way of search_file. */
 static bool search_line(Search *search, const FileTokens *tokens, unsigned first, unsigned end,
                         bool refuses) {
     bool directive = !strcmp(spelling(search, tokens, first), "#"), found = false;

@@ -30,7 +30,7 @@ typedef struct SeenQualified {
     UT_hash_handle hh;
 } SeenQualified;
 
-/* A macro that the C compiler spells differently. */
+/* A macro whose body gcc spells unlike clang, such as NULL (macro.c). */
 typedef struct OwnMacro {
     const char *name, *word; // the longest word of its body
 } OwnMacro;
@@ -58,7 +58,7 @@ typedef struct Definition {
 
 /* A range [begin, end) of byte offsets in a file. Code from a macro has the range of its use. */
 typedef struct Extent {
-    const char *file; // NULL: none
+    const char *file; // NULL: in no file
     int begin, end;
 } Extent;
 
@@ -81,8 +81,8 @@ typedef struct ReaderPragmas {
     Array(Token) weak; // names in pragmas `weak`
 } ReaderPragmas;
 
-/* A call over several lines of a macro with __LINE__. gcc expands it to the number of the first
- * line, clang to that of the last. */
+/* A macro call over several lines whose expansion has __LINE__. gcc replaces __LINE__ by the number
+ * of the first line, clang by that of the last. */
 typedef struct OpenCall {
     const Source *source;
     int begin, end, last_line; // offsets in the source; number of the last line
@@ -174,7 +174,7 @@ void clang_body(Reader *r, CFunction *function, CXCursor cursor);
 void clang_read_pragmas(Reader *r);
 void clang_finish_pragmas(Reader *r);
 
-/* Returns the hspmd pragma from `_Pragma` that a declaration keeps; NULL when it keeps none. */
+/* Returns the pragma in a _Static_assert made of `_Pragma("hspmd ...")`; NULL for any other. */
 Pragma *clang_asserted(Reader *r, CXCursor cursor);
 
 /* ---- macro.c ---- */
@@ -182,7 +182,7 @@ Pragma *clang_asserted(Reader *r, CXCursor cursor);
 void clang_macro_seen(Reader *r, CXCursor cursor);
 void clang_note_lines(Reader *r); // fills ReaderMacros.open_calls
 bool clang_line_is_open(Reader *r, CXCursor cursor, int line);
-/* Returns a macro in `text`, made by `#`, that the C compiler spells unlike clang; NULL: none. */
+/* Returns a macro whose expansion in `text`, made by `#`, gcc spells unlike clang; NULL: none. */
 const char *clang_spelled_otherwise(Reader *r, CXCursor string, const char *text);
 
 /* ---- rounding.c, predefined.c ---- */

@@ -1,6 +1,6 @@
 /* Reads statements of clang as statements of the C tree, with the pragmas between them.
  *
- * A pragma's place is found by offsets: between statements of a block, or a head and its body. */
+ * Offsets show where a pragma stands: between two statements, or between a head and its body. */
 #include "frontend/clang/reader.h"
 
 #include <ctype.h>

@@ -44,7 +44,7 @@ static const char *pointer_key(Reader *r, const CType *base, bool to_const) {
     return arena_format(r->arena, "pointer %s%s", to_const ? "const " : "", base->key);
 }
 
-/* Returns the key of a type without qualifiers. A variable-length array has its own key. */
+/* Returns the key of a type without qualifiers. Each variable-length array has a key of its own. */
 static const char *type_key(Reader *r, CXType clang) {
     switch (clang.kind) {
     case CXType_Record:
@@ -202,7 +202,7 @@ static void fill(Reader *r, CType *type, CXType clang) {
     }
 }
 
-/* Returns the size of a type in bytes; 0: none. (libclang crashes on its own placeholder types.) */
+/* Returns the size of a type in bytes; 0 for kinds without a size or on which libclang crashes. */
 static int64_t type_size(CXType clang) {
     bool sized = (clang.kind >= CXType_Bool && clang.kind <= CXType_Double) ||
                  clang.kind == CXType_Enum || clang.kind == CXType_Pointer ||
@@ -210,13 +210,13 @@ static int64_t type_size(CXType clang) {
     return sized ? clang_Type_getSizeOf(clang) : 0;
 }
 
-/* Returns ht_tensor of the first source, which all sources share; NULL for any other type. */
+/* Returns the first source's ht_tensor, which all share, if `clang` is ht_tensor; else NULL. */
 static CType *shared_type(const Reader *r, CXType clang, const char *name) {
     bool tensor = clang.kind == CXType_Record && is_tensor(clang_getTypeDeclaration(clang), name);
     return tensor ? (CType *)r->unit->types.tensor : NULL;
 }
 
-/* Returns the type of a canonical type without qualifiers; makes it when its key is new. */
+/* Returns the CType of clang's canonical, unqualified type; creates it when its key is new. */
 static const CType *type_of(Reader *r, CXType clang) {
     const char *key = type_key(r, clang);
     CType *type = known_type(r, key);
@@ -232,7 +232,7 @@ static const CType *type_of(Reader *r, CXType clang) {
     return type;
 }
 
-/* Finds the type by clang's address first, faster than by key. Types of variable length are new. */
+/* Looks up clang's address, which is faster than the key. Variable-length arrays are not cached. */
 const CType *clang_type(Reader *r, CXType clang) {
     SeenQualified *seen;
     int variable_arrays = r->variable_arrays;
@@ -266,7 +266,7 @@ const CType *clang_adjusted(Reader *r, CXType clang) {
     return type->kind == CT_FUNCTION ? clang_pointer_to(r, type, false) : type;
 }
 
-/* Makes a type that all sources share. Structs belong to one source. */
+/* Creates one of C's basic types, which the trees of all sources share. */
 static const CType *builtin(Reader *r, CType like) {
     CType *type = new_type(r, like.name, like.name, like.kind, like.size);
     fill_integer(type, like.is_signed, like.rank);

@@ -1,5 +1,5 @@
-/* Calls functions at compile time: those with a body are evaluated, up to MOST_DEPTH calls; others
- * are refused. string.c, stdlib.c and math.c have libc's functions. */
+/* Calls functions at compile time. Evaluates functions with a body, at most MOST_DEPTH calls deep,
+ * and libc's functions (string.c, stdlib.c, number_calls.c, math.c); refuses all others. */
 #include "frontend/eval/eval.h"
 #include "ir/module.h"
 

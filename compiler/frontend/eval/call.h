@@ -17,7 +17,7 @@ typedef struct Call {
     int slot; // frame slot of a result that is a struct
 } Call;
 
-/* Evaluate a call: of an expression, and with arguments that are evaluated already. */
+/* Evaluate a call expression, and a call whose arguments are evaluated already. */
 Val eval_call(Eval *ev, const CExpr *expr);
 Val call_function(Eval *ev, const Call *call);
 
@@ -44,9 +44,9 @@ const Builtin *builtin_find(const char *name);
 /* The tables of implementations. The last entry of each has the name NULL. */
 extern const Builtin tensor_builtins[], number_builtins[], stdlib_builtins[];
 
-/* Evaluates a call of math.h to *value; false for another function, or with unknown arguments. */
+/* Sets *value to the result of a math.h function; false: another function, or unknown arguments. */
 bool math_call(Eval *ev, const Call *call, Val *value);
 
-/* Returns the arguments after argument `format` as printf formats them, valid until the next call.
- * Arguments must not overlap the destination, `room` bytes at `to`; 0: none. */
+/* Returns the text that printf makes of argument `format` and those after it; the next call
+ * overwrites it. Refuses arguments that overlap the `room` bytes at `to`; `to` 0: no such bytes. */
 const Text *format_values(Eval *ev, const Call *call, int format, uint64_t to, int64_t room);

@@ -123,7 +123,7 @@ bool eval_integer(Eval *ev, const CExpr *expr, int slots, int64_t *value);
 /* The place at which evaluation continues after a statement. */
 typedef enum Flow { FLOW_NEXT, FLOW_BREAK, FLOW_CONTINUE, FLOW_RETURN, FLOW_GOTO } Flow;
 
-/* Evaluate an expression: to its value, to its place as an lvalue, and for side effects alone. */
+/* Return an expression's value, and the place of an lvalue; run an expression's side effects. */
 Val eval(Eval *ev, const CExpr *expr);
 Place eval_place(Eval *ev, const CExpr *expr);
 void eval_effects(Eval *ev, const CExpr *expr);
@@ -138,7 +138,7 @@ Object *frame_object(Eval *ev, int slot, int64_t size, const char *name);
 /* Evaluates a statement. */
 Flow eval_statement(Eval *ev, const CStmt *stmt);
 
-/* Evaluate a declaration, and skip one that a jump passes, which leaves its variable unset. */
+/* Evaluate a declaration, and pass over one that a jump skips, whose variable becomes unset. */
 void eval_declared(Eval *ev, const CVar *var);
 void eval_skipped(Eval *ev, const CVar *var);
 
@@ -152,7 +152,7 @@ void eval_steps(Eval *ev, int64_t count);
  * open, it is unknown in a lenient evaluation, and an error in any other. */
 Val rounding_check(Eval *ev, const Binary *operation, Val result);
 
-/* Records that a value is negated: if it is a rounded product, a C compiler may fuse both (FMA). */
+/* Records that a value is negated: a C compiler may fuse a negated product with a sum (FMA). */
 void rounding_negated(Eval *ev, Val value);
 
 /* Returns whether options leave the result of a math.h function open; an error unless lenient. */
@@ -169,14 +169,14 @@ Val operator_call(Eval *ev, const Call *call);
 /* Returns `at` or, inside hetu's headers, the position of the model's call into them. */
 Position operator_position(const Eval *ev, Position at);
 
-/* Append an op: to the module or gradient that is being evaluated, and to the update section. */
+/* Append an op: _emit to the module or gradient being evaluated, _update to the update section. */
 void operator_emit(Eval *ev, Op *op);
 void operator_update(Eval *ev, Op *op);
 
 /* Appends an op that makes `value` a parameter's or state's new value; returns the op's result. */
 Value *update_to(Eval *ev, Value *value, Position at);
 
-/* Stores a value as the member `name` of the struct of a type at a place. */
+/* Stores a value in the member `name` of the struct at a place, whose type is `type`. */
 void place_set(Eval *ev, const CType *type, Place place, const char *name, Val value);
 
 /* Returns the gradient of an op, evaluated once for all equal calls; NULL: the op has none. */

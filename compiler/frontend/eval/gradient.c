@@ -1,4 +1,4 @@
-/* Evaluates gradients: clause `grad`'s C function runs on symbolic tensors, once a kind of call.
+/* Evaluates gradients: the C function of clause `grad` runs on tensors, once for all equal calls.
  *
  *     loss = nll(logits, t), grad(nll_grad)
  *     nll_grad(op, dloss) ─▶ a Function that returns dlogits, and NULL for t */

@@ -23,7 +23,7 @@ typedef struct Leaf {
     const CType *type;
     const CExpr *value;
     int first; // index of the first leaf with this expression, which leaves of a range share
-    int64_t whole_begin, whole_end; // bits [begin, end) of a range's braced element; end 0: none
+    int64_t whole_begin, whole_end; // bits [begin, end) of a braced element of a range; end 0: none
 } Leaf;
 
 /* The initialized member of a union. */
@@ -160,7 +160,7 @@ static void enter(Filler *f, Position at) {
     f->level[++f->depth] = (Level){.type = member.type, .offset = member.offset};
 }
 
-/* Makes a field the next member, or returns false. clang's designators name anonymous ones, too. */
+/* Makes a field the next member; false: no such field. clang designates anonymous fields, too. */
 static bool find_field(Level *level, const void *decl) {
     for (int i = 0; i < level->type->fields.count; i++) {
         level->next = i;

@@ -26,7 +26,7 @@ typedef enum Knowledge {
 /* Reads and stores of a variable with static storage during an evaluation. */
 typedef struct Track {
     uint8_t *before;  // the bytes before the evaluation
-    uint8_t *touched; // for each byte, whether it was stored, or read before that
+    uint8_t *touched; // flags of each byte: stored; read before the first store
     Position read_at, written_at;
 } Track;
 
@@ -77,7 +77,7 @@ enum { POINTER_FUNCTION = 0xFFFFFF };
 
 /* ---- objects ---- */
 
-/* Create an object of zeros, called `name` in messages; and release one, so that it is reused. */
+/* Create an object of zero bytes, called `name` in messages, and release an object for reuse. */
 Object *object_create(Eval *ev, int64_t size, const char *name);
 void object_release(Eval *ev, Object *object);
 
@@ -105,11 +105,11 @@ uint64_t pointer_to_function(const CFunction *function);
 /* Returns the function that a pointer points to; NULL when it points to no function. */
 const CFunction *pointer_function(Eval *ev, uint64_t pointer);
 
-/* Return whether a pointer points into a string literal, and whether just after an object. */
+/* Return whether a pointer points into a string literal, and whether to the end of an object. */
 bool pointer_literal(const Eval *ev, uint64_t pointer);
 bool pointer_behind(const Eval *ev, uint64_t pointer);
 
-/* Returns a pointer moved by some bytes. */
+/* Returns a pointer moved by `bytes`; an error when it is null or its offset exceeds 32 bits. */
 uint64_t pointer_moved(Eval *ev, uint64_t pointer, int64_t bytes, Position at);
 
 /* Returns the place of `size` bytes at a pointer; an error when no live object contains them. */
@@ -118,7 +118,7 @@ Place pointer_place(Eval *ev, uint64_t pointer, int64_t size, Position at);
 /* Returns the string at a pointer; an error when it has no null byte inside its object. */
 const char *pointer_string(Eval *ev, uint64_t pointer, Position at);
 
-/* Returns the characters of a string before its null byte, at most `most`; *length is their number.
+/* Returns a string's characters before its null byte, at most `most`; sets *length to their number.
  * A string of at least `most` characters needs no null byte. */
 const char *pointer_characters(Eval *ev, uint64_t pointer, uint64_t most, Position at,
                                size_t *length);
@@ -137,7 +137,7 @@ Place place_member(Place place, const CType *type, const char *name, const CType
 /* Copies bytes with their Knowledge. */
 void place_copy(Eval *ev, Place to, Place from, int64_t size);
 
-/* Copies a struct as an assignment does, which leaves the copy's padding open. */
+/* Copies a struct as an assignment does: the copy's padding has no value (Knowledge PADDING). */
 void place_assign(Eval *ev, Place to, Place from, const CType *type);
 
 /* Marks the padding of a struct, or of an array of structs; does nothing outside functions. */

@@ -94,7 +94,7 @@ static Attr attribute(Eval *ev, const Call *call, int param) {
 
 /* ---- making the op ---- */
 
-/* Sets an op's section, and the call stack and scope of its source; returns the source. */
+/* Sets an op's section, and the call stack and scope of its source; returns the OpSource. */
 static OpSource *operator_place(Eval *ev, Op *op, Section section) {
     OpSource *source = op_change_source(ev->arena, op);
     source->frames = ev->frame->frames;
@@ -141,7 +141,7 @@ static void check_module(Eval *ev, const Call *call) {
                    call->function->name);
 }
 
-/* Declares in the module the operator `name` that a clause of a rule names, unless NULL. */
+/* Declares in the module the operator `name`, which a rule's clause names; NULL: does nothing. */
 static void add_named(Eval *ev, const Call *call, const char *clause, const char *name) {
     const CFunction *named =
         name ? cunit_lookup_beside(ev->unit, call->function->op->def, name).function : NULL;

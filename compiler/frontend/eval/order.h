@@ -37,17 +37,17 @@ typedef struct OrderLog {
     Touches touches;
     Touches compared;
     int from;       // index of the first touch of the current operand
-    int most;       // number of touches from `from` on at which neighbours are joined
+    int most;       // number of the current operand's touches at which neighbours are joined
     uint64_t since; // only objects with `born` up to this are recorded; 0: none are recorded
 } OrderLog;
 
 /* An expression whose operands C evaluates in unspecified order, from order_begin to order_end. */
 typedef struct Order {
-    int begin;      // index of the first touch of all operands
-    int middle;     // index of the first touch of the current operand
-    int from;       // OrderLog.from of the outer expression
+    int begin;      // index of the first touch of this expression's first operand
+    int middle;     // index of the first touch of this expression's current operand
+    int from;       // OrderLog.from of the enclosing expression, which order_end restores
     uint64_t since; // only objects with `born` up to this can conflict
-    uint64_t outer; // OrderLog.since of the outer expression; 0: no expression is around this one
+    uint64_t outer; // OrderLog.since of the enclosing expression; 0: none encloses this one
 } Order;
 
 /* Begins to record the touches of operands. */

@@ -107,7 +107,7 @@ static void eval_layer(Eval *ev, const Pragma *pragma) {
     ev->build.layer = layer;
 }
 
-/* Sets the layer or recompute number of ops. An inner recompute does not replace an outer one. */
+/* Sets the layer or recompute number of the next ops. An outer recompute number stays. */
 void eval_mark(Eval *ev, const Pragma *pragma) {
     if (pragma->kind == PRAGMA_LAYER) eval_layer(ev, pragma);
     else if (!ev->build.recompute) ev->build.recompute = ++ev->build.recomputes;

@@ -187,7 +187,7 @@ static Val state(Eval *ev, const Call *call) {
     return named_parameter(ev, call, param);
 }
 
-/* Returns the state of a value; reports a value of no state, and a second assignment. */
+/* Returns the state that a value is; reports a value that is none, and a second assignment. */
 static Parameter *state_argument(Eval *ev, const Call *call, const Value *value) {
     Position at = operator_position(ev, call->at);
     Parameter *param = value->kind == VALUE_PARAM ? ev->module->params.at[value->index] : NULL;

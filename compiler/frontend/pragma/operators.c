@@ -1,5 +1,5 @@
-/* Makes operators of the pragma `op`: a user's own operator, its kernel and gradient, are checked
- * here. rule/grammar.h has the notation. */
+/* Makes operators of pragmas `op`, and checks a user's operators with their kernels and gradients.
+ * rule/grammar.h has the notation of rules. */
 #include "frontend/pragma/pragma.h"
 
 #include "rule/rule.h"
@@ -151,7 +151,7 @@ static void check_gradient(CUnit *unit, const Rule *rule) {
         declared(unit, rule->grad.function, rule->grad.at, "void %s(ht_grad *g);");
 }
 
-/* Returns whether an operator takes the results of two calls of another one and returns as many. */
+/* Returns whether `joiner` takes the results of two calls of `rule` and gives as many as one. */
 static bool joins(const Rule *joiner, const OpDef *joining, const Rule *rule) {
     bool fits = joiner->result_count == rule->result_count &&
                 joiner->operand_count == 2 * rule->result_count && !joining->attr_count;
@@ -185,7 +185,7 @@ static void check_merges(CUnit *unit, const CFunction *function) {
         if (rule->factors[f].merge) check_merge(unit, function, &rule->factors[f]);
 }
 
-/* Joins names: "'cpu' or 'cuda'". */
+/* Returns the joined names of backends: "'cpu' or 'cuda'". */
 static const char *backend_words(Arena *arena, const char *const *backends) {
     const char *words = arena_format(arena, "'%s'", *backends);
     while (*++backends)

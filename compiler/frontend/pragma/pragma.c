@@ -19,7 +19,7 @@ bool pragma_acts(const Pragma *pragma) {
 
 /* ---- directives ---- */
 
-/* The directives: as far as `strategy`, in the order of PragmaKind. */
+/* The directives. Those up to `strategy` are in the order of PragmaKind. */
 static const char *const names[] = {"dims",  "layer",   "recompute", "shard",    "reshard",
                                     "shape", "padding", "op",        "strategy", "end"};
 
@@ -98,7 +98,7 @@ static bool expect_end(Pragma *pragma) {
                                               tokens_shown(tokens), pragma->directive);
 }
 
-/* Reads a name; NULL after an error. A macro that expands to no name is a name itself. */
+/* Reads a name; NULL after an error. A macro that does not expand to a name is the name read. */
 static const char *read_name(Pragma *pragma, const char *what) {
     Tokens *tokens = &pragma->tokens;
     const Token *token = tokens->token;

@@ -86,12 +86,12 @@ bool expression_names(const CUnit *unit, const Scope *scope, const char *name);
 
 /* ---- pragmas (pragma.c) ---- */
 
-/* Whether the next pragma lines belong to a strategy. LINES_REFUSED: the first line of that
+/* Whether the next pragma lines belong to a strategy. LINES_REFUSED: the first line of their
  * strategy was refused, so its other lines are not reported. */
 typedef enum StrategyLines { LINES_NONE, LINES_INSIDE, LINES_REFUSED } StrategyLines;
 
-/* Reads a pragma from its line. Reports an unknown directive and returns PRAGMA_BAD. *lines is read
- * and updated: every line of an open strategy belongs to it. */
+/* Reads a pragma from its line. Reports an unknown directive and returns PRAGMA_BAD. Reads and
+ * updates *lines, since every line inside a strategy belongs to that strategy. */
 Pragma *pragma_read(CUnit *unit, Macros macros, const PragmaLine *line, StrategyLines *lines);
 
 /* Reports a pragma that is probably meant for hetucc, but has misplaced, missing or misspelled
@@ -102,7 +102,7 @@ void pragma_check_stray(Diag *diag, const PragmaLine *line, bool ours);
  * frame slots from *slots. After an error the pragma becomes PRAGMA_BAD. */
 void pragma_resolve(CUnit *unit, Pragma *pragma, const Scope *scope, int *slots);
 
-/* Return whether a pragma applies to the next statement (layer, recompute), or is one itself. */
+/* Return whether a pragma marks the next statement (layer, recompute), or acts as a statement. */
 bool pragma_marks(const Pragma *pragma);
 bool pragma_acts(const Pragma *pragma);
 

@@ -12,7 +12,7 @@ typedef enum UseKind { USE_READ, USE_KEPT, USE_GIVEN } UseKind;
 
 typedef struct Use {
     UseKind kind;
-    CVar *to; // USE_KEPT
+    CVar *to; // USE_KEPT: the variable
 } Use;
 
 typedef struct Scan {
@@ -68,7 +68,7 @@ static bool may_change(Use use) {
     return use.kind == USE_GIVEN || (use.kind == USE_KEPT && use.to->access.through.count);
 }
 
-/* Returns the number of functions that may change a use's target: the current one. For an
+/* Returns how many functions may change a use's target: one, the current function. For an
  * initializer at file scope, counts those that store through the variable. */
 static int changers(const Scan *s, Use use) {
     return s->function ? 1 : use.kind == USE_KEPT ? use.to->access.through.count : 0;
@@ -78,7 +78,7 @@ static const CFunction *changer(const Scan *s, Use use, int index) {
     return s->function ? s->function : use.to->access.through.at[index];
 }
 
-/* ---- places ---- */
+/* ---- places (lvalues) ---- */
 
 static bool is_decay(const CExpr *expr) {
     return expr->kind == C_CAST && expr->type->kind == CT_POINTER &&
@@ -90,8 +90,8 @@ static bool is_hyper(const CExpr *member) {
     return !strcmp(member->member.name, "hyper") && strstr(of->name, "ht_optimizer");
 }
 
-/* Returns the variable that contains a place. When a pointer leads there, sets *pointer and returns
- * NULL. Returns NULL for an optimizer's hyperparameters (hyper), too, set at run time. */
+/* Returns the variable that contains an lvalue. When a pointer leads to the lvalue, sets *pointer
+ * and returns NULL. Returns NULL for an optimizer's `hyper`, too, which is set at run time. */
 static CVar *place_root(const CExpr *expr, const CExpr **pointer) {
     bool hyper = false;
     *pointer = NULL;
@@ -109,7 +109,7 @@ static CVar *place_root(const CExpr *expr, const CExpr **pointer) {
     }
 }
 
-/* Returns the bytes that a place covers: a member's bytes or, for an element, its whole array. */
+/* Returns the bytes that an lvalue covers: a member's bytes or, for an element, its whole array. */
 static CBytes place_bytes(const CExpr *expr) {
     if (expr->kind == C_VAR) return (CBytes){0, expr->type->size};
     const CExpr *whole = is_decay(expr->a) ? expr->a->a : expr->a;
@@ -173,7 +173,7 @@ static void change_through(Scan *s, const CExpr *pointer, Position at) {
     else if (inner) change_through(s, inner, at);
 }
 
-/* Records the variables that a place's expression reads: indices, and pointers on the path. */
+/* Records the variables that an lvalue's expression reads: indices, and pointers on the path. */
 static void scan_place(Scan *s, const CExpr *expr) {
     bool follows = expr->kind == C_INDEX || expr->kind == C_MEMBER ||
                    (expr->kind == C_UNARY && expr->op == OP_DEREFERENCE);
@@ -195,7 +195,7 @@ static void change(Scan *s, const CExpr *place, Position at) {
     scan_place(s, place);
 }
 
-/* Records where the address of a place goes. */
+/* Records where the address of an lvalue goes. */
 static void give_address(Scan *s, const CExpr *place, Use use, Position at) {
     const CExpr *pointer;
     CVar *var = place_root(place, &pointer);
@@ -210,7 +210,7 @@ static void give_address(Scan *s, const CExpr *place, Use use, Position at) {
     }
 }
 
-/* Records where the value of a place goes, and where the pointers in that value go. */
+/* Records where the value of an lvalue goes, and where the pointers in that value go. */
 static void give_value(Scan *s, const CExpr *place, Use use) {
     const CExpr *pointer;
     CVar *var = place_root(place, &pointer);

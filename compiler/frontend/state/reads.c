@@ -1,4 +1,4 @@
-/* Collects the static numbers that a model's evaluation reads and the program may change later.
+/* Collects the values of globals that a model's evaluation reads and the program may change later.
  *
  *     int heads = 8;    read by the model: the program must still have 8 when it starts */
 #include "frontend/state/state.h"
@@ -43,7 +43,7 @@ static void add_numbers(Reader *reader, const CType *type, CapturedGlobal part) 
     array_push(arena, &reader->ev->module->source->captured_globals, read);
 }
 
-/* Adds the runs of an array's numbers that were read. */
+/* Adds each run of consecutive elements of an array that were read. */
 static void add_runs(Reader *reader, const CType *array, int64_t offset, const char *name) {
     const CType *type = array->base;
     for (int64_t first = 0, end; first < array->count; first = end + 1) {
