@@ -1,4 +1,4 @@
-/* Computes with exact fractions; where a cut is rounded: fraction_floor. */
+/* Computes with exact fractions. Only fraction_floor rounds (down, to a whole element). */
 #include "layout/zigzag.h"
 
 #include "support/diag.h"

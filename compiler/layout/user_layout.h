@@ -2,7 +2,7 @@
  *
  *     [0-3]{0:4}            device numbers: a layout
  *     {batch:dp, 1:tp*ep}   axes: dimensions by name or number, and the axes that cut them, the
- *                           slowest first; `seq:cp zigzag`
+ *                           slowest first; zigzag: {seq:cp zigzag}
  */
 #pragma once
 

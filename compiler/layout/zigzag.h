@@ -60,6 +60,6 @@ Fraction cut_at(const int64_t *before, int count, int k);
 int piece_count(const State *state);
 const int64_t *piece_weights(Arena *arena, const State *state);
 
-/* Replaces `parts` by those of position k of a state. `before`: prefix sums of piece_weights. */
+/* Replaces `parts` by position k's pieces of them. `before`: prefix sums of piece_weights. */
 void cut_intervals(Arena *arena, Intervals *parts, const State *state, const int64_t *before,
                    int k);

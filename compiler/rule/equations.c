@@ -52,12 +52,12 @@ static int known_at(const EquationPlan *plan, const Expr *expr) {
     return loop;
 }
 
-/* The state of making a plan. */
+/* State of equations_plan. */
 typedef struct Planning {
     const Rule *rule;
     EquationPlan *plan;
-    EquationStep *steps; // steps of the plan
-    uint32_t *reads;     // reads of the plan
+    EquationStep *steps; // plan->step, writable
+    uint32_t *reads;     // plan->reads, writable
 } Planning;
 
 /* Notes that `loop` computes an expression, and the local values that it reads. */
