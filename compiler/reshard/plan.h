@@ -53,7 +53,7 @@ typedef Array(int) Devices;
 typedef struct Task {
     int bucket, bundle;
     int64_t lo, volume; // the part [lo, lo + volume) of the bundle in all tensors of the bucket
-    int source_count;   // number of contributions: 0 for the identity, 1 for a copy
+    int source_count;   // number of contributions: 1 for a copy, 0 for the reduction's identity
     Devices *sources;   // by contribution: its holders, in the layout's order
     Devices targets;    // devices that the target layout gives the value, in the layout's order
     Origin origin;      // origin of the contributions: ORIGIN_FROM or ORIGIN_LOCAL

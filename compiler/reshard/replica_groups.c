@@ -9,7 +9,7 @@
 typedef struct Cut {
     StateKind kind;
     int dim;          // STATE_SPLIT: dimension of the view
-    int parts;        // number of parts into which the coordinates are divided
+    int parts;        // number of parts into which a state's coordinates are divided
     int kept;         // number of parts that contain elements
     const int *state; // by group, those of `from` first: index of the state
 } Cut;

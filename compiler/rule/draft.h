@@ -89,7 +89,7 @@ int rule_read_operand(RuleDraft *draft);
 /* Returns whether two accesses have the same indices. */
 bool rule_dims_equal(const Access *a, const Access *b);
 
-/* Implements ExprPrimary in bodies: accesses, arguments and size(f). `context`: the draft. */
+/* Reads an access, an argument or size(f). Implements ExprPrimary; `context`: the draft. */
 const Expr *rule_body_primary(Tokens *tokens, void *context);
 
 /* Returns whether an equation computes value `value` (numbered as rule_value does). */

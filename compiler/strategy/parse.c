@@ -205,8 +205,8 @@ static void close_strategy(StrategyParser *parser) {
     strategy_check(tokens->diag, strategy, parser->names);
 }
 
-/* Reports, unless `refused`, that the open strategy has no `end`; returns whether it did. Then sets
- * `refused`, since the next `end` may be the missing one. */
+/* Reports, unless `refused`, that the open strategy has no `end`; returns whether it reported. Then
+ * sets `refused`, since the next `end` may be the missing one. */
 static bool unclosed(StrategyParser *parser) {
     bool open = parser->open && parser->framed, first = open && !parser->refused;
     if (first)

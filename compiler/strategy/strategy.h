@@ -32,7 +32,7 @@ struct Cluster;
 typedef struct Token Token;
 typedef struct Tokens Tokens;
 
-/* A rule `split NAME:AXIS*AXIS` or `turns NAME:AXIS*AXIS`: dimension; axes, slowest first. */
+/* A rule `split DIM:AXIS*AXIS` or `turns DIM:AXIS*AXIS`, with the slowest axis first. */
 typedef struct SplitRule {
     const char *dim;
     int axis_count;

@@ -66,7 +66,7 @@ void arena_destroy(Arena *arena) {
 }
 
 /* Returns the size of the next block for objects of `size` bytes. Each block is twice as large as
- * the one before, up to BLOCK_BYTES, so small arenas are cheap. A large object has its own. */
+ * the one before, up to BLOCK_BYTES, so small arenas are cheap. A large object has a block. */
 static size_t next_room(Arena *arena, size_t size) {
     if (size > BLOCK_BYTES / 4) return size;
     while (arena->room < 4 * size) arena->room *= 2;
