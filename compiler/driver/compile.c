@@ -393,7 +393,8 @@ static Command emitted_command(Driver *driver, const EmittedFile *file, const ch
     return command;
 }
 
-/* Writes an emitted file here (--save-temps) or to a temporary folder. Returns its path or NULL. */
+/* Writes an emitted file to the working folder (--save-temps) or to the temporary folder; with -###
+ * writes no temporary file. Returns the path; NULL after a message. */
 static const char *write_emitted(Driver *driver, const EmittedFile *file) {
     if (driver->options->save_temps)
         return output_text(&driver->tools, file->name, file->text) ? file->name : NULL;

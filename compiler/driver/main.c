@@ -346,7 +346,7 @@ static int compile_each(Driver *driver, const char *const *sources) {
     return worst;
 }
 
-/* Writes the program as a folder and runs make there. Returns the exit status. */
+/* Writes the program as a folder and runs make in it. Returns the exit status. */
 static int make_folder_program(Driver *driver, const char *const *sources) {
     const Options *options = driver->options;
     const char *program = options->output ? options->output : "a.out";

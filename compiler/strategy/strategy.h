@@ -12,8 +12,8 @@
  *       idle devices(7)
  *     end strategy
  *
- * One statement a line; comments as in C, in files also `#`. Stages without a `pipeline` form one
- * pipeline of one micro-batch; a strategy without stages runs on device 0. Numbers are integer
+ * A line is a statement. Comments are as in C; in files, also `#`. Stages without a `pipeline` form
+ * one pipeline of one micro-batch; a strategy without stages runs on device 0. Numbers are integer
  * expressions over the model's constants. A prefix in a list belongs to its item alone:
  * `devices(h800: 0-3, 12)` has numbers 0 to 3 of a class, and device 12; `layers(vision: 0-3, 4-7,
  * head)` has layers of two towers, and a name. Each range is a visit (layer_placement.h).
