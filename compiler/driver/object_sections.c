@@ -114,7 +114,7 @@ const char *section_keep(Driver *driver, const Unit *unit, const char *source) {
 
 /* ---- reading sections ---- */
 
-/* Sets the clang arguments of a part: its own options, in the folder where it was compiled. */
+/* Sets the clang arguments of a part: its own options, and the folder of its compilation. */
 static void give_arguments(Fields *fields, Portion *part, const char *folder) {
     int count;
     const char *const *args = take_list(fields, &count);

@@ -43,7 +43,7 @@ static int compare_workers(const void *a, const void *b) {
     return x->load != y->load ? (x->load > y->load) - (x->load < y->load) : x->index - y->index;
 }
 
-/* Returns how many units of `cost` bytes a device may do without exceeding a level or its limit. */
+/* Returns how many units of `cost` bytes fit a device's limit and a load of up to `level` bytes. */
 static int64_t room_of(const Worker *worker, int64_t level, int64_t cost) {
     int64_t room = worker->load < level ? (level - worker->load) / cost : 0;
     return room < worker->limit ? room : worker->limit;
@@ -55,7 +55,7 @@ static int64_t room_below(const Worker *workers, int count, int64_t level, int64
     return room;
 }
 
-/* Returns the units of a preferred portion: 1 if some must be theirs (job->least), or a grain. */
+/* Returns the step of preferred devices' shares, in units: 1 if job->least is set, else a grain. */
 static int64_t first_step(const Job *job) { return job->least ? 1 : job->grain; }
 
 /* Returns how many grains the preferred devices can do with loads of at most `level` bytes. */
