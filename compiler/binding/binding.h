@@ -36,7 +36,7 @@ typedef struct BindFactor {
     const char *name;
     bool ellipsis, counted, sized, each; // `counted`, `sized`: has a count or a clause `size`
     bool used;                           // a given operand or a result has the factor
-    int count, base; // number of dimensions, -1: unknown; its first bound factor
+    int count, base; // number of dimensions, -1: unknown; the factor's first bound factor
 } BindFactor;
 
 /* The tensor and the dimension that gave a bound factor its extent; -1: none. */
@@ -50,11 +50,11 @@ typedef struct BindCall BindCall;
 typedef struct BindHost {
     bool (*count)(const BindCall *call, int factor, int64_t *value);
     bool (*size)(const BindCall *call, int factor, int64_t *value); // false: not known yet
-    const char *(*violated)(const BindCall *call);                  // a broken one; NULL: none
+    const char *(*violated)(const BindCall *call);                  // a broken `requires`, or NULL
     const char *(*access_text)(const BindCall *call, int tensor);   // "x[b.., i]"
     ht_dtype (*argument)(const BindCall *call, int index);
 
-    /* Reports an error that has to do with some tensors. May end the program. */
+    /* Reports an error about the `count` tensors. May end the program. */
     void (*refuse)(const BindCall *call, const int *tensors, int count, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
 } BindHost;

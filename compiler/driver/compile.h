@@ -3,8 +3,8 @@
  *     gpt.c  ─unit_read─▶  Unit  ─unit_emit─▶  gpt.main.c, gpt.role0.c, ...  ─cc─▶  gpt.o
  *
  * command.c writes the C compiler's command lines, compile.c runs the steps, waiting.c runs them
- * for sources that objects keep. Nothing of a model's compilation is cached. folder.c leaves
- * emitted files that do not change, and caches the runtime's objects (HETU_RUNTIME_CACHE). */
+ * for sources that objects keep. Nothing of a model's compilation is cached. folder.c does not
+ * write emitted files that do not change, and caches the runtime's objects (HETU_RUNTIME_CACHE). */
 #pragma once
 
 #include "driver/options.h"

@@ -1,5 +1,5 @@
 /* Keeps sources and options in objects (as LTO keeps IR), and reads them back when hetucc links.
- * waiting.c decides which models wait. */
+ * waiting.c compiles the models that waited. */
 #include "driver/object_sections.h"
 
 #include "ir/unit.h"

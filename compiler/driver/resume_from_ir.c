@@ -29,7 +29,7 @@ static bool same_strategy(Arena *arena, const Strategy *a, const Strategy *b) {
     return a == b || (a && b && !strcmp(text_bytes(&texts[0]), text_bytes(&texts[1])));
 }
 
-/* Returns what differs in the file's and the source's module; NULL: model and strategy do not. */
+/* Returns what differs between two modules; NULL: their models and strategies are equal. */
 static const char *find_difference(Arena *arena, const Module *own, const Module *read) {
     if (own->kind != read->kind || own->optimizer->state_count != read->optimizer->state_count ||
         own->optimizer->clip != read->optimizer->clip || own->precision != read->precision)

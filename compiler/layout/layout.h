@@ -7,8 +7,8 @@
  *     [0-7]{0:2,dup:2,1:2}                      one subgroup of 8 devices; the last state varies
  *                                               fastest
  *     [0-3]{0:4 by 1:1:1:2}                     a weighted cut
- *     [0-3]{1:4 zigzag}                           a zigzag split: position k of n has pieces k and
- *                                                 2n-1-k of 2n, one after the other
+ *     [0-3]{1:4 zigzag}                         a zigzag split: position k of n has pieces k and
+ *                                               2n-1-k of 2n, one after the other
  *     sum([0-3]{0:4} | [4]{})                   two subgroups that each hold a contribution
  *     split 0 by 3:1 ([0-3]{1:4} | [4]{})       the first subgroup owns three quarters of dimension
  *                                               0
@@ -110,7 +110,7 @@ int64_t layout_denominator(const int64_t *weights, int count);
 
 /* Reads a layout in device numbers from the tokens, up to `close`, which stays the current token;
  * `close` NULL: up to the end. Returns NULL after it reported an error: bad notation, a repeated
- * device, a wrong number of weights, or counts whose product is not the devices' number. */
+ * device, a wrong number of weights, or counts whose product is not the number of devices. */
 Layout *layout_parse(Tokens *tokens, const char *close);
 
 /* Reads a layout from a whole text, which begins at `at`. Returns NULL after an error. */
@@ -140,7 +140,7 @@ void layout_print(Text *out, const Layout *layout);
 void layout_print_devices(Text *out, const int *devices, int count, int least);
 void layout_print_weights(Text *out, const int64_t *weights, int count);
 
-/* Returns the interned copy of a layout in `shared`, without positions in its text. */
+/* Returns the one copy in `shared` of a layout; its columns in the text are 0. */
 const Layout *layout_intern(Intern *shared, const Layout *layout);
 
 /* Returns the layout with its devices renamed 0, 1, ... in its own order. */

@@ -308,7 +308,7 @@ static Position shifted(Position at, int column) {
     return at;
 }
 
-/* Returns whether each dimension's factors multiply to its extent. */
+/* Returns whether each dimension's factors multiply to its extent; else reports an error. */
 static bool check_view(Diag *diag, Position at, const Layout *layout, Shape shape) {
     at = shifted(at, layout->view_column);
     int dims = layout->view_rank ? layout->view_dim[layout->view_rank - 1] + 1 : shape.rank;
@@ -407,7 +407,7 @@ bool layout_fits(const Layout *layout, Shape shape) {
     return true;
 }
 
-/* Checks that a layout has one kind of pending reduction; *kind is STATE_DUP until one is found. */
+/* Sets *kind (at first STATE_DUP) to `found`; false after an error: two kinds of reduction. */
 static bool check_reduction(Diag *diag, Position at, StateKind found, StateKind *kind) {
     if (*kind != STATE_DUP && *kind != found) {
         diag_error(diag, at, "a layout has one kind of reduction, either 'sum' or 'max'");

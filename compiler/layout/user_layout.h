@@ -33,7 +33,7 @@ typedef struct UserLayout {
 /* Reads a layout up to token `close` (NULL: the end), not past it. Returns NULL after an error. */
 const UserLayout *user_layout_parse(Tokens *tokens, const char *close);
 
-/* Prints the layout; the text parses back. */
+/* Prints the layout as text that user_layout_parse reads. */
 void user_layout_print(Text *out, const UserLayout *written);
 
 /* Returns whether the layout names the axis. */

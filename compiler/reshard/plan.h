@@ -101,7 +101,7 @@ typedef struct PlanCache {
     const ht_reshard_device **lowered; // by slot: the device's tables
     struct DeviceSteps *device_steps;  // by slot: the steps of the device (lower/lower.h)
     struct Intern *step_parts; // by step: the parts of all devices as one list, and its moves
-    struct Intern *blocks;     // lists of blocks by the segments that they hold
+    struct Intern *blocks;     // by step and first block: the blocks of all parts
     struct Intern *shared;     // moves, blocks and steps that are equal on several devices
 } PlanCache;
 

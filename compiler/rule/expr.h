@@ -71,7 +71,7 @@ bool expr_equal(const Expr *a, const Expr *b);
 /* Returns whether an expression contains a node of `kind` with an index; -1: any index. */
 bool expr_mentions(const Expr *expr, ExprKind kind, int index);
 
-/* Returns the expression with every part that equals `pattern` replaced. */
+/* Returns the expression with every part that equals `pattern` replaced by `with`. */
 const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, const Expr *with);
 
 /* Returns the expression with each leaf replaced by `leaf`; simplifies negations. */

@@ -74,8 +74,8 @@
  *   operations(expr)          the number of arithmetic operations of a call, over integer arguments
  *                             and size(f) of a device's piece. Without it they are counted in
  *                             `body`, else as one for each element that is read or written
- *   reads(x: expr, ...)       how many elements of x a call reads, over the same arguments.
- *                             Without it every element is read once
+ *   reads(x: expr, ...)       how many elements of x a call reads, an expression as that of
+ *                             `operations`. Without the clause every element is read once
  *   neutral(x: number, ...)   elements of operand x that equal the number count for nothing along a
  *                             factor that results lack or that may not be cut. For a result: its
  *                             value where all those elements are neutral: neutral(x: logf(0), y: 0)

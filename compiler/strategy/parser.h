@@ -1,5 +1,5 @@
 /* Shared by the files of the parser: its state, integer expressions, lists and ranges. parse.c
- * reads statements and the frame, parse_stage.c reads pipelines, stages and devices.
+ * reads statements and `strategy` to `end`, parse_stage.c reads pipelines, stages and devices.
  *
  * Functions that read report an error, return false and leave the parser at the token in error. */
 #pragma once

@@ -49,5 +49,5 @@ bool secure_is_descriptor(const char *path);
  * is a folder, a socket, a pipe that nobody reads, or another user's pipe or device. */
 const char *secure_output_wrong(const char *path);
 
-/* Writes an output: replaces a plain file, writes to any other. Returns false, with *why set. */
+/* Replaces a plain file, or writes to any other output. On failure, false with *why set. */
 bool secure_write(const char *path, const char *bytes, size_t size, const char **why);

@@ -13,7 +13,7 @@ typedef struct SenderGroup {
 
 typedef Array(SenderGroup) SenderGroups;
 
-/* The state of gathering. Replica i consists of device i of each source holding (all elements). */
+/* The state of gathering. Replica i has device i of each source holding: together all elements. */
 typedef struct Gathering {
     PlanBuilder *planner;
     const Transfers *transfers; // ordered by bucket

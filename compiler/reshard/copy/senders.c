@@ -11,7 +11,7 @@
 /* Returns how many elements of a transfer form a part, which is passed on as a whole: a small
  * fraction of the load cap. Smaller parts would need more messages, and not balance better. */
 static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t unit, int64_t cap) {
-    // PARTS: parts of the bytes that all devices send; LEAST_PARTS: fewest parts of the load cap
+    // PARTS: parts that all devices send together; LEAST_PARTS: fewest parts in one load cap
     enum { PARTS = 1536, LEAST_PARTS = 4 };
     int64_t volume = transfer->segment.hi - transfer->segment.lo,
             others = transfer->receivers.count - 1, parts = PARTS / plan->device_count,

@@ -33,7 +33,7 @@ void devices_by_host(Hosts *hosts, const Devices *devices, Devices *lists);
  * on the host comes first; not rotated if no device has such a rank. */
 Devices rotate_to_rank(Hosts *hosts, const Devices *devices, int rank);
 
-/* Appends a segment's transfer from `holder`, which has its target value, to other `targets`. */
+/* Appends a segment's transfer from `holder`, whose target has it, to the other `targets`. */
 void push_inside(Hosts *hosts, Transfers *transfers, Segment segment, int holder,
                  const Devices *targets);
 
@@ -50,7 +50,7 @@ void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossin
 /* Returns transfers whose receivers get values from holders on their own host, if there are any. */
 Transfers near_transfers(PlanBuilder *planner, const Transfers *transfers);
 
-/* Divisions: each host divides a value in its own way; all hosts' borders cut the finest slices. */
+/* Divisions: each host divides a value in its own way; all borders together cut finest slices. */
 
 /* A host's division of a value among some of its devices. */
 typedef struct Division {

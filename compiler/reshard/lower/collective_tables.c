@@ -75,7 +75,7 @@ static bool one_buffer(Blocks *blocks) {
     return true;
 }
 
-/* Returns whether an all-gather can receive into the blocks: equally long ones are contiguous. */
+/* Returns whether an all-gather can receive into the blocks: if equally long, contiguous ones. */
 static bool in_order(const Blocks *blocks) {
     bool even = true, follow = true;
     for (int i = 1; i < blocks->count; i++) {

@@ -15,7 +15,7 @@
 
 /* A step in which a device takes part. */
 typedef struct StepPlace {
-    int step, position;    // position in the group, -1: in no group; 0: a step without group
+    int step, position;    // position in the group, -1: not in the group; 0: there is none
     Array(int) messages;   // indices of the messages that the device sends or receives, ascending
     Array(int) reductions; // indices of the device's reductions
 } StepPlace;
