@@ -435,7 +435,7 @@ static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, con
     return worst;
 }
 
-/* Emits a unit's files; with -c, keeps in it what a link needs. Returns false on errors. */
+/* Emits a unit's files; with -c, the object keeps what linking needs. Returns false on errors. */
 static bool emit_object(Driver *driver, EmittedFiles *files, const Unit *unit) {
     const char *section =
         driver->options->compile_only ? section_keep(driver, unit, unit->file) : NULL;

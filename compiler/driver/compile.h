@@ -53,8 +53,7 @@ int part_compile(Driver *driver, const Unit *unit, const char *object);
 /* Compiles a source without models to `object`, as the C compiler does. Returns the exit status. */
 int plain_compile(Driver *driver, const char *source, const char *object);
 
-/* Ends hetucc with status 2 when an output file is also an input, under the same or another name.
- */
+/* Ends hetucc with status 2 when an output file is also an input, even under another name. */
 void check_output(const Options *options, const char *path);
 
 /* ---- command lines for the C compiler (command.c) ---- */

@@ -136,7 +136,7 @@ const Layout *layout_shard_replicas(Arena *arena, const Layout *layout, Shape sh
 /* Appends the canonical text of a layout, from which layout_parse makes an equal layout. */
 void layout_print(Text *out, const Layout *layout);
 
-/* Print device numbers, runs of `least` or more as a-b; print weights as " by 3:1", or nothing. */
+/* Print device numbers, runs of `least` or more as a-b; print weights as " by 3:1", NULL as "". */
 void layout_print_devices(Text *out, const int *devices, int count, int least);
 void layout_print_weights(Text *out, const int64_t *weights, int count);
 

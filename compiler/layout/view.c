@@ -149,7 +149,7 @@ static Ranges flat_ranges(Arena *arena, Shape own, const Range *range) {
     return list;
 }
 
-/* Lists of boxes over successive factors of the common view; one of each list make up a box. */
+/* Lists of boxes over successive factors of the common view; a choice of one from each is a box. */
 typedef struct DimProduct {
     Arena *arena;
     int count;

@@ -45,8 +45,8 @@ bool may_collect(const PlanBuilder *planner, const Devices *devices);
  * several collectives. */
 enum { COLLECTIVE_MANY = 4 };
 
-/* The components of sets of devices: two sets are in one component if they share devices, directly
- * or through other sets. Large components of few different sets are split by equal sets. */
+/* The components of sets of devices: two sets are in one if they share devices, directly or through
+ * other sets. A large component of few different sets is split into groups of equal sets. */
 typedef struct Components {
     int count;
     const Devices *devices; // by set: its devices

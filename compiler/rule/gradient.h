@@ -3,8 +3,8 @@
  *     y[i, j] = x[i, j] * w[j]      the gradient of x: dy[i, j] * w[j]
  *                                   the gradient of w: dy[i, j] * x[i, j], summed over i
  *
- * In a gradient of a rule with n operands, access n is dy, the gradient of the result, and access n
- * + 1 is the result. Terms are summed over the factors that the operand lacks. */
+ * In a gradient of a rule with n operands, access n is dy, the gradient of the result, and
+ * access n + 1 is the result. Terms are summed over the factors that the operand lacks. */
 #pragma once
 
 #include "rule/expr.h"

@@ -33,7 +33,7 @@ void devices_by_host(Hosts *hosts, const Devices *devices, Devices *lists);
  * on the host comes first; not rotated if no device has such a rank. */
 Devices rotate_to_rank(Hosts *hosts, const Devices *devices, int rank);
 
-/* Appends a segment's transfer from `holder`, whose target has it, to the other `targets`. */
+/* Appends a segment's transfer from `holder`, which has the final value, to other `targets`. */
 void push_inside(Hosts *hosts, Transfers *transfers, Segment segment, int holder,
                  const Devices *targets);
 
