@@ -34,5 +34,5 @@ const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const L
 /* Sets a cell's first element and extents in the common view. Returns its number of elements. */
 int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t *extents);
 
-/* Returns whether a device holds a bundle on both sides, at equal offsets and strides. */
+/* Returns whether a device holds a bundle on both sides, with equal offsets, strides and volume. */
 bool overlap_stays(const Overlap *overlap, const Bundle *bundle, int device);
