@@ -21,7 +21,7 @@ ht_dtype dtype_sum(ht_dtype dtype) {
 
 static bool is_integer(ht_dtype dtype) { return dtype == HT_I32 || dtype == HT_I64; }
 
-/* Returns whether the rule leaves the type of an operand open. */
+/* Returns whether an operand is present and the rule leaves its type open. */
 static bool is_open(const BindCall *call, int i) {
     return call->tensors[i].given && call->tensors[i].element.kind == ELEMENT_FOLLOWS;
 }
@@ -151,7 +151,7 @@ int bind_rank(const BindCall *call, const BindTensor *tensor, int *unknown) {
     return rank;
 }
 
-/* Infers the count of an ellipsis from the rank of one operand. Returns whether it is new. */
+/* Infers an ellipsis's count from the rank of one operand. Returns whether the count is new. */
 static bool learn_count(BindCall *call, int i) {
     const BindTensor *x = &call->tensors[i];
     int unknown, rank = bind_rank(call, x, &unknown);
@@ -221,14 +221,14 @@ static void bind_sizes(BindCall *call) {
     }
 }
 
-/* Sets the extent of a bound factor. Returns true. */
+/* Sets the extent and the source of a bound factor. Returns true. */
 static bool know(BindCall *call, int bound, int64_t extent, int i, int dim) {
     call->extent[bound] = extent;
     call->source[bound] = (BindSource){i, dim};
     return true;
 }
 
-/* Refuses two extents of one factor. */
+/* Refuses an extent that differs from the known extent of a factor. */
 static void refuse_extent(BindCall *call, int bound, int i, int dim, int64_t extent) {
     BindSource source = call->source[bound];
     const char *name = call->tensors[i].name,
@@ -277,7 +277,7 @@ static bool learn_merged(BindCall *call, int i, int dim, const RuleDim *merged) 
     return unknown >= 0 && know(call, unknown, extent / known, i, dim);
 }
 
-/* Learns from an operand's single-factor or merged dimensions. Returns whether an extent is new. */
+/* Infers extents from an operand's dimensions, merged or not. Returns whether an extent is new. */
 static bool learn_operand(BindCall *call, int i, bool merged) {
     const BindTensor *x = &call->tensors[i];
     bool learnt = false;

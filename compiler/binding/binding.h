@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* An operand of the call, each tensor of a variadic one counted, or a result. */
+/* A result of the call or an operand; each tensor of a variadic operand has its own BindTensor. */
 typedef struct BindTensor {
     const char *name;
     Element element;
@@ -36,7 +36,7 @@ typedef struct BindFactor {
     const char *name;
     bool ellipsis, counted, sized, each; // `counted`, `sized`: has a count or a clause `size`
     bool used;                           // a given operand or a result has the factor
-    int count, base; // number of dimensions, -1: unknown; its first bound factor
+    int count, base; // number of dimensions, -1: unknown; the factor's first bound factor
 } BindFactor;
 
 /* The tensor and the dimension that gave a bound factor its extent; -1: none. */
@@ -50,11 +50,11 @@ typedef struct BindCall BindCall;
 typedef struct BindHost {
     bool (*count)(const BindCall *call, int factor, int64_t *value);
     bool (*size)(const BindCall *call, int factor, int64_t *value); // false: not known yet
-    const char *(*violated)(const BindCall *call);                  // a requirement; NULL: none
+    const char *(*violated)(const BindCall *call);                  // a broken `requires`, or NULL
     const char *(*access_text)(const BindCall *call, int tensor);   // "x[b.., i]"
     ht_dtype (*argument)(const BindCall *call, int index);
 
-    /* Reports an error that has to do with some tensors. May end the program. */
+    /* Reports an error about the `count` tensors. May end the program. */
     void (*refuse)(const BindCall *call, const int *tensors, int count, const char *format, ...)
         __attribute__((format(printf, 4, 5)));
 } BindHost;
@@ -67,11 +67,11 @@ struct BindCall {
     int members; // number of tensors of the variadic operand
     BindTensor *tensors, *results;
     BindFactor *factors;
-    unsigned types; // bit mask of the types that open operands may have; 0: any
-    bool alike;     // operands of open type must have equal types
+    unsigned types; // bit mask: types allowed for operands that the rule gives no type; 0: any
+    bool alike;     // these operands must have equal types
     bool integral;  // integer operands may give an integer result
-    // Extents of the rule's factors: of an ellipsis the product over its dimensions, of a factor
-    // with `each` the sum over the tensors; -1: unknown or unused.
+    // Extents, by factor of the rule. An ellipsis has the product of its dimensions' extents, a
+    // factor with `each` the sum over the tensors; -1: unknown or unused.
     int64_t *size;
     int bound_count;
     int64_t *extent;    // by bound factor; -1: unknown
@@ -79,13 +79,13 @@ struct BindCall {
     bool failed;
 };
 
-/* Returns the name of an element type: "f32"; and the type that accumulates sums of a type: f32 for
+/* Return the name of an element type, "f32", and the type that accumulates sums of a type: f32 for
  * bf16, i64 for i32, else the type itself. */
 const char *dtype_word(ht_dtype dtype);
 ht_dtype dtype_sum(ht_dtype dtype);
 
 /* Return whether there was no error. bind_counts numbers the bound factors; the caller then sets
- * `extent` and `source` to room for bound_count entries each. bind_extents also checks the clause
+ * `extent` and `source` to arrays of bound_count entries. bind_extents also checks the clause
  * `requires`. */
 bool bind_types(BindCall *call);
 bool bind_counts(BindCall *call);
@@ -103,5 +103,5 @@ int bind_rank(const BindCall *call, const BindTensor *tensor, int *unknown);
 int bind_bound(const BindCall *call, int factor, int member, int k);
 int bind_factor(const BindCall *call, int bound);
 
-/* Writes the shape that is asked for, with -1 replaced. Returns false unless it has `elements`. */
+/* Writes the shape `asked`, with -1 replaced. Returns false unless it has `elements` elements. */
 bool bind_shape(const int64_t *asked, int rank, int64_t elements, int64_t *extent);

@@ -393,7 +393,8 @@ static Command emitted_command(Driver *driver, const EmittedFile *file, const ch
     return command;
 }
 
-/* Writes an emitted file here (--save-temps) or to a temporary folder. Returns its path or NULL. */
+/* Writes an emitted file to the working folder (--save-temps) or to the temporary folder; with -###
+ * writes no temporary file. Returns the path; NULL after a message. */
 static const char *write_emitted(Driver *driver, const EmittedFile *file) {
     if (driver->options->save_temps)
         return output_text(&driver->tools, file->name, file->text) ? file->name : NULL;
@@ -434,7 +435,7 @@ static int exit_status_of(const Toolchain *tools, const EmittedFiles *files, con
     return worst;
 }
 
-/* Emits a unit's files; with -c, keeps in the object what others need. Returns false on errors. */
+/* Emits a unit's files; with -c, the object keeps what linking needs. Returns false on errors. */
 static bool emit_object(Driver *driver, EmittedFiles *files, const Unit *unit) {
     const char *section =
         driver->options->compile_only ? section_keep(driver, unit, unit->file) : NULL;

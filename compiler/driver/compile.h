@@ -3,8 +3,8 @@
  *     gpt.c  ─unit_read─▶  Unit  ─unit_emit─▶  gpt.main.c, gpt.role0.c, ...  ─cc─▶  gpt.o
  *
  * command.c writes the C compiler's command lines, compile.c runs the steps, waiting.c runs them
- * for sources that objects keep. Nothing of a model's compilation is cached. folder.c leaves
- * emitted files that do not change, and caches the runtime's objects (HETU_RUNTIME_CACHE). */
+ * for sources that objects keep. Nothing of a model's compilation is cached. folder.c does not
+ * write emitted files that do not change, and caches the runtime's objects (HETU_RUNTIME_CACHE). */
 #pragma once
 
 #include "driver/options.h"
@@ -53,8 +53,7 @@ int part_compile(Driver *driver, const Unit *unit, const char *object);
 /* Compiles a source without models to `object`, as the C compiler does. Returns the exit status. */
 int plain_compile(Driver *driver, const char *source, const char *object);
 
-/* Ends hetucc with status 2 when an output file is also an input, under the same or another name.
- */
+/* Ends hetucc with status 2 when an output file is also an input, even under another name. */
 void check_output(const Options *options, const char *path);
 
 /* ---- command lines for the C compiler (command.c) ---- */

@@ -1,5 +1,5 @@
 /* Writes and builds a program's folder, and caches the CUDA runtime's objects. prepare() leaves
- * equal files alone, so that make compiles only the others. */
+ * unchanged files alone, so that make compiles only the others. */
 #include "driver/folder.h"
 
 #include "support/secure.h"
@@ -406,7 +406,7 @@ static void make_path(Arena *arena, const char *path) {
     mkdir(path, 0700);
 }
 
-/* Makes the folder *path and resolves the path's links. Returns why objects there must not be used:
+/* Makes the folder *path and resolves the path's links. Returns why objects in it must not be used:
  * the folder is not writable, or another user controls it. NULL: the folder is safe. */
 static const char *cache_wrong(Arena *arena, const char **path) {
     struct stat about;

@@ -346,7 +346,7 @@ static int compile_each(Driver *driver, const char *const *sources) {
     return worst;
 }
 
-/* Writes the program as a folder and runs make there. Returns the exit status. */
+/* Writes the program as a folder and runs make in it. Returns the exit status. */
 static int make_folder_program(Driver *driver, const char *const *sources) {
     const Options *options = driver->options;
     const char *program = options->output ? options->output : "a.out";
@@ -485,7 +485,7 @@ static int make_with_report(Driver *driver) {
     return status ? status : write_report(driver, written) ? 0 : 1;
 }
 
-/* Writes standard input, a source, to a temporary file. */
+/* Writes standard input, a source, to a temporary file. Returns false after a message. */
 static bool read_input(Driver *driver, Options *options) {
     enum { MOST = 1 << 26 };
     Item *item = &options->cc.items.at[options->cc.from_input];
@@ -515,7 +515,7 @@ static bool return_input(const Options *options) {
     return true;
 }
 
-/* Returns whether -S or -fsyntax-only leaves a source to the C compiler; its models are checked. */
+/* Returns whether -S or -fsyntax-only leaves sources to the C compiler; hetucc checks models. */
 static bool checks(const Options *options) {
     return options_have(options, "-S") || options_have(options, "-fsyntax-only");
 }

@@ -1,5 +1,5 @@
 /* Keeps sources and options in objects (as LTO keeps IR), and reads them back when hetucc links.
- * waiting.c decides which models wait. */
+ * waiting.c compiles the models that waited. */
 #include "driver/object_sections.h"
 
 #include "ir/unit.h"
@@ -114,7 +114,7 @@ const char *section_keep(Driver *driver, const Unit *unit, const char *source) {
 
 /* ---- reading sections ---- */
 
-/* Sets the clang arguments of a part: its own options, in the folder where it was compiled. */
+/* Sets the clang arguments of a part: its own options, and the folder of its compilation. */
 static void give_arguments(Fields *fields, Portion *part, const char *folder) {
     int count;
     const char *const *args = take_list(fields, &count);

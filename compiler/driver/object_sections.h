@@ -17,7 +17,7 @@
 typedef struct Portion Portion;
 typedef struct PortionList PortionList;
 
-/* A source of the program. */
+/* A part: a source of the program, on the command line or kept in an object. */
 struct Portion {
     FrontendPart front;
     const char *object, *member; // the object, or the archive and its member; NULL: none

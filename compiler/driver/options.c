@@ -478,7 +478,7 @@ static error_t read_language_option(Reader *reader, int key, const char *value) 
     return 0;
 }
 
-/* Refuses an empty value of hetucc's own options: a script's variable was not set. */
+/* Refuses an empty value of hetucc's own options, such as a script's variable that is not set. */
 static void check_value(int key, const char *value) {
     enum { CC_GROUP = 2, OWN_GROUPS = 6 };
     for (const struct argp_option *option = option_table; option->key && value && !*value; option++)
@@ -509,7 +509,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     case KEY_RESUME: options->resume = arena_string(reader->arena, value); break;
     case KEY_REPORT: set_report(reader, value); break;
     case KEY_EMIT: options->emit = (Emit)choose(reader->arena, "--emit", value, emit_words); break;
-    case KEY_DIAGNOSTICS: break; // find_diagnostics has read it
+    case KEY_DIAGNOSTICS: break; // find_diagnostics has read the option
     case KEY_NO_FUSE: options->passes.no_fuse = true; break;
     case KEY_NO_VIEWS: options->passes.no_views = true; break;
     case KEY_NO_CHUNKS: options->passes.no_chunks = true; break;

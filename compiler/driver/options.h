@@ -98,7 +98,7 @@ void options_read(Arena *arena, Options *options, int argc, char **argv);
 
 /* Returns the words of a command line, each @FILE replaced by FILE's words. NULL ends both lists.
  *
- * White space separates the words of a file; quotes and backslashes protect it. A file may name
- * other files. An @FILE that does not exist stays as it is. A file that cannot be read, or that
- * names itself, ends the process with status 1. */
+ * White space separates the words of a file, except in quotes and after a backslash. A file may
+ * name other files. An @FILE that does not exist stays as it is. A file that cannot be read, or
+ * that names itself, ends the process with status 1. */
 char **response_expand(Arena *arena, char **words);

@@ -72,7 +72,7 @@ void outputs_clean(void) {
 
 void outputs_close(void) {
     outputs_clean();
-    if (temporary_folder) secure_remove(temporary_folder); // also files that programs left there
+    if (temporary_folder) secure_remove(temporary_folder); // also files that programs left in it
     removals = NULL;
     entered = NULL;
     temporary_folder = NULL;

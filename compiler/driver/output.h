@@ -13,15 +13,15 @@
 
 #include <stdio.h>
 
-/* Returns a path in the folder for temporary files; a file or folder there is removed at the end. A
- * folder's path must be asked for before the paths of its files. */
+/* Returns a path in the folder for temporary files; a file or folder at the path is removed at the
+ * end. A folder's path must be asked for before the paths of its files. */
 const char *temporary(Toolchain *tools, const char *name);
 
 /* Returns whether the folder for temporary files is almost full, and reports it if so. */
 bool temporary_full(const Toolchain *tools);
 
 /* Returns where to write an output: a new file beside `path`, or `path` itself when it is not a
- * plain file; NULL after a message when nothing can be written there. */
+ * plain file; NULL after a message when the output cannot be written. */
 const char *output_begin(Toolchain *tools, const char *path);
 
 /* Appends the bytes of a file. Returns false and sets errno if unreadable or above 256 MiB. */
@@ -31,7 +31,7 @@ bool file_read(const char *path, Text *bytes);
 bool output_fill(const Toolchain *tools, const char *written, const char *path, const char *bytes,
                  size_t size);
 
-/* Calls output_begin, writes bytes there, and returns that path; NULL after a message. */
+/* Writes bytes to the path of output_begin, and returns the path; NULL after a message. */
 const char *output_bytes(Toolchain *tools, const char *path, const char *bytes, size_t size);
 
 /* output_private returns the path of a temporary file for a program that hetucc runs; no other user

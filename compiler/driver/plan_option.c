@@ -111,7 +111,7 @@ static int write_plan(Driver *driver, const char *path, const Text *strategy, co
     return 0;
 }
 
-/* Returns the path of the strategy: "train.strategy" beside a source, else in this folder. */
+/* Returns the path of -o, else one named like the source: "train.strategy" for "src/train.c". */
 static const char *plan_path(const Driver *driver, const Planned *planned) {
     const char *slash = strrchr(planned->source, '/');
     const char *source = planned->driver != driver && slash ? slash + 1 : planned->source;

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Bytes of an open file, read, not mapped: one that is truncated would end hetucc by a signal. */
+/* Bytes of an open file, read, not mapped: if a mapped file shrinks, a signal ends hetucc. */
 typedef struct Bytes {
     int file;
     uint64_t begin, size;

@@ -4,7 +4,7 @@
  *     (edit a layout in gpt.ir)
  *     hetucc --resume=gpt.ir gpt.c -o gpt
  *
- * The sources are read again; the file's modules replace theirs of equal model and strategy. */
+ * hetucc reads the sources; the file's modules replace those of equal model and strategy. */
 #include "driver/compile.h"
 
 #include "ir/text/text.h"
@@ -29,7 +29,7 @@ static bool same_strategy(Arena *arena, const Strategy *a, const Strategy *b) {
     return a == b || (a && b && !strcmp(text_bytes(&texts[0]), text_bytes(&texts[1])));
 }
 
-/* Returns how the file's module differs from the source's; NULL: model and strategy are equal. */
+/* Returns what differs between two modules; NULL: their models and strategies are equal. */
 static const char *find_difference(Arena *arena, const Module *own, const Module *read) {
     if (own->kind != read->kind || own->optimizer->state_count != read->optimizer->state_count ||
         own->optimizer->clip != read->optimizer->clip || own->precision != read->precision)

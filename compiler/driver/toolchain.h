@@ -14,7 +14,7 @@
 typedef struct Toolchain {
     Arena *arena;
     const char *prefix; // the folder that holds bin, lib and include
-    const char *folder; // for temporary files
+    const char *folder; // folder for temporary files; NULL: not made yet
     bool dry_run;       // print commands instead of running them
     bool inside;        // runs as the C compiler of another hetucc: uses cc, not CC again
 } Toolchain;

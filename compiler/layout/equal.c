@@ -15,8 +15,8 @@ static int64_t intersect(int rank, const Range *a, const Range *b, int64_t *corn
     return volume;
 }
 
-/* The boxes of a holding. A search for a box begins at `next`, since two lists usually have the
- * same order. */
+/* The boxes of a holding. has_box compares box `next` first, since two lists usually have the same
+ * order. */
 typedef struct BoxSearch {
     const Holding *holding;
     BoxList boxes;
@@ -50,7 +50,7 @@ static bool same_elements(Arena *arena, const CommonView *view, const Holding *a
     return true;
 }
 
-/* Returns whether a holding's devices, replica, contribution are those of the other's `number`. */
+/* Returns whether a holding's devices, replica, contribution equal those of others' `number`. */
 static bool same_devices(const Holding *holding, const Holdings *others, int number) {
     const Holding *other = &others->list.at[number];
     if (holding->devices.count != other->devices.count || holding->replica != other->replica ||

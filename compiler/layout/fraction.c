@@ -1,4 +1,4 @@
-/* Computes with exact fractions; where a cut is rounded: fraction_floor. */
+/* Computes with exact fractions. Only fraction_floor rounds (down, to a whole element). */
 #include "layout/zigzag.h"
 
 #include "support/diag.h"
@@ -30,7 +30,7 @@ Fraction fraction_make(__int128 num, __int128 den) {
 
 static bool is_small(Fraction a) { return a.num < (1 << 20) && a.den < (1 << 20); }
 
-/* Returns a + (b - a) t for small numbers: the product of any three of them fits into 64 bits. */
+/* Returns a + (b - a) t of small fractions: products of three of their numbers fit into 64 bits. */
 static Fraction between_small(Fraction a, Fraction b, Fraction t) {
     int64_t step = (b.num * a.den - a.num * b.den) * t.num, num = a.num * b.den * t.den + step,
             den = a.den * b.den * t.den;

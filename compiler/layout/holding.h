@@ -23,13 +23,13 @@ typedef struct Member {
 
 /* All holdings of a layout. */
 typedef struct Holdings {
-    StateKind partial; // kind of pending reduction (layout_partial)
+    StateKind partial; // kind of pending reduction, STATE_DUP if none (layout_partial)
     Array(Holding) list;
     int device_count;
     Member *members; // members, by ascending device number
 } Holdings;
 
-/* Returns the holdings of a checked layout of a tensor of `shape`, ordered by first device. */
+/* Returns the holdings of a checked layout of a tensor of `shape`, in the layout's device order. */
 Holdings holdings_of(Arena *arena, const Layout *layout, Shape shape);
 
 /* Returns the index of a device's holding; -1 when the device is not in the layout. */

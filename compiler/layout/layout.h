@@ -7,14 +7,14 @@
  *     [0-7]{0:2,dup:2,1:2}                      one subgroup of 8 devices; the last state varies
  *                                               fastest
  *     [0-3]{0:4 by 1:1:1:2}                     a weighted cut
- *     [0-3]{1:4 zigzag}                           a zigzag split: position k of n has pieces k and
- *                                                 2n-1-k of 2n, one after the other
+ *     [0-3]{1:4 zigzag}                         a zigzag split: position k of n has pieces k and
+ *                                               2n-1-k of 2n, one after the other
  *     sum([0-3]{0:4} | [4]{})                   two subgroups that each hold a contribution
  *     split 0 by 3:1 ([0-3]{1:4} | [4]{})       the first subgroup owns three quarters of dimension
  *                                               0
  *     split 0 inner ([0-3]{0:4} | [4]{})        each subgroup owns its fraction of every finest
- *                                               slice of dimension 0
- *     (3*5*20, 100) [0-3]{1:4}                  a view: the states number the factors 3, 5, 20, 100
+ *                                               slice of dimension 0 (between adjacent cuts)
+ *     (3*5*20, 100) [0-3]{1:4}                  a view: the states' dimensions are 3, 5, 20, 100
  *
  * Pieces are exact fractions: the piece [a, b) of a dimension of length n is [floor(n*a),
  * floor(n*b)); it may be empty. Under `zigzag` by weights both pieces of a position have the same
@@ -69,7 +69,7 @@ typedef struct Layout {
     const Group *groups;
     int view_rank;               // 0: states refer to the shape's own dimensions
     const int64_t *view;         // extents of the view's factors
-    const int *view_dim;         // by factor: the dimension of the shape that it belongs to
+    const int *view_dim;         // by factor: the dimension of the shape that the factor belongs to
     int top_column, view_column; // columns in the layout's text, from 0, for carets
 } Layout;
 
@@ -81,9 +81,9 @@ typedef struct Box {
     Range dim[LAYOUT_MAX_RANK];
 } Box;
 
-/* A box's storage: its first element's offset, and the extents of the tensor that contains it. */
+/* A box's storage: the offset of its first element, and extents of the tensor around the box. */
 typedef struct Placing {
-    int64_t at;
+    int64_t at; // in elements
     int64_t extent[LAYOUT_MAX_RANK];
 } Placing;
 
@@ -103,20 +103,20 @@ typedef struct Region {
 
 #define LAYOUT_MOST_WEIGHT ((int64_t)1 << 40)
 
-/* Returns the denominator of the places of a cut by weights (NULL: `count` equal weights); a zigzag
+/* Returns the denominator of the fractions where weights (NULL: `count` equal ones) cut; a zigzag
  * cut has twice that. Denominators of nested cuts multiply, up to LAYOUT_MOST_DENOMINATOR. */
 #define LAYOUT_MOST_DENOMINATOR ((int64_t)1 << 62)
 int64_t layout_denominator(const int64_t *weights, int count);
 
 /* Reads a layout in device numbers from the tokens, up to `close`, which stays the current token;
  * `close` NULL: up to the end. Returns NULL after it reported an error: bad notation, a repeated
- * device, a wrong number of weights, or counts whose product is not the devices' number. */
+ * device, a wrong number of weights, or counts whose product is not the number of devices. */
 Layout *layout_parse(Tokens *tokens, const char *close);
 
-/* Reads a layout from a whole text, which begins at `at`. */
+/* Reads a layout from a whole text, which begins at `at`. Returns NULL after an error. */
 Layout *layout_parse_text(Arena *arena, Diag *diag, Position at, const char *text);
 
-/* Checks a layout against a shape; its text begins at `at`. Returns false after an error: a
+/* Checks a layout, whose text begins at `at`, against a shape. Returns false after an error: a
  * dimension that the shape lacks, a view that does not factor it, two kinds of reduction, inexact
  * cuts. */
 bool layout_check(Diag *diag, Position at, const Layout *layout, Shape shape);
@@ -126,21 +126,21 @@ bool layout_fits(const Layout *layout, Shape shape);
 
 /* Returns the layout in which replicas are sharded: devices that hold equal elements by a `dup` top
  * or `dup` states divide these as evenly as possible. Each element is then held once. A subgroup
- * under a `dup` top gets a share of every finest slice, by its number of devices. Scalars and
+ * under a `dup` top gets a share of every finest slice, in proportion to its devices. Scalars and
  * layouts without an exact cut stay replicated. The layout must have no pending reductions.
  *
- * Without weights, a device holds fewer elements than a product over dimensions: (its fraction of
- * the extent + one row for each finest slice that it shares). */
+ * Without weights, a device holds fewer elements than the product, over the dimensions, of (its
+ * fraction of the extent + one row for each finest slice that it shares). */
 const Layout *layout_shard_replicas(Arena *arena, const Layout *layout, Shape shape);
 
 /* Appends the canonical text of a layout, from which layout_parse makes an equal layout. */
 void layout_print(Text *out, const Layout *layout);
 
-/* Print device numbers, runs of `least` or more as a-b; and weights, " by 3:1", NULL as nothing. */
+/* Print device numbers, runs of `least` or more as a-b; print weights as " by 3:1", NULL as "". */
 void layout_print_devices(Text *out, const int *devices, int count, int least);
 void layout_print_weights(Text *out, const int64_t *weights, int count);
 
-/* Returns the interned copy of a layout in `shared`, without positions in its text. */
+/* Returns the one copy in `shared` of a layout; its columns in the text are 0. */
 const Layout *layout_intern(Intern *shared, const Layout *layout);
 
 /* Returns the layout with its devices renamed 0, 1, ... in its own order. */
@@ -168,7 +168,7 @@ bool layout_equal(const Layout *a, const Layout *b, Shape shape);
 /* Returns STATE_SUM or STATE_MAX when reductions are pending, else STATE_DUP. */
 StateKind layout_partial(const Layout *layout);
 
-/* Returns whether a zigzag split cuts a dimension of the view: pieces may have several ranges. */
+/* Returns whether a zigzag split cuts view dimension `dim`: pieces may have several ranges. */
 bool layout_has_zigzag(const Layout *layout, int dim);
 
 /* Returns the devices of a layout in its own order; *count is their number. */

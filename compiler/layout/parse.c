@@ -40,7 +40,7 @@ static bool ended(const Parser *parser) {
            (parser->close && tokens_is(&parser->tokens, parser->close));
 }
 
-/* Skips the next token, and returns true, if it is `text`. */
+/* If the next token is `text`, skips the token and returns true. */
 static bool accept(Parser *parser, const char *text) {
     return !parser->failed && tokens_take(&parser->tokens, text);
 }
@@ -308,7 +308,7 @@ static Position shifted(Position at, int column) {
     return at;
 }
 
-/* Returns whether each dimension's factors multiply to its extent. */
+/* Returns whether each dimension's factors multiply to its extent; else reports an error. */
 static bool check_view(Diag *diag, Position at, const Layout *layout, Shape shape) {
     at = shifted(at, layout->view_column);
     int dims = layout->view_rank ? layout->view_dim[layout->view_rank - 1] + 1 : shape.rank;
@@ -349,12 +349,12 @@ int64_t layout_denominator(const int64_t *weights, int count) {
 
 /* The denominators of the cuts of a dimension, which must fit into 63 bits. */
 typedef struct Denominators {
-    // product over the states of a subgroup; the two largest different products of all subgroups
+    // group: product over a subgroup's states; most, second: the two largest different `group`s
     int64_t group, most, second;
 } Denominators;
 
-/* Multiplies the denominators of a subgroup's states that cut a dimension. Returns false if the
- * product is too large; `diag` NULL: reports no error. */
+/* Sets found->group to the product of the denominators of a subgroup's states that cut `dim`.
+ * Returns false if the product is too large; `diag` NULL: reports no error. */
 static bool check_group_weights(Diag *diag, Position at, const Group *group, int dim,
                                 Denominators *found) {
     found->group = 1;
@@ -381,8 +381,8 @@ static bool check_group_weights(Diag *diag, Position at, const Group *group, int
     return true;
 }
 
-/* Returns whether all cuts of a dimension are exact. Under a split of the top, subgroups cut its
- * parts; an inner split cuts ranges between two subgroups' cuts. `diag` NULL: reports no error. */
+/* Returns whether all cuts of a dimension are exact. Under a top split, subgroups cut its parts; an
+ * inner split cuts ranges between two subgroups' cuts. `diag` NULL: reports no error. */
 static bool check_weights(Diag *diag, Position at, const Layout *layout, int dim) {
     Denominators found = {1, 1, 1};
     for (int g = 0; g < layout->group_count; g++)
@@ -407,7 +407,7 @@ bool layout_fits(const Layout *layout, Shape shape) {
     return true;
 }
 
-/* Checks that a layout has one kind of pending reduction; *kind is STATE_DUP until one is found. */
+/* Sets *kind (at first STATE_DUP) to `found`; false after an error: two kinds of reduction. */
 static bool check_reduction(Diag *diag, Position at, StateKind found, StateKind *kind) {
     if (*kind != STATE_DUP && *kind != found) {
         diag_error(diag, at, "a layout has one kind of reduction, either 'sum' or 'max'");

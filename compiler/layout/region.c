@@ -12,7 +12,7 @@ typedef struct Maker {
     Arena *arena, *scratch;
     const Layout *layout;
     Shape view;
-    const int64_t ***before;   // by group and state: prefix sums of its weights (before_of)
+    const int64_t ***before;   // by group and state: prefix sums of the pieces' weights (before_of)
     const int64_t *top_before; // prefix sums of the top's weights (before_of)
     const int *like;           // by group: the first group with the same states
     const int *contributions;  // by group: number of contributions of the groups before it, under a
@@ -22,7 +22,7 @@ typedef struct Maker {
     // by group, dimension and piece: cache of device_ranges; `at` NULL: not computed yet
     Ranges ***ranges;
     int edge_count;        // number of `edges`
-    const Fraction *edges; // inner top: all places where subgroups cut its dimension, ascending
+    const Fraction *edges; // inner top: places where subgroups cut the top's dimension, ascending
 } Maker;
 
 Shape layout_view(const Layout *layout, Shape shape) {
@@ -53,7 +53,7 @@ const int *layout_devices(Arena *arena, const Layout *layout, int *count) {
     return devices;
 }
 
-/* Returns the prefix sums of weights, one more than pieces; NULL when all weights are equal. */
+/* Returns the `count` + 1 prefix sums of weights; NULL if `weights` is NULL (all are equal). */
 static const int64_t *before_of(Arena *arena, const int64_t *weights, int count) {
     int64_t *before = weights ? arena_array(arena, int64_t, count + 1) : NULL;
     for (int i = 0; weights && i < count; i++) before[i + 1] = before[i] + weights[i];
@@ -129,7 +129,7 @@ static bool leads_piece(const Group *group, int position, int dim) {
     return true;
 }
 
-/* Collects the places where any subgroup cuts the top's dimension, ascending. */
+/* Sets maker->edges to the places where any subgroup cuts the top's dimension, ascending. */
 static void collect_edges(Maker *maker) {
     Array(Fraction) edges = {0};
     const Layout *layout = maker->layout;
@@ -179,7 +179,7 @@ static bool same_states(const Group *a, const Group *b) {
     return same;
 }
 
-/* Finds for each subgroup the first one with the same states. */
+/* Sets maker->like: by subgroup, the first one with the same states. Allocates the caches. */
 static void find_like(Maker *maker) {
     int count = maker->layout->group_count, kinds = 0,
         *like = arena_array(maker->scratch, int, count),
@@ -202,7 +202,7 @@ static void find_like(Maker *maker) {
     }
 }
 
-/* Returns which contribution of its subgroup a position holds. */
+/* Returns the number of the contribution, in its subgroup, that a position holds. */
 static int group_contribution(const Group *group, int position) {
     int after = group->device_count, id = 0;
     for (int s = 0; s < group->state_count; s++) {
@@ -254,7 +254,7 @@ static int find_edge(const Maker *maker, Fraction place) {
     return low;
 }
 
-/* Appends `part` of each finest slice of the interval `own` of the top's dimension. */
+/* Appends the range of `part` of each finest slice (between two edges) in the interval `own`. */
 static void add_slices(const Maker *maker, Ranges *ranges, Interval own, Interval part, int64_t n) {
     int last = find_edge(maker, own.hi);
     for (int e = find_edge(maker, own.lo); e < last; e++) {
@@ -280,7 +280,7 @@ static Ranges make_ranges(const Maker *maker, int g, int position, int dim) {
     Ranges ranges = {.at = arena_array(maker->scratch, Range, own.count + 1),
                      .capacity = own.count + 1};
     bool cut = cut_by_top(layout, dim);
-    Interval part = {FRACTION_ZERO, FRACTION_ONE}; // part of the subgroup
+    Interval part = {FRACTION_ZERO, FRACTION_ONE}; // the subgroup's part of the dimension
     if (cut)
         part = (Interval){cut_at(maker->top_before, layout->group_count, g),
                           cut_at(maker->top_before, layout->group_count, g + 1)};
@@ -296,7 +296,7 @@ static Ranges make_ranges(const Maker *maker, int g, int position, int dim) {
 }
 
 /* Returns make_ranges's result, cached for all positions with the same piece, and for all subgroups
- * when the top does not cut the dimension. */
+ * with the same states when the top does not cut the dimension. */
 static Ranges device_ranges(const Maker *maker, int g, int position, int dim) {
     const Group *group = &maker->layout->groups[g];
     Ranges **by_dim = maker->ranges[cut_by_top(maker->layout, dim) ? g : maker->like[g]];
@@ -400,7 +400,7 @@ const Region *layout_regions(Arena *arena, const Layout *layout, Shape shape, in
     return regions;
 }
 
-/* Returns the largest number of elements of a subgroup's device, dimension by dimension. */
+/* Returns the most elements that a device of a subgroup holds: a product of longest pieces. */
 static int64_t group_most(const Maker *maker, int g) {
     const Group *group = &maker->layout->groups[g];
     int64_t volume = 1;

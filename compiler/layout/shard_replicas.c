@@ -2,7 +2,7 @@
 #include "layout/layout.h"
 #include "support/arena.h"
 
-/* Converts a position in a group of spread_group to the position in the original group. */
+/* Converts a position in spread_group's result to the position in the original group. */
 static int position_before(const Group *group, int index) {
     int coordinate[group->state_count + 1], position = 0;
     for (int pass = 0; pass < 2; pass++)
@@ -16,7 +16,7 @@ static int position_before(const Group *group, int index) {
     return position;
 }
 
-/* Returns the group with its `dup` states as further cuts of dimension `dim`. */
+/* Returns the group with its `dup` states moved to the end, as further cuts of dimension `dim`. */
 static Group spread_group(Arena *arena, const Group *group, int dim) {
     State *states = arena_array(arena, State, group->state_count + 1);
     int *devices = arena_array(arena, int, group->device_count), count = 0;

@@ -35,7 +35,7 @@ bool user_layout_names(const UserLayout *written, const char *axis) {
     return false;
 }
 
-/* Reads axis * axis * ...; an axis that occurs twice, or in `before`, is an error. */
+/* Reads axis * axis * ... Returns false after an error: an axis occurs twice, or in `before`. */
 static bool parse_axes(Tokens *tokens, const UserLayout *before, UserLayoutState *state) {
     Axes axes = {0};
     do {
@@ -79,7 +79,7 @@ static bool parse_target(Tokens *tokens, UserLayoutState *state) {
                 arena_format(tokens->arena, "expected ':' and a mesh axis after \"%s\"", word));
 }
 
-/* Reads TARGET : axis * axis [zigzag] and appends the state. */
+/* Reads TARGET : axis * axis [zigzag] and appends the state. Returns false after an error. */
 static bool parse_state(Tokens *tokens, States *states) {
     UserLayoutState state = {.kind = STATE_SPLIT, .at = tokens->token->at};
     UserLayout before = {.state_count = states->count, .states = states->at};

@@ -2,7 +2,7 @@
  *
  *     [0-3]{0:4}            device numbers: a layout
  *     {batch:dp, 1:tp*ep}   axes: dimensions by name or number, and the axes that cut them, the
- *                           slowest first; `seq:cp zigzag`
+ *                           slowest first; zigzag: {seq:cp zigzag}
  */
 #pragma once
 
@@ -33,7 +33,7 @@ typedef struct UserLayout {
 /* Reads a layout up to token `close` (NULL: the end), not past it. Returns NULL after an error. */
 const UserLayout *user_layout_parse(Tokens *tokens, const char *close);
 
-/* Prints the layout; the text parses back. */
+/* Prints the layout as text that user_layout_parse reads. */
 void user_layout_print(Text *out, const UserLayout *written);
 
 /* Returns whether the layout names the axis. */

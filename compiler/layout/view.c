@@ -8,7 +8,7 @@ typedef Array(Range) Ranges;
 
 /* ---- the view ---- */
 
-/* Finds the factors [*first, result) of dimension `dim` in a layout's view. */
+/* Returns the end of the factors [*first, end) of dimension `dim` in a layout's view. */
 static int view_factors(const Layout *layout, int dim, int *first) {
     if (!layout->view_rank) {
         *first = dim;
@@ -86,7 +86,7 @@ static int common_factors(const CommonView *view, int dim, int *first) {
 
 /* ---- boxes of one view as boxes of the common view ---- */
 
-/* The state of cutting a range of the product of some factors into boxes over the factors. */
+/* State of split_range, which cuts a range of row-major element numbers into boxes over factors. */
 typedef struct RangeSplit {
     Arena *arena;
     Ranges out; // finished boxes, `rank` ranges each
@@ -95,8 +95,8 @@ typedef struct RangeSplit {
     Range box[VIEW_MAX_RANK]; // the current box, as far as its factors are known
 } RangeSplit;
 
-/* Appends the boxes of the range [lo, hi) of the product of the factors from f on; the current box
- * gives the ranges of the factors before f. */
+/* Appends boxes of the elements [lo, hi), numbered row-major over the factors from f on; the
+ * current box gives the ranges of the factors before f. */
 static void split_range(RangeSplit *split, int f, int64_t lo, int64_t hi) {
     if (f + 1 >= split->rank) {
         split->box[f] = (Range){lo, hi};
@@ -127,7 +127,7 @@ BoxList range_boxes(Arena *arena, const int64_t *extents, int rank, int64_t lo, 
     return (BoxList){rank ? split.out.count / rank : 1, split.out.at};
 }
 
-/* Returns the part of a box in a flat dimension, as ranges of the whole dimension. */
+/* Converts a box's ranges of a flat dimension's factors to ranges of the whole dimension. */
 static Ranges flat_ranges(Arena *arena, Shape own, const Range *range) {
     Ranges list = {0};
     int64_t stride = 1, count = 1;
@@ -149,7 +149,7 @@ static Ranges flat_ranges(Arena *arena, Shape own, const Range *range) {
     return list;
 }
 
-/* Lists of ranges of some factors of the common view, whose products are boxes. */
+/* Lists of boxes over successive factors of the common view; a choice of one from each is a box. */
 typedef struct DimProduct {
     Arena *arena;
     int count;
@@ -213,7 +213,7 @@ BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding)
 
 /* ---- storage ---- */
 
-/* Converts an element's coordinates to those of a layout's view. */
+/* Converts an element's coordinates in the common view to those in a layout's view (`own`). */
 static void own_place(const CommonView *view, const Layout *layout, const int64_t *place,
                       int64_t *own) {
     Shape numbered = layout_view(layout, view->shape);

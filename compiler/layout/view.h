@@ -27,18 +27,19 @@ typedef struct BoxList {
     const Range *ranges;
 } BoxList;
 
-/* Returns the common view of two checked layouts of a tensor of `shape`; no factors if empty. */
+/* Returns the common view of two checked layouts of `shape`; an empty tensor's has no factors. */
 CommonView view_common(Shape shape, const Layout *a, const Layout *b);
 
 /* Returns the boxes of a holding in the common view, in its region's order. */
 BoxList view_boxes(Arena *arena, const CommonView *view, const Holding *holding);
 
 /* Returns the offset (in elements) of an element, given by common-view coordinates, in the storage
- * of a holding's devices. Writes, by factor, the stride within the box around the element. */
+ * of a holding's devices. Writes each factor's stride within the box around the element. */
 int64_t view_storage(const CommonView *view, const Holding *holding, const int64_t *corner,
                      int64_t *strides);
 
-/* Returns whether two holdings store a box, in a box of each, at one offset and in one order. */
+/* Returns whether two holdings store a box at the same offset and with the same strides. The box
+ * must lie inside one box of each holding. */
 bool view_same_storage(const CommonView *view, const Holding *a, const Holding *b,
                        const int64_t *corner, const int64_t *extents);
 

@@ -27,7 +27,7 @@ static Fraction lesser(Fraction a, Fraction b) { return fraction_compare(a, b) <
 
 static Fraction greater(Fraction a, Fraction b) { return fraction_compare(a, b) < 0 ? b : a; }
 
-/* Appends the parts of several intervals, taken as contiguous, between the places `a` and `b`. */
+/* Appends what lies between the fractions `a` and `b` of several intervals, taken as contiguous. */
 static void cut_parts(Arena *arena, const Intervals *parts, Fraction a, Fraction b,
                       Intervals *cut) {
     Fraction whole = FRACTION_ZERO, before = FRACTION_ZERO;

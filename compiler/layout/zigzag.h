@@ -1,4 +1,4 @@
-/* Pieces of a dimension that a state of a layout cuts, even ones and those of a zigzag split.
+/* The pieces into which a state of a layout cuts a dimension: even, or those of a zigzag split.
  *
  *     even, 4 positions      | 0 | 1 | 2 | 3 |
  *     zigzag, 4 positions    |0|1|2|3|3|2|1|0|    an early and a late piece for each position
@@ -60,6 +60,6 @@ Fraction cut_at(const int64_t *before, int count, int k);
 int piece_count(const State *state);
 const int64_t *piece_weights(Arena *arena, const State *state);
 
-/* Replaces `parts` by those of position k of a state. `before`: prefix sums of piece_weights. */
+/* Cuts `parts` by a state and keeps position k's pieces. `before`: prefix sums of piece_weights. */
 void cut_intervals(Arena *arena, Intervals *parts, const State *state, const int64_t *before,
                    int k);

@@ -128,8 +128,8 @@ static bool all_full(const Devices *sets, int set_count, const int *component, c
     return true;
 }
 
-/* Writes the class of each set; equal sets of a component are one class. Skips the sets of small
- * components. Returns the number of classes. */
+/* Writes each set's class to class_of: equal sets of a component form a class. Skips components
+ * that `small` marks (they have a set of few devices). Returns the number of classes. */
 static int number_classes(const Devices *sets, int set_count, const int *component,
                           const bool *small, int *class_of) {
     Arena *scratch = arena_create();
@@ -150,7 +150,7 @@ static int number_classes(const Devices *sets, int set_count, const int *compone
     return classes;
 }
 
-/* Marks components that have a small set. Returns the number of components without small sets. */
+/* Marks components that have a set of < COLLECTIVE_MANY devices. Returns the number of others. */
 static int find_large(const Devices *sets, int set_count, const int *component, int count,
                       bool *small) {
     int large = count;
@@ -161,7 +161,7 @@ static int find_large(const Devices *sets, int set_count, const int *component, 
     return large;
 }
 
-/* Splits a component by classes if these have many devices and, on average, many sets; each class
+/* Splits components into classes if these have many devices and, on average, many sets; each class
  * is then one collective. Such classes occur if one layout cuts fine slices, and each device of the
  * other layout holds several of these slices. */
 static void divide_components(PlanBuilder *planner, const Devices *sets, int set_count,

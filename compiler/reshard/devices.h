@@ -1,4 +1,4 @@
-/* Lists of devices: positions in a list, groups of connected devices (devices_find: plan.h). */
+/* Lists of devices: positions in a list, groups of connected devices. See also devices_find. */
 #pragma once
 
 #include "reshard/plan_builder.h"
@@ -40,13 +40,13 @@ int index_find(const Index *index, int device);
 /* Returns whether a collective may have exactly these devices. */
 bool may_collect(const PlanBuilder *planner, const Devices *devices);
 
-/* Equal sets of a component form their own collective under two conditions: each has at least this
- * many devices, and on average at least this many are equal. A device may act in several
- * collectives. */
+/* Equal sets of a component (Components) form their own collective under two conditions: each has
+ * at least this many devices, and on average at least this many are equal. A device may act in
+ * several collectives. */
 enum { COLLECTIVE_MANY = 4 };
 
-/* The components of sets of devices: two sets are in one component if they share devices, directly
- * or through other sets. Large components of few different sets are split by equal sets. */
+/* The components of sets of devices: two sets are in one if they share devices, directly or through
+ * other sets. A large component of few different sets is split into groups of equal sets. */
 typedef struct Components {
     int count;
     const Devices *devices; // by set: its devices

@@ -53,7 +53,7 @@ typedef Array(int) Devices;
 typedef struct Task {
     int bucket, bundle;
     int64_t lo, volume; // the part [lo, lo + volume) of the bundle in all tensors of the bucket
-    int source_count;   // number of contributions: 0 for the identity, 1 for a copy
+    int source_count;   // number of contributions: 1 for a copy, 0 for the reduction's identity
     Devices *sources;   // by contribution: its holders, in the layout's order
     Devices targets;    // devices that the target layout gives the value, in the layout's order
     Origin origin;      // origin of the contributions: ORIGIN_FROM or ORIGIN_LOCAL
@@ -101,7 +101,7 @@ typedef struct PlanCache {
     const ht_reshard_device **lowered; // by slot: the device's tables
     struct DeviceSteps *device_steps;  // by slot: the steps of the device (lower/lower.h)
     struct Intern *step_parts; // by step: the parts of all devices as one list, and its moves
-    struct Intern *blocks;     // lists of blocks by the segments that they hold
+    struct Intern *blocks;     // by step and first block: the blocks of all parts
     struct Intern *shared;     // moves, blocks and steps that are equal on several devices
 } PlanCache;
 

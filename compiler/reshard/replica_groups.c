@@ -9,7 +9,7 @@
 typedef struct Cut {
     StateKind kind;
     int dim;          // STATE_SPLIT: dimension of the view
-    int parts;        // number of parts into which the coordinates are divided
+    int parts;        // number of parts into which a state's coordinates are divided
     int kept;         // number of parts that contain elements
     const int *state; // by group, those of `from` first: index of the state
 } Cut;
@@ -146,7 +146,7 @@ static Seat *find_seats(const Folding *folding, const Cut *cut, int side, int *c
 }
 
 /* Returns the current members by part and position; devices only in `to` come last in a part. *size
- * is the number of members in a part. NULL: the parts differ by more than the piece they have. */
+ * is a part's number of members. Returns NULL if the parts differ in more than their pieces. */
 static const int *seat_members(const Folding *folding, const Cut *cut, int *size) {
     int had, has, members = folding->replica_groups->size;
     const Seat *from = find_seats(folding, cut, 0, &had), *to = find_seats(folding, cut, 1, &has);
@@ -341,7 +341,7 @@ static const int *find_names(Arena *arena, const ReplicaGroups *replica_groups,
     return name;
 }
 
-/* Returns a layout with the names of the first replica group's devices. */
+/* Returns a layout with the first replica group's devices renamed. */
 static const Layout *named_layout(Arena *arena, const ReplicaGroups *replica_groups,
                                   const Layout *layout) {
     Layout *own = arena_copy(arena, layout, sizeof *layout);
@@ -358,7 +358,7 @@ static const Layout *named_layout(Arena *arena, const ReplicaGroups *replica_gro
     return own;
 }
 
-/* Renames the first replica group's devices. */
+/* Sets `name`, and renames the devices in the first replica group's conversions. */
 static void name_members(Arena *arena, ReplicaGroups *replica_groups, const Cluster *cluster,
                          Intern *alike, int count) {
     Conversion *first = arena_copy(arena, replica_groups->first, sizeof *first * (size_t)count);

@@ -58,7 +58,7 @@ bool conversion_plannable(const Conversion *conversion);
 /* Returns the cheapest plan found for a tensor. `cluster` NULL: one host with equal links. */
 const Plan *reshard_plan(Arena *arena, const Cluster *cluster, const Conversion *conversion);
 
-/* Returns the plan of `count` tensors that are converted together. Layouts must outlive it. */
+/* Returns the plan of `count` tensors converted together. Layouts must outlive the plan. */
 const Plan *reshard_plan_all(Arena *arena, const Cluster *cluster, const Conversion *conversions,
                              int count);
 

@@ -8,7 +8,7 @@ Step *add_step(PlanBuilder *planner, ht_verb verb) {
     return &planner->plan->steps.at[planner->plan->steps.count - 1];
 }
 
-/* Appends a broadcast or reduce: the group, the device at index `root` in front, and its part. */
+/* Appends a broadcast or reduce of parts[root], with the device at index `root` first. */
 static void add_rooted(PlanBuilder *planner, const Devices *group, const Segments *parts, int root,
                        ht_verb verb) {
     Step *step = add_step(planner, verb);

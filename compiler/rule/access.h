@@ -32,13 +32,13 @@ typedef struct Access {
     bool optional, variadic; // `?x`, `xs[]`
     int dim_count;
     const RuleDim *dims;
-    int linear;  // operands: number, from 1, of the clause `linear` that names it; 0: none does
+    int linear;  // operands: number, from 1, of the clause `linear` that names the operand; 0: none
     int inplace; // results: clause inplace: the operand whose storage is reused; -1: none
     int pitch;   // clause `pitch`: the factor; the dimensions after it are a row; -1: none
     int plus;    // results: clause `plus`: the operand that is added; -1: none
     Element element;
     const Expr *reads;   // operands: clause reads: elements that a call reads; NULL: all
-    int place;           // results: clause place: the factor; -1: none
+    int place;           // results: clause place: the factor whose index is the element; -1: none
     const Expr *neutral; // clause neutral: the number; NULL: none
     // Operands: the number for an absent operand; NULL: terms with that operand are left out.
     const Expr *absent;

@@ -30,7 +30,7 @@ Bounds bounds_hull(Bounds a, Bounds b) {
                             : bounds_between(fmin(a.low, b.low), fmax(a.high, b.high));
 }
 
-/* Clamps a bound to finite numbers if `finite`: finite operands are taken to give such results. */
+/* Makes a bound finite if `finite`: finite operands are taken to give finite results. */
 static double clamped(double bound, bool finite) {
     return finite ? fmax(-DBL_MAX, fmin(DBL_MAX, bound)) : bound;
 }

@@ -61,7 +61,7 @@ typedef struct Numbering {
     int count;
 } Numbering;
 
-/* Returns the access with the new numbers. Gives the next number to a factor that has none. */
+/* Returns the access with new factor numbers. Gives the next number to a factor that has none. */
 static Access numbered(Numbering *numbering, const Access *access) {
     Arena *arena = numbering->draft->arena;
     RuleDim *dims = arena_array(arena, RuleDim, access->dim_count + 1);

@@ -31,8 +31,8 @@ void draft_result(RuleDraft *draft, Access access);
 void draft_operand(RuleDraft *draft, Access access);
 void draft_local(RuleDraft *draft, Access access);
 
-/* Set the body, or append the next equation. Value v of an equation is result v, or local value v
- * - (number of results). Expressions have numbers in place of arguments. */
+/* Set the body, or append the next equation. Value v of an equation is result v, or local value v -
+ * (number of results). Expressions have numbers in place of attributes. */
 void draft_body(RuleDraft *draft, const Expr *body);
 void draft_equation(RuleDraft *draft, int value, const Expr *expr);
 

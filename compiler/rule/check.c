@@ -148,7 +148,7 @@ static bool in_every_value(const Rule *rule, int factor) {
     return true;
 }
 
-/* Checks that a value has all factors of a row, or none of them. */
+/* Checks that a value has all factors of a row, or none of them. Returns false after an error. */
 static bool check_row(RuleDraft *draft, const Access *access, Position start) {
     const Rule *rule = &draft->rule;
     int with = 0, factors = 0;
@@ -188,7 +188,7 @@ static void check_equations(RuleDraft *draft, Position start) {
 
 /* ---- whole rules ---- */
 
-/* Marks a factor as contracted if no result has it. A body's sum runs over them. */
+/* Marks the factors that no result has as contracted; a RULE_BODY sums over them. */
 static void find_contracted(RuleDraft *draft) {
     for (int f = 0; f < draft->factors.count; f++) {
         Factor *factor = &draft->factors.at[f];

@@ -1,4 +1,4 @@
-/* Reads the clauses of a rule: each has a function that reads an item, or all in its brackets.
+/* Reads a rule's clauses. Each clause has a function that reads an item, or the whole brackets.
  *
  *     ... kernel(k) grad(g) reduction(+: v) dtype(y: f32, t: integer)
  */
@@ -18,7 +18,7 @@ static Factor *clause_factor(RuleDraft *draft) {
     return factor < 0 ? NULL : &draft->factors.at[factor];
 }
 
-/* Reports a clause that repeats a statement (`said`), at the token just read. Returns !said. */
+/* If `said`, reports that a clause says something of the last token again. Returns !said. */
 static bool first_time(RuleDraft *draft, bool said) {
     const Token *name = draft->tokens.token - 1;
     if (said)
@@ -67,7 +67,7 @@ static bool merge_item(RuleDraft *draft) {
     return (factor->merge = tokens_name(&draft->tokens, "the name of an operator")) != NULL;
 }
 
-/* Reads `f: expression` or `f: +m`. */
+/* Reads `f: expression` or `f: +m`, the sum of m over the tensors of a variadic operand. */
 static bool size_item(RuleDraft *draft) {
     Tokens *tokens = &draft->tokens;
     Factor *factor = clause_factor(draft);
@@ -230,7 +230,7 @@ static bool row_clause(RuleDraft *draft) {
                       "the clause row needs an operand of any number of tensors: xs[][m]");
 }
 
-/* Reads an item `x: s` of pitch. */
+/* Reads an item `x: s` of the clause `pitch`. */
 static bool pitch_item(RuleDraft *draft) {
     Access *access = clause_tensor(draft);
     if (!access || !first_time(draft, access->pitch >= 0) ||
@@ -244,7 +244,7 @@ static bool pitch_item(RuleDraft *draft) {
            RULE_ERROR(draft, at, "'%s' lacks the factor '%s'", access->name, factor->name);
 }
 
-/* Reads an item `y: more` of plus. */
+/* Reads an item `y: more` of the clause `plus`. */
 static bool plus_item(RuleDraft *draft) {
     int result = clause_access(draft, true);
     if (result < 0 || !first_time(draft, draft->results.at[result].plus >= 0) ||
@@ -262,7 +262,7 @@ static bool plus_item(RuleDraft *draft) {
                more->name, y->name, more->name);
 }
 
-/* Reads `s, t: expression` over integer arguments; NULL after an error. */
+/* Reads `s, t: expression`; writes the numbers of s and t. Returns NULL after an error. */
 static const Expr *two_factors(RuleDraft *draft, int *first, int *second) {
     Tokens *tokens = &draft->tokens;
     const Factor *one = clause_factor(draft);
@@ -296,7 +296,7 @@ static const Expr *no_primary(Tokens *tokens, void *context) {
     return NULL;
 }
 
-/* Reads an item `x: number` of neutral. */
+/* Reads an item `x: number` of the clause `neutral`. */
 static bool neutral_item(RuleDraft *draft) {
     Access *access = clause_tensor(draft);
     return access && first_time(draft, access->neutral) &&
@@ -304,7 +304,7 @@ static bool neutral_item(RuleDraft *draft) {
            (access->neutral = expr_parse(&draft->tokens, no_primary, draft)) != NULL;
 }
 
-/* Reads an item `y: i` of place. */
+/* Reads an item `y: i` of the clause `place`. */
 static bool place_item(RuleDraft *draft) {
     Position at = draft->tokens.token->at;
     int result = clause_access(draft, true);
@@ -380,7 +380,7 @@ static bool kernel_clause(RuleDraft *draft) {
     return true;
 }
 
-/* Reads an integer argument of the function; false after an error. */
+/* Reads an integer argument's name; writes its attribute index. Returns false after an error. */
 static bool integer_argument(RuleDraft *draft, int *attr) {
     Tokens *tokens = &draft->tokens;
     const Expr *argument =
@@ -447,7 +447,7 @@ static bool body_clause(RuleDraft *draft) {
 
 /* ---- all clauses ---- */
 
-/* A clause. `list`: `item` reads one item of a list; else it reads the whole content of the
+/* A clause. `item` returns false after an error; with `list` it reads one item, else the whole
  * brackets. `once`: the clause describes the whole rule and may occur only once. */
 typedef struct Clause {
     const char *name;

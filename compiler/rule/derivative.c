@@ -15,7 +15,7 @@
 
 #include <string.h>
 
-/* Returns the table's entry for a call. */
+/* Returns the table's entry for a call; sets *wide if the call is of the double variant. */
 static const MathFunction *function_of(const Expr *call, bool *wide) {
     const MathFunction *function = math_function(call->spelling, wide);
     if (!function) BUG("no derivative of %s", call->spelling);
@@ -287,7 +287,7 @@ static bool is_decided(const Expr *condition, bool *holds) {
     }
 }
 
-/* Applies the chain rule: inner * outer, `outer` the derivative of a function with these traits. */
+/* Returns inner * outer (chain rule); `outer` is the derivative of a function with these traits. */
 static const Expr *chained(Arena *arena, const Expr *inner, const Expr *outer, int traits) {
     bool holds;
     if (outer->kind == EXPR_SELECT && is_decided(outer->arg[0], &holds))

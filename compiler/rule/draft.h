@@ -70,14 +70,14 @@ bool rule_unknown(RuleDraft *draft, Position at, const char *what, const char *n
                   const char *const *names);
 void rule_unknown_factor(RuleDraft *draft, Position at, const char *name);
 
-/* Implements ExprPrimary in an integer expression: size(f) or an argument. `context`: the draft. */
+/* Reads size(f) or an integer argument. Implements ExprPrimary; `context`: the draft. */
 const Expr *rule_integer_primary(Tokens *tokens, void *context);
 
 /* Sets the factors of all leaves size(f) in a body that has been read completely. */
 void rule_resolve_sizes(RuleDraft *draft);
 
-/* Reads a name and returns an access with this name and no indices; name NULL: an error. `expected`
- * describes the name for the message. */
+/* Reads a name and returns an access with this name and no indices; the name is NULL after an
+ * error. `expected` describes the name for the message. */
 Access rule_access(RuleDraft *draft, const char *expected);
 
 /* Reads the indices of an access with their brackets; false after an error. */
@@ -89,7 +89,7 @@ int rule_read_operand(RuleDraft *draft);
 /* Returns whether two accesses have the same indices. */
 bool rule_dims_equal(const Access *a, const Access *b);
 
-/* Implements ExprPrimary in bodies: accesses, arguments and size(f). `context`: the draft. */
+/* Reads an access, an argument or size(f). Implements ExprPrimary; `context`: the draft. */
 const Expr *rule_body_primary(Tokens *tokens, void *context);
 
 /* Returns whether an equation computes value `value` (numbered as rule_value does). */

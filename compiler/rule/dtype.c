@@ -24,7 +24,7 @@ static bool is_integral_number(const Expr *number) {
     return !number->spelling || strspn(number->spelling, "0123456789") == strlen(number->spelling);
 }
 
-/* Returns whether an integer expression has an integer value: no division, call, or float. */
+/* Returns whether an expression of integers has an integer value: no division, call, or float. */
 static bool is_integral(const OpDef *def, const Expr *expr) {
     switch (expr->kind) {
     case EXPR_NUMBER: return is_integral_number(expr);

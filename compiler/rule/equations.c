@@ -52,15 +52,15 @@ static int known_at(const EquationPlan *plan, const Expr *expr) {
     return loop;
 }
 
-/* The state of making a plan. */
+/* State of equations_plan. */
 typedef struct Planning {
     const Rule *rule;
     EquationPlan *plan;
-    EquationStep *steps; // steps of the plan
-    uint32_t *reads;     // reads of the plan
+    EquationStep *steps; // plan->step, writable
+    uint32_t *reads;     // plan->reads, writable
 } Planning;
 
-/* Notes that `loop` computes an expression, and the local values that it reads. */
+/* Notes that `loop` computes an expression, and the local values in the expression. */
 static void note_loop(Planning *planning, const Expr *expr, int loop) {
     const Rule *rule = planning->rule;
     if (expr->kind == EXPR_ACCESS && is_along(rule, planning->plan, &rule->operands[expr->index]))

@@ -93,7 +93,7 @@ static const Expr *product(Arena *arena, const Expr *a, const Expr *b) {
     return expr_node(arena, EXPR_MUL, a, b, NULL);
 }
 
-/* Returns a / b in floating point: an integer numerator, 1, becomes 1.0f, as C divides integers. */
+/* Returns a / b in floating point: an integer numerator 1 becomes 1.0f, or C would truncate. */
 static const Expr *quotient(Arena *arena, const Expr *a, const Expr *b) {
     if (is_number(a, 0) || is_number(b, 1)) return a;
     if (a->kind == EXPR_NUMBER && !is_floating(a))

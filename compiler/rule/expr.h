@@ -59,8 +59,8 @@ typedef void ExprLeaf(Text *out, const Expr *leaf, void *context);
 /* Appends an expression as C, with only the brackets that precedence requires. */
 void expr_print(Text *out, const Expr *expr, ExprLeaf *leaf, void *context);
 
-/* Evaluates an integer expression over arguments and sizes. `size` has an entry for each factor;
- * -1: unknown. Returns false after an unknown size, a division by zero or an overflow. */
+/* Evaluates an integer expression over arguments and sizes to *value. `size` has an entry for each
+ * factor; -1: unknown. Returns false after an unknown size, a division by zero or an overflow. */
 bool expr_integer(const Expr *expr, const Attr *attrs, const int64_t *size, int64_t *value);
 
 /* Applies an operator of two operands to numbers, as C does with doubles; fmod for %. */
@@ -71,7 +71,7 @@ bool expr_equal(const Expr *a, const Expr *b);
 /* Returns whether an expression contains a node of `kind` with an index; -1: any index. */
 bool expr_mentions(const Expr *expr, ExprKind kind, int index);
 
-/* Returns the expression with every part that equals `pattern` replaced. */
+/* Returns the expression with every part that equals `pattern` replaced by `with`. */
 const Expr *expr_replace(Arena *arena, const Expr *expr, const Expr *pattern, const Expr *with);
 
 /* Returns the expression with each leaf replaced by `leaf`; simplifies negations. */
@@ -103,8 +103,8 @@ int expr_operations(const Expr *expr);
 
 /* A term that is a product of two operands, perhaps with a number or an argument, in any order. */
 typedef struct ProductTerm {
-    int count, operand[2]; // 2 operands in a complete product
-    const Expr *scale;     // NULL: none
+    int count, operand[2]; // operands so far; 2 in a complete product
+    const Expr *scale;     // the number or argument; NULL: none
 } ProductTerm;
 
 /* Adds the factors of a term to `product`, which the caller zeroes. Returns false if the term is

@@ -1,4 +1,4 @@
-/* Makes the gradient of an expression for one operand, of derivatives (derivative.c).
+/* Makes the gradient of one operand of an expression from derivatives (derivative.c).
  * passes/differentiate/gradient_rule.c makes the rule that passes insert. */
 #include "rule/gradient.h"
 

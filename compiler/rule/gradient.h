@@ -3,8 +3,8 @@
  *     y[i, j] = x[i, j] * w[j]      the gradient of x: dy[i, j] * w[j]
  *                                   the gradient of w: dy[i, j] * x[i, j], summed over i
  *
- * In a gradient with n operands, access n is dy, the gradient of the result, and access n + 1 is
- * the result. Terms are summed over the factors that the operand lacks. */
+ * In a gradient of a rule with n operands, access n is dy, the gradient of the result, and
+ * access n + 1 is the result. Terms are summed over the factors that the operand lacks. */
 #pragma once
 
 #include "rule/expr.h"
@@ -25,8 +25,8 @@ typedef struct OperandGradient {
     bool reuse;
 } OperandGradient;
 
-/* Returns the summand that one term adds to the gradient. Writes to *repeated: bit f: the term is
- * summed over factor f, which the summand lacks, so the caller multiplies by the extent of f. */
+/* Returns the summand that one term adds to the gradient. Sets bit f of *repeated if the term is
+ * summed over factor f and the summand lacks f: the caller then multiplies by the extent of f. */
 const Expr *rule_term_gradient(Arena *arena, const OperandGradient *of, const Expr *term,
                                uint64_t *repeated);
 

@@ -34,15 +34,15 @@
  *   replicate(f, ...)         the factor may not be cut
  *   reduction(op: f, ...)     cutting f makes every result partial under op, `+` or `max`
  *   merge(f: g, ...)          f may be computed piece by piece in a ring (`turns` of a strategy):
- *                             the associative operator g joins the results of two pieces. It takes
- *                             all results of one piece, then all of the other. f is not cut
+ *                             the associative operator g joins the results of two pieces. Operands
+ *                             of g: all results of one piece, then all of the other. f is not cut
  *   offset(f, ...)            the kernel uses the start of its piece and the global extent, which
  *                             are in the views that it gets
  *   linear(x, y)              the operator is jointly linear in these operands: where all of them
  *                             are partial in the same way, its results are partial too
- *   causal(s, t: when)        where the expression `when` over integer arguments is not 0: results
- *                             at index i of s depend on no element of t after i, and add nothing
- *                             to sums over s after index i of t
+ *   causal(s, t: when)        if the expression `when` over integer arguments is not 0, index i
+ *                             of s and index j > i of t never meet: results at i depend on no
+ *                             element at j, and a sum over s at j has no term from i
  *
  * Clauses about sizes and types:
  *   size(f: expr)             the extent of a factor that only results have, over integer arguments
@@ -74,11 +74,11 @@
  *   operations(expr)          the number of arithmetic operations of a call, over integer arguments
  *                             and size(f) of a device's piece. Without it they are counted in
  *                             `body`, else as one for each element that is read or written
- *   reads(x: expr, ...)       how many elements of x a call reads, over the same arguments.
- *                             Without it every element is read once
+ *   reads(x: expr, ...)       how many elements of x a call reads, an expression as that of
+ *                             `operations`. Without the clause every element is read once
  *   neutral(x: number, ...)   elements of operand x that equal the number count for nothing along a
  *                             factor that results lack or that may not be cut. For a result: its
- *                             value where all of these are neutral: neutral(x: logf(0), y: 0)
+ *                             value where all those elements are neutral: neutral(x: logf(0), y: 0)
  *   shift(n, i: start)        the operator copies: index i of the one tensor is index start + i of
  *                             the other's n. `start` is an expression over integer arguments. If
  *                             the result has n, its other elements are 0

@@ -144,7 +144,7 @@ void rule_linear(const Rule *rule, int *group) {
     bool to_any =
         rule->results[0].element.kind == ELEMENT_ARGUMENT; // perhaps an integer type, which rounds
     if (rule->kind != RULE_BODY || to_any || rule->operand_count > LINEAR_OPERANDS_MOST) return;
-    // each operand without a clause joins the smallest linear set of free operands
+    // each operand without a clause joins the smallest linear set of operands without a group
     unsigned taken = 0;
     for (int i = 0; i < rule->operand_count; i++)
         if (group[i]) taken |= 1u << i;

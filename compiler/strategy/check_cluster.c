@@ -1,4 +1,4 @@
-/* Checks a strategy's devices: numbers, doubles, gaps, classes of the cluster file. */
+/* Checks a strategy's devices: numbers named twice, gaps, and classes of the cluster file. */
 #include "cluster/cluster.h"
 #include "strategy/parser.h"
 

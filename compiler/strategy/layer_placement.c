@@ -37,7 +37,7 @@ typedef struct Placer {
     const Pipeline *pipeline;
     const Layer *const *layers;
     int count;
-    int *stage, *item; // by layer: its stage and its item there; -1: no stage has the layer
+    int *stage, *item; // by layer: its stage and its item in the list; -1: no stage has the layer
     int *visit;        // by layer: its visit; -1: not known yet
     Array(Visit) visits;
 } Placer;

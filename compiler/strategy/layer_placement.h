@@ -10,7 +10,7 @@
 /* A visit (model chunk): layers that a micro-batch passes on a stage before another stage. */
 typedef struct Visit {
     int stage;
-    int item;    // index of its item in the stage's list of layers; 0: the stage has no list
+    int item;    // index of the visit's item in the stage's layers(...); 0: the stage has no list
     Position at; // position of that item, or of the stage
 } Visit;
 

@@ -205,8 +205,8 @@ static void close_strategy(StrategyParser *parser) {
     strategy_check(tokens->diag, strategy, parser->names);
 }
 
-/* Reports, unless `refused`, that the open strategy has no `end`; returns whether it did. Then sets
- * `refused`, since the next `end` may be the missing one. */
+/* Reports, unless `refused`, that the open strategy has no `end`; returns whether it reported. Then
+ * sets `refused`, since the next `end` may be the missing one. */
 static bool unclosed(StrategyParser *parser) {
     bool open = parser->open && parser->framed, first = open && !parser->refused;
     if (first)
@@ -273,7 +273,7 @@ static bool unknown_statement(StrategyParser *parser) {
     Tokens *tokens = parser->tokens;
     const char *words[STATEMENTS];
     for (int i = 0; i < STATEMENTS; i++) words[i] = statements[i].word;
-    bool bad = tokens->token->kind == TOKEN_BAD; // "ends", "end_strategy", ".end"
+    bool bad = tokens->token->kind == TOKEN_BAD; // mistyped: "ends", "end_strategy", ".end"
     if (parser->open && !strncmp(tokens->token[bad].text, "end", 3)) {
         if (!bad)
             tokens_error(tokens, "\"%s\" begins no statement of a strategy", tokens->token->text);

@@ -1,5 +1,5 @@
 /* Shared by the files of the parser: its state, integer expressions, lists and ranges. parse.c
- * reads statements and the frame, parse_stage.c reads pipelines, stages and devices.
+ * reads statements and `strategy` to `end`, parse_stage.c reads pipelines, stages and devices.
  *
  * Functions that read report an error, return false and leave the parser at the token in error. */
 #pragma once
@@ -24,8 +24,8 @@ typedef struct StrategyParser {
     int depth;    // nesting of parentheses in an expression
 } StrategyParser;
 
-/* Read an integer: any expression; an expression from `least` to `most`, called `what` in messages;
- * only a number, a name or an expression in parentheses, called `expected` in messages. */
+/* Read to *value an integer expression; one from `least` to `most`, called `what` in messages; and
+ * one that is a number, a name or in parentheses, called `expected` in messages. */
 bool strategy_integer(StrategyParser *parser, int64_t *value);
 bool strategy_bounded(StrategyParser *parser, const char *what, int64_t least, int64_t most,
                       int64_t *value);

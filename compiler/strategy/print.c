@@ -1,4 +1,4 @@
-/* Prints a strategy as parse.c reads it; a digest that compares strategies. */
+/* Prints a strategy as parse.c reads it; computes a digest by which strategies are compared. */
 #include "strategy/parser.h"
 #include "support/hash.h"
 

@@ -12,8 +12,8 @@
  *       idle devices(7)
  *     end strategy
  *
- * One statement a line; comments as in C, in files also `#`. Stages without a `pipeline` form one
- * pipeline of one micro-batch; a strategy without stages runs on device 0. Numbers are integer
+ * A line is a statement. Comments are as in C; in files, also `#`. Stages without a `pipeline` form
+ * one pipeline of one micro-batch; a strategy without stages runs on device 0. Numbers are integer
  * expressions over the model's constants. A prefix in a list belongs to its item alone:
  * `devices(h800: 0-3, 12)` has numbers 0 to 3 of a class, and device 12; `layers(vision: 0-3, 4-7,
  * head)` has layers of two towers, and a name. Each range is a visit (layer_placement.h).
@@ -32,7 +32,7 @@ struct Cluster;
 typedef struct Token Token;
 typedef struct Tokens Tokens;
 
-/* A rule `split NAME:AXIS*AXIS` or `turns NAME:AXIS*AXIS`: dimension; axes, slowest first. */
+/* A rule `split DIM:AXIS*AXIS` or `turns DIM:AXIS*AXIS`, with the slowest axis first. */
 typedef struct SplitRule {
     const char *dim;
     int axis_count;
@@ -69,8 +69,8 @@ typedef struct LayerRange {
 typedef struct Stage {
     Array(int) devices;
     Array(Position) device_at;        // by device: position in the list
-    Array(const char *) device_class; // by device: the class in which its number counts; NULL: the
-                                      // number is a device's, as always after strategy_resolve
+    Array(const char *) device_class; // by device: the class whose devices its number counts; NULL:
+                                      // it is a device's number, as always after strategy_resolve
     Array(MeshAxis) mesh;             // empty: a single device
     Position mesh_at;                 // position of the clause `mesh`, or of the clause `devices`
     Array(LayerRange) layers;         // empty: all layers

@@ -65,8 +65,8 @@ void arena_destroy(Arena *arena) {
     free(arena);
 }
 
-/* Returns the size of the next block for objects of `size` bytes. Each block is twice as large as
- * the one before, up to BLOCK_BYTES, so small arenas are cheap. A large object has its own. */
+/* Returns the size of the next block for an object of `size` bytes. Blocks double up to
+ * BLOCK_BYTES, so small arenas are cheap. A large object has a block of its own. */
 static size_t next_room(Arena *arena, size_t size) {
     if (size > BLOCK_BYTES / 4) return size;
     while (arena->room < 4 * size) arena->room *= 2;

@@ -113,7 +113,7 @@ static void print_caret(Diag *diag, Position at) {
     fprintf(diag->out, "%s^%s\n", tool_color(diag->out, "caret"), tool_color_end(diag->out));
 }
 
-/* Adds a diagnostic to the log; a note to the last diagnostic. */
+/* Adds a diagnostic to the log; adds a note to the last diagnostic in the log. */
 static void add_to_log(Diag *diag, Position at, const char *kind, const char *message) {
     SarifPlace place = {.file = shown(diag, at.file), .line = at.line, .column = at.column};
     if (at.file && at.line > 0 && (place.text = line_of(diag, at)))
@@ -154,7 +154,7 @@ static void print(Diag *diag, Position at, const char *kind, const char *format,
     print(diag, at, kind, format, arguments);                                                      \
     va_end(arguments)
 
-/* Returns whether this error was reported before; remembers it. */
+/* Returns whether this error was reported before; if not, remembers the error. */
 static bool was_reported(Diag *diag, Position at, const char *format, va_list arguments) {
     const char *message = arena_vformat(diag->arena, format, arguments);
     const char *text = arena_format(diag->arena, "%s:%d:%d: %s", at.file ? at.file : "", at.line,
@@ -211,7 +211,7 @@ void diag_finish(Diag *diag) {
                                      diag->errors - DIAG_MOST));
 }
 
-/* Returns the Levenshtein distance of two words of fewer than 64 bytes; INT_MAX: longer ones. */
+/* Returns the Levenshtein distance of two words of fewer than 64 bytes; INT_MAX for longer ones. */
 static int distance(const char *a, const char *b) {
     enum { MOST = 64 };
     if (strlen(a) >= MOST || strlen(b) >= MOST) return INT_MAX;

@@ -44,8 +44,8 @@ void diag_remark(Diag *diag, Position at, const char *format, ...)
 void diag_note(Diag *diag, Position at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Also adds all diagnostics to the log of support/sarif.h. Stops printing them to `out` when both
- * `out` and the log are standard error. */
+/* From now on, also adds diagnostics to the log of support/sarif.h. Stops printing them to `out`
+ * when both `out` and the log are standard error. */
 void diag_log(Diag *diag);
 
 /* Prints errors as warnings from now on (--known); diag_errors still counts them. */

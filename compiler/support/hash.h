@@ -3,8 +3,7 @@
  *     uint64_t hash = hash_text(HASH_START, "gpt.c");
  *     hash = hash_bytes(hash, &size, sizeof size);
  *
- * The runtime has a copy of it (base/hash.h), since compiler and runtime do not include each other.
- */
+ * The runtime has a copy (base/hash.h), since compiler and runtime do not include each other. */
 #pragma once
 
 #include <stddef.h>

@@ -14,7 +14,7 @@ typedef struct Slot {
 
 struct Intern {
     Arena *arena;
-    Slot *slots; // open addressing; their number is a power of two
+    Slot *slots; // `capacity` slots, a power of two; open addressing
     size_t capacity, count;
 };
 

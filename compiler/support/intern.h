@@ -1,4 +1,4 @@
-/* Interning: equal byte strings become one pointer, which are compared and shared by pointer.
+/* Interning: equal byte strings become one pointer; two pointers are then equal if the bytes are.
  *
  *     const int *devices = intern(lists, list, sizeof *list * count);    equal lists: one pointer
  *

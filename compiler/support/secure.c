@@ -249,7 +249,7 @@ static bool put(int file, const char *bytes, size_t size) {
     return !close(file);
 }
 
-/* Writes a new file in a folder and renames it to `name` when it is complete. */
+/* Writes a file in a folder, then renames it to `name`. On failure, false with errno set. */
 static bool replace(const char *inside, const char *name, const char *bytes, size_t size) {
     char path[PATH_MAX], fresh[PATH_MAX];
     mode_t mask = umask(0);

@@ -42,12 +42,12 @@ FILE *secure_create(const char *path);
 /* Opens an existing plain file and empties it; follows no link. NULL, with errno, on failure. */
 FILE *secure_rewrite(const char *path);
 
-/* Returns whether a path is an open descriptor (/dev/stdout) or in /proc: it is not replaced. */
+/* Returns whether a path is an open descriptor (/dev/stdout) or in /proc: not to be replaced. */
 bool secure_is_descriptor(const char *path);
 
 /* Returns why an output cannot be written, or NULL: another user's link leads to its folder; or it
  * is a folder, a socket, a pipe that nobody reads, or another user's pipe or device. */
 const char *secure_output_wrong(const char *path);
 
-/* Writes an output: replaces a plain file, writes to any other. False: the reason is in *why. */
+/* Replaces a plain file, or writes to any other output. On failure, false with *why set. */
 bool secure_write(const char *path, const char *bytes, size_t size, const char **why);

@@ -49,7 +49,7 @@ void tool_own_options(const char *const *names) { own_options = names; }
 static const struct argp_option common[] = {
     {.name = "help"}, {.name = "usage"}, {.name = "version"}, {0}};
 
-/* Adds the options of a table, spelled with dashes, to `spelled`. Returns the new number. */
+/* Adds the options of a table, spelled with dashes, to `spelled`. Returns the new count. */
 static int add_options(char (*spelled)[MOST_NAME], int count, const struct argp_option *table) {
     for (; (table->name || table->key) && count < MOST_OPTIONS; table++)
         if (table->name && !(table->flags & OPTION_HIDDEN))
@@ -77,7 +77,7 @@ _Noreturn static void refuse_option(const struct argp_option *table, const char 
 }
 
 /* Refuses the first word that is not an option of the table, or that lacks its value. argp_parse
- * would find the same word by getopt_long, but word the message otherwise. */
+ * would find the same word by getopt_long, but print another message. */
 static void check_options(const struct argp_option *table, int argc, char **argv, bool in_order) {
     static const struct argp_option nothing[] = {{0}};
     const struct argp_option *table_of = table ? table : nothing;

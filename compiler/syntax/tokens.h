@@ -16,7 +16,7 @@ typedef struct Tokens {
     Arena *arena;
     Diag *diag;
     const Token *token; // the current token; the last is TOKEN_END, which is never passed
-    const char *end;    // name of an end in messages; NULL: "the end of the line" or "the end"
+    const char *end;    // name of the end in messages; NULL: "the end of the line" or "the end"
     bool found; // messages say: expected "this", found "that"; else: expected 'this', not 'that'
 } Tokens;
 
@@ -31,13 +31,13 @@ void tokens_next_line(Tokens *tokens);
 bool tokens_is(const Tokens *tokens, const char *text);
 bool tokens_take(Tokens *tokens, const char *text);
 
-/* Returns whether the line or the text ends here. */
+/* Returns whether the line or the text ends at the current token. */
 bool tokens_end(const Tokens *tokens);
 
 /* Returns whether the token after the current one is `text`. */
 bool tokens_before(const Tokens *tokens, const char *text);
 
-/* Reports that `expected` is missing here, unless the token was reported. Returns false. */
+/* Reports the current token instead of `expected`, unless it is TOKEN_BAD. Returns false. */
 bool tokens_unexpected(Tokens *tokens, const char *expected);
 
 /* Reports an error at the current token. Returns false. */

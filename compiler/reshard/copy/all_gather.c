@@ -13,7 +13,7 @@ typedef struct SenderGroup {
 
 typedef Array(SenderGroup) SenderGroups;
 
-/* The state of gathering. Replica i, device i of each holding of the source, has all of it. */
+/* The state of gathering. Replica i has device i of each source holding: together all elements. */
 typedef struct Gathering {
     PlanBuilder *planner;
     const Transfers *transfers; // ordered by bucket
@@ -65,7 +65,7 @@ static int holder_of_replica(const Gathering *gathering, int device) {
     return replica < 0 ? -1 : index_find(gathering->holders, plan->devices[replica]);
 }
 
-/* Assigns a transfer's receivers to their replica's holder; if it has none, round robin. */
+/* Assigns each receiver of a transfer to its replica's holder; if there is none, round robin. */
 static void add_groups(Gathering *gathering, int g) {
     Arena *arena = gathering->planner->arena;
     const Transfer *transfer = &gathering->transfers->at[g];

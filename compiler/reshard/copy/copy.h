@@ -19,7 +19,7 @@ typedef struct Route {
 
 typedef Array(Route) Routes;
 
-/* Appends all-gathers (broadcasts, too, if set) for transfers in closed groups. Returns others. */
+/* Appends all-gathers, and if set broadcasts, for transfers in closed groups. Returns the rest. */
 Transfers gather_transfers(PlanBuilder *planner, const Transfers *transfers, bool broadcasts);
 
 /* Adds the routes of transfers, and the jobs that choose their senders. Divides transfers so finely

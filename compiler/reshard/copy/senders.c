@@ -11,7 +11,7 @@
 /* Returns how many elements of a transfer form a part, which is passed on as a whole: a small
  * fraction of the load cap. Smaller parts would need more messages, and not balance better. */
 static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t unit, int64_t cap) {
-    // PARTS: parts of the bytes that all devices send; LEAST_PARTS: fewest parts of the load cap
+    // PARTS: parts that all devices send together; LEAST_PARTS: fewest parts in one load cap
     enum { PARTS = 1536, LEAST_PARTS = 4 };
     int64_t volume = transfer->segment.hi - transfer->segment.lo,
             others = transfer->receivers.count - 1, parts = PARTS / plan->device_count,
@@ -20,7 +20,7 @@ static int64_t part_width(const Plan *plan, const Transfer *transfer, int64_t un
 }
 
 /* Returns a transfer's job. Holders always send each element once, and the elements after the last
- * whole part to all receivers. A grain: any device sends one part to all other receivers. */
+ * whole part to all receivers. A grain is one part that any device sends to all other receivers. */
 static Job direct_job(PlanBuilder *planner, const Transfer *transfer, int64_t cap) {
     int64_t volume = transfer->segment.hi - transfer->segment.lo,
             others = transfer->receivers.count - 1,
@@ -69,7 +69,7 @@ void routes_add(PlanBuilder *planner, const Transfers *transfers, int64_t cap, R
 typedef struct Rounds {
     PlanBuilder *planner;
     int step;
-    Array(Transfers) later; // by delay, in exchanges: the transfers
+    Array(Transfers) later; // by delay (in exchanges): transfers to send
 } Rounds;
 
 /* Registers a segment that a receiver passes on to others, `delay` exchanges later. */

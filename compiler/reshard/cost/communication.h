@@ -9,7 +9,7 @@ void count_moves(PlanBuilder *planner);
 /* Returns a link with the largest latency and the least bandwidth of the ring over a group. */
 Link group_link(const Plan *plan, const Devices *group);
 
-/* Adds what a step sends through uplinks. */
+/* Adds to `loads` the bytes that a step sends through uplinks. */
 void load_uplinks(const Plan *plan, const Step *step, UplinkLoads *loads);
 
 /* Prices the steps: sets `together` and `seconds` of each step, and returns the sum of seconds. */

@@ -100,8 +100,8 @@ static double lonely(const Link *link, ht_verb verb, double others, double bytes
 typedef struct Collectives {
     ht_verb verb;
     int ranks;
-    double groups, share; // number of collectives; busy devices on a processor
-    double inner;         // busy devices of one group on a processor
+    double groups, share; // number of collectives; most busy devices on one processor
+    double inner;         // most busy devices of one group on one processor
     double others;        // most other devices on one processor if the root has its own; else 0
     double turns;         // most collectives that one device does one after another
     double bytes;         // bytes of the largest collective

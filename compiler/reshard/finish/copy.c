@@ -26,7 +26,7 @@ static void *copy_once(const Copier *copier, const void *list, int count, size_t
     return copy ? *copy : NULL;
 }
 
-/* COPY copies a list; COPY_ARRAY replaces an array's list by a copy, COPY_ONCE a shared one. */
+/* COPY copies a list. COPY_ARRAY replaces an array's list by a copy, COPY_ONCE by its only copy. */
 #define COPY(arena, list, count)                                                                   \
     ((list) ? arena_copy((arena), (list), sizeof *(list) * (size_t)(count)) : NULL)
 #define COPY_ARRAY(arena, array)                                                                   \

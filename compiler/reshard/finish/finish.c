@@ -13,7 +13,7 @@ static bool task_in_place(const Plan *plan, const Task *task) {
     return true;
 }
 
-/* Returns whether a task's data passes through scratch, to the target after all source reads. */
+/* Returns whether a task's data waits in scratch until all source data are read. */
 static bool goes_through_scratch(const Bucket *bucket, const Task *task) {
     return bucket->overlap->side[SIDE_TO].partial == STATE_DUP &&
            (task->local || task->origin == ORIGIN_LOCAL);
@@ -28,8 +28,8 @@ static void mark_moved(Plan *plan, const Segments *segments, bool reduced) {
     }
 }
 
-/* Finds the buckets that can be converted in place. Only all-reduces move their data, in one step
- * or through scratch, and each target has its source's place in storage. */
+/* Finds the buckets that can be converted in place: all-reduces alone move their data, in one step
+ * or through scratch, and each device stores its target where it stores its source. */
 static void find_in_place(Plan *plan) {
     for (int s = 0; s < plan->buckets.count; s++)
         plan->buckets.at[s].in_place = plan->buckets.at[s].nothing = true;

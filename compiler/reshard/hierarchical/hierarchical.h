@@ -3,7 +3,7 @@
  *
  * A hierarchical reduction reduces the contributions of each host's devices inside the host, then
  * the hosts' results across hosts (reduce.c). A hierarchical transfer sends a value once to each
- * other host, in slices to several target devices there. Those devices pass slices on (transfer.c).
+ * other host, in slices to several of the host's targets, which pass them on (transfer.c).
  *
  *     all-reduce on hosts {0,1} and {2,3}:    reduce-scatter inside {0,1} and {2,3};
  *         all-reduce {0,2} and {1,3};    all-gather inside {0,1} and {2,3} */
@@ -29,11 +29,11 @@ int rank_of(const Hosts *hosts, int device);
 /* Splits a list of devices by host into `lists`, which has an entry for each host. */
 void devices_by_host(Hosts *hosts, const Devices *devices, Devices *lists);
 
-/* Returns the devices of a list, all on one host, rotated: the first device with at least this rank
- * on its host comes first. Unrotated if there is none. */
+/* Returns a list of devices of one host, rotated so that the first device with at least this rank
+ * on the host comes first; not rotated if no device has such a rank. */
 Devices rotate_to_rank(Hosts *hosts, const Devices *devices, int rank);
 
-/* Appends a segment's transfer to other devices from one that stores it as in the target. */
+/* Appends a segment's transfer from `holder`, which has the final value, to other `targets`. */
 void push_inside(Hosts *hosts, Transfers *transfers, Segment segment, int holder,
                  const Devices *targets);
 
@@ -47,10 +47,10 @@ void tier_reductions(Hosts *hosts, const Tasks *tasks, Tasks *local, Tasks *cros
 void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossing,
                     Transfers *local);
 
-/* Returns the transfers with senders of the receivers' own hosts where a device there has it. */
+/* Returns transfers whose receivers get values from holders on their own host, if there are any. */
 Transfers near_transfers(PlanBuilder *planner, const Transfers *transfers);
 
-/* Divisions: where hosts divide a value differently, all borders cut it into the finest slices. */
+/* Divisions: each host divides a value in its own way; all borders together cut finest slices. */
 
 /* A host's division of a value among some of its devices. */
 typedef struct Division {
@@ -63,7 +63,7 @@ typedef struct Division {
 
 typedef Array(Division) Divisions;
 
-/* Iterates over the finest slices of [lo, hi): next_slice returns the end of the one at `lo`. */
+/* Iterates over the finest slices of [lo, hi): next_slice returns the end of the slice at `lo`. */
 void begin_slices(Divisions *divisions);
 int64_t next_slice(Divisions *divisions, int64_t lo, int64_t hi);
 

@@ -1,4 +1,4 @@
-/* Groups devices by host for two-level collectives. */
+/* Groups devices by host for hierarchical conversions. */
 #include "reshard/hierarchical/hierarchical.h"
 
 #include <string.h>

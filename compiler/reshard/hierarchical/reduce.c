@@ -99,7 +99,7 @@ static int best_host(const Tier *tier, bool wanting) {
 }
 
 /* Assigns each contribution to a host that holds it, beginning with the hosts that hold most. The
- * first host has a holder that is a target, if possible, because there the result needs no further
+ * first host has a holder that is a target, if possible, because its result then needs no further
  * transfer. Returns the number of hosts that supply contributions. */
 static int assign_hosts(Tier *tier) {
     int left = tier->task.source_count, count = 0;
@@ -148,7 +148,7 @@ static void reduce_on_hosts(Tier *tier, int count) {
 
 /* ---- several hosts have contributions ---- */
 
-/* Returns, by host, its holders of the contributions that it supplies. */
+/* Returns, by host, the holders of the contributions that the host supplies. */
 static Devices *bringing_devices(const Tier *tier) {
     Devices *bringing = arena_array(tier->arena, Devices, tier->hosts->count);
     for (int p = 0; p < tier->task.source_count; p++) {
@@ -159,7 +159,7 @@ static Devices *bringing_devices(const Tier *tier) {
     return bringing;
 }
 
-/* Returns a host's division of the value among its targets that contribute, or all if none does. */
+/* Returns a host's division of the value among its contributing targets; if none, among all. */
 static Division wanting_division(const Tier *tier, int host, const Devices *bringing) {
     Division division = {.host = host};
     for (int i = 0; i < bringing->count; i++)
@@ -174,7 +174,7 @@ static Division wanting_division(const Tier *tier, int host, const Devices *brin
 }
 
 /* Returns the device on which a host reduces a slice. That is the device of the host's division if
- * this one contributes, else a contributing one with the same or the next rank on its host. */
+ * it contributes, else a contributing device with the same or the next rank. */
 static int reducing_device(const Tier *tier, const Divisions *divisions, int host,
                            const Devices *bringing) {
     int wanting = slice_device(&divisions->at[0]);

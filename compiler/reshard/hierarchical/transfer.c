@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* A transfer, and the divisions of its value on the hosts that must import it. */
+/* A transfer, and the divisions of its value on the hosts that must import the value. */
 typedef struct Import {
     Transfer transfer;
     Divisions divisions;
@@ -107,7 +107,7 @@ void tier_transfers(Hosts *hosts, const Transfers *transfers, Transfers *crossin
     for (int i = 0; i < imports.count; i++) cross(hosts, &imports.at[i], crossing, local);
 }
 
-/* Splits a transfer into transfers inside the holders' hosts, and one from holders to others. */
+/* Splits a transfer into transfers inside the holders' hosts and one to the remaining receivers. */
 static void split_near(Hosts *hosts, const Transfer *transfer, const Ends *ends, Transfers *near) {
     const Devices *holders = ends->holders, *receivers = ends->receivers;
     Devices far = {0};

@@ -4,7 +4,7 @@
 
 /* Tables that find the bucket of a conversion. */
 typedef struct BucketTable {
-    // layouts by content; unique layouts by address; bucket number + 1 by key
+    // shared: layouts by content; layouts: unique ones by address; buckets: number + 1 by key
     Intern *shared, *layouts, *buckets;
 } BucketTable;
 

@@ -15,7 +15,7 @@ struct Entry {
     Entry *next;
 };
 
-/* Collects the places of cuts along factor `f`, ascending and without repetition. */
+/* Sets overlap->cuts[f] to the places of cuts along factor `f`, ascending, without repetition. */
 static void collect_cuts(Arena *arena, Overlap *overlap, BoxList *const *boxes, int f) {
     Array(int64_t) cuts = {0};
     array_push(arena, &cuts, 0);
@@ -68,7 +68,7 @@ static void enter_box(Arena *arena, const Overlap *overlap, const Range *box, in
     }
 }
 
-/* Returns, by cell, the list of holdings of a side, in order. */
+/* Returns, by cell, the list of a side's holdings that contain the cell, ascending. */
 static Entry **enter_holdings(Arena *arena, const Overlap *overlap, const BoxList *boxes,
                               int holdings, int count) {
     Entry **lists = arena_array(arena, Entry *, count);
@@ -78,8 +78,8 @@ static Entry **enter_holdings(Arena *arena, const Overlap *overlap, const BoxLis
     return lists;
 }
 
-/* Writes the key of a cell's bundle: the number of holdings of the first side, these holdings, and
- * the holdings of the second side. Returns the key's length. */
+/* Writes the key of a cell's bundle: how many holdings of the first side contain the cell, the
+ * numbers of these holdings, and the numbers of the second side's. Returns the key's length. */
 static int entry_key(Entry *const *from, Entry *const *to, int cell, int *key) {
     int n = 1;
     for (const Entry *e = from[cell]; e; e = e->next) key[n++] = e->holding;

@@ -6,7 +6,7 @@
  *
  *     [0-1]{0:2} to [0-3]{0:4}, 8 rows: cells of 2 rows; each is held by one device on either side
  *
- * A bundle's elements are numbered cell by cell, row-major; a part [lo, hi) is a range of these. */
+ * A bundle's elements are numbered cell by cell, row-major; a part is a range [lo, hi) of them. */
 #pragma once
 
 #include "layout/view.h"
@@ -34,5 +34,5 @@ const Overlap *overlap_of(Arena *arena, Shape shape, const Layout *from, const L
 /* Sets a cell's first element and extents in the common view. Returns its number of elements. */
 int64_t overlap_cell(const Overlap *overlap, int cell, int64_t *corner, int64_t *extents);
 
-/* Returns whether a device holds a bundle on both sides, at equal offsets in equal storage. */
+/* Returns whether a device holds a bundle on both sides, with equal offsets, strides and volume. */
 bool overlap_stays(const Overlap *overlap, const Bundle *bundle, int device);

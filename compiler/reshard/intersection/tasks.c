@@ -137,7 +137,7 @@ typedef struct Holders {
     Devices all;   // SIDE_TO: all devices that hold the bundle
 } Holders;
 
-/* Returns the source's replica or holders for the target's contributions of the fewest bytes. */
+/* Returns the source's replica, or `whole`, from which the target costs the fewest bytes. */
 static const Replica *cheapest_source(PlanBuilder *planner, int bucket, int bundle,
                                       const Holders *source, const Replica *target) {
     const Replicas *replicas = &source->replicas;

@@ -75,7 +75,7 @@ static bool one_buffer(Blocks *blocks) {
     return true;
 }
 
-/* Returns whether an all-gather can receive into the blocks: contiguous ones, if equally long. */
+/* Returns whether an all-gather can receive into the blocks: if equally long, contiguous ones. */
 static bool in_order(const Blocks *blocks) {
     bool even = true, follow = true;
     for (int i = 1; i < blocks->count; i++) {
@@ -87,7 +87,7 @@ static bool in_order(const Blocks *blocks) {
 }
 
 /* Finds the blocks of an all-gather in the target's storage. Returns false if a part is not
- * contiguous there, or the blocks do not suit an all-gather. */
+ * contiguous in storage, or the blocks do not suit an all-gather. */
 static bool gather_in_place(Lowering *lowering, const Step *step, Blocks *receive) {
     for (int i = 0; i < step->group.count; i++) {
         ht_block block = {.place = HT_TO};
@@ -126,7 +126,7 @@ static void broadcast_sides(Lowering *lowering, const Step *step, int position, 
 
 /* ---- all-to-all ---- */
 
-/* Returns the messages to or from all members, in the group's order; entries may be NULL. */
+/* Returns the messages to or from all members, in the group's order; NULL: there is none. */
 static const Message **messages_of(Lowering *lowering, const Step *step,
                                    const StepPlace *step_place, bool received) {
     const Plan *plan = lowering->plan;
@@ -186,7 +186,7 @@ static void all_to_all_sides(Lowering *lowering, const Step *step, const StepPla
 
 /* ---- whole collectives ---- */
 
-/* Returns the reduction of a collective's parts; HT_NO_REDUCTION if it does not reduce. */
+/* Returns the reduction of a collective's parts; HT_NO_REDUCTION if the step does not reduce. */
 static ht_reduction step_reduction(const Plan *plan, const Step *step) {
     for (int i = 0; step_reduces(step) && i < step_part_count(step); i++)
         if (step->parts[i].count) return task_bucket(plan, step->parts[i].at[0].task)->reduction;

@@ -1,8 +1,8 @@
 /* Lowering: turns a plan into the tables of one device (<hetu/reshard.h>). Shared by lower/.
  *
- * Segments that are contiguous in a tensor's storage are sent from there and received there; all
- * other segments are packed in scratch. Scratch begins with partial reductions that later steps
- * need; the packing space of each step begins after them.
+ * Segments that are contiguous in a tensor's storage are sent from and received into it; all other
+ * segments are packed in scratch. Scratch begins with partial reductions that later steps need; the
+ * packing space of each step begins after them.
  *
  *     all-gather of columns: HT_COPY pack -> HT_ALL_GATHER in scratch -> HT_COPY unpack
  */
@@ -11,11 +11,11 @@
 #include "reshard/plan_builder.h"
 #include "reshard/plan.h"
 
-/* The steps and tasks of each device; so lowering one device visits no steps of other devices. */
+/* Lists of the steps and tasks of each device: lowering a device visits no other steps. */
 
 /* A step in which a device takes part. */
 typedef struct StepPlace {
-    int step, position;    // position in the group, -1: not in it; 0 for steps without a group
+    int step, position;    // position in the group, -1: not in the group; 0: there is none
     Array(int) messages;   // indices of the messages that the device sends or receives, ascending
     Array(int) reductions; // indices of the device's reductions
 } StepPlace;

@@ -201,7 +201,7 @@ static ht_move fold_progression(Lowering *lowering, const ht_move *move, int cou
     return folded;
 }
 
-/* Returns copies with boxes at constant distances as one move, not one for each device. */
+/* Folds copies of boxes at constant distances into one move, not one for each device. */
 static MoveList folded_copies(Lowering *lowering, MoveList moves) {
     for (int before = moves.count + 1; moves.count < before;) {
         before = moves.count;

@@ -44,7 +44,7 @@ static int64_t most_of(const int64_t *loads, int count) {
 
 /* ---- bytes that every plan moves ---- */
 
-/* Returns whether the task has a target outside of the index. */
+/* Returns whether the task has a target that is not among `holders`. */
 static bool others_want(const Task *task, const Index *holders) {
     for (int w = 0; w < task->targets.count; w++)
         if (index_find(holders, task->targets.at[w]) < 0) return true;

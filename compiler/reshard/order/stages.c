@@ -76,7 +76,7 @@ static void add_one_tier(PlanBuilder *planner) {
     add_stage(planner, &tasks, true);
 }
 
-/* Adds a hierarchical plan's steps: reductions inside, then across hosts; transfers in reverse. */
+/* Adds steps of hierarchical plans: reductions in, then across hosts; transfers across, then in. */
 static void add_two_tiers(PlanBuilder *planner) {
     Hosts *hosts = hosts_of(planner);
     Tasks tasks = reducing_tasks(planner), local = {0}, crossing = {0}, none = {0};

@@ -1,6 +1,6 @@
-/* Recognises all-reduces and makes their steps. Pipelines of different tp degrees:
- * intersection/intersection.h cuts a gradient where any of them cuts it, and each part is reduced
- * by itself. Ranks run an all-reduce in runtime/exchange/collective_rounds.h and mpi.c. */
+/* Recognises all-reduces and makes their steps. For pipelines of different tp degrees,
+ * intersection/intersection.h cuts a gradient where any pipeline does, and each part is reduced by
+ * itself. Ranks run an all-reduce in runtime/exchange/collective_rounds.h and mpi.c. */
 #include "reshard/reduce/reduce.h"
 #include "reshard/plan_builder.h"
 #include "support/intern.h"

@@ -182,7 +182,7 @@ static void combine_alone(Combining *combining, int device, bool wants, Range pa
     add_result(combining, device, !wants, part);
 }
 
-/* Lets a helper combine all contributions but the reducer's own; the reducer combines that last. */
+/* Lets a helper combine all contributions but the reducer's; the reducer combines its own last. */
 static void combine_before(Combining *combining, int helper, int reducer, Range part) {
     int own = index_find(combining->source, reducer);
     take_all(combining, helper, own, 1, part);
@@ -237,7 +237,7 @@ static int *first_below(const Combining *combining, const Devices *nodes, const 
     return first;
 }
 
-/* Combines along a tree of one holder of each contribution, the first one at the root. */
+/* Combines along a tree of one holder of each contribution, with the first node at the root. */
 static void combine_tree(Combining *combining, const Stretch *stretch, const Devices *nodes,
                          const int *degree) {
     Range part = {stretch->lo, stretch->hi};
@@ -460,7 +460,7 @@ void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs) {
     }
 }
 
-/* Sends a contribution's ranges, by its leaves' numbers; holders send their shares in turn. */
+/* Sends the ranges of a contribution's leaves, given by number; holders send shares in turn. */
 static void send_contribution(const Combining *combining, const PlannedContribution *contribution,
                               const int *leaves, int count, const Jobs *jobs) {
     const int64_t *shares = contribution->job < 0 ? NULL : jobs->at[contribution->job].units;

@@ -35,7 +35,7 @@ typedef Array(int) Tasks;
 /* Appends the steps of the tasks that are all-reduces. Returns the remaining tasks. */
 Tasks add_all_reduces(PlanBuilder *planner, const Tasks *tasks);
 
-/* Returns, sorted, the holder `replica` (modulo the number of holders) of each contribution. */
+/* Returns, sorted, holder number `replica` (modulo their number) of each contribution. */
 Devices holder_group(PlanBuilder *planner, const Task *task, int replica);
 
 /* ---- reduce-scatters ---- */
@@ -52,7 +52,7 @@ typedef struct Combining Combining;
  * round, and the transfers of each value to its other targets. */
 Combining *combining_plan(PlanBuilder *planner, Reductions *reductions);
 
-/* Adds a job for each contribution with several holders, and the bytes of others to plan->sent. */
+/* Adds jobs for contributions with several holders, and the bytes of the others to plan->sent. */
 void combining_add(PlanBuilder *planner, Combining *combining, Jobs *jobs);
 
 /* Fills the exchanges with messages once the jobs are divided. */

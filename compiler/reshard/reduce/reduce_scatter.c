@@ -54,8 +54,8 @@ static Devices list_reducers(const Reducer *reducer, const Task *task, int repli
 
 /* Chooses the devices that divide a value: for messages all holders that are targets, for groups
  * those in the groups. The number of groups is the least number of holders of any contribution. If
- * there are many contributions and no target is in these groups, it is the largest number of
- * holders; some holders are then in several groups. */
+ * there are many contributions and no target is in these groups, the largest number is taken; some
+ * holders are then in several groups. */
 static void find_reducers(Reducer *reducer, const Task *task, Candidate *candidate) {
     Range replicas = count_holders(task);
     index_devices(reducer->targets, &task->targets);

@@ -43,7 +43,7 @@ static int compare_workers(const void *a, const void *b) {
     return x->load != y->load ? (x->load > y->load) - (x->load < y->load) : x->index - y->index;
 }
 
-/* Returns how many units of `cost` bytes a device may do without exceeding a level or its limit. */
+/* Returns how many units of `cost` bytes fit a device's limit and a load of up to `level` bytes. */
 static int64_t room_of(const Worker *worker, int64_t level, int64_t cost) {
     int64_t room = worker->load < level ? (level - worker->load) / cost : 0;
     return room < worker->limit ? room : worker->limit;
@@ -55,17 +55,17 @@ static int64_t room_below(const Worker *workers, int count, int64_t level, int64
     return room;
 }
 
-/* Returns the units of a preferred portion: 1 if some must be theirs (job->least), or a grain. */
+/* Returns the step of preferred devices' shares, in units: 1 if job->least is set, else a grain. */
 static int64_t first_step(const Job *job) { return job->least ? 1 : job->grain; }
 
-/* Returns how many grains the preferred devices do if none of them may exceed a level. */
+/* Returns how many grains the preferred devices can do with loads of at most `level` bytes. */
 static int64_t first_grains(const Job *job, const Worker *workers, int64_t level) {
     int64_t step = first_step(job),
             room = room_below(workers, job->first, level, job->unit * step) * step - job->least;
     return room < 0 ? 0 : room / job->grain < job->grains ? room / job->grain : job->grains;
 }
 
-/* Returns whether all grains can be done without raising a load above a level. The work that
+/* Returns whether all grains can be done without raising a load above `level` bytes. The work that
  * preferred devices do in any case does not count. */
 static bool is_enough(const Job *job, const Worker *workers, int64_t level) {
     int64_t own = first_grains(job, workers, level);
@@ -74,7 +74,7 @@ static bool is_enough(const Job *job, const Worker *workers, int64_t level) {
            job->grains;
 }
 
-/* Returns the lowest level, not below the cap, at which all grains can be done. */
+/* Returns the lowest load in bytes, at least the cap, up to which all grains can be done. */
 static int64_t find_level(const Job *job, const Worker *workers, int64_t cap) {
     int64_t low = cap, high = cap;
     for (int64_t step = job->unit * job->grain; !is_enough(job, workers, high); step *= 2) {
@@ -89,8 +89,8 @@ static int64_t find_level(const Job *job, const Worker *workers, int64_t cap) {
     return high;
 }
 
-/* Divides the grains of a part of a job among its devices, the least loaded first. Each gets up to
- * the level, or to the lowest sufficient level above it. */
+/* Divides the grains of a part of a job among its devices, the least loaded first. Each is loaded
+ * up to `level` bytes, or to the lowest sufficient level above. */
 static void share_out(const Job *part, Worker *workers, int64_t level) {
     int64_t left = part->grains;
     level = find_level(part, workers, level);

@@ -2,7 +2,7 @@
  *
  * Reductions and transfers leave choices: which of several holders sends, which device combines
  * contributions, which receiver passes a value on. Each choice is a job that may be divided among
- * devices. All are divided so that, if possible, no device does much more than its share. */
+ * devices. All jobs are divided so that, if possible, no device does much more than its share. */
 #pragma once
 
 #include "reshard/plan_builder.h"
