@@ -11,15 +11,15 @@
  * Layout propagation, the report, planners and the simulator read the same functions. Without a
  * cluster file there are operations and bytes but no seconds: unknown machines get no guesses.
  *
- * Operations are those of the rule as it is written. Each +, -, *, /, comparison, function of
+ * Operations are those of the rule as written. Each +, -, *, /, comparison, function of
  * math.h and addition to a sum is one; a product has 2 m n k. A kernel's rule gives their number in
  * its clause `operations`. Bytes are those of every operand and every result, once each.
  *
  *     seconds of a call = start + max(operations / rate, bytes / memory bandwidth)
  *
- * with the class's rate of products of that type and size, or its rate `arithmetic` for other
- * operators. A rate that the class lacks is left out of the maximum. The seconds are NAN where the
- * class lacks both rates, and for a product where it lacks the rate of products.
+ * with the class's rate of products of the call's type and size, or for other operators its rate
+ * `arithmetic`. A rate that the class lacks is left out of the maximum. The seconds are NAN where
+ * the class lacks both rates, and for a product where it lacks the rate of products.
  *
  *     seconds of a conversion = steps (reshard/cost/communication.c, resources.c) + local moves /
  *         memory bandwidth

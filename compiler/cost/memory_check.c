@@ -116,7 +116,7 @@ static void add_live(int64_t *live, int begin, int end, int64_t bytes) {
     live[end + 1] -= bytes;
 }
 
-/* Computes, by operator, the bytes of an area in use; `live` is zeroed, two entries longer. */
+/* Sets live[operator] to the bytes of an area in use; `live` comes zeroed, two entries longer. */
 static void find_live(const MemoryArea *area, int64_t *live) {
     const Module *module = area->module;
     for (int i = 0; i < module->ops.count; i++) {
@@ -256,7 +256,7 @@ const char *value_called(const Value *value) {
 /* Returns advice that would lower a kind's bytes on a stage, such as a clause not used yet. */
 static const char *advice(const Module *module, const RoleMemory *memory, const Stage *stage,
                           MemoryKind kind) {
-    // the kinds that levels 1, 2 and 3 of ZeRO divide
+    // the kinds that ZeRO 1, 2 and 3 divide
     static const MemoryKind cut[] = {MEMORY_STATES, MEMORY_GRADIENTS, MEMORY_PARAMETERS};
     const Strategy *strategy = module->strategy;
     bool trains = module->kind == MODULE_TRAIN, recomputes = stage && stage->recompute;

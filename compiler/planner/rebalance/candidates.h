@@ -1,4 +1,4 @@
-/* The candidates of rebalancing. `rates` by device: its own slowness times that of its class. */
+/* The candidates of rebalancing. rates[device] is its own slowness times that of its class. */
 #pragma once
 
 #include "planner/rebalance/layout_model.h"

@@ -57,7 +57,7 @@ static int find_kind(Bound *bound, int size, double rate) {
     return bound->kinds.count - 1;
 }
 
-/* Returns the largest sum of 1 / y that groups of a node have. */
+/* Returns the largest sum of 1 / y of a node's groups; adds their kinds, lowers least_rate. */
 static double node_speed(Bound *bound, int node) {
     const Malleus *malleus = bound->malleus;
     double *most = arena_array(bound->arena, double, malleus->per_node + 1);
@@ -134,7 +134,7 @@ static void add_nodes(Bound *bound, Program *program, int node, int count, bool 
         }
 }
 
-/* Returns a group's most layers under a bottleneck that any stage position's memory holds. */
+/* Returns a group's most layers under a bottleneck, at the stage position that holds the most. */
 static int most_layers(const Malleus *malleus, const DeviceKind *kind, double bottleneck) {
     int most = 0;
     for (int count = 1; count <= malleus->most_stages; count++)

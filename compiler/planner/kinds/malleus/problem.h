@@ -62,18 +62,18 @@ static inline int malleus_holds_somewhere(const Malleus *malleus, int count, int
     return malleus->most[(count - 1) * malleus->sizes + size];
 }
 
-/* Returns the rate of tp >> size devices of a node from `first` on, sorted by rate. */
+/* Returns y of a group of tp >> size devices of a node, from `first` on in the order of rates. */
 double malleus_rate(const Malleus *malleus, int node, int first, int size);
 
 /* Sets the trades of a pipeline of these stages; sorts the stages by rate. */
 void pipeline_weigh(const Malleus *malleus, MalleusStage *stages, int count, Pipeline *pipeline);
 
-/* Orders stages and gives them layers for the least (microbatches - 1) most + sum. Returns that. */
+/* Orders stages and gives them layers for the least (microbatches - 1) most + sum; returns it. */
 double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count, int microbatches);
 
 /* Returns the least time in which `count` pipelines finish all micro-batches; each gets at least
  * one for each of its stages. Writes their numbers to `microbatches` unless NULL, and to *smooth
- * the time if they may be divided. Returns INFINITY if a pipeline cannot hold the layers. */
+ * the time if micro-batches were divisible. Returns INFINITY if a pipeline cannot hold layers. */
 double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int count,
                        int *microbatches, double *smooth);
 
