@@ -441,7 +441,7 @@ static void mark_devices(Reader *reader, const json_t *of, const char *place, Cl
 
 /* Returns whether each host has all of its devices marked, or none. */
 static bool whole_hosts(Reader *reader, const Cluster *cluster, const bool *marked) {
-    int *first = arena_array(reader->arena, int, reader->hosts.count); // last one seen + 1; 0: none
+    int *first = arena_array(reader->arena, int, reader->hosts.count); // a host's device + 1, or 0
     for (int d = 0; d < cluster->device_count; d++) {
         int *known = &first[cluster_host(cluster, d)];
         if (*known && marked[*known - 1] != marked[d]) return false;

@@ -12,7 +12,7 @@
  *           "copy": 1e-7,                 seconds to start the copy of a box
  *           "sums": {"f32": 1e11}, "maxima": {"f32": 5e10},  elements combined a second
  *           "start": 4e-6,                seconds to start a kernel
- *           "overlap": 1.13,              times as long if computing and communicating; default 1
+ *           "overlap": 1.13,              slowdown while computing and communicating; default 1
  *           "arithmetic": 6e13,           operations a second outside of matrix products
  *           "products": {"bf16": [[1e9, 1e14], [1e12, 8e14]]}  [operations, operations a second]
  *         }

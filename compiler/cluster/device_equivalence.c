@@ -30,7 +30,7 @@ static int numbered(int *numbers, int own, int *count) {
     return numbers[own];
 }
 
-/* Adds each device's class, host and processor, and how many devices host and processor have. */
+/* Adds each device's class, host and processor, and how many devices share the last two. */
 static void add_devices(Likeness *likeness, const int *devices, int count) {
     const Cluster *cluster = likeness->cluster;
     int hosts = 0, processors = 0,

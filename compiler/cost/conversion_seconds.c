@@ -62,7 +62,7 @@ static void add_moved(const Plan *plan, const DeviceClass *class, const ht_resha
     }
 }
 
-/* Returns a device's traffic before its next communication step; sets *step past it (-1: none). */
+/* Returns a device's traffic before its next communication step; sets *step past it (-1: end). */
 static Moved moved_until(const Plan *plan, const DeviceClass *class, const ht_reshard_device *part,
                          int *step) {
     Moved sum = {0};

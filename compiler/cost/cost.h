@@ -11,7 +11,7 @@
  * Layout propagation, the report, planners and the simulator read the same functions. Without a
  * cluster file there are operations and bytes but no seconds: unknown machines get no guesses.
  *
- * Operations are those of the rule as written. Each +, -, *, /, comparison, function of
+ * Operations are those of the rule as it is written. Each +, -, *, /, comparison, function of
  * math.h and addition to a sum is one; a product has 2 m n k. A kernel's rule gives their number in
  * its clause `operations`. Bytes are those of every operand and every result, once each.
  *

@@ -46,8 +46,8 @@ static void add_given(Count *count, Module *module, int device) {
 
 /* ---- the arena ---- */
 
-/* Returns whether an operator's result has the elements of its operand in another layout, type,
- * shape or place, or accumulated over micro-batches. */
+/* Returns whether an operator's result holds elements of its operands, in another layout, type or
+ * shape, or accumulated over micro-batches. */
 static bool keeps_values(const Module *module, const Op *op) {
     const Rule *rule = op->def->rule;
     return op->def == module->builtin->reshard || op->def == module->builtin->accumulate ||

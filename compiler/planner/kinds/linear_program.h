@@ -37,7 +37,7 @@ bool program_is_impossible(const Program *program);
  * least cost in either case: the relaxation's, or a better one that was proven. */
 bool program_integers(Program *program, double seconds, double gap);
 
-/* Return the last solution's cost, a lower bound of the least cost, and a row's dual value. */
+/* Return the last solution's cost, a lower bound of the least cost, and a row's relaxation dual. */
 double program_cost(const Program *program);
 double program_bound(const Program *program);
 double program_dual(const Program *program, int row);

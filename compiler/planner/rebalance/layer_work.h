@@ -16,7 +16,7 @@ typedef struct ModelWork {
     int64_t *extents;
     int device_count;
     double *slow;     // by device: the time of its class over that of the fastest class
-    int hosts;        // each has as many consecutive devices; 1: hosts are not distinguished
+    int hosts;        // hosts with equally many consecutive devices; 1: not distinguished
     bool limited;     // the cluster file limits the memory of devices
     double bandwidth; // bandwidth of the slowest link between devices, bytes a second
 } ModelWork;

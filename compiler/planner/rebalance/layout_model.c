@@ -209,7 +209,7 @@ static int coordinate(const ModelStage *stage, int index, int axis) {
     return index % stage->mesh.at[axis].count;
 }
 
-/* Returns the fraction of a stage's work that its device `index` does, at `rows` a micro-batch. */
+/* Returns the part of a stage's work that its device `index` does, at `rows` rows a micro-batch. */
 static double layout_model_share(const LayoutModel *laid, const ModelStage *stage, int64_t rows,
                                  int index) {
     double share = 1;

@@ -39,7 +39,7 @@ static Candidate blocks_candidate(Search *search, const SplitList *splits, const
     return (Candidate){.splits = splits, .zero = zero, .pipeline_count = 1, .pipelines = pipeline};
 }
 
-/* Adds strategies `blocks` with ZeRO levels up to `zero`, none if layers or rows are too few. */
+/* Adds block strategies with ZeRO up to `zero`; adds none if layers or rows are too few. */
 static void add_blocks(Search *search, CandidateList *list, const SplitList *splits, Blocks blocks,
                        int zero) {
     const SearchModel *model = &search->model;

@@ -260,8 +260,8 @@ static double done_within(const Pipeline *pipeline, double time, double *slope) 
     return most;
 }
 
-/* Returns the time in which all pipelines finish the micro-batches when these may be divided. What
- * they finish is convex in time: Newton's method comes down to the root from above. */
+/* Returns the time in which all pipelines finish the micro-batches when these may be divided. The
+ * number finished is convex in time: Newton's method comes down to the root from above. */
 static double share_smoothly(const Malleus *malleus, const Pipeline *pipelines, int count) {
     double time = 0, step = INFINITY;
     for (int turn = 0; turn < 50 && fabs(step) > 1e-12 * time; turn++) {

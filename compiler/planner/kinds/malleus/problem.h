@@ -73,7 +73,7 @@ double pipeline_arrange(const Malleus *malleus, MalleusStage *stages, int count,
 
 /* Returns the least time in which `count` pipelines finish all micro-batches; each gets at least
  * one for each of its stages. Writes their numbers to `microbatches` unless NULL, and to *smooth
- * the time if micro-batches were divisible. Returns INFINITY if a pipeline cannot hold layers. */
+ * the time with divisible micro-batches. Returns INFINITY if a pipeline cannot hold the layers. */
 double pipelines_share(const Malleus *malleus, const Pipeline *pipelines, int count,
                        int *microbatches, double *smooth);
 

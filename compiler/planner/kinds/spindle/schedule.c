@@ -1,5 +1,5 @@
 /* Gives pieces devices and start times, in a given order. search.c chooses the order, the layers of
- * pieces and the numbers of their devices. */
+ * pieces and the numbers of their devices. A place is an index in the order. */
 #include "planner/kinds/spindle/schedule.h"
 
 #include <math.h>
@@ -55,7 +55,7 @@ struct Scheduler {
     Pool roomy;        // scratch: the devices of `free` with memory for a piece
     Chosen chosen;
     Held held;
-    double *tail;           // (operators): lower bound of the ms from its end to the last end
+    double *tail;           // (operators): lower bound of the ms from its end to the plan's end
     int64_t work, of_piece; // work of all schedules so far; work of placing one piece
     Weights weights;
 };
@@ -190,8 +190,8 @@ static void roomy_gather(Scheduler *s, int o, int first, int layers) {
     }
 }
 
-/* Chooses `count` devices of the island where they are free first from `ready` on; of several, the
- * one whose devices have waited least. Returns their start in ms; INFINITY: no island is enough. */
+/* Chooses `count` devices of the island where they are free first from `ready` on; of several
+ * islands, that whose devices have waited least. Returns the start in ms; INFINITY: none does. */
 static double choose_devices(Scheduler *s, const Pool *pool, int count, double ready) {
     double start = INFINITY, best_wait = INFINITY;
     for (int i = 0; i < s->islands; i++) {
@@ -251,7 +251,7 @@ static void devices_list(Scheduler *s, const Pool *pool, int count) {
                                               : s->chosen.islands[k / island] * island + k % island;
 }
 
-/* Moves the chosen devices' numbers behind those of the island that are free before `end`. */
+/* Moves the chosen devices' numbers behind those of the island's devices free before `end`. */
 static void names_move(Scheduler *s, int first, int count, int behind, double end) {
     int *device = s->free.device + first, moved = 0;
     while (first + count + moved < behind && s->free.from[first + count + moved] < end) moved++;
@@ -283,7 +283,7 @@ static void islands_busy(Scheduler *s, int count, double start, double end) {
     }
 }
 
-/* Marks the devices of a piece, any of one island, as busy from `start` to `end`. */
+/* Marks the devices of a piece, which may be any of an island, as busy from `start` to `end`. */
 static void scattered_busy(Scheduler *s, int count, double start, double end) {
     int first = s->chosen.island * s->q->island, own[count];
     memcpy(own, s->chosen.devices, sizeof own);

@@ -1,4 +1,4 @@
-/* Simulated annealing over the choices that a schedule is made from. */
+/* Anneals the choices that a schedule is made from. A place is an index in the order of pieces. */
 #include "planner/kinds/spindle/schedule.h"
 
 #include "planner/kinds/budget.h"
