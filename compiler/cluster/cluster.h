@@ -49,7 +49,7 @@
 #include "hetu/reshard.h"
 #include "layout/layout.h"
 
-/* A point of a curve, and a curve: a quantity by size, in points of ascending sizes. */
+/* A curve is a quantity by size, given by points of ascending sizes. */
 typedef struct Point {
     double size, value;
 } Point;

@@ -19,7 +19,8 @@ static double span(const Cutting *cutting, int stage, int from, int to) {
     return cutting->rate[stage] * (cutting->before[to] - cutting->before[from]);
 }
 
-/* Returns the least sum of the times of stages with layers, each at most `most`; INFINITY: none. */
+/* Returns the least sum of stage times if each stage has a layer and takes at most `most`; INFINITY
+ * if that is impossible. */
 static double cut_below(Cutting *cutting, double most) {
     int wide = cutting->layers + 1;
     for (int s = 0; s < cutting->stages; s++)

@@ -61,8 +61,8 @@ static void add_blocks(Search *search, CandidateList *list, const SplitList *spl
     }
 }
 
-/* Adds the strategies of one stage on the devices of `blocks`, with its degree of tensor
- * parallelism; with `deep`, also pipelines and ZeRO levels. */
+/* Adds the strategies of one stage with the devices and the degree of tensor parallelism of
+ * `blocks`; with `deep`, also pipelines and ZeRO levels. */
 static void add_meshes(Search *search, CandidateList *list, const SplitList *splits, Blocks blocks,
                        bool deep) {
     int hosts = blocks.group->count / blocks.group->host_most, widest = blocks.used / blocks.tensor;

@@ -72,7 +72,7 @@ typedef struct TriedStrategy {
     Candidate candidate;
     const char *text;
     Verdict verdict;
-    bool good;  // hetucc accepts it
+    bool good;  // hetucc accepts it, and its seconds are known
     bool exact; // its bytes are exact; else they are an upper bound
 } TriedStrategy;
 

@@ -179,7 +179,7 @@ static void estimate_group(Mixer *mixer, const Weighted *weighted, int group, Re
     candidate->need = fmax(candidate->need, need);
 }
 
-/* Sets the stage's devices, those of one dp position adjacent, and the weights of its axis. */
+/* Sets the stage's devices, those of one dp position adjacent, and the axis's weights. */
 static void place_weighted(Mixer *mixer, const Weighted *weighted, SearchStage *stage) {
     int *list = arena_array(mixer->arena, int, mixer->member_count),
         count = weighted->along_data ? weighted->data : weighted->tensor;

@@ -82,7 +82,7 @@ typedef struct Filling {
     PipelinePlan *plan;
 } Filling;
 
-/* The limits under which a stage is filled: seconds of a micro-batch; a factor of its memory. */
+/* The limits under which a stage is filled: `seconds` of a micro-batch; its memory times `room`. */
 typedef struct StageLimits {
     double seconds, room;
 } StageLimits;

@@ -10,7 +10,7 @@
 
 enum { OUT, IN, NUMBERS = 64 };
 
-/* The busy seconds of an uplink's direction with the messages of a transfer. */
+/* The seconds for which the messages of transfer `root` keep a direction of an uplink busy. */
 typedef struct PassedUplink {
     int root, direction;
     double seconds;

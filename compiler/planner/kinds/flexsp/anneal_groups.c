@@ -12,7 +12,7 @@
 typedef struct Group {
     int size, degree, sequences;
     double work, tokens;
-    double power; // size / gpus * (time / scale)^p: the group's term of the smoothed maximum
+    double power; // size / gpus * (time / scale)^(2^p): the group's term of the smoothed maximum
 } Group;
 
 struct FlexspState {

@@ -1,9 +1,10 @@
-/* A lower bound of a step's time.
+/* A lower bound of a step's time, of P pipelines of L layers each with B micro-batches in all.
  *
- * In a time T a pipeline with bottleneck o finishes m <= 1 + (T - sum y l) / o micro-batches. A
- * group of rate y has at most floor(o / y) layers. A linear program asks how many micro-batches all
- * pipelines finish in T at most: z_k pipelines have a bottleneck in interval k, [low_k, high_k];
- * their groups of rate y have l_yk layers, at most most_yk <= floor(high_k / y) in each group,
+ * In a time T a pipeline whose slowest stage takes o, its bottleneck, finishes at most
+ * 1 + (T - sum y l) / o micro-batches. A group of rate y has at most floor(o / y) layers. A linear
+ * program asks how many micro-batches all pipelines finish in T at most: z_k pipelines have a
+ * bottleneck in interval k, [low_k, high_k]; their groups of rate y have l_yk layers, at most
+ * most_yk <= floor(high_k / y) in each group,
  *
  *     maximise sum_k (z_k + (T z_k - sum_y y l_yk) / low_k)
  *     where sum_y l_yk = L z_k, sum_k z_k = P, sum_k l_yk / most_yk <= groups of rate y.

@@ -1,7 +1,7 @@
 /* The layers and micro-batches of a pipeline: Malleus's lower-level problem. The problem is solved
  * exactly, but for the order of stages where memory is short.
  *
- * The bottleneck o is the time of the slowest stage. Under it a stage of rate y takes at most
+ * The bottleneck o is the time of the slowest stage. Under o a stage of rate y takes at most
  * floor(o / y) layers, and no more than its memory holds. All stages together must take L layers;
  * the sum of their times is least when the fast stages are filled first. So each o gives the least
  * sum. Only multiples of rates are tried for o, from the least under which L layers fit. */
@@ -246,8 +246,8 @@ static double pipeline_time(const Pipeline *pipeline, int microbatches) {
     return least;
 }
 
-/* Returns how many micro-batches, fractions included, a pipeline finishes within `time`; *slope is
- * how many more in a unit of time. */
+/* Returns how many micro-batches, fractions included, a pipeline finishes within `time`; sets
+ * *slope to how many more it finishes in a unit of time. */
 static double done_within(const Pipeline *pipeline, double time, double *slope) {
     double most = -INFINITY;
     for (int i = 0; i < pipeline->trade_count; i++) {

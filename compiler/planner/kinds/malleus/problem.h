@@ -40,7 +40,7 @@ typedef struct Trade {
 
 /* The trades of a pipeline, sorted by `most`, that are best for some number of micro-batches;
  * numbers below a quarter of an equal share are left out. Without any trade the stages cannot hold
- * the layers, and `lacking` layers find no room. */
+ * the layers, and `lacking` layers do not fit. */
 typedef struct Pipeline {
     int stage_count, trade_count, lacking;
     Trade trades[MOST_TRADES];
@@ -54,7 +54,7 @@ static inline int malleus_holds(const Malleus *malleus, int count, int stage, in
     return malleus->holds[((count - 1) * malleus->most_stages + stage) * malleus->sizes + size];
 }
 
-/* Return malleus_holds of the stage position with the least room, and of the one with the most. */
+/* Return malleus_holds at the stage position with the least memory, and at that with the most. */
 static inline int malleus_holds_anywhere(const Malleus *malleus, int count, int size) {
     return malleus->least[(count - 1) * malleus->sizes + size];
 }

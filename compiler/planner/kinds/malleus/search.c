@@ -278,8 +278,8 @@ static long usual_steps(const Malleus *malleus) {
     return (long)(most * fmin(1, devices / (malleus->node_count * malleus->per_node)));
 }
 
-/* Step 1: anneal from the paper's groups. Step 2, on small clusters, where each device matters:
- * anneal also from a temperature at which all states are equally likely. */
+/* Anneals from the paper's groups; on small clusters, where each device matters, then also from a
+ * temperature at which all states are equally likely. */
 Grouping malleus_search(Arena *arena, const Malleus *malleus, const Budget *budget, double *time) {
     enum { DESCENTS = 4, SMALL = 32 };
     const double warm = 0.03, hottest = 1;

@@ -38,7 +38,7 @@ typedef struct Chosen {
     int island;   // the island, for a piece on less than an island
     int first;    // index in the pool of this piece's first device
     int *islands; // (islands): the islands, for a piece on whole islands
-    int *devices; // (gpus): their numbers, if Scheduler.named
+    int *devices; // (gpus): the devices' numbers, if Scheduler.named
 } Chosen;
 
 struct Scheduler {
@@ -55,8 +55,8 @@ struct Scheduler {
     Pool roomy;        // scratch: the devices of `free` with memory for a piece
     Chosen chosen;
     Held held;
-    double *tail;           // (operators): lower bound of the ms from its end to the plan's end
-    int64_t work, of_piece; // work of all schedules so far; work of placing one piece
+    double *tail;           // (operators): least ms from the operator's end to the plan's end
+    int64_t work, of_piece; // work of all schedules so far; work of scheduling one piece
     Weights weights;
 };
 
@@ -78,7 +78,7 @@ static double states_mb(Arena *arena, const Spindle *q) {
     return sum;
 }
 
-/* Sets for each operator a lower bound of the time of the operators that follow it. */
+/* Sets tail[o] to a lower bound of the ms from the end of operator o to the end of the plan. */
 static void find_tails(const Spindle *q, double *tail) {
     for (int o = q->operator_count - 1; o >= 0; o--) {
         const Operator *operator= & q->operator[o];
@@ -112,7 +112,7 @@ static int find_stride(const Spindle *q, bool tight) {
     return tight ? q->operator_count * PIECES + 1 : 1 + (int)(all / most);
 }
 
-/* Returns the units of work that placing a piece takes, for the limit on the search (budget.h). */
+/* Returns the units of work to schedule a piece, for the limit on the search (budget.h). */
 static int64_t piece_work(const Spindle *q, bool tight) {
     int states = tight ? q->gpus * (2 + q->layers_most / 16) : 0;
     return 10 + q->gpus / 2 + 2 * states;
@@ -190,8 +190,8 @@ static void roomy_gather(Scheduler *s, int o, int first, int layers) {
     }
 }
 
-/* Chooses `count` devices of the island where they are free first from `ready` on; of several
- * islands, that whose devices have waited least. Returns the start in ms; INFINITY: none does. */
+/* Chooses `count` devices of the island where they are free first from `ready` on; at equal
+ * times, where they have waited least. Returns the start in ms; INFINITY: no island has `count`. */
 static double choose_devices(Scheduler *s, const Pool *pool, int count, double ready) {
     double start = INFINITY, best_wait = INFINITY;
     for (int i = 0; i < s->islands; i++) {

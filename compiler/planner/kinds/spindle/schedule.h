@@ -26,7 +26,7 @@ typedef struct Piece {
  * pieces of the operators that it follows. */
 typedef struct Choices {
     StackedPiece *piece; // (operators * PIECES), by operator
-    int count;           // pieces that have layers
+    int count;           // number of pieces that have layers
     int *order;          // (count): piece numbers
     int *place;          // (operators * PIECES): a piece's index in `order`; -1: it has no layers
 } Choices;
@@ -41,8 +41,7 @@ typedef struct Weights {
 
 Scheduler *scheduler_create(Arena *arena, const Spindle *q, Weights weights);
 
-/* The changed range of an order: the first and the last index at which the piece, or its choice, is
- * another. */
+/* The changed range of an order: first and last index at which the piece or its choice differs. */
 typedef struct Places {
     int first, last;
 } Places;

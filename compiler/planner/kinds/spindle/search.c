@@ -81,7 +81,7 @@ static void order_move(Search *s, int from, int to) {
     changed_at(s, from < to ? from : to, from < to ? to : from);
 }
 
-/* Returns a random place at most NEAR places from another one. */
+/* Returns a random place at most NEAR places from `place`. */
 static int near_pick(Search *s, int place) {
     enum { NEAR = 4 };
     int to = place + random_below(&s->random, 2 * NEAR + 1) - NEAR;
